@@ -1,0 +1,10 @@
+/** Jest in ESM mode; TypeScript is stripped by Node itself, so that tests run the very text that the program runs. */
+export default {
+  testEnvironment: 'node',
+  extensionsToTreatAsEsm: ['.ts'],
+  transform: { '\\.ts$': '<rootDir>/test/support/strip-types.cjs' },
+  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  testTimeout: 20_000,
+  maxWorkers: 2,
+  workerIdleMemoryLimit: '1GB',
+};

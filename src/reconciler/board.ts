@@ -1,0 +1,83 @@
+/**
+ * The published board: the only thing that requests and status reads look at. A pass replaces it whole; a view never changes.
+ * It is not a source of truth: a restart builds it anew from what is observed.
+ */
+import type { Endpoint } from '../providers/provider.ts';
+import type { SlotName, WorkloadId } from '../spec/names.ts';
+import type { Capability, ProviderKind } from '../spec/provider-kinds.ts';
+import type { SlotSpec, SpecProblem } from '../spec/slot-spec.ts';
+import type { SlotStatus, SlotState } from '../spec/slot-status.ts';
+
+/** Whether a request may enter a slot now. */
+export type Admission =
+  /** Take a lease on one of the targets. */
+  | { readonly kind: 'open' }
+  /** Waiting will help: park. */
+  | { readonly kind: 'park' }
+  /** Waiting will not help. */
+  | {
+      readonly kind: 'refuse';
+      readonly code: 'slot.disabled' | 'slot.stalled' | 'slot.insufficient_memory';
+      readonly message: string;
+    };
+
+export interface Target {
+  readonly workload: WorkloadId;
+  readonly endpoint: Endpoint;
+}
+
+export interface BoardSlot {
+  readonly name: SlotName;
+  readonly state: SlotState;
+  readonly provider: ProviderKind;
+  readonly capabilities: readonly Capability[];
+  /** The wanted model's id; clients may also send an alias or the slot's name. */
+  readonly model: string;
+  readonly aliases: readonly string[];
+  readonly admission: Admission;
+  /** Empty unless admission is `open`. */
+  readonly targets: readonly Target[];
+  readonly status: SlotStatus;
+  readonly spec: SlotSpec;
+  readonly generation: number;
+  readonly problems: readonly SpecProblem[];
+  /** Text of `explain` for this slot. */
+  readonly explanation: string;
+}
+
+export interface BoardView {
+  /** Grows with each publication. */
+  readonly version: number;
+  /** Unix milliseconds; 0 before the first pass. */
+  readonly at: number;
+  readonly slots: ReadonlyMap<SlotName, BoardSlot>;
+  /** Model id, alias or slot name → slots that answer to it, a slot's own name first. */
+  readonly names: ReadonlyMap<string, readonly SlotName[]>;
+  /** Slots whose text never was good. */
+  readonly refused: ReadonlyMap<SlotName, readonly SpecProblem[]>;
+}
+
+export interface Board {
+  current(): BoardView;
+  publish(view: BoardView): void;
+  /** Calls back after each publication until the returned function is called. */
+  subscribe(listener: (view: BoardView) => void): () => void;
+}
+
+export const EMPTY_BOARD: BoardView = { version: 0, at: 0, slots: new Map(), names: new Map(), refused: new Map() };
+
+export function createBoard(): Board {
+  let view = EMPTY_BOARD;
+  const listeners = new Set<(view: BoardView) => void>();
+  return {
+    current: () => view,
+    publish(next) {
+      view = next;
+      for (const listener of listeners) listener(next);
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

@@ -1,0 +1,39 @@
+/** Which provider kinds there are, and what each may run on and serve: facts a spec is checked against, without importing a provider. */
+
+export const BACKENDS = ['vulkan', 'rocm', 'cuda', 'cpu', 'npu'] as const;
+export type Backend = (typeof BACKENDS)[number];
+
+/** What a request asks for; a slot serves one or several of these. */
+export const CAPABILITIES = ['chat', 'completion', 'embedding', 'rerank', 'transcription', 'speech', 'image'] as const;
+export type Capability = (typeof CAPABILITIES)[number];
+
+interface ProviderKindFacts {
+  readonly backends: readonly [Backend, ...Backend[]];
+  readonly defaultBackend: Backend;
+  readonly serves: readonly Capability[];
+}
+
+export const PROVIDER_KINDS = {
+  gguf: {
+    backends: ['vulkan', 'rocm', 'cuda', 'cpu'],
+    defaultBackend: 'vulkan',
+    serves: ['chat', 'completion', 'embedding', 'rerank'],
+  },
+  npu: { backends: ['npu'], defaultBackend: 'npu', serves: ['chat', 'embedding', 'transcription'] },
+  stt: { backends: ['cpu'], defaultBackend: 'cpu', serves: ['transcription'] },
+  tts: { backends: ['cpu', 'vulkan'], defaultBackend: 'cpu', serves: ['speech'] },
+  image: { backends: ['rocm'], defaultBackend: 'rocm', serves: ['image'] },
+} as const satisfies Record<string, ProviderKindFacts>;
+
+export type ProviderKind = keyof typeof PROVIDER_KINDS;
+
+export const PROVIDER_KIND_NAMES = ['gguf', 'npu', 'stt', 'tts', 'image'] as const satisfies readonly ProviderKind[];
+
+/** The provider a built-in slot has when its file names none. */
+export const DEFAULT_PROVIDER_OF_SLOT: Readonly<Record<string, ProviderKind>> = {
+  primary: 'gguf',
+  embed: 'gguf',
+  stt: 'stt',
+  tts: 'tts',
+  img: 'image',
+};

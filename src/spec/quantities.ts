@@ -1,0 +1,38 @@
+/** Durations (`15m`) and sizes (`9Gi`) as people write them. Bounds are the callers'. */
+import { z } from 'zod';
+
+export const DURATION_PATTERN = '^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$';
+export const SIZE_PATTERN = '^[0-9]+(\\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$';
+
+const MILLISECONDS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const BYTES: Readonly<Record<string, number>> = {
+  '': 1,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+};
+
+export const Duration = z
+  .string()
+  .regex(new RegExp(DURATION_PATTERN), 'Write a duration as a number and a unit: "500ms", "30s", "15m", "2h" or "1d"');
+
+export const Size = z
+  .string()
+  .regex(new RegExp(SIZE_PATTERN), 'Write a size as a number and a unit: "512Mi", "9Gi" (powers of 1024) or "9G" (powers of 1000)');
+
+/** Milliseconds of a text that `Duration` accepts. */
+export function parseDurationMs(text: string): number {
+  const match = /^([0-9.]+)(ms|s|m|h|d)$/.exec(text);
+  return Math.round(Number(match?.[1]) * (MILLISECONDS[match?.[2] ?? ''] ?? Number.NaN));
+}
+
+/** Bytes of a text that `Size` accepts. */
+export function parseSizeBytes(text: string): number {
+  const match = /^([0-9.]+)([A-Za-z]*)$/.exec(text);
+  return Math.round(Number(match?.[1]) * (BYTES[match?.[2] ?? ''] ?? Number.NaN));
+}
