@@ -4,6 +4,8 @@ export default {
   extensionsToTreatAsEsm: ['.ts'],
   transform: { '\\.ts$': '<rootDir>/test/support/strip-types.cjs' },
   testMatch: ['<rootDir>/test/**/*.test.ts'],
+  modulePathIgnorePatterns: ['<rootDir>/toolboxes/', '<rootDir>/.svc/'],
+  reporters: ['default', '<rootDir>/test/support/closing-line-reporter.cjs'],
   testTimeout: 20_000,
   maxWorkers: 2,
   workerIdleMemoryLimit: '1GB',

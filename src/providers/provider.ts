@@ -23,7 +23,11 @@ export interface ModelFacts {
   readonly blockCount?: number;
   readonly embeddingLength?: number;
   readonly headCount?: number;
+  /** The mean over the layers, where they differ. */
   readonly headCountKv?: number;
+  /** GGUF `<arch>.attention.key_length` and `value_length`; default: the embedding's length over the number of heads. */
+  readonly keyLength?: number;
+  readonly valueLength?: number;
   /** Absolute host path of a vision projector that lies beside the model. */
   readonly projectorPath?: string;
 }

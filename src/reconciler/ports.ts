@@ -30,6 +30,8 @@ export interface DesiredState {
   readonly slots: ReadonlyMap<SlotName, DesiredSlot>;
   /** Slots whose text is refused and that never had a good one. */
   readonly refused: ReadonlyMap<SlotName, readonly SpecProblem[]>;
+  /** What is wrong with the source and belongs to no slot: a file whose name cannot be a slot's. */
+  readonly problems?: readonly SpecProblem[];
 }
 
 export interface SlotSource {

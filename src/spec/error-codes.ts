@@ -22,6 +22,7 @@ export const ERROR_CODES = {
     type: 'invalid_request_error',
     when: 'The path exists, but not with this method; `Allow` lists those it has',
   },
+  'request.timeout': { status: 408, type: 'invalid_request_error', when: 'The request did not arrive whole in time' },
   'slot.conflict': {
     status: 409,
     type: 'conflict_error',
@@ -36,6 +37,11 @@ export const ERROR_CODES = {
     when: 'The slot’s document does not pass the schema; the message names each key',
   },
   'model.unsupported': { status: 422, type: 'invalid_request_error', when: 'The slot’s model cannot do what this route asks' },
+  'request.headers_too_large': {
+    status: 431,
+    type: 'invalid_request_error',
+    when: 'The request line and headers are over `SVC_HEADER_LIMIT`',
+  },
   'slot.queue_full': { status: 429, type: 'rate_limit_error', when: 'As many requests are parked for the slot as `SVC_PARK_LIMIT` allows' },
   'server.internal': { status: 500, type: 'server_error', when: 'A fault of the gateway itself; its log has the request id' },
   'upstream.failed': {
@@ -52,6 +58,11 @@ export const ERROR_CODES = {
   'slot.stalled': { status: 503, type: 'unavailable_error', when: 'The slot needs a person: an edit or a restart', retry: false },
   'slot.insufficient_memory': { status: 503, type: 'unavailable_error', when: 'The slot’s model does not fit into memory', retry: false },
   'server.overloaded': { status: 503, type: 'unavailable_error', when: 'Connections or buffered bytes are at their limit' },
+  'server.stalled': {
+    status: 503,
+    type: 'server_error',
+    when: 'The reconcile loop has not finished a pass for too long; only `/api/health/system` says so',
+  },
   'upstream.timeout': { status: 504, type: 'upstream_error', when: 'No first byte, or silence inside a stream, for longer than allowed' },
 } as const satisfies Record<string, ErrorFacts>;
 

@@ -1,23 +1,28 @@
 /** The branded names of the project. A value of these types has passed its zod schema; there is no other way to make one. */
 import { z } from 'zod';
 
-/** A DNS label of at most 40 characters without `--`, so that `svc-slot-<slot>--<revision>` stays a legal, unambiguous object name. */
-export const SLOT_NAME_PATTERN = '^[a-z](?:-?[a-z0-9]){0,39}$';
+/** With at most `SLOT_NAME_LENGTH` characters: a DNS label without `--`, so that `svc-slot-<slot>--<revision>` stays a legal, unambiguous object name. */
+export const SLOT_NAME_PATTERN = '^[a-z](?:-?[a-z0-9])*$';
+export const SLOT_NAME_LENGTH = 40;
+
+const SLOT_NAME_RULE =
+  'A slot name holds lower-case letters, digits and single hyphens, begins with a letter and has at most 40 characters';
 
 export const SlotName = z
   .string()
-  .regex(
-    new RegExp(SLOT_NAME_PATTERN),
-    'A slot name holds lower-case letters, digits and single hyphens, begins with a letter and has at most 40 characters',
-  )
+  .max(SLOT_NAME_LENGTH, SLOT_NAME_RULE)
+  .regex(new RegExp(SLOT_NAME_PATTERN), SLOT_NAME_RULE)
   .brand('SlotName');
 export type SlotName = z.output<typeof SlotName>;
 
 /**
  * A catalogue id, or the path of a file below the model store (`dir/file.gguf`).
  * Never absolute, never with an empty, `.` or `..` part, so that joining it to a directory cannot leave that directory.
+ * Without look-ahead, which the engines of Kubernetes and of some editors do not have.
  */
-export const MODEL_ID_PATTERN = '^(?!.*(?:^|/)\\.{1,2}(?:/|$))[A-Za-z0-9_.][A-Za-z0-9_.:@+-]*(?:/[A-Za-z0-9_.:@+-]+)*$';
+export const MODEL_ID_PATTERN =
+  '^(?:[A-Za-z0-9_]|\\.[A-Za-z0-9_:@+-]|\\.\\.[A-Za-z0-9_.:@+-])[A-Za-z0-9_.:@+-]*' +
+  '(?:/(?:[A-Za-z0-9_:@+-]|\\.[A-Za-z0-9_:@+-]|\\.\\.[A-Za-z0-9_.:@+-])[A-Za-z0-9_.:@+-]*)*$';
 
 export const ModelId = z
   .string()

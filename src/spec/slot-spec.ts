@@ -14,12 +14,13 @@ import {
   type ProviderKind,
 } from './provider-kinds.ts';
 import { Duration, parseDurationMs, parseSizeBytes, Size } from './quantities.ts';
+import { problemsOfIssues, type KeyStyle, type SpecProblem } from './spec-problem.ts';
 
 const EnvName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'An environment variable is named with letters, digits and "_"');
 const PlainText = z
   .string()
   // eslint-disable-next-line no-control-regex -- a NUL or a line break would end an argument or an env file's line early
-  .regex(/^[^\0\r\n]*$/, 'Line breaks and NUL characters are not allowed here');
+  .regex(/^[^\x00\r\n]*$/, 'Line breaks and NUL characters are not allowed here');
 
 const Model = z.strictObject({
   default: ModelId.describe('A catalogue id, or a file in the model store'),
@@ -35,7 +36,7 @@ const Model = z.strictObject({
 
 const Lifecycle = z.strictObject({
   idleTimeout: z
-    .union([z.literal('never'), Duration])
+    .union([z.literal('never'), Duration], 'Write a duration such as "15m", or "never"')
     .default('never')
     .describe('Idle this long: unload; a later request loads again'),
   startTimeout: Duration.default('5m').describe('Warming longer than this is a failure'),
@@ -117,36 +118,43 @@ export interface SlotSpec {
   readonly cluster: Pick<Parsed, 'replicas' | 'nodeSelector' | 'tolerations' | 'storage' | 'serviceAccountName'>;
 }
 
-/** One thing that is wrong with a slot's text. `path` is in the schema's camelCase; sources add file, line and column. */
-export interface SpecProblem {
-  readonly path: readonly (string | number)[];
-  /** What is wrong and what would be right. */
-  readonly message: string;
-  readonly file?: string;
-  /** From 1. */
-  readonly line?: number;
-  /** From 1. */
-  readonly column?: number;
-}
+export type { SpecProblem };
 
 export type ParsedSlot = { readonly ok: true; readonly spec: SlotSpec } | { readonly ok: false; readonly problems: readonly SpecProblem[] };
 
-/** Checks a document whose keys are camelCase and fills in what depends on the slot's name. Pure. */
-export function parseSlot(name: SlotName, document: unknown): ParsedSlot {
+/**
+ * Checks a document whose keys are camelCase and fills in what depends on the slot's name; answers every problem at once.
+ * `style` says how its messages name keys. Pure.
+ */
+export function parseSlot(name: SlotName, document: unknown, style: KeyStyle = 'snake_case'): ParsedSlot {
   const parsed = SlotDocument.safeParse(document);
-  if (!parsed.success) return { ok: false, problems: parsed.error.issues.flatMap(problemsOfIssue) };
-  const provider = parsed.data.provider ?? DEFAULT_PROVIDER_OF_SLOT[name];
+  const issues = parsed.success ? [] : problemsOfIssues(parsed.error.issues, document, SlotDocument, style);
+  const kind = resolveKind(name, document);
+  const problems = [...issues, ...(kind.problem === undefined ? [] : [kind.problem])];
+  if (!parsed.success || kind.backend === undefined) return { ok: false, problems };
+  return { ok: true, spec: resolve(parsed.data, kind.provider, kind.backend) };
+}
+
+const Kind = z.object({ provider: SlotDocument.shape.provider, backend: SlotDocument.shape.backend });
+
+type ResolvedKind =
+  | { readonly provider: ProviderKind; readonly backend: Backend; readonly problem?: undefined }
+  /** No problem where the schema already names one. */
+  | { readonly provider?: undefined; readonly backend?: undefined; readonly problem: SpecProblem | undefined };
+
+function resolveKind(name: SlotName, document: unknown): ResolvedKind {
+  const written = Kind.safeParse(document);
+  if (!written.success) return { problem: undefined };
+  const provider = written.data.provider ?? DEFAULT_PROVIDER_OF_SLOT[name];
   if (provider === undefined) {
     const message = `Set "provider" to one of ${quoted(PROVIDER_KIND_NAMES)}: "${name}" is not a built-in slot, so it has no default`;
-    return { ok: false, problems: [{ path: ['provider'], message }] };
+    return { problem: { path: ['provider'], message } };
   }
   const facts = PROVIDER_KINDS[provider];
-  const backend = parsed.data.backend ?? facts.defaultBackend;
-  if (!facts.backends.some((offered) => offered === backend)) {
-    const message = `Provider "${provider}" does not offer backend "${backend}"; use ${quoted(facts.backends)}`;
-    return { ok: false, problems: [{ path: ['backend'], message }] };
-  }
-  return { ok: true, spec: resolve(parsed.data, provider, backend) };
+  const backend = written.data.backend ?? facts.defaultBackend;
+  if (facts.backends.some((offered) => offered === backend)) return { provider, backend };
+  const message = `Provider "${provider}" does not offer backend "${backend}"; use ${quoted(facts.backends)}`;
+  return { problem: { path: ['backend'], message } };
 }
 
 function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): SlotSpec {
@@ -179,14 +187,6 @@ function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): Slot
       serviceAccountName: parsed.serviceAccountName,
     },
   };
-}
-
-function problemsOfIssue(issue: z.core.$ZodIssue): SpecProblem[] {
-  const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ path: [...path, key], message: 'This key is not known; see the reference of slot keys' }));
-  }
-  return [{ path, message: issue.message }];
 }
 
 function quoted(values: readonly string[]): string {

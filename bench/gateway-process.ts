@@ -1,0 +1,33 @@
+/** The gateway alone in its own process, over a board with one open slot. Argument: the upstream's port. Prints its own. */
+import { createMetrics } from '../src/api/metrics.ts';
+import { buildServer } from '../src/api/server.ts';
+import { createV1Routes } from '../src/api/v1/v1-routes.ts';
+import { createGateway } from '../src/dispatch/gateway.ts';
+import { createTraffic } from '../src/dispatch/traffic.ts';
+import { PROVIDERS } from '../src/providers/registry.ts';
+import { createBoard } from '../src/reconciler/board.ts';
+import { parseSettings } from '../src/spec/settings.ts';
+import { publish } from '../test/dispatch/support/board-fixture.ts';
+
+const parsed = parseSettings({});
+if (!parsed.ok) throw new Error(parsed.problems.join('; '));
+const { settings } = parsed;
+const board = createBoard();
+const now = (): number => Date.now();
+const traffic = createTraffic({ board, now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
+const metrics = createMetrics({ version: 'bench', runtime: 'none', board, traffic: traffic.ofSlot });
+const gateway = createGateway({
+  board,
+  providers: PROVIDERS,
+  traffic,
+  settings,
+  now,
+  report: (done) => metrics.requests.requestFinished({ ...done, route: done.path, method: 'POST' }),
+});
+const routes = createV1Routes({ board, gateway, startedAt: now() });
+const api = buildServer({ routes, settings, gateway, metrics: metrics.requests });
+const upstreamPort = Number(process.argv[2]);
+publish(board, { name: 'primary', targets: [{ workload: 'w1', port: upstreamPort }] });
+process.stdout.write(`${await api.listen({ host: '127.0.0.1', port: 0 })}\n`);
+process.on('disconnect', () => process.exit(0));
+process.on('SIGINT', () => process.exit(0));

@@ -1,0 +1,46 @@
+/** A bare upstream in its own process: answers 300 bytes, or a stream of 200 chunks when the body asks for one. Prints its port. */
+import { createServer } from 'node:http';
+
+const CHUNKS = 200;
+const message = { role: 'assistant', content: 'y'.repeat(150) };
+const answer = Buffer.from(
+  JSON.stringify({
+    id: 'chatcmpl-1',
+    object: 'chat.completion',
+    created: 1,
+    model: 'm',
+    choices: [{ index: 0, message, finish_reason: 'stop' }],
+  }),
+);
+const delta = { index: 0, delta: { content: 'word ' }, finish_reason: null };
+const chunk = `data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [delta] })}\n\n`;
+
+const server = createServer((req, res) => {
+  const parts: Buffer[] = [];
+  req.on('data', (part: Buffer) => parts.push(part));
+  req.on('end', () => {
+    if (!Buffer.concat(parts).includes('"stream":true')) {
+      res.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length });
+      res.end(answer);
+      return;
+    }
+    res.writeHead(200, { 'content-type': 'text/event-stream' });
+    let sent = 0;
+    const step = (): void => {
+      if (sent === CHUNKS) {
+        res.end('data: [DONE]\n\n');
+        return;
+      }
+      sent += 1;
+      res.write(chunk);
+      setImmediate(step);
+    };
+    step();
+  });
+});
+server.keepAliveTimeout = 60_000;
+server.listen(0, '127.0.0.1', () => {
+  const address = server.address();
+  process.stdout.write(`${typeof address === 'object' && address !== null ? address.port : 0}\n`);
+});
+process.on('disconnect', () => process.exit(0));

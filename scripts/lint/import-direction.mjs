@@ -1,0 +1,45 @@
+/** Imports between the folders of src/ follow the table in `import-table.mjs`; nothing in src/ imports from outside src/. */
+import { MAY_IMPORT } from './import-table.mjs';
+import { eachImport, placeInSource, resolveImport } from './modules.mjs';
+
+export const importDirection = {
+  meta: { type: 'problem', docs: { description: 'Imports between folders go one way' }, schema: [] },
+  create(context) {
+    const place = placeInSource(context.filename);
+    if (place === undefined) return {};
+    const allowed = MAY_IMPORT[place.room];
+    if (allowed === undefined) return { Program: (node) => context.report({ node, message: unknownRoom(place.room) }) };
+    return eachImport((request) => {
+      const message = request.specifier.startsWith('.')
+        ? relativeProblem(context.filename, place, allowed, request)
+        : packageProblem(place, allowed, request);
+      if (message !== undefined) context.report({ node: request.node, message });
+    });
+  },
+};
+
+function relativeProblem(filename, place, allowed, { specifier, typeOnly }) {
+  const target = placeInSource(resolveImport(filename, specifier));
+  if (target === undefined) return `Import only files of "src/" here: "${specifier}" lies outside`;
+  if (target.room === place.room) return undefined;
+  const patterns = typeOnly ? [...allowed.values, ...(allowed.types ?? [])] : allowed.values;
+  if (patterns.some((pattern) => matches(pattern, target.path))) return undefined;
+  const types = (allowed.types ?? []).map((name) => `types of "${name}"`);
+  const may = [...allowed.values.map((name) => `"${name}"`), ...types].join(', ') || 'nothing else of "src/"';
+  const what = typeOnly ? 'the types of' : '';
+  return `Do not import ${what}${what === '' ? '' : ' '}"${target.path}" in "${place.room}": it may import ${may} (table: "scripts/lint/import-table.mjs")`;
+}
+
+function packageProblem(place, allowed, { specifier }) {
+  if (allowed.packages === undefined || allowed.packages.includes(specifier)) return undefined;
+  return `Do not import "${specifier}" in "${place.room}": the only package it may import is ${allowed.packages.map((name) => `"${name}"`).join(', ')}`;
+}
+
+function matches(pattern, path) {
+  if (pattern === '*') return true;
+  return pattern.endsWith('/') ? path.startsWith(pattern) : path === pattern;
+}
+
+function unknownRoom(room) {
+  return `Give "src/${room}" a line in "scripts/lint/import-table.mjs": every folder of "src/" says there what it may import`;
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Runs the tests: sets up what suites need, passes its arguments on to jest, and ends with one line that counts.
+# SVC_TEST_REQUIRE=podman: a suite that cannot have podman fails instead of being skipped.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+export PATH="$PWD/node_modules/.bin:$PATH"
+
+skip() {
+  if [[ ${SVC_TEST_REQUIRE:-} == *podman* ]]; then
+    echo "FAILED: podman is required (SVC_TEST_REQUIRE), but $1" >&2
+    echo '0 passed, 1 failed, 0 skipped'
+    exit 1
+  fi
+  echo "SKIPPED: the suites that need podman, because $1" >&2
+}
+
+set_up_podman() {
+  local settings
+  if [ ! -e /etc/debian_version ]; then
+    skip 'its set-up knows Debian only'
+  elif [ "$(id -u)" != 0 ]; then
+    skip 'only root can install it'
+  elif settings=$(bash scripts/test-podman.sh); then
+    # what it prints are "export NAME=value" lines
+    eval "$settings"
+  else
+    skip 'its set-up failed (scripts/test-podman.sh; its messages are above)'
+  fi
+}
+
+# With arguments only some tests run: most of them need no podman.
+case "$*" in
+'' | *podman* | *e2e*) set_up_podman ;;
+*) if [[ ${SVC_TEST_REQUIRE:-} == *podman* ]]; then set_up_podman; fi ;;
+esac
+
+closing=$(mktemp)
+trap 'rm -f "$closing"' EXIT
+CLOSING_LINE_FILE=$closing node --experimental-vm-modules --disable-warning=ExperimentalWarning node_modules/jest/bin/jest.js "$@" </dev/null
+code=$?
+[ -s "$closing" ] || echo '0 passed, 0 failed, 0 skipped' >"$closing"
+# jest failed as a whole, not one of its tests: no test was found, or jest did not come to its end
+if [ "$code" != 0 ]; then sed 's/, 0 failed,/, 1 failed,/' "$closing"; else cat "$closing"; fi
+exit "$code"

@@ -1,0 +1,23 @@
+/** An error that ends a request with an answer in the contract's shape. Thrown by handlers, rendered by the error handler. */
+import type { ErrorCode } from '../spec/error-codes.ts';
+
+export interface ApiErrorOptions {
+  /** The field, header or path parameter at fault. */
+  readonly param?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cause?: unknown;
+}
+
+export class ApiError extends Error {
+  readonly code: ErrorCode;
+  readonly param: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'ApiError';
+    this.code = code;
+    this.param = options.param ?? null;
+    this.headers = options.headers ?? {};
+  }
+}

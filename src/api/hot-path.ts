@@ -1,0 +1,99 @@
+/**
+ * The way past the framework for routes that take the request as it comes. Fastify's routing, hooks and reply cost more than all that the gateway does
+ * with an ordinary request. Both ways end in `enter`, so that neither can miss the access check.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { answerError } from '../dispatch/answer.ts';
+import { errorAnswer } from '../dispatch/decide/error-answer.ts';
+import { isJsonType, readRequestHead, type RequestHead } from '../dispatch/decide/request-head.ts';
+import { ERROR_CODES, type ErrorCode } from '../spec/error-codes.ts';
+import type { AccessDecision, Authorize } from './authorize.ts';
+import type { RequestMetrics } from './metrics-port.ts';
+import { newRequestId } from './request-id.ts';
+import type { Route } from './route.ts';
+
+export interface HotPath {
+  /** False: not one of ours, untouched. */
+  tryHandle(req: IncomingMessage, res: ServerResponse): boolean;
+  /** For a raw route that was found in another way. */
+  enter(route: RawRoute, req: IncomingMessage, res: ServerResponse): void;
+}
+
+export type RawRoute = Route & Required<Pick<Route, 'raw'>>;
+
+export interface HotPathDeps {
+  readonly routes: readonly Route[];
+  readonly authorize: Authorize;
+  readonly metrics: RequestMetrics;
+  readonly onFault: (error: unknown, requestId: string) => void;
+}
+
+export function isRawRoute(route: Route): route is RawRoute {
+  return route.raw !== undefined;
+}
+
+export function createHotPath({ routes, authorize, metrics, onFault }: HotPathDeps): HotPath {
+  const known = new Map(routes.filter(isRawRoute).map((route) => [route.path, route]));
+
+  function refuse(entry: Entry, code: ErrorCode, message: string, param: string | null = null): void {
+    const { route, req, res, requestId } = entry;
+    const { status } = ERROR_CODES[code];
+    metrics.requestFinished({ slot: undefined, route: route.path, method: req.method ?? '', status, seconds: 0 });
+    answerError(req, res, errorAnswer(code, message, { param, requestId }));
+  }
+
+  function proceed(entry: Entry, decision: AccessDecision): void {
+    if (!decision.ok) refuse(entry, decision.code, decision.message);
+    else if (!isJsonType(entry.head.contentType)) {
+      refuse(entry, 'request.media_type', 'Send the body as "application/json"', 'Content-Type');
+    } else entry.route.raw(entry);
+  }
+
+  function fault(entry: Entry, error: unknown): void {
+    onFault(error, entry.requestId);
+    refuse(entry, 'server.internal', `Report this with the request id "${entry.requestId}": the gateway failed`);
+  }
+
+  function enter(route: RawRoute, req: IncomingMessage, res: ServerResponse): void {
+    const head = readRequestHead(req.rawHeaders);
+    const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId() };
+    if (head.hosts !== 1 && req.httpVersionMinor === 1) {
+      refuse(entry, 'request.invalid', 'Send one "Host" header', 'Host');
+      return;
+    }
+    try {
+      const decision = authorize(route.access, req);
+      if (!(decision instanceof Promise)) {
+        proceed(entry, decision);
+        return;
+      }
+      decision.then(
+        (late) => (res.destroyed ? undefined : proceed(entry, late)),
+        (error: unknown) => fault(entry, error),
+      );
+    } catch (error) {
+      fault(entry, error);
+    }
+  }
+
+  return {
+    tryHandle(req, res) {
+      if (req.method !== 'POST') return false;
+      const url = req.url ?? '';
+      const query = url.indexOf('?');
+      const route = known.get(query === -1 ? url : url.slice(0, query));
+      if (route === undefined) return false;
+      enter(route, req, res);
+      return true;
+    },
+    enter,
+  };
+}
+
+interface Entry {
+  readonly route: RawRoute;
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly head: RequestHead;
+  readonly requestId: string;
+}

@@ -1,0 +1,93 @@
+/** Node's HTTP server with the service's limits, and with an answer in the contract's shape where Node itself would speak or hang up. */
+import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { answerError } from '../dispatch/answer.ts';
+import { errorAnswer } from '../dispatch/decide/error-answer.ts';
+import { ERROR_CODES, type ErrorCode } from '../spec/error-codes.ts';
+import { newRequestId } from './request-id.ts';
+
+export interface HttpLimits {
+  readonly SVC_HEADER_LIMIT: number;
+  readonly SVC_MAX_CONNECTIONS: number;
+  readonly SVC_PARK_TIMEOUT: number;
+}
+
+/** Headers that take longer are an attack or a dead line. */
+const HEADERS_MS = 30_000;
+/** Beside the time a request may be parked with its body unread: as long as Node's own default. */
+const REQUEST_MS = 300_000;
+/** Longer than proxies keep idle connections to us, so that it is they who close them and no request meets a closing one. */
+const KEEP_ALIVE_MS = 75_000;
+/** Connections over the limit that are told so; beyond these they are just closed. */
+const OVER_LIMIT = 64;
+
+export function createHttpServer(limits: HttpLimits, listener: (req: IncomingMessage, res: ServerResponse) => void): Server {
+  const server = createServer(
+    {
+      maxHeaderSize: limits.SVC_HEADER_LIMIT,
+      headersTimeout: HEADERS_MS,
+      requestTimeout: limits.SVC_PARK_TIMEOUT + REQUEST_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      // We answer that ourselves.
+      requireHostHeader: false,
+      noDelay: true,
+    },
+    listener,
+  );
+  server.maxConnections = limits.SVC_MAX_CONNECTIONS + OVER_LIMIT;
+  let open = 0;
+  server.on('connection', (socket) => {
+    open += 1;
+    socket.on('close', () => (open -= 1));
+    if (open <= limits.SVC_MAX_CONNECTIONS) return;
+    writeError(socket, 'server.overloaded', `Try again later: ${limits.SVC_MAX_CONNECTIONS} connections are open ("SVC_MAX_CONNECTIONS")`);
+  });
+  // Whoever reads the body sends the "continue": only then is it wanted.
+  server.on('checkContinue', listener);
+  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
+    answerError(
+      req,
+      res,
+      errorAnswer('request.invalid', 'Expect nothing but "100-continue"', { param: 'Expect', requestId: newRequestId() }),
+    );
+  });
+  server.on('connect', (_req, socket) => writeError(socket, 'route.method', 'Use another method than "CONNECT"'));
+  server.on('clientError', (error: Error & { readonly code?: string }, socket) => answerClientError(error.code, socket, limits));
+  return server;
+}
+
+function answerClientError(code: string | undefined, socket: Duplex, limits: HttpLimits): void {
+  if (code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
+    socket.destroy();
+    return;
+  }
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      writeError(
+        socket,
+        'request.headers_too_large',
+        `Send smaller headers: the limit is ${limits.SVC_HEADER_LIMIT} bytes ("SVC_HEADER_LIMIT")`,
+      );
+      return;
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      writeError(socket, 'request.timeout', 'Send the whole request in time');
+      return;
+    default:
+      writeError(socket, 'request.invalid', 'Send a well-formed HTTP/1.1 request');
+  }
+}
+
+/** An answer is under way on this connection: another one would be read as a part of it. */
+function isAnswering(socket: Duplex): boolean {
+  const current: unknown = Reflect.get(socket, '_httpMessage');
+  return current instanceof ServerResponse && current.headersSent;
+}
+
+function writeError(socket: Duplex, code: ErrorCode, message: string): void {
+  const { status, headers, body } = errorAnswer(code, message, { requestId: newRequestId() });
+  const allow = code === 'route.method' ? ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] : [];
+  const all = [...headers, ...allow, 'connection', 'close', 'date', new Date().toUTCString()];
+  const lines = all.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${all[index + 1] ?? ''}\r\n`] : []));
+  socket.on('error', () => socket.destroy());
+  socket.end(`HTTP/1.1 ${status} ${ERROR_CODES[code].type}\r\n${lines.join('')}\r\n${body}`, () => socket.destroy());
+}

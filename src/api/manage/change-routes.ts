@@ -1,0 +1,145 @@
+/** Several slots at once: what a set of documents would change, and changing it. All are checked before the first is written. */
+import { z } from 'zod';
+import { toCamelCase } from '../../spec/key-case.ts';
+import { SlotName } from '../../spec/names.ts';
+import type { SlotEditor, StoredSlot } from '../../spec/slot-editor.ts';
+import { parseSlot, type SlotDocument } from '../../spec/slot-spec.ts';
+import { ApiError } from '../api-error.ts';
+import type { Route } from '../route.ts';
+import { isSameValue } from '../../spec/same-value.ts';
+import { slotInvalid, unwrapEdit } from './edit-outcome.ts';
+import type { ManageDeps } from './manage-deps.ts';
+import { bodyOf } from './request-input.ts';
+
+const Slots = z
+  .array(
+    z.strictObject({
+      name: SlotName,
+      spec: z.record(z.string(), z.unknown()).describe('The slot’s keys, as in its TOML file'),
+      resource_version: z.string().optional().describe('Refuse the edit when the slot has changed since'),
+    }),
+  )
+  .max(1000);
+const PlanBody = z.strictObject({
+  slots: Slots.default([]).describe('Documents to lay over the present ones; none: what the controller would do now'),
+  prune: z.boolean().default(false).describe('Count slots that are not named as removed'),
+});
+const ApplyBody = z.strictObject({
+  slots: Slots,
+  prune: z.boolean().default(false).describe('Remove slots that are not named'),
+  dry_run: z.boolean().default(false).describe('Check everything, write nothing'),
+});
+
+interface Wanted {
+  readonly name: SlotName;
+  readonly document: SlotDocument;
+  readonly ifMatch: string | undefined;
+  readonly stored: StoredSlot | undefined;
+}
+
+interface ChangeSet {
+  readonly wanted: readonly Wanted[];
+  readonly pruned: readonly StoredSlot[];
+}
+
+export function createChangeRoutes(deps: ManageDeps): readonly Route[] {
+  const { editor, planner } = deps.manage;
+  return [
+    {
+      method: 'POST',
+      path: '/api/plan',
+      access: 'admin',
+      tag: 'changes',
+      summary: 'What these documents would change; carries nothing out',
+      schemas: { body: PlanBody },
+      async handler(request) {
+        const { wanted, pruned } = await readChangeSet(editor, bodyOf(request, PlanBody));
+        const overlay = new Map<SlotName, SlotDocument | undefined>(wanted.map(({ name, document }) => [name, document]));
+        for (const { name } of pruned) overlay.set(name, undefined);
+        const { text, changes } = await planner.preview(overlay);
+        return { text, changes };
+      },
+    },
+    {
+      method: 'POST',
+      path: '/api/apply',
+      access: 'admin',
+      tag: 'changes',
+      summary: 'Writes these documents, after all of them have been checked',
+      schemas: { body: ApplyBody },
+      async handler(request) {
+        const body = bodyOf(request, ApplyBody);
+        const changes = await readChangeSet(editor, body);
+        await carryOut(editor, changes, true);
+        const slots = body.dry_run ? preview(changes) : await carryOut(editor, changes, false);
+        return { dry_run: body.dry_run, slots };
+      },
+    },
+  ];
+}
+
+async function readChangeSet(editor: SlotEditor, body: z.output<typeof PlanBody>): Promise<ChangeSet> {
+  if (body.prune && body.slots.length === 0) {
+    throw new ApiError('request.invalid', 'Name at least one slot in "slots": pruning with none would remove every slot', {
+      param: 'slots',
+    });
+  }
+  const stored = new Map((await editor.list()).map((slot) => [slot.name, slot]));
+  const wanted = new Map<SlotName, Wanted>();
+  for (const [index, { name, spec, resource_version: ifMatch }] of body.slots.entries()) {
+    if (wanted.has(name)) throw new ApiError('request.invalid', `Slot "${name}" is named twice`, { param: `slots.${index}.name` });
+    wanted.set(name, { name, document: checked(name, spec), ifMatch, stored: stored.get(name) });
+  }
+  return { wanted: [...wanted.values()], pruned: body.prune ? [...stored.values()].filter(({ name }) => !wanted.has(name)) : [] };
+}
+
+function checked(name: SlotName, spec: unknown): SlotDocument {
+  const document = toCamelCase(spec);
+  const parsed = parseSlot(name, document);
+  if (!parsed.ok) throw slotInvalid(name, parsed.problems);
+  if (!isSlotDocument(document)) throw slotInvalid(name, [{ path: [], message: 'Write a table of keys' }]);
+  return document;
+}
+
+/** `parseSlot` has passed it already; this only tells the compiler. */
+function isSlotDocument(document: unknown): document is SlotDocument {
+  return typeof document === 'object' && document !== null;
+}
+
+async function carryOut(editor: SlotEditor, { wanted, pruned }: ChangeSet, dryRun: boolean) {
+  const done: { name: SlotName; result: string }[] = [];
+  for (const { name, document, ifMatch, stored } of wanted) {
+    if (ifMatch !== undefined && stored === undefined) unwrapEdit(name, { kind: 'not-found' });
+    const same = stored !== undefined && isSameValue(stored.document, document);
+    if (same && (ifMatch === undefined || ifMatch === stored.resourceVersion)) {
+      done.push({ name, result: 'unchanged' });
+      continue;
+    }
+    const result = await editor.put(name, document, { dryRun, ...(ifMatch === undefined ? {} : { ifMatch }) });
+    const { created } = unwrapEdit(name, result.kind === 'failed' ? { ...result, message: `${result.message}${already(done)}` } : result);
+    done.push({ name, result: created ? 'created' : 'updated' });
+  }
+  for (const { name } of pruned) {
+    const result = await editor.remove(name, { dryRun });
+    if (result.kind !== 'not-found') unwrapEdit(name, result);
+    done.push({ name, result: 'deleted' });
+  }
+  return done;
+}
+
+function preview({ wanted, pruned }: ChangeSet) {
+  return [
+    ...wanted.map(({ name, document, stored }) => ({ name, result: resultOf(stored, document) })),
+    ...pruned.map(({ name }) => ({ name, result: 'deleted' })),
+  ];
+}
+
+function resultOf(stored: StoredSlot | undefined, document: SlotDocument): string {
+  if (stored === undefined) return 'created';
+  return isSameValue(stored.document, document) ? 'unchanged' : 'updated';
+}
+
+function already(done: readonly { readonly name: SlotName; readonly result: string }[]): string {
+  const names = done.filter(({ result }) => result !== 'unchanged').map(({ name }) => `"${name}"`);
+  return names.length === 0 ? '' : `; written before: ${names.join(', ')}`;
+}

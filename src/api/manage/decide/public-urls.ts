@@ -1,0 +1,38 @@
+/** The addresses that people and programs use, as seen from whoever asks. */
+
+/** The port of the companion chat page, where no proxy joins both under one host. */
+const CHAT_PORT = 3001;
+/** A host name or an address, with or without a port; anything else in a Host header is an attack or a mistake. */
+const HOST_HEADER = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?$/;
+
+export interface UrlFacts {
+  /** `SVC_PUBLIC_URL`. */
+  readonly publicUrl: string | undefined;
+  readonly hostHeader: string | undefined;
+  /** Whether the request came to a trusted proxy over TLS. */
+  readonly secure: boolean;
+  readonly authEnabled: boolean;
+}
+
+/** Undefined when the Host header cannot be believed. Pure. */
+export function publicUrls(facts: UrlFacts) {
+  const base = baseUrl(facts);
+  if (base === undefined) return undefined;
+  const root = `${base.origin}${base.pathname.replace(/\/+$/, '')}`;
+  const proxied = facts.authEnabled || facts.publicUrl !== undefined;
+  return {
+    base_url: `${root}/`,
+    openai_base_url: `${root}/v1`,
+    api_url: `${root}/api`,
+    dashboard_url: `${root}/`,
+    chat_url: proxied ? `${root}/chat/` : `${base.protocol}//${base.hostname}:${CHAT_PORT}/`,
+    source: facts.publicUrl === undefined ? 'host' : 'setting',
+  };
+}
+
+function baseUrl({ publicUrl, hostHeader, secure }: UrlFacts): URL | undefined {
+  if (publicUrl !== undefined) return new URL(publicUrl);
+  if (hostHeader === undefined || !HOST_HEADER.test(hostHeader)) return undefined;
+  const text = `${secure ? 'https' : 'http'}://${hostHeader}`;
+  return URL.canParse(text) ? new URL(text) : undefined;
+}

@@ -1,0 +1,43 @@
+/** What an edit came to, as an answer or as the error that ends the request. */
+import { ApiError } from '../api-error.ts';
+import type { SlotName } from '../../spec/names.ts';
+import type { EditResult, SlotEditor } from '../../spec/slot-editor.ts';
+import { pathToSnakeCase } from '../../spec/key-case.ts';
+import { formatProblem, type SpecProblem } from '../../spec/spec-problem.ts';
+
+type Done = Extract<EditResult, { kind: 'done' }>;
+
+/** The result of an edit that went through; throws the `ApiError` of any other. */
+export function unwrapEdit(name: SlotName, result: EditResult): Done {
+  switch (result.kind) {
+    case 'done':
+      return result;
+    case 'not-found':
+      throw new ApiError('slot.not_found', `There is no slot "${name}"`, { param: 'name' });
+    case 'conflict':
+      throw new ApiError(
+        'slot.conflict',
+        `Read slot "${name}" again and repeat the edit: it changed meanwhile and now has resource version "${result.resourceVersion}"`,
+        { param: 'resource_version' },
+      );
+    case 'invalid':
+      throw slotInvalid(name, result.problems);
+    case 'failed':
+      throw new ApiError('server.internal', `Could not write slot "${name}": ${result.message}`);
+    default:
+      return result satisfies never;
+  }
+}
+
+export function slotInvalid(name: SlotName, problems: readonly SpecProblem[]): ApiError {
+  const [first] = problems;
+  const param = first === undefined ? '' : pathToSnakeCase(first.path).join('.');
+  const text = problems.map((problem) => formatProblem(problem)).join('; ');
+  return new ApiError('slot.invalid', `Correct slot "${name}": ${text}`, param === '' ? {} : { param });
+}
+
+export async function noSuchSlot(editor: SlotEditor, name: SlotName): Promise<ApiError> {
+  const names = (await editor.list()).map((slot) => `"${slot.name}"`).join(', ');
+  const hint = names === '' ? 'no slot is configured' : `known slots: ${names}`;
+  return new ApiError('slot.not_found', `There is no slot "${name}"; ${hint}`, { param: 'name' });
+}

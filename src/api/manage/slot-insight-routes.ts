@@ -1,0 +1,79 @@
+/** What can be read about one slot beside its document: logs, timeline, explanation. */
+import { Readable } from 'node:stream';
+import { z } from 'zod';
+import type { SlotName } from '../../spec/names.ts';
+import { formatProblem } from '../../spec/spec-problem.ts';
+import type { Route } from '../route.ts';
+import { viewTimelineEntry } from './decide/timeline-view.ts';
+import { noSuchSlot } from './edit-outcome.ts';
+import type { ManageDeps } from './manage-deps.ts';
+import { queryOf, SlotParams, slotNameOf } from './request-input.ts';
+
+const LogsQuery = z.strictObject({
+  follow: z.enum(['0', '1', 'true', 'false']).default('0').describe('1: stay and send new lines as they come'),
+  tail: z.coerce.number().int().min(0).max(100_000).default(200).describe('Lines from the end to begin with'),
+});
+const TimelineQuery = z.strictObject({ limit: z.coerce.number().int().min(1).max(10_000).default(100).describe('Newest entries') });
+
+export function createSlotInsightRoutes(deps: ManageDeps): readonly Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/api/slots/:name/logs',
+      access: 'all',
+      tag: 'slots',
+      summary: 'Output of the slot’s workload as text/plain; the header "x-svc-workload: none" says that there is none',
+      schemas: { params: SlotParams, query: LogsQuery },
+      async handler(request, reply) {
+        const name = await existing(deps, slotNameOf(request));
+        const query = queryOf(request, LogsQuery);
+        const options = { tail: query.tail, follow: query.follow === '1' || query.follow === 'true' };
+        const gone = new AbortController();
+        reply.raw.once('close', () => gone.abort());
+        const lines = deps.manage.logs.open(name, options, AbortSignal.any([gone.signal, deps.stopping]));
+        void reply.type('text/plain; charset=utf-8').header('x-accel-buffering', 'no');
+        if (lines === undefined) return reply.header('x-svc-workload', 'none').send('');
+        return reply.send(Readable.from(textOf(lines), { objectMode: false }));
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/slots/:name/timeline',
+      access: 'read',
+      tag: 'slots',
+      summary: 'What happened to the slot, and why, oldest first',
+      schemas: { params: SlotParams, query: TimelineQuery },
+      async handler(request) {
+        const name = await existing(deps, slotNameOf(request));
+        const { limit } = queryOf(request, TimelineQuery);
+        return { entries: (await deps.manage.events.timeline(name, limit)).map(viewTimelineEntry) };
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/slots/:name/explain',
+      access: 'read',
+      tag: 'slots',
+      summary: 'Why the slot is as it is, as text',
+      schemas: { params: SlotParams },
+      async handler(request) {
+        const name = await existing(deps, slotNameOf(request));
+        const board = deps.board.current();
+        const problems = board.slots.get(name)?.problems ?? board.refused.get(name) ?? [];
+        const text = board.slots.get(name)?.explanation ?? 'No pass has seen a good document of this slot yet';
+        return { name, text, problems: problems.map((problem) => formatProblem(problem)) };
+      },
+    },
+  ];
+}
+
+async function existing(deps: ManageDeps, name: SlotName): Promise<SlotName> {
+  const board = deps.board.current();
+  if (board.slots.has(name) || board.refused.has(name)) return name;
+  if ((await deps.manage.editor.read(name)) !== undefined) return name;
+  throw await noSuchSlot(deps.manage.editor, name);
+}
+
+async function* textOf(lines: AsyncIterable<{ readonly text: string }>): AsyncGenerator<string> {
+  for await (const { text } of lines) yield `${text}\n`;
+}

@@ -1,0 +1,156 @@
+/** Slots over HTTP. Every change here is an edit of desired state; nothing is started or stopped by hand. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { isTable, toCamelCase } from '../../spec/key-case.ts';
+import { ModelId, type SlotName } from '../../spec/names.ts';
+import type { EditOptions, SlotPatch } from '../../spec/slot-editor.ts';
+import type { Route } from '../route.ts';
+import { viewSlot } from './decide/slot-view.ts';
+import { noSuchSlot, unwrapEdit } from './edit-outcome.ts';
+import type { ManageDeps } from './manage-deps.ts';
+import { bodyOf, ifMatchOf, SlotParams, slotNameOf } from './request-input.ts';
+
+/** A slot as `GET` shows it may be sent back: only `spec` and `resource_version` are read. */
+const SlotBody = z
+  .looseObject({
+    spec: z.record(z.string(), z.unknown()).describe('The slot’s keys, as in its TOML file'),
+    resource_version: z.string().nullable().optional().describe('Refuse the edit when the slot has changed since; as "If-Match"'),
+  })
+  .describe('A slot');
+const LoadBody = z.strictObject({ model: ModelId.optional().describe('Becomes the slot’s default model') });
+const NoBody = z.strictObject({});
+
+export function createSlotRoutes(deps: ManageDeps): readonly Route[] {
+  return [...readRoutes(deps), ...editRoutes(deps), ...lifecycleRoutes(deps)];
+}
+
+function readRoutes(deps: ManageDeps): readonly Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/api/slots',
+      access: 'read',
+      tag: 'slots',
+      summary: 'All slots: what is written, and what they are like now',
+      async handler() {
+        const stored = new Map((await deps.manage.editor.list()).map((slot) => [slot.name, slot]));
+        const board = deps.board.current();
+        const names = new Set<SlotName>([...stored.keys(), ...board.slots.keys(), ...board.refused.keys()]);
+        return { slots: [...names].sort().map((name) => viewSlot(name, stored.get(name), board)) };
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/slots/:name',
+      access: 'read',
+      tag: 'slots',
+      summary: 'One slot',
+      schemas: { params: SlotParams },
+      handler: async (request, reply) => sendSlot(deps, slotNameOf(request), reply),
+    },
+  ];
+}
+
+function editRoutes(deps: ManageDeps): readonly Route[] {
+  const { editor } = deps.manage;
+  return [
+    {
+      method: 'PUT',
+      path: '/api/slots/:name',
+      access: 'admin',
+      tag: 'slots',
+      summary: 'Replaces a slot’s document; creates the slot when there is none ("If-None-Match: *": only then)',
+      schemas: { params: SlotParams, body: SlotBody },
+      async handler(request, reply) {
+        const name = slotNameOf(request);
+        const body = bodyOf(request, SlotBody);
+        if (request.headers['if-none-match'] === '*') await refuseExisting(deps, name);
+        const done = unwrapEdit(name, await editor.put(name, toCamelCase(body.spec), ifMatchOf(request, body.resource_version)));
+        return sendSlot(deps, name, reply.code(done.created ? 201 : 200));
+      },
+    },
+    {
+      method: 'PATCH',
+      path: '/api/slots/:name',
+      access: 'admin',
+      tag: 'slots',
+      summary: 'Merges into a slot’s document (RFC 7396: null removes a key); comments and order of the text stay',
+      schemas: { params: SlotParams, body: SlotBody },
+      async handler(request, reply) {
+        const name = slotNameOf(request);
+        const body = bodyOf(request, SlotBody);
+        await edit(deps, name, patchOf(body.spec), ifMatchOf(request, body.resource_version));
+        return sendSlot(deps, name, reply);
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/api/slots/:name',
+      access: 'admin',
+      tag: 'slots',
+      summary: 'Removes a slot’s document; its workload drains and ends',
+      schemas: { params: SlotParams },
+      async handler(request, reply) {
+        const name = slotNameOf(request);
+        const result = await editor.remove(name, ifMatchOf(request));
+        if (result.kind === 'not-found') throw await noSuchSlot(editor, name);
+        unwrapEdit(name, result);
+        return reply.code(204).send();
+      },
+    },
+  ];
+}
+
+function lifecycleRoutes(deps: ManageDeps): readonly Route[] {
+  const lifecycle = (verb: string, summary: string, body: z.ZodType, patch: (request: FastifyRequest) => SlotPatch): Route => ({
+    method: 'POST',
+    path: `/api/slots/:name/${verb}`,
+    access: 'admin',
+    tag: 'slots',
+    summary,
+    schemas: { params: SlotParams, body },
+    async handler(request, reply) {
+      const name = slotNameOf(request);
+      await edit(deps, name, patch(request), ifMatchOf(request));
+      return sendSlot(deps, name, reply.code(202));
+    },
+  });
+  return [
+    lifecycle('load', 'Enables the slot, with another model if one is named; the controller loads it', LoadBody, (request) => {
+      const { model } = bodyOf(request, LoadBody);
+      return { enabled: true, ...(model === undefined ? {} : { model: { default: model } }) };
+    }),
+    lifecycle('unload', 'Disables the slot; the controller drains and stops its workload', NoBody, (request) => {
+      bodyOf(request, NoBody);
+      return { enabled: false };
+    }),
+    lifecycle('restart', 'Has the controller replace the slot’s workload; clears a stall', NoBody, (request) => {
+      bodyOf(request, NoBody);
+      return { restartedAt: new Date(deps.now()).toISOString() };
+    }),
+  ];
+}
+
+async function edit(deps: ManageDeps, name: SlotName, patch: SlotPatch, options: EditOptions): Promise<void> {
+  const result = await deps.manage.editor.patch(name, patch, options);
+  if (result.kind === 'not-found') throw await noSuchSlot(deps.manage.editor, name);
+  unwrapEdit(name, result);
+}
+
+function patchOf(spec: Readonly<Record<string, unknown>>): SlotPatch {
+  const document = toCamelCase(spec);
+  return isTable(document) ? document : {};
+}
+
+async function refuseExisting(deps: ManageDeps, name: SlotName): Promise<void> {
+  const stored = await deps.manage.editor.read(name);
+  if (stored !== undefined) unwrapEdit(name, { kind: 'conflict', resourceVersion: stored.resourceVersion });
+}
+
+async function sendSlot(deps: ManageDeps, name: SlotName, reply: FastifyReply): Promise<unknown> {
+  const stored = await deps.manage.editor.read(name);
+  const view = viewSlot(name, stored, deps.board.current());
+  if (view === undefined) throw await noSuchSlot(deps.manage.editor, name);
+  if (stored !== undefined) reply.header('etag', `"${stored.resourceVersion}"`);
+  return view;
+}

@@ -1,0 +1,117 @@
+/** The interface as an OpenAPI 3.0 document, made from the route table and the schemas that its handlers parse with. Pure. */
+import { z } from 'zod';
+import { ERROR_CODES } from '../spec/error-codes.ts';
+import type { Access } from './ports.ts';
+import type { Route, RouteMethod } from './route.ts';
+
+const ACCESS_TEXT: Readonly<Record<Access, string>> = {
+  open: 'Needs no credential.',
+  read: 'Needs any scope.',
+  v1: 'Needs scope "v1-only", "all" or "admin".',
+  all: 'Needs scope "all" or "admin".',
+  admin: 'Needs scope "admin".',
+};
+const SUCCESS: Readonly<Record<RouteMethod, string>> = { GET: '200', POST: '200', PUT: '200', PATCH: '200', DELETE: '204' };
+
+type JsonSchema = Readonly<Record<string, unknown>>;
+
+export function openApiDocument(routes: readonly Route[], version: string): object {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const route of routes) {
+    const path = route.path.replace(/:([A-Za-z_]+)/g, '{$1}').replace(/\*$/, '{rest}');
+    (paths[path] ??= {})[route.method.toLowerCase()] = operation(route, path);
+  }
+  return {
+    openapi: '3.0.3',
+    info: { title: 'svc', version, description: 'An OpenAI-compatible inference gateway and the management of its slots' },
+    paths,
+    components: {
+      securitySchemes: { token: { type: 'http', scheme: 'bearer', description: '`svc_<id>.<secret>`; needed once authentication is on' } },
+      schemas: { Error: errorSchema() },
+    },
+  };
+}
+
+function operation(route: Route, path: string): object {
+  const body = route.schemas?.body;
+  return {
+    operationId: operationId(route.method, path),
+    summary: route.summary,
+    description: ACCESS_TEXT[route.access],
+    tags: [route.tag],
+    'x-svc-access': route.access,
+    security: route.access === 'open' ? [] : [{ token: [] }],
+    parameters: [...pathParameters(route, path), ...queryParameters(route)],
+    ...(body === undefined && route.consumes === undefined ? {} : { requestBody: { content: contentOf(route) } }),
+    responses: {
+      [SUCCESS[route.method]]: { description: 'Done' },
+      default: { description: 'Failed', content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } },
+    },
+  };
+}
+
+function contentOf(route: Route): object {
+  const schema = route.schemas?.body === undefined ? {} : jsonSchema(route.schemas.body);
+  return Object.fromEntries(['application/json', ...(route.consumes ?? [])].map((type) => [type, { schema }]));
+}
+
+function pathParameters(route: Route, path: string): readonly object[] {
+  const properties = route.schemas?.params === undefined ? {} : propertiesOf(jsonSchema(route.schemas.params));
+  return [...path.matchAll(/\{([^}]+)\}/g)].map(([, name = '']) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: properties[name] ?? { type: 'string' },
+  }));
+}
+
+function queryParameters(route: Route): readonly object[] {
+  if (route.schemas?.query === undefined) return [];
+  const schema = jsonSchema(route.schemas.query);
+  const required = Array.isArray(schema['required']) ? schema['required'] : [];
+  return Object.entries(propertiesOf(schema)).map(([name, property]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    schema: property,
+  }));
+}
+
+function jsonSchema(schema: z.ZodType): JsonSchema {
+  return z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input', unrepresentable: 'any' });
+}
+
+function propertiesOf(schema: JsonSchema): Readonly<Record<string, unknown>> {
+  const properties = schema['properties'];
+  return typeof properties === 'object' && properties !== null ? { ...properties } : {};
+}
+
+function errorSchema(): object {
+  const text = { type: 'string' };
+  return {
+    type: 'object',
+    required: ['error'],
+    properties: {
+      error: {
+        type: 'object',
+        required: ['message', 'type', 'param', 'code', 'origin'],
+        properties: {
+          message: text,
+          type: text,
+          param: { ...text, nullable: true },
+          code: { ...text, nullable: true, description: `Of the gateway: ${Object.keys(ERROR_CODES).join(', ')}` },
+          origin: { ...text, enum: ['gateway', 'upstream'] },
+        },
+      },
+    },
+  };
+}
+
+/** `getApiSlotsByName`: unique, since method and path are. */
+function operationId(method: RouteMethod, path: string): string {
+  const words = path
+    .replace(/\{([^}]+)\}/g, 'by-$1')
+    .split(/[^A-Za-z0-9]+/)
+    .filter((word) => word !== '');
+  return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+}

@@ -1,0 +1,178 @@
+/** The HTTP side of the service as a whole: the route table on one server, with one access check and one shape of errors. Never listens by itself. */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { fastify, type FastifyInstance, type FastifyRequest } from 'fastify';
+import { isJsonType } from '../dispatch/decide/request-head.ts';
+import { createAllowedMethods } from './allowed-methods.ts';
+import { ApiError } from './api-error.ts';
+import { allowAll, type Authorize } from './authorize.ts';
+import { createErrorHandler, sendError, type OnFault } from './error-handler.ts';
+import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
+import { createHttpServer, type HttpLimits } from './http-server.ts';
+import { NO_METRICS, type RequestMetrics } from './metrics-port.ts';
+import { requestIdOf } from './request-id.ts';
+import type { Route } from './route.ts';
+
+export interface ServerDeps {
+  readonly routes: readonly Route[];
+  readonly settings: HttpLimits & { readonly SVC_BODY_LIMIT: number };
+  /** Ends the requests that are in the gateway's hands. */
+  readonly gateway: { close(graceMs: number): Promise<void> };
+  readonly authorize?: Authorize;
+  readonly metrics?: RequestMetrics;
+  /** A fault of our own, for the log. */
+  readonly onFault?: OnFault;
+}
+
+export interface HttpApi {
+  readonly app: FastifyInstance;
+  readonly server: Server;
+  /** Resolves with the port that was taken. */
+  listen(address: { readonly host: string; readonly port: number }): Promise<number>;
+  /** Stops accepting, lets what is in flight end for at most `graceMs`, then ends it. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** A model id has at most 200 characters; percent-encoded ones are longer. */
+const MAX_PARAM_LENGTH = 1024;
+const IDLE_CHECK_MS = 50;
+
+export function buildServer(deps: ServerDeps): HttpApi {
+  const { routes, settings, gateway, authorize = allowAll, metrics = NO_METRICS, onFault = () => undefined } = deps;
+  const hotPath = createHotPath({ routes, authorize, metrics, onFault });
+  const app = fastify({
+    serverFactory: (handler) =>
+      createHttpServer(settings, (req, res) => {
+        if (!hotPath.tryHandle(req, res)) enterFramework(req, res, handler);
+      }),
+    genReqId: requestIdOf,
+    bodyLimit: settings.SVC_BODY_LIMIT,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    frameworkErrors: (error, request, reply) => void createErrorHandler(onFault)(error, request, reply),
+    logger: false,
+  });
+  app.setErrorHandler(createErrorHandler(onFault));
+  acceptBodies(app, routes);
+  addHooks(app, metrics);
+  addNotFound(app, routes);
+  for (const route of routes) addRoute(app, route, hotPath, authorize);
+  const { server } = app;
+
+  return {
+    app,
+    server,
+    async listen(address) {
+      await app.listen(address);
+      const bound = server.address();
+      return typeof bound === 'object' && bound !== null ? bound.port : address.port;
+    },
+    async close(graceMs) {
+      const closed = server.listening ? new Promise<void>((resolve) => server.close(() => resolve())) : Promise.resolve();
+      // A connection that becomes idle while we wait is not closed by Node.
+      const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
+      const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+      await gateway.close(graceMs);
+      await closed;
+      clearInterval(idle);
+      clearTimeout(cut);
+      await app.close();
+    },
+  };
+}
+
+function enterFramework(req: IncomingMessage, res: ServerResponse, handler: (req: IncomingMessage, res: ServerResponse) => void): void {
+  if (req.headers.expect !== undefined) res.writeContinue();
+  const hasBody = req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
+  // A body without a type is taken for what everything here speaks.
+  if (hasBody && req.headers['content-type'] === undefined) req.headers['content-type'] = 'application/json';
+  handler(req, res);
+}
+
+function acceptBodies(app: FastifyInstance, routes: readonly Route[]): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(/^application\/(?:[\w.+-]+\+)?json$/i, { parseAs: 'string' }, app.getDefaultJsonParser('error', 'ignore'));
+  const others = new Set(routes.flatMap((route) => route.consumes ?? []).filter((type) => !isJsonType(type)));
+  for (const type of others) {
+    app.addContentTypeParser(type, { parseAs: 'string' }, (_request, body, done) => done(null, body));
+  }
+}
+
+function addHooks(app: FastifyInstance, metrics: RequestMetrics): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id);
+    if (request.headers.host === undefined && request.raw.httpVersionMinor === 1) {
+      done(new ApiError('request.invalid', 'Send one "Host" header', { param: 'Host' }));
+    } else done();
+  });
+  app.addHook('onResponse', (request, reply, done) => {
+    const route = request.routeOptions.url ?? 'none';
+    const seconds = reply.elapsedTime / 1000;
+    if (reply.sent && !request.routeOptions.config.raw) {
+      metrics.requestFinished({ slot: undefined, route, method: request.method, status: reply.statusCode, seconds });
+    }
+    done();
+  });
+}
+
+function addNotFound(app: FastifyInstance, routes: readonly Route[]): void {
+  const allowedMethods = createAllowedMethods(routes);
+  app.setNotFoundHandler((request, reply) => {
+    const methods = allowedMethods(request.url);
+    if (request.method === 'OPTIONS' && (methods.length > 0 || request.url === '*')) {
+      return reply.code(204).header('allow', methods.join(', ')).send();
+    }
+    if (methods.length === 0) {
+      return sendError(
+        reply,
+        'route.not_found',
+        `Use a known path: "${request.url.slice(0, 200)}" is none; "/api/openapi.json" lists them`,
+        null,
+      );
+    }
+    const allow = methods.join(', ');
+    return sendError(reply, 'route.method', `Use one of ${allow} instead of "${request.method}"`, null, { allow });
+  });
+}
+
+function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, authorize: Authorize): void {
+  const config = { raw: isRawRoute(route) };
+  if (isRawRoute(route)) {
+    app.route({
+      method: route.method,
+      url: route.path,
+      config,
+      onRequest: (request, reply) => {
+        reply.hijack();
+        hotPath.enter(route, request.raw, reply.raw);
+      },
+      handler: (request, reply) => route.handler(request, reply),
+    });
+    return;
+  }
+  app.route({
+    method: route.method,
+    url: route.path,
+    config,
+    onRequest: async (request) => {
+      const decision = await authorize(route.access, request.raw);
+      if (!decision.ok) throw new ApiError(decision.code, decision.message);
+      refuseOtherTypes(route, request);
+    },
+    handler: (request, reply) => route.handler(request, reply),
+  });
+}
+
+function refuseOtherTypes(route: Route, request: FastifyRequest): void {
+  const type = request.headers['content-type'];
+  if (type === undefined || request.method === 'GET' || request.method === 'HEAD') return;
+  const bare = type.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  if (isJsonType(type) || route.consumes?.includes(bare) === true) return;
+  const takes = ['application/json', ...(route.consumes ?? [])].map((name) => `"${name}"`).join(' or ');
+  throw new ApiError('request.media_type', `Send the body as ${takes}`, { param: 'Content-Type' });
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The route is served past the framework and counts itself. */
+    readonly raw?: boolean;
+  }
+}

@@ -1,0 +1,46 @@
+/** Models in OpenAI's form, read off the board: never waits on a load. */
+import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
+import type { SlotState } from '../../spec/slot-status.ts';
+
+export interface ModelEntry {
+  readonly id: string;
+  readonly object: 'model';
+  /** Unix seconds. */
+  readonly created: number;
+  readonly owned_by: string;
+  readonly slot: string;
+  readonly state: SlotState;
+  readonly capabilities: readonly string[];
+}
+
+/** One entry a model id and alias. A slot that is switched off has none: a client would offer what cannot answer. */
+export function listModels(view: BoardView, startedAt: number): { readonly object: 'list'; readonly data: readonly ModelEntry[] } {
+  const entries = new Map<string, ModelEntry>();
+  for (const slot of view.slots.values()) {
+    if (slot.admission.kind === 'refuse' && slot.admission.code === 'slot.disabled') continue;
+    for (const id of [slot.model, ...slot.aliases]) {
+      if (!entries.has(id)) entries.set(id, entryOf(id, slot, startedAt));
+    }
+  }
+  return { object: 'list', data: [...entries.values()] };
+}
+
+export function retrieveModel(view: BoardView, id: string, startedAt: number): ModelEntry | undefined {
+  for (const name of view.names.get(id) ?? []) {
+    const slot = view.slots.get(name);
+    if (slot !== undefined) return entryOf(id, slot, startedAt);
+  }
+  return undefined;
+}
+
+function entryOf(id: string, slot: BoardSlot, startedAt: number): ModelEntry {
+  return {
+    id,
+    object: 'model',
+    created: Math.floor(startedAt / 1000),
+    owned_by: 'svc',
+    slot: slot.name,
+    state: slot.state,
+    capabilities: slot.capabilities,
+  };
+}

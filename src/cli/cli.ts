@@ -1,0 +1,30 @@
+/** What every verb gets: where it writes, which service it talks to, and when to stop. */
+import { createClient, type Client } from './client.ts';
+import { readToken, serverAddress, type ServerOptions } from './server-address.ts';
+import { createTerminal, type Terminal } from './terminal.ts';
+
+export interface Cli {
+  readonly terminal: Terminal;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The client of the service that the options name. */
+  connect(options: ServerOptions): Promise<Client>;
+  /** All of standard input. */
+  readInput(): Promise<string>;
+  /** Unix milliseconds. */
+  now(): number;
+}
+
+export function createCli(process: NodeJS.Process): Cli {
+  const { env, stdin, stdout, stderr } = process;
+  return {
+    terminal: createTerminal({ stdout, stderr, env }),
+    env,
+    connect: async (options) => createClient(serverAddress(options, env), await readToken(options, env)),
+    async readInput() {
+      const chunks: Buffer[] = [];
+      for await (const chunk of stdin) chunks.push(Buffer.from(chunk));
+      return Buffer.concat(chunks).toString('utf8');
+    },
+    now: () => Date.now(),
+  };
+}

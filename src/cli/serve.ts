@@ -1,0 +1,88 @@
+/** `svcctl serve`: settings from the environment, the service until a signal, and what a person needs to go on. */
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { createService, type Service } from '../main.ts';
+import { parseSettings, type Settings } from '../spec/settings.ts';
+import { EXIT, type ExitCode } from './exit-codes.ts';
+import { firstRun } from './first-run.ts';
+import { createJsonLog, createPlainLog, type Log } from './log.ts';
+
+export interface ServeOptions {
+  readonly checkout?: boolean;
+}
+
+const CHECKOUT = path.resolve(import.meta.dirname, '../..');
+/** What in-flight requests are given when the service stops; a second signal ends it at once. */
+const STOP_GRACE_MS = 10_000;
+
+export async function runServe(options: ServeOptions): Promise<ExitCode> {
+  const checkout = options.checkout === true;
+  const parsed = parseSettings(checkout ? { ...checkoutDefaults(), ...process.env } : process.env);
+  if (!parsed.ok) {
+    for (const problem of parsed.problems) process.stderr.write(`svcctl: ${problem}\n`);
+    return EXIT.usage;
+  }
+  const { settings } = parsed;
+  const log = checkout
+    ? createPlainLog(settings.SVC_LOG_LEVEL, (line) => process.stdout.write(`${line}\n`))
+    : createJsonLog(settings.SVC_LOG_LEVEL);
+  const version = await readVersion();
+  if (checkout) await firstRun({ configDir: settings.SVC_CONFIG_DIR, modelsDir: settings.SVC_MODELS_DIR });
+  const stop = stopSignal();
+  const started = await createService({ settings, version, log, env: process.env, toolboxManifest: path.join(CHECKOUT, 'toolboxes/manifest.json') });
+  if (!started.ok) {
+    process.stderr.write(`svcctl: ${started.failure.message}\n`);
+    return EXIT.failed;
+  }
+  const service = started.value;
+  if (checkout) process.stdout.write(welcome(service, settings, version));
+  else log.info('Listening', { url: service.url, runtime: service.runtime, version });
+  await stop;
+  await stopService(service, checkout, log);
+  return EXIT.done;
+}
+
+function checkoutDefaults(): Readonly<Record<string, string>> {
+  const root = path.join(CHECKOUT, '.svc');
+  return { SVC_CONFIG_DIR: path.join(root, 'config'), SVC_STATE_DIR: path.join(root, 'state'), SVC_RUNTIME: 'process', SVC_ON_EXIT: 'stop' };
+}
+
+/** Resolves at the first signal; a second one ends the process as it is, and running slots stay. */
+function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    let asked = false;
+    const onSignal = () => {
+      if (asked) process.exit(1);
+      asked = true;
+      resolve();
+    };
+    process.on('SIGINT', onSignal);
+    process.on('SIGTERM', onSignal);
+  });
+}
+
+async function stopService(service: Service, checkout: boolean, log: Log): Promise<void> {
+  if (checkout) process.stdout.write('\n  Stopping\n');
+  await service.stop(STOP_GRACE_MS);
+  log.info('Stopped');
+}
+
+async function readVersion(): Promise<string> {
+  const text = await readFile(path.join(CHECKOUT, 'package.json'), 'utf8');
+  const version = /"version": "([^"]+)"/.exec(text)?.[1];
+  return version ?? 'unknown';
+}
+
+function welcome(service: Service, settings: Settings, version: string): string {
+  const file = path.relative(process.cwd(), path.join(settings.SVC_CONFIG_DIR, 'slots', 'primary.toml'));
+  const body = '{"messages":[{"role":"user","content":"Hello"}]}';
+  return `
+  svc ${version} listens on ${service.url} (runtime "${service.runtime}")
+
+  Ask     curl ${service.url}/v1/chat/completions -H 'content-type: application/json' -d '${body}'
+  Look    npm run --silent svcctl -- get slots --server ${service.url}
+  Change  edit ${file}: set default = "demo-owl", save, and ask again
+  Stop    Ctrl-C
+
+`;
+}

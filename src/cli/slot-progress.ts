@@ -1,0 +1,40 @@
+/** What a slot's status says, for tables, progress lines and waiting. Pure. */
+import type { SlotShape } from './api-shapes.ts';
+import { sizeText } from './quantities-text.ts';
+import { harmless } from './terminal.ts';
+
+export interface Readiness {
+  readonly ready: boolean;
+  readonly stalled: boolean;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export function readyOf({ status }: SlotShape): Readiness {
+  const find = (type: string) => status.conditions.find((condition) => condition.type === type);
+  const ready = find('Ready');
+  const stalled = find('Stalled');
+  const isStalled = stalled?.status === 'True';
+  const told = isStalled ? stalled : ready;
+  return {
+    ready: ready?.status === 'True',
+    stalled: isStalled,
+    reason: told?.reason ?? '',
+    message: told === undefined ? '' : told.message === '' ? told.reason : told.message,
+  };
+}
+
+/** `img: pulling sdxl-turbo, 1.2 GiB of 6.1 GiB (20 %)`. */
+export function progressLine(slot: SlotShape): string {
+  const { status, name } = slot;
+  const { progress } = status;
+  if (progress !== null && progress !== undefined) return `${name}: ${status.state} ${harmless(progress.what)}, ${share(progress)}`;
+  const { ready, message } = readyOf(slot);
+  return ready || message === '' ? `${name}: ${status.state}` : `${name}: ${status.state} (${harmless(message)})`;
+}
+
+function share(progress: { readonly done_bytes: number; readonly total_bytes?: number | null | undefined }): string {
+  const { done_bytes: done, total_bytes: total } = progress;
+  if (total === null || total === undefined || total <= 0) return sizeText(done);
+  return `${sizeText(done)} of ${sizeText(total)} (${Math.floor((100 * done) / total)} %)`;
+}

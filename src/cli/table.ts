@@ -1,0 +1,37 @@
+/** Aligned tables. The last column takes what is left of a terminal's width. */
+import { stripVTControlCharacters } from 'node:util';
+import type { Terminal } from './terminal.ts';
+
+const GAP = '  ';
+/** Below this a cut column says nothing any more; the terminal may then wrap it. */
+const LEAST_LAST_COLUMN = 12;
+
+export function printTable(terminal: Terminal, head: readonly string[], rows: readonly (readonly string[])[]): void {
+  for (const line of tableLines(head, rows, terminal.columns, (text) => terminal.paint('bold', text))) terminal.line(line);
+}
+
+/** Cells may hold colours. Pure, as long as `paintHead` is. */
+export function tableLines(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  columns: number,
+  paintHead: (text: string) => string = (text) => text,
+): readonly string[] {
+  const widths = head.map((title, index) => Math.max(title.length, ...rows.map((row) => width(row[index] ?? ''))));
+  const before = widths.slice(0, -1).reduce((sum, each) => sum + each + GAP.length, 0);
+  const room = Math.max(LEAST_LAST_COLUMN, columns - before);
+  const lineOf = (cells: readonly string[]): string =>
+    cells
+      .map((cell, index) => (index === cells.length - 1 ? cut(cell, room) : cell + ' '.repeat((widths[index] ?? 0) - width(cell))))
+      .join(GAP)
+      .trimEnd();
+  return [paintHead(lineOf(head)), ...rows.map(lineOf)];
+}
+
+function width(text: string): number {
+  return stripVTControlCharacters(text).length;
+}
+
+function cut(text: string, room: number): string {
+  return width(text) <= room ? text : `${stripVTControlCharacters(text).slice(0, room - 1)}…`;
+}

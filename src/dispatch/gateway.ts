@@ -1,0 +1,58 @@
+/** The dispatcher as a whole: takes a request whose route and caller are settled, and sees it through. */
+import { createBufferBudget } from './buffer-budget.ts';
+import { Exchange, type ExchangeRequest } from './exchange.ts';
+import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.ts';
+import { createUpstreams } from './upstreams.ts';
+
+export interface Gateway {
+  handle(request: ExchangeRequest): void;
+  /** What it holds now. */
+  load(): { readonly requests: number; readonly bufferedBytes: number; readonly connections: number };
+  /** Refuses the parked, lets the others end for at most `graceMs`, then ends them. */
+  close(graceMs: number): Promise<void>;
+}
+
+const SWEEP_MS = 1000;
+const CLOSE_CHECK_MS = 20;
+
+export function createGateway(deps: GatewayDeps): Gateway {
+  const { board, traffic, settings } = deps;
+  const active = new Set<ActiveExchange>();
+  const upstreams = createUpstreams({ board });
+  const budget = createBufferBudget(settings.SVC_BUFFER_LIMIT);
+  let tick = performance.now();
+  const exchangeDeps: ExchangeDeps = {
+    ...deps,
+    leases: traffic.leases,
+    parking: traffic.parking,
+    upstreams,
+    budget,
+    active,
+    suspect: () => traffic.suspect(),
+    tick: () => tick,
+  };
+  const shortest = Math.min(settings.SVC_FIRST_BYTE_TIMEOUT, settings.SVC_STREAM_TIMEOUT);
+  const sweeper = setInterval(
+    () => {
+      tick = performance.now();
+      for (const exchange of active.values().toArray()) exchange.checkTime(tick);
+    },
+    Math.max(5, Math.min(SWEEP_MS, shortest / 4)),
+  );
+  sweeper.unref();
+
+  return {
+    handle: (request) => new Exchange(exchangeDeps, request).start(),
+    load: () => ({ requests: active.size, bufferedBytes: budget.held(), connections: upstreams.open() }),
+    async close(graceMs) {
+      traffic.parking.close('The service is stopping; send the request again');
+      const end = performance.now() + graceMs;
+      while (active.size > 0 && performance.now() < end) {
+        await new Promise((resolve) => setTimeout(resolve, CLOSE_CHECK_MS));
+      }
+      for (const exchange of active.values().toArray()) exchange.abandon();
+      clearInterval(sweeper);
+      upstreams.close();
+    },
+  };
+}

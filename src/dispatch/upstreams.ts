@@ -1,0 +1,116 @@
+/** Keeps the connections to upstreams: reuses idle ones for a short time, and drops those of targets that have left the board. */
+import type { Endpoint } from '../providers/provider.ts';
+import type { Board, BoardView } from '../reconciler/board.ts';
+import { Connection, type ConnectionOwner, type UpstreamConnection, type UpstreamSink } from './upstream-connection.ts';
+
+export interface Upstreams {
+  /** `fresh`: never one that has carried a request before. */
+  connect(endpoint: Endpoint, sink: UpstreamSink, options: { readonly fresh: boolean }): UpstreamConnection;
+  /** Open connections, idle ones included. */
+  open(): number;
+  close(): void;
+}
+
+/**
+ * An idle connection holds a thread of servers built on cpp-httplib, which closes it after 5 s by itself. Two seconds carry it from one request
+ * of a conversation to the next and leave a margin before that end.
+ */
+const IDLE_MS = 2000;
+/** What an upstream says it keeps is believed but for this margin. */
+const IDLE_MARGIN_MS = 1000;
+const SWEEP_MS = 500;
+const IDLE_LIMIT = 256;
+
+interface Pool {
+  readonly idle: Connection[];
+  readonly owner: ConnectionOwner;
+}
+
+export function createUpstreams({ board }: { readonly board: Board }): Upstreams {
+  const pools = new Map<string, Pool>();
+  const connections = new Set<Connection>();
+  let tick = performance.now();
+  const sweeper = setInterval(() => {
+    tick = performance.now();
+    for (const pool of pools.values()) closeStale(pool, tick);
+  }, SWEEP_MS);
+  sweeper.unref();
+
+  function poolOf(key: string): Pool {
+    const known = pools.get(key);
+    if (known !== undefined) return known;
+    const idle: Connection[] = [];
+    const owner: ConnectionOwner = {
+      onIdle(connection) {
+        if (pools.get(key)?.idle !== idle || idle.length >= IDLE_LIMIT || idleMsOf(connection) <= 0) {
+          connection.destroy();
+          return;
+        }
+        connection.idleSince = tick;
+        idle.push(connection);
+      },
+      onGone(connection) {
+        connections.delete(connection);
+        const at = idle.indexOf(connection);
+        if (at !== -1) idle.splice(at, 1);
+      },
+    };
+    const pool: Pool = { idle, owner };
+    pools.set(key, pool);
+    return pool;
+  }
+
+  const unsubscribe = board.subscribe((view) => {
+    const wanted = endpointKeys(view);
+    for (const [key, pool] of pools) {
+      if (wanted.has(key)) continue;
+      pools.delete(key);
+      for (const connection of pool.idle.splice(0)) connection.destroy();
+    }
+  });
+
+  return {
+    connect(endpoint, sink, { fresh }) {
+      const pool = poolOf(keyOf(endpoint));
+      let connection = fresh ? undefined : pool.idle.pop();
+      if (connection === undefined) {
+        connection = new Connection(endpoint, pool.owner);
+        connections.add(connection);
+      }
+      connection.begin(sink);
+      return connection;
+    },
+    open: () => connections.size,
+    close() {
+      unsubscribe();
+      clearInterval(sweeper);
+      pools.clear();
+      for (const connection of connections) connection.destroy();
+    },
+  };
+}
+
+function closeStale(pool: Pool, now: number): void {
+  // The last ones in are the first ones out, so the stale ones stand in front.
+  let stale = 0;
+  for (const connection of pool.idle) {
+    if (now - connection.idleSince < idleMsOf(connection)) break;
+    stale += 1;
+  }
+  for (const connection of pool.idle.splice(0, stale)) connection.destroy();
+}
+
+function idleMsOf(connection: Connection): number {
+  const said = connection.keepAliveSeconds;
+  return said === undefined ? IDLE_MS : Math.min(IDLE_MS, said * 1000 - IDLE_MARGIN_MS);
+}
+
+function endpointKeys(view: BoardView): ReadonlySet<string> {
+  const keys = new Set<string>();
+  for (const slot of view.slots.values()) for (const target of slot.targets) keys.add(keyOf(target.endpoint));
+  return keys;
+}
+
+function keyOf(endpoint: Endpoint): string {
+  return `${endpoint.host}:${endpoint.port}`;
+}

@@ -1,0 +1,97 @@
+/**
+ * A chat model that is a table, not a language model: no weight of it is trained. Attention and feed-forward add nothing, each word
+ * of one sentence has its own direction in the embedding, and the output matrix maps each word to the one after it. So the real engine,
+ * doing all of its real work, says that sentence to any prompt at any temperature. Pure.
+ */
+import { buildVocabulary, END, tokenId, type Vocabulary } from './demo-vocabulary.ts';
+import { encodeGguf, f32, text, u32, type GgufTensor } from './gguf-writer.ts';
+
+export interface SentenceModel {
+  readonly name: string;
+  /** As the tokenizer writes them, `▁` standing for a space; no word twice, since the state is the last word alone. */
+  readonly words: readonly string[];
+  /** After the last word: end, or go on with the second, for ever. */
+  readonly then: 'end' | 'repeat';
+}
+
+const CHAT_TEMPLATE =
+  '{% for message in messages %}<|{{ message.role }}|>{{ message.content }}</s>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}';
+
+const CONTEXT = 4096;
+const WIDTH = 64;
+const HEADS = 2;
+const FEED_FORWARD = 64;
+/** With an RMS-normalised state of √64 it puts the next word 160 ahead of all others: a temperature of 10 changes nothing. */
+const CERTAINTY = 20;
+
+/** Throws on a sentence that cannot be made: a word twice, or more words than the embedding is wide. */
+export function encodeSentenceModel(model: SentenceModel): Uint8Array {
+  const vocabulary = buildVocabulary(model.words, { end: false, spacePrefix: false });
+  return encodeGguf({
+    metadata: [
+      ['general.architecture', text('llama')],
+      ['general.name', text(model.name)],
+      ['general.description', text('A demonstration: a table that says one sentence. It contains no trained weights')],
+      ['general.file_type', u32(0)],
+      ['llama.context_length', u32(CONTEXT)],
+      ['llama.embedding_length', u32(WIDTH)],
+      ['llama.block_count', u32(1)],
+      ['llama.feed_forward_length', u32(FEED_FORWARD)],
+      ['llama.attention.head_count', u32(HEADS)],
+      ['llama.attention.head_count_kv', u32(HEADS)],
+      ['llama.attention.layer_norm_rms_epsilon', f32(1e-5)],
+      ['llama.rope.dimension_count', u32(WIDTH / HEADS)],
+      ['llama.vocab_size', u32(vocabulary.tokens.length)],
+      ...vocabulary.metadata,
+      ['tokenizer.chat_template', text(CHAT_TEMPLATE)],
+    ],
+    tensors: [...tableTensors(model, vocabulary), ...emptyBlock()],
+  });
+}
+
+/** What the words say when they are put together. */
+export function sentenceOf(words: readonly string[]): string {
+  return words.join('').replaceAll('▁', ' ');
+}
+
+function tableTensors(model: SentenceModel, vocabulary: Vocabulary): GgufTensor[] {
+  const { words } = model;
+  if (new Set(words).size !== words.length) throw new Error(`A word stands twice in the sentence of "${model.name}"`);
+  if (words.length >= WIDTH) throw new Error(`The sentence of "${model.name}" has more than ${WIDTH - 1} words`);
+  const ids = words.map((word) => tokenId(vocabulary, word));
+  const embedding = new Float32Array(vocabulary.tokens.length * WIDTH);
+  const output = new Float32Array(vocabulary.tokens.length * WIDTH);
+  // direction 0 is "not in the sentence": what comes next is its first word
+  for (let id = 0; id < vocabulary.tokens.length; id += 1) embedding[id * WIDTH + ids.indexOf(id) + 1] = 1;
+  const say = (state: number, id: number): void => {
+    output[id * WIDTH + state] = CERTAINTY;
+  };
+  const [first = END, second = END] = ids;
+  say(0, first);
+  ids.forEach((_, position) => say(position + 1, ids[position + 1] ?? (model.then === 'repeat' ? second : END)));
+  return [
+    { name: 'token_embd.weight', shape: [WIDTH, vocabulary.tokens.length], data: embedding },
+    { name: 'output_norm.weight', shape: [WIDTH], data: new Float32Array(WIDTH).fill(1) },
+    { name: 'output.weight', shape: [WIDTH, vocabulary.tokens.length], data: output },
+  ];
+}
+
+function emptyBlock(): GgufTensor[] {
+  const zeros = (name: string, columns: number, rows: number): GgufTensor => ({
+    name: `blk.0.${name}.weight`,
+    shape: [columns, rows],
+    data: new Float32Array(columns * rows),
+  });
+  const ones = (name: string): GgufTensor => ({ name: `blk.0.${name}.weight`, shape: [WIDTH], data: new Float32Array(WIDTH).fill(1) });
+  return [
+    ones('attn_norm'),
+    zeros('attn_q', WIDTH, WIDTH),
+    zeros('attn_k', WIDTH, WIDTH),
+    zeros('attn_v', WIDTH, WIDTH),
+    zeros('attn_output', WIDTH, WIDTH),
+    ones('ffn_norm'),
+    zeros('ffn_gate', WIDTH, FEED_FORWARD),
+    zeros('ffn_up', WIDTH, FEED_FORWARD),
+    zeros('ffn_down', FEED_FORWARD, WIDTH),
+  ];
+}

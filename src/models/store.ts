@@ -1,0 +1,168 @@
+/** The model store: a directory of model files, and the catalogue of those that can be had. */
+import { mkdir, readdir, writeFile, rename } from 'node:fs/promises';
+import path from 'node:path';
+import { watch } from 'chokidar';
+import type { ModelPresence, ModelStore, Progress } from '../reconciler/ports.ts';
+import { fail, ok, type Result } from '../spec/failure.ts';
+import { ModelId } from '../spec/names.ts';
+import { CATALOGUE, type Catalogue, type CatalogueEntry, type CatalogueFile } from './catalogue.ts';
+import { shardNames } from './decide/model-facts.ts';
+import { encodeDemoModel } from './demo-models.ts';
+import { pullFile } from './pull-file.ts';
+import { createModelReader } from './read-model.ts';
+
+export interface ListedModel {
+  readonly id: ModelId;
+  /** Undefined: a file that the catalogue does not know. */
+  readonly entry: CatalogueEntry | undefined;
+  readonly presence: ModelPresence;
+}
+
+export interface DirectoryModelStore extends ModelStore {
+  /** Every entry of the catalogue, and every other GGUF model in the directory, by id. */
+  list(signal: AbortSignal): Promise<readonly ListedModel[]>;
+}
+
+export interface ModelStoreOptions {
+  /** Absolute. */
+  readonly root: string;
+  readonly catalogue?: Catalogue;
+}
+
+/** Deeper directories are neither watched nor listed; a model named by a slot is found at any depth. */
+const DEPTH = 5;
+const MAX_LISTED = 2000;
+/** While a file is copied its changes come many times a second, and one look in this time is enough. */
+const WAKE_WITHIN_MS = 100;
+
+export function createModelStore({ root, catalogue = CATALOGUE }: ModelStoreOptions): DirectoryModelStore {
+  const reader = createModelReader(root);
+  const pulls = new Map<ModelId, Promise<Result<void>>>();
+
+  async function presence(id: ModelId): Promise<ModelPresence> {
+    const entry = catalogue.get(id);
+    const files = entry?.files.map((file) => file.path) ?? [id];
+    const reads = await Promise.all(files.map((file) => reader.read(id, file)));
+    const unusable = reads.find((read) => read.kind === 'unusable');
+    if (unusable !== undefined) return { kind: 'missing', message: unusable.message };
+    if (reads.some((read) => read.kind === 'absent')) {
+      if (entry !== undefined) return { kind: 'pullable', sizeBytes: totalBytes(entry) };
+      return {
+        kind: 'missing',
+        message: `There is no model "${id}": put the file "${path.join(root, id)}" in place, or use an id of the catalogue`,
+      };
+    }
+    const [first] = reads;
+    if (first?.kind !== 'present') return { kind: 'missing', message: `The catalogue entry "${id}" names no file` };
+    const sizeBytes = reads.reduce((sum, read) => sum + (read.kind === 'present' ? read.facts.sizeBytes : 0), 0);
+    return { kind: 'present', facts: { ...first.facts, sizeBytes } };
+  }
+
+  return {
+    root,
+    async observe(ids, signal) {
+      signal.throwIfAborted();
+      return new Map(await Promise.all([...new Set(ids)].map(async (id) => [id, await presence(id)] as const)));
+    },
+    async pull(id, onProgress, signal) {
+      const running = pulls.get(id);
+      if (running !== undefined) return running;
+      const pull = pullEntry(root, id, catalogue.get(id), onProgress, signal).finally(() => pulls.delete(id));
+      pulls.set(id, pull);
+      return pull;
+    },
+    changes(wake, signal) {
+      void watchRoot(root, () => wake(WAKE_WITHIN_MS), signal);
+    },
+    async list(signal) {
+      const known = new Set([...catalogue.values()].flatMap((entry) => entry.files.map((file) => file.path)));
+      const found = (await findModels(root)).filter((file) => !known.has(file));
+      const ids = [...catalogue.keys(), ...found].flatMap((id) => ModelId.safeParse(id).data ?? []);
+      signal.throwIfAborted();
+      return Promise.all(ids.map(async (id) => ({ id, entry: catalogue.get(id), presence: await presence(id) })));
+    },
+  };
+}
+
+async function watchRoot(root: string, changed: () => void, signal: AbortSignal): Promise<void> {
+  await mkdir(root, { recursive: true }).catch(() => undefined);
+  if (signal.aborted) return;
+  const watcher = watch(root, { depth: DEPTH, ignoreInitial: true, followSymlinks: false, ignored: (file) => file.endsWith('.part') });
+  // a store that cannot be watched is looked at by the timed resync
+  watcher.on('error', () => undefined);
+  watcher.on('all', changed);
+  signal.addEventListener('abort', () => void watcher.close(), { once: true });
+}
+
+async function pullEntry(
+  root: string,
+  id: ModelId,
+  entry: CatalogueEntry | undefined,
+  onProgress: (progress: Progress) => void,
+  signal: AbortSignal,
+): Promise<Result<void>> {
+  if (entry === undefined) return fail('stalled', 'ModelUnknown', `The catalogue has no model "${id}": put its file into "${root}"`);
+  for (const file of entry.files) {
+    const target = targetOf(root, file);
+    if (target === undefined)
+      return fail('stalled', 'CatalogueInvalid', `The catalogue entry "${id}" has a file outside the store: "${file.path}"`);
+    const done = await fetchFile(file, target, onProgress, signal);
+    if (!done.ok) return done;
+  }
+  return ok(undefined);
+}
+
+async function fetchFile(
+  file: CatalogueFile,
+  target: string,
+  onProgress: (progress: Progress) => void,
+  signal: AbortSignal,
+): Promise<Result<void>> {
+  if (file.from.kind === 'generated') return generate(file.from.model, target);
+  const { url } = file.from;
+  if (file.sha256 === undefined)
+    return fail('stalled', 'CatalogueInvalid', `The catalogue has no SHA-256 for "${file.path}", so that it cannot be trusted`);
+  const { sha256, sizeBytes } = file;
+  return pullFile({ url, target, sha256, ...(sizeBytes === undefined ? {} : { sizeBytes }), onProgress }, signal);
+}
+
+async function generate(model: Parameters<typeof encodeDemoModel>[0], target: string): Promise<Result<void>> {
+  try {
+    await mkdir(path.dirname(target), { recursive: true });
+    await writeFile(`${target}.part`, encodeDemoModel(model));
+    await rename(`${target}.part`, target);
+    return ok(undefined);
+  } catch (error) {
+    return fail(
+      'retry',
+      'ModelWriteFailed',
+      `The demo model cannot be written to "${target}": ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+}
+
+function targetOf(root: string, file: CatalogueFile): string | undefined {
+  const target = path.resolve(root, file.path);
+  return target.startsWith(path.resolve(root) + path.sep) ? target : undefined;
+}
+
+function totalBytes(entry: CatalogueEntry): number | undefined {
+  const sizes = entry.files.map((file) => file.sizeBytes);
+  return sizes.reduce<number | undefined>((sum, size) => (sum === undefined || size === undefined ? undefined : sum + size), 0);
+}
+
+/** GGUF files below the root, relative to it: of a split model its first part, and no projectors. */
+async function findModels(root: string): Promise<readonly string[]> {
+  const found: string[] = [];
+  const visit = async (directory: string, depth: number): Promise<void> => {
+    const entries = await readdir(path.join(root, directory), { withFileTypes: true }).catch(() => []);
+    for (const entry of entries.toSorted((a, b) => a.name.localeCompare(b.name))) {
+      const file = path.join(directory, entry.name);
+      if (entry.isDirectory() && depth < DEPTH) await visit(file, depth + 1);
+      const isModel = !entry.isDirectory() && /\.gguf$/i.test(entry.name) && !/mmproj/i.test(entry.name);
+      if (isModel && shardNames(entry.name)[0] === entry.name && found.length < MAX_LISTED) found.push(file);
+    }
+  };
+  await visit('', 0);
+  return found;
+}

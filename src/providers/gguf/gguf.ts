@@ -1,0 +1,51 @@
+/** llama.cpp's server, for models in GGUF files. */
+import type { Endpoint, Health, ProbeIo, Provider, SlotContext } from '../provider.ts';
+import { inferPath } from './decide/infer-path.ts';
+import { roleOf } from './decide/model-role.ts';
+import { readProbe, type Probe } from './decide/read-probe.ts';
+import { devicesOf, PROGRAM, serverCommand, serverEnvironment } from './decide/server-command.ts';
+import { serverMemoryBytes } from './decide/server-memory.ts';
+
+/** The first request may compile shaders, which takes a slow GPU many seconds. */
+const PROBE_TIMEOUT_MS = 30_000;
+const ALIVE_TIMEOUT_MS = 2_000;
+
+export const gguf: Provider = {
+  kind: 'gguf',
+  program: PROGRAM,
+  containerPort: 8080,
+  devices: devicesOf,
+  buildEnv: serverEnvironment,
+  startCmd: serverCommand,
+  estimateMemoryBytes: (spec, model) => serverMemoryBytes('', spec, model),
+  capabilities: (name, spec, model) => roleOf(name, spec, model).capabilities,
+  health,
+  infer: inferPath,
+};
+
+const PROBES: Readonly<Record<Probe, { readonly path: string; readonly body: string }>> = {
+  completion: { path: '/v1/completions', body: JSON.stringify({ prompt: 'Hi', max_tokens: 1, temperature: 0, cache_prompt: false }) },
+  embedding: { path: '/v1/embeddings', body: JSON.stringify({ input: 'Hi', encoding_format: 'float' }) },
+  rerank: { path: '/v1/rerank', body: JSON.stringify({ query: 'Hi', documents: ['Hello'] }) },
+};
+
+/** A server that is busy with long requests lets the probe wait; that it is alive shows on `/health`, which never waits. */
+async function health(
+  endpoint: Endpoint,
+  io: ProbeIo,
+  slot: Pick<SlotContext, 'name' | 'spec' | 'model'>,
+  signal: AbortSignal,
+): Promise<Health> {
+  const alive = await io.request(endpoint, { method: 'GET', path: '/health', timeoutMs: ALIVE_TIMEOUT_MS, signal });
+  const probe = probeFor(slot);
+  if (alive.status !== 200) return readProbe(probe, alive);
+  const answer = await io.request(endpoint, { method: 'POST', ...PROBES[probe], timeoutMs: PROBE_TIMEOUT_MS, signal });
+  if (answer.status !== 0) return readProbe(probe, answer);
+  return { kind: 'loading', message: `The server is alive, but the model has not answered a probe: ${answer.error ?? 'no answer'}` };
+}
+
+function probeFor(slot: Pick<SlotContext, 'name' | 'spec' | 'model'>): Probe {
+  const { start } = roleOf(slot.name, slot.spec, slot.model);
+  if (start === 'rerank') return 'rerank';
+  return start === 'embed' ? 'embedding' : 'completion';
+}

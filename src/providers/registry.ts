@@ -1,0 +1,5 @@
+/** Every provider there is. A new one is a folder beside this file and a line here. */
+import type { ProviderRegistry } from './provider.ts';
+import { gguf } from './gguf/gguf.ts';
+
+export const PROVIDERS = { gguf } as const satisfies ProviderRegistry;

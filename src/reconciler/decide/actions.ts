@@ -1,0 +1,67 @@
+/** What a plan may ask for. `ActionArgs` is the one list: the action union and the executors derive from it. */
+import type { Endpoint, ModelFacts } from '../../providers/provider.ts';
+import type { ModelId, SlotName, WorkloadId } from '../../spec/names.ts';
+import type { SlotSpec } from '../../spec/slot-spec.ts';
+import type { ImageReference, Workload } from '../ports.ts';
+import type { AttemptKind, Finding } from './facts.ts';
+
+export interface ActionArgs {
+  pullImage: { readonly image: ImageReference };
+  pullModel: { readonly model: ModelId };
+  /** Ends a pull that nobody wants any more. */
+  cancelPull: { readonly key: string };
+  /** `memoryBytes` and `model` are remembered with the workload that comes of it. */
+  apply: { readonly workload: Workload; readonly memoryBytes: number; readonly model: ModelId };
+  probe: {
+    readonly slot: SlotName;
+    readonly workload: WorkloadId;
+    readonly endpoints: readonly Endpoint[];
+    readonly spec: SlotSpec;
+    readonly model: ModelFacts | undefined;
+    /** Keep trying for this long until it passes; 0: once. */
+    readonly patienceMs: number;
+    /** Since when this workload is being waited for: tries grow rarer with its age. */
+    readonly since: number;
+  };
+  stop: {
+    readonly slot: SlotName;
+    readonly workload: WorkloadId;
+    readonly graceMs: number;
+    /** Its drain time is over: end its requests first. */
+    readonly abort: boolean;
+    /** Why it must go, when it is its own fault: recorded once, with its last log lines. */
+    readonly failure: { readonly kind: AttemptKind; readonly reason: string; readonly message: string } | undefined;
+  };
+}
+
+export type ActionName = keyof ActionArgs;
+
+export type Action = {
+  [Name in ActionName]: { readonly name: Name; readonly args: ActionArgs[Name]; readonly because: Finding; readonly slot: SlotName };
+}[ActionName];
+
+/** Two actions of one key never run at the same time. */
+export function keyOfAction(action: Action): string {
+  switch (action.name) {
+    case 'pullImage':
+      return pullImageKey(action.args.image);
+    case 'pullModel':
+      return pullModelKey(action.args.model);
+    case 'cancelPull':
+      return `cancelPull:${action.args.key}`;
+    case 'apply':
+      return applyKey(action.args.workload.slot);
+    case 'probe':
+      return probeKey(action.args.workload);
+    case 'stop':
+      return stopKey(action.args.workload);
+    default:
+      return action satisfies never;
+  }
+}
+
+export const pullImageKey = (image: ImageReference): string => `pullImage:${image.reference}`;
+export const pullModelKey = (model: ModelId): string => `pullModel:${model}`;
+export const applyKey = (slot: SlotName): string => `apply:${slot}`;
+export const probeKey = (workload: WorkloadId): string => `probe:${workload}`;
+export const stopKey = (workload: WorkloadId): string => `stop:${workload}`;

@@ -1,0 +1,45 @@
+/** How much memory there is and how much is free, for what runs beside us: a container's own limit counts, not the machine's. */
+import { readFile } from 'node:fs/promises';
+import { freemem, totalmem } from 'node:os';
+import { join } from 'node:path';
+import type { HostProbe } from '../reconciler/ports.ts';
+import { cgroupPaths, memoryOfCgroup, memoryOfHost } from './decide/host-memory.ts';
+import type { Memory } from './decide/host-memory.ts';
+
+export interface HostProbeOptions {
+  /** Where `/proc` and `/sys/fs/cgroup` are; for tests. */
+  readonly procDir?: string;
+  readonly cgroupDir?: string;
+}
+
+export function createHostProbe({ procDir = '/proc', cgroupDir = '/sys/fs/cgroup' }: HostProbeOptions = {}): HostProbe {
+  const text = (path: string): Promise<string | undefined> => readFile(path, 'utf8').catch(() => undefined);
+
+  const cgroupMemory = async (): Promise<readonly Memory[]> => {
+    const own = await text(join(procDir, 'self/cgroup'));
+    const found = cgroupPaths(own ?? '').map(async ({ version, path }): Promise<Memory | undefined> => {
+      const directory = version === 2 ? join(cgroupDir, path) : join(cgroupDir, 'memory', path);
+      const [limit, usage] = version === 2 ? ['memory.max', 'memory.current'] : ['memory.limit_in_bytes', 'memory.usage_in_bytes'];
+      const [limitText, usageText, statText] = await Promise.all([
+        text(join(directory, limit ?? '')),
+        text(join(directory, usage ?? '')),
+        text(join(directory, 'memory.stat')),
+      ]);
+      return memoryOfCgroup(limitText, usageText, statText);
+    });
+    return (await Promise.all(found)).filter((memory) => memory !== undefined);
+  };
+
+  return {
+    async read() {
+      const meminfo = await text(join(procDir, 'meminfo'));
+      const host = meminfo === undefined ? { totalBytes: totalmem(), availableBytes: freemem() } : memoryOfHost(meminfo);
+      if (host === undefined) return { memoryTotalBytes: undefined, memoryAvailableBytes: undefined };
+      const limits = (await cgroupMemory()).filter((memory) => memory.totalBytes < host.totalBytes);
+      return {
+        memoryTotalBytes: Math.min(host.totalBytes, ...limits.map((memory) => memory.totalBytes)),
+        memoryAvailableBytes: Math.min(host.availableBytes, ...limits.map((memory) => memory.availableBytes)),
+      };
+    },
+  };
+}

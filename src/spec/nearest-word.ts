@@ -1,0 +1,46 @@
+/** Finds the word somebody meant: for "did you mean" in messages. */
+
+/** Longer words are not compared: the cost grows with the square. */
+const LONGEST = 64;
+
+/** The candidate that `word` is most probably a slip of; undefined when none is near. Pure. */
+export function nearestWord(word: string, candidates: readonly string[]): string | undefined {
+  if (word.length > LONGEST) return undefined;
+  const letters = plain(word);
+  let best: { readonly candidate: string; readonly distance: number } | undefined;
+  for (const candidate of candidates) {
+    const target = plain(candidate);
+    const limit = Math.max(1, Math.floor(Math.max(letters.length, target.length) / 3));
+    const distance = editDistance(letters, target);
+    if (distance <= limit && (best === undefined || distance < best.distance)) best = { candidate, distance };
+  }
+  return best?.candidate;
+}
+
+function plain(word: string): string {
+  return word.toLowerCase().replaceAll(/[_-]/g, '');
+}
+
+/** Insertions, deletions, replacements and swaps of two neighbours, each counted once. */
+function editDistance(left: string, right: string): number {
+  let beforeLast: readonly number[] = [];
+  let last = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (let row = 1; row <= left.length; row++) {
+    const next = [row];
+    for (let column = 1; column <= right.length; column++) {
+      const same = left[row - 1] === right[column - 1];
+      const swapped = row > 1 && column > 1 && left[row - 1] === right[column - 2] && left[row - 2] === right[column - 1];
+      next.push(
+        Math.min(
+          (last[column] ?? 0) + 1,
+          (next[column - 1] ?? 0) + 1,
+          (last[column - 1] ?? 0) + (same ? 0 : 1),
+          swapped ? (beforeLast[column - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY,
+        ),
+      );
+    }
+    beforeLast = last;
+    last = next;
+  }
+  return last[right.length] ?? 0;
+}

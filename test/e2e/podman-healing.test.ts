@@ -1,0 +1,109 @@
+/** What breaks on podman heals, and what cannot heal is explained. Real llama-server, real podman. */
+import { execFile } from 'node:child_process';
+import { rename } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { DEMO_SENTENCES, demoModelPath } from '../../src/models/demo-models.ts';
+import { describeWithPodman, GGUF_TOOLBOX, PODMAN } from '../support/require-podman.ts';
+import { chatText, condition, isAnswering, pause, startService, type Service } from '../support/service.ts';
+import { startStreamLoop } from '../support/stream-loop.ts';
+
+const run = promisify(execFile);
+const podman = async (...args: readonly string[]): Promise<string> => (await run('podman', [...PODMAN, ...args])).stdout.trim();
+
+const slotOf = (model: string, more = '') => `backend = "cpu"\n${more}\n[model]\ndefault = "${model}"\nargs = ["--threads", "1"]\n`;
+
+describeWithPodman('A slot on podman heals', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ runtime: 'podman', toolboxes: GGUF_TOOLBOX });
+    await service.save('primary', slotOf('demo-fox'));
+    await service.until('primary', 'ready', isAnswering);
+  }, 120_000);
+  afterAll(() => service.dispose(), 60_000);
+
+  const containerId = async () => podman('ps', '--no-trunc', '--quiet', '--filter', 'label=inference.svc.dev/slot=primary');
+  const healed = async (oldId: string) => {
+    const deadline = Date.now() + 60_000;
+    for (;;) {
+      const id = await containerId();
+      if (id !== '' && id !== oldId && isAnswering(await service.slot('primary'))) return id;
+      if (Date.now() > deadline) throw new Error(`Not healed: ${JSON.stringify(await service.slot('primary'))}\n${service.output().slice(-3000)}`);
+      await pause(50);
+    }
+  };
+
+  test.each([
+    ['podman kill', ['kill']],
+    ['podman rm', ['rm', '--force']],
+  ])('after %s', async (_name, command) => {
+    const before = await containerId();
+    await podman(...command, 'svc-slot-primary');
+    await healed(before);
+    expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
+  }, 120_000);
+
+  test('from an altered container, as drift', async () => {
+    const before = await containerId();
+    const inspected: { Config: { Labels: Record<string, string>; Cmd: string[] } }[] = JSON.parse(await podman('inspect', before));
+    const config = inspected[0]?.Config;
+    const labels = Object.entries(config?.Labels ?? {}).flatMap(([key, value]) => ['--label', `${key}=${value}`]);
+    await service.kill('SIGKILL');
+    await podman('rm', '--force', before);
+    const altered = await podman('run', '--detach', '--name', 'svc-slot-primary', ...labels, '--entrypoint', 'sleep', 'localhost/svc-toolbox-gguf-cpu:v1', '1000');
+    await service.start();
+    await healed(altered);
+    expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
+    const timeline = await (await fetch(`${service.url}/api/slots/primary/timeline`)).text();
+    expect(timeline).toContain('drift');
+  }, 120_000);
+
+  test('by adoption: the controller killed under load finds the same container, by id', async () => {
+    const before = await containerId();
+    const loop = startStreamLoop(service, 2);
+    while (loop.score.texts.size === 0) await pause(10);
+    await service.kill('SIGKILL');
+    await loop.end();
+    expect(await containerId()).toBe(before);
+    await service.start();
+    expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
+    expect(await containerId()).toBe(before);
+  }, 120_000);
+
+  test('when a missing model file appears', async () => {
+    const before = join(service.modelsDir, demoModelPath('demo-owl'));
+    await rename(before, `${before}.away`);
+    await service.save('primary', slotOf('demo-owl'));
+    const slot = await service.until('primary', 'told of the missing model', (seen) => JSON.stringify(seen?.status.conditions).includes('demo-owl'));
+    expect(JSON.stringify(slot.status.conditions)).toContain('ModelMissing');
+    expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
+    await rename(`${before}.away`, before);
+    const deadline = Date.now() + 60_000;
+    while ((await chatText(await service.chat())) !== DEMO_SENTENCES['demo-owl'] && Date.now() < deadline) await pause(50);
+    expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-owl']);
+  }, 120_000);
+
+  test('from a port that is already taken', async () => {
+    const first = Number((service.environment['SVC_PORT_RANGE'] ?? '').split('-')[0]);
+    await service.save('primary', slotOf('demo-fox', 'enabled = false'));
+    await service.until('primary', 'offline', (seen) => seen?.status.state === 'offline');
+    const squatter = createServer().listen(first, '127.0.0.1');
+    try {
+      await service.save('primary', slotOf('demo-fox'));
+      const slot = await service.until('primary', 'ready', isAnswering);
+      expect(slot.status.endpoint).not.toContain(`:${first}`);
+      expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
+    } finally {
+      squatter.close();
+    }
+  }, 120_000);
+
+  test('explains an image that cannot be pulled, and other slots go on', async () => {
+    await service.save('extra', `provider = "gguf"\nbackend = "rocm"\n[model]\ndefault = "demo-fox"\n`);
+    const slot = await service.until('extra', 'told of the image', (seen) => condition(seen, 'Ready')?.reason === 'ImagePullFailed');
+    expect(condition(slot, 'Ready')?.message).toContain('127.0.0.1:9/');
+    expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
+  }, 120_000);
+});

@@ -1,0 +1,122 @@
+/** Every line of the table of imports bites, and lets through what it allows. */
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { lint, type Finding } from './lint-fixtures.ts';
+
+/** Folder (with the file that stands for it) → what it may import, and as types only. Written down here a second time on purpose. */
+const HOUSE: Readonly<Record<string, { readonly may: readonly string[]; readonly types?: readonly string[] }>> = {
+  spec: { may: [] },
+  reconciler: { may: ['spec', 'providers/provider.ts'] },
+  sources: { may: ['spec', 'reconciler/ports.ts'] },
+  runtimes: { may: ['spec', 'reconciler/ports.ts'] },
+  providers: { may: ['spec'] },
+  dispatch: { may: ['spec', 'providers/provider.ts', 'reconciler/board.ts'], types: ['reconciler/ports.ts'] },
+  auth: { may: ['spec'] },
+  models: { may: ['spec'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
+  api: { may: ['spec', 'dispatch', 'auth', 'models', 'reconciler/board.ts'] },
+  dashboard: { may: [], types: ['spec'] },
+};
+const TARGETS = [
+  'spec/names.ts',
+  'reconciler/loop.ts',
+  'reconciler/ports.ts',
+  'reconciler/board.ts',
+  'sources/toml-directory.ts',
+  'runtimes/podman.ts',
+  'providers/provider.ts',
+  'providers/registry.ts',
+  'dispatch/lease.ts',
+  'auth/token-store.ts',
+  'models/store.ts',
+  'api/server.ts',
+  'cli/svcctl.ts',
+  'dashboard/page.ts',
+  'main.ts',
+];
+
+interface Case {
+  readonly from: string;
+  readonly target: string;
+  readonly kind: 'value' | 'type' | 'dynamic' | 're-export';
+  readonly allowed: boolean;
+}
+
+const covers = (patterns: readonly string[], target: string) => patterns.some((each) => target === each || target.startsWith(`${each}/`));
+
+const CASES: readonly Case[] = Object.entries(HOUSE).flatMap(([from, { may, types = [] }]) =>
+  TARGETS.filter((target) => !target.startsWith(`${from}/`)).flatMap((target) => {
+    const value = covers(may, target);
+    return [
+      { from, target, kind: 'value', allowed: value },
+      { from, target, kind: 'dynamic', allowed: value },
+      { from, target, kind: 're-export', allowed: value },
+      { from, target, kind: 'type', allowed: value || covers(types, target) },
+    ] as const;
+  }),
+);
+
+const pathOf = (each: Case) => `src/${each.from}/x-${each.kind}-${each.target.replaceAll(/[/.]/g, '-')}.ts`;
+
+function textOf({ target, kind }: Case): string {
+  const path = `'../${target}'`;
+  if (kind === 'type') return `import type { Thing } from ${path};\nexport const size = (thing: Thing): number => thing.size;\n`;
+  if (kind === 'dynamic') return `export const load = async (): Promise<unknown> => import(${path});\n`;
+  if (kind === 're-export') return `export { thing } from ${path};\n`;
+  return `import { thing } from ${path};\nexport const size = thing.size;\n`;
+}
+
+const FREE = {
+  'src/main.ts': "export { thing } from './runtimes/podman.ts';\nexport { thing as other } from './api/server.ts';\n",
+  'src/cli/serve.ts': "export { thing } from '../runtimes/podman.ts';\nexport { thing as other } from '../main.ts';\n",
+  'src/api/v1/deep.ts': "export { thing } from '../server.ts';\nexport { thing as other } from '../../dispatch/lease.ts';\n",
+  'src/spec/uses-zod.ts': "export { z } from 'zod';\n",
+};
+const REFUSED = {
+  'src/spec/uses-fastify.ts': "export { fastify } from 'fastify';\n",
+  'src/spec/uses-node.ts': "export { readFile } from 'node:fs/promises';\n",
+  'src/api/v1/deep-refused.ts': "export { thing } from '../../runtimes/podman.ts';\n",
+  'src/reconciler/decide/deep-refused.ts': "import type { Thing } from '../../providers/gguf/start-cmd.ts';\nexport type Other = Thing;\n",
+  'src/runtimes/uses-test.ts': "export { thing } from '../../test/support/thing.ts';\n",
+  'src/runtimes/uses-scripts.ts': "export { thing } from '../../scripts/thing.ts';\n",
+  'src/sources/inline-type.ts': "export const size = (thing: import('../dispatch/lease.ts').Thing): number => thing.size;\n",
+  'src/unknown-room/thing.ts': 'export const thing = 1;\n',
+};
+
+describe('Imports between the folders of src/', () => {
+  let findings: ReadonlyMap<string, readonly Finding[]>;
+  beforeAll(async () => {
+    const thing = 'export interface Thing {\n  readonly size: number;\n}\nexport const thing: Thing = { size: 1 };\n';
+    const targets = Object.fromEntries(TARGETS.map((target) => [`src/${target}`, thing]));
+    const cases = Object.fromEntries(CASES.map((each) => [pathOf(each), textOf(each)]));
+    const found = await lint({ ...targets, ...cases, ...FREE, ...REFUSED });
+    findings = Map.groupBy(
+      found.filter((each) => each.rule === 'house(import-direction)'),
+      (each) => each.file,
+    );
+  }, 60_000);
+
+  for (const [from] of Object.entries(HOUSE)) {
+    for (const allowed of [true, false]) {
+      const own = CASES.filter((each) => each.from === from && each.allowed === allowed);
+      if (own.length === 0) continue;
+      test(`"${from}" ${allowed ? 'imports' : 'is refused'} what the table ${allowed ? 'allows' : 'does not name'} (${own.length} cases)`, () => {
+        const wrong = own.filter((each) => findings.has(pathOf(each)) === allowed).map((each) => `${each.kind} of ${each.target}`);
+        expect(wrong).toEqual([]);
+      });
+    }
+  }
+
+  test.each(Object.keys(FREE))('%s is let through', (path) => {
+    expect(findings.get(path)).toBeUndefined();
+  });
+
+  test.each(Object.keys(REFUSED))('%s is refused', (path) => {
+    expect(findings.get(path)).toHaveLength(1);
+  });
+
+  test('the message says what may be imported and where that is written', () => {
+    const [finding] = findings.get('src/dispatch/x-value-runtimes-podman-ts.ts') ?? [];
+    expect(finding?.message).toBe(
+      'Do not import "runtimes/podman.ts" in "dispatch": it may import "spec/", "providers/provider.ts", "reconciler/board.ts", types of "reconciler/ports.ts" (table: "scripts/lint/import-table.mjs")',
+    );
+  });
+});

@@ -1,0 +1,137 @@
+import { appendFile, mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { encodeDemoModel, writeDemoModels } from '../../src/models/demo-models.ts';
+import { encodeGguf, text } from '../../src/models/gguf-writer.ts';
+import { createModelStore, type DirectoryModelStore } from '../../src/models/store.ts';
+import type { ModelPresence } from '../../src/reconciler/ports.ts';
+import { ModelId } from '../../src/spec/names.ts';
+
+const signal = new AbortController().signal;
+const fox = encodeDemoModel('demo-fox');
+let directory = '';
+let root = '';
+let store: DirectoryModelStore;
+
+beforeEach(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'svc-store-'));
+  root = path.join(directory, 'models');
+  await mkdir(root);
+  store = createModelStore({ root });
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+async function look(id: string): Promise<ModelPresence> {
+  const parsed = ModelId.parse(id);
+  const presence = (await store.observe([parsed], signal)).get(parsed);
+  if (presence === undefined) throw new Error('No answer');
+  return presence;
+}
+
+test('a file of the store is present under its path, with the facts of its header', async () => {
+  await mkdir(path.join(root, 'family'));
+  await writeFile(path.join(root, 'family', 'm.gguf'), fox);
+  const hostPath = path.join(root, 'family', 'm.gguf');
+  expect(await look('family/m.gguf')).toMatchObject({ kind: 'present', facts: { hostPath, sizeBytes: fox.length, architecture: 'llama' } });
+});
+
+test('a catalogue model is pullable until it is there, and a pull puts it there', async () => {
+  expect(await look('demo-owl')).toMatchObject({ kind: 'pullable' });
+  expect(await store.pull(ModelId.parse('demo-owl'), () => {}, signal)).toEqual({ ok: true, value: undefined });
+  expect(await look('demo-owl')).toMatchObject({ kind: 'present', facts: { hostPath: path.join(root, 'demo/demo-owl.gguf') } });
+});
+
+test('an unknown model is missing, and a pull of it needs a person', async () => {
+  expect(await look('nothing.gguf')).toMatchObject({ kind: 'missing', message: expect.stringContaining(`"${root}/nothing.gguf"`) });
+  expect(await store.pull(ModelId.parse('nothing.gguf'), () => {}, signal)).toMatchObject({ ok: false, failure: { kind: 'stalled' } });
+});
+
+test('a copy in progress is incomplete, at whatever byte it is, and present once it is whole', async () => {
+  const file = path.join(root, 'm.gguf');
+  for (const length of [0, 3, 24, 10_000, fox.length - 1]) {
+    await writeFile(file, fox.subarray(0, length));
+    expect(await look('m.gguf')).toMatchObject({ kind: 'missing', message: expect.stringContaining('incomplete') });
+  }
+  await writeFile(file, fox.subarray(0, 100_000));
+  expect(await look('m.gguf')).toMatchObject({ message: expect.stringContaining(`100000 of ${fox.length} bytes`) });
+  await appendFile(file, fox.subarray(100_000));
+  expect((await look('m.gguf')).kind).toBe('present');
+  await truncate(file, fox.length - 1);
+  expect((await look('m.gguf')).kind).toBe('missing');
+});
+
+test.each([
+  ['no GGUF file', Buffer.from('<html>404 Not Found</html>'), 'damaged or no GGUF file: it does not begin with "GGUF"'],
+  ['a projector', encodeGguf({ metadata: [['general.architecture', text('clip')]], tensors: [] }), 'vision projector'],
+])('%s is missing with a message that says so', async (_, bytes, message) => {
+  await writeFile(path.join(root, 'm.gguf'), bytes);
+  expect(await look('m.gguf')).toMatchObject({ kind: 'missing', message: expect.stringContaining(message) });
+});
+
+test('a directory is not a model', async () => {
+  await mkdir(path.join(root, 'dir'));
+  expect(await look('dir')).toMatchObject({ kind: 'missing', message: expect.stringContaining('is a directory') });
+});
+
+test('a link within the store leads to its target, and one that leaves it is refused', async () => {
+  await writeFile(path.join(root, 'm.gguf'), fox);
+  await symlink(path.join(root, 'm.gguf'), path.join(root, 'link.gguf'));
+  await writeFile(path.join(directory, 'secret.gguf'), fox);
+  await symlink(path.join(directory, 'secret.gguf'), path.join(root, 'out.gguf'));
+  await symlink(directory, path.join(root, 'away'));
+  expect(await look('link.gguf')).toMatchObject({ kind: 'present', facts: { hostPath: path.join(root, 'm.gguf') } });
+  expect(await look('out.gguf')).toMatchObject({ kind: 'missing', message: expect.stringContaining('link out of the model store') });
+  expect(await look('away/secret.gguf')).toMatchObject({
+    kind: 'missing',
+    message: expect.stringContaining('link out of the model store'),
+  });
+});
+
+test('a split model is present with all its parts and their sizes together', async () => {
+  await writeFile(path.join(root, 'm-00001-of-00002.gguf'), fox);
+  expect(await look('m-00001-of-00002.gguf')).toMatchObject({ kind: 'missing', message: expect.stringContaining('m-00002-of-00002.gguf') });
+  await writeFile(path.join(root, 'm-00002-of-00002.gguf'), fox);
+  expect(await look('m-00001-of-00002.gguf')).toMatchObject({ kind: 'present', facts: { sizeBytes: 2 * fox.length } });
+});
+
+test('a projector beside a model is part of its facts', async () => {
+  await mkdir(path.join(root, 'v'));
+  await writeFile(path.join(root, 'v', 'm.gguf'), fox);
+  await writeFile(path.join(root, 'v', 'mmproj-F16.gguf'), 'x');
+  expect(await look('v/m.gguf')).toMatchObject({ kind: 'present', facts: { projectorPath: path.join(root, 'v', 'mmproj-F16.gguf') } });
+});
+
+test('list() has the catalogue and the other models of the directory, once each', async () => {
+  await writeDemoModels(root);
+  await mkdir(path.join(root, 'own'));
+  for (const name of ['m.gguf', 'mmproj.gguf', 'notes.txt', 's-00001-of-00002.gguf', 's-00002-of-00002.gguf']) {
+    await writeFile(path.join(root, 'own', name), fox);
+  }
+  const listed = await store.list(signal);
+  expect(listed.map((model) => [model.id, model.presence.kind])).toEqual([
+    ['demo-fox', 'present'],
+    ['demo-owl', 'present'],
+    ['demo-clock', 'pullable'],
+    ['demo-embed', 'present'],
+    ['own/m.gguf', 'present'],
+    ['own/s-00001-of-00002.gguf', 'present'],
+  ]);
+});
+
+test('changes() wakes when a model appears, in a directory that was not there before', async () => {
+  const abort = new AbortController();
+  try {
+    const woken = new Promise<void>((resolve) =>
+      store.changes(() => void look('new/m.gguf').then((seen) => seen.kind === 'present' && resolve()), abort.signal),
+    );
+    // a watcher that is not up yet misses this, as the resync would tell; so it is written until it is seen
+    const write = setInterval(
+      () => void mkdir(path.join(root, 'new'), { recursive: true }).then(() => writeFile(path.join(root, 'new', 'm.gguf'), fox)),
+      300,
+    );
+    await woken.finally(() => clearInterval(write));
+  } finally {
+    abort.abort();
+  }
+});

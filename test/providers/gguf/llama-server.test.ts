@@ -1,0 +1,28 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { DEMO_SENTENCES, writeDemoModels } from '../../../src/models/demo-models.ts';
+import { llamaServerInPodman, startServer } from './running-server.ts';
+import { post, serverContract } from './server-contract.ts';
+
+const available = process.env['CONTAINER_HOST'] !== undefined;
+(available ? describe : describe.skip)('The real llama-server, started as the provider says,', () => {
+  serverContract(llamaServerInPodman());
+
+  test('chats and embeds in one process when the slot asks for embeddings', async () => {
+    const modelsDir = await mkdtemp(path.join(tmpdir(), 'svc-gguf-'));
+    await writeDemoModels(modelsDir);
+    const server = await startServer(llamaServerInPodman(), modelsDir, 'primary', 'demo-fox', {
+      model: { default: 'demo-fox', args: ['--embeddings'] },
+    });
+    try {
+      const chat = await post(server, '/v1/chat/completions', { messages: [{ role: 'user', content: 'Hello' }] });
+      expect(JSON.stringify(chat.body)).toContain(DEMO_SENTENCES['demo-fox']);
+      expect((await post(server, '/v1/embeddings', { input: 'Hello' })).status).toBe(200);
+    } finally {
+      await server.stop();
+      await rm(modelsDir, { recursive: true, force: true });
+    }
+  }, 60_000);
+});

@@ -1,0 +1,150 @@
+/** Starts what the provider says, on the real llama-server in a container or on the embedded engine, and stops it again. */
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { createModelStore } from '../../../src/models/store.ts';
+import { ensureEmbeddedEngine } from '../../../src/providers/gguf/embedded-engine.ts';
+import { gguf } from '../../../src/providers/gguf/gguf.ts';
+import type { Health, ProbeIo, SlotContext } from '../../../src/providers/provider.ts';
+import { ModelId, SlotName } from '../../../src/spec/names.ts';
+import type { SlotDocument } from '../../../src/spec/slot-spec.ts';
+import { specOf } from './slot-context.ts';
+
+const run = promisify(execFile);
+const ROOT = path.resolve(import.meta.dirname, '../../..');
+const IMAGE = 'localhost/svc-test-gguf-cpu:v1';
+const signal = new AbortController().signal;
+
+export interface RunningServer {
+  readonly url: string;
+  readonly slot: SlotContext;
+  health(): Promise<Health>;
+  /** Asks it to end; answers its exit code. */
+  stop(): Promise<number | null>;
+  output(): string;
+}
+
+export interface ServerKind {
+  readonly name: string;
+  prepare(): Promise<void>;
+  /** The whole command, in place of the provider's program. */
+  command(slot: SlotContext, modelsDir: string): readonly [string, ...string[]];
+  /** Ends what `command` started, where ending the process is not enough. */
+  cleanUp(slot: SlotContext): Promise<void>;
+}
+
+export const embeddedEngine = (): ServerKind => {
+  let prefix: readonly string[] = [];
+  return {
+    name: 'the embedded engine',
+    async prepare() {
+      const engine = await ensureEmbeddedEngine({ dir: path.join(ROOT, '.svc', 'engine'), env: process.env, onProgress: () => {} }, signal);
+      if (!engine.ok) throw new Error(engine.failure.message);
+      prefix = engine.value;
+    },
+    command: (slot) => [prefix[0] ?? '', ...prefix.slice(1), ...gguf.startCmd(slot).slice(1)],
+    cleanUp: async () => {},
+  };
+};
+
+export const llamaServerInPodman = (): ServerKind => ({
+  name: 'llama-server',
+  async prepare() {
+    const base = process.env['SVC_TEST_BASE'] ?? 'localhost/svc-base:forky';
+    const build = ['build', '--network', 'host', '--build-arg', `BASE=${base}`, '--build-arg', 'BACKEND=cpu', '-t', IMAGE];
+    await run('podman', [...build, path.join(ROOT, 'toolboxes', 'gguf')]);
+  },
+  command(slot, modelsDir) {
+    const env = Object.entries(gguf.buildEnv(slot)).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
+    const container = ['run', '--rm', '--name', nameOf(slot), '--network', 'host', '--volume', `${modelsDir}:${modelsDir}:ro`];
+    return ['podman', ...container, ...env, IMAGE, ...gguf.startCmd(slot)];
+  },
+  cleanUp: async (slot) => {
+    await run('podman', ['rm', '--force', '--ignore', '--time', '2', nameOf(slot)]);
+  },
+});
+
+const nameOf = (slot: SlotContext): string => `svc-test-gguf-${process.pid}-${slot.listen.port}`;
+
+/** Starts a model of the store and waits until its probe passes. */
+export async function startServer(
+  kind: ServerKind,
+  modelsDir: string,
+  name: string,
+  model: string,
+  document: Partial<SlotDocument> = {},
+): Promise<RunningServer> {
+  const slot = await slotOf(modelsDir, name, model, document);
+  const [program, ...args] = kind.command(slot, modelsDir);
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...gguf.buildEnv(slot) } });
+  let text = '';
+  child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  const server: RunningServer = {
+    url: `http://127.0.0.1:${slot.listen.port}`,
+    slot,
+    health: () => gguf.health(slot.listen, probeIo, slot, signal),
+    stop: async () => {
+      const code = await stopChild(child);
+      await kind.cleanUp(slot);
+      return code;
+    },
+    output: () => text,
+  };
+  const deadline = Date.now() + 30_000;
+  for (let health = await server.health(); health.kind !== 'passing'; health = await server.health()) {
+    const ended = child.exitCode !== null;
+    if (health.kind === 'failing' || ended || Date.now() > deadline) {
+      await server.stop();
+      throw new Error(`${kind.name} does not serve "${model}": ${health.message}\n${text}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return server;
+}
+
+export async function slotOf(modelsDir: string, name: string, model: string, document: Partial<SlotDocument> = {}): Promise<SlotContext> {
+  const id = ModelId.parse(model);
+  const presence = (await createModelStore({ root: modelsDir }).observe([id], signal)).get(id);
+  if (presence?.kind !== 'present') throw new Error(JSON.stringify(presence));
+  const spec = specOf(name, { backend: 'cpu', ...document, model: { default: model, ...document.model } });
+  const listen = { host: '127.0.0.1', port: await freePort() };
+  return { name: SlotName.parse(name), spec, model: presence.facts, modelPath: presence.facts.hostPath, listen };
+}
+
+export const probeIo: ProbeIo = {
+  async request(endpoint, options) {
+    try {
+      const answer = await fetch(`http://${endpoint.host}:${endpoint.port}${options.path}`, {
+        method: options.method,
+        signal: AbortSignal.any([options.signal, AbortSignal.timeout(options.timeoutMs)]),
+        ...(options.body === undefined ? {} : { body: options.body, headers: { 'content-type': 'application/json' } }),
+      });
+      return { status: answer.status, body: await answer.text() };
+    } catch (error) {
+      return { status: 0, body: '', error: String(error) };
+    }
+  },
+};
+
+async function stopChild(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null) return child.exitCode;
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  const last = setTimeout(() => child.kill('SIGKILL'), 10_000);
+  const code = await ended;
+  clearTimeout(last);
+  return code;
+}
+
+async function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('No port'))));
+    });
+  });
+}

@@ -1,0 +1,119 @@
+import { expect, test } from '@jest/globals';
+import { gguf } from '../../../src/providers/gguf/gguf.ts';
+import type { ModelFacts } from '../../../src/providers/provider.ts';
+import { CAUSAL, contextOf, ENCODER } from './slot-context.ts';
+
+/** The value after a flag's last place, which is the one that counts. */
+function valueOf(command: readonly string[], flag: string): string | undefined {
+  const at = command.lastIndexOf(flag);
+  return at === -1 ? undefined : command[at + 1];
+}
+
+test('startCmd() of a chat model is complete to the last argument', () => {
+  const slot = contextOf('primary', CAUSAL, {
+    model: { default: CAUSAL.id, aliases: ['gpt-4o', 'a,b'], context: 8192, args: ['--jinja'] },
+  });
+  expect(gguf.startCmd(slot)).toEqual([
+    'llama-server',
+    ...['--host', '127.0.0.1', '--port', '18080'],
+    ...['--model', '/models/chat.gguf', '--alias', 'chat.gguf,gpt-4o'],
+    ...['--ctx-size', '8192', '--n-gpu-layers', 'all'],
+    ...['--no-ui', '--no-slots', '--offline'],
+    '--jinja',
+  ]);
+});
+
+test.each([
+  ['vulkan', undefined, 'all'],
+  ['rocm', undefined, 'all'],
+  ['cuda', undefined, 'all'],
+  ['cpu', undefined, '0'],
+  ['vulkan', 0, '0'],
+] as const)('startCmd() on backend %s with %s GPUs puts %s layers on the GPU', (backend, gpus, layers) => {
+  const slot = contextOf('primary', CAUSAL, { backend, resources: gpus === undefined ? {} : { gpus } });
+  expect(valueOf(gguf.startCmd(slot), '--n-gpu-layers')).toBe(layers);
+});
+
+test('startCmd() leaves the context to the model when the slot names none', () => {
+  expect(gguf.startCmd(contextOf('primary', CAUSAL))).not.toContain('--ctx-size');
+});
+
+test('startCmd() gives one thread to a model that is too small to share out, and none to others', () => {
+  expect(valueOf(gguf.startCmd(contextOf('primary', { ...CAUSAL, sizeBytes: 300_000 })), '--threads')).toBe('1');
+  expect(gguf.startCmd(contextOf('primary', CAUSAL))).not.toContain('--threads');
+});
+
+test('startCmd() passes a projector that lies beside a chat model', () => {
+  const slot = contextOf('primary', CAUSAL, {}, { projectorPath: '/models/mmproj.gguf' });
+  expect(valueOf(gguf.startCmd(slot), '--mmproj')).toBe('/models/mmproj.gguf');
+});
+
+const pooled = (poolingType: number): ModelFacts => ({ ...CAUSAL, poolingType });
+
+test.each([
+  ['an encoder', 'primary', ENCODER, 'cls', ['embedding']],
+  ['an encoder that names no pooling', 'primary', { ...ENCODER, poolingType: 0 }, 'mean', ['embedding']],
+  ['a causal model that was trained to embed', 'primary', pooled(3), 'last', ['embedding']],
+  ['a causal model in the slot "embed"', 'embed', CAUSAL, 'mean', ['embedding']],
+] as const)('%s starts for embeddings, with its pooling and a batch as long as its context', (_, name, model, pooling, capabilities) => {
+  const slot = contextOf(name, model);
+  const command = gguf.startCmd(slot);
+  expect(command).toContain('--embeddings');
+  expect(valueOf(command, '--pooling')).toBe(pooling);
+  expect(valueOf(command, '--ubatch-size')).toBe(valueOf(command, '--ctx-size'));
+  expect(valueOf(command, '--batch-size')).toBe(valueOf(command, '--ctx-size'));
+  expect(gguf.capabilities(slot.name, slot.spec, model)).toEqual(capabilities);
+});
+
+test('an encoder never has more context than positions, and a causal embedder no more than 8192 tokens unasked', () => {
+  const asked = contextOf('embed', ENCODER, { model: { default: ENCODER.id, context: 4096 } });
+  expect(valueOf(gguf.startCmd(asked), '--ctx-size')).toBe('512');
+  expect(valueOf(gguf.startCmd(contextOf('embed', CAUSAL)), '--ctx-size')).toBe('8192');
+});
+
+test.each([
+  ['an encoder with pooling "rank"', { ...ENCODER, poolingType: 4 }, ['rerank']],
+  ['an encoder with a classifier head', { ...ENCODER, hasClassifier: true }, ['rerank']],
+  ['a causal reranker', { ...CAUSAL, poolingType: 4, hasClassifier: true }, ['chat', 'completion', 'rerank']],
+] as const)('%s starts with --rerank and serves what it can', (_, model, capabilities) => {
+  const slot = contextOf('primary', model);
+  expect(gguf.startCmd(slot)).toContain('--rerank');
+  expect(gguf.startCmd(slot)).not.toContain('--embeddings');
+  expect(gguf.capabilities(slot.name, slot.spec, model)).toEqual(capabilities);
+});
+
+test.each([
+  ['nothing', [], ['chat', 'completion']],
+  ['--embeddings', ['--embeddings'], ['chat', 'completion', 'embedding']],
+  ['--embeddings and a pooling', ['--embeddings', '--pooling', 'last'], ['chat', 'completion', 'embedding']],
+  ['a pooling that would end the server at the first chat', ['--embeddings', '--pooling', 'none'], []],
+  ['--rerank without a head', ['--rerank'], ['chat', 'completion']],
+] as const)('a chat model whose slot asks for %s serves what then works', (_, args, capabilities) => {
+  const slot = contextOf('primary', CAUSAL, { model: { default: CAUSAL.id, args: [...args] } });
+  expect(gguf.capabilities(slot.name, slot.spec, CAUSAL)).toEqual(capabilities);
+  const command = gguf.startCmd(slot);
+  if (command.includes('--embeddings')) expect(command).toContain('--pooling');
+  expect(command.slice(command.length - args.length)).toEqual(args);
+});
+
+test('buildEnv() bounds the prompt cache, keeps web pages out and shows as many GPUs as the slot has', () => {
+  expect(gguf.buildEnv(contextOf('primary', CAUSAL))).toEqual({
+    LLAMA_ARG_CORS_ORIGINS: 'localhost',
+    LLAMA_ARG_SSE_PING_INTERVAL: '2',
+    LLAMA_ARG_CACHE_RAM: '2048',
+  });
+  expect(gguf.buildEnv(contextOf('embed', ENCODER))['LLAMA_ARG_CACHE_RAM']).toBe('0');
+  const gpus = (backend: 'vulkan' | 'rocm' | 'cuda') => gguf.buildEnv(contextOf('primary', CAUSAL, { backend, resources: { gpus: 2 } }));
+  expect(gpus('vulkan')['GGML_VK_VISIBLE_DEVICES']).toBe('0,1');
+  expect(gpus('rocm')['ROCR_VISIBLE_DEVICES']).toBe('0,1');
+  expect(gpus('cuda')['CUDA_VISIBLE_DEVICES']).toBe('0,1');
+});
+
+test.each([
+  ['vulkan', ['/dev/dri']],
+  ['rocm', ['/dev/kfd', '/dev/dri']],
+  ['cuda', ['nvidia.com/gpu=all']],
+  ['cpu', []],
+] as const)('backend %s needs the devices %j', (backend, devices) => {
+  expect(gguf.devices(backend)).toEqual(devices);
+});

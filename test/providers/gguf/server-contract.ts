@@ -1,0 +1,200 @@
+/** What the gateway counts on, whichever server answers: the same suite for the real llama-server and for the embedded engine. */
+import { mkdtemp, rm, writeFile, mkdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import OpenAI from 'openai';
+import { DEMO_MODEL_IDS, DEMO_SENTENCES, writeDemoModels } from '../../../src/models/demo-models.ts';
+import { encodeEmbedder } from '../../../src/models/demo-embedder.ts';
+import { startServer, type RunningServer, type ServerKind } from './running-server.ts';
+
+const SETUP_MS = 180_000;
+
+export async function post(
+  server: RunningServer,
+  route: string,
+  body: object | string,
+): Promise<{ status: number; body: Record<string, unknown> }> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const answer = await fetch(server.url + route, { method: 'POST', body: text, headers: { 'content-type': 'application/json' } });
+  const read: Record<string, unknown> = JSON.parse(await answer.text());
+  return { status: answer.status, body: read };
+}
+
+const hello = { messages: [{ role: 'user' as const, content: 'Hello' }] };
+async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+const clientOf = (server: RunningServer): OpenAI => new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
+
+export function serverContract(kind: ServerKind): void {
+  let modelsDir = '';
+  const servers: RunningServer[] = [];
+  const start = async (...args: [string, string]): Promise<RunningServer> => {
+    const server = await startServer(kind, modelsDir, ...args);
+    servers.push(server);
+    return server;
+  };
+  let fox: RunningServer;
+  let clock: RunningServer;
+  let embed: RunningServer;
+
+  beforeAll(async () => {
+    modelsDir = await mkdtemp(path.join(tmpdir(), 'svc-gguf-'));
+    await writeDemoModels(modelsDir, DEMO_MODEL_IDS);
+    await mkdir(path.join(modelsDir, 'test'));
+    await writeFile(path.join(modelsDir, 'test', 'rerank.gguf'), encodeEmbedder({ name: 'rerank', head: 'rank' }));
+    await kind.prepare();
+    fox = await start('primary', 'demo-fox');
+    clock = await start('primary', 'demo-clock');
+    embed = await start('embed', 'demo-embed');
+  }, SETUP_MS);
+  afterAll(async () => {
+    for (const server of servers) await server.stop();
+    await rm(modelsDir, { recursive: true, force: true });
+  }, SETUP_MS);
+
+  test.each([0, 1, 2])('says the sentence of its model at temperature %s', async (temperature) => {
+    const answer = await clientOf(fox).chat.completions.create({ model: 'x', ...hello, temperature });
+    expect(answer.choices[0]).toMatchObject({ finish_reason: 'stop', message: { role: 'assistant', content: DEMO_SENTENCES['demo-fox'] } });
+    expect(answer.model).toBe('demo-fox');
+    expect(answer.usage).toMatchObject({ completion_tokens: 11, total_tokens: 11 + (answer.usage?.prompt_tokens ?? 0) });
+  });
+
+  test('streams it in pieces, with the usage in one last chunk where it is asked for', async () => {
+    const stream = await clientOf(fox).chat.completions.create({
+      model: 'x',
+      ...hello,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    const chunks = await collect(stream);
+    expect(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')).toBe(DEMO_SENTENCES['demo-fox']);
+    expect(new Set(chunks.map((chunk) => chunk.id)).size).toBe(1);
+    expect(chunks.flatMap((chunk) => chunk.choices[0]?.finish_reason ?? [])).toEqual(['stop']);
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { completion_tokens: 11 } });
+  });
+
+  test('another model says another sentence', async () => {
+    const owl = await start('primary', 'demo-owl');
+    const answer = await clientOf(owl).chat.completions.create({ model: 'x', ...hello });
+    expect(answer.choices[0]?.message.content).toBe(DEMO_SENTENCES['demo-owl']);
+  });
+
+  test('goes on from the last word of a plain prompt', async () => {
+    const answer = await clientOf(fox).completions.create({ model: 'x', prompt: 'The', max_tokens: 3 });
+    expect(answer.choices[0]).toMatchObject({ text: ' quick brown fox', finish_reason: 'length' });
+  });
+
+  test('ends at max_tokens and before a stop text, streamed or not', async () => {
+    const client = clientOf(clock);
+    const cut = await client.chat.completions.create({ model: 'x', ...hello, max_tokens: 4 });
+    expect(cut.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: 'tick tock tick tock' } });
+    const request = { model: 'x', ...hello, max_tokens: 50, stop: ['k tock'] };
+    const stopped = await client.chat.completions.create(request);
+    expect(stopped.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'tic' } });
+    const streamed = await collect(await client.chat.completions.create({ ...request, stream: true }));
+    expect(streamed.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')).toBe('tic');
+  });
+
+  test('a client that leaves frees its place', async () => {
+    const abort = new AbortController();
+    const endless = Array.from({ length: 8 }, () =>
+      fetch(`${clock.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ ...hello, stream: true, max_tokens: 4000 }),
+        signal: abort.signal,
+      }).catch(() => undefined),
+    );
+    await endless[0];
+    abort.abort();
+    await Promise.all(endless);
+    const answer = await post(clock, '/v1/chat/completions', { ...hello, max_tokens: 1 });
+    expect(answer.status).toBe(200);
+  });
+
+  test('embeds equal texts alike and different ones differently', async () => {
+    const input = ['the dog runs home', 'the dog runs home', 'a wise old owl', 'home runs the dog', '日本', '日本語'];
+    const { data } = await clientOf(embed).embeddings.create({ model: 'x', input });
+    const vectors = data.map((entry) => entry.embedding);
+    const likeness = (a: number, b: number): number =>
+      (vectors[a] ?? []).reduce((sum, value, at) => sum + value * (vectors[b]?.[at] ?? 0), 0);
+    expect(vectors.every((vector) => vector.length === 64)).toBe(true);
+    expect(likeness(0, 1)).toBeCloseTo(1, 5);
+    expect(likeness(0, 3)).toBeGreaterThan(0.9);
+    expect(likeness(0, 3)).toBeLessThan(0.9999);
+    expect(likeness(0, 2)).toBeLessThan(0.8);
+    expect(likeness(4, 5)).toBeLessThan(0.999);
+  });
+
+  test('sends floats and base64 of the same numbers', async () => {
+    const floats = await clientOf(embed).embeddings.create({ model: 'x', input: 'Hello', encoding_format: 'float' });
+    const { body } = await post(embed, '/v1/embeddings', { input: 'Hello', encoding_format: 'base64' });
+    expect(JSON.stringify(body)).toContain('"embedding":"');
+    const decoded = await clientOf(embed).embeddings.create({ model: 'x', input: 'Hello' });
+    decoded.data[0]?.embedding.forEach((value, at) => expect(value).toBeCloseTo(floats.data[0]?.embedding[at] ?? Number.NaN, 6));
+    expect(decoded.data[0]?.embedding).toHaveLength(64);
+  });
+
+  test('embeds an array of tokens', async () => {
+    const { status, body } = await post(embed, '/v1/embeddings', { input: [[300, 301], [302]] });
+    expect(status).toBe(200);
+    expect(body['data']).toHaveLength(2);
+  });
+
+  test('a chat model in the slot "embed" makes embeddings, of long inputs too', async () => {
+    const causal = await start('embed', 'demo-owl');
+    const { status, body } = await post(causal, '/v1/embeddings', { input: ['a word '.repeat(400), 'A wise old owl'] });
+    expect(status).toBe(200);
+    expect(body['data']).toHaveLength(2);
+  });
+
+  test('ranks the document that shares words with the query first', async () => {
+    const rerank = await start('primary', 'test/rerank.gguf');
+    const request = { query: 'dog', documents: ['a blue car', 'the dog runs', 'my cat'] };
+    const { status, body } = await post(rerank, '/v1/rerank', request);
+    expect(status).toBe(200);
+    const again = await post(rerank, '/v1/rerank', request);
+    expect(again.body['results']).toEqual(body['results']);
+    expect((await post(rerank, '/v1/rerank', { ...request, top_n: 1 })).body['results']).toHaveLength(1);
+  });
+
+  test('refuses what it cannot do in one shape of error', async () => {
+    const answers = {
+      malformed: await post(fox, '/v1/chat/completions', '{"messages":'),
+      empty: await post(fox, '/v1/chat/completions', {}),
+      tooLong: await post(fox, '/v1/completions', { prompt: 'x'.repeat(9000) }),
+      lacking: await post(fox, '/v1/embeddings', { input: 'x' }),
+      unknown: await post(fox, '/v1/rerankings', { query: 'x', documents: ['y'] }),
+    };
+    const seen = Object.fromEntries(
+      Object.entries(answers).map(([name, { status, body }]) => [name, [status, Object(body['error']).type]]),
+    );
+    expect(seen).toMatchObject({
+      malformed: [expect.any(Number), expect.any(String)],
+      empty: [400, 'invalid_request_error'],
+      tooLong: [400, 'exceed_context_size_error'],
+      lacking: [501, 'not_supported_error'],
+      unknown: [404, 'not_found_error'],
+    });
+    for (const { status, body } of Object.values(answers))
+      expect(body).toMatchObject({ error: { code: status, message: expect.any(String) } });
+  });
+
+  test('names its model and no path of the host', async () => {
+    const answer = await fetch(`${fox.url}/v1/models`);
+    const text = await answer.text();
+    expect(text).toContain('"demo-fox"');
+    expect(text).not.toContain(modelsDir);
+  });
+
+  test('passes its probe while it serves, and ends cleanly when it is asked to', async () => {
+    expect(await fox.health()).toEqual({ kind: 'passing' });
+    expect(await fox.stop()).toBe(0);
+    expect((await fox.health()).kind).toBe('loading');
+  });
+}

@@ -1,0 +1,52 @@
+/** Slots for the tests of the GGUF provider. */
+import { ModelId, SlotName } from '../../../src/spec/names.ts';
+import { parseSlot, type SlotDocument, type SlotSpec } from '../../../src/spec/slot-spec.ts';
+import type { ModelFacts, SlotContext } from '../../../src/providers/provider.ts';
+
+export function specOf(name: string, document: Partial<SlotDocument> & { readonly model: SlotDocument['model'] }): SlotSpec {
+  const parsed = parseSlot(SlotName.parse(name), { provider: 'gguf', ...document });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  return parsed.spec;
+}
+
+export const CAUSAL: ModelFacts = {
+  id: ModelId.parse('chat.gguf'),
+  hostPath: '/models/chat.gguf',
+  sizeBytes: 5_000_000_000,
+  architecture: 'llama',
+  hasClassifier: false,
+  trainedContext: 131_072,
+  blockCount: 32,
+  embeddingLength: 4096,
+  headCount: 32,
+  headCountKv: 8,
+};
+
+export const ENCODER: ModelFacts = {
+  id: ModelId.parse('embed.gguf'),
+  hostPath: '/models/embed.gguf',
+  sizeBytes: 140_000_000,
+  architecture: 'bert',
+  poolingType: 2,
+  hasClassifier: false,
+  trainedContext: 512,
+  blockCount: 12,
+  embeddingLength: 768,
+  headCount: 12,
+};
+
+export function contextOf(
+  name: string,
+  model: ModelFacts,
+  document: Partial<SlotDocument> = {},
+  more: Partial<SlotContext> = {},
+): SlotContext {
+  return {
+    name: SlotName.parse(name),
+    spec: specOf(name, { model: { default: model.id }, ...document }),
+    model,
+    modelPath: model.hostPath,
+    listen: { host: '127.0.0.1', port: 18_080 },
+    ...more,
+  };
+}

@@ -1,0 +1,184 @@
+/** Starts the real service as a user would, in a directory of its own, and talks to it over HTTP. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { writeDemoModels } from '../../src/models/demo-models.ts';
+
+export interface SlotView {
+  readonly name: string;
+  readonly status: {
+    readonly state: string;
+    readonly model: string;
+    readonly restarts: number;
+    readonly endpoint?: string;
+    readonly conditions: readonly { readonly type: string; readonly status: string; readonly reason: string; readonly message: string }[];
+  };
+}
+
+export interface Service {
+  readonly url: string;
+  readonly dir: string;
+  readonly configDir: string;
+  readonly modelsDir: string;
+  readonly environment: Readonly<Record<string, string>>;
+  output(): string;
+  /** Writes `slots/<name>.toml` as editors do: a temporary file and a rename. */
+  save(name: string, text: string): Promise<void>;
+  slot(name: string): Promise<SlotView | undefined>;
+  /** Polls until the predicate holds; fails with the slot's last view and the service's output. */
+  until(name: string, what: string, holds: (slot: SlotView | undefined) => boolean, timeoutMs?: number): Promise<SlotView>;
+  chat(body?: object, signal?: AbortSignal): Promise<Response>;
+  /** Starts the same service again after it ended. */
+  start(): Promise<void>;
+  /** Ends the controller only. */
+  kill(signal: NodeJS.Signals): Promise<void>;
+  /** Disables every slot, waits until nothing runs, ends the controller and removes the directory. */
+  dispose(): Promise<void>;
+}
+
+export interface ServiceOptions {
+  readonly runtime: 'process' | 'podman';
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly toolboxes?: string;
+}
+
+const READY_MS = 60_000;
+
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const dir = await mkdtemp(join(tmpdir(), 'svc-e2e-'));
+  const configDir = join(dir, 'config');
+  const modelsDir = join(dir, 'models');
+  await mkdir(join(configDir, 'slots'), { recursive: true });
+  await mkdir(modelsDir, { recursive: true });
+  await writeDemoModels(modelsDir);
+  if (options.toolboxes !== undefined) await writeFile(join(configDir, 'toolboxes.toml'), options.toolboxes);
+  const port = await freePort();
+  const firstPort = 20_000 + (port % 60) * 200;
+  const environment = {
+    SVC_LISTEN: `127.0.0.1:${port}`,
+    SVC_RUNTIME: options.runtime,
+    SVC_CONFIG_DIR: configDir,
+    SVC_STATE_DIR: join(dir, 'state'),
+    SVC_MODELS_DIR: modelsDir,
+    SVC_PORT_RANGE: `${firstPort}-${firstPort + 199}`,
+    ...options.environment,
+  };
+  const url = `http://127.0.0.1:${port}`;
+  let child: ChildProcess | undefined;
+  let text = '';
+  const names = new Set<string>();
+
+  async function start(): Promise<void> {
+    const started = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve'], {
+      env: { ...process.env, NODE_OPTIONS: '', ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    child = started;
+    started.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    started.stderr?.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    const deadline = Date.now() + READY_MS;
+    while (!(await answers(`${url}/api/health/system`))) {
+      if (started.exitCode !== null || Date.now() > deadline) throw new Error(`The service did not start:\n${text}`);
+      await pause(25);
+    }
+  }
+
+  async function kill(signal: NodeJS.Signals): Promise<void> {
+    const running = child;
+    child = undefined;
+    if (running === undefined || running.exitCode !== null || running.signalCode !== null) return;
+    const ended = new Promise((resolve) => running.once('exit', resolve));
+    running.kill(signal);
+    await ended;
+  }
+
+  async function slot(name: string): Promise<SlotView | undefined> {
+    const answer = await fetch(`${url}/api/slots/${name}`);
+    if (answer.status === 404) return undefined;
+    const body: SlotView = JSON.parse(await answer.text());
+    return body;
+  }
+
+  const service: Service = {
+    url,
+    dir,
+    configDir,
+    modelsDir,
+    environment,
+    output: () => text,
+    async save(name, toml) {
+      names.add(name);
+      const path = join(configDir, 'slots', `${name}.toml`);
+      await writeFile(`${path}~`, toml);
+      await rename(`${path}~`, path);
+    },
+    slot,
+    async until(name, what, holds, timeoutMs = READY_MS) {
+      const deadline = Date.now() + timeoutMs;
+      for (;;) {
+        const seen = await slot(name);
+        if (holds(seen) && seen !== undefined) return seen;
+        if (Date.now() > deadline) throw new Error(`"${name}" did not become ${what}: ${JSON.stringify(seen?.status)}\n${text.slice(-4000)}`);
+        await pause(25);
+      }
+    },
+    chat: (body = {}, signal) =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ messages: [{ role: 'user', content: 'Hello' }], ...body }),
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    start,
+    kill,
+    async dispose() {
+      if (child !== undefined) {
+        for (const name of names) await rm(join(configDir, 'slots', `${name}.toml`), { force: true });
+        const deadline = Date.now() + 30_000;
+        while ((await Promise.all([...names].map(slot))).some((seen) => seen !== undefined) && Date.now() < deadline) await pause(50);
+      }
+      await kill('SIGTERM');
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+  await start();
+  return service;
+}
+
+export function isAnswering(slot: SlotView | undefined): boolean {
+  return slot !== undefined && ['ready', 'serving', 'idle'].includes(slot.status.state);
+}
+
+export function condition(slot: SlotView | undefined, type: string) {
+  return slot?.status.conditions.find((entry) => entry.type === type);
+}
+
+/** The text of a non-streaming chat answer. */
+export async function chatText(answer: Response): Promise<string> {
+  const body: { choices: { message: { content: string } }[] } = JSON.parse(await answer.text());
+  return (body.choices[0]?.message.content ?? '').trim();
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+export async function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('No port'))));
+    });
+  });
+}
+
+async function answers(url: string): Promise<boolean> {
+  return fetch(url).then(
+    (answer) => answer.ok,
+    () => false,
+  );
+}

@@ -1,0 +1,50 @@
+/**
+ * The embedded engine: a small server around node-llama-cpp's prebuilt CPU binaries that takes llama-server's flags and speaks its
+ * paths. It is the fallback for machines without llama-server: text chat, completions, embeddings and reranking, no more.
+ */
+import { enableCompileCache } from 'node:module';
+import path from 'node:path';
+import { parseFlags } from './decide/parse-flags.ts';
+import { createEngineServer } from './server.ts';
+
+/** A token that is being computed cannot be interrupted; after this long the process goes anyway. */
+const STOP_GRACE_MS = 3000;
+
+const parsed = parseFlags(process.argv.slice(2));
+if (!parsed.ok) {
+  process.stderr.write(`error: ${parsed.message}\n`);
+  process.exit(1);
+}
+const { flags } = parsed;
+const modulesDir = flags.modulesDir ?? import.meta.dirname;
+enableCompileCache(path.join(modulesDir, 'node_modules', '.compile-cache'));
+
+const server = createEngineServer(flags, Date.now);
+server.http.on('error', (error) => {
+  process.stderr.write(`error: The server cannot listen on ${flags.host}:${flags.port}: ${error.message}\n`);
+  process.exit(1);
+});
+server.http.listen(flags.port, flags.host, () => {
+  const address = server.http.address();
+  const port = typeof address === 'object' && address !== null ? address.port : flags.port;
+  process.stdout.write(`listening on http://${flags.host}:${port}\n`);
+});
+
+let stopping = false;
+const stop = (): void => {
+  if (stopping) process.exit(1);
+  stopping = true;
+  setTimeout(() => process.exit(0), STOP_GRACE_MS).unref();
+  void server.stop().then(() => process.exit(0));
+};
+process.on('SIGTERM', stop);
+process.on('SIGINT', stop);
+
+try {
+  const { loadEngine } = await import('./engine.ts');
+  server.ready(await loadEngine(flags, modulesDir));
+  process.stdout.write(`model loaded: ${flags.alias}\n`);
+} catch (error) {
+  process.stderr.write(`error: The model "${flags.model}" cannot be loaded: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+}
