@@ -22,6 +22,8 @@ const ARGUMENTS = [
   '--engine-strict=false',
   '--loglevel=error',
 ];
+/** npm undoes what it has done so far, which can take it 20 s. The next start begins with nothing anyway. */
+const ROLLBACK_MS = 1_000;
 const KEPT_OUTPUT = 8_192;
 
 /** What npm's output holds → what to do. The first that fits counts. */
@@ -87,6 +89,7 @@ function run(root, own) {
     const stop = (signal) => {
       stopped = signal;
       child.kill(signal);
+      setTimeout(() => child.kill('SIGKILL'), ROLLBACK_MS).unref();
     };
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, stop);
     const end = (code, signal) => {

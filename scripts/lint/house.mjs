@@ -1,4 +1,5 @@
 /** The house's own lint rules, as an oxlint plugin. Every rule is shown to bite in `test/house/`. */
+import { functionLength } from './function-length.mjs';
 import { importDirection } from './import-direction.mjs';
 import { noModuleState } from './no-module-state.mjs';
 import { plainNames } from './plain-names.mjs';
@@ -9,6 +10,7 @@ import { reasonedExceptions } from './reasoned-exceptions.mjs';
 export default {
   meta: { name: 'house' },
   rules: {
+    'function-length': functionLength,
     'import-direction': importDirection,
     'no-module-state': noModuleState,
     'plain-names': plainNames,

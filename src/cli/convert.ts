@@ -3,12 +3,12 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { stringify } from 'yaml';
 import { newSlotText } from '../sources/decide/edit-slot.ts';
+import { toResource } from '../spec/slot-resource.ts';
 import { formatProblem } from '../spec/spec-problem.ts';
 import type { Cli } from './cli.ts';
 import { CliFailure, EXIT, usageFailure, type ExitCode } from './exit-codes.ts';
 import type { Manifest } from './manifest.ts';
 import { readGoodManifests } from './read-manifests.ts';
-import { API_VERSION, KIND } from './read-resources.ts';
 
 export interface ConvertOptions {
   readonly file: string;
@@ -22,6 +22,9 @@ export async function runConvert(cli: Cli, options: ConvertOptions): Promise<Exi
   if (to !== 'crd' && to !== 'toml') throw usageFailure(`Convert to "crd" or "toml", not "${to}"`);
   const slots = await readGoodManifests(cli, options.file);
   const texts = slots.map((slot) => ({ slot, text: to === 'crd' ? resourceText(slot, options.namespace) : tomlText(slot) }));
+  for (const { name, dropped } of slots) {
+    if (dropped.length > 0) cli.terminal.note(`Slot "${name}": only the name and the spec are taken, not ${dropped.join(', ')}`);
+  }
   if (outputDir !== undefined) {
     await mkdir(outputDir, { recursive: true });
     for (const { slot, text } of texts) {
@@ -39,8 +42,8 @@ export async function runConvert(cli: Cli, options: ConvertOptions): Promise<Exi
 }
 
 function resourceText({ name, document }: Manifest, namespace: string | undefined): string {
-  const metadata = { name, ...(namespace === undefined ? {} : { namespace }) };
-  return stringify({ apiVersion: API_VERSION, kind: KIND, metadata, spec: document });
+  const resource = toResource(name, document);
+  return stringify(namespace === undefined ? resource : { ...resource, metadata: { name, namespace } });
 }
 
 function tomlText(slot: Manifest): string {

@@ -1,13 +1,14 @@
-/** The service's own log: JSON lines for a journal, or short lines for a person who ran `npm start`. Values never hold secrets. */
+/** The service's own log: JSON lines for a journal, or short lines for a person who ran `npm start`. Fields never hold secrets. */
 import { pino } from 'pino';
 
-export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
+export type LogFields = Readonly<Record<string, unknown>>;
 
+/** Fields first, as pino has it. */
 export interface Log {
-  debug(message: string, fields?: LogFields): void;
-  info(message: string, fields?: LogFields): void;
-  warn(message: string, fields?: LogFields): void;
-  error(message: string, fields?: LogFields): void;
+  debug(fields: LogFields, message: string): void;
+  info(fields: LogFields, message: string): void;
+  warn(fields: LogFields, message: string): void;
+  error(fields: LogFields, message: string): void;
 }
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -16,21 +17,16 @@ const ORDER: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', '
 
 /** One JSON object a line on standard output. */
 export function createJsonLog(level: LogLevel): Log {
-  const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } });
-  return {
-    debug: (message, fields = {}) => logger.debug(fields, message),
-    info: (message, fields = {}) => logger.info(fields, message),
-    warn: (message, fields = {}) => logger.warn(fields, message),
-    error: (message, fields = {}) => logger.error(fields, message),
-  };
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } });
 }
 
-/** `primary   starting → warming`: the slot's name in a column of its own, no time, no fields. */
+/** `primary   starting → warming`: the slot's name in a column of its own, no time, no other fields. */
 export function createPlainLog(level: LogLevel, write: (line: string) => void): Log {
-  const at = (own: LogLevel) => (message: string, fields: LogFields = {}) => {
+  const at = (own: LogLevel) => (fields: LogFields, message: string) => {
     if (ORDER.indexOf(own) < ORDER.indexOf(level)) return;
+    const { slot } = fields;
     const mark = own === 'error' || own === 'warn' ? `${own}: ` : '';
-    write(`  ${String(fields['slot'] ?? '').padEnd(8)} ${mark}${message}`);
+    write(`  ${(typeof slot === 'string' ? slot : '').padEnd(8)} ${mark}${message}`);
   };
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }

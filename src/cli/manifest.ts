@@ -8,6 +8,8 @@ export interface Manifest {
   readonly document: Readonly<Record<string, unknown>>;
   /** What messages call it: the file's path. */
   readonly file: string;
+  /** Parts of a resource that a TOML file has no place for. */
+  readonly dropped: readonly string[];
 }
 
 export interface Manifests {

@@ -36,6 +36,7 @@ export async function printList<T>(
     terminal,
     columns.map((column) => column.title),
     list.items.map((item) => columns.map((column) => column.cell(item))),
+    output === 'wide' ? Number.POSITIVE_INFINITY : terminal.columns,
   );
 }
 

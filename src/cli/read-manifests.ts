@@ -65,7 +65,7 @@ function readToml(file: string, text: string): Manifests {
     return { slots: [], problems: [{ path: [], message, file }] };
   }
   const read = readSlot(name.data, text, file);
-  const slots = read.document === undefined ? [] : [{ name: name.data, document: read.document, file }];
+  const slots = read.document === undefined ? [] : [{ name: name.data, document: read.document, file, dropped: [] }];
   return { slots, problems: read.ok ? [] : read.problems };
 }
 

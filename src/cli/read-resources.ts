@@ -1,13 +1,10 @@
 /** SlotSpec resources in a text of YAML or JSON, several documents and lists included. What else stands there is a problem, with its place. Pure. */
 import { LineCounter, parseAllDocuments, type Document } from 'yaml';
 import { isTable } from '../spec/key-case.ts';
-import { SlotName } from '../spec/names.ts';
+import { fromResource } from '../spec/slot-resource.ts';
 import { parseSlot } from '../spec/slot-spec.ts';
 import type { SpecProblem } from '../spec/spec-problem.ts';
 import type { Manifest, Manifests } from './manifest.ts';
-
-export const API_VERSION = 'inference.svc.dev/v1alpha1';
-export const KIND = 'SlotSpec';
 
 type Path = readonly (string | number)[];
 type Report = (message: string, path?: Path) => void;
@@ -38,16 +35,15 @@ export function readResources(text: string, file: string): Manifests {
 }
 
 function readResource(value: unknown, file: string, report: Report): Manifest | undefined {
-  if (!isTable(value)) return void report(`Write a resource: apiVersion "${API_VERSION}", kind "${KIND}"`);
-  if (value['kind'] !== KIND) return void report(`Write kind "${KIND}": "${String(value['kind'])}" is no slot`, ['kind']);
-  if (value['apiVersion'] !== API_VERSION) return void report(`Write apiVersion "${API_VERSION}"`, ['apiVersion']);
-  const metadata = isTable(value['metadata']) ? value['metadata'] : {};
-  const name = SlotName.safeParse(metadata['name']);
-  if (!name.success) return void report(name.error.issues[0]?.message ?? 'Write a slot name', ['metadata', 'name']);
-  const spec = value['spec'];
-  const parsed = parseSlot(name.data, spec, 'camelCase');
+  const resource = fromResource(value);
+  if (!resource.ok) {
+    for (const { message, path } of resource.problems) report(message, path);
+    return undefined;
+  }
+  const { name, document, dropped } = resource;
+  const parsed = parseSlot(name, document, 'camelCase');
   if (!parsed.ok) for (const problem of parsed.problems) report(problem.message, ['spec', ...problem.path]);
-  return isTable(spec) ? { name: name.data, document: spec, file } : undefined;
+  return isTable(document) ? { name, document, file, dropped } : undefined;
 }
 
 function isList(value: unknown): value is { readonly items: readonly unknown[] } {

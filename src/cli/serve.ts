@@ -29,14 +29,20 @@ export async function runServe(options: ServeOptions): Promise<ExitCode> {
   const version = await readVersion();
   if (checkout) await firstRun({ configDir: settings.SVC_CONFIG_DIR, modelsDir: settings.SVC_MODELS_DIR });
   const stop = stopSignal();
-  const started = await createService({ settings, version, log, env: process.env, toolboxManifest: path.join(CHECKOUT, 'toolboxes/manifest.json') });
+  const started = await createService({
+    settings,
+    version,
+    log,
+    env: process.env,
+    toolboxManifest: path.join(CHECKOUT, 'toolboxes/manifest.json'),
+  });
   if (!started.ok) {
     process.stderr.write(`svcctl: ${started.failure.message}\n`);
     return EXIT.failed;
   }
   const service = started.value;
   if (checkout) process.stdout.write(welcome(service, settings, version));
-  else log.info('Listening', { url: service.url, runtime: service.runtime, version });
+  else log.info({ url: service.url, runtime: service.runtime, version }, 'Listening');
   await stop;
   await stopService(service, checkout, log);
   return EXIT.done;
@@ -44,7 +50,12 @@ export async function runServe(options: ServeOptions): Promise<ExitCode> {
 
 function checkoutDefaults(): Readonly<Record<string, string>> {
   const root = path.join(CHECKOUT, '.svc');
-  return { SVC_CONFIG_DIR: path.join(root, 'config'), SVC_STATE_DIR: path.join(root, 'state'), SVC_RUNTIME: 'process', SVC_ON_EXIT: 'stop' };
+  return {
+    SVC_CONFIG_DIR: path.join(root, 'config'),
+    SVC_STATE_DIR: path.join(root, 'state'),
+    SVC_RUNTIME: 'process',
+    SVC_ON_EXIT: 'stop',
+  };
 }
 
 /** Resolves at the first signal; a second one ends the process as it is, and running slots stay. */
@@ -64,7 +75,7 @@ function stopSignal(): Promise<void> {
 async function stopService(service: Service, checkout: boolean, log: Log): Promise<void> {
   if (checkout) process.stdout.write('\n  Stopping\n');
   await service.stop(STOP_GRACE_MS);
-  log.info('Stopped');
+  log.info({}, 'Stopped');
 }
 
 async function readVersion(): Promise<string> {

@@ -1,7 +1,7 @@
 /** What a slot's status says, for tables, progress lines and waiting. Pure. */
 import type { SlotShape } from './api-shapes.ts';
 import { sizeText } from './quantities-text.ts';
-import { harmless } from './terminal.ts';
+import { harmless, type Progress } from './terminal.ts';
 
 export interface Readiness {
   readonly ready: boolean;
@@ -22,6 +22,14 @@ export function readyOf({ status }: SlotShape): Readiness {
     reason: told?.reason ?? '',
     message: told === undefined ? '' : told.message === '' ? told.reason : told.message,
   };
+}
+
+/** The line to show while one waits for a slot. */
+export function progressOf(slot: SlotShape): Progress {
+  const { state, progress } = slot.status;
+  const total = progress?.total_bytes ?? 0;
+  const share = progress === null || progress === undefined || total <= 0 ? undefined : progress.done_bytes / total;
+  return { text: progressLine(slot), step: `${state} ${progress?.what ?? readyOf(slot).message}`, share };
 }
 
 /** `img: pulling sdxl-turbo, 1.2 GiB of 6.1 GiB (20 %)`. */

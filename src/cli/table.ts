@@ -6,8 +6,9 @@ const GAP = '  ';
 /** Below this a cut column says nothing any more; the terminal may then wrap it. */
 const LEAST_LAST_COLUMN = 12;
 
-export function printTable(terminal: Terminal, head: readonly string[], rows: readonly (readonly string[])[]): void {
-  for (const line of tableLines(head, rows, terminal.columns, (text) => terminal.paint('bold', text))) terminal.line(line);
+/** `columns`: the width to keep to; `Infinity` cuts nothing. */
+export function printTable(terminal: Terminal, head: readonly string[], rows: readonly (readonly string[])[], columns: number): void {
+  for (const line of tableLines(head, rows, columns, (text) => terminal.paint('bold', text))) terminal.line(line);
 }
 
 /** Cells may hold colours. Pure, as long as `paintHead` is. */

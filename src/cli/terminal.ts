@@ -3,7 +3,16 @@ import { once } from 'node:events';
 import { stripVTControlCharacters } from 'node:util';
 
 const COLOURS = { red: 31, green: 32, yellow: 33, blue: 34, cyan: 36, grey: 90, bold: 1 } as const;
+const BAR_WIDTH = 20;
 export type Colour = keyof typeof COLOURS;
+
+export interface Progress {
+  readonly text: string;
+  /** What must change for a pipe to get another line. */
+  readonly step: string;
+  /** 0 to 1, where it is known: becomes a bar on a terminal. */
+  readonly share?: number | undefined;
+}
 
 export interface Terminal {
   /** Whether standard output is a terminal. */
@@ -16,8 +25,8 @@ export interface Terminal {
   write(text: string): Promise<void>;
   /** Writes to standard error, with a line end. */
   note(text: string): void;
-  /** Replaces the last progress line on a terminal; elsewhere prints only what differs from the line before. */
-  progress(text: string): void;
+  /** Replaces the last progress line on a terminal; elsewhere prints one line a step. */
+  progress(progress: Progress): void;
   /** Removes the progress line. */
   endProgress(): void;
   /** Colours for standard output. */
@@ -30,9 +39,12 @@ export interface Terminal {
   clear(): void;
 }
 
+/** The parts of a process's output streams that are used. */
+export type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
+
 export interface TerminalStreams {
-  readonly stdout: NodeJS.WriteStream;
-  readonly stderr: NodeJS.WriteStream;
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
@@ -62,11 +74,11 @@ export function createTerminal({ stdout, stderr, env }: TerminalStreams): Termin
       endProgress();
       stderr.write(`${text}\n`);
     },
-    progress(text) {
-      if (text === shown) return;
-      if (redraws) stderr.write(`\r\u001B[K${text.slice(0, (stderr.columns ?? 80) - 1)}`);
-      else stderr.write(`${text}\n`);
-      shown = text;
+    progress({ text, step, share }) {
+      const line = redraws ? `${barOf(share)}${text}`.slice(0, (stderr.columns ?? 80) - 1) : step;
+      if (line === shown) return;
+      stderr.write(redraws ? `\r\u001B[K${line}` : `${text}\n`);
+      shown = line;
     },
     endProgress,
     async capture(print) {
@@ -81,6 +93,12 @@ export function createTerminal({ stdout, stderr, env }: TerminalStreams): Termin
       if (isTty) stdout.write('\u001B[H\u001B[2J');
     },
   };
+}
+
+function barOf(share: number | undefined): string {
+  if (share === undefined) return '';
+  const full = Math.round(Math.min(1, Math.max(0, share)) * BAR_WIDTH);
+  return `[${'#'.repeat(full)}${'.'.repeat(BAR_WIDTH - full)}] `;
 }
 
 function wantsColours(env: Readonly<Record<string, string | undefined>>, isTty: boolean): boolean {

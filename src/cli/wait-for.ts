@@ -4,7 +4,7 @@ import { SlotShape } from './api-shapes.ts';
 import type { Cli } from './cli.ts';
 import type { Client } from './client.ts';
 import { CliFailure, EXIT } from './exit-codes.ts';
-import { progressLine, readyOf } from './slot-progress.ts';
+import { progressLine, progressOf, readyOf } from './slot-progress.ts';
 import { harmless } from './terminal.ts';
 
 export type Goal =
@@ -40,7 +40,7 @@ export async function waitFor(cli: Cli, client: Client, name: string, goal: Goal
           hint: `See why with "svcctl explain ${name}", or wait longer with --timeout`,
         });
       }
-      cli.terminal.progress(progressLine(slot));
+      cli.terminal.progress(progressOf(slot));
       await sleep(Math.min(POLL_MS, Math.max(1, deadline - cli.now())));
     }
   } finally {

@@ -7,6 +7,7 @@ import type { BufferBudget } from './buffer-budget.ts';
 import type { Usage } from './decide/read-usage.ts';
 import type { Leases } from './lease.ts';
 import type { Parking } from './parking.ts';
+import type { Roster } from './roster.ts';
 import type { GatewayTraffic } from './traffic.ts';
 import type { Upstreams } from './upstreams.ts';
 
@@ -46,7 +47,7 @@ export interface ExchangeDeps extends GatewayDeps {
   readonly parking: Parking;
   readonly upstreams: Upstreams;
   readonly budget: BufferBudget;
-  readonly active: Set<ActiveExchange>;
+  readonly active: Roster<ActiveExchange>;
   readonly suspect: () => void;
   /** Milliseconds of a clock that moves about once a second: enough for time limits, and free. */
   readonly tick: () => number;

@@ -14,6 +14,7 @@ import { route } from './decide/route.ts';
 import { Forward, type ForwardOwner } from './forward.ts';
 import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
 import type { Lease, LeaseHolder } from './lease.ts';
+import type { Seat } from './roster.ts';
 import type { Refusal, Ticket, Waiter } from './parking.ts';
 
 export interface ExchangeRequest {
@@ -39,6 +40,7 @@ export class Exchange implements ActiveExchange, IntakeOwner, LeaseHolder, Forwa
   readonly #intake: BodyIntake;
   readonly #answer: ClientAnswer;
   readonly #startedAt = performance.now();
+  readonly #seat: Seat<ActiveExchange>;
   #done = false;
   #bodyReady = false;
   /** Coarse milliseconds of the last piece of the body. */
@@ -60,11 +62,11 @@ export class Exchange implements ActiveExchange, IntakeOwner, LeaseHolder, Forwa
     this.#answer = new ClientAnswer(req, res, requestId);
     this.#intake = new BodyIntake(req, head, deps.settings, deps.budget, this);
     this.#bodyAt = deps.tick();
+    this.#seat = deps.active.add(this);
   }
 
   start(): void {
     const { res, head } = this.#request;
-    this.#deps.active.add(this);
     res.on('close', () => this.#clientGone());
     if (head.expectsContinue && (head.contentLength ?? 0) <= this.#deps.settings.SVC_BODY_LIMIT) res.writeContinue();
     this.#intake.start();
@@ -239,7 +241,7 @@ export class Exchange implements ActiveExchange, IntakeOwner, LeaseHolder, Forwa
     if (this.#done) return;
     this.#done = true;
     const { active, report } = this.#deps;
-    active.delete(this);
+    active.remove(this.#seat);
     this.#unpark();
     this.#forward?.destroy();
     this.#lease?.release();

@@ -2,6 +2,7 @@
 import { createBufferBudget } from './buffer-budget.ts';
 import { Exchange, type ExchangeRequest } from './exchange.ts';
 import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.ts';
+import { createRoster } from './roster.ts';
 import { createUpstreams } from './upstreams.ts';
 
 export interface Gateway {
@@ -17,7 +18,7 @@ const CLOSE_CHECK_MS = 20;
 
 export function createGateway(deps: GatewayDeps): Gateway {
   const { board, traffic, settings } = deps;
-  const active = new Set<ActiveExchange>();
+  const active = createRoster<ActiveExchange>();
   const upstreams = createUpstreams({ board });
   const budget = createBufferBudget(settings.SVC_BUFFER_LIMIT);
   let tick = performance.now();
@@ -35,7 +36,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const sweeper = setInterval(
     () => {
       tick = performance.now();
-      for (const exchange of active.values().toArray()) exchange.checkTime(tick);
+      for (const exchange of active.items()) exchange.checkTime(tick);
     },
     Math.max(5, Math.min(SWEEP_MS, shortest / 4)),
   );
@@ -50,7 +51,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       while (active.size > 0 && performance.now() < end) {
         await new Promise((resolve) => setTimeout(resolve, CLOSE_CHECK_MS));
       }
-      for (const exchange of active.values().toArray()) exchange.abandon();
+      for (const exchange of active.items()) exchange.abandon();
       clearInterval(sweeper);
       upstreams.close();
     },

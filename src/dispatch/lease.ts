@@ -5,6 +5,7 @@
 import type { BoardSlot, BoardView, Target } from '../reconciler/board.ts';
 import type { SlotName, WorkloadId } from '../spec/names.ts';
 import type { Endpoint } from '../providers/provider.ts';
+import { createRoster, type Roster, type Seat } from './roster.ts';
 
 export interface LeaseHolder {
   /** The workload's time is over: end the request now. The lease is still held, and the holder gives it back. */
@@ -46,17 +47,15 @@ const REMEMBERED = 4096;
 
 interface Entry {
   readonly slot: SlotName;
-  readonly holders: Set<LeaseHolder>;
+  readonly holders: Roster<LeaseHolder>;
   lastUsedAt: number;
 }
 
 export function createLeases({ now, board, onActivity }: LeaseDeps): Leases {
   const entries = new Map<WorkloadId, Entry>();
 
-  function release(workload: WorkloadId, holder: LeaseHolder): void {
-    const entry = entries.get(workload);
-    if (entry === undefined) return;
-    entry.holders.delete(holder);
+  function release(workload: WorkloadId, entry: Entry, seat: Seat<LeaseHolder>): void {
+    entry.holders.remove(seat);
     entry.lastUsedAt = now();
     if (entry.holders.size === 0) onActivity({ draining: !isTarget(board.current(), workload) });
   }
@@ -69,21 +68,20 @@ export function createLeases({ now, board, onActivity }: LeaseDeps): Leases {
       let entry = entries.get(workload);
       if (entry === undefined) {
         forgetOldest(entries);
-        entry = { slot: slot.name, holders: new Set(), lastUsedAt: 0 };
+        entry = { slot: slot.name, holders: createRoster(), lastUsedAt: 0 };
         entries.set(workload, entry);
       }
-      entry.holders.add(holder);
+      const own = entry;
+      const seat = own.holders.add(holder);
       entry.lastUsedAt = now();
       if (entry.holders.size === 1) onActivity({ draining: false });
-      let held = true;
       return {
         slot: slot.name,
         workload,
         endpoint,
         release() {
-          if (!held) return;
-          held = false;
-          release(workload, holder);
+          if (seat.index === -1) return;
+          release(workload, own, seat);
         },
       };
     },
@@ -95,7 +93,7 @@ export function createLeases({ now, board, onActivity }: LeaseDeps): Leases {
       return sum;
     },
     abort(workload) {
-      for (const holder of Array.from(entries.get(workload)?.holders ?? [])) holder.onLeaseAborted();
+      for (const holder of entries.get(workload)?.holders.items() ?? []) holder.onLeaseAborted();
     },
   };
 }

@@ -12,8 +12,8 @@ export interface Vocabulary {
 }
 
 /** ids of the special tokens, in each vocabulary made here. */
-export const UNKNOWN = 0;
-export const BEGIN = 1;
+const UNKNOWN = 0;
+const BEGIN = 1;
 export const END = 2;
 
 const SPECIAL = ['<unk>', '<s>', '</s>', '<|system|>', '<|user|>', '<|assistant|>', '<|tool|>'];

@@ -125,7 +125,7 @@ function checkWhole(header: GgufHeader, sizeBytes: number): HeaderResult {
 }
 
 function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
 function problemOf(error: unknown): string {

@@ -218,3 +218,4 @@ export interface StatusSink {
 }
 
 export type { Failure };
+export type { ProbeIo } from '../providers/provider.ts';

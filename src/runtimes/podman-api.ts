@@ -3,6 +3,7 @@ import { Pool } from 'undici';
 import { z } from 'zod';
 import { fail, ok } from '../spec/failure.ts';
 import type { Result } from '../spec/failure.ts';
+import { codeOf, messageOf } from './foreign-error.ts';
 
 export interface PodmanAnswer {
   readonly status: number;
@@ -133,7 +134,7 @@ function parse(text: string): unknown {
 
 function noAnswer(socketPath: string, error: unknown, signal: AbortSignal): Result<never> {
   if (signal.aborted) return fail('retry', 'Aborted', 'The action was given up');
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = codeOf(error);
   if (code === 'ENOENT' || code === 'ECONNREFUSED') {
     return fail(
       'retry',
@@ -144,6 +145,5 @@ function noAnswer(socketPath: string, error: unknown, signal: AbortSignal): Resu
   if (code === 'EACCES') {
     return fail('retry', 'RuntimeUnavailable', `Allow this user to open podman's socket "${socketPath}": permission was denied`);
   }
-  const message = error instanceof Error ? error.message : String(error);
-  return fail('retry', 'RuntimeUnavailable', `Podman at "${socketPath}" broke off: ${message}`);
+  return fail('retry', 'RuntimeUnavailable', `Podman at "${socketPath}" broke off: ${messageOf(error)}`);
 }

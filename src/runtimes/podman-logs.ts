@@ -1,5 +1,6 @@
 /** A container's output. Podman sends both streams over one connection in frames: a byte for the stream, three empty, four of length. */
 import type { LogLine } from '../reconciler/ports.ts';
+import { codeOf } from './foreign-error.ts';
 import { LIBPOD } from './podman-api.ts';
 import type { PodmanApi } from './podman-api.ts';
 import { createLineSplitter } from './line-splitter.ts';
@@ -58,5 +59,5 @@ async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
 
 /** Podman ended, or the container was removed while it was followed. */
 function isBrokenOff(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string';
+  return codeOf(error) !== '';
 }

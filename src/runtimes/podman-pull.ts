@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { ImageReference, Progress } from '../reconciler/ports.ts';
 import { fail, ok } from '../spec/failure.ts';
 import type { Result } from '../spec/failure.ts';
+import { messageOf } from './foreign-error.ts';
 import { COMPAT, jsonLines } from './podman-api.ts';
 import type { PodmanApi } from './podman-api.ts';
 
@@ -14,7 +15,6 @@ const Line = z.object({
   errorDetail: z.object({ message: z.string() }).partial().nullish(),
 });
 
-/** Until the registry has named this much, the total would mislead. */
 type Layers = Map<string, { current: number; total: number }>;
 
 export async function pullImage(
@@ -41,7 +41,7 @@ export async function pullImage(
     }
   } catch (error) {
     if (signal.aborted) return fail('retry', 'Aborted', `The pull of "${reference}" was given up`);
-    return pullFailed(reference, `podman broke off: ${error instanceof Error ? error.message : String(error)}`);
+    return pullFailed(reference, `podman broke off: ${messageOf(error)}`);
   }
   return ok(undefined);
 }
@@ -53,8 +53,14 @@ export const imageNotBuilt = (reference: string): Result<never> =>
     `Build the image "${reference}" with "svcctl toolbox build": it is made on this machine and cannot be pulled`,
   );
 
+/** Podman counts once a second, and does not count the end. */
 function count(layers: Layers, line: z.output<typeof Line>): boolean {
   const { current, total } = line.progressDetail ?? {};
+  const known = line.id === undefined ? undefined : layers.get(line.id);
+  if (line.status === 'Download complete' && known !== undefined) {
+    known.current = known.total;
+    return true;
+  }
   if (line.id === undefined || current === undefined || total === undefined || total <= 0) return false;
   layers.set(line.id, { current: Math.min(current, total), total });
   return true;

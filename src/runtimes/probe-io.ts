@@ -1,6 +1,7 @@
 /** The I/O of health probes: one bounded exchange, on a connection of its own. */
 import { Agent, request } from 'undici';
-import type { ProbeIo } from '../providers/provider.ts';
+import type { ProbeIo } from '../reconciler/ports.ts';
+import { codeOf, messageOf, nameOf } from './foreign-error.ts';
 
 /** A probe's answer is short; of a longer one the beginning tells enough. */
 const BODY_LIMIT_BYTES = 64 * 1024;
@@ -39,8 +40,7 @@ async function beginningOf(body: AsyncIterable<Buffer>): Promise<string> {
 }
 
 function describe(error: unknown, timeoutMs: number): string {
-  if (!(error instanceof Error)) return String(error);
-  if (error.name === 'TimeoutError') return `No answer within ${timeoutMs} ms`;
-  if ('code' in error && error.code === 'ECONNREFUSED') return 'Nothing listens there yet';
-  return error.message === '' ? error.name : error.message;
+  if (nameOf(error) === 'TimeoutError') return `No answer within ${timeoutMs} ms`;
+  if (codeOf(error) === 'ECONNREFUSED') return 'Nothing listens there yet';
+  return messageOf(error);
 }

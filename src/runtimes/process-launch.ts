@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import { LAUNCHER } from './decide/process-facts.ts';
+import { codeOf } from './foreign-error.ts';
 
 export interface Launched {
   readonly child: ChildProcess;
@@ -64,6 +65,6 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && (error.code === 'ESRCH' || error.code === 'EPERM'))) throw error;
+    if (!['ESRCH', 'EPERM'].includes(codeOf(error))) throw error;
   }
 }

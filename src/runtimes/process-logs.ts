@@ -1,14 +1,13 @@
 /** The output of processes, in `<state>/logs/<name>.log`, both streams in the order they were written. Bounded. */
 import { copyFile, mkdir, open, rm, stat, truncate } from 'node:fs/promises';
-import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LogLine } from '../reconciler/ports.ts';
 import { createLineSplitter } from './line-splitter.ts';
 
 export interface ProcessLogs {
-  /** Opened for appending, for the child's two streams; the caller closes it. */
-  open(name: string): Promise<FileHandle>;
+  /** Gives the number of the file, opened for appending, while a child is started that gets it for its two streams. */
+  withFile<T>(name: string, work: (fd: number) => Promise<T>): Promise<T>;
   /** Where one process's output stops being of interest, its file is deleted. */
   remove(name: string): Promise<void>;
   /** Puts a full file aside, over the one before. The writer appends, so it goes on at the start of the emptied file. */
@@ -32,9 +31,14 @@ export function createProcessLogs(directory: string): ProcessLogs {
   const pathOf = (name: string): string => join(directory, `${name}.log`);
   const oldPathOf = (name: string): string => join(directory, `${name}.log.1`);
   return {
-    async open(name) {
+    async withFile(name, work) {
       await mkdir(directory, { recursive: true, mode: 0o700 });
-      return open(pathOf(name), 'a', 0o600);
+      const file = await open(pathOf(name), 'a', 0o600);
+      try {
+        return await work(file.fd);
+      } finally {
+        await file.close();
+      }
     },
     async remove(name) {
       await Promise.all([rm(pathOf(name), { force: true }), rm(oldPathOf(name), { force: true })]);

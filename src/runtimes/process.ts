@@ -9,6 +9,7 @@ import { fail, ok } from '../spec/failure.ts';
 import type { Result } from '../spec/failure.ts';
 import type { WorkloadId } from '../spec/names.ts';
 import { nameOfProcessId, observedProcess, processId } from './decide/process-facts.ts';
+import { messageOf } from './foreign-error.ts';
 import { createKeyedLock } from './keyed-lock.ts';
 import { checkPortFree } from './port-check.ts';
 import { createProcessTable } from './process-identity.ts';
@@ -102,8 +103,8 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
     const free = await checkPortFree(workload.port.host);
     if (!free.ok) return free;
     if (signal.aborted) return aborted(workload.name);
-    const log = await logs.open(workload.name);
-    const launched = await launch([...program.value, ...args], childEnv(env, workload.env), log.fd).finally(() => log.close());
+    const command = [...program.value, ...args];
+    const launched = await logs.withFile(workload.name, (log) => launch(command, childEnv(env, workload.env), log));
     if ('error' in launched)
       return fail('retry', 'StartFailed', `The process of "${workload.name}" could not be started: ${launched.error}`);
     const identity = await table.read(launched.pid);
@@ -228,6 +229,6 @@ async function attempt<T>(reason: string, work: () => Promise<Result<T>>): Promi
   try {
     return await work();
   } catch (error) {
-    return fail('retry', reason, `Look after the state directory: ${error instanceof Error ? error.message : String(error)}`);
+    return fail('retry', reason, `Look after the state directory: ${messageOf(error)}`);
   }
 }

@@ -75,8 +75,8 @@ interface ReadFile {
   readonly torn: boolean;
 }
 
-/** Undefined: it is gone. */
-async function readSlotFile(path: string): Promise<ReadFile | undefined> {
+/** Undefined: it is gone. Never throws. */
+export async function readSlotFile(path: string): Promise<ReadFile | undefined> {
   let handle: FileHandle;
   try {
     // Opening a pipe would wait for its writer otherwise.

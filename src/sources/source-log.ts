@@ -5,10 +5,15 @@ export interface SourceLog {
 }
 
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return isErrorLike(error) ? error.message : String(error);
 }
 
 /** The code of a system error: `ENOENT`, `EACCES`. */
 export function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  return isErrorLike(error) && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** By shape: an error of another realm is no instance of this one's `Error`. */
+function isErrorLike(error: unknown): error is { readonly message: string } {
+  return typeof error === 'object' && error !== null && 'message' in error && typeof error.message === 'string';
 }

@@ -1,11 +1,11 @@
 /** Edits of desired state: the only way in which `svcctl slot load`, the dashboard and the API start or stop anything. */
 import type { SlotName } from './names.ts';
-import type { SlotDocument, SpecProblem } from './slot-spec.ts';
+import type { SpecProblem } from './slot-spec.ts';
 
 export interface StoredSlot {
   readonly name: SlotName;
-  /** As written, keys in camelCase; undefined when the text cannot be parsed at all. */
-  readonly document: SlotDocument | undefined;
+  /** As written, keys in camelCase, unchecked; undefined when the text cannot be parsed at all. */
+  readonly document: Readonly<Record<string, unknown>> | undefined;
   /** Opaque; changes with each change of the text. */
   readonly resourceVersion: string;
 }

@@ -28,5 +28,7 @@ export const ToolboxImage = z
     message: 'Pin the image with "digest"; only an image built here (its name begins with "localhost/") may go without',
   });
 
+export type ToolboxImage = z.output<typeof ToolboxImage>;
+
 export const ToolboxManifest = z.partialRecord(z.enum(PROVIDER_KIND_NAMES), z.partialRecord(z.enum(BACKENDS), ToolboxImage));
 export type ToolboxManifest = z.output<typeof ToolboxManifest>;

@@ -1,6 +1,6 @@
 /** What breaks on podman heals, and what cannot heal is explained. Real llama-server, real podman. */
 import { execFile } from 'node:child_process';
-import { rename } from 'node:fs/promises';
+import { copyFile, mkdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -15,10 +15,13 @@ const podman = async (...args: readonly string[]): Promise<string> => (await run
 
 const slotOf = (model: string, more = '') => `backend = "cpu"\n${more}\n[model]\ndefault = "${model}"\nargs = ["--threads", "1"]\n`;
 
+/** Nothing listens on port 9, so that the pull is refused at once. */
+const NO_SUCH_IMAGE = `[gguf.rocm]\nimage = "127.0.0.1:9/toolbox:v1"\ndigest = "sha256:${'0'.repeat(64)}"\n`;
+
 describeWithPodman('A slot on podman heals', () => {
   let service: Service;
   beforeAll(async () => {
-    service = await startService({ runtime: 'podman', toolboxes: GGUF_TOOLBOX });
+    service = await startService({ runtime: 'podman', toolboxes: `${GGUF_TOOLBOX}${NO_SUCH_IMAGE}` });
     await service.save('primary', slotOf('demo-fox'));
     await service.until('primary', 'ready', isAnswering);
   }, 120_000);
@@ -30,7 +33,8 @@ describeWithPodman('A slot on podman heals', () => {
     for (;;) {
       const id = await containerId();
       if (id !== '' && id !== oldId && isAnswering(await service.slot('primary'))) return id;
-      if (Date.now() > deadline) throw new Error(`Not healed: ${JSON.stringify(await service.slot('primary'))}\n${service.output().slice(-3000)}`);
+      if (Date.now() > deadline)
+        throw new Error(`Not healed: ${JSON.stringify(await service.slot('primary'))}\n${service.output().slice(-3000)}`);
       await pause(50);
     }
   };
@@ -38,12 +42,16 @@ describeWithPodman('A slot on podman heals', () => {
   test.each([
     ['podman kill', ['kill']],
     ['podman rm', ['rm', '--force']],
-  ])('after %s', async (_name, command) => {
-    const before = await containerId();
-    await podman(...command, 'svc-slot-primary');
-    await healed(before);
-    expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
-  }, 120_000);
+  ])(
+    'after %s',
+    async (_name, command) => {
+      const before = await containerId();
+      await podman(...command, 'svc-slot-primary');
+      await healed(before);
+      expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
+    },
+    120_000,
+  );
 
   test('from an altered container, as drift', async () => {
     const before = await containerId();
@@ -52,7 +60,17 @@ describeWithPodman('A slot on podman heals', () => {
     const labels = Object.entries(config?.Labels ?? {}).flatMap(([key, value]) => ['--label', `${key}=${value}`]);
     await service.kill('SIGKILL');
     await podman('rm', '--force', before);
-    const altered = await podman('run', '--detach', '--name', 'svc-slot-primary', ...labels, '--entrypoint', 'sleep', 'localhost/svc-toolbox-gguf-cpu:v1', '1000');
+    const altered = await podman(
+      'run',
+      '--detach',
+      '--name',
+      'svc-slot-primary',
+      ...labels,
+      '--entrypoint',
+      'sleep',
+      'localhost/svc-toolbox-gguf-cpu:v1',
+      '1000',
+    );
     await service.start();
     await healed(altered);
     expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
@@ -72,14 +90,15 @@ describeWithPodman('A slot on podman heals', () => {
     expect(await containerId()).toBe(before);
   }, 120_000);
 
-  test('when a missing model file appears', async () => {
-    const before = join(service.modelsDir, demoModelPath('demo-owl'));
-    await rename(before, `${before}.away`);
-    await service.save('primary', slotOf('demo-owl'));
-    const slot = await service.until('primary', 'told of the missing model', (seen) => JSON.stringify(seen?.status.conditions).includes('demo-owl'));
+  test('when a missing model file appears, and the old model serves until then', async () => {
+    await service.save('primary', slotOf('mine/owl.gguf'));
+    const slot = await service.until('primary', 'told of the missing model', (seen) =>
+      JSON.stringify(seen?.status.conditions).includes('mine/owl.gguf'),
+    );
     expect(JSON.stringify(slot.status.conditions)).toContain('ModelMissing');
     expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
-    await rename(`${before}.away`, before);
+    await mkdir(join(service.modelsDir, 'mine'));
+    await copyFile(join(service.modelsDir, demoModelPath('demo-owl')), join(service.modelsDir, 'mine/owl.gguf'));
     const deadline = Date.now() + 60_000;
     while ((await chatText(await service.chat())) !== DEMO_SENTENCES['demo-owl'] && Date.now() < deadline) await pause(50);
     expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-owl']);

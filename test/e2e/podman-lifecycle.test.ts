@@ -34,16 +34,20 @@ describeWithPodman('A slot on podman', () => {
   test.each([
     ['blue-green', 'demo-owl', 'demo-fox'],
     ['drain', 'demo-fox', 'demo-owl'],
-  ] as const)('swaps its model by %s without a failed or cut request', async (swap, model, before) => {
-    const loop = startStreamLoop(service, 3);
-    await service.save('primary', slotOf(model, `lifecycle.swap = "${swap}"`));
-    const deadline = Date.now() + 60_000;
-    while (!loop.score.texts.has(DEMO_SENTENCES[model]) && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));
-    const score = await loop.end();
-    expect(score.failures).toEqual([]);
-    expect([...score.texts.keys()].sort()).toEqual([DEMO_SENTENCES[before], DEMO_SENTENCES[model]].sort());
-    expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES[model]);
-  }, 120_000);
+  ] as const)(
+    'swaps its model by %s without a failed or cut request',
+    async (swap, model, before) => {
+      const loop = startStreamLoop(service, 3);
+      await service.save('primary', slotOf(model, `lifecycle.swap = "${swap}"`));
+      const deadline = Date.now() + 60_000;
+      while (!loop.score.texts.has(DEMO_SENTENCES[model]) && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));
+      const score = await loop.end();
+      expect(score.failures).toEqual([]);
+      expect([...score.texts.keys()].sort()).toEqual([DEMO_SENTENCES[before], DEMO_SENTENCES[model]].sort());
+      expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES[model]);
+    },
+    120_000,
+  );
 
   test('keeps the old model when the new text is bad, and says line and column', async () => {
     await service.save('primary', 'backend = "cpu"\n[model]\ndefault = \n');

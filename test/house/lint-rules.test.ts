@@ -3,6 +3,12 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { lint, type Finding } from './lint-fixtures.ts';
 
 const lines = (count: number, line: (index: number) => string) => Array.from({ length: count }, (_, index) => line(index)).join('\n');
+/** `createCounter()` with so many parts of so many lines each. */
+const factory = (linesEach: number, parts: number) =>
+  `export function createCounter(take: (each: number) => void): object {\n  return {\n${lines(
+    parts,
+    (part) => `    part${part}() {\n${lines(linesEach, (index) => `      take(${index});`)}\n    },\n    size${part}: ${part},`,
+  )}\n  };\n}\n`;
 const union = "type Kind = 'a' | 'b';\n";
 
 /** Path → [the rule that refuses it, its text]. */
@@ -10,9 +16,11 @@ const OFFENCES: Readonly<Record<string, readonly [rule: string, text: string]>> 
   'src/sources/long-file.ts': ['eslint(max-lines)', `${lines(301, (index) => `export const name${index} = ${index};`)}\n`],
   'test/sources/long-test.test.ts': ['eslint(max-lines)', `${lines(301, (index) => `export const name${index} = ${index};`)}\n`],
   'src/sources/long-function.ts': [
-    'eslint(max-lines-per-function)',
+    'house(function-length)',
     `export function count(take: (each: number) => void): void {\n${lines(62, (index) => `  take(${index});`)}\n}\n`,
   ],
+  'src/sources/long-part.ts': ['house(function-length)', factory(62, 1)],
+  'src/sources/long-factory.ts': ['house(function-length)', factory(1, 21)],
   'src/sources/default-export.ts': ['import(no-default-export)', 'export default 1;\n'],
   'src/sources/any-type.ts': ['typescript(no-explicit-any)', 'export const size = (thing: any): number => thing.size;\n'],
   'src/sources/non-null.ts': ['typescript(no-non-null-assertion)', 'export const size = (text?: string): number => text!.length;\n'],
@@ -87,6 +95,7 @@ const IMPURE: readonly (readonly [rule: string, text: string])[] = [
 
 const ALLOWED: Readonly<Record<string, string>> = {
   'src/sources/fine.ts': `const KINDS = ['a', 'b'] as const;\nexport const kinds = new Set(KINDS);\n`,
+  'src/sources/create-counter.ts': factory(30, 5),
   'src/sources/parser.ts':
     '// oxlint-disable-next-line typescript/consistent-type-assertions -- checked by the line above\nexport const size = (thing: unknown): number => thing as number;\n',
   'src/sources/switch-whole.ts': `${union}export function say(kind: Kind): number {\n  switch (kind) {\n    case 'a':\n      return 1;\n    case 'b':\n      return 2;\n  }\n}\n`,

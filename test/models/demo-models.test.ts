@@ -44,8 +44,9 @@ test.each(DEMO_MODEL_IDS)('an independent reader understands %s', async (id) => 
   try {
     const [file = ''] = await writeDemoModels(root, [id]);
     const read = await readByAnother(file, { allowLocalFile: true });
-    expect(read.metadata['general.name']).toBe(id);
-    expect(read.metadata['tokenizer.ggml.tokens']).toHaveLength(
+    const metadata = new Map<string, unknown>(Object.entries(read.metadata));
+    expect(metadata.get('general.name')).toBe(id);
+    expect(metadata.get('tokenizer.ggml.tokens')).toHaveLength(
       Number(read.tensorInfos.find((info) => info.name === 'token_embd.weight')?.shape[1]),
     );
     expect(Buffer.compare(await readFile(file), encodeDemoModel(id))).toBe(0);

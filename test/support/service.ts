@@ -72,7 +72,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
   async function start(): Promise<void> {
     const started = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve'], {
-      env: { ...process.env, NODE_OPTIONS: '', ...environment },
+      env: { ...ownEnvironment(), ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     child = started;
@@ -120,7 +120,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       for (;;) {
         const seen = await slot(name);
         if (holds(seen) && seen !== undefined) return seen;
-        if (Date.now() > deadline) throw new Error(`"${name}" did not become ${what}: ${JSON.stringify(seen?.status)}\n${text.slice(-4000)}`);
+        if (Date.now() > deadline)
+          throw new Error(`"${name}" did not become ${what}: ${JSON.stringify(seen?.status)}\n${text.slice(-4000)}`);
         await pause(25);
       }
     },
@@ -174,6 +175,11 @@ export async function freePort(): Promise<number> {
       server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('No port'))));
     });
   });
+}
+
+/** Ours without the settings of whoever runs the tests. */
+function ownEnvironment(): Record<string, string | undefined> {
+  return { ...Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith('SVC_'))), NODE_OPTIONS: '' };
 }
 
 async function answers(url: string): Promise<boolean> {

@@ -48,7 +48,9 @@ async function oneStream(service: Service): Promise<{ readonly text: string } | 
   let text = '';
   let finished = false;
   for (const line of data.slice(0, -1)) {
-    const chunk: { error?: unknown; choices?: { delta?: { content?: string | null }; finish_reason?: string | null }[] } = JSON.parse(line.slice(6));
+    const chunk: { error?: unknown; choices?: { delta?: { content?: string | null }; finish_reason?: string | null }[] } = JSON.parse(
+      line.slice(6),
+    );
     if (chunk.error !== undefined) return { failure: `error event ${line}` };
     text += chunk.choices?.[0]?.delta?.content ?? '';
     finished ||= typeof chunk.choices?.[0]?.finish_reason === 'string';

@@ -5,7 +5,7 @@ import type { Flags } from './decide/parse-flags.ts';
 import { refuse, type Message, type Read, type Sampling, type TextInput } from './decide/read-request.ts';
 import type { FinishReason, Usage } from './decide/write-reply.ts';
 import { loadNative, loadTemplate, type ChatTemplate } from './load-native.ts';
-import type { NativeContext, NativeEmbedder, NativeModel, NativeRanker, NativeSequence, Token } from './native.ts';
+import type { NativeEmbedder, NativeModel, NativeRanker, NativeSequence, Token } from './native.ts';
 import { createWorkQueue, type WorkQueue } from './work-queue.ts';
 
 export interface Generated {
@@ -57,10 +57,31 @@ export async function loadEngine(flags: Flags, modulesDir: string): Promise<Engi
     const ranker = await model.createRankingContext({ ...size, batchSize: size.contextSize });
     return createEngine(model, size.contextSize, { ranker: createWorkQueue([ranker], MAX_WAITING) }, modulesDir);
   }
-  const sequences = flags.parallel || (size.contextSize <= CHEAP_CONTEXT ? 4 : 1);
-  const context: NativeContext = await model.createContext({ ...size, sequences });
-  const seats = Array.from({ length: sequences }, () => context.getSequence());
-  return createEngine(model, size.contextSize, { sequences: createWorkQueue(seats, MAX_WAITING) }, modulesDir);
+  const wanted = flags.parallel || (size.contextSize <= CHEAP_CONTEXT ? 4 : 1);
+  const sequences = createWorkQueue([await createSequence(model, size)], MAX_WAITING);
+  void addSequences(model, size, wanted - 1, sequences);
+  return createEngine(model, size.contextSize, { sequences }, modulesDir);
+}
+
+type Size = { readonly contextSize: number; readonly threads: number };
+
+/**
+ * A context of its own for each request served at once. One context could hold several sequences, but then one request now and then gets
+ * a token of another: the library samples them on several threads from logits they share.
+ */
+async function createSequence(model: NativeModel, size: Size): Promise<NativeSequence> {
+  return (await model.createContext({ ...size, sequences: 1 })).getSequence();
+}
+
+/** After the first one, which is enough to answer. */
+async function addSequences(model: NativeModel, size: Size, count: number, queue: WorkQueue<NativeSequence>): Promise<void> {
+  try {
+    for (let added = 0; added < count; added += 1) queue.add(await createSequence(model, size));
+  } catch (error) {
+    process.stderr.write(
+      `warning: There is no room to serve more requests at once: ${error instanceof Error ? error.message : String(error)}\n`,
+    );
+  }
 }
 
 interface Seats {

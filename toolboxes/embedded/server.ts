@@ -34,6 +34,8 @@ export interface EngineServer {
   stop(): Promise<void>;
 }
 
+/** A reader this far behind holds its place up; a slower one than that would keep others waiting for it. */
+const STREAM_BUFFER_BYTES = 1024 * 1024;
 const BODY_LIMIT_BYTES = 64 * 1024 * 1024;
 
 type Body = Readonly<Record<string, unknown>>;
@@ -70,7 +72,7 @@ const POST_ROUTES: Readonly<Record<string, Route>> = {
 export function createEngineServer(flags: Flags, nowMs: () => number): EngineServer {
   let engine: Engine | undefined;
   const running = new Set<{ readonly abort: AbortController; readonly done: Promise<void> }>();
-  const http = createServer((request, response) => {
+  const http = createServer({ highWaterMark: STREAM_BUFFER_BYTES }, (request, response) => {
     const abort = new AbortController();
     response.on('close', () => abort.abort());
     const entry = { abort, done: answer(request, response, abort.signal).catch((error: unknown) => fail(response, error)) };

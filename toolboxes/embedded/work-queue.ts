@@ -3,6 +3,8 @@
 export interface WorkQueue<Seat> {
   /** Waits for a seat, runs, gives the seat back. `full` when too many wait already; a wait ends with its signal. */
   run<T>(job: (seat: Seat) => Promise<T>, signal: AbortSignal): Promise<T | 'full' | 'aborted'>;
+  /** One more seat, for whoever waits longest. */
+  add(seat: Seat): void;
 }
 
 export function createWorkQueue<Seat>(seats: readonly Seat[], maxWaiting: number): WorkQueue<Seat> {
@@ -28,16 +30,21 @@ export function createWorkQueue<Seat>(seats: readonly Seat[], maxWaiting: number
     });
   }
 
+  const add = (seat: Seat): void => {
+    const next = waiting.shift();
+    if (next === undefined) free.push(seat);
+    else next(seat);
+  };
+
   return {
+    add,
     async run(job, signal) {
       const given = await takeSeat(signal);
       if (given === 'full' || given === 'aborted') return given;
       try {
         return await job(given.seat);
       } finally {
-        const next = waiting.shift();
-        if (next === undefined) free.push(given.seat);
-        else next(given.seat);
+        add(given.seat);
       }
     },
   };

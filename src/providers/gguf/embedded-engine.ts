@@ -3,8 +3,8 @@
  * needs. They go into a directory of the state, exactly as `toolboxes/embedded/package-lock.json` has them, and no script of them runs.
  */
 import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { copyFile, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { createHash, randomUUID } from 'node:crypto';
+import { copyFile, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fail, ok, type Result } from '../../spec/failure.ts';
@@ -73,21 +73,26 @@ async function installed(dir: string): Promise<string | undefined> {
 /** The lock holds its owner's process id, so that one that a crash left behind is found out. */
 async function takeLock(options: EmbeddedEngineOptions, signal: AbortSignal): Promise<void> {
   const lock = lockOf(options.dir);
+  // linked into place, so that a lock is never seen without its owner
+  const own = `${lock}.${randomUUID()}`;
+  await writeFile(own, String(process.pid));
   let told = false;
   for (;;) {
     try {
-      const handle = await open(lock, 'wx');
-      await handle.writeFile(String(process.pid));
-      await handle.close();
+      await link(own, lock);
+      await rm(own, { force: true });
       return;
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+      if (codeOf(error) !== 'EEXIST') throw error;
     }
     const owner = await readFile(lock, 'utf8').catch(() => '');
     if (owner !== '' && !isAlive(Number(owner))) await rm(lock, { force: true });
     if (!told) options.onProgress('Waiting for another process that installs the embedded engine');
     told = true;
-    await sleep(LOCK_POLL_MS, undefined, { signal });
+    await sleep(LOCK_POLL_MS, undefined, { signal }).catch(async (error: unknown) => {
+      await rm(own, { force: true });
+      throw error;
+    });
   }
 }
 
@@ -95,8 +100,12 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return codeOf(error) === 'EPERM';
   }
+}
+
+function codeOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
 }
 
 async function install(options: EmbeddedEngineOptions, sources: string, signal: AbortSignal): Promise<Result<void>> {

@@ -3,21 +3,20 @@ import type { Endpoint, ModelFacts } from '../../providers/provider.ts';
 import type { ModelId, SlotName, WorkloadId } from '../../spec/names.ts';
 import type { SlotSpec } from '../../spec/slot-spec.ts';
 import type { ImageReference, Workload } from '../ports.ts';
-import type { AttemptKind, Finding } from './facts.ts';
+import type { AttemptKind, Finding, Origin } from './facts.ts';
 
 export interface ActionArgs {
   pullImage: { readonly image: ImageReference };
   pullModel: { readonly model: ModelId };
   /** Ends a pull that nobody wants any more. */
   cancelPull: { readonly key: string };
-  /** `memoryBytes` and `model` are remembered with the workload that comes of it. */
-  apply: { readonly workload: Workload; readonly memoryBytes: number; readonly model: ModelId };
+  apply: { readonly workload: Workload; readonly origin: Origin };
   probe: {
     readonly slot: SlotName;
     readonly workload: WorkloadId;
     readonly endpoints: readonly Endpoint[];
     readonly spec: SlotSpec;
-    readonly model: ModelFacts | undefined;
+    readonly model: ModelFacts;
     /** Keep trying for this long until it passes; 0: once. */
     readonly patienceMs: number;
     /** Since when this workload is being waited for: tries grow rarer with its age. */

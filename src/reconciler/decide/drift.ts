@@ -2,12 +2,15 @@
 import type { Mount, ObservedWorkload } from '../ports.ts';
 import type { Template } from './workload.ts';
 
-/** One sentence part for each altered field: `image "sha256:…" instead of "sha256:…"`. Values of the environment are not repeated. */
-export function findDrift(workload: ObservedWorkload, template: Template): readonly string[] {
+/**
+ * One sentence part for each altered field: `image "sha256:…" instead of "sha256:…"`. Values of the environment are not repeated.
+ * `imageId` is what the wanted image's name stands for now; undefined when that is not known.
+ */
+export function findDrift(workload: ObservedWorkload, template: Template, imageId: string | undefined): readonly string[] {
   const { container } = workload;
   const hostPort = container.port?.host ?? workload.endpoints[0]?.port;
   return [
-    ...imageDrift(container.imageId, template),
+    ...imageDrift(container.imageId, imageId),
     ...(hostPort === undefined && template.containerPort === undefined
       ? []
       : listDrift('argv', container.argv, template.argv(hostPort ?? 0))),
@@ -18,8 +21,7 @@ export function findDrift(workload: ObservedWorkload, template: Template): reado
   ];
 }
 
-function imageDrift(actual: string | undefined, template: Template): string[] {
-  const wanted = template.image?.imageId;
+function imageDrift(actual: string | undefined, wanted: string | undefined): string[] {
   if (actual === undefined || wanted === undefined || actual === wanted) return [];
   return [`image "${actual}" instead of "${wanted}"`];
 }

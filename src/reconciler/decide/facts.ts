@@ -3,7 +3,7 @@ import type { ModelFacts, ProviderRegistry } from '../../providers/provider.ts';
 import type { Failure } from '../../spec/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../../spec/names.ts';
 import type { Backend, Capability, ProviderKind } from '../../spec/provider-kinds.ts';
-import type { SpecProblem } from '../../spec/slot-spec.ts';
+import type { SlotSpec, SpecProblem } from '../../spec/slot-spec.ts';
 import type { Condition, SlotState } from '../../spec/slot-status.ts';
 import type { Admission, Target } from '../board.ts';
 import type {
@@ -67,16 +67,21 @@ export interface ProbeFact {
   readonly passed: boolean;
 }
 
+/** What a workload was started with: while another model is wanted, it is still probed and counted as what it is. */
+export interface Origin {
+  readonly spec: SlotSpec;
+  readonly model: ModelFacts;
+  readonly memoryBytes: number;
+}
+
 export interface Acquaintance {
   /** When this controller first saw it. */
   readonly seenAt: number;
-  /** False: it was there before this controller, or came from elsewhere. */
-  readonly startedByUs: boolean;
   readonly probe: ProbeFact | undefined;
   /** Since when it is being drained. */
   readonly drainingSince: number | undefined;
-  readonly memoryBytes: number | undefined;
-  readonly model: ModelId | undefined;
+  /** What it was started with; undefined for one that was not started by this controller. */
+  readonly origin: Origin | undefined;
   /** Stops of it that failed. */
   readonly stops: { readonly failures: number; readonly lastAt: number; readonly message: string } | undefined;
 }
@@ -171,5 +176,3 @@ export interface Plan {
   /** Unix milliseconds of the next moment at which time alone changes something. */
   readonly wakeAt: number | undefined;
 }
-
-export type { Revision };

@@ -104,7 +104,7 @@ export async function startServer(
   return server;
 }
 
-export async function slotOf(modelsDir: string, name: string, model: string, document: Partial<SlotDocument> = {}): Promise<SlotContext> {
+async function slotOf(modelsDir: string, name: string, model: string, document: Partial<SlotDocument> = {}): Promise<SlotContext> {
   const id = ModelId.parse(model);
   const presence = (await createModelStore({ root: modelsDir }).observe([id], signal)).get(id);
   if (presence?.kind !== 'present') throw new Error(JSON.stringify(presence));
@@ -113,7 +113,7 @@ export async function slotOf(modelsDir: string, name: string, model: string, doc
   return { name: SlotName.parse(name), spec, model: presence.facts, modelPath: presence.facts.hostPath, listen };
 }
 
-export const probeIo: ProbeIo = {
+const probeIo: ProbeIo = {
   async request(endpoint, options) {
     try {
       const answer = await fetch(`http://${endpoint.host}:${endpoint.port}${options.path}`, {

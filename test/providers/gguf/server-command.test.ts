@@ -15,10 +15,21 @@ test('startCmd() of a chat model is complete to the last argument', () => {
   });
   expect(gguf.startCmd(slot)).toEqual([
     'llama-server',
-    ...['--host', '127.0.0.1', '--port', '18080'],
-    ...['--model', '/models/chat.gguf', '--alias', 'chat.gguf,gpt-4o'],
-    ...['--ctx-size', '8192', '--n-gpu-layers', 'all'],
-    ...['--no-ui', '--no-slots', '--offline'],
+    '--host',
+    '127.0.0.1',
+    '--port',
+    '18080',
+    '--model',
+    '/models/chat.gguf',
+    '--alias',
+    'chat.gguf,gpt-4o',
+    '--ctx-size',
+    '8192',
+    '--n-gpu-layers',
+    'all',
+    '--no-ui',
+    '--no-slots',
+    '--offline',
     '--jinja',
   ]);
 });

@@ -84,6 +84,19 @@ export function serverContract(kind: ServerKind): void {
     expect(answer.choices[0]?.message.content).toBe(DEMO_SENTENCES['demo-owl']);
   });
 
+  test('never mixes the answers of requests that run at once', async () => {
+    const client = clientOf(fox);
+    const texts = new Set<string | null | undefined>();
+    const one = async (): Promise<void> => {
+      for (let index = 0; index < 40; index += 1) {
+        const answer = await client.chat.completions.create({ model: 'x', ...hello });
+        texts.add(answer.choices[0]?.message.content);
+      }
+    };
+    await Promise.all(Array.from({ length: 12 }, one));
+    expect([...texts]).toEqual([DEMO_SENTENCES['demo-fox']]);
+  });
+
   test('goes on from the last word of a plain prompt', async () => {
     const answer = await clientOf(fox).completions.create({ model: 'x', prompt: 'The', max_tokens: 3 });
     expect(answer.choices[0]).toMatchObject({ text: ' quick brown fox', finish_reason: 'length' });

@@ -22,7 +22,7 @@ export function errorBody(refusal: Refusal): object {
   return { error: { message: refusal.message, type: refusal.type, code: refusal.status, ...refusal.extra } };
 }
 
-export function usageBody(usage: Usage): object {
+function usageBody(usage: Usage): object {
   return {
     completion_tokens: usage.completionTokens,
     prompt_tokens: usage.promptTokens,

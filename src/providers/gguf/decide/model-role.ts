@@ -29,7 +29,7 @@ export function isEncoder(model: ModelFacts): boolean {
 }
 
 /** A reranker needs its head: without one the scores are whatever lay in memory. */
-export function isReranker(model: ModelFacts): boolean {
+function isReranker(model: ModelFacts): boolean {
   return model.poolingType === 4 || model.hasClassifier === true;
 }
 

@@ -38,7 +38,7 @@ export function contextOf(slot: string, spec: SlotSpec, model: ModelFacts): numb
   return spec.model.context ?? Math.min(trained, MAX_UNASKED_EMBEDDING_CONTEXT);
 }
 
-export function kvCacheBytes(slot: string, spec: SlotSpec, model: ModelFacts): number {
+function kvCacheBytes(slot: string, spec: SlotSpec, model: ModelFacts): number {
   if (isEncoder(model) || model.blockCount === undefined || model.embeddingLength === undefined) return 0;
   const heads = model.headCount ?? 1;
   const headLength = model.embeddingLength / heads;

@@ -1,0 +1,45 @@
+/** What the service costs before anybody asks it something: time to listen, memory and CPU with five slots that answer. */
+import { atMost, median, type Row } from './measure.ts';
+import { cpuSeconds, pause, residentMb, startBenchService } from './service-process.ts';
+
+const STARTS = 7;
+const REST_MS = 20_000;
+const SLOTS = ['primary', 'embed', 'third', 'fourth', 'fifth'] as const;
+
+export async function measureAtRest(): Promise<readonly Row[]> {
+  const starts: number[] = [];
+  for (let run = 0; run <= STARTS; run += 1) {
+    const service = await startBenchService({ SVC_RUNTIME: 'process' });
+    // the first one fills the compile cache
+    if (run > 0) starts.push(service.listeningMs / 1000);
+    await service.stop();
+  }
+  const service = await startBenchService({ SVC_RUNTIME: 'process' });
+  for (const slot of SLOTS) await service.save(slot, slotText(slot));
+  await untilAllAnswer(service.url);
+  await pause(5000);
+  const before = await cpuSeconds(service.pid);
+  await pause(REST_MS);
+  const cpuPercent = ((await cpuSeconds(service.pid)) - before) / (REST_MS / 100_000);
+  const memoryMb = await residentMb(service.pid);
+  await service.stop();
+  return [
+    atMost('svcctl serve: start to listening, median', median(starts), 0.8, 's', 2),
+    atMost('memory at rest, five slots', memoryMb, 120, 'MB'),
+    atMost('CPU at rest, five slots', cpuPercent, 1, '% of a core', 2),
+  ];
+}
+
+function slotText(slot: string): string {
+  return `provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "${slot === 'embed' ? 'demo-embed' : 'demo-fox'}"\n`;
+}
+
+async function untilAllAnswer(url: string): Promise<void> {
+  const deadline = performance.now() + 180_000;
+  for (;;) {
+    const body: { slots: { ready: boolean }[] } = JSON.parse(await (await fetch(`${url}/api/status`)).text());
+    if (body.slots.length === SLOTS.length && body.slots.every((slot) => slot.ready)) return;
+    if (performance.now() > deadline) throw new Error(`The slots did not become ready: ${JSON.stringify(body)}`);
+    await pause(200);
+  }
+}

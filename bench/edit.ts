@@ -1,0 +1,120 @@
+/** From a saved file to a served model, on podman with the real llama-server, against starting the same server by hand. */
+import { execFile, spawn } from 'node:child_process';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { writeDemoModels } from '../src/models/demo-models.ts';
+import { atMost, median, unmeasured, type Row } from './measure.ts';
+import { freePort, pause, startBenchService, type BenchService } from './service-process.ts';
+
+const run = promisify(execFile);
+const ROUNDS = 9;
+const IMAGE = 'localhost/svc-toolbox-gguf-cpu:v1';
+const SLOT = `backend = "cpu"\n[model]\ndefault = "demo-fox"\nargs = ["--threads", "1"]\n`;
+
+export async function measureEdit(): Promise<readonly Row[]> {
+  const names = ['file saved to workload start issued, median', 'saved to ready, against the same llama-server by hand'] as const;
+  const hasImage = await run('podman', ['image', 'exists', IMAGE]).then(
+    () => true,
+    () => false,
+  );
+  if (!hasImage) {
+    const why = `no image "${IMAGE}"`;
+    return [unmeasured(names[0], '≤ 150 ms', why), unmeasured(names[1], '≤ 1.2 ×', why)];
+  }
+  const service = await startBenchService(
+    { SVC_RUNTIME: 'podman', CONTAINER_HOST: process.env['CONTAINER_HOST'] ?? '' },
+    {
+      'toolboxes.toml': `[gguf.cpu]\nimage = "${IMAGE}"\n`,
+    },
+  );
+  const models = path.join(service.stateDir, 'models');
+  await writeDemoModels(models);
+  const issued: number[] = [];
+  const ours: number[] = [];
+  const byHand: number[] = [];
+  try {
+    for (let round = 0; round <= ROUNDS; round += 1) {
+      const seen = await oneRound(service);
+      const hand = await startByHand(models);
+      if (round === 0) continue;
+      issued.push(seen.issuedMs);
+      ours.push(seen.readyMs);
+      byHand.push(hand);
+    }
+  } finally {
+    await service.stop();
+  }
+  const ratio = median(ours) / median(byHand);
+  process.stdout.write(`  saved to ready ${median(ours).toFixed(0)} ms, by hand ${median(byHand).toFixed(0)} ms, medians of ${ROUNDS}\n`);
+  return [atMost(names[0], median(issued), 150, 'ms', 0), atMost(names[1], ratio, 1.2, '×', 2)];
+}
+
+/** Times are taken from outside: podman's own event for the start, the management API for the state. */
+async function oneRound(service: BenchService): Promise<{ readonly issuedMs: number; readonly readyMs: number }> {
+  const events = spawn('podman', ['events', '--filter', 'event=create', '--format', '{{.Time.UnixNano}}'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  let createdAt = 0;
+  events.stdout.on('data', (chunk: Buffer) => (createdAt ||= Number(chunk.toString().trim().split('\n')[0]) / 1e6));
+  await pause(300);
+  const savedAt = Date.now();
+  await service.save('primary', SLOT);
+  while (!(await isReady(service))) await pause(5);
+  const readyMs = Date.now() - savedAt;
+  await pause(300);
+  events.kill('SIGTERM');
+  await service.remove('primary');
+  while (!(await isGone(service))) await pause(20);
+  return { issuedMs: createdAt - savedAt, readyMs };
+}
+
+async function isReady(service: BenchService): Promise<boolean> {
+  const answer = await fetch(`${service.url}/api/status`);
+  const body: { slots: { ready: boolean }[] } = JSON.parse(await answer.text());
+  return body.slots.some((slot) => slot.ready);
+}
+
+async function isGone(service: BenchService): Promise<boolean> {
+  const answer = await fetch(`${service.url}/api/status`);
+  const body: { slots: unknown[] } = JSON.parse(await answer.text());
+  const { stdout } = await run('podman', ['ps', '--all', '--quiet', '--filter', 'label=inference.svc.dev/slot=primary']);
+  return body.slots.length === 0 && stdout.trim() === '';
+}
+
+async function startByHand(models: string): Promise<number> {
+  const port = await freePort();
+  const begun = Date.now();
+  const server = ['-m', '/models/demo/demo-fox.gguf', '--host', '0.0.0.0', '--port', '8080', '--alias', 'demo-fox', '--threads', '1'];
+  const name = `svc-bench-${process.pid}`;
+  await run('podman', [
+    'run',
+    '--detach',
+    '--name',
+    name,
+    '--publish',
+    `127.0.0.1:${port}:8080`,
+    '--volume',
+    `${models}:/models:ro`,
+    '--entrypoint',
+    'llama-server',
+    IMAGE,
+    ...server,
+  ]);
+  try {
+    while (!(await answersChat(port))) await pause(5);
+    return Date.now() - begun;
+  } finally {
+    await run('podman', ['rm', '--force', '--time', '0', name]);
+  }
+}
+
+async function answersChat(port: number): Promise<boolean> {
+  return fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"messages":[{"role":"user","content":"Hello"}],"max_tokens":1}',
+  }).then(
+    (answer) => answer.ok,
+    () => false,
+  );
+}

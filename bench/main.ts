@@ -1,0 +1,21 @@
+/** `npm run bench [NAME ...]`: every measurement, or those named. Prints a row for each goal, and is no judge: it exits 0 whatever the figures are. */
+import { rowLine, type Row } from './measure.ts';
+
+const MEASUREMENTS: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
+  gateway: async () => (await import('./gateway.ts')).measureGateway(),
+  plan: async () => (await import('./plan.ts')).measurePlan(),
+  'at-rest': async () => (await import('./at-rest.ts')).measureAtRest(),
+  edit: async () => (await import('./edit.ts')).measureEdit(),
+};
+
+const asked = process.argv.slice(2);
+const unknown = asked.filter((name) => MEASUREMENTS[name] === undefined);
+if (unknown.length > 0) {
+  process.stderr.write(`Unknown measurement "${unknown.join('", "')}": use ${Object.keys(MEASUREMENTS).join(', ')}\n`);
+  process.exit(64);
+}
+for (const [name, measure] of Object.entries(MEASUREMENTS)) {
+  if (asked.length > 0 && !asked.includes(name)) continue;
+  process.stdout.write(`\n${name}\n`);
+  for (const row of await measure()) process.stdout.write(`  ${rowLine(row)}\n`);
+}

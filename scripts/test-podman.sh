@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Gives the tests a podman with all they need, on Debian as root, without any container registry. Prints `export NAME=value` lines:
+#   eval "$(scripts/test-podman.sh)"
+# May be run again at any time; what is there already is kept. A socket that CONTAINER_HOST names and that answers is used as it is.
+# Everything but the packages lies in SVC_TEST_DIR (/var/tmp/svc-test); `kill $(cat /var/tmp/svc-test/podman.pid)` ends the API service.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+dir=${SVC_TEST_DIR:-/var/tmp/svc-test}
+suite=forky # the first Debian that has llama-server
+base=localhost/svc-base:$suite
+
+say() { echo "$*" >&2; }
+give_up() {
+  say "The suites that need podman are skipped: $*"
+  exit 3
+}
+answers() { curl --silent --fail --output /dev/null --max-time 3 --unix-socket "$1" http://podman/_ping; }
+
+[ -e /etc/debian_version ] || give_up 'this set-up knows Debian only; elsewhere name a podman socket in CONTAINER_HOST and build the images by hand'
+[ "$(id -u)" = 0 ] || give_up 'only root can install podman and make the base image'
+mkdir -p "$dir"
+exec 9>"$dir/lock"
+flock 9
+
+install_packages() {
+  local missing=()
+  for package in podman runc netavark aardvark-dns iptables debootstrap curl; do
+    dpkg-query --show --showformat '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+  done
+  [ ${#missing[@]} = 0 ] && return
+  say "Installing ${missing[*]}"
+  apt-get update -qq >&2
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+}
+
+# Taken out of its package and not installed: the package would start a service on a public port.
+fetch_registry() {
+  [ -x "$dir/registry/usr/bin/docker-registry" ] && return
+  say 'Fetching docker-registry'
+  local download
+  download=$(mktemp -d)
+  chmod 755 "$download"
+  (cd "$download" && apt-get download -qq docker-registry >&2) || (apt-get update -qq >&2 && cd "$download" && apt-get download -qq docker-registry >&2)
+  dpkg-deb --extract "$download"/docker-registry_*.deb "$dir/registry"
+  rm -rf "$download"
+}
+
+# runc: crun refuses machines that mix both versions of cgroups. Limits: without CAP_SYS_RESOURCE a runtime may not raise them to podman's defaults.
+write_settings() {
+  cat >"$dir/containers.conf" <<'CONF'
+[containers]
+default_ulimits = ["nofile=16384:16384", "nproc=4096:4096"]
+[engine]
+runtime = "runc"
+CONF
+  export CONTAINERS_CONF="$dir/containers.conf"
+}
+
+start_service() {
+  local socket=$dir/podman.sock
+  export CONTAINER_HOST="unix://$socket"
+  [ -S "$socket" ] && answers "$socket" && return
+  rm -f "$socket"
+  # the lock must not live as long as the service
+  setsid podman system service --time=0 "$CONTAINER_HOST" >"$dir/podman.log" 2>&1 </dev/null 9>&- &
+  echo $! >"$dir/podman.pid"
+  for _ in $(seq 100); do
+    answers "$socket" && return
+    sleep 0.1
+  done
+  say 'podman does not start its API service:'
+  tail -n 5 "$dir/podman.log" >&2
+  exit 1
+}
+
+podman_at_socket() { podman --remote --url "$CONTAINER_HOST" "$@"; }
+
+make_base_image() {
+  podman_at_socket image exists "$base" && return
+  local mirror root=$dir/base scripts=/usr/share/debootstrap/scripts
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | sed -n 1p)
+  mirror=${mirror:-http://deb.debian.org/debian/}
+  say "Making $base from $mirror"
+  rm -rf "$root"
+  # an older debootstrap does not know the suite by name; all suites are made alike
+  debootstrap --variant=minbase "$suite" "$root" "$mirror" "$([ -e "$scripts/$suite" ] && echo "$scripts/$suite" || echo "$scripts/sid")" >"$dir/debootstrap.log" 2>&1 || {
+    tail -n 5 "$dir/debootstrap.log" >&2
+    exit 1
+  }
+  # a mirror may lag so far behind that its signature's date has passed
+  echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/99mirror-may-lag"
+  rm -f "$root"/var/cache/apt/archives/*.deb
+  tar -C "$root" -c . | podman_at_socket import - "$base" >/dev/null
+  rm -rf "$root"
+}
+
+# build_image NAME DIRECTORY ARGUMENT…: unless it was built from this very directory and base before
+build_image() {
+  local name=$1 context=$2 hash label=inference.svc.dev/built-from
+  shift 2
+  hash=$({
+    podman_at_socket image inspect --format '{{.Id}}' "$base"
+    echo "$@"
+    find "$context" -type f -print0 | sort -z | xargs -0 sha256sum
+  } | sha256sum | cut -c 1-32)
+  [ "$(podman_at_socket image inspect --format "{{index .Labels \"$label\"}}" "$name" 2>/dev/null)" = "$hash" ] && return
+  say "Building $name"
+  podman_at_socket build --quiet --network host --label "$label=$hash" --build-arg "BASE=$base" "$@" --tag "$name" "$context" >/dev/null
+}
+
+given=${CONTAINER_HOST:-}
+install_packages
+fetch_registry
+if [ -n "$given" ] && answers "${given#unix://}"; then
+  export CONTAINER_HOST=$given
+  [ -n "${CONTAINERS_CONF:-}" ] || write_settings
+else
+  write_settings
+  start_service
+fi
+make_base_image
+build_image localhost/svc-test-workload:v1 test/runtimes/workload-image
+[ ! -e toolboxes/gguf/Containerfile ] || build_image localhost/svc-toolbox-gguf-cpu:v1 toolboxes/gguf --build-arg BACKEND=cpu
+
+printf 'export %s=%q\n' CONTAINERS_CONF "$CONTAINERS_CONF" CONTAINER_HOST "$CONTAINER_HOST" SVC_TEST_REGISTRY "$dir/registry/usr/bin/docker-registry"

@@ -1,0 +1,85 @@
+/** What the management API lists: providers, models, and how far the installation is. */
+import { access, mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { Manage, ModelListing, ProviderListing } from '../api/ports.ts';
+import type { DirectoryModelStore, ListedModel } from '../models/store.ts';
+import { PROVIDERS } from '../providers/registry.ts';
+import type { Board } from '../reconciler/board.ts';
+import type { RuntimeTraits } from '../reconciler/ports.ts';
+import type { ToolboxImages } from '../sources/toolbox-manifest.ts';
+import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type ProviderKind } from '../spec/provider-kinds.ts';
+
+export interface InventoryDeps {
+  readonly traits: RuntimeTraits;
+  readonly toolboxes: () => ToolboxImages;
+  readonly models: DirectoryModelStore;
+  readonly board: Pick<Board, 'current'>;
+  readonly stateDir: string;
+}
+
+type Inventory = Pick<Manage, 'providers' | 'models' | 'installState' | 'completeInstall'>;
+
+export function createInventory(deps: InventoryDeps): Inventory {
+  const sentinel = path.join(deps.stateDir, 'install-complete');
+  return {
+    providers: async () => PROVIDER_KIND_NAMES.map((kind) => listProvider(kind, deps)),
+    models: async () => (await deps.models.list(new AbortController().signal)).map(listModel),
+    async installState() {
+      const listed = await deps.models.list(new AbortController().signal);
+      const slots = [...deps.board.current().slots.values()];
+      const steps = [
+        {
+          id: 'model',
+          done: listed.some((model) => model.presence.kind === 'present'),
+          hint: 'Put a model into the store, or name one of the catalogue in a slot',
+        },
+        { id: 'slot', done: slots.length > 0, hint: 'Save a slot file, or run "svcctl slot create primary --model ID"' },
+        {
+          id: 'ready',
+          done: slots.some((slot) => slot.admission.kind === 'open'),
+          hint: 'Wait for a slot to answer; "svcctl explain SLOT" says what it waits for',
+        },
+      ];
+      return { complete: await exists(sentinel), steps };
+    },
+    async completeInstall() {
+      await mkdir(deps.stateDir, { recursive: true });
+      await writeFile(sentinel, '');
+    },
+  };
+}
+
+function listProvider(kind: ProviderKind, { traits, toolboxes }: InventoryDeps): ProviderListing {
+  const facts = PROVIDER_KINDS[kind];
+  const listing = { kind, serves: facts.serves, backends: facts.backends, defaultBackend: facts.defaultBackend };
+  if (!Object.hasOwn(PROVIDERS, kind)) return { ...listing, available: false, reason: 'This version has no such provider yet' };
+  if (!traits.images) return { ...listing, available: true, reason: 'Runs as a process of this machine' };
+  const pinned = facts.backends.filter((backend) => toolboxes().find(kind, backend) !== undefined);
+  return pinned.length === 0
+    ? { ...listing, available: false, reason: 'No toolbox image is known: build one and name it in "toolboxes.toml"' }
+    : { ...listing, available: true, reason: `Toolbox images for ${pinned.map((backend) => `"${backend}"`).join(', ')}` };
+}
+
+function listModel({ id, entry, presence }: ListedModel): ModelListing {
+  const present = presence.kind === 'present';
+  return {
+    id,
+    provider: entry?.provider ?? 'gguf',
+    family: entry?.family ?? (present ? (presence.facts.architecture ?? 'unknown') : 'unknown'),
+    present,
+    sizeBytes: present ? presence.facts.sizeBytes : presence.kind === 'pullable' ? presence.sizeBytes : undefined,
+    memoryBytes: undefined,
+    minVramBytes: entry?.minVramBytes,
+    license: entry?.license,
+    licenseUrl: entry?.licenseUrl,
+    selectable: (entry?.selectable ?? true) && presence.kind !== 'missing',
+    reason: presence.kind === 'missing' ? presence.message : undefined,
+  };
+}
+
+async function exists(file: string): Promise<boolean> {
+  return access(file).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,197 @@
+/**
+ * The tiny checks that decisions are made of, in the order in which they are asked. Each looks at one slot or one workload and answers
+ * what is violated, or nothing. Reading the lists at the end is reading the rules.
+ */
+import { DRIFT_REPAIR_LIMIT, driftRepairs, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';
+import type { AttemptKind, Finding } from './facts.ts';
+import { sizeText } from './quantity-text.ts';
+import type { MemoryVerdict } from './share-memory.ts';
+import type { SlotView, WorkloadView } from './view.ts';
+
+/** Why nothing may be started now. `stalled`: a person must act. `waiting`: time or the loop itself will mend it. */
+export interface Gate extends Finding {
+  readonly kind: 'stalled' | 'memory' | 'waiting' | 'pulling';
+  readonly reason?: string;
+  /** Unix milliseconds; with `waiting`. */
+  readonly until?: number;
+}
+
+export interface Fault extends Finding {
+  readonly kind: AttemptKind;
+  readonly reason: string;
+}
+
+/** Failed probes in a row that make a workload unhealthy. */
+export const UNHEALTHY_AFTER = 3;
+/** A server that computes one answer at a time may not answer a probe before it is done: with requests in flight, silence is borne this long. */
+const BUSY_PATIENCE_MS = 120_000;
+
+// ---- whether a slot is wanted ----
+
+function notEnabled({ spec }: SlotView): Finding | undefined {
+  return spec.enabled ? undefined : { name: 'disabled', message: 'It is not enabled' };
+}
+
+function notAskedFor({ spec, lastActiveAt, waiting, inFlight }: SlotView): Finding | undefined {
+  if (spec.load !== 'on-demand' || lastActiveAt !== undefined || waiting > 0 || inFlight > 0) return undefined;
+  return { name: 'notAskedFor', message: 'It loads on demand, and no request has asked for it' };
+}
+
+function idleTimedOut({ spec, lastActiveAt, waiting, inFlight, now }: SlotView): Finding | undefined {
+  const { idleTimeoutMs } = spec.lifecycle;
+  if (lastActiveAt === undefined || waiting > 0 || inFlight > 0 || now - lastActiveAt < idleTimeoutMs) return undefined;
+  return { name: 'idleTimedOut', message: `No request for ${idleTimeoutMs / 1000} s; the next one loads it again` };
+}
+
+// ---- whether a workload may be started ----
+
+function providerMissing({ providerKnown, spec }: SlotView): Gate | undefined {
+  if (providerKnown) return undefined;
+  return { kind: 'stalled', name: 'providerMissing', message: `Use another provider: "${spec.provider}" is not part of this installation` };
+}
+
+function imageUnknown({ imagesUsed, image, spec }: SlotView): Gate | undefined {
+  if (!imagesUsed || image !== undefined) return undefined;
+  const message = `Build or name a toolbox image for provider "${spec.provider}" with backend "${spec.backend}": the manifest has none`;
+  return { kind: 'stalled', name: 'imageUnknown', message };
+}
+
+function modelMissing({ model }: SlotView): Gate | undefined {
+  return model?.kind === 'missing' ? { kind: 'stalled', name: 'modelMissing', message: model.message } : undefined;
+}
+
+function needsPerson({ failures, imagePresent, model }: SlotView): Gate | undefined {
+  const attempt = finalFailure(failures, { image: imagePresent, model: model?.kind === 'present' });
+  if (attempt === undefined) return undefined;
+  return { kind: 'stalled', name: 'needsPerson', reason: attempt.failure.reason, message: attempt.failure.message };
+}
+
+function crashLooping({ failures, slot }: SlotView): Gate | undefined {
+  if (!isCrashLoop(failures)) return undefined;
+  const last = failures.at(-1)?.failure.message ?? '';
+  const message = `Edit it or run "svcctl slot restart ${slot.name}": it failed five times within ten minutes. ${last}`;
+  return { kind: 'stalled', name: 'crashLoop', message };
+}
+
+function backingOff({ failures, now }: SlotView): Gate | undefined {
+  const until = nextAttemptAt(failures);
+  const last = failures.findLast(({ kind }) => kind !== 'drift');
+  if (until === undefined || last === undefined || now >= until) return undefined;
+  return { kind: 'waiting', name: 'backingOff', reason: last.failure.reason, message: last.failure.message, until };
+}
+
+function modelNotLooked({ model }: SlotView): Gate | undefined {
+  return model === undefined ? { kind: 'waiting', name: 'modelNotLookedUp', message: 'The model store has not answered yet' } : undefined;
+}
+
+function imageNotPresent({ image, imagePresent }: SlotView): Gate | undefined {
+  if (image === undefined || imagePresent) return undefined;
+  return { kind: 'pulling', name: 'imageNotPresent', message: `Image "${image.reference}" is not here` };
+}
+
+function modelNotPresent({ model, spec }: SlotView): Gate | undefined {
+  if (model?.kind !== 'pullable') return undefined;
+  const size = model.sizeBytes === undefined ? '' : ` (${sizeText(model.sizeBytes)})`;
+  return { kind: 'pulling', name: 'modelNotPresent', message: `Model "${spec.model.default}"${size} is not here` };
+}
+
+export function insufficientMemory(verdict: MemoryVerdict | undefined): Gate | undefined {
+  if (verdict === undefined || verdict.admitted || verdict.budgetBytes === undefined) return undefined;
+  const names = verdict.ahead.map((name) => `"${name}"`).join(', ');
+  const others = verdict.ahead.length === 0 ? '' : `, and ${names} before it hold ${sizeText(verdict.aheadBytes)}`;
+  return {
+    kind: verdict.mayWait ? 'waiting' : 'memory',
+    name: 'insufficientMemory',
+    message: `It needs ${sizeText(verdict.bytes)} of the ${sizeText(verdict.budgetBytes)} there are${others}`,
+  };
+}
+
+// ---- what is wrong with a workload ----
+
+function workloadExited({ fact }: WorkloadView): Fault | undefined {
+  if (fact.phase !== 'exited') return undefined;
+  const { exit } = fact;
+  const why = exit?.outOfMemory === true ? 'it ran out of memory' : `exit code ${exit?.code ?? 'unknown'}`;
+  const detail = exit?.message === undefined || exit.message === '' ? '' : `: ${exit.message}`;
+  return {
+    kind: 'crash',
+    name: 'workloadExited',
+    reason: exit?.outOfMemory === true ? 'OutOfMemory' : 'Crashed',
+    message: `Its process ended by itself (${why})${detail}`,
+  };
+}
+
+function startTimedOut({ fact, known }: WorkloadView, { spec, now }: SlotView): Fault | undefined {
+  const { startTimeoutMs } = spec.lifecycle;
+  if (fact.phase === 'exited' || known.probe?.passed === true || now - known.seenAt < startTimeoutMs) return undefined;
+  const last = known.probe === undefined ? '' : `; the last probe said: ${known.probe.message}`;
+  const message = `It did not answer within ${startTimeoutMs / 1000} s of its start ("start_timeout")${last}`;
+  return { kind: 'start-timeout', name: 'startTimedOut', reason: 'StartTimeout', message };
+}
+
+function probeFailing({ known, inFlight }: WorkloadView, { now }: SlotView): Fault | undefined {
+  const { probe } = known;
+  if (probe === undefined || !probe.passed || probe.consecutiveFailures < UNHEALTHY_AFTER) return undefined;
+  if (inFlight > 0 && now - probe.since < BUSY_PATIENCE_MS) return undefined;
+  const message = `It stopped answering: ${probe.consecutiveFailures} probes in a row failed, the last one with: ${probe.message}`;
+  return { kind: 'probe', name: 'probeFailing', reason: 'ProbeFailing', message };
+}
+
+/** It is not what is wanted, but it works. */
+export function mismatch(workload: WorkloadView, view: SlotView): Finding | undefined {
+  if (workload.standing === 'outdated') {
+    const wanted = view.template?.revision ?? '';
+    return { name: 'revisionOutdated', message: `Revision "${workload.fact.revision}" runs and "${wanted}" is wanted` };
+  }
+  if (workload.standing !== 'altered') return undefined;
+  return { name: 'workloadAltered', message: `It was altered from outside: ${workload.drift.join('; ')}` };
+}
+
+/** Whether an altered workload shall be replaced. */
+export function repairsDrift({ spec, failures }: SlotView): boolean {
+  return spec.lifecycle.drift === 'repair' && driftRepairs(failures) < DRIFT_REPAIR_LIMIT;
+}
+
+const WISH_CHECKS = [notEnabled, notAskedFor, idleTimedOut] as const;
+
+const GATE_CHECKS = [
+  providerMissing,
+  imageUnknown,
+  modelMissing,
+  needsPerson,
+  crashLooping,
+  backingOff,
+  modelNotLooked,
+  imageNotPresent,
+  modelNotPresent,
+] as const;
+
+const FAULT_CHECKS = [workloadExited, startTimedOut, probeFailing] as const;
+
+/** Why a slot is not wanted now; undefined: it is. */
+export function whyNotWanted(view: SlotView): Finding | undefined {
+  return first(WISH_CHECKS, (check) => check(view));
+}
+
+/** What keeps a workload from being started, all of it, the gravest first. */
+export function findGates(view: SlotView): readonly Gate[] {
+  return GATE_CHECKS.flatMap((check) => check(view) ?? []);
+}
+
+/** Why a workload must go through its own fault; undefined: it may stay. */
+export function findFault(workload: WorkloadView, view: SlotView): Fault | undefined {
+  return first(FAULT_CHECKS, (check) => check(workload, view));
+}
+
+/** Ready for traffic: it passed, and has not failed so often since that it is unhealthy. */
+export function isPassing(workload: WorkloadView, view: SlotView): boolean {
+  return workload.fact.phase === 'running' && workload.known.probe?.passed === true && findFault(workload, view) === undefined;
+}
+
+function first<Check, Answer>(checks: readonly Check[], ask: (check: Check) => Answer | undefined): Answer | undefined {
+  for (const check of checks) {
+    const answer = ask(check);
+    if (answer !== undefined) return answer;
+  }
+  return undefined;
+}

@@ -1,0 +1,61 @@
+/** Who is probed now, and when next. Pure. */
+import type { ModelFacts } from '../../providers/provider.ts';
+import { probeKey } from './actions.ts';
+import type { Cast } from './cast-roles.ts';
+import type { Finding, ProbeFact } from './facts.ts';
+import type { TimedActions } from './plan-stops.ts';
+import type { SlotView, WorkloadView } from './view.ts';
+
+/** How often a workload that answers is asked whether it still does. */
+const LIVENESS_MS = 10_000;
+/** A failed liveness probe is repeated sooner: three in a row then tell within seconds. */
+const DOUBT_MS = 2000;
+/** One probe action of a warming workload keeps trying for this long, so that its tries need no passes. */
+const PATIENCE_MS = 1000;
+
+export function planProbes(view: SlotView, cast: Cast): TimedActions {
+  const asked = [cast.answering, cast.coming, cast.pending].filter((workload) => workload !== undefined);
+  const all = asked.map((workload) => planProbe(workload, view, workload === cast.pending));
+  return { actions: all.flatMap(({ actions }) => actions), wakes: all.flatMap(({ wakes }) => wakes) };
+}
+
+/** The pause between two tries while a workload warms up: a tenth of its age, so that waiting adds a tenth at the most; 10 ms to 1 s. */
+export function warmingPauseMs(ageMs: number): number {
+  return Math.min(Math.max(ageMs / 10, 10), 1000);
+}
+
+function planProbe(workload: WorkloadView, view: SlotView, once: boolean): TimedActions {
+  const { fact, known } = workload;
+  const { probe } = known;
+  if (fact.phase !== 'running' || fact.endpoints.length === 0 || view.running.has(probeKey(fact.id))) return { actions: [], wakes: [] };
+  const dueAt = nextProbeAt(probe, known.seenAt, view.now);
+  if (dueAt > view.now) return { actions: [], wakes: [dueAt] };
+  const patienceMs = once || probe?.passed === true ? 0 : PATIENCE_MS;
+  const origin = known.origin ?? { spec: view.spec, model: modelOf(view) };
+  const args = {
+    slot: view.slot.name,
+    workload: fact.id,
+    endpoints: fact.endpoints,
+    spec: origin.spec,
+    model: origin.model,
+    patienceMs,
+    since: known.seenAt,
+  };
+  return { actions: [{ name: 'probe', slot: view.slot.name, because: whyProbe(probe), args }], wakes: [] };
+}
+
+function nextProbeAt(probe: ProbeFact | undefined, seenAt: number, now: number): number {
+  if (probe === undefined) return now;
+  if (!probe.passed) return probe.lastAt + warmingPauseMs(probe.lastAt - seenAt);
+  return probe.lastAt + (probe.status === 'passing' ? LIVENESS_MS : DOUBT_MS);
+}
+
+function whyProbe(probe: ProbeFact | undefined): Finding {
+  if (probe?.passed === true) return { name: 'probeDue', message: 'It is time to ask whether it still answers' };
+  return { name: 'probeNotPassed', message: 'It runs, and has not answered yet' };
+}
+
+/** Of a workload that was found running while its model is gone from the store, only the name is known. */
+function modelOf({ model, spec }: SlotView): ModelFacts {
+  return model?.kind === 'present' ? model.facts : { id: spec.model.default, hostPath: '', sizeBytes: 0 };
+}

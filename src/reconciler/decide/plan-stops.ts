@@ -1,0 +1,42 @@
+/** When a workload that leaves is stopped: at once when nobody uses it, else when its requests have ended or its drain time is over. Pure. */
+import type { Action } from './actions.ts';
+import { delayAfter } from './backoff.ts';
+import type { Cast, Leaving } from './cast-roles.ts';
+import type { Finding } from './facts.ts';
+import type { SlotView, WorkloadView } from './view.ts';
+
+/** What a server gets to end by itself once no request is left: its own shutdown, not its requests. */
+export const STOP_GRACE_MS = 10_000;
+
+export interface TimedActions {
+  readonly actions: readonly Action[];
+  readonly wakes: readonly number[];
+}
+
+export function planStops(view: SlotView, cast: Cast): TimedActions {
+  const all = cast.leaving.map((leaving) => planStop(leaving, view));
+  return { actions: all.flatMap(({ actions }) => actions), wakes: all.flatMap(({ wakes }) => wakes) };
+}
+
+/** Orphans drain like others; their slot's drain time is not known any more, so the caller names one. */
+export function planOrphanStop(workload: WorkloadView, because: Finding, drainMs: number, now: number): TimedActions {
+  return planAt(workload, because, undefined, drainMs, now);
+}
+
+function planStop({ workload, because, failure }: Leaving, view: SlotView): TimedActions {
+  return planAt(workload, because, failure, view.spec.lifecycle.drainTimeoutMs, view.now);
+}
+
+function planAt(workload: WorkloadView, because: Finding, failure: Leaving['failure'], drainMs: number, now: number): TimedActions {
+  const { fact, known, inFlight } = workload;
+  if (workload.stopUnderWay) return NOTHING;
+  const exited = fact.phase === 'exited';
+  const drainedAt = exited || inFlight === 0 ? now : (known.drainingSince ?? now) + drainMs;
+  const retryAt = known.stops === undefined ? now : known.stops.lastAt + delayAfter(known.stops.failures);
+  const at = Math.max(drainedAt, retryAt);
+  if (at > now) return { actions: [], wakes: [at] };
+  const args = { slot: fact.slot, workload: fact.id, graceMs: STOP_GRACE_MS, abort: inFlight > 0, failure };
+  return { actions: [{ name: 'stop', slot: fact.slot, because, args }], wakes: [] };
+}
+
+const NOTHING: TimedActions = { actions: [], wakes: [] };

@@ -1,0 +1,47 @@
+/** The plan while the runtime cannot be asked: nothing is done, and requests go on where they went. Pure. */
+import { PROVIDER_KINDS } from '../../spec/provider-kinds.ts';
+import type { SlotState } from '../../spec/slot-status.ts';
+import type { Admission } from '../board.ts';
+import { unknownConditions } from './conditions.ts';
+import type { Decision, Plan } from './facts.ts';
+import type { SlotView } from './view.ts';
+
+export function planUnreachable(views: readonly SlotView[], why: string): Plan {
+  const decisions = new Map(views.map((view) => [view.slot.name, decide(view, why)]));
+  return { actions: [], decisions, orphans: new Map(), wakeAt: undefined };
+}
+
+function decide(view: SlotView, why: string): Decision {
+  const { previous, slot, spec } = view;
+  const message = `Start the runtime again or mend its address: ${why}`;
+  return {
+    name: slot.name,
+    generation: slot.generation,
+    state: previous?.state ?? ('offline' satisfies SlotState),
+    wanted: spec.enabled,
+    findings: [{ name: 'runtimeUnreachable', message }],
+    conditions: unknownConditions(view, message),
+    admission: admission(view),
+    targets: spec.enabled ? (previous?.targets ?? []) : [],
+    answering: previous?.answering,
+    draining: [],
+    memory: undefined,
+    memoryBytes: view.template?.memoryBytes,
+    revision: view.template?.revision,
+    capabilities: view.template?.capabilities ?? previous?.capabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    nextAttemptAt: undefined,
+    lastFailure: view.failures.at(-1),
+    waitsFor: [],
+    progress: undefined,
+    stable: false,
+    drift: [],
+  };
+}
+
+function admission({ previous, spec, slot }: SlotView): Admission {
+  if (!spec.enabled) {
+    const message = `Enable slot "${slot.name}" first ("svcctl slot load ${slot.name}"): it is disabled`;
+    return { kind: 'refuse', code: 'slot.disabled', message };
+  }
+  return previous?.admission ?? { kind: 'park' };
+}

@@ -1,0 +1,137 @@
+/** One slot with everything a check may look at, gathered from the facts: lookups and sums, and no decisions. Pure. */
+import type { SlotName } from '../../spec/names.ts';
+import type { SlotSpec } from '../../spec/slot-spec.ts';
+import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload } from '../ports.ts';
+import { applyKey, stopKey, type Action } from './actions.ts';
+import { findDrift } from './drift.ts';
+import type { Acquaintance, Attempt, Desired, Observed, PreviousDecision, RunningAction } from './facts.ts';
+import type { Template } from './workload.ts';
+
+export interface WorkloadView {
+  readonly fact: ObservedWorkload;
+  readonly known: Acquaintance;
+  readonly inFlight: number;
+  /** It had a request. */
+  readonly used: boolean;
+  /** Created or running, and nobody is ending it. */
+  readonly alive: boolean;
+  /** A stop of it is under way. */
+  readonly stopUnderWay: boolean;
+  /** Against what is wanted now. Without a template nothing can be told apart, and all are current. */
+  readonly standing: 'current' | 'outdated' | 'altered';
+  readonly drift: readonly string[];
+}
+
+export interface SlotView {
+  readonly slot: DesiredSlot;
+  readonly spec: SlotSpec;
+  readonly now: number;
+  readonly providerKnown: boolean;
+  readonly model: ModelPresence | undefined;
+  readonly imagesUsed: boolean;
+  readonly image: ImageReference | undefined;
+  readonly imagePresent: boolean;
+  readonly template: Template | undefined;
+  readonly workloads: readonly WorkloadView[];
+  readonly inFlight: number;
+  readonly waiting: number;
+  readonly lastActiveAt: number | undefined;
+  /** Of this generation, oldest first. */
+  readonly failures: readonly Attempt[];
+  /** The action under way that creates a workload of it. */
+  readonly applying: Extract<Action, { name: 'apply' }> | undefined;
+  readonly stopping: boolean;
+  readonly running: ReadonlyMap<string, RunningAction>;
+  readonly previous: PreviousDecision | undefined;
+}
+
+/** What is true of all slots in one pass, gathered once. */
+export interface Gathered {
+  readonly workloads: ReadonlyMap<SlotName, readonly ObservedWorkload[]>;
+  /** Reference → the id it stands for, of images that are there. */
+  readonly images: ReadonlyMap<string, string | undefined>;
+  /** Slots with a stop under way. */
+  readonly stopping: ReadonlySet<SlotName>;
+}
+
+export function gather(observed: Observed): Gathered {
+  const workloads = new Map<SlotName, ObservedWorkload[]>();
+  const images = new Map<string, string | undefined>();
+  if (observed.runtime.kind === 'reachable') {
+    for (const workload of observed.runtime.facts.workloads) {
+      const list = workloads.get(workload.slot);
+      if (list === undefined) workloads.set(workload.slot, [workload]);
+      else list.push(workload);
+    }
+    for (const image of observed.runtime.facts.images) if (image.present) images.set(image.reference, image.imageId);
+  }
+  const stopping = new Set<SlotName>();
+  for (const { action } of observed.running.values()) if (action.name === 'stop') stopping.add(action.args.slot);
+  return { workloads, images, stopping };
+}
+
+export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed, gathered: Gathered, now: number): SlotView {
+  const { spec } = slot;
+  const model = observed.models.get(spec.model.default);
+  const image = observed.traits.images ? desired.images(spec.provider, spec.backend) : undefined;
+  const imageUsable = image !== undefined || !observed.traits.images;
+  const template = model?.kind === 'present' && imageUsable ? desired.templateOf(slot, model.facts, image) : undefined;
+  const imageId = image === undefined ? undefined : (gathered.images.get(image.reference) ?? image.imageId);
+  const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) => viewWorkload(fact, template, imageId, observed, now));
+  const demand = observed.demand.get(slot.name);
+  const attempts = observed.attempts.get(slot.name);
+  const applying = observed.running.get(applyKey(slot.name))?.action;
+  return {
+    slot,
+    spec,
+    now,
+    providerKnown: desired.providers[spec.provider] !== undefined,
+    model,
+    imagesUsed: observed.traits.images,
+    image,
+    imagePresent: image === undefined ? !observed.traits.images : gathered.images.has(image.reference),
+    template,
+    workloads,
+    inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),
+    waiting: demand?.waiting ?? 0,
+    lastActiveAt: observed.lastActive.get(slot.name)?.at,
+    failures: attempts?.generation === slot.generation ? attempts.failures : [],
+    applying: applying?.name === 'apply' ? applying : undefined,
+    stopping: gathered.stopping.has(slot.name),
+    running: observed.running,
+    previous: observed.previous.get(slot.name),
+  };
+}
+
+export function viewWorkload(
+  fact: ObservedWorkload,
+  template: Template | undefined,
+  imageId: string | undefined,
+  observed: Observed,
+  now: number,
+): WorkloadView {
+  const activity = observed.activity.get(fact.id);
+  const same = template === undefined || template.revision === fact.revision;
+  const drift = same && template !== undefined && fact.phase !== 'exited' ? findDrift(fact, template, imageId) : [];
+  const stopUnderWay = fact.phase === 'stopping' || observed.running.has(stopKey(fact.id));
+  return {
+    fact,
+    known: observed.acquaintances.get(fact.id) ?? stranger(now),
+    inFlight: activity?.inFlight ?? 0,
+    used: activity?.lastUsedAt !== undefined,
+    alive: (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay,
+    stopUnderWay,
+    standing: !same ? 'outdated' : drift.length > 0 ? 'altered' : 'current',
+    drift,
+  };
+}
+
+function stranger(now: number): Acquaintance {
+  return {
+    seenAt: now,
+    probe: undefined,
+    drainingSince: undefined,
+    origin: undefined,
+    stops: undefined,
+  };
+}

@@ -1,0 +1,24 @@
+/** Everything that is generated from the schemas: `npm run generate` writes it, `npm run check` fails where it is stale. Pure. */
+import { slotCrd } from './publish-crd.ts';
+import { slotEditorSchema } from './publish-editor-schema.ts';
+import { errorReference, settingsReference, slotReference } from './publish-reference.ts';
+
+export interface PublishedFile {
+  /** From the top of the repository. */
+  readonly path: string;
+  readonly content:
+    | { readonly format: 'text'; readonly text: string }
+    /** Written as YAML or JSON by whoever writes the file. */
+    | { readonly format: 'yaml' | 'json'; readonly value: unknown };
+}
+
+/** A new generated file is one line here. */
+export function publishedFiles(): readonly PublishedFile[] {
+  return [
+    { path: 'crds/slotspecs.inference.svc.dev.yaml', content: { format: 'yaml', value: slotCrd() } },
+    { path: 'docs/reference/slot.schema.json', content: { format: 'json', value: slotEditorSchema() } },
+    { path: 'docs/reference/slot.md', content: { format: 'text', text: slotReference() } },
+    { path: 'docs/reference/settings.md', content: { format: 'text', text: settingsReference() } },
+    { path: 'docs/reference/errors.md', content: { format: 'text', text: errorReference() } },
+  ];
+}

@@ -1,0 +1,115 @@
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { SlotName } from '../../../src/spec/names.ts';
+import { startWorld, type World } from './world.ts';
+
+const primary = SlotName.parse('primary');
+const embed = SlotName.parse('embed');
+
+let world: World;
+beforeEach(async () => {
+  world = await startWorld({ heartbeatMs: 40, keptEntries: 50 });
+});
+afterEach(() => world.close());
+
+const add = (message: string, slot = primary): void => world.feed.add({ at: Date.now(), slot, kind: 'action', message });
+
+/** Reads events until `done` holds; answers all text so far and cuts the connection. */
+async function listen(path: string, done: (text: string) => boolean, headers: Record<string, string> = {}): Promise<string> {
+  const stop = new AbortController();
+  const response = await fetch(world.url + path, { headers, signal: stop.signal });
+  expect(response.headers.get('content-type')).toContain('text/event-stream');
+  expect(response.headers.get('x-accel-buffering')).toBe('no');
+  let text = '';
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    if (done(text)) break;
+  }
+  stop.abort();
+  return text;
+}
+
+const messages = (text: string): string[] => [...text.matchAll(/"message":"([^"]*)"/g)].map(([, message = '']) => message);
+const ids = (text: string): number[] => [...text.matchAll(/^id: (\d+)\nevent: timeline$/gm)].map(([, id]) => Number(id));
+
+describe('GET /api/events', () => {
+  test('sends what comes from now on, with ids, and heartbeats in between', async () => {
+    add('before');
+    const reading = listen('/api/events', (text) => text.includes('after 2') && text.includes(': heartbeat'));
+    await sleep(60);
+    add('after 1');
+    add('after 2');
+    const text = await reading;
+    expect(messages(text)).toEqual(['after 1', 'after 2']);
+    expect(ids(text)).toEqual([2, 3]);
+  });
+
+  test('resumes after Last-Event-ID without losing or repeating one', async () => {
+    for (let index = 1; index <= 20; index++) add(`entry ${index}`);
+    const first = await listen('/api/events?last_event_id=0', (text) => text.includes('entry 8"'));
+    const seen = ids(first).filter((id) => id <= 8);
+    expect(seen).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    const second = await listen('/api/events', (text) => text.includes('entry 20"'), { 'last-event-id': '8' });
+    expect(ids(second)).toEqual([9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]);
+    expect(second).not.toContain('event: gap');
+  });
+
+  test('says that entries are gone, and goes on with the oldest it has', async () => {
+    for (let index = 1; index <= 80; index++) add(`entry ${index}`);
+    const text = await listen('/api/events', (all) => all.includes('entry 80"'), { 'last-event-id': '5' });
+    expect(text.match(/event: gap/g)).toHaveLength(1);
+    expect(text).toContain('"oldest":31');
+    expect(ids(text)[0]).toBe(31);
+  });
+
+  test('tells a client whose memory is ahead of ours that there is a gap', async () => {
+    add('entry 1');
+    const text = await listen('/api/events', (all) => all.includes('entry 1"'), { 'last-event-id': '900' });
+    expect(text).toContain('event: gap');
+  });
+
+  test('can be narrowed to one slot', async () => {
+    const reading = listen('/api/events?slot=embed', (text) => text.includes('mine'));
+    await sleep(30);
+    add('other');
+    add('mine', embed);
+    expect(messages(await reading)).toEqual(['mine']);
+  });
+
+  test('forgets a client that leaves', async () => {
+    await listen('/api/events', (text) => text.includes('connected'));
+    while (world.feed.listeners() > 0) await sleep(5);
+    await fetch(`${world.url}/api/events`, { method: 'HEAD' });
+    while (world.feed.listeners() > 0) await sleep(5);
+  });
+
+  test('refuses an id that is no number', async () => {
+    const response = await fetch(`${world.url}/api/events`, { headers: { 'last-event-id': 'x1' } });
+    expect(response.status).toBe(400);
+    expect(JSON.parse(await response.text()).error.param).toBe('Last-Event-ID');
+  });
+
+  test('cuts a client that never reads, and holds next to nothing for it meanwhile', async () => {
+    const { port } = new URL(world.url);
+    const socket = connect(Number(port), '127.0.0.1');
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    socket.on('error', () => undefined);
+    socket.pause();
+    socket.write('GET /api/events HTTP/1.1\r\nHost: a\r\n\r\n');
+    while (world.feed.listeners() === 0) await sleep(5);
+    const before = process.memoryUsage().heapUsed + process.memoryUsage().external;
+    // 60 MB in all: far more than the system's socket buffers take.
+    const text = 'x'.repeat(20_000);
+    for (let index = 0; index < 3000 && world.feed.listeners() > 0; index++) {
+      add(text);
+      if (index % 20 === 0) await sleep(1);
+    }
+    const held = process.memoryUsage().heapUsed + process.memoryUsage().external - before;
+    while (world.feed.listeners() > 0) await sleep(10);
+    expect(held).toBeLessThan(40e6);
+    socket.resume();
+    await closed;
+  });
+});

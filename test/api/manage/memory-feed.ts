@@ -1,0 +1,33 @@
+/** A timeline in memory that keeps its newest entries. */
+import type { EventFeed } from '../../../src/api/ports.ts';
+import type { SlotName } from '../../../src/spec/names.ts';
+import type { TimelineEntry } from '../../../src/spec/slot-status.ts';
+
+export interface MemoryFeed extends EventFeed {
+  add(entry: Omit<TimelineEntry, 'seq'>): void;
+  listeners(): number;
+}
+
+export function createMemoryFeed(kept: number): MemoryFeed {
+  let entries: TimelineEntry[] = [];
+  let seq = 0;
+  const listeners = new Set<(entry: TimelineEntry) => void>();
+  return {
+    since(after) {
+      const oldest = entries[0]?.seq ?? seq + 1;
+      return { entries: entries.slice(Math.max(0, after + 1 - oldest)), gap: after + 1 < oldest && seq > 0 };
+    },
+    last: () => seq,
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    timeline: async (slot: SlotName, limit: number) => entries.filter((entry) => entry.slot === slot).slice(-limit),
+    add(fields) {
+      const entry = { seq: ++seq, ...fields };
+      entries = [...entries, entry].slice(-kept);
+      for (const listener of listeners) listener(entry);
+    },
+    listeners: () => listeners.size,
+  };
+}

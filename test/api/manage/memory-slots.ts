@@ -1,0 +1,74 @@
+/** Slots kept as TOML texts in memory: the same reading, merging and writing as the directory's, without the disk. */
+import { createHash } from 'node:crypto';
+import { newSlotText, patchSlotText, rewriteSlotText } from '../../../src/sources/decide/edit-slot.ts';
+import { readDocument, readSlot } from '../../../src/sources/decide/read-slot.ts';
+import type { SlotName } from '../../../src/spec/names.ts';
+import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../../src/spec/slot-editor.ts';
+
+export interface MemorySlots extends SlotEditor {
+  readonly texts: Map<SlotName, string>;
+  /** Edits fail with this message while it is set. */
+  broken: string | undefined;
+}
+
+export function createMemorySlots(onChange: () => void): MemorySlots {
+  const texts = new Map<SlotName, string>();
+
+  const stored = (name: SlotName, text: string): StoredSlot => {
+    const read = readDocument(text);
+    const resourceVersion = createHash('sha256').update(text).digest('hex').slice(0, 12);
+    return { name, document: read.ok ? read.document : undefined, resourceVersion };
+  };
+
+  function refusal(name: SlotName, { ifMatch }: EditOptions): EditResult | undefined {
+    const text = texts.get(name);
+    if (slots.broken !== undefined) return { kind: 'failed', message: slots.broken };
+    if (ifMatch === undefined) return undefined;
+    if (text === undefined) return { kind: 'not-found' };
+    const { resourceVersion } = stored(name, text);
+    return ifMatch === '*' || ifMatch === resourceVersion ? undefined : { kind: 'conflict', resourceVersion };
+  }
+
+  function write(name: SlotName, edited: ReturnType<typeof newSlotText>, { dryRun }: EditOptions): EditResult {
+    if (!edited.ok) return { kind: 'invalid', problems: edited.problems };
+    const read = readSlot(name, edited.text, `${name}.toml`);
+    if (!read.ok) return { kind: 'invalid', problems: read.problems };
+    const created = !texts.has(name);
+    if (dryRun !== true) {
+      texts.set(name, edited.text);
+      onChange();
+    }
+    return { kind: 'done', slot: stored(name, edited.text), created };
+  }
+
+  const slots: MemorySlots = {
+    texts,
+    broken: undefined,
+    list: async () => [...texts].map(([name, text]) => stored(name, text)),
+    async read(name) {
+      const text = texts.get(name);
+      return text === undefined ? undefined : stored(name, text);
+    },
+    async put(name, document, options = {}) {
+      const text = texts.get(name);
+      return refusal(name, options) ?? write(name, text === undefined ? newSlotText(document) : rewriteSlotText(text, document), options);
+    },
+    async patch(name, patch, options = {}) {
+      const text = texts.get(name);
+      if (text === undefined) return { kind: 'not-found' };
+      return refusal(name, options) ?? write(name, patchSlotText(text, patch), options);
+    },
+    async remove(name, options = {}) {
+      const text = texts.get(name);
+      if (text === undefined) return { kind: 'not-found' };
+      const refused = refusal(name, options);
+      if (refused !== undefined) return refused;
+      if (options.dryRun !== true) {
+        texts.delete(name);
+        onChange();
+      }
+      return { kind: 'done', slot: stored(name, text), created: false };
+    },
+  };
+  return slots;
+}

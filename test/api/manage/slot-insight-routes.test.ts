@@ -1,0 +1,59 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { SlotName } from '../../../src/spec/names.ts';
+import { startWorld, type World } from './world.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await startWorld();
+  world.save(SlotName.parse('primary'), '[model]\ndefault = "a"\n');
+  await world.settled();
+});
+afterEach(() => world.close());
+
+describe('GET /api/slots/{name}/logs', () => {
+  test('sends the last lines as plain text', async () => {
+    world.logs.set('primary', ['one', 'two', 'three']);
+    const response = await fetch(`${world.url}/api/slots/primary/logs?tail=2`);
+    expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8');
+    expect(await response.text()).toBe('two\nthree\n');
+  });
+
+  test('with follow stays open, and lets go of the runtime’s stream when the client leaves', async () => {
+    world.logs.set('primary', ['one']);
+    const stop = new AbortController();
+    const response = await fetch(`${world.url}/api/slots/primary/logs?follow=1`, { signal: stop.signal });
+    const { value } = (await response.body?.getReader().read()) ?? {};
+    expect(new TextDecoder().decode(value)).toBe('one\n');
+    expect(world.openLogs()).toBe(1);
+    stop.abort();
+    while (world.openLogs() > 0) await sleep(5);
+  });
+
+  test('says that there is no workload, and refuses a tail that is no number', async () => {
+    const response = await fetch(`${world.url}/api/slots/primary/logs`);
+    expect(response.headers.get('x-svc-workload')).toBe('none');
+    expect(await response.text()).toBe('');
+    const refused = await fetch(`${world.url}/api/slots/primary/logs?tail=-1`);
+    expect(JSON.parse(await refused.text()).error).toMatchObject({ code: 'request.invalid', param: 'tail' });
+    expect((await fetch(`${world.url}/api/slots/other/logs`)).status).toBe(404);
+  });
+});
+
+describe('timeline and explain', () => {
+  test('timeline has the newest entries, oldest first', async () => {
+    const response = await fetch(`${world.url}/api/slots/primary/timeline?limit=1`);
+    const { entries } = JSON.parse(await response.text());
+    expect(entries).toEqual([expect.objectContaining({ slot: 'primary', kind: 'state', from: 'warming', to: 'ready', seq: 2 })]);
+    expect(new Date(entries[0].at).toISOString()).toBe(entries[0].at);
+  });
+
+  test('explain gives the board’s explanation', async () => {
+    const response = await fetch(`${world.url}/api/slots/primary/explain`);
+    expect(JSON.parse(await response.text())).toEqual({
+      name: 'primary',
+      text: 'slot primary: ready\n  because the model is "a"',
+      problems: [],
+    });
+  });
+});

@@ -1,0 +1,183 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { SlotName } from '../../../src/spec/names.ts';
+import { startWorld, type World } from './world.ts';
+
+const PRIMARY = SlotName.parse('primary');
+const TEXT = '# mine\nbackend = "cpu"\n\n[model]\ndefault = "a.gguf" # the small one\n';
+
+let world: World;
+beforeEach(async () => {
+  world = await startWorld();
+  world.save(PRIMARY, TEXT);
+  await world.settled();
+});
+afterEach(() => world.close());
+
+async function call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
+  const json = body === undefined ? {} : { 'content-type': 'application/json' };
+  const response = await fetch(world.url + path, {
+    method,
+    headers: { ...json, ...headers },
+    body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
+}
+
+describe('/api/slots', () => {
+  test('shows what is written in snake_case beside what the board says', async () => {
+    world.save(PRIMARY, `${TEXT}\n[lifecycle]\nidle_timeout = "15m"\n\n[env]\nMY_keyName = "1"\n`);
+    await world.settled();
+    const { body } = await call('GET', '/api/slots');
+    expect(body.slots).toHaveLength(1);
+    expect(body.slots[0]).toMatchObject({
+      name: 'primary',
+      spec: { backend: 'cpu', model: { default: 'a.gguf' }, lifecycle: { idle_timeout: '15m' }, env: { MY_keyName: '1' } },
+      status: {
+        state: 'ready',
+        observed_generation: 2,
+        model: 'a.gguf',
+        memory_bytes: 1_048_576,
+        restarts: 0,
+        since: '2023-11-14T22:13:20.000Z',
+      },
+      generation: 2,
+    });
+  });
+
+  test('shows a slot that no pass has seen as offline, and one that is refused with its problems', async () => {
+    const before = world.board.current();
+    const message = 'Write TOML that can be read';
+    const name = SlotName.parse('bad');
+    world.board.publish({ ...before, refused: new Map([[name, [{ path: [], message, file: 'bad.toml', line: 3, column: 1 }]]]) });
+    const { body } = await call('GET', '/api/slots/bad');
+    expect(body).toMatchObject({
+      spec: null,
+      status: { state: 'offline', problems: [{ message, line: 3, column: 1 }] },
+      resource_version: null,
+    });
+    expect(body.status.conditions).toContainEqual(
+      expect.objectContaining({ type: 'SpecValid', status: 'False', message: 'bad.toml:3:1: Write TOML that can be read' }),
+    );
+  });
+
+  test('answers 404 with the known names for a slot that is not there, and 400 for what is no name', async () => {
+    expect(await call('GET', '/api/slots/other')).toMatchObject({
+      status: 404,
+      body: {
+        error: { code: 'slot.not_found', param: 'name', origin: 'gateway', message: 'There is no slot "other"; known slots: "primary"' },
+      },
+    });
+    expect(await call('GET', '/api/slots/..%2Fetc')).toMatchObject({
+      status: 400,
+      body: { error: { code: 'request.invalid', param: 'name' } },
+    });
+  });
+});
+
+describe('PUT /api/slots/{name}', () => {
+  test('creates with 201, replaces with 200, and takes back what GET gave', async () => {
+    const made = await call('PUT', '/api/slots/embed', { spec: { model: { default: 'e.gguf' } } });
+    expect(made).toMatchObject({ status: 201, body: { name: 'embed', spec: { model: { default: 'e.gguf' } } } });
+    const again = await call('PUT', '/api/slots/embed', (await call('GET', '/api/slots/embed')).body);
+    expect(again.status).toBe(200);
+    expect(world.slots.texts.get(SlotName.parse('embed'))).toBe('[model]\ndefault = "e.gguf"\n');
+  });
+
+  test('refuses with "If-None-Match: *" where the slot exists', async () => {
+    const answer = await call('PUT', '/api/slots/primary', { spec: { model: { default: 'b' } } }, { 'if-none-match': '*' });
+    expect(answer).toMatchObject({ status: 409, body: { error: { code: 'slot.conflict' } } });
+    expect(answer.headers.get('x-should-retry')).toBe('false');
+    expect(world.slots.texts.get(PRIMARY)).toBe(TEXT);
+  });
+
+  test('names every key that is wrong, as the API writes keys, and changes nothing', async () => {
+    const spec = { modle: {}, model: { default: 'b' }, lifecycle: { idle_timeout: 5, swapp: 'auto' }, priority: 'high' };
+    const { status, body } = await call('PUT', '/api/slots/primary', { spec });
+    expect(status).toBe(422);
+    expect(body.error.code).toBe('slot.invalid');
+    for (const key of ['modle', 'lifecycle.idle_timeout', 'lifecycle.swapp', 'priority']) expect(body.error.message).toContain(key);
+    expect(world.slots.texts.get(PRIMARY)).toBe(TEXT);
+  });
+
+  test('refuses keys in camelCase and says how to write them', async () => {
+    const { status, body } = await call('PUT', '/api/slots/primary', { spec: { model: { default: 'b' }, nodeSelector: {} } });
+    expect(status).toBe(422);
+    expect(body.error.message).toContain('did you mean "node_selector"');
+  });
+
+  test('refuses bodies that are no slot with the field at fault', async () => {
+    expect(await call('PUT', '/api/slots/primary', '{"spec":')).toMatchObject({
+      status: 400,
+      body: { error: { code: 'request.invalid' } },
+    });
+    expect(await call('PUT', '/api/slots/primary', { enabled: false })).toMatchObject({ status: 400, body: { error: { param: 'spec' } } });
+    expect(await call('PUT', '/api/slots/primary', '{"spec":{"__proto__":{"x":1}}}')).toMatchObject({ status: 400 });
+    expect(world.slots.texts.get(PRIMARY)).toBe(TEXT);
+  });
+});
+
+describe('PATCH /api/slots/{name}', () => {
+  test('merges, keeps comments, and null removes a key', async () => {
+    const { status } = await call('PATCH', '/api/slots/primary', { spec: { backend: null, model: { default: 'b.gguf' } } });
+    expect(status).toBe(200);
+    expect(world.slots.texts.get(PRIMARY)).toContain('default = "b.gguf" # the small one');
+    expect(world.slots.texts.get(PRIMARY)).not.toContain('backend');
+  });
+
+  test('refuses an edit on an older version, by header and by body', async () => {
+    const { headers, body } = await call('GET', '/api/slots/primary');
+    const etag = headers.get('etag') ?? '';
+    expect(etag).toBe(`"${body.resource_version}"`);
+    const change = { spec: { priority: 3 } };
+    expect((await call('PATCH', '/api/slots/primary', change, { 'if-match': etag })).status).toBe(200);
+    expect(await call('PATCH', '/api/slots/primary', { spec: { priority: 4 } }, { 'if-match': etag })).toMatchObject({ status: 409 });
+    const stale = { spec: { priority: 4 }, resource_version: body.resource_version };
+    expect(await call('PATCH', '/api/slots/primary', stale)).toMatchObject({ status: 409, body: { error: { code: 'slot.conflict' } } });
+    expect((await call('GET', '/api/slots/primary')).body.spec.priority).toBe(3);
+  });
+});
+
+describe('DELETE, load, unload, restart', () => {
+  test('DELETE removes with 204; again it is 404', async () => {
+    expect((await call('DELETE', '/api/slots/primary')).status).toBe(204);
+    await world.settled();
+    expect((await call('GET', '/api/slots/primary')).status).toBe(404);
+    expect((await call('DELETE', '/api/slots/primary')).status).toBe(404);
+  });
+
+  test('load with a model edits the document and answers 202 before anything is loaded', async () => {
+    await call('POST', '/api/slots/primary/unload');
+    await world.settled();
+    const answer = await call('POST', '/api/slots/primary/load', { model: 'b.gguf' });
+    expect(answer).toMatchObject({
+      status: 202,
+      body: { spec: { enabled: true, model: { default: 'b.gguf' } }, status: { state: 'offline' } },
+    });
+    await world.settled();
+    expect((await call('GET', '/api/slots/primary')).body.status).toMatchObject({ state: 'ready', model: 'b.gguf' });
+  });
+
+  test('restart sets a new restarted_at', async () => {
+    const before = Date.now();
+    const { status, body } = await call('POST', '/api/slots/primary/restart');
+    expect(status).toBe(202);
+    expect(Date.parse(body.spec.restarted_at)).toBeGreaterThanOrEqual(before);
+  });
+
+  test('a model that is no model id, or an unknown field, is refused with its name', async () => {
+    expect(await call('POST', '/api/slots/primary/load', { model: '../../etc/passwd' })).toMatchObject({
+      status: 400,
+      body: { error: { param: 'model' } },
+    });
+    expect(await call('POST', '/api/slots/primary/load', { modl: 'b' })).toMatchObject({ status: 400, body: { error: { param: 'modl' } } });
+    expect(world.slots.texts.get(PRIMARY)).toBe(TEXT);
+  });
+
+  test('a text that cannot be written is a fault of ours, with the reason', async () => {
+    world.slots.broken = 'No space left on device';
+    const { status, body } = await call('POST', '/api/slots/primary/unload');
+    expect(status).toBe(500);
+    expect(body.error).toMatchObject({ code: 'server.internal', message: 'Could not write slot "primary": No space left on device' });
+  });
+});

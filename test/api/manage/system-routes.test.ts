@@ -1,0 +1,175 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { request } from 'undici';
+import { SlotName } from '../../../src/spec/names.ts';
+import { startWorld, type World } from './world.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await startWorld();
+});
+afterEach(() => world.close());
+
+const get = async (path: string) => {
+  const response = await fetch(world.url + path);
+  return { status: response.status, body: JSON.parse(await response.text()) };
+};
+
+/** Section 4 of the specification, without `/v1/models`, which is not of this part. */
+const OPEN = [
+  'GET /api/health/system',
+  'GET /api/status',
+  'GET /api/metrics',
+  'GET /api/features',
+  'GET /api/install/state',
+  'POST /api/install/complete',
+  'GET /api/config/urls',
+  'GET /api/auth/status',
+  'POST /api/auth/login',
+];
+
+describe('the route table', () => {
+  test('opens exactly the specification’s open routes', () => {
+    const open = world.routes.filter(({ access }) => access === 'open').map(({ method, path }) => `${method} ${path}`);
+    expect(open.toSorted()).toEqual(OPEN.toSorted());
+  });
+
+  test('names an access class for every route, and lets nothing but admin change anything', () => {
+    for (const { method, path, access } of world.routes) {
+      expect(['open', 'read', 'v1', 'all', 'admin']).toContain(access);
+      if (method !== 'GET' && access !== 'open') expect(`${path} ${access}`).toBe(`${path} admin`);
+    }
+  });
+
+  test('has each method and path once', () => {
+    const rows = world.routes.map(({ method, path }) => `${method} ${path}`);
+    expect(new Set(rows).size).toBe(rows.length);
+  });
+});
+
+describe('/api/health/system', () => {
+  test('is ok while passes finish, and 503 in the contract’s shape once they have not for too long', async () => {
+    expect(await get('/api/health/system')).toMatchObject({
+      status: 200,
+      body: { status: 'ok', version: '1.2.3', last_pass_age_seconds: 0 },
+    });
+    world.lastPassAgeMs = 59_000;
+    expect((await get('/api/health/system')).status).toBe(200);
+    world.lastPassAgeMs = 61_000;
+    expect(await get('/api/health/system')).toMatchObject({
+      status: 503,
+      body: { status: 'failing', error: { code: 'server.stalled', origin: 'gateway', param: null } },
+    });
+  });
+});
+
+describe('/api/status', () => {
+  test('has one line a slot, with its traffic', async () => {
+    const name = SlotName.parse('primary');
+    world.save(name, '[model]\ndefault = "a"\n');
+    await world.settled();
+    world.traffic.set(name, { inFlight: 2, parked: 7 });
+    const { body } = await get('/api/status');
+    expect(body).toMatchObject({ version: '1.2.3', runtime: 'memory', auth_enabled: false });
+    expect(body.slots).toEqual([
+      {
+        name: 'primary',
+        state: 'ready',
+        model: 'a',
+        provider: 'gguf',
+        backend: 'vulkan',
+        ready: true,
+        reason: 'ProbePassed',
+        message: '',
+        in_flight: 2,
+        parked: 7,
+      },
+    ]);
+  });
+});
+
+describe('/api/config/urls', () => {
+  const urls = async (headers: Record<string, string>) => {
+    const { statusCode, body } = await request(`${world.url}/api/config/urls`, { headers });
+    return { status: statusCode, body: JSON.parse(await body.text()) };
+  };
+
+  test('follows the Host header, and TLS where a trusted proxy says so', async () => {
+    expect((await urls({ host: 'box.local:8080' })).body).toMatchObject({
+      openai_base_url: 'http://box.local:8080/v1',
+      chat_url: 'http://box.local:3001/',
+      source: 'host',
+    });
+    expect((await urls({ host: 'box.local', 'x-forwarded-proto': 'https' })).body.base_url).toBe('https://box.local/');
+    expect((await urls({ host: '[::1]:9000' })).body.api_url).toBe('http://[::1]:9000/api');
+  });
+
+  test('refuses a Host header that is no host', async () => {
+    for (const host of ['a/b', 'user@evil', 'a b', 'x:99999', '-a']) {
+      expect(await urls({ host })).toMatchObject({ status: 400, body: { error: { code: 'request.invalid', param: 'Host' } } });
+    }
+  });
+
+  test('prefers SVC_PUBLIC_URL to whatever the caller says', async () => {
+    await world.close();
+    world = await startWorld({ env: { SVC_PUBLIC_URL: 'https://ai.example.org/svc/' } });
+    expect((await urls({ host: 'evil' })).body).toMatchObject({
+      base_url: 'https://ai.example.org/svc/',
+      chat_url: 'https://ai.example.org/svc/chat/',
+      source: 'setting',
+    });
+  });
+});
+
+describe('install, features, auth', () => {
+  test('install/complete marks the first run as over', async () => {
+    expect((await get('/api/install/state')).body.complete).toBe(false);
+    expect((await fetch(`${world.url}/api/install/complete`, { method: 'POST' })).status).toBe(200);
+    expect((await get('/api/install/state')).body.complete).toBe(true);
+  });
+
+  test('features, auth/status and auth/login answer without a credential', async () => {
+    expect((await get('/api/features')).body).toEqual({ features: { authentication: false } });
+    expect((await get('/api/auth/status')).body).toEqual({ auth_enabled: false, mode: 'off', methods: [] });
+    const login = await fetch(`${world.url}/api/auth/login`, {
+      method: 'POST',
+      body: '{"user":"a"}',
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(login.status).toBe(200);
+  });
+});
+
+describe('inventory', () => {
+  test('models, providers, hardware and pulls have the contract’s shapes, with null for what is not known', async () => {
+    expect((await get('/api/models')).body.models[0]).toMatchObject({
+      id: 'demo-fox',
+      size_bytes: 300_000,
+      min_vram_bytes: null,
+      reason: null,
+    });
+    expect((await get('/api/providers')).body.providers[0]).toMatchObject({ kind: 'gguf', default_backend: 'cpu', available: true });
+    expect((await get('/api/hardware')).body).toEqual({ memory_total_bytes: 8e9, memory_available_bytes: null });
+    expect((await get('/api/pulls')).body).toEqual({ pulls: [] });
+  });
+});
+
+describe('/api/openapi.json', () => {
+  test('describes every route of the table, with its parameters and body', async () => {
+    const { body } = await get('/api/openapi.json');
+    const described = Object.entries<object>(body.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    const table = world.routes.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`);
+    expect(described.toSorted()).toEqual(table.toSorted());
+    expect(body.paths['/api/slots/{name}/logs'].get.parameters.map((parameter: { name: string }) => parameter.name)).toEqual([
+      'name',
+      'follow',
+      'tail',
+    ]);
+    expect(body.paths['/api/slots/{name}/load'].post.requestBody.content['application/json'].schema.properties.model.pattern).toContain(
+      'A-Za-z0-9',
+    );
+    expect(body.paths['/api/status'].get.security).toEqual([]);
+    expect(JSON.stringify(body)).not.toContain('$schema');
+  });
+});

@@ -1,0 +1,221 @@
+/** A small world behind the management API: slots in memory, and a controller that follows edits a moment later. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createRoutes } from '../../../src/api/routes.ts';
+import { buildServer } from '../../../src/api/server.ts';
+import { createMetrics, type Metrics } from '../../../src/api/metrics.ts';
+import type { ManageDeps } from '../../../src/api/manage/manage-deps.ts';
+import type { Route } from '../../../src/api/route.ts';
+import { createBoard, type Board, type BoardSlot } from '../../../src/reconciler/board.ts';
+import { readSlot } from '../../../src/sources/decide/read-slot.ts';
+import type { SlotName } from '../../../src/spec/names.ts';
+import { parseSettings } from '../../../src/spec/settings.ts';
+import type { SlotSpec } from '../../../src/spec/slot-spec.ts';
+import type { Condition, SlotState } from '../../../src/spec/slot-status.ts';
+import { createMemoryFeed, type MemoryFeed } from './memory-feed.ts';
+import { createMemorySlots, type MemorySlots } from './memory-slots.ts';
+
+export interface World {
+  readonly url: string;
+  readonly slots: MemorySlots;
+  readonly board: Board;
+  readonly feed: MemoryFeed;
+  readonly metrics: Metrics;
+  readonly routes: readonly Route[];
+  /** Lines that a slot's log gives; with `follow` it then stays open. */
+  readonly logs: Map<string, readonly string[]>;
+  readonly traffic: Map<string, { inFlight: number; parked: number }>;
+  /** Log streams that are open. */
+  openLogs(): number;
+  lastPassAgeMs: number;
+  save(name: SlotName, text: string): void;
+  /** Until the controller has nothing left to do. */
+  settled(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface WorldOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** How long a load takes; `Infinity`: it never becomes ready. */
+  readonly loadMs?: number;
+  readonly heartbeatMs?: number;
+  readonly keptEntries?: number;
+}
+
+const NEVER: Readonly<Record<string, boolean>> = { authentication: false };
+
+export async function startWorld(options: WorldOptions = {}): Promise<World> {
+  const parsed = parseSettings(options.env ?? {});
+  if (!parsed.ok) throw new Error(parsed.problems.join());
+  const board = createBoard();
+  const feed = createMemoryFeed(options.keptEntries ?? 1000);
+  const generations = new Map<SlotName, { text: string; generation: number; readyAt: number }>();
+  const traffic = new Map<string, { inFlight: number; parked: number }>();
+  const logs = new Map<string, readonly string[]>();
+  const stopping = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  let openLogs = 0;
+  const slots = createMemorySlots(() => reconcileSoon(5));
+
+  function reconcileSoon(ms: number): void {
+    clearTimeout(timer);
+    timer = setTimeout(reconcile, ms);
+  }
+
+  function reconcile(): void {
+    timer = undefined;
+    const now = Date.now();
+    const entries = new Map<SlotName, BoardSlot>();
+    const before = board.current();
+    let next = Number.POSITIVE_INFINITY;
+    for (const [name, text] of slots.texts) {
+      const read = readSlot(name, text, `${name}.toml`);
+      if (!read.ok) continue;
+      const known = generations.get(name);
+      const loadMs = options.loadMs ?? 30;
+      const facts = known?.text === text ? known : { text, generation: (known?.generation ?? 0) + 1, readyAt: now + loadMs };
+      generations.set(name, facts);
+      const state: SlotState = !read.spec.enabled ? 'offline' : facts.readyAt <= now ? 'ready' : 'warming';
+      if (state === 'warming') next = Math.min(next, facts.readyAt - now);
+      const old = before.slots.get(name)?.state ?? 'offline';
+      if (old !== state) {
+        feed.add({ at: now, slot: name, kind: 'state', message: `"${old}" to "${state}"`, cause: 'loads the model', from: old, to: state });
+      }
+      entries.set(name, boardSlot(name, read.spec, state, facts.generation));
+    }
+    board.publish({ version: before.version + 1, at: now, slots: entries, names: new Map(), refused: new Map() });
+    if (next < 3_600_000) reconcileSoon(next + 1);
+  }
+
+  const trafficOf = (slot: SlotName) => traffic.get(slot) ?? { inFlight: 0, parked: 0 };
+  const metrics = createMetrics({ version: '1.2.3', runtime: 'memory', board, traffic: trafficOf });
+  const deps: ManageDeps = {
+    manage: {
+      version: '1.2.3',
+      runtime: 'memory',
+      startedAt: Date.now(),
+      editor: slots,
+      planner: {
+        async preview(overlay) {
+          const stored = new Map((await slots.list()).map((slot) => [slot.name, slot.document]));
+          const changes = [...overlay].flatMap(([slot, document]) => {
+            if (JSON.stringify(document) === JSON.stringify(stored.get(slot))) return [];
+            const action = document === undefined ? 'stop' : 'apply';
+            return [{ slot, action, because: 'specChanged', message: `${action} "${slot}"` }];
+          });
+          return { text: changes.map(({ message }) => message).join('\n') || 'Nothing to do', changes };
+        },
+      },
+      events: feed,
+      logs: {
+        open(slot, { tail, follow }, signal) {
+          const lines = logs.get(slot);
+          return lines === undefined ? undefined : stream(lines.slice(-tail), follow, signal);
+        },
+      },
+      lastPassAgeMs: () => world.lastPassAgeMs,
+      providers: async () => [{ kind: 'gguf', serves: ['chat'], backends: ['cpu'], defaultBackend: 'cpu', available: true, reason: '' }],
+      models: async () => [
+        {
+          id: 'demo-fox',
+          provider: 'gguf',
+          family: 'llama',
+          present: true,
+          sizeBytes: 300_000,
+          memoryBytes: 2_000_000,
+          minVramBytes: undefined,
+          license: 'Apache-2.0',
+          licenseUrl: 'https://example.org/licence',
+          selectable: true,
+          reason: undefined,
+        },
+      ],
+      hardware: async () => ({ memoryTotalBytes: 8e9, memoryAvailableBytes: undefined }),
+      installState: async () => ({ complete: installed, steps: [{ id: 'slots', done: true, hint: '' }] }),
+      async completeInstall() {
+        installed = true;
+      },
+    },
+    board,
+    metrics,
+    traffic: trafficOf,
+    settings: parsed.settings,
+    features: () => NEVER,
+    now: () => Date.now(),
+    stopping: stopping.signal,
+    ...(options.heartbeatMs === undefined ? {} : { heartbeatMs: options.heartbeatMs }),
+  };
+  let installed = false;
+
+  async function* stream(lines: readonly string[], follow: boolean, signal: AbortSignal) {
+    openLogs += 1;
+    try {
+      for (const text of lines) yield { stream: 'stdout', text };
+      if (follow) await sleep(60_000, undefined, { signal }).catch(() => undefined);
+    } finally {
+      openLogs -= 1;
+    }
+  }
+
+  const routes = createRoutes([], deps);
+  const api = buildServer({ routes, settings: parsed.settings, gateway: { close: async () => undefined }, metrics: metrics.requests });
+  const port = await api.listen({ host: '127.0.0.1', port: 0 });
+  const world: World = {
+    url: `http://127.0.0.1:${port}`,
+    slots,
+    board,
+    feed,
+    metrics,
+    routes,
+    logs,
+    traffic,
+    openLogs: () => openLogs,
+    lastPassAgeMs: 0,
+    save(name, text) {
+      slots.texts.set(name, text);
+      reconcileSoon(0);
+    },
+    async settled() {
+      while (timer !== undefined) await sleep(5);
+    },
+    async close() {
+      clearTimeout(timer);
+      stopping.abort();
+      await api.close(500);
+    },
+  };
+  return world;
+}
+
+function boardSlot(name: SlotName, spec: SlotSpec, state: SlotState, generation: number): BoardSlot {
+  const ready = state === 'ready';
+  const condition = (type: Condition['type'], holds: boolean, reason: string, message: string): Condition => ({
+    type,
+    status: holds ? 'True' : 'False',
+    reason,
+    message,
+    lastTransitionAt: 1_700_000_000_000,
+    observedGeneration: generation,
+  });
+  const reason = ready ? 'ProbePassed' : spec.enabled ? 'Loading' : 'Disabled';
+  const conditions = [
+    condition('Ready', ready, reason, ready ? '' : spec.enabled ? 'The model is loading' : 'The slot is not enabled'),
+    condition('Reconciling', state === 'warming', reason, ''),
+  ];
+  const { provider, backend } = spec;
+  const status = { name, state, conditions, observedGeneration: generation, provider, backend, model: spec.model.default };
+  return {
+    name,
+    state,
+    provider,
+    capabilities: ['chat'],
+    model: spec.model.default,
+    aliases: spec.model.aliases,
+    admission: { kind: 'park' },
+    targets: [],
+    status: { ...status, memoryBytes: 2 ** 20, restarts: 0, since: 1_700_000_000_000 },
+    spec,
+    generation,
+    problems: [],
+    explanation: `slot ${name}: ${state}\n  because the model is "${spec.model.default}"`,
+  };
+}

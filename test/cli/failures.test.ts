@@ -1,0 +1,97 @@
+import { createServer, type Server } from 'node:http';
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { startWorld, type World } from '../api/manage/world.ts';
+import { svcctl } from './run-svcctl.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+describe('svcctl exits 64 for wrong usage', () => {
+  test.each([
+    [['bogus']],
+    [['get', 'nothing']],
+    [['get', 'slots', '-o', 'xml']],
+    [['slot', 'load', 'Not A Name']],
+    [['wait', 'slot/a', '--for', 'state=sleeping']],
+    [['wait', 'slot/a', '--for', 'condition=Ready', '--timeout', 'soon']],
+    [['slot', 'create', 'a']],
+    [['get', 'slots', '--server', 'nonsense']],
+    [['get', 'slots', '--server', 'http://me:secret@127.0.0.1:1']],
+    [['completion', 'tcsh']],
+  ])('%j', async (args) => {
+    const { code, out, err } = await svcctl(args);
+    expect(code).toBe(64);
+    expect(out).toBe('');
+    expect(err).toMatch(/^error: .+/);
+    expect(err).not.toContain('secret');
+  });
+});
+
+describe('svcctl exits 1 with one clear line and a hint', () => {
+  test('where nothing listens', async () => {
+    const gone = createServer().listen(0, '127.0.0.1');
+    await once(gone, 'listening');
+    const server = urlOf(gone);
+    gone.close();
+    const { code, err } = await svcctl(['get', 'slots', '--server', server]);
+    expect(code).toBe(1);
+    expect(err).toBe(
+      `error: Could not reach the service at "${server}": nothing listens there\n` +
+        'hint: Start it with "svcctl serve", or name its address with --server or SVCCTL_SERVER\n',
+    );
+  });
+
+  test('for an error of the API', async () => {
+    const { code, err } = await svcctl(['slot', 'unload', 'nope', '--server', world.url]);
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: 'error: There is no slot "nope"; no slot is configured (slot.not_found)\nhint: List the slots with "svcctl get slots"\n',
+    });
+  });
+
+  test('where another program listens', async () => {
+    const other = createServer((_request, response) => response.end('<html>hello</html>')).listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { code, err } = await svcctl(['get', 'models', '--server', urlOf(other)]);
+    other.closeAllConnections();
+    other.close();
+    expect(code).toBe(1);
+    expect(err).toContain('is not one of svc');
+  });
+});
+
+describe('how svcctl finds the service', () => {
+  test('by SVC_LISTEN, with the wildcard address taken for this host', async () => {
+    const { port } = new URL(world.url);
+    expect(await svcctl(['get', 'slots'], { env: { SVC_LISTEN: `0.0.0.0:${port}` } })).toMatchObject({ code: 0 });
+  });
+
+  test('sends a token from the environment, never from an argument', async () => {
+    const seen: (string | undefined)[] = [];
+    const other = createServer((request, response) => {
+      seen.push(request.headers.authorization);
+      response.writeHead(401, { 'content-type': 'application/json' });
+      response.end(
+        '{"error":{"message":"Send a valid token","type":"authentication_error","param":null,"code":"auth.invalid","origin":"gateway"}}',
+      );
+    }).listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const server = urlOf(other);
+    const { code, err } = await svcctl(['get', 'models', '--server', server], { env: { SVCCTL_TOKEN: 'svc_0a1b2c3d.hidden\n' } });
+    other.closeAllConnections();
+    other.close();
+    expect(seen).toEqual(['Bearer svc_0a1b2c3d.hidden']);
+    expect(code).toBe(1);
+    expect(err).toContain('error: Send a valid token (auth.invalid)');
+    expect(err).not.toContain('hidden');
+  });
+});
+
+function urlOf(server: Server): string {
+  const address = server.address();
+  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
+}

@@ -1,0 +1,144 @@
+import { spawnSync } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { svcctl } from './run-svcctl.ts';
+
+let dir: string;
+beforeAll(async () => {
+  dir = await mkdtemp(path.join(tmpdir(), 'svcctl-'));
+});
+afterAll(() => rm(dir, { recursive: true, force: true }));
+
+const write = async (name: string, text: string): Promise<string> => {
+  const file = path.join(dir, name);
+  await mkdir(path.dirname(file), { recursive: true });
+  await writeFile(file, text);
+  return file;
+};
+
+const TOML = `enabled = false
+provider = "gguf"
+node_selector = { "kubernetes.io/arch" = "amd64" }
+
+[model]
+default = "m.gguf"
+aliases = ["gpt-4o"]
+
+[lifecycle]
+idle_timeout = "15m"
+
+[env]
+MY_camelCase = "1"
+`;
+
+describe('svcctl validate', () => {
+  test('names file, line and column of what is wrong in TOML and in YAML', async () => {
+    const toml = await write('bad/mine.toml', 'provider = "gguf"\n\n[model]\ndefualt = "x"\n');
+    const yaml = await write(
+      'bad/two.yaml',
+      'apiVersion: inference.svc.dev/v1alpha1\nkind: SlotSpec\nmetadata:\n  name: two\nspec:\n  provider: gguf\n  model:\n    default: x\n    contxt: 5\n',
+    );
+    const { code, out } = await svcctl(['validate', '-f', path.join(dir, 'bad')]);
+    expect(code).toBe(1);
+    expect(out).toContain(`${toml}:4:1: model.defualt: Unknown key "defualt"; did you mean "default"?`);
+    expect(out).toContain(`${yaml}:9:13: spec.model.contxt: Unknown key "contxt"; did you mean "context"?`);
+  });
+
+  test('refuses broken YAML, other kinds and a name twice, and counts what is good', async () => {
+    const good = 'apiVersion: inference.svc.dev/v1alpha1\nkind: SlotSpec\nmetadata: {name: img}\nspec: {model: {default: x}}\n';
+    expect(await svcctl(['validate', '-f', '-'], { input: `${good}---\n${good.replace('img', 'stt')}` })).toMatchObject({
+      code: 0,
+      out: '2 slots are valid\n',
+    });
+    expect((await svcctl(['validate', '-f', '-'], { input: `${good}---\n${good}` })).out).toContain('Name slot "img" once');
+    expect((await svcctl(['validate', '-f', '-'], { input: 'a: [' })).out).toMatch(/^<stdin>:1:5: Write YAML that can be read/);
+    expect((await svcctl(['validate', '-f', '-'], { input: 'kind: Pod\n' })).out).toBe(
+      '<stdin>:1:1: apiVersion: Set "apiVersion" to "inference.svc.dev/v1alpha1"\n',
+    );
+    expect(await svcctl(['validate', '-f', path.join(dir, 'none.toml')])).toMatchObject({ code: 1 });
+  });
+});
+
+describe('svcctl convert', () => {
+  test('goes from TOML to a resource and back without loss', async () => {
+    const file = await write('good/mine.toml', TOML);
+    const crd = await svcctl(['convert', '-f', file, '--to', 'crd', '--namespace', 'ai']);
+    expect(crd.code).toBe(0);
+    expect(crd.out).toContain('metadata:\n  name: mine\n  namespace: ai\n');
+    expect(crd.out).toContain('  nodeSelector:\n    kubernetes.io/arch: amd64\n');
+    expect(crd.out).toContain('    MY_camelCase: "1"\n');
+    const back = path.join(dir, 'back');
+    const toml = await svcctl(['convert', '-f', '-', '--to', 'toml', '--output-dir', back], { input: crd.out });
+    expect(toml).toMatchObject({ code: 0, out: `${path.join(back, 'mine.toml')}\n` });
+    const again = await svcctl(['convert', '-f', path.join(back, 'mine.toml'), '--to', 'crd', '--namespace', 'ai']);
+    expect(again.out).toBe(crd.out);
+  });
+
+  test('does not write over a file', async () => {
+    const file = await write('good/mine.toml', TOML);
+    const { code, err } = await svcctl(['convert', '-f', file, '--to', 'toml', '--output-dir', path.dirname(file)]);
+    expect(code).toBe(1);
+    expect(err).toContain('exists already');
+    expect(await readFile(file, 'utf8')).toBe(TOML);
+  });
+});
+
+describe('svcctl doctor', () => {
+  const doctor = async (env: Record<string, string>) => {
+    const { code, out } = await svcctl(['doctor', '-o', 'json'], { env });
+    const checks: { name: string; result: string; found: string; hint: string }[] = JSON.parse(out).checks;
+    return { code, check: (name: string) => checks.find((entry) => entry.name === name) };
+  };
+
+  test('finds a good configuration good', async () => {
+    await write('etc/slots/primary.toml', '[model]\ndefault = "a"\n');
+    await mkdir(path.join(dir, 'models'), { recursive: true });
+    const env = { SVC_CONFIG_DIR: path.join(dir, 'etc'), SVC_STATE_DIR: dir, SVC_LISTEN: '127.0.0.1:0' };
+    const { code, check } = await doctor(env);
+    expect(code).toBe(0);
+    for (const name of ['node', 'settings', 'configuration', 'slots', 'models', 'address']) expect(check(name)?.result).toBe('ok');
+  });
+
+  test('fails on a bad slot file and a missing directory, and says what to do', async () => {
+    await write('etc2/slots/primary.toml', '[model]\ndefault = 5\n');
+    const bad = await doctor({ SVC_CONFIG_DIR: path.join(dir, 'etc2'), SVC_LISTEN: '127.0.0.1:0' });
+    expect(bad.code).toBe(1);
+    expect(bad.check('slots')).toMatchObject({ result: 'fail', found: expect.stringContaining('primary.toml:2:') });
+    const none = await doctor({ SVC_CONFIG_DIR: path.join(dir, 'nowhere') });
+    expect(none.check('configuration')).toMatchObject({ result: 'fail', hint: expect.stringContaining('SVC_CONFIG_DIR') });
+    const unknown = await doctor({ SVC_LISTN: 'x' });
+    expect(unknown.check('settings')).toMatchObject({ result: 'fail', found: expect.stringContaining('SVC_LISTN') });
+  });
+});
+
+describe('svcctl completion', () => {
+  const complete = async (line: string): Promise<string[]> => {
+    const { out } = await svcctl(['completion', 'bash']);
+    const words = line.split(' ');
+    const script = `${out}\nCOMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')})\nCOMP_CWORD=${words.length - 1}\n_svcctl\nprintf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-c', script], { encoding: 'utf8', cwd: dir });
+    expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
+    return stdout.split('\n').filter((word) => word !== '');
+  };
+
+  test('bash completes verbs, verbs below, options, values and files', async () => {
+    expect(await complete('svcctl sl')).toEqual(['slot']);
+    expect(await complete('svcctl slot ')).toEqual(expect.arrayContaining(['load', 'unload', 'restart', 'logs', 'create', 'delete']));
+    expect(await complete('svcctl --server http://x slot lo')).toEqual(['load', 'logs']);
+    expect(await complete('svcctl slot load --mo')).toEqual(['--model']);
+    expect(await complete('svcctl get mo')).toEqual(['models']);
+    expect(await complete('svcctl slot logs -f pri')).toEqual(['primary']);
+    await write('slots.yaml', '');
+    expect(await complete('svcctl apply -f slots.y')).toEqual(['slots.yaml']);
+  });
+
+  test('zsh and fish get scripts that name every verb', async () => {
+    for (const shell of ['zsh', 'fish']) {
+      const { code, out } = await svcctl(['completion', shell]);
+      expect(code).toBe(0);
+      for (const verb of ['serve', 'get', 'apply', 'timeline', 'restart']) expect(out).toContain(verb);
+    }
+  });
+});

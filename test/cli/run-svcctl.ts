@@ -1,0 +1,40 @@
+/** Runs the real command line in a process of its own. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import path from 'node:path';
+
+export interface Ran {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+export interface RunOptions {
+  readonly input?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+const ENTRY = path.resolve(import.meta.dirname, '../../src/cli/svcctl.ts');
+
+export function startSvcctl(args: readonly string[], options: RunOptions = {}): ChildProcess {
+  // Nothing of the test run's own settings reaches the program.
+  const own = Object.entries(process.env).filter(([key]) => !/^(SVC|NODE_|NO_COLOR|FORCE_COLOR)/.test(key));
+  return spawn(process.execPath, [ENTRY, ...args], {
+    env: { ...Object.fromEntries(own), ...options.env },
+    cwd: options.cwd,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+}
+
+export function svcctl(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  return new Promise((resolve, reject) => {
+    const child = startSvcctl(args, options);
+    let out = '';
+    let err = '';
+    child.stdout?.on('data', (chunk: Buffer) => (out += chunk.toString()));
+    child.stderr?.on('data', (chunk: Buffer) => (err += chunk.toString()));
+    child.once('error', reject);
+    child.once('close', (code) => resolve({ code, out, err }));
+    child.stdin?.end(options.input ?? '');
+  });
+}

@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { SlotName } from '../../src/spec/names.ts';
+import { startWorld, type World } from '../api/manage/world.ts';
+import { startSvcctl, svcctl, type RunOptions } from './run-svcctl.ts';
+
+const primary = SlotName.parse('primary');
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ loadMs: 300 });
+  world.save(primary, '[model]\ndefault = "a"\n');
+  await world.settled();
+});
+afterAll(() => world.close());
+
+const run = (args: readonly string[], options: RunOptions = {}) =>
+  svcctl(args, { ...options, env: { SVCCTL_SERVER: world.url, ...options.env } });
+
+describe('svcctl get', () => {
+  test('prints an aligned table without colours into a pipe', async () => {
+    world.traffic.set('primary', { inFlight: 2, parked: 0 });
+    const { code, out, err } = await run(['get', 'slots']);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out.replaceAll(/\d+d/g, '9d')).toBe(
+      'NAME     STATE  READY  MODEL  BUSY  SINCE  MESSAGE\nprimary  ready  yes    a      2     9d\n',
+    );
+  });
+
+  test('-o json is what the API says; -o yaml says the same', async () => {
+    const json = await run(['get', 'slots', '-o', 'json']);
+    const { slots } = JSON.parse(json.out);
+    expect(slots).toHaveLength(1);
+    expect(slots[0]).toMatchObject({ name: 'primary', spec: { model: { default: 'a' } }, status: { state: 'ready' }, generation: 1 });
+    const yaml = await run(['get', 'slots', 'primary', '-o', 'yaml']);
+    expect(yaml.out).toContain('slots:\n  - name: primary\n');
+  });
+
+  test('lists models, providers and pulls', async () => {
+    expect((await run(['get', 'models'])).out).toContain('demo-fox  gguf      yes      293 KiB  1.9 MiB');
+    expect((await run(['get', 'providers', '-o', 'wide'])).out).toContain('gguf  yes        cpu       chat');
+    expect(await run(['get', 'pulls'])).toEqual({ code: 0, out: '', err: 'No downloads under way\n' });
+  });
+
+  test('--watch prints again when something changes', async () => {
+    const child = startSvcctl(['get', 'slots', '--watch'], { env: { SVCCTL_SERVER: world.url } });
+    let out = '';
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    await new Promise<void>((resolve) => {
+      child.stdout?.on('data', (chunk: Buffer) => {
+        if (out === '') world.traffic.set('primary', { inFlight: 7, parked: 0 });
+        out += chunk.toString();
+        if (/a +7 /.test(out)) resolve();
+      });
+    });
+    child.kill('SIGTERM');
+    await ended;
+    expect(out.match(/NAME/g)).toHaveLength(2);
+  });
+});
+
+describe('svcctl slot, wait, explain, timeline', () => {
+  test('load --model --wait ends when the new model answers, and says each state once', async () => {
+    const { code, out, err } = await run(['slot', 'load', 'primary', '--model', 'b', '--wait']);
+    expect({ code, out }).toEqual({ code: 0, out: 'slot/primary loading\nslot/primary ready\n' });
+    expect(err.split('\n')).toContain('primary: warming (The model is loading)');
+    expect(world.board.current().slots.get(primary)).toMatchObject({ state: 'ready', model: 'b' });
+  });
+
+  test('unload --wait ends when nothing runs; restart --wait when it is ready again', async () => {
+    expect(await run(['slot', 'unload', 'primary', '--wait'])).toMatchObject({
+      code: 0,
+      out: 'slot/primary unloading\nslot/primary offline\n',
+    });
+    expect(world.board.current().slots.get(primary)?.state).toBe('offline');
+    await run(['slot', 'load', 'primary']);
+    const before = world.board.current().slots.get(primary)?.generation ?? 0;
+    expect(await run(['slot', 'restart', 'primary', '--wait'])).toMatchObject({ code: 0 });
+    expect(world.board.current().slots.get(primary)).toMatchObject({ state: 'ready', generation: before + 1 });
+  });
+
+  test('create, wait and delete', async () => {
+    const made = await run(['slot', 'create', 'mine', '--model', 'm', '--provider', 'gguf', '--context', '4096', '--wait']);
+    expect(made).toMatchObject({ code: 0, out: 'slot/mine created\nslot/mine ready\n' });
+    expect(await run(['slot', 'create', 'mine', '--model', 'm', '--provider', 'gguf'])).toMatchObject({ code: 1 });
+    expect(await run(['wait', 'slot/mine', '--for', 'state=ready'])).toMatchObject({ code: 0, out: 'slot/mine: state=ready\n' });
+    expect(await run(['slot', 'delete', 'mine', '--wait'])).toMatchObject({ code: 0, out: 'slot/mine deleted\n' });
+    expect(world.slots.texts.has(SlotName.parse('mine'))).toBe(false);
+  });
+
+  test('wait exits 3 when time is over, and says where the slot is', async () => {
+    const { code, err } = await run(['wait', 'slot/primary', '--for', 'state=pulling', '--timeout', '200ms']);
+    expect(code).toBe(3);
+    expect(err).toContain('error: Time is over: primary: ready');
+    expect(err).toContain('hint: See why with "svcctl explain primary"');
+  });
+
+  test('logs come as they are, and an empty log is explained', async () => {
+    world.logs.set('primary', ['one', 'two']);
+    expect(await run(['slot', 'logs', 'primary', '--tail', '1'])).toEqual({ code: 0, out: 'two\n', err: '' });
+    world.logs.clear();
+    expect(await run(['slot', 'logs', 'primary'])).toMatchObject({
+      code: 0,
+      out: '',
+      err: 'Slot "primary" has no workload, so it has no output\n',
+    });
+  });
+
+  test('explain and timeline print what the service says', async () => {
+    expect((await run(['explain', 'primary'])).out).toBe('slot primary: ready\n  because the model is "b"\n');
+    const { out } = await run(['timeline', 'primary', '--limit', '2']);
+    expect(out).toMatch(/^WHEN +KIND +WHAT +WHY\n20\S+Z +state +"\w+" to "warming" +loads the model\n20\S+Z +state +"warming" to "ready" /);
+  });
+});
+
+describe('svcctl plan, diff, apply', () => {
+  const resource = (name: string, model: string) =>
+    `apiVersion: inference.svc.dev/v1alpha1\nkind: SlotSpec\nmetadata: { name: ${name} }\nspec: { provider: gguf, model: { default: ${model} }, lifecycle: { idleTimeout: 15m } }\n`;
+
+  test('plan and diff exit 2 where something would change, apply makes it so, and then they exit 0', async () => {
+    const input = `${resource('one', 'x')}---\n${resource('two', 'y')}`;
+    const plan = await run(['plan', '-f', '-'], { input });
+    expect(plan).toEqual({ code: 2, out: 'apply "one"\napply "two"\n', err: '' });
+    const diff = await run(['diff', '-f', '-'], { input: resource('one', 'x') });
+    expect(diff.code).toBe(2);
+    expect(diff.out).toBe('slot/one (new)\n+ lifecycle.idle_timeout = "15m"\n+ model.default = "x"\n+ provider = "gguf"\n');
+    const dry = await run(['apply', '-f', '-', '--dry-run'], { input });
+    expect(dry).toEqual({ code: 0, out: 'slot/one created (dry run)\nslot/two created (dry run)\n', err: '' });
+    expect(world.slots.texts.has(SlotName.parse('one'))).toBe(false);
+    expect((await run(['apply', '-f', '-'], { input })).out).toBe('slot/one created\nslot/two created\n');
+    expect((await run(['apply', '-f', '-'], { input })).out).toBe('slot/one unchanged\nslot/two unchanged\n');
+    expect(await run(['diff', '-f', '-'], { input })).toEqual({ code: 0, out: '', err: '' });
+    expect(await run(['plan', '-f', '-'], { input })).toMatchObject({ code: 0 });
+    const changed = await run(['diff', '-f', '-'], { input: resource('one', 'z') });
+    expect(changed.out).toBe('slot/one\n- model.default = "x"\n+ model.default = "z"\n');
+  });
+
+  test('apply --prune removes what is not named, and -o json is stable', async () => {
+    const { code, out } = await run(['apply', '-f', '-', '--prune', '-o', 'json'], { input: resource('one', 'x') });
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toEqual({
+      dry_run: false,
+      slots: [
+        { name: 'one', result: 'unchanged' },
+        { name: 'primary', result: 'deleted' },
+        { name: 'two', result: 'deleted' },
+      ],
+    });
+    expect([...world.slots.texts.keys()]).toEqual(['one']);
+  });
+});

@@ -1,0 +1,69 @@
+import { chmod, mkdir, mkdtemp, rm, writeFile, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { ensureEmbeddedEngine } from '../../../src/providers/gguf/embedded-engine.ts';
+import { findLlamaServer } from '../../../src/providers/gguf/find-llama-server.ts';
+
+const signal = new AbortController().signal;
+let directory = '';
+
+beforeEach(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'svc-install-'));
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+/** A program named npm that notes how it was called, in place of the real one: the real one is used by the engine's own tests. */
+async function fakeNpm(script: string): Promise<Record<string, string>> {
+  const bin = path.join(directory, 'bin');
+  await mkdir(bin, { recursive: true });
+  await writeFile(path.join(bin, 'npm'), `#!/bin/sh\n${script}\n`);
+  await chmod(path.join(bin, 'npm'), 0o755);
+  return { PATH: `${bin}:/usr/bin:/bin` };
+}
+
+const install = (env: Record<string, string>) =>
+  ensureEmbeddedEngine({ dir: path.join(directory, 'engine'), env, onProgress: () => {} }, signal);
+
+test('ensureEmbeddedEngine() installs once, without scripts, also when two ask at the same time', async () => {
+  const env = await fakeNpm('echo "$@" >> calls; sleep 0.2');
+  const [first, second] = await Promise.all([install(env), install(env)]);
+  expect(second).toEqual(first);
+  expect(await install(env)).toEqual(first);
+  const calls = (await readFile(path.join(directory, 'engine', 'calls'), 'utf8')).trim().split('\n');
+  expect(calls).toHaveLength(1);
+  expect(calls[0]).toContain('ci --ignore-scripts');
+  expect(first).toMatchObject({
+    ok: true,
+    value: [process.execPath, expect.stringMatching(/main\.ts$/), '--modules', path.join(directory, 'engine')],
+  });
+});
+
+test('ensureEmbeddedEngine() says why npm failed, and tries again the next time', async () => {
+  expect(await install(await fakeNpm('echo "no network" >&2; exit 7'))).toMatchObject({
+    ok: false,
+    failure: { kind: 'retry', reason: 'EngineInstallFailed', message: expect.stringContaining('npm ended with 7: no network') },
+  });
+  expect(await install(await fakeNpm('exit 0'))).toMatchObject({ ok: true });
+});
+
+test('ensureEmbeddedEngine() takes over the lock of a process that is gone', async () => {
+  await mkdir(path.join(directory, 'engine'), { recursive: true });
+  await writeFile(path.join(directory, 'engine', 'install.lock'), '999999999');
+  expect(await install(await fakeNpm('exit 0'))).toMatchObject({ ok: true });
+});
+
+test('ensureEmbeddedEngine() fails with a message where there is no npm', async () => {
+  expect(await install({ PATH: directory })).toMatchObject({ ok: false, failure: { reason: 'EngineInstallFailed' } });
+});
+
+test('findLlamaServer() finds the first executable file of that name on the PATH', async () => {
+  const [first, second] = [path.join(directory, 'a'), path.join(directory, 'b')];
+  for (const part of [first, second]) await mkdir(part);
+  await writeFile(path.join(first, 'llama-server'), '');
+  await writeFile(path.join(second, 'llama-server'), '');
+  await chmod(path.join(second, 'llama-server'), 0o755);
+  expect(await findLlamaServer(`relative:${first}:${second}`)).toBe(path.join(second, 'llama-server'));
+  expect(await findLlamaServer(first)).toBeUndefined();
+  expect(await findLlamaServer(undefined)).toBeUndefined();
+});

@@ -1,0 +1,21 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, test } from '@jest/globals';
+import { PROVIDER_KINDS } from '../../src/spec/provider-kinds.ts';
+import { ToolboxManifest } from '../../src/spec/toolbox-images.ts';
+
+const toolboxes = path.resolve(import.meta.dirname, '../../toolboxes');
+
+test('the shipped manifest is valid and has an image for every backend of the providers in it', async () => {
+  const manifest = ToolboxManifest.parse(JSON.parse(await readFile(path.join(toolboxes, 'manifest.json'), 'utf8')));
+  expect(Object.keys(manifest.gguf ?? {}).toSorted()).toEqual([...PROVIDER_KINDS.gguf.backends].toSorted());
+});
+
+test('the engine’s lock file has no registry in it, and no packages for GPUs', async () => {
+  const lock: { packages: Record<string, { name?: string; resolved?: string; os?: string[] | string; hasInstallScript?: boolean }> } =
+    JSON.parse(await readFile(path.join(toolboxes, 'embedded', 'package-lock.json'), 'utf8'));
+  for (const entry of Object.values(lock.packages)) expect(entry.resolved).toBeUndefined();
+  for (const [place, entry] of Object.entries(lock.packages)) {
+    if (/linux-.*(cuda|vulkan)/.test(place)) expect([entry.os].flat()).toEqual(['win32']);
+  }
+});
