@@ -30,4 +30,3 @@ const upstreamPort = Number(process.argv[2]);
 publish(board, { name: 'primary', targets: [{ workload: 'w1', port: upstreamPort }] });
 process.stdout.write(`${await api.listen({ host: '127.0.0.1', port: 0 })}\n`);
 process.on('disconnect', () => process.exit(0));
-process.on('SIGINT', () => process.exit(0));

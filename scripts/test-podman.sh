@@ -40,6 +40,8 @@ fetch_registry() {
   local download
   download=$(mktemp -d)
   chmod 755 "$download"
+  # apt's own user may write there, or it warns
+  chown _apt "$download" 2>/dev/null || true
   (cd "$download" && apt-get download -qq docker-registry >&2) || (apt-get update -qq >&2 && cd "$download" && apt-get download -qq docker-registry >&2)
   dpkg-deb --extract "$download"/docker-registry_*.deb "$dir/registry"
   rm -rf "$download"
@@ -61,8 +63,8 @@ start_service() {
   export CONTAINER_HOST="unix://$socket"
   [ -S "$socket" ] && answers "$socket" && return
   rm -f "$socket"
-  # the lock must not live as long as the service
-  setsid podman system service --time=0 "$CONTAINER_HOST" >"$dir/podman.log" 2>&1 </dev/null 9>&- &
+  # The lock must not live as long as the service; and where CONTAINER_HOST is set, podman would be a client of it.
+  setsid env --unset=CONTAINER_HOST podman system service --time=0 "$CONTAINER_HOST" >"$dir/podman.log" 2>&1 </dev/null 9>&- &
   echo $! >"$dir/podman.pid"
   for _ in $(seq 100); do
     answers "$socket" && return

@@ -1,29 +1,37 @@
 /** The whole service: every concrete part, made once and put together. Nothing here decides anything. */
-import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
+import { createSlotTraffic } from './api/manage/slot-traffic.ts';
 import { createMetrics } from './api/metrics.ts';
-import type { LogSource, Manage } from './api/ports.ts';
+import type { Manage } from './api/ports.ts';
 import { createRoutes } from './api/routes.ts';
 import { buildServer } from './api/server.ts';
 import { createV1Routes } from './api/v1/v1-routes.ts';
 import { chooseRuntime } from './cli/choose-runtime.ts';
 import { createInventory } from './cli/inventory.ts';
 import type { Log } from './cli/log.ts';
+import {
+  createDesiredInputs,
+  createLogSink,
+  createLogSource,
+  listen,
+  makeDirectories,
+  reportTo,
+  slotsDirectory,
+  urlOf,
+} from './cli/service-parts.ts';
 import { createGateway } from './dispatch/gateway.ts';
 import { createTraffic } from './dispatch/traffic.ts';
 import { createModelStore } from './models/store.ts';
 import { PROVIDERS } from './providers/registry.ts';
 import { createBoard } from './reconciler/board.ts';
 import { createLoop } from './reconciler/loop.ts';
-import type { SlotSource, StatusSink } from './reconciler/ports.ts';
+import type { Runtime } from './reconciler/ports.ts';
 import { createClock } from './runtimes/clock.ts';
 import { createHostProbe } from './runtimes/host-probe.ts';
 import { createProbeIo } from './runtimes/probe-io.ts';
 import { createEventFeed } from './sources/event-feed.ts';
 import { createStatusFiles } from './sources/status-files.ts';
-import { createTomlDirectory } from './sources/toml-directory.ts';
 import { createTomlEditor } from './sources/toml-editor.ts';
-import { readToolboxManifest } from './sources/toolbox-manifest.ts';
 import { fail, ok, type Result } from './spec/failure.ts';
 import type { Settings } from './spec/settings.ts';
 
@@ -41,4 +49,122 @@ export interface Service {
   readonly runtime: string;
   /** Lets requests in flight end for at most `graceMs`. Slots stay, or stop too where `SVC_ON_EXIT` says so. */
   stop(graceMs: number): Promise<void>;
+}
+
+/** What stopping every slot may take when the service stops too; what is not gone by then stays, and the next start finds it. */
+const EXIT_STOP_MS = 30_000;
+
+export async function createService(options: ServiceOptions): Promise<Result<Service>> {
+  const { settings, version, log, env } = options;
+  const startedAt = Date.now();
+  if (settings.SVC_AUTH_ENABLED) {
+    const message = 'Set "SVC_AUTH_ENABLED" to 0: this version has no authentication yet, and does not start as if it had';
+    return fail('stalled', 'AuthenticationNotBuilt', message);
+  }
+  const chosen = await chooseRuntime({ settings, env, log });
+  if (!chosen.ok) return chosen;
+  const runtime = chosen.value;
+  const made = await makeDirectories(settings);
+  if (!made.ok) return made;
+
+  const clock = createClock();
+  const board = createBoard();
+  const models = createModelStore({ root: settings.SVC_MODELS_DIR });
+  const host = createHostProbe();
+  const traffic = createTraffic({ board, now: clock.now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
+  const slotTraffic = createSlotTraffic({ board, leases: traffic.leases, parking: traffic.parking });
+  const metrics = createMetrics({ version, runtime: runtime.traits.kind, board, traffic: slotTraffic });
+  const timelineDirectory = path.join(settings.SVC_STATE_DIR, 'timelines');
+  const events = await createEventFeed({ timelineDirectory });
+  const files = createStatusFiles({ statusDirectory: path.join(settings.SVC_STATE_DIR, 'status'), timelineDirectory, log });
+  const desired = await createDesiredInputs(settings, options.toolboxManifest, log);
+  const loop = createLoop({
+    source: desired.source,
+    runtime,
+    models,
+    traffic,
+    host,
+    clock,
+    providers: PROVIDERS,
+    images: (kind, backend) => desired.toolboxes().find(kind, backend),
+    probeIo: createProbeIo(),
+    sinks: [events, files, metrics.reconcile, createLogSink(log)],
+    board,
+    settings,
+    log,
+    metrics: metrics.reconcile,
+    lastSeq: events.last(),
+  });
+
+  const inventory = createInventory({
+    traits: runtime.traits,
+    toolboxes: desired.toolboxes,
+    models,
+    board,
+    stateDir: settings.SVC_STATE_DIR,
+  });
+  const manage: Manage = {
+    ...inventory,
+    version,
+    runtime: runtime.traits.kind,
+    startedAt,
+    editor: createTomlEditor({ directory: slotsDirectory(settings) }),
+    planner: { preview: async (overlay) => loop.preview(overlay) },
+    events,
+    logs: createLogSource(board, runtime),
+    lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
+    hardware: async () => host.read(new AbortController().signal),
+  };
+  const gateway = createGateway({ board, providers: PROVIDERS, traffic, settings, now: clock.now, report: reportTo(metrics) });
+  const stopping = new AbortController();
+  const features = () => ({
+    authentication: settings.SVC_AUTH_ENABLED,
+    podman: runtime.traits.kind === 'podman',
+    images: false,
+    audio: false,
+  });
+  const routes = createRoutes(createV1Routes({ board, gateway, startedAt }), {
+    manage,
+    board,
+    metrics,
+    traffic: slotTraffic,
+    settings,
+    features,
+    now: clock.now,
+    stopping: stopping.signal,
+  });
+  const onFault = (error: unknown, requestId: string) =>
+    log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
+  const api = buildServer({ routes, settings, gateway, metrics: metrics.requests, onFault });
+  const listening = await listen(api, settings.SVC_LISTEN);
+  if (!listening.ok) return listening;
+
+  const running = new AbortController();
+  const ended = loop.start(running.signal);
+  return ok({
+    url: urlOf(settings.SVC_LISTEN.host, listening.value),
+    runtime: runtime.traits.kind,
+    async stop(graceMs) {
+      stopping.abort();
+      await api.close(graceMs);
+      if (settings.SVC_ON_EXIT === 'stop') {
+        desired.wantNothing();
+        loop.wake();
+        await untilEmpty(runtime, EXIT_STOP_MS);
+      }
+      running.abort();
+      await ended;
+      await files.flush();
+    },
+  });
+}
+
+/** Resolves when no workload is left, or after `limitMs`. */
+async function untilEmpty(runtime: Runtime, limitMs: number): Promise<void> {
+  const limit = AbortSignal.timeout(limitMs);
+  while (!limit.aborted) {
+    const facts = await runtime.observe([], limit).catch(() => undefined);
+    if (facts?.ok === true && facts.value.workloads.length === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
 }

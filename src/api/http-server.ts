@@ -1,9 +1,11 @@
 /** Node's HTTP server with the service's limits, and with an answer in the contract's shape where Node itself would speak or hang up. */
 import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { answerError } from '../dispatch/answer.ts';
 import { errorAnswer } from '../dispatch/decide/error-answer.ts';
 import { ERROR_CODES, type ErrorCode } from '../spec/error-codes.ts';
+import { createRoster } from '../dispatch/roster.ts';
 import { newRequestId } from './request-id.ts';
 
 export interface HttpLimits {
@@ -21,7 +23,13 @@ const KEEP_ALIVE_MS = 75_000;
 /** Connections over the limit that are told so; beyond these they are just closed. */
 const OVER_LIMIT = 64;
 
-export function createHttpServer(limits: HttpLimits, listener: (req: IncomingMessage, res: ServerResponse) => void): Server {
+export interface LimitedServer {
+  readonly server: Server;
+  /** Closes connections that carry no request now. Node's own method spares those that never carried one. */
+  closeIdle(): void;
+}
+
+export function createHttpServer(limits: HttpLimits, listener: (req: IncomingMessage, res: ServerResponse) => void): LimitedServer {
   const server = createServer(
     {
       maxHeaderSize: limits.SVC_HEADER_LIMIT,
@@ -35,11 +43,11 @@ export function createHttpServer(limits: HttpLimits, listener: (req: IncomingMes
     listener,
   );
   server.maxConnections = limits.SVC_MAX_CONNECTIONS + OVER_LIMIT;
-  let open = 0;
+  const open = createRoster<Socket>();
   server.on('connection', (socket) => {
-    open += 1;
-    socket.on('close', () => (open -= 1));
-    if (open <= limits.SVC_MAX_CONNECTIONS) return;
+    const seat = open.add(socket);
+    socket.on('close', () => open.remove(seat));
+    if (open.size <= limits.SVC_MAX_CONNECTIONS) return;
     writeError(socket, 'server.overloaded', `Try again later: ${limits.SVC_MAX_CONNECTIONS} connections are open ("SVC_MAX_CONNECTIONS")`);
   });
   // Whoever reads the body sends the "continue": only then is it wanted.
@@ -53,7 +61,13 @@ export function createHttpServer(limits: HttpLimits, listener: (req: IncomingMes
   });
   server.on('connect', (_req, socket) => writeError(socket, 'route.method', 'Use another method than "CONNECT"'));
   server.on('clientError', (error: Error & { readonly code?: string }, socket) => answerClientError(error.code, socket, limits));
-  return server;
+  return {
+    server,
+    closeIdle() {
+      server.closeIdleConnections();
+      for (const socket of open.items()) if (socket.bytesRead === 0) socket.destroy();
+    },
+  };
 }
 
 function answerClientError(code: string | undefined, socket: Duplex, limits: HttpLimits): void {

@@ -1,6 +1,13 @@
 /** The HTTP side of the service as a whole: the route table on one server, with one access check and one shape of errors. Never listens by itself. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { fastify, type FastifyInstance, type FastifyRequest } from 'fastify';
+import {
+  fastify,
+  type FastifyBodyParser,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerFactoryHandler,
+} from 'fastify';
 import { isJsonType } from '../dispatch/decide/request-head.ts';
 import { createAllowedMethods } from './allowed-methods.ts';
 import { ApiError } from './api-error.ts';
@@ -39,11 +46,15 @@ const IDLE_CHECK_MS = 50;
 export function buildServer(deps: ServerDeps): HttpApi {
   const { routes, settings, gateway, authorize = allowAll, metrics = NO_METRICS, onFault = () => undefined } = deps;
   const hotPath = createHotPath({ routes, authorize, metrics, onFault });
+  let frame: FastifyServerFactoryHandler | undefined;
+  const { server, closeIdle } = createHttpServer(settings, (req, res) => {
+    if (!hotPath.tryHandle(req, res) && frame !== undefined) enterFramework(req, res, frame);
+  });
   const app = fastify({
-    serverFactory: (handler) =>
-      createHttpServer(settings, (req, res) => {
-        if (!hotPath.tryHandle(req, res)) enterFramework(req, res, handler);
-      }),
+    serverFactory(handler) {
+      frame = handler;
+      return server;
+    },
     genReqId: requestIdOf,
     bodyLimit: settings.SVC_BODY_LIMIT,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
@@ -52,10 +63,8 @@ export function buildServer(deps: ServerDeps): HttpApi {
   });
   app.setErrorHandler(createErrorHandler(onFault));
   acceptBodies(app, routes);
-  addHooks(app, metrics);
-  addNotFound(app, routes);
+  addHooks(app, routes, metrics);
   for (const route of routes) addRoute(app, route, hotPath, authorize);
-  const { server } = app;
 
   return {
     app,
@@ -67,8 +76,8 @@ export function buildServer(deps: ServerDeps): HttpApi {
     },
     async close(graceMs) {
       const closed = server.listening ? new Promise<void>((resolve) => server.close(() => resolve())) : Promise.resolve();
-      // A connection that becomes idle while we wait is not closed by Node.
-      const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
+      // Also those that become idle while we wait.
+      const idle = setInterval(closeIdle, IDLE_CHECK_MS);
       const cut = setTimeout(() => server.closeAllConnections(), graceMs);
       await gateway.close(graceMs);
       await closed;
@@ -89,18 +98,31 @@ function enterFramework(req: IncomingMessage, res: ServerResponse, handler: (req
 
 function acceptBodies(app: FastifyInstance, routes: readonly Route[]): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser(/^application\/(?:[\w.+-]+\+)?json$/i, { parseAs: 'string' }, app.getDefaultJsonParser('error', 'ignore'));
+  app.addContentTypeParser(/^application\/(?:[\w.+-]+\+)?json$/i, { parseAs: 'string' }, parseJson(app));
   const others = new Set(routes.flatMap((route) => route.consumes ?? []).filter((type) => !isJsonType(type)));
   for (const type of others) {
     app.addContentTypeParser(type, { parseAs: 'string' }, (_request, body, done) => done(null, body));
   }
 }
 
-function addHooks(app: FastifyInstance, metrics: RequestMetrics): void {
+/** No body is none, whatever its type is said to be: clients send "application/json" with a bare DELETE. */
+function parseJson(app: FastifyInstance): FastifyBodyParser<string> {
+  const parse = app.getDefaultJsonParser('error', 'ignore');
+  return (request, body, done) => {
+    if (body === '') done(null, undefined);
+    else void parse(request, body, done);
+  };
+}
+
+function addHooks(app: FastifyInstance, routes: readonly Route[], metrics: RequestMetrics): void {
+  const allowedMethods = createAllowedMethods(routes);
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     if (request.headers.host === undefined && request.raw.httpVersionMinor === 1) {
       done(new ApiError('request.invalid', 'Send one "Host" header', { param: 'Host' }));
+    } else if (request.is404) {
+      // Before a body is read that nobody wants.
+      answerNotFound(request, reply, allowedMethods(request.url));
     } else done();
   });
   app.addHook('onResponse', (request, reply, done) => {
@@ -113,24 +135,13 @@ function addHooks(app: FastifyInstance, metrics: RequestMetrics): void {
   });
 }
 
-function addNotFound(app: FastifyInstance, routes: readonly Route[]): void {
-  const allowedMethods = createAllowedMethods(routes);
-  app.setNotFoundHandler((request, reply) => {
-    const methods = allowedMethods(request.url);
-    if (request.method === 'OPTIONS' && (methods.length > 0 || request.url === '*')) {
-      return reply.code(204).header('allow', methods.join(', ')).send();
-    }
-    if (methods.length === 0) {
-      return sendError(
-        reply,
-        'route.not_found',
-        `Use a known path: "${request.url.slice(0, 200)}" is none; "/api/openapi.json" lists them`,
-        null,
-      );
-    }
-    const allow = methods.join(', ');
-    return sendError(reply, 'route.method', `Use one of ${allow} instead of "${request.method}"`, null, { allow });
-  });
+function answerNotFound(request: FastifyRequest, reply: FastifyReply, methods: readonly string[]): void {
+  const { method, url } = request;
+  const allow = methods.join(', ');
+  if (method === 'OPTIONS' && (methods.length > 0 || url === '*')) void reply.code(204).header('allow', allow).send();
+  else if (methods.length === 0) {
+    sendError(reply, 'route.not_found', `Use a known path: "${url.slice(0, 200)}" is none; "/api/openapi.json" lists them`, null);
+  } else sendError(reply, 'route.method', `Use one of ${allow} instead of "${method}"`, null, { allow });
 }
 
 function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, authorize: Authorize): void {

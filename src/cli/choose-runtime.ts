@@ -45,7 +45,7 @@ export async function chooseRuntime(choice: RuntimeChoice): Promise<Result<Runti
 }
 
 function processRuntime({ settings, env, log }: RuntimeChoice): Runtime {
-  const engineDir = path.join(settings.SVC_STATE_DIR, 'engines', 'embedded');
+  const engineDir = path.join(settings.SVC_STATE_DIR, 'engine');
   return createProcessRuntime({
     stateDir: settings.SVC_STATE_DIR,
     env,

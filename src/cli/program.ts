@@ -29,7 +29,7 @@ export async function runSvcctl(argv: readonly string[], cli: Cli): Promise<Exit
 }
 
 /** `act` runs a verb and keeps its exit code. */
-export function buildProgram(cli: Cli, act: (run: Run) => Promise<void>): Command {
+function buildProgram(cli: Cli, act: (run: Run) => Promise<void>): Command {
   const program = new Command('svcctl')
     .description('Runs and steers svc, the inference gateway with declared slots')
     .addOption(new Option('--server <url>', 'address of the service; default: SVCCTL_SERVER, SVC_LISTEN, or http://127.0.0.1:8080'))

@@ -115,8 +115,9 @@ export function answerError(req: IncomingMessage, res: ServerResponse, answer: E
     res.destroy();
     return;
   }
-  if (req.complete || !hasBody(req)) {
-    res.writeHead(answer.status, answer.headers);
+  if (req.complete || !hasBody(req) || isWithheld(req)) {
+    const close = req.complete || !hasBody(req) ? [] : ['connection', 'close'];
+    res.writeHead(answer.status, [...answer.headers, ...close]);
     res.end(answer.body);
     return;
   }
@@ -130,6 +131,11 @@ export function answerError(req: IncomingMessage, res: ServerResponse, answer: E
   res.on('close', () => clearTimeout(timer));
   req.on('end', finish);
   req.resume();
+}
+
+/** The client waits to be asked for its body, and was not. */
+function isWithheld(req: IncomingMessage): boolean {
+  return req.headers.expect !== undefined && !req.readableDidRead;
 }
 
 function hasBody(req: IncomingMessage): boolean {

@@ -7,7 +7,7 @@ import { lstat, mkdir, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { SlotName } from '../spec/names.ts';
 import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../spec/slot-editor.ts';
-import { SlotDocument, type SpecProblem } from '../spec/slot-spec.ts';
+import type { SpecProblem } from '../spec/slot-spec.ts';
 import { patchSlotText, rewriteSlotText, type EditedText } from './decide/edit-slot.ts';
 import { readSlot } from './decide/read-slot.ts';
 import { isSlotFileName, readSlotFile } from './slot-files.ts';
@@ -120,16 +120,7 @@ function checkVersion(text: string | undefined, edits: EditOptions): EditResult 
 
 function storedSlot(name: SlotName, text: string): StoredSlot {
   const read = readSlot(name, text, '');
-  return { name, document: asDocument(read.document), resourceVersion: versionOf(text) };
-}
-
-/** As written: the schema is asked whether it is one, and its defaults are not taken. */
-function asDocument(document: unknown): SlotDocument | undefined {
-  return isDocument(document) ? document : undefined;
-}
-
-function isDocument(document: unknown): document is SlotDocument {
-  return SlotDocument.safeParse(document).success;
+  return { name, document: read.document, resourceVersion: versionOf(text) };
 }
 
 /** The text that a place would point at was never saved. */

@@ -43,7 +43,7 @@ export async function readToolboxManifest({ shipped, local }: ToolboxManifestOpt
 }
 
 /** A digest pins what is pulled; an image built here is known by its id. */
-export function referenceOf({ image, digest, id }: ToolboxImage): ImageReference {
+function referenceOf({ image, digest, id }: ToolboxImage): ImageReference {
   const reference = digest === undefined ? image : `${withoutTag(image)}@${digest}`;
   return id === undefined ? { reference } : { reference, imageId: id };
 }

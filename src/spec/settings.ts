@@ -42,7 +42,7 @@ export const SettingsSchema = z.strictObject({
   SVC_CONFIG_DIR: AbsolutePath.default('/etc/svc').describe('Holds `slots/*.toml`, `toolboxes.toml`, `tokens.toml`, `api.env`'),
   SVC_STATE_DIR: AbsolutePath.default('/var/lib/svc').describe('Image cache, timelines, last good specs, env files'),
   SVC_MODELS_DIR: AbsolutePath.optional().describe('The model store. Default: `models` in the state directory'),
-  SVC_AUTH_ENABLED: Flag.default(false).describe('1: every route but the open ones needs a credential'),
+  SVC_AUTH_ENABLED: Flag.prefault('0').describe('1: every route but the open ones needs a credential'),
   SVC_TRUSTED_PROXIES: z
     .string()
     .default('127.0.0.1,::1')
@@ -60,8 +60,8 @@ export const SettingsSchema = z.strictObject({
     .describe('What the proxy proves itself with, so that a local user cannot forge its header'),
   SVC_PUBLIC_URL: z.url().optional().describe('The address people use, for the URLs the API hands out'),
   SVC_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info').describe('How much is logged'),
-  SVC_PORT_RANGE: PortRange.default({ first: 18_080, last: 18_979 }).describe(
-    'Loopback ports that workloads are published on. Default `18080-18979`: below the ephemeral ports of Linux, so that no outgoing connection takes one',
+  SVC_PORT_RANGE: PortRange.prefault('18080-18979').describe(
+    'Loopback ports that workloads are published on. The default lies below the ephemeral ports of Linux, so that no outgoing connection takes one',
   ),
   SVC_ON_EXIT: z
     .enum(['leave', 'stop'])

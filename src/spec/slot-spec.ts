@@ -54,11 +54,11 @@ const Resources = z.strictObject({
 });
 
 const Toleration = z.strictObject({
-  key: z.string().optional(),
-  operator: z.enum(['Exists', 'Equal']).optional(),
-  value: z.string().optional(),
-  effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).optional(),
-  tolerationSeconds: z.int().min(0).optional(),
+  key: z.string().optional().describe('The taint’s key; unset: every key'),
+  operator: z.enum(['Exists', 'Equal']).optional().describe('Whether the value is compared; "Equal" where it is unset'),
+  value: z.string().optional().describe('The taint’s value'),
+  effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).optional().describe('The taint’s effect; unset: every effect'),
+  tolerationSeconds: z.int().min(0).optional().describe('How long "NoExecute" is tolerated; unset: for ever'),
 });
 
 const Storage = z.strictObject({
@@ -75,9 +75,9 @@ export const SlotDocument = z.strictObject({
   priority: z.int().min(-1000).max(1000).default(0).describe('A higher one survives memory pressure longer'),
   load: z.enum(['always', 'on-demand']).default('always').describe('"on-demand" starts at the first request'),
   restartedAt: z.iso.datetime().optional().describe('Set by "svcctl slot restart": a new value restarts the workload'),
-  model: Model,
-  lifecycle: Lifecycle.prefault({}),
-  resources: Resources.prefault({}),
+  model: Model.describe('What the slot serves'),
+  lifecycle: Lifecycle.prefault({}).describe('When the slot loads and unloads, and how it changes'),
+  resources: Resources.prefault({}).describe('What the slot needs'),
   env: z.record(EnvName, PlainText.max(32_768)).default({}).describe('Extra environment variables of the runtime'),
   replicas: z.int().min(0).max(1000).default(1).describe('Cluster only: how many pods serve the slot'),
   nodeSelector: z.record(z.string(), z.string()).default({}).describe('Cluster only: labels a node must have'),

@@ -22,8 +22,11 @@ export type KeyStyle = 'snake_case' | 'camelCase';
 export function formatProblem(problem: SpecProblem, style: KeyStyle = 'snake_case'): string {
   const path = style === 'snake_case' ? pathToSnakeCase(problem.path) : problem.path;
   const place = [problem.file, problem.line, problem.column].filter((part) => part !== undefined).join(':');
-  return [place, path.join('.'), problem.message].filter((part) => part !== '').join(': ');
+  return [place, path.map((part) => shortened(String(part))).join('.'), problem.message].filter((part) => part !== '').join(': ');
 }
+
+/** More are counted, not named: looking for what was meant takes time, and a text of one megabyte could hold a hundred thousand. */
+const MOST_UNKNOWN = 50;
 
 /** Every problem that zod found in `document`. Pure. */
 export function problemsOfIssues(
@@ -36,7 +39,9 @@ export function problemsOfIssues(
     const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
     if (issue.code !== 'unrecognized_keys') return [{ path, message: messageOf(issue, valueAt(document, path), path, style) }];
     const known = knownKeys(schema);
-    return issue.keys.map((key) => ({ path: [...path, key], message: unknownKey(key, path, known, style) }));
+    const named = issue.keys.slice(0, MOST_UNKNOWN).map((key) => ({ path: [...path, key], message: unknownKey(key, path, known, style) }));
+    const more = issue.keys.length - named.length;
+    return more === 0 ? named : [...named, { path, message: `There are ${more} more unknown keys here` }];
   });
 }
 
@@ -103,9 +108,13 @@ function sizeOf(value: unknown): string {
 
 /** A value of the user's, short enough for a line. Tables are not shown: they may hold secrets of `env`. */
 function shown(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
+  if (typeof value === 'string') return JSON.stringify(shortened(value));
   if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return String(value);
   return kindOf(value);
+}
+
+function shortened(text: string): string {
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
 }
 
 function shownPath(path: SpecProblem['path'], style: KeyStyle): string {
@@ -113,7 +122,7 @@ function shownPath(path: SpecProblem['path'], style: KeyStyle): string {
 }
 
 function unknownKey(key: string, path: SpecProblem['path'], known: ReadonlyMap<string, readonly string[]>, style: KeyStyle): string {
-  const text = (name: string) => (style === 'snake_case' ? renameKey(name) : name);
+  const text = (name: string) => shortened(style === 'snake_case' ? renameKey(name) : name);
   const here = known.get(placeOf(path)) ?? [];
   const meant = nearestWord(key, here);
   if (meant !== undefined) return `Unknown key "${text(key)}"; did you mean "${text(meant)}"?`;
@@ -128,14 +137,13 @@ function unknownKey(key: string, path: SpecProblem['path'], known: ReadonlyMap<s
 function knownKeys(schema: z.ZodType): ReadonlyMap<string, readonly string[]> {
   const known = new Map<string, readonly string[]>();
   const visit = (node: unknown, place: string): void => {
-    if (!isTable(node)) return;
-    if (isTable(node['properties'])) {
-      known.set(place, Object.keys(node['properties']));
-      for (const [key, inner] of Object.entries(node['properties'])) visit(inner, place === '' ? key : `${place}.${key}`);
-    }
-    if (isTable(node['items'])) visit(node['items'], `${place}.*`);
+    if (node instanceof z.ZodOptional || node instanceof z.ZodDefault || node instanceof z.ZodPrefault) visit(node.unwrap(), place);
+    if (node instanceof z.ZodArray) visit(node.element, `${place}.*`);
+    if (!(node instanceof z.ZodObject)) return;
+    known.set(place, Object.keys(node.shape));
+    for (const [key, inner] of Object.entries(node.shape)) visit(inner, place === '' ? key : `${place}.${key}`);
   };
-  visit(z.toJSONSchema(schema, { io: 'input' }), '');
+  visit(schema, '');
   return known;
 }
 

@@ -22,10 +22,11 @@ export interface Registry {
   dispose(): Promise<void>;
 }
 
-/** Path of the `docker-registry` program, from `scripts/test-podman.sh`. */
-export const REGISTRY_PROGRAM = process.env['SVC_TEST_REGISTRY'] ?? '';
+/** Path of the `docker-registry` program. */
+const REGISTRY_PROGRAM = process.env['SVC_TEST_REGISTRY'] ?? '';
 
 export async function startRegistry(): Promise<Registry> {
+  if (REGISTRY_PROGRAM === '') throw new Error('Set SVC_TEST_REGISTRY: run eval "$(scripts/test-podman.sh)"');
   const dir = await mkdtemp(join(tmpdir(), 'svc-registry-'));
   const host = `127.0.0.1:${await freePort()}`;
   const deadHost = `127.0.0.1:${await freePort()}`;

@@ -7,7 +7,7 @@ import type { DesiredState } from '../../src/reconciler/ports.ts';
 import { SlotName } from '../../src/spec/names.ts';
 import { createTomlDirectory, type TomlDirectoryOptions } from '../../src/sources/toml-directory.ts';
 
-export const QUIET_MS = 25;
+const QUIET_MS = 25;
 export const slotText = (model: string, rest = '') => `[model]\ndefault = "${model}"\n${rest}`;
 
 export async function createSlotDirectory(options: Partial<TomlDirectoryOptions> = {}) {

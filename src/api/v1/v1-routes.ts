@@ -38,7 +38,7 @@ export function createV1Routes({ board, gateway, startedAt }: V1Deps): Route[] {
     {
       method: 'GET',
       path: '/v1/models/*',
-      access: 'open',
+      access: 'v1',
       summary: 'Describes one model, by id, alias or slot name',
       tag: 'models',
       handler(request) {

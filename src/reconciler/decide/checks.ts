@@ -22,9 +22,11 @@ export interface Fault extends Finding {
 }
 
 /** Failed probes in a row that make a workload unhealthy. */
-export const UNHEALTHY_AFTER = 3;
+const UNHEALTHY_AFTER = 3;
 /** A server that computes one answer at a time may not answer a probe before it is done: with requests in flight, silence is borne this long. */
 const BUSY_PATIENCE_MS = 120_000;
+/** A server that says it is alive, and answers nothing: as long as a request may wait for its first byte, when there are requests. */
+const STUCK_PATIENCE_MS = 600_000;
 
 // ---- whether a slot is wanted ----
 
@@ -131,9 +133,13 @@ function startTimedOut({ fact, known }: WorkloadView, { spec, now }: SlotView): 
 
 function probeFailing({ known, inFlight }: WorkloadView, { now }: SlotView): Fault | undefined {
   const { probe } = known;
-  if (probe === undefined || !probe.passed || probe.consecutiveFailures < UNHEALTHY_AFTER) return undefined;
-  if (inFlight > 0 && now - probe.since < BUSY_PATIENCE_MS) return undefined;
-  const message = `It stopped answering: ${probe.consecutiveFailures} probes in a row failed, the last one with: ${probe.message}`;
+  if (probe === undefined || !probe.passed || probe.status === 'passing') return undefined;
+  const silentMs = now - probe.since;
+  const busy = inFlight > 0;
+  const dead = probe.consecutiveFailures >= UNHEALTHY_AFTER && (!busy || silentMs >= BUSY_PATIENCE_MS);
+  const stuck = silentMs >= (busy ? STUCK_PATIENCE_MS : BUSY_PATIENCE_MS);
+  if (!dead && !stuck) return undefined;
+  const message = `It stopped answering ${Math.round(silentMs / 1000)} s ago; the last probe said: ${probe.message}`;
   return { kind: 'probe', name: 'probeFailing', reason: 'ProbeFailing', message };
 }
 

@@ -47,7 +47,7 @@ function inspectApply(name: SlotName, action: Extract<Action, { name: 'apply' }>
   const image = workload.image?.reference;
   const found: string[] = [];
   if (slot?.spec.enabled !== true) found.push(`Starts a workload of slot "${name}", which is not wanted`);
-  if (observed.models.get(slot?.spec.model.default ?? workload.slot)?.kind !== 'present') found.push(`Starts slot "${name}" without its model`);
+  if (slot !== undefined && observed.models.get(slot.spec.model.default)?.kind !== 'present') found.push(`Starts slot "${name}" without its model`);
   if (image !== undefined && !images.some((fact) => fact.reference === image && fact.present)) found.push(`Starts slot "${name}" without its image`);
   if (others.some((other) => other.id !== decision?.answering)) found.push(`Starts a workload of slot "${name}" beside one that does not answer`);
   if (others.some((other) => other.name === workload.name)) found.push(`Starts a workload under the name "${workload.name}", which is taken`);
@@ -74,11 +74,13 @@ function unreachableTouched(plan: Plan, observed: Observed): readonly string[] {
 }
 
 function keysTwice(plan: Plan, observed: Observed): readonly string[] {
-  const keys = plan.actions.map((action) => keyOfAction(action));
-  const running = keys.filter((key) => observed.running.has(key));
-  const twice = keys.filter((key, index) => keys.indexOf(key) !== index && keys.length < 200);
-  const many = keys.length >= 200 && new Set(keys).size !== keys.length ? ['(one of many)'] : [];
-  return [...running, ...twice, ...many].map((key) => `Begins "${key}" twice`);
+  const seen = new Set(observed.running.keys());
+  return plan.actions.flatMap((action) => {
+    const key = keyOfAction(action);
+    if (seen.has(key)) return [`Begins "${key}" twice`];
+    seen.add(key);
+    return [];
+  });
 }
 
 function portsTwice(plan: Plan, observed: Observed, workloads: readonly ObservedWorkload[]): readonly string[] {

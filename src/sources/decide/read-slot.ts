@@ -16,7 +16,7 @@ export type ReadSlot =
 
 /** The schema has four levels; far more than that is no slot, and would only cost time and stack. */
 const DEEPEST = 32;
-/** More are counted, not listed: no one reads them, and a text of one megabyte could hold a hundred thousand. */
+/** More are counted, not listed: no one reads them. */
 const MOST_PROBLEMS = 50;
 const MARK = '\u{FEFF}';
 
@@ -32,7 +32,7 @@ export function readSlot(name: SlotName, text: string, file: string): ReadSlot {
     .map((problem) => ({ ...problem, file, ...positionOfPath(pathToSnakeCase(problem.path)) }))
     .toSorted((left, right) => left.line - right.line || left.column - right.column);
   const more = parsed.problems.length - problems.length;
-  if (more > 0) problems.push({ path: [], message: `There are ${more} more problems of this kind`, file, line: 1, column: 1 });
+  if (more > 0) problems.push({ path: [], message: `There are ${more} more problems`, file, line: 1, column: 1 });
   return { ok: false, document: read.document, problems };
 }
 

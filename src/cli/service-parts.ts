@@ -1,0 +1,134 @@
+/** Small joints between the parts of the service: each fits what one room gives to what another asks for. */
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { Metrics } from '../api/metrics.ts';
+import type { LogSource } from '../api/ports.ts';
+import type { HttpApi } from '../api/server.ts';
+import type { FinishedExchange } from '../dispatch/exchange-deps.ts';
+import type { Board } from '../reconciler/board.ts';
+import type { Runtime, SlotSource, StatusSink } from '../reconciler/ports.ts';
+import { createTomlDirectory } from '../sources/toml-directory.ts';
+import { readToolboxManifest, type ToolboxImages } from '../sources/toolbox-manifest.ts';
+import { fail, ok, type Result } from '../spec/failure.ts';
+import type { Settings } from '../spec/settings.ts';
+import type { Log } from './log.ts';
+
+export const slotsDirectory = (settings: Pick<Settings, 'SVC_CONFIG_DIR'>): string => path.join(settings.SVC_CONFIG_DIR, 'slots');
+
+/** Slot files and toolbox images, read together. */
+export interface DesiredInputs {
+  readonly source: SlotSource;
+  /** As of the last reading. */
+  toolboxes(): ToolboxImages;
+  /** From now on nothing is wanted, whatever the files say. */
+  wantNothing(): void;
+}
+
+export async function createDesiredInputs(settings: Settings, shippedManifest: string, log: Log): Promise<DesiredInputs> {
+  const manifest = { shipped: shippedManifest, local: path.join(settings.SVC_CONFIG_DIR, 'toolboxes.toml') };
+  const directory = createTomlDirectory({
+    directory: slotsDirectory(settings),
+    keepIn: path.join(settings.SVC_STATE_DIR, 'slots'),
+    quietMs: settings.SVC_QUIET_PERIOD,
+    log,
+  });
+  let toolboxes = await readToolboxManifest(manifest);
+  let said = '';
+  let nothing = false;
+  return {
+    toolboxes: () => toolboxes,
+    wantNothing: () => void (nothing = true),
+    source: {
+      async read(signal) {
+        if (nothing) return ok({ slots: new Map(), refused: new Map() });
+        toolboxes = await readToolboxManifest(manifest);
+        const problems = toolboxes.problems
+          .map(({ file, line, message }) => `${file ?? ''}${line === undefined ? '' : `:${line}`}: ${message}`)
+          .join('; ');
+        if (problems !== said && problems !== '') log.warn({}, problems);
+        said = problems;
+        return directory.read(signal);
+      },
+      changes: (wake, signal) => directory.changes(wake, signal),
+    },
+  };
+}
+
+/** The directories that the service writes to, or one line that says which of them it cannot. */
+export async function makeDirectories(settings: Settings): Promise<Result<void>> {
+  for (const [key, directory] of [
+    ['SVC_STATE_DIR', settings.SVC_STATE_DIR],
+    ['SVC_MODELS_DIR', settings.SVC_MODELS_DIR],
+  ] as const) {
+    try {
+      await mkdir(directory, { recursive: true });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      return fail('stalled', 'DirectoryUnusable', `Make "${directory}" writable, or name another one in "${key}": ${why}`);
+    }
+  }
+  return ok(undefined);
+}
+
+/** A line of the log for each line of a timeline. */
+export function createLogSink(log: Log): StatusSink {
+  return {
+    write({ entries }) {
+      for (const { slot, kind, cause, message } of entries) log[kind === 'failure' ? 'warn' : 'info']({ slot, kind, cause }, message);
+    },
+  };
+}
+
+/** Logs of the workload that answers in a slot, or else of the newest one it has. */
+export function createLogSource(board: Pick<Board, 'current'>, runtime: Runtime): LogSource {
+  return {
+    open(name, options, signal) {
+      const slot = board.current().slots.get(name);
+      if (slot === undefined) return undefined;
+      return (async function* () {
+        const id = slot.targets[0]?.workload ?? (await newestWorkload(runtime, name, signal));
+        if (id !== undefined) yield* runtime.logs(id, options, signal);
+      })();
+    },
+  };
+}
+
+async function newestWorkload(runtime: Runtime, name: string, signal: AbortSignal) {
+  const facts = await runtime.observe([], signal);
+  if (!facts.ok) return undefined;
+  const own = facts.value.workloads.filter((workload) => workload.slot === name);
+  return own.toSorted((a, b) => (b.startedAt ?? 0) - (a.startedAt ?? 0))[0]?.id;
+}
+
+export function reportTo(metrics: Metrics): (finished: FinishedExchange) => void {
+  return ({ slot, path: route, status, seconds, ttftSeconds, tokens }) =>
+    metrics.requests.requestFinished({
+      slot,
+      route,
+      method: 'POST',
+      status,
+      seconds,
+      ...(ttftSeconds === undefined ? {} : { ttftSeconds }),
+      ...(tokens === undefined ? {} : { tokens }),
+    });
+}
+
+/** Takes the port, or says who to ask for another one. */
+export async function listen(api: HttpApi, address: Settings['SVC_LISTEN']): Promise<Result<number>> {
+  try {
+    return ok(await api.listen(address));
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    const where = `"${address.host}:${address.port}"`;
+    if (code === 'EADDRINUSE')
+      return fail('stalled', 'ListenFailed', `Free the address ${where} or set "SVC_LISTEN" to another one: it is in use`);
+    if (code === 'EACCES') return fail('stalled', 'ListenFailed', `Set "SVC_LISTEN" to a port above 1023: ${where} needs privileges`);
+    return fail('stalled', 'ListenFailed', `Set "SVC_LISTEN" to an address of this machine: ${where} cannot be used: ${String(error)}`);
+  }
+}
+
+/** Where a person on this machine finds the service. */
+export function urlOf(host: string, port: number): string {
+  const shown = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return `http://${shown.includes(':') ? `[${shown}]` : shown}:${port}`;
+}

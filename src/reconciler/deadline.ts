@@ -1,0 +1,40 @@
+/** Time limits and pauses on the loop's own clock, so that a simulation's time rules them too. */
+import type { Clock } from './ports.ts';
+
+/** Runs work that must end in time; rejects when it does not, and tells it so through its signal. */
+export type Deadline = <Value>(ms: number, signal: AbortSignal, work: (signal: AbortSignal) => Promise<Value>) => Promise<Value>;
+
+export function createDeadline(clock: Clock): Deadline {
+  return async (ms, signal, work) => {
+    const own = new AbortController();
+    return await new Promise((resolve, reject) => {
+      const end = (error: Error): void => {
+        own.abort(error);
+        reject(error);
+      };
+      const leave = (): void => end(new Error('The loop has ended'));
+      const cancel = clock.at(clock.now() + ms, () => end(new Error(`No answer within ${ms / 1000} s`)));
+      signal.addEventListener('abort', leave, { once: true });
+      work(own.signal)
+        .then(resolve, reject)
+        .finally(() => {
+          cancel();
+          signal.removeEventListener('abort', leave);
+        });
+    });
+  };
+}
+
+/** Resolves after this long, or at once when the signal aborts. */
+export async function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      cancel();
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const cancel = clock.at(clock.now() + ms, done);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}

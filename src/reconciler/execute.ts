@@ -1,0 +1,201 @@
+/** Carries actions out. One executor an action, no choices: what comes of it is written into the notebook and seen by the next pass. */
+import type { Health, ProbeIo, ProviderRegistry } from '../providers/provider.ts';
+import { fail, type Failure, type Result } from '../spec/failure.ts';
+import type { SlotName, WorkloadId } from '../spec/names.ts';
+import { keyOfAction, probeKey, pullImageKey, pullModelKey, type Action, type ActionArgs, type ActionName } from './decide/actions.ts';
+import type { AttemptKind } from './decide/facts.ts';
+import { warmingPauseMs } from './decide/plan-probes.ts';
+import { pause, type Deadline } from './deadline.ts';
+import type { Notebook } from './notebook.ts';
+import type { Clock, LogLine, ModelStore, Progress, Runtime, Traffic } from './ports.ts';
+
+export interface ExecuteDeps {
+  readonly runtime: Runtime;
+  readonly models: ModelStore;
+  readonly traffic: Traffic;
+  readonly providers: ProviderRegistry;
+  readonly probeIo: ProbeIo;
+  readonly clock: Clock;
+  readonly within: Deadline;
+  readonly notebook: Notebook;
+  /** Slots that wait for this pull now. */
+  readonly waitingFor: (key: string) => readonly SlotName[];
+  readonly onProgress: (what: 'model' | 'image', bytes: number) => void;
+}
+
+/** How an action ended. `none`: it was cancelled, and nothing is to be said. */
+export type Outcome = { readonly kind: 'done' } | { readonly kind: 'failed'; readonly failure: Failure } | { readonly kind: 'none' };
+
+export interface Executor {
+  /** Begins an action. `onEnd` is called once, when its result is in the notebook. */
+  begin(action: Action, onEnd: (action: Action, outcome: Outcome) => void): void;
+  /** Ends everything under way, and resolves when it has ended. */
+  close(): Promise<void>;
+}
+
+type Execute<Name extends ActionName> = (args: ActionArgs[Name], slot: SlotName, signal: AbortSignal) => Promise<Outcome>;
+
+const DONE: Outcome = { kind: 'done' };
+const NONE: Outcome = { kind: 'none' };
+/** As much as a person reads. */
+const LAST_WORDS = 20;
+const LAST_WORDS_WITHIN_MS = 2000;
+
+export function createExecutor(deps: ExecuteDeps): Executor {
+  const { notebook, clock } = deps;
+  const aborts = new Map<string, AbortController>();
+  const ends = new Set<Promise<void>>();
+  const executors: { readonly [Name in ActionName]: Execute<Name> } = {
+    pullImage: async ({ image }, _slot, signal) => await pull(deps, pullImageKey(image), 'pull-image', signal, (onProgress) => deps.runtime.pull(image, onProgress, signal)),
+    pullModel: async ({ model }, _slot, signal) => await pull(deps, pullModelKey(model), 'pull-model', signal, (onProgress) => deps.models.pull(model, onProgress, signal)),
+    cancelPull: async ({ key }) => {
+      aborts.get(key)?.abort();
+      return DONE;
+    },
+    apply: async (args, slot, signal) => await apply(deps, args, slot, signal),
+    probe: async (args, _slot, signal) => await probe(deps, args, signal),
+    stop: async (args, _slot, signal) => {
+      aborts.get(probeKey(args.workload))?.abort();
+      return await stop(deps, args, signal);
+    },
+  };
+  return {
+    begin(action, onEnd) {
+      const key = keyOfAction(action);
+      const abort = new AbortController();
+      aborts.set(key, abort);
+      notebook.begin(action, clock.now());
+      const end = (outcome: Outcome): void => {
+        aborts.delete(key);
+        notebook.end(action);
+        onEnd(action, outcome);
+      };
+      const running = run(executors, action, abort.signal).then(end, (error: unknown) => end(broken(deps, action, error)));
+      ends.add(running);
+      void running.finally(() => ends.delete(running));
+    },
+    async close() {
+      for (const abort of aborts.values()) abort.abort();
+      await Promise.all(ends);
+    },
+  };
+}
+
+async function run(executors: { readonly [Name in ActionName]: Execute<Name> }, action: Action, signal: AbortSignal): Promise<Outcome> {
+  switch (action.name) {
+    case 'pullImage':
+      return await executors.pullImage(action.args, action.slot, signal);
+    case 'pullModel':
+      return await executors.pullModel(action.args, action.slot, signal);
+    case 'cancelPull':
+      return await executors.cancelPull(action.args, action.slot, signal);
+    case 'apply':
+      return await executors.apply(action.args, action.slot, signal);
+    case 'probe':
+      return await executors.probe(action.args, action.slot, signal);
+    case 'stop':
+      return await executors.stop(action.args, action.slot, signal);
+    default:
+      return action satisfies never;
+  }
+}
+
+async function pull(
+  { notebook, clock, waitingFor, onProgress }: ExecuteDeps,
+  key: string,
+  kind: AttemptKind,
+  signal: AbortSignal,
+  work: (onProgress: (progress: Progress) => void) => Promise<Result<void>>,
+): Promise<Outcome> {
+  let bytes = 0;
+  const result = await work((progress) => {
+    notebook.progress(key, progress);
+    onProgress(kind === 'pull-image' ? 'image' : 'model', Math.max(0, progress.doneBytes - bytes));
+    bytes = progress.doneBytes;
+  }).catch((error: unknown) => fail('retry', 'PullFailed', messageOf(error)));
+  if (result.ok) return DONE;
+  if (signal.aborted) return NONE;
+  for (const slot of waitingFor(key)) notebook.failed(slot, { kind, failure: result.failure }, clock.now());
+  return { kind: 'failed', failure: result.failure };
+}
+
+async function apply({ runtime, notebook, clock }: ExecuteDeps, { workload }: ActionArgs['apply'], slot: SlotName, signal: AbortSignal): Promise<Outcome> {
+  const result = await runtime.apply(workload, signal);
+  if (result.ok) {
+    notebook.started(result.value, slot, clock.now());
+    return DONE;
+  }
+  const { failure } = result;
+  if (signal.aborted) return NONE;
+  if (failure.reason === 'PortTaken') notebook.portTaken(workload.port.host, clock.now());
+  notebook.failed(slot, { kind: 'apply', failure }, clock.now());
+  return { kind: 'failed', failure };
+}
+
+async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: AbortSignal): Promise<Outcome> {
+  const { clock, notebook } = deps;
+  const until = clock.now() + args.patienceMs;
+  for (;;) {
+    const health = await askAll(deps, args, signal);
+    if (signal.aborted) return NONE;
+    const waitMs = warmingPauseMs(clock.now() - args.since);
+    if (health.kind === 'passing' || clock.now() + waitMs >= until) {
+      notebook.probed(args.workload, health, clock.now());
+      return DONE;
+    }
+    await pause(clock, waitMs, signal);
+    if (signal.aborted) return NONE;
+  }
+}
+
+/** The worst answer of all its endpoints. */
+async function askAll({ providers, probeIo }: ExecuteDeps, args: ActionArgs['probe'], signal: AbortSignal): Promise<Health> {
+  const provider = providers[args.spec.provider];
+  if (provider === undefined) return { kind: 'failing', message: `There is no provider "${args.spec.provider}"` };
+  const slot = { name: args.slot, spec: args.spec, model: args.model };
+  const answers = await Promise.all(
+    args.endpoints.map(async (endpoint) => await provider.health(endpoint, probeIo, slot, signal).catch(failing)),
+  );
+  return answers.find(({ kind }) => kind === 'failing') ?? answers.find(({ kind }) => kind === 'loading') ?? { kind: 'passing' };
+}
+
+async function stop(deps: ExecuteDeps, args: ActionArgs['stop'], signal: AbortSignal): Promise<Outcome> {
+  const { runtime, traffic, notebook, clock } = deps;
+  const { slot, workload, failure } = args;
+  if (failure !== undefined) {
+    const { kind, reason, message } = failure;
+    notebook.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload }, clock.now());
+  }
+  if (args.abort) traffic.abort(workload);
+  if (failure !== undefined && failure.kind !== 'drift') notebook.lastWords(slot, workload, await lastWords(deps, workload, signal));
+  const result = await runtime.stop(workload, { graceMs: args.graceMs }, signal);
+  if (result.ok) return DONE;
+  if (signal.aborted) return NONE;
+  notebook.stopFailed(workload, result.failure, clock.now());
+  return { kind: 'failed', failure: result.failure };
+}
+
+async function lastWords({ runtime, within }: ExecuteDeps, workload: WorkloadId, signal: AbortSignal): Promise<readonly LogLine[]> {
+  const lines: LogLine[] = [];
+  const read = async (own: AbortSignal): Promise<void> => {
+    for await (const line of runtime.logs(workload, { tail: LAST_WORDS, follow: false }, own)) lines.push(line);
+  };
+  await within(LAST_WORDS_WITHIN_MS, signal, read).catch(() => undefined);
+  return lines.slice(-LAST_WORDS);
+}
+
+/** An adapter threw, which none should: a failure like any other, so that its slot backs off. */
+function broken({ notebook, clock }: ExecuteDeps, action: Action, error: unknown): Outcome {
+  const failure: Failure = { kind: 'retry', reason: 'AdapterBroke', message: messageOf(error) };
+  if (action.name === 'stop') notebook.stopFailed(action.args.workload, failure, clock.now());
+  if (action.name === 'apply') notebook.failed(action.slot, { kind: 'apply', failure }, clock.now());
+  return { kind: 'failed', failure };
+}
+
+function failing(error: unknown): Health {
+  return { kind: 'failing', message: messageOf(error) };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

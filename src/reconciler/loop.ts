@@ -1,0 +1,204 @@
+/**
+ * The loop: look, plan, inspect, publish, begin. One pass at a time; wakes carry nothing and are gathered; slow work runs outside and comes
+ * back as a fact. Everything it decides is decided in `decide/`.
+ */
+import type { ProbeIo, ProviderRegistry } from '../providers/provider.ts';
+import type { SlotName } from '../spec/names.ts';
+import type { Backend, ProviderKind } from '../spec/provider-kinds.ts';
+import type { Settings } from '../spec/settings.ts';
+import type { SlotDocument } from '../spec/slot-spec.ts';
+import type { Board } from './board.ts';
+import type { Action } from './decide/actions.ts';
+import type { Change } from './decide/explain.ts';
+import type { Desired, Observed, Plan } from './decide/facts.ts';
+import { inspect } from './decide/inspect.ts';
+import { plan } from './decide/plan.ts';
+import { createTemplates } from './decide/workload.ts';
+import { createDeadline } from './deadline.ts';
+import { createExecutor, type Outcome } from './execute.ts';
+import { createNotebook } from './notebook.ts';
+import { observe, readDesired, type Senses } from './observe.ts';
+import { createPacer } from './pacer.ts';
+import type { Clock, DesiredState, HostProbe, ImageReference, ModelStore, Runtime, SlotSource, StatusSink, Traffic, Wake } from './ports.ts';
+import { preview } from './preview.ts';
+import { createReporter } from './report.ts';
+import { absorb, createSightings } from './sightings.ts';
+
+/** Fields first, as pino has it. */
+export interface LoopLog {
+  debug(fields: Readonly<Record<string, unknown>>, message: string): void;
+  info(fields: Readonly<Record<string, unknown>>, message: string): void;
+  warn(fields: Readonly<Record<string, unknown>>, message: string): void;
+  error(fields: Readonly<Record<string, unknown>>, message: string): void;
+}
+
+/** Every method is cheap and never throws. Moves and drift are counted from the entries that sinks get. */
+export interface LoopMetrics {
+  passFinished(pass: { readonly seconds: number; readonly result: string }): void;
+  actionFinished(action: { readonly action: string; readonly result: string }): void;
+  bytesPulled(pulled: { readonly what: 'model' | 'image'; readonly bytes: number }): void;
+}
+
+export interface LoopDeps {
+  readonly source: SlotSource;
+  readonly runtime: Runtime;
+  readonly models: ModelStore;
+  readonly traffic: Traffic;
+  readonly host: HostProbe;
+  readonly clock: Clock;
+  readonly providers: ProviderRegistry;
+  /** The image a provider runs in; undefined: none is known. Asked anew in each pass. */
+  readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
+  readonly probeIo: ProbeIo;
+  readonly sinks: readonly StatusSink[];
+  readonly board: Board;
+  readonly settings: Pick<Settings, 'SVC_RESYNC' | 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'>;
+  readonly log: LoopLog;
+  readonly metrics?: LoopMetrics;
+  /** `seq` of the newest timeline entry of an earlier life. Default 0. */
+  readonly lastSeq?: number;
+  /** Stands in for the planner: how the simulation proves that it would notice a broken one. */
+  readonly decide?: { readonly plan: typeof plan; readonly inspect: typeof inspect };
+}
+
+export interface Loop {
+  /** Runs until the signal aborts; resolves when everything under way has ended. Workloads keep running. */
+  start(signal: AbortSignal): Promise<void>;
+  readonly wake: Wake;
+  /** Resolves when a pass has nothing more to do and nothing is under way. Waiting for a time (a back-off, a probe) counts as nothing. */
+  idle(): Promise<void>;
+  /** Plans with these documents laid over the present ones (undefined: remove the slot) and carries nothing out. */
+  preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>): Promise<{ readonly text: string; readonly changes: readonly Change[] }>;
+  /** Unix milliseconds of the end of the last pass; undefined before the first. */
+  lastPassAt(): number | undefined;
+}
+
+export function createLoop(deps: LoopDeps): Loop {
+  const { clock, runtime, board, log, metrics } = deps;
+  const decide = deps.decide ?? { plan, inspect };
+  const within = createDeadline(clock);
+  const notebook = createNotebook();
+  const sightings = createSightings();
+  const reporter = createReporter(deps.lastSeq ?? 0);
+  const senses: Senses = { ...deps, within };
+  const templateOf = createTemplates(deps.providers, runtime.traits, deps.models.root);
+  const desireOf = (read: DesiredState, memoryTotalBytes: number | undefined, templates: Desired['templateOf']): Desired =>
+    desire(deps, read, memoryTotalBytes, templates);
+  let state: DesiredState | undefined;
+  let last: { readonly plan: Plan; readonly at: number } | undefined;
+
+  const pacer = createPacer(clock, deps.settings.SVC_RESYNC, () => notebook.underWay.size === 0, pass);
+  const executor = createExecutor({
+    ...deps,
+    within,
+    notebook,
+    waitingFor: (key) => [...(last?.plan.decisions.values() ?? [])].filter(({ waitsFor }) => waitsFor.includes(key)).map(({ name }) => name),
+    onProgress(what, bytes) {
+      metrics?.bytesPulled({ what, bytes });
+      pacer.wake(PROGRESS_WITHIN_MS);
+    },
+  });
+
+  async function pass(signal: AbortSignal): Promise<number | undefined> {
+    const beganAt = clock.now();
+    notebook.beginObservation();
+    const read = await readDesired(senses, signal);
+    if (read.ok) state = sightings.settle(read.value);
+    else log.warn({ reason: read.failure.reason }, read.failure.message);
+    if (state === undefined || signal.aborted) return undefined;
+    const seen = await observe(senses, state.slots, signal);
+    if (signal.aborted) return undefined;
+    const wakeAt = conclude(state, seen, clock.now());
+    const result = wakeAt === 'refused' ? 'refused' : seen.runtime.ok ? 'ok' : 'unreachable';
+    metrics?.passFinished({ seconds: (clock.now() - beganAt) / 1000, result });
+    return wakeAt === 'refused' ? undefined : wakeAt;
+  }
+
+  /** From here to the last action begun nothing is awaited: no request can slip in between what was counted and what is published. */
+  function conclude(desiredState: DesiredState, seen: Awaited<ReturnType<typeof observe>>, now: number): number | undefined | 'refused' {
+    const desired = desireOf(desiredState, seen.host.memoryTotalBytes, templateOf);
+    const observed = absorb({ notebook, sightings, reporter, traits: runtime.traits, traffic: deps.traffic.read(), desired, seen, now });
+    const next = decide.plan(desired, observed, now);
+    const objections = decide.inspect(next, desired, observed, now);
+    if (objections.length > 0) {
+      log.error({ objections }, 'Report this as a bug: a plan broke its own rules and is not carried out');
+      last = { plan: last?.plan ?? NO_PLAN, at: now };
+      return 'refused';
+    }
+    last = { plan: next, at: now };
+    settle(next, observed, now);
+    board.publish(reporter.take(next, desired, observed, now));
+    for (const action of next.actions) begin(action, now);
+    const report = reporter.report(now);
+    if (report !== undefined) for (const sink of deps.sinks) sink.write(report);
+    return next.wakeAt;
+  }
+
+  function settle(next: Plan, observed: Observed, now: number): void {
+    if (observed.runtime.kind === 'unreachable') return;
+    const leaving = [...next.decisions.values()].flatMap(({ draining }) => draining);
+    notebook.drain(new Set([...leaving, ...next.orphans.keys()]), now);
+    for (const { name, stable } of next.decisions.values()) if (stable) notebook.clearFailures(name);
+  }
+
+  function begin(action: Action, now: number): void {
+    reporter.begun(action, now);
+    if (action.name !== 'probe') log.debug({ slot: action.slot, action: action.name, because: action.because.name }, action.because.message);
+    executor.begin(action, ended);
+  }
+
+  function ended(action: Action, outcome: Outcome): void {
+    reporter.ended(action, outcome, clock.now());
+    metrics?.actionFinished({ action: action.name, result: outcome.kind === 'none' ? 'cancelled' : outcome.kind });
+    if (outcome.kind === 'failed') log.debug({ slot: action.slot, action: action.name, reason: outcome.failure.reason }, outcome.failure.message);
+    pacer.wake();
+  }
+
+  return {
+    wake: pacer.wake,
+    idle: pacer.idle,
+    lastPassAt: () => last?.at,
+    async start(signal) {
+      for (const port of [deps.source, runtime, deps.models, deps.traffic]) port.changes(pacer.wake, signal);
+      await pacer.run(signal, (error) => log.error({ error: String(error) }, 'Report this as a bug: a pass threw'));
+      await executor.close();
+    },
+    async preview(overlay) {
+      const { providers, models, traffic } = deps;
+      const learned = (now: number) => ({
+        acquaintances: notebook.acquaintances,
+        attempts: notebook.attempts,
+        running: notebook.running(),
+        lastActive: notebook.lastActive,
+        takenPorts: notebook.takenPorts(now),
+        previous: reporter.previous,
+      });
+      return await preview({ senses, clock, providers, models, traffic, overlay, known: state, learned, desire: desireOf });
+    },
+  };
+}
+
+/** How often people see a pull advance. */
+const PROGRESS_WITHIN_MS = 1000;
+/** What the system and the gateway need is not the models'. */
+const SHARE_OF_HOST = 0.9;
+const NO_PLAN: Plan = { actions: [], decisions: new Map(), orphans: new Map(), wakeAt: undefined };
+
+function desire(
+  { providers, images, settings, models }: LoopDeps,
+  { slots, refused }: DesiredState,
+  memoryTotalBytes: number | undefined,
+  templateOf: Desired['templateOf'],
+): Desired {
+  const share = memoryTotalBytes === undefined ? undefined : Math.floor(memoryTotalBytes * SHARE_OF_HOST);
+  return {
+    slots,
+    refused,
+    providers,
+    images,
+    portRange: settings.SVC_PORT_RANGE,
+    modelsRoot: models.root,
+    memoryBudgetBytes: settings.SVC_MEMORY_BUDGET ?? share,
+    templateOf,
+  };
+}

@@ -1,0 +1,201 @@
+/**
+ * What the loop has learned by itself and no adapter can tell: probes, failures, what it started, since when it drains. In memory only; a
+ * restart loses nothing that the next passes do not learn anew. Holds facts, and decides nothing.
+ */
+import type { Failure } from '../spec/failure.ts';
+import type { SlotName, WorkloadId } from '../spec/names.ts';
+import type { Health } from '../providers/provider.ts';
+import { keyOfAction, type Action } from './decide/actions.ts';
+import type { Acquaintance, Attempt, AttemptKind, Attempts, LastActive, Origin, ProbeFact, RunningAction } from './decide/facts.ts';
+import type { LogLine, Progress } from './ports.ts';
+
+export interface Attempted {
+  readonly kind: AttemptKind;
+  readonly failure: Failure;
+  readonly workload?: WorkloadId;
+}
+
+export interface Notebook {
+  readonly acquaintances: ReadonlyMap<WorkloadId, Acquaintance>;
+  readonly attempts: ReadonlyMap<SlotName, Attempts>;
+  readonly lastActive: Map<SlotName, LastActive>;
+  /** Under way, and ended since the last observation began. */
+  running(): ReadonlyMap<string, RunningAction>;
+  /** Actions under way now. */
+  readonly underWay: ReadonlyMap<string, RunningAction>;
+  takenPorts(now: number): ReadonlySet<number>;
+
+  /** Everything that ended before this moment shows in what is observed from now on. */
+  beginObservation(): void;
+  /** Workloads that were there and are not, though nobody stopped them. Forgets them. */
+  meet(present: readonly Met[], now: number): readonly { readonly id: WorkloadId; readonly slot: SlotName }[];
+  drain(leaving: ReadonlySet<WorkloadId>, now: number): void;
+  /** Makes `attempts` those of this generation. */
+  turnTo(slot: SlotName, generation: number): void;
+  forget(slot: SlotName): void;
+  clearFailures(slot: SlotName): void;
+
+  begin(action: Action, now: number): void;
+  progress(key: string, progress: Progress): void;
+  end(action: Action): void;
+  started(id: WorkloadId, slot: SlotName, now: number): void;
+  failed(slot: SlotName, attempted: Attempted, now: number): void;
+  lastWords(slot: SlotName, workload: WorkloadId, lines: readonly LogLine[]): void;
+  probed(id: WorkloadId, health: Health, now: number): void;
+  stopFailed(id: WorkloadId, failure: Failure, now: number): void;
+  portTaken(port: number, now: number): void;
+}
+
+export interface Met {
+  readonly id: WorkloadId;
+  readonly slot: SlotName;
+  readonly revision: string;
+  /** Created or running. */
+  readonly alive: boolean;
+}
+
+/** Enough to tell a crash loop and to show what happened. */
+const KEPT_FAILURES = 20;
+/** Whoever had the port may have gone by then. */
+const PORT_TAKEN_MS = 60_000;
+
+interface Known extends Acquaintance {
+  readonly slot: SlotName;
+  /** Ended by us, or ended already: that it goes is no surprise. */
+  readonly expectedToGo: boolean;
+  /** Not observed yet: an older observation cannot show it. */
+  readonly fresh: boolean;
+}
+
+export function createNotebook(): Notebook {
+  const known = new Map<WorkloadId, Known>();
+  const attempts = new Map<SlotName, Attempts>();
+  const underWay = new Map<string, RunningAction>();
+  const ended = new Map<string, RunningAction>();
+  const ports = new Map<number, number>();
+  const origins = new Map<SlotName, { readonly revision: string; readonly origin: Origin }>();
+
+  const change = (id: WorkloadId, part: Partial<Known>): void => {
+    const before = known.get(id);
+    if (before !== undefined) known.set(id, { ...before, ...part });
+  };
+  const changeAttempts = (slot: SlotName, part: (before: Attempts) => Partial<Attempts>): void => {
+    const before = attempts.get(slot);
+    if (before !== undefined) attempts.set(slot, { ...before, ...part(before) });
+  };
+
+  return {
+    acquaintances: known,
+    attempts,
+    lastActive: new Map(),
+    underWay,
+    running: () => (ended.size === 0 ? underWay : new Map([...ended, ...underWay])),
+    takenPorts(now) {
+      for (const [port, at] of ports) if (now - at >= PORT_TAKEN_MS) ports.delete(port);
+      return new Set(ports.keys());
+    },
+    beginObservation() {
+      ended.clear();
+      for (const [id, { fresh }] of known) if (fresh) change(id, { fresh: false });
+    },
+    meet(present, now) {
+      const ids = new Set(present.map(({ id }) => id));
+      const vanished: { id: WorkloadId; slot: SlotName }[] = [];
+      for (const [id, { slot, expectedToGo, fresh }] of known) {
+        if (ids.has(id) || fresh) continue;
+        if (!expectedToGo) vanished.push({ id, slot });
+        known.delete(id);
+      }
+      for (const { id, slot, revision, alive } of present) {
+        const applied = origins.get(slot);
+        const origin = applied?.revision === revision ? applied.origin : undefined;
+        if (!known.has(id)) known.set(id, acquaint(slot, origin, now));
+        if (!alive) change(id, { expectedToGo: true });
+      }
+      return vanished;
+    },
+    drain(leaving, now) {
+      for (const [id, { drainingSince }] of known) {
+        if (leaving.has(id)) {
+          if (drainingSince === undefined) change(id, { drainingSince: now });
+        } else if (drainingSince !== undefined && !underWay.has(`stop:${id}`)) change(id, { drainingSince: undefined });
+      }
+    },
+    turnTo(slot, generation) {
+      if (attempts.get(slot)?.generation !== generation) attempts.set(slot, { generation, failures: [], starts: 0 });
+    },
+    forget(slot) {
+      attempts.delete(slot);
+      origins.delete(slot);
+    },
+    clearFailures: (slot) => changeAttempts(slot, () => ({ failures: [] })),
+    begin(action, now) {
+      underWay.set(keyOfAction(action), { action, startedAt: now });
+      if (action.name === 'apply') {
+        const { workload, origin } = action.args;
+        origins.set(workload.slot, { revision: workload.revision, origin });
+      }
+      if (action.name === 'stop') change(action.args.workload, { expectedToGo: true });
+    },
+    progress(key, progress) {
+      const running = underWay.get(key);
+      if (running !== undefined) underWay.set(key, { ...running, progress });
+    },
+    end(action) {
+      const key = keyOfAction(action);
+      const running = underWay.get(key);
+      underWay.delete(key);
+      if (running !== undefined) ended.set(key, running);
+    },
+    started(id, slot, now) {
+      if (!known.has(id)) known.set(id, { ...acquaint(slot, origins.get(slot)?.origin, now), fresh: true });
+      changeAttempts(slot, ({ starts }) => ({ starts: starts + 1 }));
+    },
+    failed(slot, { kind, failure, workload }, now) {
+      const attempt: Attempt = { at: now, kind, failure, ...(workload === undefined ? {} : { workload }) };
+      changeAttempts(slot, ({ failures }) => ({ failures: [...failures, attempt].slice(-KEPT_FAILURES) }));
+    },
+    lastWords(slot, workload, lines) {
+      changeAttempts(slot, ({ failures }) => ({
+        failures: failures.map((attempt) => (attempt.workload === workload ? { ...attempt, logTail: lines } : attempt)),
+      }));
+    },
+    probed(id, health, now) {
+      const before = known.get(id);
+      if (before !== undefined) change(id, { probe: foldProbe(before.probe, health, now) });
+    },
+    stopFailed(id, { message }, now) {
+      change(id, { stops: { failures: (known.get(id)?.stops?.failures ?? 0) + 1, lastAt: now, message }, expectedToGo: false });
+    },
+    portTaken: (port, now) => void ports.set(port, now),
+  };
+}
+
+function acquaint(slot: SlotName, origin: Origin | undefined, now: number): Known {
+  return {
+    slot,
+    seenAt: now,
+    origin,
+    probe: undefined,
+    drainingSince: undefined,
+    stops: undefined,
+    expectedToGo: false,
+    fresh: false,
+  };
+}
+
+/** A probe that says "loading" of a workload that passed before is no failure: the server is busy. */
+function foldProbe(before: ProbeFact | undefined, health: Health, now: number): ProbeFact {
+  const passing = health.kind === 'passing';
+  const same = before !== undefined && (before.status === 'passing') === passing;
+  const failures = before?.consecutiveFailures ?? 0;
+  return {
+    status: health.kind,
+    since: same ? before.since : now,
+    lastAt: now,
+    consecutiveFailures: passing ? 0 : health.kind === 'failing' ? failures + 1 : failures,
+    message: passing ? '' : health.message,
+    passed: passing || before?.passed === true,
+  };
+}
+

@@ -1,0 +1,55 @@
+/** One look at the world: everything is asked at once, each answer within its time, and what does not answer is a fact too. */
+import { fail, type Result } from '../spec/failure.ts';
+import type { ModelId, SlotName } from '../spec/names.ts';
+import type { DesiredSlot, DesiredState, HostFacts, HostProbe, ImageReference, ModelPresence, ModelStore, Runtime, RuntimeFacts, SlotSource } from './ports.ts';
+import type { Backend, ProviderKind } from '../spec/provider-kinds.ts';
+import type { Deadline } from './deadline.ts';
+
+export interface Senses {
+  readonly source: SlotSource;
+  readonly runtime: Runtime;
+  readonly models: ModelStore;
+  readonly host: HostProbe;
+  readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
+  readonly within: Deadline;
+}
+
+export interface Observation {
+  readonly runtime: Result<RuntimeFacts>;
+  /** Undefined: the store did not answer. */
+  readonly models: ReadonlyMap<ModelId, ModelPresence> | undefined;
+  readonly host: HostFacts;
+}
+
+/** A healthy runtime answers a listing in milliseconds; one that hangs must not stop the loop. */
+const ANSWER_WITHIN_MS = 15_000;
+
+const NOTHING_KNOWN: HostFacts = { memoryTotalBytes: undefined, memoryAvailableBytes: undefined };
+
+/** The desired state as its source has it now. Never throws. */
+export async function readDesired({ source, within }: Senses, signal: AbortSignal): Promise<Result<DesiredState>> {
+  return await within(ANSWER_WITHIN_MS, signal, async (own) => await source.read(own)).catch((error: unknown) =>
+    fail('retry', 'SlotsUnreadable', messageOf(error)),
+  );
+}
+
+/** What is, for these slots. Never throws. */
+export async function observe(senses: Senses, slots: ReadonlyMap<SlotName, DesiredSlot>, signal: AbortSignal): Promise<Observation> {
+  const { runtime, models, host, within } = senses;
+  const specs = [...slots.values()].map(({ spec }) => spec);
+  const images = runtime.traits.images ? specs.flatMap(({ provider, backend }) => senses.images(provider, backend) ?? []) : [];
+  const unique = [...new Map(images.map((image) => [image.reference, image])).values()];
+  const ids = [...new Set(specs.map(({ model }) => model.default))];
+  const [runtimeFacts, modelFacts, hostFacts] = await Promise.all([
+    within(ANSWER_WITHIN_MS, signal, async (own) => await runtime.observe(unique, own)).catch((error: unknown) =>
+      fail('retry', 'RuntimeUnreachable', messageOf(error)),
+    ),
+    within(ANSWER_WITHIN_MS, signal, async (own) => await models.observe(ids, own)).catch(() => undefined),
+    within(ANSWER_WITHIN_MS, signal, async (own) => await host.read(own)).catch(() => NOTHING_KNOWN),
+  ]);
+  return { runtime: runtimeFacts, models: modelFacts, host: hostFacts };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

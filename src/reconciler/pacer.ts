@@ -1,0 +1,102 @@
+/** When passes run: one at a time, soon after a wake, now and then without one, and never so often that looking is all that is done. */
+import type { Clock, Wake } from './ports.ts';
+
+export interface Pacer {
+  readonly wake: Wake;
+  /** Resolves once no pass runs, none was asked for, and nothing is under way. */
+  idle(): Promise<void>;
+  /** Runs passes until the signal aborts; resolves when the last one has ended. */
+  run(signal: AbortSignal, onError: (error: unknown) => void): Promise<void>;
+}
+
+/** Wakes that come together are one pass. */
+const SPACING_MS = 10;
+/** After a pass that took long, twice its time is waited, up to this. */
+const LONGEST_SPACING_MS = 250;
+
+/** `pass` answers when time alone will change something next. `quiet`: nothing is under way outside. */
+export function createPacer(
+  clock: Clock,
+  resyncMs: number,
+  quiet: () => boolean,
+  pass: (signal: AbortSignal) => Promise<number | undefined>,
+): Pacer {
+  let dueAt = Number.POSITIVE_INFINITY;
+  let notBefore = Number.NEGATIVE_INFINITY;
+  let asked = false;
+  let passing = false;
+  let alive = false;
+  let timer: { readonly at: number; readonly cancel: () => void } | undefined;
+  let begin: (() => void) | undefined;
+  let waiters: (() => void)[] = [];
+
+  function wake(withinMs = 0): void {
+    asked = true;
+    dueAt = Math.min(dueAt, clock.now() + withinMs);
+    arm();
+  }
+
+  function arm(): void {
+    if (!alive || passing || dueAt === Number.POSITIVE_INFINITY) return;
+    const at = Math.max(dueAt, notBefore);
+    if (timer !== undefined && timer.at <= at) return;
+    timer?.cancel();
+    timer = { at, cancel: clock.at(at, () => begin?.()) };
+  }
+
+  function settle(): void {
+    if (passing || asked || !quiet()) return;
+    const resolved = waiters;
+    waiters = [];
+    for (const resolve of resolved) resolve();
+  }
+
+  async function once(signal: AbortSignal, onError: (error: unknown) => void): Promise<void> {
+    const startedAt = clock.now();
+    let wakeAt: number | undefined;
+    try {
+      wakeAt = await pass(signal);
+    } catch (error) {
+      if (!signal.aborted) onError(error);
+    }
+    const now = clock.now();
+    notBefore = startedAt + Math.min(Math.max(SPACING_MS, 2 * (now - startedAt)), LONGEST_SPACING_MS);
+    dueAt = Math.min(dueAt, now + resyncMs, wakeAt ?? Number.POSITIVE_INFINITY);
+  }
+
+  return {
+    wake,
+    async idle() {
+      await new Promise<void>((resolve) => {
+        waiters.push(resolve);
+        settle();
+      });
+    },
+    async run(signal, onError) {
+      if (signal.aborted) return;
+      alive = true;
+      await new Promise<void>((resolve) => {
+        const end = (): void => {
+          alive = false;
+          timer?.cancel();
+          if (!passing) resolve();
+        };
+        begin = () => {
+          timer = undefined;
+          passing = true;
+          asked = false;
+          dueAt = Number.POSITIVE_INFINITY;
+          void once(signal, onError).then(() => {
+            passing = false;
+            if (!alive) return resolve();
+            arm();
+            settle();
+            return undefined;
+          });
+        };
+        signal.addEventListener('abort', end, { once: true });
+        wake();
+      });
+    },
+  };
+}

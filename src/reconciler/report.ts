@@ -1,0 +1,191 @@
+/** From a plan to what people and requests see: statuses, the timeline, the board. Remembers the last one to tell what changed. */
+import type { ModelId, SlotName } from '../spec/names.ts';
+import type { SlotStatus, TimelineEntry } from '../spec/slot-status.ts';
+import type { BoardSlot, BoardView } from './board.ts';
+import { actionText, explainSlot } from './decide/explain.ts';
+import { stampConditions } from './decide/conditions.ts';
+import type { Action } from './decide/actions.ts';
+import type { Decision, Desired, Observed, Plan, PreviousDecision } from './decide/facts.ts';
+import type { Outcome } from './execute.ts';
+import type { DesiredSlot } from './ports.ts';
+
+export interface Reporter {
+  readonly previous: ReadonlyMap<SlotName, PreviousDecision>;
+  /** Takes a plan in; answers the board to publish. */
+  take(plan: Plan, desired: Desired, observed: Observed, now: number): BoardView;
+  /** Statuses as of the last plan, and the entries since the last call; undefined when nothing changed. */
+  report(now: number): { readonly at: number; readonly statuses: readonly SlotStatus[]; readonly entries: readonly TimelineEntry[] } | undefined;
+  begun(action: Action, now: number): void;
+  ended(action: Action, outcome: Outcome, now: number): void;
+  note(slot: SlotName, kind: TimelineEntry['kind'], message: string, now: number): void;
+}
+
+type NewEntry = Omit<TimelineEntry, 'seq'>;
+
+/** `lastSeq`: of the newest timeline entry of an earlier life. */
+export function createReporter(lastSeq: number): Reporter {
+  let seq = lastSeq;
+  let version = 0;
+  let previous = new Map<SlotName, PreviousDecision>();
+  let statuses = new Map<SlotName, SlotStatus>();
+  let pending: TimelineEntry[] = [];
+  let changed = false;
+  const add = (entry: NewEntry): void => {
+    seq += 1;
+    pending.push({ seq, ...entry });
+  };
+  return {
+    get previous() {
+      return previous;
+    },
+    take(plan, desired, observed, now) {
+      const slots = new Map<SlotName, BoardSlot>();
+      const before = previous;
+      const actions = Map.groupBy(plan.actions, ({ slot }) => slot);
+      previous = new Map();
+      const old = statuses;
+      statuses = new Map();
+      for (const decision of plan.decisions.values()) {
+        const slot = desired.slots.get(decision.name);
+        if (slot === undefined) continue;
+        const last = before.get(decision.name);
+        const next = follow(decision, last, now);
+        previous.set(decision.name, next);
+        for (const entry of changes(decision, next, last, now)) add(entry);
+        const status = keepEqual(old.get(decision.name), statusOf(slot, decision, next, observed));
+        changed ||= status !== old.get(decision.name);
+        statuses.set(decision.name, status);
+        slots.set(decision.name, boardSlot(slot, decision, status, actions.get(decision.name) ?? [], now));
+      }
+      changed ||= old.size !== statuses.size;
+      version += 1;
+      return { version, at: now, slots, names: namesOf(slots), refused: desired.refused };
+    },
+    report(now) {
+      if (!changed && pending.length === 0) return undefined;
+      const entries = pending;
+      pending = [];
+      changed = false;
+      return { at: now, statuses: [...statuses.values()], entries };
+    },
+    begun(action, now) {
+      if (action.name === 'probe') return;
+      add({ at: now, slot: action.slot, kind: 'action', message: `Begins to ${actionText(action)}`, cause: action.because.name });
+      if (action.name === 'stop' && action.args.failure !== undefined) {
+        const { kind, message } = action.args.failure;
+        add({ at: now, slot: action.slot, kind: kind === 'drift' ? 'drift' : 'failure', message, cause: kind });
+      }
+    },
+    ended(action, outcome, now) {
+      if (action.name === 'probe' || outcome.kind === 'none') return;
+      if (outcome.kind === 'done') {
+        add({ at: now, slot: action.slot, kind: 'action', message: `Done: ${actionText(action)}`, cause: action.because.name });
+      } else {
+        add({ at: now, slot: action.slot, kind: 'failure', message: outcome.failure.message, cause: outcome.failure.reason });
+      }
+    },
+    note: (slot, kind, message, now) => add({ at: now, slot, kind, message }),
+  };
+}
+
+function follow(decision: Decision, last: PreviousDecision | undefined, now: number): PreviousDecision {
+  return {
+    state: decision.state,
+    since: last?.state === decision.state ? last.since : now,
+    admission: decision.admission,
+    targets: decision.targets,
+    answering: decision.answering,
+    conditions: stampConditions(decision.conditions, last?.conditions ?? [], decision.generation, now),
+    capabilities: decision.capabilities,
+    generation: decision.generation,
+  };
+}
+
+function changes(decision: Decision, next: PreviousDecision, last: PreviousDecision | undefined, now: number): readonly NewEntry[] {
+  const slot = decision.name;
+  const found: NewEntry[] = [];
+  if (last?.generation !== decision.generation) {
+    found.push({ at: now, slot, kind: 'spec', message: `Generation ${decision.generation} is in force` });
+  }
+  if (last?.state !== next.state) {
+    const finding = decision.findings[0];
+    const cause = finding === undefined ? {} : { cause: `${finding.name}: ${finding.message}` };
+    const from = last?.state;
+    const message = from === undefined ? `Found "${next.state}"` : `"${from}" to "${next.state}"`;
+    found.push({ at: now, slot, kind: 'state', message, to: next.state, ...(from === undefined ? {} : { from }), ...cause });
+  }
+  for (const condition of next.conditions) {
+    const before = last?.conditions.find(({ type }) => type === condition.type);
+    const told = condition.type === 'Stalled' || condition.type === 'SpecValid' || condition.type === 'DriftDetected';
+    const worthIt = condition.status !== before?.status && (before !== undefined || (condition.status === 'True') !== (condition.type === 'SpecValid'));
+    if (!told || !worthIt) continue;
+    const kind = condition.type === 'DriftDetected' && condition.status === 'True' ? 'drift' : 'condition';
+    found.push({ at: now, slot, kind, message: `${condition.type} is ${condition.status}: ${condition.message}`, cause: condition.reason });
+  }
+  return found;
+}
+
+function statusOf(slot: DesiredSlot, decision: Decision, next: PreviousDecision, observed: Observed): SlotStatus {
+  const target = decision.targets[0];
+  const starts = observed.attempts.get(slot.name)?.starts ?? 0;
+  return {
+    name: slot.name,
+    state: decision.state,
+    conditions: next.conditions,
+    observedGeneration: slot.generation,
+    provider: slot.spec.provider,
+    backend: slot.spec.backend,
+    model: answeringModel(slot, decision, observed),
+    ...(target === undefined ? {} : { endpoint: `http://${target.endpoint.host}:${target.endpoint.port}` }),
+    ...(decision.memoryBytes === undefined ? {} : { memoryBytes: decision.memoryBytes }),
+    restarts: Math.max(0, starts - 1),
+    since: next.since,
+    ...(decision.progress === undefined ? {} : { progress: decision.progress }),
+  };
+}
+
+function answeringModel({ spec }: DesiredSlot, { answering }: Decision, observed: Observed): ModelId {
+  const origin = answering === undefined ? undefined : observed.acquaintances.get(answering)?.origin;
+  return origin?.model.id ?? spec.model.default;
+}
+
+function boardSlot(slot: DesiredSlot, decision: Decision, status: SlotStatus, actions: readonly Action[], now: number): BoardSlot {
+  let text: string | undefined;
+  return {
+    name: slot.name,
+    state: decision.state,
+    provider: slot.spec.provider,
+    capabilities: decision.capabilities,
+    model: slot.spec.model.default,
+    aliases: slot.spec.model.aliases,
+    admission: decision.admission,
+    targets: decision.targets,
+    status,
+    spec: slot.spec,
+    generation: slot.generation,
+    problems: slot.problems,
+    // Written when somebody asks: most views are replaced unread.
+    get explanation() {
+      text ??= explainSlot(decision, actions, now);
+      return text;
+    },
+  };
+}
+
+/** A slot's own name first, then the model that answers, the wanted one and the aliases, in the order of the slots. */
+function namesOf(slots: ReadonlyMap<SlotName, BoardSlot>): ReadonlyMap<string, readonly SlotName[]> {
+  const names = new Map<string, SlotName[]>();
+  const add = (key: string, slot: SlotName): void => {
+    const list = names.get(key);
+    if (list === undefined) names.set(key, [slot]);
+    else if (!list.includes(slot)) list.push(slot);
+  };
+  for (const name of slots.keys()) add(name, name);
+  for (const { name, status, model, aliases } of slots.values()) for (const key of [model, status.model, ...aliases]) add(key, name);
+  return names;
+}
+
+/** The old object where nothing in it changed, so that nobody takes it for news. */
+function keepEqual(before: SlotStatus | undefined, after: SlotStatus): SlotStatus {
+  return before !== undefined && JSON.stringify(before) === JSON.stringify(after) ? before : after;
+}

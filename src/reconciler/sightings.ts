@@ -1,0 +1,126 @@
+/** From what a look brought to the facts of a plan: keeps what is the same the same object, and enters what is new into the notebook. */
+import type { ModelFacts } from '../providers/provider.ts';
+import type { ModelId, SlotName, WorkloadId } from '../spec/names.ts';
+import type { Desired, LastActive, Observed } from './decide/facts.ts';
+import type { Notebook } from './notebook.ts';
+import type { Observation } from './observe.ts';
+import type { DesiredSlot, DesiredState, ModelPresence, ObservedWorkload, RuntimeTraits, Traffic } from './ports.ts';
+import type { Reporter } from './report.ts';
+
+export interface Sightings {
+  /** The same spec object for the same generation, so that what is computed from it is computed once. */
+  settle(state: DesiredState): DesiredState;
+  /** The same facts object for the same facts; the last ones when the store did not answer. */
+  models(seen: ReadonlyMap<ModelId, ModelPresence> | undefined): ReadonlyMap<ModelId, ModelPresence>;
+}
+
+export function createSightings(): Sightings {
+  let slots: ReadonlyMap<SlotName, DesiredSlot> = new Map();
+  let models: ReadonlyMap<ModelId, ModelPresence> = new Map();
+  return {
+    settle(state) {
+      slots = new Map(
+        [...state.slots].map(([name, slot]) => {
+          const before = slots.get(name);
+          return [name, before?.generation === slot.generation ? { ...slot, spec: before.spec } : slot];
+        }),
+      );
+      return { ...state, slots };
+    },
+    models(seen) {
+      if (seen === undefined) return models;
+      models = new Map([...seen].map(([id, presence]) => [id, keepEqual(models.get(id), presence)]));
+      return models;
+    },
+  };
+}
+
+interface AbsorbInput {
+  readonly notebook: Notebook;
+  readonly sightings: Sightings;
+  readonly reporter: Pick<Reporter, 'previous' | 'note'>;
+  readonly traits: RuntimeTraits;
+  readonly traffic: ReturnType<Traffic['read']>;
+  readonly desired: Desired;
+  readonly seen: Observation;
+  readonly now: number;
+}
+
+export function absorb({ notebook, sightings, reporter, traits, traffic, desired, seen, now }: AbsorbInput): Observed {
+  for (const { name, generation } of desired.slots.values()) notebook.turnTo(name, generation);
+  for (const name of notebook.attempts.keys()) if (!desired.slots.has(name)) notebook.forget(name);
+  const workloads = seen.runtime.ok ? seen.runtime.value.workloads : [];
+  if (seen.runtime.ok) {
+    for (const { id, slot } of notebook.meet(workloads.map(metOf), now)) {
+      if (!desired.slots.has(slot)) continue;
+      const message = 'Its workload is gone, and nobody here stopped it';
+      notebook.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
+      reporter.note(slot, 'failure', message, now);
+    }
+  }
+  const bySlot = Map.groupBy(workloads, ({ slot }) => slot);
+  for (const slot of desired.slots.values()) {
+    const at = lastActive(slot, notebook, traffic, bySlot.get(slot.name) ?? [], reporter, now);
+    if (at !== undefined) notebook.lastActive.set(slot.name, at);
+  }
+  for (const name of notebook.lastActive.keys()) if (!desired.slots.has(name)) notebook.lastActive.delete(name);
+  return {
+    traits,
+    runtime: seen.runtime.ok
+      ? { kind: 'reachable', facts: seen.runtime.value }
+      : { kind: 'unreachable', message: seen.runtime.failure.message },
+    models: sightings.models(seen.models),
+    host: seen.host,
+    activity: traffic.workloads,
+    demand: traffic.demand,
+    acquaintances: notebook.acquaintances,
+    attempts: notebook.attempts,
+    running: notebook.running(),
+    lastActive: notebook.lastActive,
+    takenPorts: notebook.takenPorts(now),
+    previous: reporter.previous,
+  };
+}
+
+/**
+ * When the slot last was of use. Requests count, and those that only asked; so do an edit of a slot that is always to run, a load that has not
+ * ended yet, and a workload that was found running: all these are reasons not to unload it for idleness yet.
+ */
+function lastActive(
+  { name, generation, spec }: DesiredSlot,
+  notebook: Notebook,
+  traffic: ReturnType<Traffic['read']>,
+  workloads: readonly ObservedWorkload[],
+  reporter: Pick<Reporter, 'previous'>,
+  now: number,
+): LastActive | undefined {
+  const before = notebook.lastActive.get(name);
+  const demand = traffic.demand.get(name);
+  const times = [before?.at, demand?.lastAskedAt];
+  if (demand !== undefined && demand.waiting > 0) times.push(now);
+  for (const { id } of workloads) {
+    const activity = traffic.workloads.get(id);
+    times.push(activity !== undefined && activity.inFlight > 0 ? now : activity?.lastUsedAt);
+  }
+  if (spec.load === 'always' && before?.generation !== generation) times.push(now);
+  const state = reporter.previous.get(name)?.state;
+  const loading = state === 'pulling' || state === 'starting' || state === 'warming';
+  const owed = spec.load === 'always' && state === 'offline' && (notebook.attempts.get(name)?.failures.length ?? 0) > 0;
+  const found = before === undefined && workloads.some(({ phase }) => phase === 'running' || phase === 'created');
+  if (loading || owed || found) times.push(now);
+  const known = times.filter((at) => at !== undefined);
+  return known.length === 0 ? undefined : { at: Math.max(...known), generation };
+}
+
+function metOf({ id, slot, revision, phase }: ObservedWorkload): { id: WorkloadId; slot: SlotName; revision: string; alive: boolean } {
+  return { id, slot, revision, alive: phase === 'created' || phase === 'running' };
+}
+
+function keepEqual(before: ModelPresence | undefined, after: ModelPresence): ModelPresence {
+  if (before?.kind !== 'present' || after.kind !== 'present') return after;
+  return sameFacts(before.facts, after.facts) ? before : after;
+}
+
+function sameFacts(a: ModelFacts, b: ModelFacts): boolean {
+  return a === b || JSON.stringify(a) === JSON.stringify(b);
+}

@@ -1,0 +1,118 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { connect, type Socket } from 'node:net';
+import { PARK, publish, slotName } from '../dispatch/support/board-fixture.ts';
+import { begin, CHAT, chatBody, errorOf, post, responseOf } from '../dispatch/support/client.ts';
+import { startUpstream, type FakeUpstream } from '../dispatch/support/fake-upstream.ts';
+import { startGateway, until, type GatewayFixture } from '../dispatch/support/gateway-fixture.ts';
+
+let gateway: GatewayFixture;
+let upstream: FakeUpstream;
+const sockets: Socket[] = [];
+
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await gateway.close();
+  await upstream.kill();
+});
+
+async function start(settings: Record<string, string> = {}): Promise<{ finish(): void }> {
+  let finish = (): void => undefined;
+  upstream = await startUpstream({
+    answer: (_request, res) => {
+      res.writeHead(200, { 'content-type': 'text/event-stream' });
+      res.write('data: 1\n\n');
+      finish = () => void res.end('data: [DONE]\n\n');
+    },
+  });
+  gateway = await startGateway({ settings });
+  publish(gateway.board, { name: 'primary', targets: [{ workload: 'w', port: upstream.port }] });
+  return { finish: () => finish() };
+}
+
+function dial(): Promise<{ socket: Socket; text(): string }> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(gateway.port, '127.0.0.1');
+    sockets.push(socket);
+    let text = '';
+    socket.on('data', (part: Buffer) => (text += part.toString()));
+    socket.once('error', reject);
+    socket.once('connect', () => resolve({ socket, text: () => text }));
+  });
+}
+
+describe('closing', () => {
+  test('lets what is in flight end, takes nothing new, and closes idle connections', async () => {
+    const { finish } = await start();
+    const idle = await dial();
+    const body = chatBody({ stream: true });
+    const req = begin(gateway.port, CHAT, { 'content-length': body.length });
+    req.end(body);
+    const res = await responseOf(req);
+    let text = '';
+    res.on('data', (part: Buffer) => (text += part.toString()));
+    const closed = gateway.api.close(10_000);
+    await until(() => idle.socket.closed);
+    await expect(dial()).rejects.toThrow('ECONNREFUSED');
+    finish();
+    await closed;
+    expect(text).toBe('data: 1\n\ndata: [DONE]\n\n');
+  });
+
+  test('ends after its grace what does not end by itself', async () => {
+    await start();
+    const body = chatBody({ stream: true });
+    const req = begin(gateway.port, CHAT, { 'content-length': body.length });
+    req.end(body);
+    const res = await responseOf(req);
+    res.resume();
+    res.on('error', () => undefined);
+    await gateway.api.close(50);
+    await until(() => upstream.left() === 1);
+    expect(gateway.gateway.load().requests).toBe(0);
+  });
+
+  test('sends the parked away with a time to come back', async () => {
+    await start();
+    publish(gateway.board, { name: 'primary', admission: PARK });
+    const reply = post(gateway.port, CHAT, chatBody());
+    await until(() => gateway.traffic.ofSlot(slotName('primary')).parked === 1);
+    await gateway.api.close(5_000);
+    const { status, headers, text } = await reply;
+    expect([status, errorOf(text).code, headers['retry-after']]).toEqual([503, 'slot.loading', '10']);
+  });
+
+  test('twice does no harm, nor before listening', async () => {
+    await start();
+    await gateway.api.close(0);
+    await gateway.api.close(0);
+    expect(gateway.api.server.listening).toBe(false);
+  });
+});
+
+describe('connections', () => {
+  test('over the limit are told so, and there is room again when others have gone', async () => {
+    await start({ SVC_MAX_CONNECTIONS: '3' });
+    const first = await Promise.all([dial(), dial(), dial()]);
+    const over = await dial();
+    await until(() => over.socket.closed);
+    expect(over.text()).toMatch(/^HTTP\/1\.1 503 /);
+    expect(errorOf(over.text().slice(over.text().indexOf('\r\n\r\n') + 4)).code).toBe('server.overloaded');
+    for (const { socket } of first) socket.destroy();
+    let status = 503;
+    while (status === 503) ({ status } = await post(gateway.port, '/v1/nothing', '{}').catch(() => ({ status: 503 })));
+    expect(status).toBe(404);
+  });
+});
+
+describe('the first moments', () => {
+  test('hold requests until the first board is there, and serve the list of models at once', async () => {
+    upstream = await startUpstream();
+    gateway = await startGateway();
+    const models = await post(gateway.port, '/v1/models', '', { method: 'GET', headers: { 'content-length': '0' } });
+    expect(models.text).toBe('{"object":"list","data":[]}');
+    const reply = post(gateway.port, CHAT, chatBody());
+    await until(() => gateway.gateway.load().requests === 1);
+    publish(gateway.board, { name: 'primary', targets: [{ workload: 'w', port: upstream.port }] });
+    expect((await reply).status).toBe(200);
+  });
+});

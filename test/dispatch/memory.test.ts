@@ -1,0 +1,175 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { fork, type ChildProcess } from 'node:child_process';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { CHAT, chatBody, errorOf, post } from './support/client.ts';
+import { startUpstream, type FakeUpstream } from './support/fake-upstream.ts';
+import { until } from './support/gateway-fixture.ts';
+
+interface Memory {
+  readonly bytes: number;
+  readonly requests: number;
+  readonly bufferedBytes: number;
+}
+
+interface Child {
+  readonly process: ChildProcess;
+  readonly port: number;
+  tell(command: 'open' | 'park'): void;
+  measure(): Promise<Memory>;
+}
+
+const MIB = 1024 * 1024;
+const open: { close(): Promise<void> | void }[] = [];
+
+afterEach(async () => {
+  for (const one of open.splice(0).toReversed()) await one.close();
+});
+
+async function startChild(upstream: FakeUpstream, settings: Readonly<Record<string, string>>): Promise<Child> {
+  const program = join(import.meta.dirname, 'support', 'gateway-child.ts');
+  const child = fork(program, [String(upstream.port), JSON.stringify(settings)], { execArgv: ['--expose-gc'] });
+  open.push({ close: () => void child.kill('SIGKILL') });
+  const reply = (kind: string): Promise<unknown> =>
+    new Promise((resolve) => {
+      const listen = (message: unknown): void => {
+        if (Reflect.get(Object(message), 'kind') !== kind) return;
+        child.off('message', listen);
+        resolve(message);
+      };
+      child.on('message', listen);
+    });
+  const port = Number(Reflect.get(Object(await reply('port')), 'port'));
+  return {
+    process: child,
+    port,
+    tell: (command) => void child.send(command),
+    async measure() {
+      const answer = reply('memory');
+      child.send('measure');
+      const { bytes, requests, bufferedBytes } = Object(await answer);
+      return { bytes: Number(bytes), requests: Number(requests), bufferedBytes: Number(bufferedBytes) };
+    },
+  };
+}
+
+async function upstreamOf(...options: Parameters<typeof startUpstream>): Promise<FakeUpstream> {
+  const upstream = await startUpstream(...options);
+  open.push({ close: () => upstream.kill() });
+  return upstream;
+}
+
+async function sendAll(port: number, count: number, text: string): Promise<Socket[]> {
+  const sockets: Socket[] = [];
+  open.push({ close: () => sockets.forEach((socket) => void socket.destroy()) });
+  while (sockets.length < count) {
+    const batch = Array.from({ length: Math.min(200, count - sockets.length) }, () => {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      sockets.push(socket);
+      return new Promise<void>((resolve) => socket.once('connect', () => void socket.write(text, () => resolve())));
+    });
+    await Promise.all(batch);
+  }
+  return sockets;
+}
+
+async function whenHolding(child: Child, requests: number): Promise<Memory> {
+  for (;;) {
+    const memory = await child.measure();
+    if (memory.requests === requests) return memory;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+const textOf = (body: string): string =>
+  `POST ${CHAT} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+
+describe('the memory of the gateway', () => {
+  test('is bounded with 10,000 parked requests, and all of it comes back', async () => {
+    const upstream = await upstreamOf();
+    const child = await startChild(upstream, { SVC_PARK_LIMIT: '10000', SVC_MAX_CONNECTIONS: '10100', SVC_PARK_TIMEOUT: '300s' });
+    child.tell('park');
+    const before = await child.measure();
+    const body = chatBody({ pad: 'x'.repeat(2000) });
+    const sockets = await sendAll(child.port, 10_000, textOf(body));
+    const holding = await whenHolding(child, 10_000);
+    expect(holding.bufferedBytes).toBe(10_000 * body.length);
+    // A connection and a request of Node's, our own objects and the body of 2 KB.
+    expect((holding.bytes - before.bytes) / 10_000).toBeLessThan(32_000);
+    const over = await post(child.port, CHAT, chatBody());
+    expect([over.status, errorOf(over.text).code]).toEqual([429, 'slot.queue_full']);
+    for (const socket of sockets) socket.destroy();
+    let after = await whenHolding(child, 0);
+    expect(after.bufferedBytes).toBe(0);
+    // Sockets end a moment after their requests.
+    while (after.bytes - before.bytes > (holding.bytes - before.bytes) / 8) after = await child.measure();
+  }, 60_000);
+
+  test('holds a small part of a 64 MiB body while it waits, and no more while it flows', async () => {
+    const upstream = await upstreamOf();
+    const child = await startChild(upstream, {});
+    child.tell('park');
+    const before = await child.measure();
+    const body = chatBody({ pad: 'x'.repeat(64 * MIB - 200) });
+    const reply = post(child.port, CHAT, body);
+    const parked = await whenHolding(child, 1);
+    expect(parked.bytes - before.bytes).toBeLessThan(8 * MIB);
+    child.tell('open');
+    let peak = 0;
+    let done = false;
+    void reply.then(() => (done = true));
+    while (!done) peak = Math.max(peak, (await child.measure()).bytes);
+    expect((await reply).status).toBe(200);
+    expect(upstream.seen[0]?.body.length).toBe(body.length);
+    expect(peak - before.bytes).toBeLessThan(16 * MIB);
+  }, 60_000);
+
+  test('holds one copy of a body whose model comes last, and refuses what is over the budget', async () => {
+    const upstream = await upstreamOf();
+    const child = await startChild(upstream, { SVC_BUFFER_LIMIT: '40Mi' });
+    child.tell('park');
+    const before = await child.measure();
+    const body = JSON.stringify({ pad: 'x'.repeat(30 * MIB), model: 'primary' });
+    const first = post(child.port, CHAT, body);
+    void first.catch(() => undefined);
+    let holding = await whenHolding(child, 1);
+    while (holding.bufferedBytes < body.length) holding = await child.measure();
+    expect(holding.bytes - before.bytes).toBeLessThan(1.3 * body.length);
+    const second = await post(child.port, CHAT, body);
+    expect([second.status, errorOf(second.text).code, second.headers['retry-after']]).toEqual([503, 'server.overloaded', '1']);
+    child.tell('open');
+    expect((await first).status).toBe(200);
+    expect((await child.measure()).bufferedBytes).toBe(0);
+  }, 60_000);
+
+  test('does not grow with clients that never read', async () => {
+    const upstream = await upstreamOf({
+      answer: (_request, res) => {
+        res.writeHead(200, { 'content-type': 'text/event-stream' });
+        const piece = Buffer.alloc(64 * 1024, 'x');
+        const pump = (): void => {
+          while (!res.destroyed && res.write(piece));
+          res.once('drain', pump);
+        };
+        pump();
+      },
+    });
+    const child = await startChild(upstream, {});
+    child.tell('open');
+    const before = await child.measure();
+    const sockets = await sendAll(child.port, 20, textOf(chatBody({ stream: true })));
+    for (const socket of sockets) socket.pause();
+    await until(() => upstream.seen.length === 20);
+    let last = await child.measure();
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      const now = await child.measure();
+      if (Math.abs(now.bytes - last.bytes) < 64 * 1024) break;
+      last = now;
+    }
+    expect((last.bytes - before.bytes) / 20).toBeLessThan(MIB);
+    for (const socket of sockets) socket.destroy();
+    await until(() => upstream.left() === 20);
+  }, 60_000);
+});

@@ -1,0 +1,23 @@
+/** A gateway in a process of its own, so that its memory can be measured. Speaks over IPC: says its port, and measures when told to. */
+import { publish, PARK } from './board-fixture.ts';
+import { startGateway } from './gateway-fixture.ts';
+
+const [upstreamPort = '0', settings = '{}'] = process.argv.slice(2);
+const parsed: unknown = JSON.parse(settings);
+const fixture = await startGateway({
+  settings: Object.fromEntries(Object.entries(Object(parsed)).map(([key, value]) => [key, String(value)])),
+});
+
+function measure(): void {
+  for (let round = 0; round < 3; round += 1) globalThis.gc?.();
+  const { heapUsed, arrayBuffers, external } = process.memoryUsage();
+  process.send?.({ kind: 'memory', bytes: heapUsed + Math.max(arrayBuffers, external), ...fixture.gateway.load() });
+}
+
+process.on('message', (command) => {
+  if (command === 'open') publish(fixture.board, { name: 'primary', targets: [{ workload: 'w', port: Number(upstreamPort) }] });
+  else if (command === 'park') publish(fixture.board, { name: 'primary', admission: PARK });
+  else measure();
+});
+process.on('disconnect', () => process.exit(0));
+process.send?.({ kind: 'port', port: fixture.port });
