@@ -1,26 +1,35 @@
 /** The client's side of one exchange: the upstream's answer as it is, or an error of the contract; what can still be said depends on what was sent. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errorBody, type ErrorCode } from '../spec/error-codes.ts';
+import { BURST_MS, type Burst, type Bursts } from './bursts.ts';
 import { errorAnswer, type ErrorAnswer } from './decide/error-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
 
 /** A body that comes whole goes out in one write with its head, as a string of one character a byte, up to this size. */
 const JOINED_BODY_BYTES = 64 * 1024;
+/** Larger pieces go out by themselves, and no more than this waits. */
+const BURST_BYTES = 16 * 1024;
 /** How long the rest of a body that nobody wants is read, so that the client gets to read the answer instead of a reset. */
 const LINGER_MS = 2000;
 const NEW_LINE = 0x0a;
 
-export class ClientAnswer {
+export class ClientAnswer implements Burst {
   /** Status sent; 0 before. */
   status = 0;
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #requestId: string;
   #stream = false;
+  /** We write the chunks' frames ourselves. */
+  #framed = false;
+  readonly #bursts: Bursts;
+  #held = '';
+  #wroteAt = 0;
   /** Line ends at the end of what was sent: two close an event. */
   #lineEnds = 2;
 
-  constructor(req: IncomingMessage, res: ServerResponse, requestId: string) {
+  constructor(req: IncomingMessage, res: ServerResponse, requestId: string, bursts: Bursts) {
+    this.#bursts = bursts;
     this.#req = req;
     this.#res = res;
     this.#requestId = requestId;
@@ -37,23 +46,61 @@ export class ClientAnswer {
     this.#stream = head.contentType?.startsWith('text/event-stream') === true;
     headers.push('x-request-id', this.#requestId, 'openai-processing-ms', String(Math.round(processingMs)));
     if (this.#stream) withoutProxyBuffers(headers);
+    this.#framed = head.framing.kind !== 'length' && head.framing.kind !== 'none' && this.#req.httpVersionMinor === 1;
+    if (this.#framed) headers.push('transfer-encoding', 'chunked');
     this.#res.writeHead(head.status, headers);
+    // Node writes a chunk in four pieces; we write it in one.
+    if (this.#framed) this.#res.chunkedEncoding = false;
   }
 
   flush(): void {
     this.#res.flushHeaders();
   }
 
-  /** False: wait for `drain`. */
+  /** False: wait until it is drained. */
   body(bytes: Buffer): boolean {
+    if (bytes.length === 0) return true;
     if (this.#stream) this.#countLineEnds(bytes);
-    return this.#res.write(bytes);
+    const res = this.#res;
+    if (!this.#framed) return res.write(bytes);
+    const size = bytes.length.toString(16);
+    if (bytes.length <= BURST_BYTES) return this.#writeFrame(`${size}\r\n${bytes.toString('latin1')}\r\n`);
+    this.flushBurst();
+    res.write(`${size}\r\n`, 'latin1');
+    res.write(bytes);
+    return res.write('\r\n', 'latin1');
+  }
+
+  flushBurst(): void {
+    if (this.#held === '') return;
+    const held = this.#held;
+    this.#held = '';
+    if (!this.#res.destroyed) this.#res.write(held, 'latin1');
+  }
+
+  #writeFrame(frame: string): boolean {
+    const now = performance.now();
+    const soon = now - this.#wroteAt < BURST_MS;
+    this.#wroteAt = now;
+    if (!soon && this.#held === '') return this.#res.write(frame, 'latin1');
+    if (this.#held === '') this.#bursts.hold(this);
+    this.#held += frame;
+    if (this.#held.length > BURST_BYTES) this.flushBurst();
+    return !this.#res.writableNeedDrain;
   }
 
   end(bytes: Buffer): void {
-    if (bytes.length === 0) this.#res.end();
-    else if (bytes.length <= JOINED_BODY_BYTES) this.#res.end(bytes.toString('latin1'), 'latin1');
-    else this.#res.end(bytes);
+    const res = this.#res;
+    if (this.#framed) {
+      if (bytes.length > BURST_BYTES) this.body(bytes);
+      const frame =
+        bytes.length === 0 || bytes.length > BURST_BYTES ? '' : `${bytes.length.toString(16)}\r\n${bytes.toString('latin1')}\r\n`;
+      const held = this.#held;
+      this.#held = '';
+      res.end(`${held}${frame}0\r\n\r\n`, 'latin1');
+    } else if (bytes.length === 0) res.end();
+    else if (bytes.length <= JOINED_BODY_BYTES) res.end(bytes.toString('latin1'), 'latin1');
+    else res.end(bytes);
   }
 
   /** Only before `head`. */
@@ -84,7 +131,8 @@ export class ClientAnswer {
       return;
     }
     const gap = '\n'.repeat(2 - this.#lineEnds);
-    res.end(`${gap}data: ${JSON.stringify(errorBody(code, message))}\n\n`, () => res.destroy());
+    res.once('finish', () => res.destroy());
+    this.end(Buffer.from(`${gap}data: ${JSON.stringify(errorBody(code, message))}\n\n`));
   }
 
   destroy(): void {

@@ -4,6 +4,7 @@ import type { ProviderRegistry } from '../providers/provider.ts';
 import type { SlotName } from '../spec/names.ts';
 import type { Settings } from '../spec/settings.ts';
 import type { BufferBudget } from './buffer-budget.ts';
+import type { Bursts } from './bursts.ts';
 import type { Usage } from './decide/read-usage.ts';
 import type { Leases } from './lease.ts';
 import type { Parking } from './parking.ts';
@@ -47,6 +48,7 @@ export interface ExchangeDeps extends GatewayDeps {
   readonly parking: Parking;
   readonly upstreams: Upstreams;
   readonly budget: BufferBudget;
+  readonly bursts: Bursts;
   readonly active: Roster<ActiveExchange>;
   readonly suspect: () => void;
   /** Milliseconds of a clock that moves about once a second: enough for time limits, and free. */

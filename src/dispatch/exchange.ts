@@ -59,7 +59,7 @@ export class Exchange implements ActiveExchange, IntakeOwner, LeaseHolder, Forwa
     const { req, res, head, requestId } = request;
     this.#deps = deps;
     this.#request = request;
-    this.#answer = new ClientAnswer(req, res, requestId);
+    this.#answer = new ClientAnswer(req, res, requestId, deps.bursts);
     this.#intake = new BodyIntake(req, head, deps.settings, deps.budget, this);
     this.#bodyAt = deps.tick();
     this.#seat = deps.active.add(this);

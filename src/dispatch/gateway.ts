@@ -1,5 +1,6 @@
 /** The dispatcher as a whole: takes a request whose route and caller are settled, and sees it through. */
 import { createBufferBudget } from './buffer-budget.ts';
+import { createBursts } from './bursts.ts';
 import { Exchange, type ExchangeRequest } from './exchange.ts';
 import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.ts';
 import { createRoster } from './roster.ts';
@@ -21,6 +22,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const active = createRoster<ActiveExchange>();
   const upstreams = createUpstreams({ board });
   const budget = createBufferBudget(settings.SVC_BUFFER_LIMIT);
+  const bursts = createBursts();
   let tick = performance.now();
   const exchangeDeps: ExchangeDeps = {
     ...deps,
@@ -28,6 +30,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     parking: traffic.parking,
     upstreams,
     budget,
+    bursts,
     active,
     suspect: () => traffic.suspect(),
     tick: () => tick,
@@ -54,6 +57,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       for (const exchange of active.items()) exchange.abandon();
       clearInterval(sweeper);
       upstreams.close();
+      bursts.close();
     },
   };
 }

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { ImageFact, ImageReference, ObservedWorkload, RuntimeFacts } from '../reconciler/ports.ts';
 import { fail, ok } from '../spec/failure.ts';
 import type { Result } from '../spec/failure.ts';
-import { SLOT_LABEL } from './decide/podman-container.ts';
+import { INSTANCE_LABEL, SLOT_LABEL } from './decide/podman-container.ts';
 import { ContainerInspect, observedWorkload } from './decide/podman-inspect.ts';
 import { LIBPOD } from './podman-api.ts';
 import type { PodmanApi } from './podman-api.ts';
@@ -40,7 +40,7 @@ interface Inspected {
   readonly workload: ObservedWorkload | undefined;
 }
 
-export function createPodmanObserver(api: PodmanApi, eventsLive: () => boolean): PodmanObserver {
+export function createPodmanObserver(api: PodmanApi, instance: string, eventsLive: () => boolean): PodmanObserver {
   let stale = 0;
   let workloads: { readonly at: number; readonly value: readonly ObservedWorkload[] } | undefined;
   const images = new Map<string, { readonly at: number; readonly fact: ImageFact }>();
@@ -82,7 +82,7 @@ export function createPodmanObserver(api: PodmanApi, eventsLive: () => boolean):
     }
     const mode = await rootless(signal);
     if (!mode.ok) return mode;
-    const context = { imageEnv: await imageEnv(parsed.data.Image, signal), rootless: mode.value };
+    const context = { instance, imageEnv: await imageEnv(parsed.data.Image, signal), rootless: mode.value };
     return ok({ id: parsed.data.Id, workload: observedWorkload(parsed.data, context) });
   };
 
@@ -102,7 +102,7 @@ export function createPodmanObserver(api: PodmanApi, eventsLive: () => boolean):
     if (workloads !== undefined && isFresh(workloads.at)) return ok(workloads.value);
     const before = stale;
     const at = performance.now();
-    const filters = encodeURIComponent(JSON.stringify({ label: [SLOT_LABEL] }));
+    const filters = encodeURIComponent(JSON.stringify({ label: [SLOT_LABEL, `${INSTANCE_LABEL}=${instance}`] }));
     const answer = await api.call('GET', `${LIBPOD}/containers/json?all=true&filters=${filters}`, { signal });
     if (!answer.ok) return answer;
     const listed = Listed.safeParse(answer.value.body);

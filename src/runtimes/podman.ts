@@ -19,6 +19,8 @@ import { checkPortFree, portTaken } from './port-check.ts';
 export interface PodmanRuntimeOptions {
   /** Path of podman's API socket: see `findPodmanSocket()`. */
   readonly socketPath: string;
+  /** Names this installation, the same after each restart: its configuration directory. Containers of others are left alone. */
+  readonly instance: string;
 }
 
 const Created = z.object({ Id: z.string().min(1) });
@@ -28,9 +30,9 @@ const CREATE_TIMEOUT_MS = 120_000;
 /** What podman itself needs to kill and clean up, beyond the time the server is given. */
 const REMOVE_TIMEOUT_MS = 60_000;
 
-export function createPodmanRuntime({ socketPath }: PodmanRuntimeOptions): Runtime {
+export function createPodmanRuntime({ socketPath, instance }: PodmanRuntimeOptions): Runtime {
   const api = createPodmanApi(socketPath);
-  const observer = createPodmanObserver(api, () => events.live());
+  const observer = createPodmanObserver(api, instance, () => events.live());
   const events = createPodmanEvents(api, (what) => observer.forget(what));
   /** What `containers.conf` adds to containers; learnt from the first one made. */
   let ambient: readonly string[] = [];
@@ -59,7 +61,7 @@ export function createPodmanRuntime({ socketPath }: PodmanRuntimeOptions): Runti
     const ask = async (): Promise<Result<string>> => {
       const answer = await api.call('POST', `${LIBPOD}/containers/create`, {
         signal,
-        body: containerSpec(workload, { rootless: rootless.value, deviceGroups: groups, ambient }),
+        body: containerSpec(workload, { instance, rootless: rootless.value, deviceGroups: groups, ambient }),
         timeoutMs: CREATE_TIMEOUT_MS,
       });
       observer.forget('workloads');

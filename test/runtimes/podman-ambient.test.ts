@@ -8,7 +8,7 @@ import { createPodmanRuntime } from '../../src/runtimes/podman.ts';
 import { podmanAnswers } from '../../src/runtimes/podman-api.ts';
 import { describeWithPodman } from '../support/require-podman.ts';
 import { createPodmanWorld } from './podman-world.ts';
-import { eventually, freePort } from './runtime-world.ts';
+import { eventually, freePort, TEST_SLOT } from './runtime-world.ts';
 import type { RuntimeWorld } from './runtime-world.ts';
 
 describeWithPodman('The podman runtime, where containers.conf adds variables, mounts and devices', () => {
@@ -42,8 +42,8 @@ describeWithPodman('The podman runtime, where containers.conf adds variables, mo
   test('shows no drift, to the next instance either', async () => {
     const signal = AbortSignal.timeout(20_000);
     const workload = world.workload({ port: await freePort() });
-    expect(await createPodmanRuntime({ socketPath }).apply(workload, signal)).toMatchObject({ ok: true });
-    const facts = await createPodmanRuntime({ socketPath }).observe([], signal);
+    expect(await createPodmanRuntime({ socketPath, instance: TEST_SLOT }).apply(workload, signal)).toMatchObject({ ok: true });
+    const facts = await createPodmanRuntime({ socketPath, instance: TEST_SLOT }).observe([], signal);
     const found = facts.ok ? facts.value.workloads.find((each) => each.name === workload.name) : undefined;
     expect(found).toMatchObject({ phase: 'running', container: { env: workload.env, mounts: [], devices: [], argv: workload.argv } });
   });

@@ -25,7 +25,7 @@ describeWithPodman('pull() of the podman runtime', () => {
 
   beforeAll(async () => {
     registry = await startRegistry();
-    runtime = createPodmanRuntime({ socketPath: registry.socketPath });
+    runtime = createPodmanRuntime({ socketPath: registry.socketPath, instance: 'pull' });
     const name = `${registry.host}/svc/tiny`;
     // Of a layer that is nowhere else, so that it is really fetched.
     const layer = join(registry.dir, 'layer');
@@ -51,7 +51,7 @@ describeWithPodman('pull() of the podman runtime', () => {
   };
 
   test('fetches an image by its digest, tells how far it is, and the image is then observed', async () => {
-    const other = createPodmanRuntime({ socketPath: registry.socketPath });
+    const other = createPodmanRuntime({ socketPath: registry.socketPath, instance: 'pull' });
     expect(await present()).toEqual([{ reference, present: false }]);
     const progress: Progress[] = [];
     expect(await other.pull({ reference }, (step) => progress.push(step), signal())).toEqual({ ok: true, value: undefined });

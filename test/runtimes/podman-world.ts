@@ -13,7 +13,7 @@ const run = promisify(execFile);
 export const podman = async (...args: readonly string[]): Promise<string> => (await run('podman', [...PODMAN, ...args])).stdout.trim();
 
 export async function createPodmanWorld(): Promise<RuntimeWorld> {
-  const open = () => createPodmanRuntime({ socketPath: PODMAN_SOCKET });
+  const open = () => createPodmanRuntime({ socketPath: PODMAN_SOCKET, instance: TEST_SLOT });
   await removeOurs();
   return {
     runtime: open(),

@@ -12,7 +12,7 @@ import { podmanAnswers } from '../../src/runtimes/podman-api.ts';
 import { findPodmanSocket } from '../../src/runtimes/podman-socket.ts';
 import { describeWithPodman, PODMAN_SOCKET } from '../support/require-podman.ts';
 import { createPodmanWorld, podman } from './podman-world.ts';
-import { eventually, freePort } from './runtime-world.ts';
+import { eventually, freePort, TEST_SLOT } from './runtime-world.ts';
 import type { RuntimeWorld } from './runtime-world.ts';
 
 const run = promisify(execFile);
@@ -106,6 +106,14 @@ describeWithPodman('The podman runtime', () => {
     }
   });
 
+  test('neither sees nor touches the containers of another installation', async () => {
+    const other = createPodmanRuntime({ socketPath: PODMAN_SOCKET, instance: `${TEST_SLOT}-other` });
+    expect(await runtime.apply(workload, signal())).toMatchObject({ ok: true });
+    expect(await observed(other)).toEqual([]);
+    expect(await other.apply(workload, signal())).toMatchObject({ ok: false, failure: { reason: 'NameTaken' } });
+    expect(await observed()).toMatchObject([{ phase: 'running' }]);
+  });
+
   test('makes an exited container anew when it shall have another port', async () => {
     expect(await runtime.apply(workload, signal())).toMatchObject({ ok: true });
     await podman('kill', workload.name);
@@ -135,7 +143,7 @@ describeWithPodman('The podman runtime', () => {
     const relay = await startCountingRelay();
     const watching = new AbortController();
     try {
-      const counted = createPodmanRuntime({ socketPath: relay.socketPath });
+      const counted = createPodmanRuntime({ socketPath: relay.socketPath, instance: TEST_SLOT });
       counted.changes(() => undefined, watching.signal);
       await counted.apply(workload, signal());
       // Events of the start itself are still on their way.
@@ -161,7 +169,7 @@ describeWithPodman('The podman runtime', () => {
     const relay = await startCountingRelay();
     const watching = new AbortController();
     try {
-      const cut = createPodmanRuntime({ socketPath: relay.socketPath });
+      const cut = createPodmanRuntime({ socketPath: relay.socketPath, instance: TEST_SLOT });
       let wakes = 0;
       cut.changes(() => (wakes += 1), watching.signal);
       await cut.apply(workload, signal());

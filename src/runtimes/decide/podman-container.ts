@@ -7,6 +7,8 @@ import type { Workload } from '../../reconciler/ports.ts';
 export const SLOT_LABEL = 'inference.svc.dev/slot';
 export const REVISION_LABEL = 'inference.svc.dev/revision';
 export const GENERATION_LABEL = 'inference.svc.dev/generation';
+/** Which installation it belongs to, so that two of them can share one podman. */
+export const INSTANCE_LABEL = 'inference.svc.dev/instance';
 /** JSON `Declared`: which names the workload set itself, so that what the image or podman adds is not taken for drift. */
 export const DECLARED_LABEL = 'inference.svc.dev/declared';
 /** JSON list of tokens: what this host's `containers.conf` adds to every container, found by looking at one that was just made. */
@@ -21,6 +23,7 @@ export interface Declared {
 
 /** What the host adds to the specification. */
 export interface ContainerHost {
+  readonly instance: string;
   readonly rootless: boolean;
   /** Numbers of the groups that own the workload's device nodes; names would have to exist inside the image. */
   readonly deviceGroups: readonly number[];
@@ -51,7 +54,7 @@ export function containerSpec(workload: Workload, host: ContainerHost): Readonly
     command: rest,
     env: workload.env,
     httpproxy: false,
-    labels: labels(workload, host.ambient),
+    labels: labels(workload, host),
     mounts: [
       ...workload.mounts.map((mount) => ({
         type: 'bind',
@@ -81,7 +84,7 @@ function imageToRun(workload: Workload): string | undefined {
   return image?.reference.startsWith('localhost/') === true ? (image.imageId ?? image.reference) : image?.reference;
 }
 
-function labels(workload: Workload, ambient: readonly string[]): Record<string, string> {
+function labels(workload: Workload, { instance, ambient }: ContainerHost): Record<string, string> {
   const declared: Declared = {
     env: Object.keys(workload.env),
     mounts: workload.mounts.map((mount) => mount.target),
@@ -91,6 +94,7 @@ function labels(workload: Workload, ambient: readonly string[]): Record<string, 
     [SLOT_LABEL]: workload.slot,
     [REVISION_LABEL]: workload.revision,
     [GENERATION_LABEL]: String(workload.generation),
+    [INSTANCE_LABEL]: instance,
     [DECLARED_LABEL]: JSON.stringify(declared),
     ...(ambient.length > 0 ? { [AMBIENT_LABEL]: JSON.stringify(ambient) } : {}),
   };

@@ -2,7 +2,15 @@
 import { z } from 'zod';
 import type { ContainerFacts, Mount, ObservedWorkload, Workload } from '../../reconciler/ports.ts';
 import { Revision, SlotName, WorkloadId } from '../../spec/names.ts';
-import { AMBIENT_LABEL, DECLARED_LABEL, GENERATION_LABEL, isCdiName, REVISION_LABEL, SLOT_LABEL } from './podman-container.ts';
+import {
+  AMBIENT_LABEL,
+  DECLARED_LABEL,
+  GENERATION_LABEL,
+  INSTANCE_LABEL,
+  isCdiName,
+  REVISION_LABEL,
+  SLOT_LABEL,
+} from './podman-container.ts';
 import type { Declared } from './podman-container.ts';
 
 const PortBindings = z.record(z.string(), z.array(z.object({ HostIp: z.string(), HostPort: z.string() })).nullable());
@@ -45,18 +53,20 @@ export type ContainerInspect = z.output<typeof ContainerInspect>;
 
 /** What must be known besides the answer itself to read it. */
 export interface InspectContext {
+  readonly instance: string;
   /** The image's own environment, `NAME=value`; undefined: not known, and the container's cannot be judged. */
   readonly imageEnv: readonly string[] | undefined;
   /** Rootless podman binds device nodes instead of reporting them. */
   readonly rootless: boolean;
 }
 
-/** Undefined when the labels are not this project's: somebody else's container. */
+/** Undefined when the labels are not those of this installation: somebody else's container. */
 export function observedWorkload(container: ContainerInspect, context: InspectContext): ObservedWorkload | undefined {
   const found = container.Config.Labels ?? {};
   const slot = SlotName.safeParse(found[SLOT_LABEL]);
   const revision = Revision.safeParse(found[REVISION_LABEL]);
   const generation = Number(found[GENERATION_LABEL] ?? 'none');
+  if (found[INSTANCE_LABEL] !== context.instance) return undefined;
   if (!slot.success || !revision.success || !Number.isSafeInteger(generation)) return undefined;
   const phase = phaseOf(container.State.Status);
   const facts = containerFacts(container, context);
@@ -181,16 +191,16 @@ function devicesOf(container: ContainerInspect, declared: Declared, ambient: Rea
   ];
 }
 
-/** A port published anywhere but on 127.0.0.1, or more than one, is no port of ours: host 0 stands for it, which no workload has. */
-function portOf(container: ContainerInspect): { readonly host: number; readonly container: number } | undefined {
+const NO_PORT_OF_OURS = { host: 0, container: 0 };
+
+/** A port published anywhere but on 127.0.0.1, or more than one, is no port of ours: zeros stand for it, which no workload has. */
+function portOf(container: ContainerInspect): { readonly host: number; readonly container: number } {
   const bindings = Object.entries(container.HostConfig.PortBindings ?? {}).flatMap(([key, hosts]) =>
     (hosts ?? []).map((host) => ({ key, host: host.HostPort, ip: host.HostIp })),
   );
   const [first, ...others] = bindings;
-  if (first === undefined) return { host: 0, container: 0 };
-  const inside = Number.parseInt(first.key, 10);
-  const ours = others.length === 0 && first.ip === '127.0.0.1' && first.key.endsWith('/tcp');
-  return { host: ours ? Number(first.host) : 0, container: inside };
+  if (first === undefined || others.length > 0 || first.ip !== '127.0.0.1' || !first.key.endsWith('/tcp')) return NO_PORT_OF_OURS;
+  return { host: Number(first.host), container: Number.parseInt(first.key, 10) };
 }
 
 /** First what was declared, in its order, then the rest as it came. */

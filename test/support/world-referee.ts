@@ -1,0 +1,118 @@
+/** Watches a world from outside and says what must never be. Knows nothing of the planner: only workloads, requests and the board. */
+import { mayMove } from '../../src/reconciler/decide/moves.ts';
+import type { Plan } from '../../src/reconciler/decide/facts.ts';
+import type { SlotName, WorkloadId } from '../../src/spec/names.ts';
+import type { Life, World } from './world.ts';
+
+export interface Referee {
+  /** To be called whenever something has happened. Throws what is wrong. */
+  look(): void;
+  /** A fault of the world, not of the controller, took this workload. */
+  killed(workload: WorkloadId): void;
+  /** A new controller: watches its board. */
+  follow(life: Life): void;
+  planned(plan: Plan): void;
+  /** Changes planned since the last call; probes are no changes. */
+  takeChanges(): readonly string[];
+  /** Every request of every life was answered exactly once, and no lease is left. */
+  close(): void;
+}
+
+export class Foul extends Error {}
+
+export function createReferee(world: World, drainMs: number): Referee {
+  const killed = new Set<WorkloadId>();
+  const offBoardAt = new Map<WorkloadId, number>();
+  const lives: Life[] = [];
+  let changes: string[] = [];
+  let seenReports = 0;
+  let seenAborts = 0;
+
+  function lookAtWorkloads(): void {
+    const alive = new Map<SlotName, string[]>();
+    for (const { slot, phase, revision, container } of world.runtime.list()) {
+      if (phase !== 'running') continue;
+      const same = alive.get(slot) ?? [];
+      alive.set(slot, same);
+      const altered = container.argv?.includes('--altered') === true ? 'altered' : 'as applied';
+      same.push(`${revision} ${altered}`);
+      if (same.length > 2) foul(`Slot "${slot}" has ${same.length} workloads`);
+      if (new Set(same).size !== same.length) foul(`Slot "${slot}" has two workloads of one revision`);
+    }
+  }
+
+  function lookAtLeases(life: Life): void {
+    const running = new Set(world.runtime.list().flatMap(({ id, phase }) => (phase === 'running' ? [id] : [])));
+    for (const request of life.traffic.requests) {
+      if (request.answers.length > 1) foul(`Request ${request.id} was answered ${request.answers.join(' and ')}`);
+      if (request.lease === undefined || running.has(request.lease)) continue;
+      if (!killed.has(request.lease)) foul(`Request ${request.id} was lost: its workload "${request.lease}" was stopped under it`);
+      life.traffic.died(request.lease);
+    }
+  }
+
+  function lookAtAborts(life: Life): void {
+    if (life.traffic.aborted.size === seenAborts) return;
+    seenAborts = life.traffic.aborted.size;
+    for (const workload of life.traffic.aborted) {
+      const off = offBoardAt.get(workload);
+      if (killed.has(workload) || off === undefined) continue;
+      if (world.clock.now() - off < drainMs) foul(`The requests of "${workload}" were ended before its drain time was over`);
+    }
+  }
+
+  function lookAtReports(life: Life): void {
+    for (; seenReports < life.reports.length; seenReports += 1) {
+      for (const { kind, from, to, slot } of life.reports[seenReports]?.entries ?? []) {
+        if (kind === 'state' && from !== undefined && to !== undefined && !mayMove(from, to)) {
+          foul(`Slot "${slot}" moved from "${from}" to "${to}"`);
+        }
+      }
+    }
+    const [error] = life.errors;
+    if (error !== undefined) foul(error);
+  }
+
+  return {
+    killed: (workload) => void killed.add(workload),
+    follow(life) {
+      lives.push(life);
+      seenReports = 0;
+      seenAborts = 0;
+      let before = new Set<WorkloadId>();
+      life.board.subscribe((view) => {
+        const now = new Set([...view.slots.values()].flatMap(({ targets }) => targets.map(({ workload }) => workload)));
+        for (const id of before) if (!now.has(id)) offBoardAt.set(id, world.clock.now());
+        for (const id of now) offBoardAt.delete(id);
+        before = now;
+      });
+    },
+    planned({ actions }) {
+      for (const { name, slot, because } of actions) if (name !== 'probe') changes.push(`${name} of "${slot}" as ${because.message}`);
+    },
+    takeChanges() {
+      const taken = changes;
+      changes = [];
+      return taken;
+    },
+    look() {
+      const life = world.life();
+      lookAtWorkloads();
+      lookAtAborts(life);
+      lookAtLeases(life);
+      lookAtReports(life);
+    },
+    close() {
+      for (const life of lives) {
+        for (const { id, answers, slot } of life.traffic.requests) {
+          if (answers.length !== 1) foul(`Request ${id} to "${slot}" has ${answers.length} answers at the end`);
+        }
+        if (life.traffic.inFlight() > 0) foul('A lease has leaked');
+      }
+    },
+  };
+}
+
+export function foul(message: string): never {
+  throw new Foul(message);
+}
