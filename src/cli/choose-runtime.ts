@@ -1,4 +1,5 @@
 /** Which runtime the service uses: the one that the settings name, or the first that is there. */
+import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { ensureEmbeddedEngine } from '../providers/gguf/embedded-engine.ts';
 import { findLlamaServer } from '../providers/gguf/find-llama-server.ts';
@@ -12,7 +13,7 @@ import type { Settings } from '../spec/settings.ts';
 import type { Log } from './log.ts';
 
 export interface RuntimeChoice {
-  readonly settings: Pick<Settings, 'SVC_RUNTIME' | 'SVC_STATE_DIR'>;
+  readonly settings: Pick<Settings, 'SVC_RUNTIME' | 'SVC_STATE_DIR' | 'SVC_CONFIG_DIR'>;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
 }
@@ -24,7 +25,7 @@ export async function chooseRuntime(choice: RuntimeChoice): Promise<Result<Runti
       return ok(processRuntime(choice));
     case 'podman': {
       const socketPath = await findPodmanSocket(env);
-      if (socketPath !== undefined) return ok(createPodmanRuntime({ socketPath }));
+      if (socketPath !== undefined) return ok(createPodmanRuntime({ socketPath, instance: instanceOf(settings) }));
       const message = 'No podman socket answers: start it with "systemctl enable --now podman.socket", or name it in "SVC_PODMAN_SOCKET"';
       return fail('stalled', 'PodmanNotFound', message);
     }
@@ -36,7 +37,7 @@ export async function chooseRuntime(choice: RuntimeChoice): Promise<Result<Runti
       );
     case 'auto': {
       const socketPath = await findPodmanSocket(env);
-      if (socketPath !== undefined && (await podmanAnswers(socketPath))) return ok(createPodmanRuntime({ socketPath }));
+      if (socketPath !== undefined && (await podmanAnswers(socketPath))) return ok(createPodmanRuntime({ socketPath, instance: instanceOf(settings) }));
       return ok(processRuntime(choice));
     }
     default:
@@ -56,4 +57,9 @@ function processRuntime({ settings, env, log }: RuntimeChoice): Runtime {
       return ensureEmbeddedEngine({ dir: engineDir, env, onProgress: (message) => log.info({}, message) }, signal);
     },
   });
+}
+
+/** Tells the containers of one service from those of another on the same machine. Of the configuration's place, so that it outlives the state. */
+function instanceOf(settings: Pick<Settings, 'SVC_CONFIG_DIR'>): string {
+  return createHash('sha256').update(path.resolve(settings.SVC_CONFIG_DIR)).digest('hex').slice(0, 12);
 }

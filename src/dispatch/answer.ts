@@ -63,10 +63,9 @@ export class ClientAnswer implements Burst {
     if (this.#stream) this.#countLineEnds(bytes);
     const res = this.#res;
     if (!this.#framed) return res.write(bytes);
-    const size = bytes.length.toString(16);
-    if (bytes.length <= BURST_BYTES) return this.#writeFrame(`${size}\r\n${bytes.toString('latin1')}\r\n`);
+    if (bytes.length <= BURST_BYTES) return this.#writeFrame(frameOf(bytes));
     this.flushBurst();
-    res.write(`${size}\r\n`, 'latin1');
+    res.write(`${bytes.length.toString(16)}\r\n`, 'latin1');
     res.write(bytes);
     return res.write('\r\n', 'latin1');
   }
@@ -78,26 +77,14 @@ export class ClientAnswer implements Burst {
     if (!this.#res.destroyed) this.#res.write(held, 'latin1');
   }
 
-  #writeFrame(frame: string): boolean {
-    const now = performance.now();
-    const soon = now - this.#wroteAt < BURST_MS;
-    this.#wroteAt = now;
-    if (!soon && this.#held === '') return this.#res.write(frame, 'latin1');
-    if (this.#held === '') this.#bursts.hold(this);
-    this.#held += frame;
-    if (this.#held.length > BURST_BYTES) this.flushBurst();
-    return !this.#res.writableNeedDrain;
-  }
-
   end(bytes: Buffer): void {
     const res = this.#res;
     if (this.#framed) {
-      if (bytes.length > BURST_BYTES) this.body(bytes);
-      const frame =
-        bytes.length === 0 || bytes.length > BURST_BYTES ? '' : `${bytes.length.toString(16)}\r\n${bytes.toString('latin1')}\r\n`;
-      const held = this.#held;
+      const large = bytes.length > BURST_BYTES;
+      if (large) this.body(bytes);
+      const last = large ? '' : frameOf(bytes);
+      res.end(`${this.#held}${last}0\r\n\r\n`, 'latin1');
       this.#held = '';
-      res.end(`${held}${frame}0\r\n\r\n`, 'latin1');
     } else if (bytes.length === 0) res.end();
     else if (bytes.length <= JOINED_BODY_BYTES) res.end(bytes.toString('latin1'), 'latin1');
     else res.end(bytes);
@@ -137,6 +124,17 @@ export class ClientAnswer implements Burst {
 
   destroy(): void {
     this.#res.destroy();
+  }
+
+  #writeFrame(frame: string): boolean {
+    const now = performance.now();
+    const soon = now - this.#wroteAt < BURST_MS;
+    this.#wroteAt = now;
+    if (!soon && this.#held === '') return this.#res.write(frame, 'latin1');
+    if (this.#held === '') this.#bursts.hold(this);
+    this.#held += frame;
+    if (this.#held.length > BURST_BYTES) this.flushBurst();
+    return !this.#res.writableNeedDrain;
   }
 
   #error(answer: ErrorAnswer): void {
@@ -189,6 +187,11 @@ function isWithheld(req: IncomingMessage): boolean {
 function hasBody(req: IncomingMessage): boolean {
   const length = req.headers['content-length'];
   return req.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+}
+
+/** A chunk of HTTP/1.1, one character a byte; nothing for no bytes, since an empty chunk would end the body. */
+function frameOf(bytes: Buffer): string {
+  return bytes.length === 0 ? '' : `${bytes.length.toString(16)}\r\n${bytes.toString('latin1')}\r\n`;
 }
 
 function withoutProxyBuffers(headers: string[]): void {

@@ -50,7 +50,8 @@ export function createReporter(lastSeq: number): Reporter {
         if (slot === undefined) continue;
         const last = before.get(decision.name);
         const next = follow(decision, last, now);
-        previous.set(decision.name, next);
+        // What was never seen was not decided either: the first look then finds it in any state.
+        if (last !== undefined || observed.runtime.kind === 'reachable') previous.set(decision.name, next);
         for (const entry of changes(decision, next, last, now)) add(entry);
         const status = keepEqual(old.get(decision.name), statusOf(slot, decision, next, observed));
         changed ||= status !== old.get(decision.name);
@@ -98,6 +99,7 @@ function follow(decision: Decision, last: PreviousDecision | undefined, now: num
     conditions: stampConditions(decision.conditions, last?.conditions ?? [], decision.generation, now),
     capabilities: decision.capabilities,
     generation: decision.generation,
+    wanted: decision.wanted,
   };
 }
 

@@ -1,6 +1,6 @@
 /** From what a look brought to the facts of a plan: keeps what is the same the same object, and enters what is new into the notebook. */
-import type { ModelFacts } from '../providers/provider.ts';
 import type { ModelId, SlotName, WorkloadId } from '../spec/names.ts';
+import { isSameValue } from '../spec/same-value.ts';
 import type { Desired, LastActive, Observed } from './decide/facts.ts';
 import type { Notebook } from './notebook.ts';
 import type { Observation } from './observe.ts';
@@ -8,7 +8,7 @@ import type { DesiredSlot, DesiredState, ModelPresence, ObservedWorkload, Runtim
 import type { Reporter } from './report.ts';
 
 export interface Sightings {
-  /** The same spec object for the same generation, so that what is computed from it is computed once. */
+  /** The same spec object for the same spec, so that what is computed from it is computed once. The generation would not do: a slot removed and made anew begins at 1. */
   settle(state: DesiredState): DesiredState;
   /** The same facts object for the same facts; the last ones when the store did not answer. */
   models(seen: ReadonlyMap<ModelId, ModelPresence> | undefined): ReadonlyMap<ModelId, ModelPresence>;
@@ -22,7 +22,7 @@ export function createSightings(): Sightings {
       slots = new Map(
         [...state.slots].map(([name, slot]) => {
           const before = slots.get(name);
-          return [name, before?.generation === slot.generation ? { ...slot, spec: before.spec } : slot];
+          return [name, before !== undefined && isSameValue(before.spec, slot.spec) ? { ...slot, spec: before.spec } : slot];
         }),
       );
       return { ...state, slots };
@@ -103,9 +103,10 @@ function lastActive(
     times.push(activity !== undefined && activity.inFlight > 0 ? now : activity?.lastUsedAt);
   }
   if (spec.load === 'always' && before?.generation !== generation) times.push(now);
-  const state = reporter.previous.get(name)?.state;
+  const previous = reporter.previous.get(name);
+  const state = previous?.state;
   const loading = state === 'pulling' || state === 'starting' || state === 'warming';
-  const owed = spec.load === 'always' && state === 'offline' && (notebook.attempts.get(name)?.failures.length ?? 0) > 0;
+  const owed = spec.load === 'always' && state === 'offline' && previous?.wanted === true && (notebook.attempts.get(name)?.failures.length ?? 0) > 0;
   const found = before === undefined && workloads.some(({ phase }) => phase === 'running' || phase === 'created');
   if (loading || owed || found) times.push(now);
   const known = times.filter((at) => at !== undefined);
@@ -118,9 +119,5 @@ function metOf({ id, slot, revision, phase }: ObservedWorkload): { id: WorkloadI
 
 function keepEqual(before: ModelPresence | undefined, after: ModelPresence): ModelPresence {
   if (before?.kind !== 'present' || after.kind !== 'present') return after;
-  return sameFacts(before.facts, after.facts) ? before : after;
-}
-
-function sameFacts(a: ModelFacts, b: ModelFacts): boolean {
-  return a === b || JSON.stringify(a) === JSON.stringify(b);
+  return isSameValue(before.facts, after.facts) ? before : after;
 }

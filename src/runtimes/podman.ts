@@ -19,8 +19,8 @@ import { checkPortFree, portTaken } from './port-check.ts';
 export interface PodmanRuntimeOptions {
   /** Path of podman's API socket: see `findPodmanSocket()`. */
   readonly socketPath: string;
-  /** Names this installation, the same after each restart: its configuration directory. Containers of others are left alone. */
-  readonly instance: string;
+  /** Names this installation, the same after each restart: its configuration directory. Containers of others are left alone. Default: `svc`. */
+  readonly instance?: string;
 }
 
 const Created = z.object({ Id: z.string().min(1) });
@@ -30,7 +30,7 @@ const CREATE_TIMEOUT_MS = 120_000;
 /** What podman itself needs to kill and clean up, beyond the time the server is given. */
 const REMOVE_TIMEOUT_MS = 60_000;
 
-export function createPodmanRuntime({ socketPath, instance }: PodmanRuntimeOptions): Runtime {
+export function createPodmanRuntime({ socketPath, instance = 'svc' }: PodmanRuntimeOptions): Runtime {
   const api = createPodmanApi(socketPath);
   const observer = createPodmanObserver(api, instance, () => events.live());
   const events = createPodmanEvents(api, (what) => observer.forget(what));

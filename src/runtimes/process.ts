@@ -17,7 +17,7 @@ import { childEnv, exitCode, launch, signalGroup } from './process-launch.ts';
 import type { Launched } from './process-launch.ts';
 import { createProcessLogs } from './process-logs.ts';
 import { createProcessRecords, isSafeName } from './process-records.ts';
-import type { ProcessRecord } from './process-records.ts';
+import type { ProcessExit, ProcessRecord } from './process-records.ts';
 
 export interface ProcessRuntimeOptions {
   /** Absolute; holds `run/` and `logs/`. */
@@ -27,8 +27,6 @@ export interface ProcessRuntimeOptions {
   /** The controller's environment, of which children get `PATH`, `HOME`, `LANG`, `TMPDIR`. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
-
-type Exit = NonNullable<ProcessRecord['exit']>;
 
 /** How long the death of a process may go unnoticed that this controller did not start itself; of its own children it is told. */
 const WATCH_MS = 1000;
@@ -42,7 +40,7 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
   const logs = createProcessLogs(join(stateDir, 'logs'));
   const lock = createKeyedLock();
   /** Our own children: undefined while they run. */
-  const children = new Map<WorkloadId, Exit | undefined>();
+  const children = new Map<WorkloadId, ProcessExit | undefined>();
   const stopping = new Set<WorkloadId>();
   const wakes = new Set<Wake>();
   const wakeAll = (): void => wakes.forEach((wake) => wake());
@@ -56,13 +54,6 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
     return identity !== undefined && identity.start === record.start && !identity.zombie;
   };
 
-  /** Writes the end down once, unless the record has gone or changed hands since. */
-  const noteExit = (id: WorkloadId, exit: Exit): Promise<void> =>
-    lock(nameOfProcessId(id), async () => {
-      const record = await records.read(nameOfProcessId(id));
-      if (record !== undefined && processId(record) === id && record.exit === undefined) await records.write({ ...record, exit });
-    });
-
   const see = async (record: ProcessRecord): Promise<ObservedWorkload> => {
     const id = processId(record);
     if (stopping.has(id)) return observedProcess(record, { phase: 'stopping', argv: undefined, env: undefined });
@@ -71,20 +62,21 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
       return observedProcess(record, { phase: 'running', argv, env: environment });
     }
     const exit = record.exit ?? children.get(id) ?? (await lostExit(record));
-    if (record.exit === undefined) void noteExit(id, exit).catch(() => undefined);
+    if (record.exit === undefined) void records.writeExit(record, exit).catch(() => undefined);
     return observedProcess({ ...record, exit }, { phase: 'exited', argv: undefined, env: undefined });
   };
 
-  const lostExit = async (record: ProcessRecord): Promise<Exit> => {
+  const lostExit = async (record: ProcessRecord): Promise<ProcessExit> => {
     const rebooted = record.bootId !== (await table.bootId());
     return { at: Date.now(), message: rebooted ? 'The machine was restarted' : 'It ended while no controller ran that had started it' };
   };
 
-  const adoptChild = ({ child, pid }: Launched, id: WorkloadId): void => {
+  const adoptChild = ({ child, pid }: Launched, record: ProcessRecord): void => {
+    const id = processId(record);
     children.set(id, undefined);
     child.once('exit', (code, signal) => {
       const number = exitCode(code, signal);
-      const exit: Exit = {
+      const exit: ProcessExit = {
         at: Date.now(),
         ...(number === undefined ? {} : { code: number }),
         ...(signal === null ? {} : { message: `Ended by ${signal}` }),
@@ -92,7 +84,7 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
       children.set(id, exit);
       // What it started itself must not live on and hold its port.
       signalGroup(pid, 'SIGKILL');
-      void noteExit(id, exit).then(wakeAll, wakeAll);
+      void records.writeExit(record, exit).then(wakeAll, wakeAll);
     });
   };
 
@@ -126,7 +118,7 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
       env: { ...workload.env },
       port: workload.port,
     };
-    adoptChild(launched, processId(record));
+    adoptChild(launched, record);
     try {
       await records.write(record);
     } catch (error) {

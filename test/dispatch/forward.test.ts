@@ -137,6 +137,33 @@ describe('a request that is forwarded', () => {
     expect(pieces).toEqual(['data: 1\n\n', 'data: 2\n\n', 'data: 3\n\n']);
   });
 
+  test('streams any pieces at any pace without changing or swapping a byte', async () => {
+    let plan: readonly (readonly [number, number])[] = [];
+    await answering(async (_request, res) => {
+      res.writeHead(200, { 'content-type': 'text/event-stream' });
+      let next = 0;
+      for (const [size, pauseMs] of plan) {
+        res.write(Buffer.from(Array.from({ length: size }, () => next++ % 256)));
+        if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs - 1));
+      }
+      res.end();
+    });
+    const size = fc.oneof(fc.integer({ min: 1, max: 300 }), fc.integer({ min: 1, max: 40_000 }));
+    const pieces = fc.array(fc.tuple(size, fc.constantFrom(0, 0, 1, 3)), { maxLength: 30 });
+    await fc.assert(
+      fc.asyncProperty(pieces, async (some) => {
+        plan = some;
+        const total = some.reduce((sum, [bytes]) => sum + bytes, 0);
+        const reply = await post(gateway.port, CHAT, chatBody({ stream: true }));
+        expect([reply.cut, reply.bytes.equals(Buffer.from(Array.from({ length: total }, (_unused, index) => index % 256)))]).toEqual([
+          false,
+          true,
+        ]);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
   test('reports once what became of it', async () => {
     await open();
     await post(gateway.port, CHAT, chatBody({ stream: true, stream_options: { include_usage: true } }));

@@ -47,10 +47,12 @@ describe('The process runtime', () => {
   test('never takes a process for ours, or ends it, that only has the same number', async () => {
     const stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { detached: true, stdio: 'ignore' });
     try {
+      // Start times are told in hundredths of a second.
+      await new Promise((resolve) => setTimeout(resolve, 50));
       const applied = await runtime.apply(workload, signal());
       const before = await record();
       process.kill(before.pid, 'SIGKILL');
-      await eventually('the written exit', async () => (await record()).exit);
+      await eventually('the written exit', async () => readFile(recordPath().replace(/json$/, 'exit'), 'utf8'));
       await writeFile(recordPath(), JSON.stringify({ ...before, pid: stranger.pid }));
       const next = open();
       const [found] = await observed(next);

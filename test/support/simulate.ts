@@ -174,7 +174,7 @@ async function calm(world: World, random: Random, referee: Referee, names: reado
   if (!(await watchUntil(world, referee, done, CALM_MS))) foul(`What is wanted and possible did not come true:\n${describe(world, names)}`);
   for (const request of requests) {
     const slot = world.desired.get(request.slot);
-    const full = names.length * 1000 > budget;
+    const full = names.length * 2000 > budget;
     if (slot?.spec.enabled === true && !full && request.answers[0] !== 'served') foul(`A request to "${request.slot}" was ${request.answers[0]}`);
   }
   await watch(world, referee, clock.now() + 60_000);
@@ -195,10 +195,14 @@ function fulfilled(world: World, name: string, budget: number): boolean {
   if (!slot.spec.enabled) return workloads.length === 0;
   if (workloads.length === 1 && seen.admission.kind === 'open') return seen.status.model === slot.spec.model.default;
   // It may be unloaded as it is idle, or out as others hold the memory.
-  const held = world.runtime.list().length * 1000;
-  const full = held + 1000 > budget && workloads.length === 0;
+  const full = workloads.length === 0 && heldBytes(world) + (seen.status.memoryBytes ?? 1000) > budget;
   const resting = slot.spec.lifecycle.idleTimeoutMs < Number.POSITIVE_INFINITY && seen.state === 'offline' && workloads.length === 0;
   return full || (resting && seen.admission.kind === 'park');
+}
+
+function heldBytes(world: World): number {
+  const up = new Set(world.runtime.list().map(({ slot }) => slot));
+  return [...world.life().board.current().slots.values()].reduce((sum, { name, status }) => sum + (up.has(name) ? (status.memoryBytes ?? 0) : 0), 0);
 }
 
 function describe(world: World, names: readonly string[]): string {

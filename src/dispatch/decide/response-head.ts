@@ -18,9 +18,8 @@ export interface ResponseHead {
   readonly keepAliveSeconds: number | undefined;
 }
 
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
-const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+/** The whole head at once, because one pass costs less than one a line: no folded lines, no bare line ends, no control characters. */
+const HEAD = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*)*$/;
 const LENGTH = /^\d{1,15}$/;
 const NO_BODY: BodyFraming = { kind: 'none' };
 const CHUNKED: BodyFraming = { kind: 'chunked' };
@@ -31,23 +30,20 @@ const UNTIL_CLOSE: BodyFraming = { kind: 'close' };
  * Hop-by-hop headers are left out; so is what an upstream may not decide for us: who may read us from a web page (CORS), and our request id.
  */
 export function parseResponseHead(text: string): ResponseHead | string {
+  if (!HEAD.test(text)) return 'its head is malformed';
   const lines = text.split('\r\n');
-  const start = STATUS_LINE.exec(lines[0] ?? '');
-  if (start === null) return 'its status line is no HTTP/1';
-  const status = Number(start[2]);
+  const status = Number(text.slice(9, 12));
   const headers: string[] = [];
   let contentType: string | undefined;
   let length: string | undefined;
   let encoding: string | undefined;
-  let keepAlive = start[1] === '1';
+  let keepAlive = text.charAt(7) === '1';
   let keepAliveSeconds: number | undefined;
   for (let index = 1; index < lines.length; index += 1) {
     const line = lines[index] ?? '';
     const colon = line.indexOf(':');
     const name = line.slice(0, colon);
-    if (colon < 1 || !HEADER_NAME.test(name)) return 'a header has no proper name';
     const value = trimBlank(line, colon + 1);
-    if (!HEADER_VALUE.test(value)) return `header "${name}" holds control characters`;
     const lower = name.toLowerCase();
     switch (lower) {
       case 'content-length':

@@ -115,9 +115,9 @@ function compare(a: readonly number[], b: readonly number[]): number {
   return index < 0 ? 0 : (a[index] ?? 0) - (b[index] ?? 0);
 }
 
-/** Found running, and not probed by this controller yet. */
-function isUntried({ known }: WorkloadView): boolean {
-  return known.origin === undefined && known.probe === undefined;
+/** Found running, where a probe can reach it, and not probed by this controller yet. */
+function isUntried({ fact, known }: WorkloadView): boolean {
+  return fact.phase === 'running' && fact.endpoints.length > 0 && known.origin === undefined && known.probe === undefined;
 }
 
 /** The start of it has not been answered yet: it may be stopped once it has. */

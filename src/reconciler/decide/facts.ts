@@ -126,6 +126,7 @@ export interface PreviousDecision {
   readonly conditions: readonly Condition[];
   readonly capabilities: readonly Capability[];
   readonly generation: number;
+  readonly wanted: boolean;
 }
 
 /** Something that a check found, in one sentence. */

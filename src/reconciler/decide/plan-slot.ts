@@ -58,12 +58,12 @@ export function planSlot(
     wanted,
     findings: findingsOf(view, cast, unwanted, startGate === undefined ? gates : [startGate, ...gates]),
     conditions: deriveConditions(facts),
-    admission: admissionOf(targets, view, notWanted, memoryGate, startGate ?? gates[0]),
+    admission: admissionOf(view, cast, notWanted, memoryGate, startGate ?? gates[0]),
     targets,
     answering: cast.answering?.fact.id,
     draining: cast.leaving.filter(({ workload }) => workload.alive).map(({ workload }) => workload.fact.id),
     memory: verdict,
-    memoryBytes: view.template?.memoryBytes ?? verdict?.bytes,
+    memoryBytes: verdict?.bytes ?? view.template?.memoryBytes,
     revision: view.template?.revision,
     capabilities: view.template?.capabilities ?? view.previous?.capabilities ?? PROVIDER_KINDS[view.spec.provider].serves,
     nextAttemptAt: gates.find(({ until }) => until !== undefined)?.until,
@@ -149,13 +149,13 @@ function targetsOf(answering: WorkloadView | undefined): readonly Target[] {
 }
 
 function admissionOf(
-  targets: readonly Target[],
   view: SlotView,
+  cast: Cast,
   notWanted: Finding | undefined,
   memoryGate: Gate | undefined,
   gate: Gate | undefined,
 ): Admission {
-  if (targets.length > 0) return { kind: 'open' };
+  if (targetsOf(cast.answering).length > 0) return { kind: 'open' };
   const name = view.slot.name;
   if (!view.spec.enabled) {
     return { kind: 'refuse', code: 'slot.disabled', message: `Enable slot "${name}" first ("svcctl slot load ${name}"): it is disabled` };
@@ -164,7 +164,7 @@ function admissionOf(
     const message = `Free memory or lower what slot "${name}" needs: ${memoryGate.message}`;
     return { kind: 'refuse', code: 'slot.insufficient_memory', message };
   }
-  if (gate?.kind !== 'stalled') return { kind: 'park' };
+  if (gate?.kind !== 'stalled' || cast.coming !== undefined || cast.pending !== undefined) return { kind: 'park' };
   return { kind: 'refuse', code: 'slot.stalled', message: `Mend slot "${name}" first: ${gate.message}` };
 }
 

@@ -18,7 +18,7 @@ function decide(view: SlotView, why: string): Decision {
     name: slot.name,
     generation: slot.generation,
     state: previous?.state ?? ('offline' satisfies SlotState),
-    wanted: spec.enabled,
+    wanted: previous?.wanted ?? spec.enabled,
     findings: [{ name: 'runtimeUnreachable', message }],
     conditions: unknownConditions(view, message),
     admission: admission(view),
