@@ -1,5 +1,4 @@
 /** Which runtime the service uses: the one that the settings name, or the first that is there. */
-import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { ensureEmbeddedEngine } from '../providers/gguf/embedded-engine.ts';
 import { findLlamaServer } from '../providers/gguf/find-llama-server.ts';
@@ -25,7 +24,7 @@ export async function chooseRuntime(choice: RuntimeChoice): Promise<Result<Runti
       return ok(processRuntime(choice));
     case 'podman': {
       const socketPath = await findPodmanSocket(env);
-      if (socketPath !== undefined) return ok(createPodmanRuntime({ socketPath, instance: instanceOf(settings) }));
+      if (socketPath !== undefined) return ok(createPodmanRuntime({ socketPath, instance: settings.SVC_CONFIG_DIR }));
       const message = 'No podman socket answers: start it with "systemctl enable --now podman.socket", or name it in "SVC_PODMAN_SOCKET"';
       return fail('stalled', 'PodmanNotFound', message);
     }
@@ -37,7 +36,8 @@ export async function chooseRuntime(choice: RuntimeChoice): Promise<Result<Runti
       );
     case 'auto': {
       const socketPath = await findPodmanSocket(env);
-      if (socketPath !== undefined && (await podmanAnswers(socketPath))) return ok(createPodmanRuntime({ socketPath, instance: instanceOf(settings) }));
+      if (socketPath !== undefined && (await podmanAnswers(socketPath)))
+        return ok(createPodmanRuntime({ socketPath, instance: settings.SVC_CONFIG_DIR }));
       return ok(processRuntime(choice));
     }
     default:
@@ -57,9 +57,4 @@ function processRuntime({ settings, env, log }: RuntimeChoice): Runtime {
       return ensureEmbeddedEngine({ dir: engineDir, env, onProgress: (message) => log.info({}, message) }, signal);
     },
   });
-}
-
-/** Tells the containers of one service from those of another on the same machine. Of the configuration's place, so that it outlives the state. */
-function instanceOf(settings: Pick<Settings, 'SVC_CONFIG_DIR'>): string {
-  return createHash('sha256').update(path.resolve(settings.SVC_CONFIG_DIR)).digest('hex').slice(0, 12);
 }

@@ -132,6 +132,7 @@ export class Forward implements UpstreamSink {
   }
 
   onBody(bytes: Buffer, last: boolean): void {
+    if (this.#over) return;
     this.noteProgress();
     if (this.#errorHead !== undefined) {
       this.#collectError(this.#errorHead, bytes, last);
@@ -144,6 +145,8 @@ export class Forward implements UpstreamSink {
     }
     const { answer } = this.#request;
     if (last) {
+      // Not destroyed at the end: it may carry the next request, and decides that itself.
+      this.#connection = undefined;
       answer.end(bytes);
       this.#done();
     } else if (!answer.body(bytes)) this.#waitForClient();
@@ -177,6 +180,8 @@ export class Forward implements UpstreamSink {
     this.#errorBytes += bytes.length;
     if (!last && this.#errorBytes < ERROR_BODY_BYTES) return;
     if (!last) this.#connection?.destroy();
+    // After a complete answer the connection may carry the next request, and decides that itself.
+    this.#connection = undefined;
     if (head.status < 400) {
       this.#fail('upstream.failed', `The upstream answered ${head.status}, which is no answer to a request for inference`);
       return;
@@ -193,8 +198,6 @@ export class Forward implements UpstreamSink {
 
   #done(): void {
     this.#over = true;
-    // The connection is not destroyed: it may carry the next request, and decides that itself.
-    this.#connection = undefined;
     this.#owner.onForwardDone();
   }
 
@@ -213,8 +216,7 @@ export class Forward implements UpstreamSink {
 
   #dropConnection(): void {
     this.#over = true;
-    // After a complete answer (an error that says "loading") the connection is left to itself.
-    if (this.#errorHead === undefined) this.#connection?.destroy();
+    this.#connection?.destroy();
     this.#connection = undefined;
   }
 }

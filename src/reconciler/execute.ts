@@ -49,6 +49,7 @@ export function createExecutor(deps: ExecuteDeps): Executor {
     pullImage: async ({ image }, _slot, signal) => await pull(deps, pullImageKey(image), 'pull-image', signal, (onProgress) => deps.runtime.pull(image, onProgress, signal)),
     pullModel: async ({ model }, _slot, signal) => await pull(deps, pullModelKey(model), 'pull-model', signal, (onProgress) => deps.models.pull(model, onProgress, signal)),
     cancelPull: async ({ key }) => {
+      notebook.cancelled(key);
       aborts.get(key)?.abort();
       return DONE;
     },
@@ -168,6 +169,7 @@ async function stop(deps: ExecuteDeps, args: ActionArgs['stop'], signal: AbortSi
   }
   if (args.abort) traffic.abort(workload);
   if (failure !== undefined && failure.kind !== 'drift') notebook.lastWords(slot, workload, await lastWords(deps, workload, signal));
+  if (signal.aborted) return NONE;
   const result = await runtime.stop(workload, { graceMs: args.graceMs }, signal);
   if (result.ok) return DONE;
   if (signal.aborted) return NONE;

@@ -37,6 +37,7 @@ export interface Notebook {
 
   begin(action: Action, now: number): void;
   progress(key: string, progress: Progress): void;
+  cancelled(key: string): void;
   end(action: Action): void;
   started(id: WorkloadId, slot: SlotName, now: number): void;
   failed(slot: SlotName, attempted: Attempted, now: number): void;
@@ -140,6 +141,10 @@ export function createNotebook(): Notebook {
     progress(key, progress) {
       const running = underWay.get(key);
       if (running !== undefined) underWay.set(key, { ...running, progress });
+    },
+    cancelled(key) {
+      const running = underWay.get(key);
+      if (running !== undefined) underWay.set(key, { ...running, cancelled: true });
     },
     end(action) {
       const key = keyOfAction(action);

@@ -5,7 +5,7 @@ import type { Route } from '../../src/api/route.ts';
 import { publish } from '../dispatch/support/board-fixture.ts';
 import { begin, CHAT, chatBody, errorOf, post, responseOf } from '../dispatch/support/client.ts';
 import { startUpstream, type FakeUpstream } from '../dispatch/support/fake-upstream.ts';
-import { startGateway, type GatewayFixture } from '../dispatch/support/gateway-fixture.ts';
+import { startGateway, until, type GatewayFixture } from '../dispatch/support/gateway-fixture.ts';
 
 const asked: string[] = [];
 let decide: Authorize = () => ({ ok: true });
@@ -199,5 +199,29 @@ describe('an error', () => {
     for await (const part of res) parts.push(part);
     expect([res.statusCode, errorOf(Buffer.concat(parts).toString())]).toMatchObject([413, { code: 'request.too_large' }]);
     req.destroy();
+  });
+});
+
+describe('every request', () => {
+  test('is reported once, under its route and never under its raw path', async () => {
+    const [reports, before] = [gateway.reported, gateway.finished.length];
+    reports.length = 0;
+    await post(gateway.port, CHAT, chatBody());
+    await post(gateway.port, '/v1/%63hat/completions', chatBody());
+    expect(gateway.finished.slice(before).map(({ path, status }) => [path, status])).toEqual([
+      [CHAT, 200],
+      [CHAT, 200],
+    ]);
+    await get('/api/thing/secret-name');
+    await get('/v1/models/dir/a');
+    await get('/secret-path');
+    await post(gateway.port, CHAT, 'a=b', { headers: { 'content-type': 'text/plain' } });
+    await until(() => reports.length >= 4);
+    expect(reports.map(({ route, status }) => [route, status])).toEqual([
+      ['/api/thing/:name', 200],
+      ['/v1/models/*', 404],
+      ['none', 404],
+      [CHAT, 415],
+    ]);
   });
 });

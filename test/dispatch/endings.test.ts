@@ -141,6 +141,22 @@ describe('a limit of time', () => {
     await until(() => upstream.left() === 1);
   });
 
+  test('strikes an upstream that is silent in the middle of an error', async () => {
+    await open(
+      {
+        answer: (_request, res) => {
+          res.writeHead(500, { 'content-type': 'application/json' });
+          res.write('{"error":');
+        },
+      },
+      { SVC_STREAM_TIMEOUT: '60ms' },
+    );
+    const reply = await post(gateway.port, CHAT, chatBody());
+    expect([reply.status, errorOf(reply.text).code]).toEqual([504, 'upstream.timeout']);
+    await until(() => upstream.left() === 1);
+    expect(gateway.finished.length).toBe(1);
+  });
+
   test('does not strike a stream that goes on', async () => {
     await open(
       {

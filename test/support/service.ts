@@ -178,7 +178,7 @@ export async function freePort(): Promise<number> {
 }
 
 /** Ours without the settings of whoever runs the tests. */
-function ownEnvironment(): Record<string, string | undefined> {
+export function ownEnvironment(): Record<string, string | undefined> {
   return { ...Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith('SVC_'))), NODE_OPTIONS: '' };
 }
 

@@ -5,6 +5,7 @@ import type { Observed, Plan } from '../../src/reconciler/decide/facts.ts';
 import { plan } from '../../src/reconciler/decide/plan.ts';
 import type { LoopDeps } from '../../src/reconciler/loop.ts';
 import type { Failure } from '../../src/spec/failure.ts';
+import { isSameValue } from '../../src/spec/same-value.ts';
 import type { SlotDocument } from '../../src/spec/slot-spec.ts';
 import { createRandom, type Random } from './seeded-random.ts';
 import { createReferee, foul, type Referee } from './world-referee.ts';
@@ -64,8 +65,11 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
 /** What happened, line by line, for whoever replays a seed. */
 function tracePlan(trace: (line: string) => void, observed: Observed, made: Plan, now: number): void {
   const at = ((now - WORLD_BEGIN) / 1000).toFixed(3);
-  const workloads = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads.map(({ id, phase }) => `${id}:${phase}`) : ['?'];
-  const states = [...made.decisions.values()].map(({ name, state, admission, findings }) => `${name}=${state}/${admission.kind}/${findings.map((finding) => finding.name).join('+')}`);
+  const workloads =
+    observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads.map(({ id, phase }) => `${id}:${phase}`) : ['?'];
+  const states = [...made.decisions.values()].map(
+    ({ name, state, admission, findings }) => `${name}=${state}/${admission.kind}/${findings.map((finding) => finding.name).join('+')}`,
+  );
   trace(`${at} ${states.join(' ')} | ${workloads.join(' ')} | ${made.actions.map((action) => keyOfAction(action)).join(' ')}`);
 }
 
@@ -142,7 +146,9 @@ async function happen(world: World, random: Random, weather: Weather, referee: R
     case 7:
       return world.setModel(random.pick(MODELS), random.pick(['present', 'pullable', 'missing']), random.int(1, 2) * 1000);
     case 8:
-      return random.chance(0.5) ? world.runtime.removeImage(IMAGE.reference) : void world.runtime.foreignPorts.add(random.int(18_080, 18_084));
+      return random.chance(0.5)
+        ? world.runtime.removeImage(IMAGE.reference)
+        : void world.runtime.foreignPorts.add(random.int(18_080, 18_084));
     case 9:
       weather.down = random.chance(0.5) ? 'Connection refused' : undefined;
       return;
@@ -167,7 +173,7 @@ async function calm(world: World, random: Random, referee: Referee, names: reado
   for (const model of MODELS) if (world.life().board.current().version === 0 || random.chance(0.3)) world.setModel(model, 'pullable', 1000);
   for (const model of [...MODELS]) world.setModel(model, random.chance(0.8) ? 'present' : 'pullable', 1000);
   for (const name of names) world.edit(name, documentOf(random, true));
-  const noticed = (): boolean => names.every((name) => world.life().board.current().slots.get(slotName(name))?.generation === world.desired.get(slotName(name))?.generation);
+  const noticed = (): boolean => names.every((name) => isNoticed(world, name));
   if (!(await watchUntil(world, referee, noticed, 30_000))) foul('An edit was not noticed');
   const requests = names.map((name) => world.life().traffic.ask(slotName(name), 200));
   const done = (): boolean => requests.every(({ answers }) => answers.length > 0) && names.every((name) => fulfilled(world, name, budget));
@@ -175,7 +181,8 @@ async function calm(world: World, random: Random, referee: Referee, names: reado
   for (const request of requests) {
     const slot = world.desired.get(request.slot);
     const full = names.length * 2000 > budget;
-    if (slot?.spec.enabled === true && !full && request.answers[0] !== 'served') foul(`A request to "${request.slot}" was ${request.answers[0]}`);
+    if (slot?.spec.enabled === true && !full && request.answers[0] !== 'served')
+      foul(`A request to "${request.slot}" was ${request.answers[0]}`);
   }
   await watch(world, referee, clock.now() + 60_000);
   referee.takeChanges();
@@ -191,7 +198,7 @@ function fulfilled(world: World, name: string, budget: number): boolean {
   const slot = world.desired.get(slotName(name));
   const seen = world.life().board.current().slots.get(slotName(name));
   const workloads = world.runtime.list().filter((workload) => workload.slot === name);
-  if (slot === undefined || seen === undefined || seen.generation !== slot.generation) return false;
+  if (slot === undefined || seen === undefined || !isNoticed(world, name)) return false;
   if (!slot.spec.enabled) return workloads.length === 0;
   if (workloads.length === 1 && seen.admission.kind === 'open') return seen.status.model === slot.spec.model.default;
   // It may be unloaded as it is idle, or out as others hold the memory.
@@ -200,9 +207,17 @@ function fulfilled(world: World, name: string, budget: number): boolean {
   return full || (resting && seen.admission.kind === 'park');
 }
 
+/** By value: a slot that was removed and made anew begins with the same generation. */
+function isNoticed(world: World, name: string): boolean {
+  return isSameValue(world.life().board.current().slots.get(slotName(name))?.spec, world.desired.get(slotName(name))?.spec);
+}
+
 function heldBytes(world: World): number {
   const up = new Set(world.runtime.list().map(({ slot }) => slot));
-  return [...world.life().board.current().slots.values()].reduce((sum, { name, status }) => sum + (up.has(name) ? (status.memoryBytes ?? 0) : 0), 0);
+  return [...world.life().board.current().slots.values()].reduce(
+    (sum, { name, status }) => sum + (up.has(name) ? (status.memoryBytes ?? 0) : 0),
+    0,
+  );
 }
 
 function describe(world: World, names: readonly string[]): string {

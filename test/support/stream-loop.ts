@@ -17,7 +17,7 @@ export interface Score {
 }
 
 /** Runs `clients` loops; each answer must be a whole stream: text, a finish reason, `[DONE]`. */
-export function startStreamLoop(service: Service, clients = 2): StreamLoop {
+export function startStreamLoop(service: Pick<Service, 'chat'>, clients = 2): StreamLoop {
   const score: Score = { requests: 0, failures: [], texts: new Map() };
   let going = true;
   const loops = Array.from({ length: clients }, async () => {
@@ -39,7 +39,7 @@ export function startStreamLoop(service: Service, clients = 2): StreamLoop {
   };
 }
 
-async function oneStream(service: Service): Promise<{ readonly text: string } | { readonly failure: string }> {
+async function oneStream(service: Pick<Service, 'chat'>): Promise<{ readonly text: string } | { readonly failure: string }> {
   const answer = await service.chat({ stream: true });
   const body = await answer.text();
   if (answer.status !== 200) return { failure: `${answer.status} ${body}` };

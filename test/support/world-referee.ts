@@ -30,12 +30,12 @@ export function createReferee(world: World, drainMs: number): Referee {
 
   function lookAtWorkloads(): void {
     const alive = new Map<SlotName, string[]>();
-    for (const { slot, phase, revision, container } of world.runtime.list()) {
+    for (const { id, slot, phase, revision, container } of world.runtime.list()) {
       if (phase !== 'running') continue;
       const same = alive.get(slot) ?? [];
       alive.set(slot, same);
-      const altered = container.argv?.includes('--altered') === true ? 'altered' : 'as applied';
-      same.push(`${revision} ${altered}`);
+      const altered = container.argv?.includes('--altered') === true;
+      same.push(altered ? id : revision);
       if (same.length > 2) foul(`Slot "${slot}" has ${same.length} workloads`);
       if (new Set(same).size !== same.length) foul(`Slot "${slot}" has two workloads of one revision`);
     }

@@ -90,7 +90,8 @@ export function createWorld(options: WorldOptions = {}): World {
   };
   const models: ModelStore = {
     root: '/store',
-    observe: async (ids) => new Map(ids.map((id) => [id, presences.get(id) ?? { kind: 'missing', message: `Put the model "${id}" in place` }])),
+    observe: async (ids) =>
+      new Map(ids.map((id) => [id, presences.get(id) ?? { kind: 'missing', message: `Put the model "${id}" in place` }])),
     async pull(id, onProgress, signal) {
       onProgress({ what: id, doneBytes: 0, totalBytes: 100 });
       const failure = options.modelPullFailure?.();

@@ -110,6 +110,8 @@ export interface RunningAction {
   readonly action: Action;
   readonly startedAt: number;
   readonly progress?: Progress;
+  /** It was told to end, and has not yet. */
+  readonly cancelled?: true;
 }
 
 export interface LastActive {

@@ -136,10 +136,10 @@ function whyOrphan(slot: SlotName, desired: Desired): Finding | undefined {
 
 function cancelPulls(observed: Observed, decisions: ReadonlyMap<SlotName, Decision>): readonly Action[] {
   const wanted = new Set([...decisions.values()].flatMap(({ waitsFor }) => waitsFor));
-  return [...observed.running].flatMap(([key, { action }]): Action[] => {
-    if ((action.name !== 'pullImage' && action.name !== 'pullModel') || wanted.has(key)) return [];
+  return [...observed.running].flatMap(([key, { action, cancelled }]): Action[] => {
+    if ((action.name !== 'pullImage' && action.name !== 'pullModel') || cancelled === true || wanted.has(key)) return [];
     const because = { name: 'pullNotWanted', message: 'No slot needs it any more' };
-    return observed.running.has(`cancelPull:${key}`) ? [] : [{ name: 'cancelPull', slot: action.slot, because, args: { key } }];
+    return [{ name: 'cancelPull', slot: action.slot, because, args: { key } }];
   });
 }
 

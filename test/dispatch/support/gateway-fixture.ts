@@ -1,6 +1,7 @@
 /** The request path as `src/main.ts` wires it, over a board that the test publishes and on a port of its own. */
 import { buildServer, type HttpApi } from '../../../src/api/server.ts';
 import type { Authorize } from '../../../src/api/authorize.ts';
+import type { FinishedRequest } from '../../../src/api/metrics-port.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import type { FinishedExchange } from '../../../src/dispatch/exchange-deps.ts';
@@ -17,7 +18,10 @@ export interface GatewayFixture {
   readonly api: HttpApi;
   readonly url: string;
   readonly port: number;
+  /** What the gateway reported. */
   readonly finished: FinishedExchange[];
+  /** What everything else reported. */
+  readonly reported: FinishedRequest[];
   readonly faults: unknown[];
   close(): Promise<void>;
 }
@@ -53,6 +57,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   const traffic = createTraffic({ board, now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
   const finished: FinishedExchange[] = [];
   const faults: unknown[] = [];
+  const reported: FinishedRequest[] = [];
   const gateway = createGateway({
     board,
     providers: PROVIDERS,
@@ -63,7 +68,14 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   });
   const routes = [...createV1Routes({ board, gateway, startedAt: 1_700_000_000_000 }), ...(options.routes ?? [])];
   const { authorize } = options;
-  const api = buildServer({ routes, settings, gateway, onFault: (fault) => void faults.push(fault), ...(authorize && { authorize }) });
+  const api = buildServer({
+    routes,
+    settings,
+    gateway,
+    onFault: (fault) => void faults.push(fault),
+    metrics: { requestFinished: (request) => void reported.push(request) },
+    ...(authorize && { authorize }),
+  });
   const port = await api.listen({ host: '127.0.0.1', port: 0 });
   return {
     board,
@@ -73,6 +85,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     url: `http://127.0.0.1:${port}`,
     port,
     finished,
+    reported,
     faults,
     close: () => api.close(0),
   };

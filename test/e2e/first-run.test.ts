@@ -1,0 +1,136 @@
+/** What a newcomer does after `npm start`: ask, stream, embed, change the model in an editor, press Ctrl-C. On the embedded engine, with no podman. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { OpenAI } from 'openai';
+import { DEMO_SENTENCES } from '../../src/models/demo-models.ts';
+import { ensureEmbeddedEngine } from '../../src/providers/gguf/embedded-engine.ts';
+import { freePort, ownEnvironment, pause } from '../support/service.ts';
+import { startStreamLoop } from '../support/stream-loop.ts';
+
+const ENGINE = path.resolve('.svc/engine');
+
+describe('The first run', () => {
+  let dir = '';
+  let url = '';
+  let child: ChildProcess;
+  let output = '';
+  let openai: OpenAI;
+
+  beforeAll(async () => {
+    const installed = await ensureEmbeddedEngine(
+      { dir: ENGINE, env: process.env, onProgress: () => undefined },
+      new AbortController().signal,
+    );
+    expect(installed).toMatchObject({ ok: true });
+    dir = await mkdtemp(path.join(tmpdir(), 'svc-first-'));
+    await mkdir(path.join(dir, 'state'));
+    await symlink(ENGINE, path.join(dir, 'state/engine'));
+    const port = await freePort();
+    url = `http://127.0.0.1:${port}`;
+    child = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve', '--checkout'], {
+      env: {
+        ...ownEnvironment(),
+        // a llama-server on the PATH would be taken before the embedded engine
+        PATH: path.dirname(process.execPath),
+        SVC_LISTEN: `127.0.0.1:${port}`,
+        SVC_CONFIG_DIR: path.join(dir, 'config'),
+        SVC_STATE_DIR: path.join(dir, 'state'),
+        SVC_PORT_RANGE: '30100-30199',
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    child.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    child.stderr?.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
+    await until('the API', async () => (await fetch(`${url}/api/status`)).ok);
+  }, 180_000);
+
+  afterAll(async () => {
+    child.kill('SIGKILL');
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+    const deadline = Date.now() + 60_000;
+    while (!(await holds().catch(() => false))) {
+      if (Date.now() > deadline) throw new Error(`${what} did not come about:\n${output}`);
+      await pause(25);
+    }
+  }
+
+  const ask = async () => {
+    const answer = await openai.chat.completions.create({ model: 'primary', messages: [{ role: 'user', content: 'Hello' }] });
+    return answer.choices[0]?.message.content?.trim();
+  };
+
+  test('says where the API is, a curl line, and which file to edit', () => {
+    expect(output).toContain(url);
+    expect(output).toContain('curl ');
+    expect(output).toContain('primary.toml');
+  });
+
+  test('answers chat at once: a request that comes while the model loads waits for it', async () => {
+    expect(await ask()).toBe(DEMO_SENTENCES['demo-fox']);
+  }, 60_000);
+
+  test('streams with usage', async () => {
+    const stream = await openai.chat.completions.create({
+      model: 'demo-fox',
+      messages: [{ role: 'user', content: 'Hello' }],
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    let text = '';
+    let tokens = 0;
+    for await (const chunk of stream) {
+      text += chunk.choices[0]?.delta.content ?? '';
+      tokens = chunk.usage?.completion_tokens ?? tokens;
+    }
+    expect(text.trim()).toBe(DEMO_SENTENCES['demo-fox']);
+    expect(tokens).toBeGreaterThan(0);
+  });
+
+  test('embeds, as numbers and as base64, with the same values', async () => {
+    const asNumbers = await openai.embeddings.create({ model: 'embed', input: 'a red fox', encoding_format: 'float' });
+    const byDefault = await openai.embeddings.create({ model: 'embed', input: 'a red fox' });
+    const [numbers, decoded] = [asNumbers.data[0]?.embedding ?? [], byDefault.data[0]?.embedding ?? []];
+    expect(numbers.length).toBe(64);
+    expect(decoded.length).toBe(64);
+    for (const [index, value] of numbers.entries()) expect(decoded[index]).toBeCloseTo(value, 5);
+  }, 60_000);
+
+  test('lists the models under their ids', async () => {
+    const ids = (await openai.models.list()).data.map((model) => model.id);
+    expect(ids).toEqual(expect.arrayContaining(['demo-fox', 'demo-embed']));
+  });
+
+  test('serves the other model after its file is edited, without a failed or cut request', async () => {
+    const loop = startStreamLoop({ chat: (body = {}) => post({ messages: [{ role: 'user', content: 'Hello' }], ...body }) }, 2);
+    const file = path.join(dir, 'config/slots/primary.toml');
+    const text = await readFile(file, 'utf8');
+    await writeFile(`${file}.new`, text.replace('default = "demo-fox"', 'default = "demo-owl"'));
+    await rename(`${file}.new`, file);
+    await until('the other text', async () => loop.score.texts.has(DEMO_SENTENCES['demo-owl']));
+    const score = await loop.end();
+    expect(score.failures).toEqual([]);
+    expect([...score.texts.keys()].sort()).toEqual([DEMO_SENTENCES['demo-fox'], DEMO_SENTENCES['demo-owl']].sort());
+    expect(await ask()).toBe(DEMO_SENTENCES['demo-owl']);
+  }, 90_000);
+
+  const post = (body: object) =>
+    fetch(`${url}/v1/chat/completions`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+
+  test('stops everything it started on Ctrl-C', async () => {
+    const body: { slots: { status: { endpoint: string | null } }[] } = JSON.parse(await (await fetch(`${url}/api/slots`)).text());
+    const endpoints = body.slots.map(({ status }) => status.endpoint ?? '');
+    expect(endpoints).toHaveLength(2);
+    for (const endpoint of endpoints) expect((await fetch(`${endpoint}/health`)).ok).toBe(true);
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGINT');
+    expect(await ended).toBe(0);
+    for (const endpoint of endpoints) await expect(fetch(`${endpoint}/health`)).rejects.toThrow();
+  }, 60_000);
+});
