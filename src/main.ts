@@ -53,20 +53,46 @@ export interface Service {
 
 /** What stopping every slot may take when the service stops too; what is not gone by then stays, and the next start finds it. */
 const EXIT_STOP_MS = 30_000;
+/** Files of the kernel are read in microseconds. */
+const HARDWARE_WITHIN_MS = 5000;
 
 export async function createService(options: ServiceOptions): Promise<Result<Service>> {
-  const { settings, version, log, env } = options;
-  const startedAt = Date.now();
+  const { settings, log, env } = options;
   if (settings.SVC_AUTH_ENABLED) {
     const message = 'Set "SVC_AUTH_ENABLED" to 0: this version has no authentication yet, and does not start as if it had';
     return fail('stalled', 'AuthenticationNotBuilt', message);
   }
-  const chosen = await chooseRuntime({ settings, env, log });
-  if (!chosen.ok) return chosen;
-  const runtime = chosen.value;
+  const runtime = await chooseRuntime({ settings, env, log });
+  if (!runtime.ok) return runtime;
   const made = await makeDirectories(settings);
   if (!made.ok) return made;
+  const controller = await createController(options, runtime.value);
+  const stopping = new AbortController();
+  const api = createApi(options, controller, stopping.signal);
+  const listening = await listen(api, settings.SVC_LISTEN);
+  if (!listening.ok) return listening;
+  const running = new AbortController();
+  const ended = controller.loop.start(running.signal);
+  return ok({
+    url: urlOf(settings.SVC_LISTEN.host, listening.value),
+    runtime: runtime.value.traits.kind,
+    async stop(graceMs) {
+      stopping.abort();
+      await api.close(graceMs);
+      if (settings.SVC_ON_EXIT === 'stop') {
+        controller.desired.wantNothing();
+        controller.loop.wake();
+        await untilEmpty(runtime.value, EXIT_STOP_MS);
+      }
+      running.abort();
+      await ended;
+      await controller.files.flush();
+    },
+  });
+}
 
+/** Keeps slots true: the loop with all that it senses and tells. */
+async function createController({ settings, version, log, toolboxManifest }: ServiceOptions, runtime: Runtime) {
   const clock = createClock();
   const board = createBoard();
   const models = createModelStore({ root: settings.SVC_MODELS_DIR });
@@ -77,7 +103,7 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
   const timelineDirectory = path.join(settings.SVC_STATE_DIR, 'timelines');
   const events = await createEventFeed({ timelineDirectory });
   const files = createStatusFiles({ statusDirectory: path.join(settings.SVC_STATE_DIR, 'status'), timelineDirectory, log });
-  const desired = await createDesiredInputs(settings, options.toolboxManifest, log);
+  const desired = await createDesiredInputs(settings, toolboxManifest, log);
   const loop = createLoop({
     source: desired.source,
     runtime,
@@ -95,28 +121,32 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
     metrics: metrics.reconcile,
     lastSeq: events.last(),
   });
+  return { runtime, clock, board, models, host, traffic, slotTraffic, metrics, events, files, desired, loop };
+}
 
-  const inventory = createInventory({
-    traits: runtime.traits,
-    toolboxes: desired.toolboxes,
-    models,
-    board,
-    stateDir: settings.SVC_STATE_DIR,
-  });
+/** Answers requests: the gateway and the management API on one server. */
+function createApi(options: ServiceOptions, controller: Awaited<ReturnType<typeof createController>>, stopping: AbortSignal) {
+  const { settings, version, log } = options;
+  const { runtime, board, metrics, traffic, clock, loop } = controller;
+  const startedAt = clock.now();
   const manage: Manage = {
-    ...inventory,
+    ...createInventory({
+      ...controller,
+      traits: runtime.traits,
+      toolboxes: controller.desired.toolboxes,
+      stateDir: settings.SVC_STATE_DIR,
+    }),
     version,
     runtime: runtime.traits.kind,
     startedAt,
     editor: createTomlEditor({ directory: slotsDirectory(settings) }),
     planner: { preview: async (overlay) => loop.preview(overlay) },
-    events,
+    events: controller.events,
     logs: createLogSource(board, runtime),
     lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
-    hardware: async () => host.read(new AbortController().signal),
+    hardware: async () => controller.host.read(AbortSignal.timeout(HARDWARE_WITHIN_MS)),
   };
   const gateway = createGateway({ board, providers: PROVIDERS, traffic, settings, now: clock.now, report: reportTo(metrics) });
-  const stopping = new AbortController();
   const features = () => ({
     authentication: settings.SVC_AUTH_ENABLED,
     podman: runtime.traits.kind === 'podman',
@@ -127,36 +157,15 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
     manage,
     board,
     metrics,
-    traffic: slotTraffic,
+    traffic: controller.slotTraffic,
     settings,
     features,
     now: clock.now,
-    stopping: stopping.signal,
+    stopping,
   });
   const onFault = (error: unknown, requestId: string) =>
     log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
-  const api = buildServer({ routes, settings, gateway, metrics: metrics.requests, onFault });
-  const listening = await listen(api, settings.SVC_LISTEN);
-  if (!listening.ok) return listening;
-
-  const running = new AbortController();
-  const ended = loop.start(running.signal);
-  return ok({
-    url: urlOf(settings.SVC_LISTEN.host, listening.value),
-    runtime: runtime.traits.kind,
-    async stop(graceMs) {
-      stopping.abort();
-      await api.close(graceMs);
-      if (settings.SVC_ON_EXIT === 'stop') {
-        desired.wantNothing();
-        loop.wake();
-        await untilEmpty(runtime, EXIT_STOP_MS);
-      }
-      running.abort();
-      await ended;
-      await files.flush();
-    },
-  });
+  return buildServer({ routes, settings, gateway, metrics: metrics.requests, onFault });
 }
 
 /** Resolves when no workload is left, or after `limitMs`. */

@@ -38,7 +38,7 @@ export function buildVocabulary(words: readonly string[], options: { readonly en
   for (let byte = 0; byte < 256; byte += 1) add(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`, TYPE.byte, 0);
   for (const character of CHARACTERS) add(character, TYPE.normal, -1000);
   for (const word of words) {
-    const characters = [...word];
+    const characters = Array.from(word);
     // a longer join wins, so that a word that has begun is finished
     for (let length = 2; length <= characters.length; length += 1) add(characters.slice(0, length).join(''), TYPE.normal, length - 100);
   }

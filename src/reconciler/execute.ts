@@ -24,7 +24,7 @@ export interface ExecuteDeps {
 }
 
 /** How an action ended. `none`: it was cancelled, and nothing is to be said. */
-export type Outcome = { readonly kind: 'done' } | { readonly kind: 'failed'; readonly failure: Failure } | { readonly kind: 'none' };
+export type Outcome = { readonly kind: 'done'; /** It brought nothing new. */ readonly asBefore?: true } | { readonly kind: 'failed'; readonly failure: Failure } | { readonly kind: 'none' };
 
 export interface Executor {
   /** Begins an action. `onEnd` is called once, when its result is in the notebook. */
@@ -141,8 +141,9 @@ async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: Abort
     if (signal.aborted) return NONE;
     const waitMs = warmingPauseMs(clock.now() - args.since);
     if (health.kind === 'passing' || clock.now() + waitMs >= until) {
+      const asBefore = health.kind === 'passing' && notebook.acquaintances.get(args.workload)?.probe?.status === 'passing';
       notebook.probed(args.workload, health, clock.now());
-      return DONE;
+      return asBefore ? { kind: 'done', asBefore } : DONE;
     }
     await pause(clock, waitMs, signal);
     if (signal.aborted) return NONE;

@@ -151,7 +151,7 @@ export function createLoop(deps: LoopDeps): Loop {
     reporter.ended(action, outcome, clock.now());
     metrics?.actionFinished({ action: action.name, result: outcome.kind === 'none' ? 'cancelled' : outcome.kind });
     if (outcome.kind === 'failed') log.debug({ slot: action.slot, action: action.name, reason: outcome.failure.reason }, outcome.failure.message);
-    pacer.wake();
+    pacer.wake(outcome.kind === 'done' && outcome.asBefore === true ? NOTHING_NEW_WITHIN_MS : 0);
   }
 
   return {
@@ -180,6 +180,8 @@ export function createLoop(deps: LoopDeps): Loop {
 
 /** How often people see a pull advance. */
 const PROGRESS_WITHIN_MS = 1000;
+/** Probes that say what they said before are taken in together. */
+const NOTHING_NEW_WITHIN_MS = 1000;
 /** What the system and the gateway need is not the models'. */
 const SHARE_OF_HOST = 0.9;
 const NO_PLAN: Plan = { actions: [], decisions: new Map(), orphans: new Map(), wakeAt: undefined };

@@ -189,5 +189,12 @@ function namesOf(slots: ReadonlyMap<SlotName, BoardSlot>): ReadonlyMap<string, r
 
 /** The old object where nothing in it changed, so that nobody takes it for news. */
 function keepEqual(before: SlotStatus | undefined, after: SlotStatus): SlotStatus {
-  return before !== undefined && JSON.stringify(before) === JSON.stringify(after) ? before : after;
+  if (before === undefined) return after;
+  const { conditions, progress, ...rest } = after;
+  const same =
+    Object.entries(rest).every(([key, value]) => Reflect.get(before, key) === value) &&
+    (before.endpoint === undefined) === (after.endpoint === undefined) &&
+    before.progress?.doneBytes === progress?.doneBytes &&
+    conditions.every((condition, index) => condition === before.conditions[index]);
+  return same ? before : after;
 }

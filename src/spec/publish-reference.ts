@@ -42,9 +42,9 @@ export function settingsReference(): string {
   const schema = z.toJSONSchema(SettingsSchema, { io: 'input' });
   const rows = Object.entries(propertiesOf(schema)).map(([name, node]) => [
     code(name),
-    node['default'] === undefined ? '' : code(String(node['default'])),
+    node['default'] === undefined ? '' : code(textOf(node['default'])),
     settingType(node),
-    String(node['description'] ?? ''),
+    textOf(node['description']),
   ]);
   return page('Settings', [
     'Read from the environment; the service unit loads `/etc/svc/api.env`. An unknown `SVC_*` key or a bad value stops the start with one clear line.',
@@ -79,14 +79,19 @@ function slotRows(schema: Json, path: readonly string[]): readonly (readonly str
     const deeper = slotRows(inner, node['properties'] === undefined ? [`${here.join('.')}[]`] : here);
     if (node['properties'] !== undefined) return deeper;
     const fallback = node['default'] === undefined ? (required.includes(key) ? 'required' : '') : code(JSON.stringify(node['default']));
-    return [[code(here.join('.')), typeOf(node), fallback, String(node['description'] ?? '')], ...deeper];
+    return [[code(here.join('.')), typeOf(node), fallback, textOf(node['description'])], ...deeper];
   });
+}
+
+/** A string as it is, nothing as nothing, and other values as JSON. */
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
 }
 
 function typeOf(node: Json): string {
   if (Array.isArray(node['enum'])) return node['enum'].map((value) => code(String(value))).join(', ');
   if (Array.isArray(node['anyOf'])) return node['anyOf'].filter(isTable).map(typeOf).join(' or ');
-  if (node['const'] !== undefined) return code(String(node['const']));
+  if (node['const'] !== undefined) return code(textOf(node['const']));
   if (node['type'] === 'array') return `list of ${isTable(node['items']) ? `${typeOf(node['items'])}s` : 'values'}`;
   if (node['type'] === 'object')
     return isTable(node['additionalProperties']) ? `table of ${typeOf(node['additionalProperties'])}s` : 'table';

@@ -103,7 +103,7 @@ function documentOf(random: Random, good = false): SlotDocument {
     load: random.chance(0.7) ? 'always' : 'on-demand',
     model: { default: good || random.chance(0.9) ? random.pick(MODELS) : BAD_MODEL },
     lifecycle: {
-      idleTimeout: random.chance(0.7) ? 'never' : '20s',
+      idleTimeout: random.chance(0.7) ? 'never' : '8s',
       startTimeout: '10s',
       drainTimeout: `${DRAIN_MS}ms`,
       swap: random.pick(['auto', 'auto', 'drain', 'blue-green']),
@@ -184,7 +184,7 @@ async function calm(world: World, random: Random, referee: Referee, names: reado
     if (slot?.spec.enabled === true && !full && request.answers[0] !== 'served')
       foul(`A request to "${request.slot}" was ${request.answers[0]}`);
   }
-  await watch(world, referee, clock.now() + 60_000);
+  await watch(world, referee, clock.now() + 30_000);
   referee.takeChanges();
   world.life().loop.wake();
   await watch(world, referee, clock.now() + 12_000);

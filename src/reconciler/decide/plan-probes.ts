@@ -8,6 +8,8 @@ import type { SlotView, WorkloadView } from './view.ts';
 
 /** How often a workload that answers is asked whether it still does. */
 const LIVENESS_MS = 10_000;
+/** A pass that comes this much earlier probes too, so that the probes of several slots come to share their passes. */
+const LIVENESS_SLACK_MS = 3000;
 /** A failed liveness probe is repeated sooner: three in a row then tell within seconds. */
 const DOUBT_MS = 2000;
 /** One probe action of a warming workload keeps trying for this long, so that its tries need no passes. */
@@ -29,7 +31,8 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
   const { probe } = known;
   if (fact.phase !== 'running' || fact.endpoints.length === 0 || view.running.has(probeKey(fact.id))) return { actions: [], wakes: [] };
   const dueAt = nextProbeAt(probe, known.seenAt, view.now);
-  if (dueAt > view.now) return { actions: [], wakes: [dueAt] };
+  const slack = probe?.status === 'passing' ? LIVENESS_SLACK_MS : 0;
+  if (dueAt - slack > view.now) return { actions: [], wakes: [dueAt] };
   const patienceMs = once || probe?.passed === true ? 0 : PATIENCE_MS;
   const origin = known.origin ?? { spec: view.spec, model: modelOf(view) };
   const args = {
