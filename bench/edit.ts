@@ -8,6 +8,8 @@ import { freePort, pause, startBenchService, type BenchService } from './service
 
 const run = promisify(execFile);
 const ROUNDS = 9;
+/** A round takes a second; one that takes this long never ends. */
+const ROUND_MS = 60_000;
 const IMAGE = 'localhost/svc-toolbox-gguf-cpu:v1';
 const SLOT = `backend = "cpu"\n[model]\ndefault = "demo-fox"\nargs = ["--threads", "1"]\n`;
 
@@ -59,13 +61,20 @@ async function oneRound(service: BenchService): Promise<{ readonly issuedMs: num
   await pause(300);
   const savedAt = Date.now();
   await service.save('primary', SLOT);
-  while (!(await isReady(service))) await pause(5);
+  while (!(await isReady(service))) {
+    if (Date.now() - savedAt > ROUND_MS) throw new Error(`The slot did not become ready: ${await explain(service)}`);
+    await pause(5);
+  }
   const readyMs = Date.now() - savedAt;
   await pause(300);
   events.kill('SIGTERM');
   await service.remove('primary');
   while (!(await isGone(service))) await pause(20);
   return { issuedMs: createdAt - savedAt, readyMs };
+}
+
+async function explain(service: BenchService): Promise<string> {
+  return (await fetch(`${service.url}/api/slots/primary/explain`)).text();
 }
 
 async function isReady(service: BenchService): Promise<boolean> {

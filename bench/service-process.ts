@@ -1,10 +1,11 @@
 /** Starts the real service for a measurement, in a directory of its own, and reads its memory and CPU from the kernel. */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { writeDemoModels } from '../src/models/demo-models.ts';
+import { ensureEmbeddedEngine } from '../src/providers/gguf/embedded-engine.ts';
 
 export interface BenchService {
   readonly url: string;
@@ -27,6 +28,7 @@ export async function startBenchService(
   const stateDir = path.join(dir, 'state');
   await mkdir(path.join(configDir, 'slots'), { recursive: true });
   await writeDemoModels(path.join(stateDir, 'models'));
+  await shareEngine(stateDir);
   for (const [name, text] of Object.entries(files)) await writeFile(path.join(configDir, name), text);
   const port = await freePort();
   const begun = performance.now();
@@ -64,6 +66,15 @@ export async function startBenchService(
       await rm(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** The embedded engine is installed once for all measurements. */
+async function shareEngine(stateDir: string): Promise<void> {
+  const dir = path.resolve('.svc/engine');
+  const onProgress = (message: string): void => void process.stdout.write(`  ${message}\n`);
+  const engine = await ensureEmbeddedEngine({ dir, env: process.env, onProgress }, new AbortController().signal);
+  if (!engine.ok) throw new Error(engine.failure.message);
+  await symlink(dir, path.join(stateDir, 'engine'));
 }
 
 /** Resident memory in MB (10^6 bytes). */

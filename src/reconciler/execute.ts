@@ -24,7 +24,10 @@ export interface ExecuteDeps {
 }
 
 /** How an action ended. `none`: it was cancelled, and nothing is to be said. */
-export type Outcome = { readonly kind: 'done'; /** It brought nothing new. */ readonly asBefore?: true } | { readonly kind: 'failed'; readonly failure: Failure } | { readonly kind: 'none' };
+export type Outcome =
+  | { readonly kind: 'done'; /** It brought nothing new. */ readonly asBefore?: true }
+  | { readonly kind: 'failed'; readonly failure: Failure }
+  | { readonly kind: 'none' };
 
 export interface Executor {
   /** Begins an action. `onEnd` is called once, when its result is in the notebook. */
@@ -46,8 +49,10 @@ export function createExecutor(deps: ExecuteDeps): Executor {
   const aborts = new Map<string, AbortController>();
   const ends = new Set<Promise<void>>();
   const executors: { readonly [Name in ActionName]: Execute<Name> } = {
-    pullImage: async ({ image }, _slot, signal) => await pull(deps, pullImageKey(image), 'pull-image', signal, (onProgress) => deps.runtime.pull(image, onProgress, signal)),
-    pullModel: async ({ model }, _slot, signal) => await pull(deps, pullModelKey(model), 'pull-model', signal, (onProgress) => deps.models.pull(model, onProgress, signal)),
+    pullImage: async ({ image }, _slot, signal) =>
+      await pull(deps, pullImageKey(image), 'pull-image', signal, (onProgress) => deps.runtime.pull(image, onProgress, signal)),
+    pullModel: async ({ model }, _slot, signal) =>
+      await pull(deps, pullModelKey(model), 'pull-model', signal, (onProgress) => deps.models.pull(model, onProgress, signal)),
     cancelPull: async ({ key }) => {
       notebook.cancelled(key);
       aborts.get(key)?.abort();
@@ -120,7 +125,12 @@ async function pull(
   return { kind: 'failed', failure: result.failure };
 }
 
-async function apply({ runtime, notebook, clock }: ExecuteDeps, { workload }: ActionArgs['apply'], slot: SlotName, signal: AbortSignal): Promise<Outcome> {
+async function apply(
+  { runtime, notebook, clock }: ExecuteDeps,
+  { workload }: ActionArgs['apply'],
+  slot: SlotName,
+  signal: AbortSignal,
+): Promise<Outcome> {
   const result = await runtime.apply(workload, signal);
   if (result.ok) {
     notebook.started(result.value, slot, clock.now());

@@ -19,7 +19,18 @@ import { createExecutor, type Outcome } from './execute.ts';
 import { createNotebook } from './notebook.ts';
 import { observe, readDesired, type Senses } from './observe.ts';
 import { createPacer } from './pacer.ts';
-import type { Clock, DesiredState, HostProbe, ImageReference, ModelStore, Runtime, SlotSource, StatusSink, Traffic, Wake } from './ports.ts';
+import type {
+  Clock,
+  DesiredState,
+  HostProbe,
+  ImageReference,
+  ModelStore,
+  Runtime,
+  SlotSource,
+  StatusSink,
+  Traffic,
+  Wake,
+} from './ports.ts';
 import { preview } from './preview.ts';
 import { createReporter } from './report.ts';
 import { absorb, createSightings } from './sightings.ts';
@@ -68,7 +79,9 @@ export interface Loop {
   /** Resolves when a pass has nothing more to do and nothing is under way. Waiting for a time (a back-off, a probe) counts as nothing. */
   idle(): Promise<void>;
   /** Plans with these documents laid over the present ones (undefined: remove the slot) and carries nothing out. */
-  preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>): Promise<{ readonly text: string; readonly changes: readonly Change[] }>;
+  preview(
+    overlay: ReadonlyMap<SlotName, SlotDocument | undefined>,
+  ): Promise<{ readonly text: string; readonly changes: readonly Change[] }>;
   /** Unix milliseconds of the end of the last pass; undefined before the first. */
   lastPassAt(): number | undefined;
 }
@@ -92,7 +105,8 @@ export function createLoop(deps: LoopDeps): Loop {
     ...deps,
     within,
     notebook,
-    waitingFor: (key) => [...(last?.plan.decisions.values() ?? [])].filter(({ waitsFor }) => waitsFor.includes(key)).map(({ name }) => name),
+    waitingFor: (key) =>
+      [...(last?.plan.decisions.values() ?? [])].filter(({ waitsFor }) => waitsFor.includes(key)).map(({ name }) => name),
     onProgress(what, bytes) {
       metrics?.bytesPulled({ what, bytes });
       pacer.wake(PROGRESS_WITHIN_MS);
@@ -143,14 +157,16 @@ export function createLoop(deps: LoopDeps): Loop {
 
   function begin(action: Action, now: number): void {
     reporter.begun(action, now);
-    if (action.name !== 'probe') log.debug({ slot: action.slot, action: action.name, because: action.because.name }, action.because.message);
+    if (action.name !== 'probe')
+      log.debug({ slot: action.slot, action: action.name, because: action.because.name }, action.because.message);
     executor.begin(action, ended);
   }
 
   function ended(action: Action, outcome: Outcome): void {
     reporter.ended(action, outcome, clock.now());
     metrics?.actionFinished({ action: action.name, result: outcome.kind === 'none' ? 'cancelled' : outcome.kind });
-    if (outcome.kind === 'failed') log.debug({ slot: action.slot, action: action.name, reason: outcome.failure.reason }, outcome.failure.message);
+    if (outcome.kind === 'failed')
+      log.debug({ slot: action.slot, action: action.name, reason: outcome.failure.reason }, outcome.failure.message);
     pacer.wake(outcome.kind === 'done' && outcome.asBefore === true ? NOTHING_NEW_WITHIN_MS : 0);
   }
 

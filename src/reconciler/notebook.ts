@@ -5,8 +5,9 @@
 import type { Failure } from '../spec/failure.ts';
 import type { SlotName, WorkloadId } from '../spec/names.ts';
 import type { Health } from '../providers/provider.ts';
+import type { SlotSpec } from '../spec/slot-spec.ts';
 import { keyOfAction, type Action } from './decide/actions.ts';
-import type { Acquaintance, Attempt, AttemptKind, Attempts, LastActive, Origin, ProbeFact, RunningAction } from './decide/facts.ts';
+import type { Acquaintance, Attempt, AttemptKind, Attempts, Origin, ProbeFact, RunningAction } from './decide/facts.ts';
 import type { LogLine, Progress } from './ports.ts';
 
 export interface Attempted {
@@ -18,7 +19,7 @@ export interface Attempted {
 export interface Notebook {
   readonly acquaintances: ReadonlyMap<WorkloadId, Acquaintance>;
   readonly attempts: ReadonlyMap<SlotName, Attempts>;
-  readonly lastActive: Map<SlotName, LastActive>;
+  readonly lastActive: Map<SlotName, number>;
   /** Under way, and ended since the last observation began. */
   running(): ReadonlyMap<string, RunningAction>;
   /** Actions under way now. */
@@ -30,8 +31,8 @@ export interface Notebook {
   /** Workloads that were there and are not, though nobody stopped them. Forgets them. */
   meet(present: readonly Met[], now: number): readonly { readonly id: WorkloadId; readonly slot: SlotName }[];
   drain(leaving: ReadonlySet<WorkloadId>, now: number): void;
-  /** Makes `attempts` those of this generation. */
-  turnTo(slot: SlotName, generation: number): void;
+  /** Makes `attempts` those of this generation, or of this spec where a slot made anew begins with the same one; true: they were of another. */
+  turnTo(slot: SlotName, generation: number, spec: SlotSpec): boolean;
   forget(slot: SlotName): void;
   clearFailures(slot: SlotName): void;
 
@@ -53,6 +54,8 @@ export interface Met {
   readonly revision: string;
   /** Created or running. */
   readonly alive: boolean;
+  /** Another one: the same workload was started anew, and what was known of it no longer holds. */
+  readonly startedAt: number | undefined;
 }
 
 /** Enough to tell a crash loop and to show what happened. */
@@ -61,6 +64,7 @@ const KEPT_FAILURES = 20;
 const PORT_TAKEN_MS = 60_000;
 
 interface Known extends Acquaintance {
+  readonly startedAt: number | undefined;
   readonly slot: SlotName;
   /** Ended by us, or ended already: that it goes is no surprise. */
   readonly expectedToGo: boolean;
@@ -74,6 +78,7 @@ export function createNotebook(): Notebook {
   const underWay = new Map<string, RunningAction>();
   const ended = new Map<string, RunningAction>();
   const ports = new Map<number, number>();
+  const specs = new Map<SlotName, SlotSpec>();
   const origins = new Map<SlotName, { readonly revision: string; readonly origin: Origin }>();
 
   const change = (id: WorkloadId, part: Partial<Known>): void => {
@@ -107,10 +112,13 @@ export function createNotebook(): Notebook {
         if (!expectedToGo) vanished.push({ id, slot });
         known.delete(id);
       }
-      for (const { id, slot, revision, alive } of present) {
+      for (const { id, slot, revision, alive, startedAt } of present) {
         const applied = origins.get(slot);
         const origin = applied?.revision === revision ? applied.origin : undefined;
-        if (!known.has(id)) known.set(id, acquaint(slot, origin, now));
+        const before = known.get(id);
+        if (before === undefined) known.set(id, { ...acquaint(slot, origin, now), startedAt });
+        else if (before.startedAt === undefined) change(id, { startedAt });
+        else if (before.startedAt !== startedAt) known.set(id, { ...acquaint(slot, before.origin, now), startedAt });
         if (!alive) change(id, { expectedToGo: true });
       }
       return vanished;
@@ -122,11 +130,15 @@ export function createNotebook(): Notebook {
         } else if (drainingSince !== undefined && !underWay.has(`stop:${id}`)) change(id, { drainingSince: undefined });
       }
     },
-    turnTo(slot, generation) {
-      if (attempts.get(slot)?.generation !== generation) attempts.set(slot, { generation, failures: [], starts: 0 });
+    turnTo(slot, generation, spec) {
+      if (attempts.get(slot)?.generation === generation && specs.get(slot) === spec) return false;
+      attempts.set(slot, { generation, failures: [], starts: 0 });
+      specs.set(slot, spec);
+      return true;
     },
     forget(slot) {
       attempts.delete(slot);
+      specs.delete(slot);
       origins.delete(slot);
     },
     clearFailures: (slot) => changeAttempts(slot, () => ({ failures: [] })),
@@ -186,6 +198,7 @@ function acquaint(slot: SlotName, origin: Origin | undefined, now: number): Know
     stops: undefined,
     expectedToGo: false,
     fresh: false,
+    startedAt: undefined,
   };
 }
 
@@ -203,4 +216,3 @@ function foldProbe(before: ProbeFact | undefined, health: Health, now: number): 
     passed: passing || before?.passed === true,
   };
 }
-

@@ -1,7 +1,18 @@
 /** One look at the world: everything is asked at once, each answer within its time, and what does not answer is a fact too. */
 import { fail, type Result } from '../spec/failure.ts';
 import type { ModelId, SlotName } from '../spec/names.ts';
-import type { DesiredSlot, DesiredState, HostFacts, HostProbe, ImageReference, ModelPresence, ModelStore, Runtime, RuntimeFacts, SlotSource } from './ports.ts';
+import type {
+  DesiredSlot,
+  DesiredState,
+  HostFacts,
+  HostProbe,
+  ImageReference,
+  ModelPresence,
+  ModelStore,
+  Runtime,
+  RuntimeFacts,
+  SlotSource,
+} from './ports.ts';
 import type { Backend, ProviderKind } from '../spec/provider-kinds.ts';
 import type { Deadline } from './deadline.ts';
 

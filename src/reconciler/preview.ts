@@ -60,7 +60,7 @@ function observedOf(input: PreviewInput, seen: Observation, state: DesiredState,
   const traffic = input.traffic.read();
   const learned = input.learned(now);
   const lastActive = new Map(learned.lastActive);
-  for (const name of input.overlay.keys()) if (state.slots.get(name)?.spec.load === 'always') lastActive.set(name, { at: now, generation: 0 });
+  for (const name of input.overlay.keys()) if (state.slots.get(name)?.spec.load === 'always') lastActive.set(name, now);
   return {
     ...learned,
     lastActive,

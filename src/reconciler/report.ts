@@ -14,7 +14,9 @@ export interface Reporter {
   /** Takes a plan in; answers the board to publish. */
   take(plan: Plan, desired: Desired, observed: Observed, now: number): BoardView;
   /** Statuses as of the last plan, and the entries since the last call; undefined when nothing changed. */
-  report(now: number): { readonly at: number; readonly statuses: readonly SlotStatus[]; readonly entries: readonly TimelineEntry[] } | undefined;
+  report(
+    now: number,
+  ): { readonly at: number; readonly statuses: readonly SlotStatus[]; readonly entries: readonly TimelineEntry[] } | undefined;
   begun(action: Action, now: number): void;
   ended(action: Action, outcome: Outcome, now: number): void;
   note(slot: SlotName, kind: TimelineEntry['kind'], message: string, now: number): void;
@@ -119,7 +121,8 @@ function changes(decision: Decision, next: PreviousDecision, last: PreviousDecis
   for (const condition of next.conditions) {
     const before = last?.conditions.find(({ type }) => type === condition.type);
     const told = condition.type === 'Stalled' || condition.type === 'SpecValid' || condition.type === 'DriftDetected';
-    const worthIt = condition.status !== before?.status && (before !== undefined || (condition.status === 'True') !== (condition.type === 'SpecValid'));
+    const worthIt =
+      condition.status !== before?.status && (before !== undefined || (condition.status === 'True') !== (condition.type === 'SpecValid'));
     if (!told || !worthIt) continue;
     const kind = condition.type === 'DriftDetected' && condition.status === 'True' ? 'drift' : 'condition';
     found.push({ at: now, slot, kind, message: `${condition.type} is ${condition.status}: ${condition.message}`, cause: condition.reason });

@@ -1,8 +1,8 @@
 /** From what a look brought to the facts of a plan: keeps what is the same the same object, and enters what is new into the notebook. */
-import type { ModelId, SlotName, WorkloadId } from '../spec/names.ts';
+import type { ModelId, SlotName } from '../spec/names.ts';
 import { isSameValue } from '../spec/same-value.ts';
-import type { Desired, LastActive, Observed } from './decide/facts.ts';
-import type { Notebook } from './notebook.ts';
+import type { Desired, Observed } from './decide/facts.ts';
+import type { Met, Notebook } from './notebook.ts';
 import type { Observation } from './observe.ts';
 import type { DesiredSlot, DesiredState, ModelPresence, ObservedWorkload, RuntimeTraits, Traffic } from './ports.ts';
 import type { Reporter } from './report.ts';
@@ -47,7 +47,8 @@ interface AbsorbInput {
 }
 
 export function absorb({ notebook, sightings, reporter, traits, traffic, desired, seen, now }: AbsorbInput): Observed {
-  for (const { name, generation } of desired.slots.values()) notebook.turnTo(name, generation);
+  const edited = new Set<SlotName>();
+  for (const { name, generation, spec } of desired.slots.values()) if (notebook.turnTo(name, generation, spec)) edited.add(name);
   for (const name of notebook.attempts.keys()) if (!desired.slots.has(name)) notebook.forget(name);
   const workloads = seen.runtime.ok ? seen.runtime.value.workloads : [];
   if (seen.runtime.ok) {
@@ -60,7 +61,7 @@ export function absorb({ notebook, sightings, reporter, traits, traffic, desired
   }
   const bySlot = Map.groupBy(workloads, ({ slot }) => slot);
   for (const slot of desired.slots.values()) {
-    const at = lastActive(slot, notebook, traffic, bySlot.get(slot.name) ?? [], reporter, now);
+    const at = lastActive(slot, edited.has(slot.name), notebook, traffic, bySlot.get(slot.name) ?? [], reporter, now);
     if (at !== undefined) notebook.lastActive.set(slot.name, at);
   }
   for (const name of notebook.lastActive.keys()) if (!desired.slots.has(name)) notebook.lastActive.delete(name);
@@ -87,34 +88,36 @@ export function absorb({ notebook, sightings, reporter, traits, traffic, desired
  * ended yet, and a workload that was found running: all these are reasons not to unload it for idleness yet.
  */
 function lastActive(
-  { name, generation, spec }: DesiredSlot,
+  { name, spec }: DesiredSlot,
+  edited: boolean,
   notebook: Notebook,
   traffic: ReturnType<Traffic['read']>,
   workloads: readonly ObservedWorkload[],
   reporter: Pick<Reporter, 'previous'>,
   now: number,
-): LastActive | undefined {
+): number | undefined {
   const before = notebook.lastActive.get(name);
   const demand = traffic.demand.get(name);
-  const times = [before?.at, demand?.lastAskedAt];
+  const times = [before, demand?.lastAskedAt];
   if (demand !== undefined && demand.waiting > 0) times.push(now);
   for (const { id } of workloads) {
     const activity = traffic.workloads.get(id);
     times.push(activity !== undefined && activity.inFlight > 0 ? now : activity?.lastUsedAt);
   }
-  if (spec.load === 'always' && before?.generation !== generation) times.push(now);
+  if (spec.load === 'always' && edited) times.push(now);
   const previous = reporter.previous.get(name);
   const state = previous?.state;
   const loading = state === 'pulling' || state === 'starting' || state === 'warming';
-  const owed = spec.load === 'always' && state === 'offline' && previous?.wanted === true && (notebook.attempts.get(name)?.failures.length ?? 0) > 0;
+  const owed =
+    spec.load === 'always' && state === 'offline' && previous?.wanted === true && (notebook.attempts.get(name)?.failures.length ?? 0) > 0;
   const found = before === undefined && workloads.some(({ phase }) => phase === 'running' || phase === 'created');
   if (loading || owed || found) times.push(now);
   const known = times.filter((at) => at !== undefined);
-  return known.length === 0 ? undefined : { at: Math.max(...known), generation };
+  return known.length === 0 ? undefined : Math.max(...known);
 }
 
-function metOf({ id, slot, revision, phase }: ObservedWorkload): { id: WorkloadId; slot: SlotName; revision: string; alive: boolean } {
-  return { id, slot, revision, alive: phase === 'created' || phase === 'running' };
+function metOf({ id, slot, revision, phase, startedAt }: ObservedWorkload): Met {
+  return { id, slot, revision, startedAt, alive: phase === 'created' || phase === 'running' };
 }
 
 function keepEqual(before: ModelPresence | undefined, after: ModelPresence): ModelPresence {

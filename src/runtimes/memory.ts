@@ -129,7 +129,8 @@ export function createMemoryRuntime({ clock, traits, behaviour = {} }: MemoryRun
       images.delete(reference);
       changed();
     },
-    async observe(wanted) {
+    async observe(wanted, signal) {
+      if (signal.aborted) return GIVEN_UP;
       const down = behaviour.unreachable?.();
       const workloads = [...kept.values()].map(({ facts }) => facts);
       const seen = wanted.map(({ reference }) => {
@@ -151,7 +152,8 @@ export function createMemoryRuntime({ clock, traits, behaviour = {} }: MemoryRun
       changed();
       return ok(undefined);
     },
-    async apply(workload) {
+    async apply(workload, signal) {
+      if (signal.aborted) return GIVEN_UP;
       const [doMs, tellMs] = behaviour.applyMs?.() ?? [0, 0];
       const failure = behaviour.applyFailure?.(workload);
       await passTime(clock, doMs);
@@ -161,10 +163,12 @@ export function createMemoryRuntime({ clock, traits, behaviour = {} }: MemoryRun
       await passTime(clock, tellMs);
       return failure === undefined && answer !== undefined ? answer : { ok: false, failure: failure ?? NEVER };
     },
-    async stop(id) {
+    async stop(id, _options, signal) {
+      if (signal.aborted) return GIVEN_UP;
       const [doMs, tellMs] = behaviour.stopMs?.() ?? [0, 0];
       const down = behaviour.unreachable?.();
-      const failure = down === undefined ? behaviour.stopFailure?.() : { kind: 'retry' as const, reason: 'RuntimeUnreachable', message: down };
+      const failure =
+        down === undefined ? behaviour.stopFailure?.() : { kind: 'retry' as const, reason: 'RuntimeUnreachable', message: down };
       if (failure === undefined && kept.get(id)?.facts.phase === 'running') change(id, { phase: 'stopping', endpoints: [] });
       await passTime(clock, doMs);
       if (failure === undefined) remove(id);
@@ -182,14 +186,10 @@ export function createMemoryRuntime({ clock, traits, behaviour = {} }: MemoryRun
   };
 }
 
+const GIVEN_UP = fail('retry', 'GivenUp', 'It was given up before it began');
 const NEVER: Failure = { kind: 'retry', reason: 'StartFailed', message: 'It did not start' };
 
-function observedOf(
-  id: WorkloadId,
-  workload: Workload,
-  images: ReadonlyMap<string, string | undefined>,
-  now: number,
-): ObservedWorkload {
+function observedOf(id: WorkloadId, workload: Workload, images: ReadonlyMap<string, string | undefined>, now: number): ObservedWorkload {
   const { name, slot, revision, generation, argv, env, mounts, devices, port } = workload;
   const imageId = workload.image === undefined ? undefined : (images.get(workload.image.reference) ?? workload.image.imageId);
   const container = { imageId, argv, env: { PATH: '/usr/bin', ...env }, mounts, devices, port };

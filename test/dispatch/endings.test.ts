@@ -205,7 +205,8 @@ describe('back-pressure', () => {
         res.writeHead(200, { 'content-type': 'text/event-stream' });
         const piece = Buffer.alloc(64 * 1024, 'x');
         const pump = (): void => {
-          while (!res.destroyed && res.write(piece)) written += piece.length;
+          do written += piece.length;
+          while (!res.destroyed && res.write(piece));
           blocked = true;
           res.once('drain', () => {
             blocked = false;
@@ -259,7 +260,8 @@ describe('back-pressure', () => {
     let blocked = false;
     const piece = Buffer.alloc(256 * 1024, 'x');
     const pump = (): void => {
-      while (sent < 60 * 1024 * 1024 && req.write(piece)) sent += piece.length;
+      do sent += piece.length;
+      while (sent < 60 * 1024 * 1024 && req.write(piece));
       blocked = true;
       req.once('drain', () => {
         blocked = false;

@@ -205,6 +205,35 @@ describe('connections to an upstream', () => {
     expect(failures).toEqual([]);
   });
 
+  test('end at once when the upstream says so', async () => {
+    await start();
+    const upstream = await upstreamOf({
+      answer: (_request, res) => {
+        res.setHeader('connection', 'close');
+        sendJson(res, 200, {});
+      },
+    });
+    serve('w', upstream);
+    for (let round = 0; round < 5; round += 1) {
+      await post(gateway.port, CHAT, chatBody());
+      await turns();
+      expect(gateway.gateway.load().connections).toBe(0);
+    }
+    expect(upstream.accepted()).toBe(5);
+  });
+
+  test('end at once when they are idle and their target leaves the board', async () => {
+    await start();
+    const upstream = await upstreamOf();
+    serve('w', upstream);
+    await post(gateway.port, CHAT, chatBody());
+    await turns();
+    expect(gateway.gateway.load().connections).toBe(1);
+    publish(gateway.board, { name: 'primary', admission: PARK });
+    await turns();
+    expect(gateway.gateway.load().connections).toBe(0);
+  });
+
   test('end when their target leaves the board, but not under a request', async () => {
     await start();
     let finish = (): void => undefined;
@@ -228,3 +257,8 @@ describe('connections to an upstream', () => {
     expect(text).toBe('data: 1\n\ndata: [DONE]\n\n');
   });
 });
+
+/** Lets what is on its way arrive, in far less time than an idle connection is kept. */
+async function turns(): Promise<void> {
+  for (let count = 0; count < 50; count += 1) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { fork, type ChildProcess } from 'node:child_process';
 import { connect, type Socket } from 'node:net';
-import { join } from 'node:path';
 import { CHAT, chatBody, errorOf, post } from './support/client.ts';
 import { startUpstream, type FakeUpstream } from './support/fake-upstream.ts';
 import { until } from './support/gateway-fixture.ts';
@@ -27,7 +26,7 @@ afterEach(async () => {
 });
 
 async function startChild(upstream: FakeUpstream, settings: Readonly<Record<string, string>>): Promise<Child> {
-  const program = join(import.meta.dirname, 'support', 'gateway-child.ts');
+  const program = new URL('./support/gateway-child.ts', import.meta.url);
   const child = fork(program, [String(upstream.port), JSON.stringify(settings)], { execArgv: ['--expose-gc'] });
   open.push({ close: () => void child.kill('SIGKILL') });
   const reply = (kind: string): Promise<unknown> =>

@@ -34,7 +34,7 @@ export interface Service {
   start(): Promise<void>;
   /** Ends the controller only. */
   kill(signal: NodeJS.Signals): Promise<void>;
-  /** Disables every slot, waits until nothing runs, ends the controller and removes the directory. */
+  /** Ends the controller and all that it runs, and removes the directory. */
   dispose(): Promise<void>;
 }
 
@@ -59,6 +59,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const environment = {
     SVC_LISTEN: `127.0.0.1:${port}`,
     SVC_RUNTIME: options.runtime,
+    // a clean stop leaves nothing behind on the machine; SIGKILL still does
+    SVC_ON_EXIT: 'stop',
     SVC_CONFIG_DIR: configDir,
     SVC_STATE_DIR: join(dir, 'state'),
     SVC_MODELS_DIR: modelsDir,
@@ -68,7 +70,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const url = `http://127.0.0.1:${port}`;
   let child: ChildProcess | undefined;
   let text = '';
-  const names = new Set<string>();
 
   async function start(): Promise<void> {
     const started = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve'], {
@@ -109,7 +110,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     environment,
     output: () => text,
     async save(name, toml) {
-      names.add(name);
       const path = join(configDir, 'slots', `${name}.toml`);
       await writeFile(`${path}~`, toml);
       await rename(`${path}~`, path);
@@ -135,11 +135,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     start,
     kill,
     async dispose() {
-      if (child !== undefined) {
-        for (const name of names) await rm(join(configDir, 'slots', `${name}.toml`), { force: true });
-        const deadline = Date.now() + 30_000;
-        while ((await Promise.all([...names].map(slot))).some((seen) => seen !== undefined) && Date.now() < deadline) await pause(50);
-      }
+      if (child === undefined) await start();
       await kill('SIGTERM');
       await rm(dir, { recursive: true, force: true });
     },

@@ -18,6 +18,9 @@ export interface Referee {
   close(): void;
 }
 
+/** A resync, and the longest stop. */
+const FORGIVEN_MS = 25_000;
+
 export class Foul extends Error {}
 
 export function createReferee(world: World, drainMs: number): Referee {
@@ -27,8 +30,13 @@ export function createReferee(world: World, drainMs: number): Referee {
   let changes: string[] = [];
   let seenReports = 0;
   let seenAborts = 0;
+  let restartedAt = 0;
+
+  // What a dead controller had asked for may still come true, and the new one needs a pass to clear it away.
+  const isForgiven = (): boolean => lives.length > 1 && world.clock.now() - restartedAt < FORGIVEN_MS;
 
   function lookAtWorkloads(): void {
+    if (isForgiven()) return;
     const alive = new Map<SlotName, string[]>();
     for (const { id, slot, phase, revision, container } of world.runtime.list()) {
       if (phase !== 'running') continue;
@@ -77,6 +85,7 @@ export function createReferee(world: World, drainMs: number): Referee {
     killed: (workload) => void killed.add(workload),
     follow(life) {
       lives.push(life);
+      restartedAt = world.clock.now();
       seenReports = 0;
       seenAborts = 0;
       let before = new Set<WorkloadId>();

@@ -97,7 +97,7 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake }: W
     if (!open) return;
     for (const [name, queue] of parked) {
       const slot = view.slots.get(name);
-      if (slot?.admission.kind !== 'park') for (const request of [...queue]) enter(request, slot);
+      if (slot?.admission.kind !== 'park') for (const request of queue.values().toArray()) enter(request, slot);
     }
   });
 
@@ -120,7 +120,7 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake }: W
     inFlight: () => held.values().reduce((sum, each) => sum + each.size, 0),
     waiting: () => parked.values().reduce((sum, each) => sum + each.size, 0),
     died(workload) {
-      for (const request of [...(held.get(workload) ?? [])]) if (pending(request)) answer(request, 'failed');
+      for (const request of Array.from(held.get(workload) ?? [])) if (pending(request)) answer(request, 'failed');
     },
     close() {
       open = false;

@@ -1,6 +1,9 @@
 /** A small world for the real loop: slots to edit, a runtime and a model store in memory, a gateway with requests, and a clock that is told to move. */
 import type { ModelFacts, Provider, ProviderRegistry } from '../../src/providers/provider.ts';
 import { createBoard, type Board, type BoardSlot } from '../../src/reconciler/board.ts';
+import { actionText } from '../../src/reconciler/decide/explain.ts';
+import { inspect } from '../../src/reconciler/decide/inspect.ts';
+import { plan } from '../../src/reconciler/decide/plan.ts';
 import { createLoop, type Loop, type LoopDeps } from '../../src/reconciler/loop.ts';
 import type {
   DesiredSlot,
@@ -62,6 +65,8 @@ export interface World {
   slot(name: string): BoardSlot;
   /** Lets time pass until the slot is in this state; fails the test when it does not get there. */
   reach(name: string, state: string, withinMs?: number): Promise<void>;
+  /** Every action planned so far but probes, as text. */
+  changes(): readonly string[];
   readonly desired: ReadonlyMap<SlotName, DesiredSlot>;
 }
 
@@ -118,6 +123,7 @@ export function createWorld(options: WorldOptions = {}): World {
   const settings = parseSettings({ SVC_RESYNC: '15s', ...options.env });
   if (!settings.ok) throw new Error(settings.problems.join());
 
+  const changes: string[] = [];
   const begin = (): Life => {
     const board = createBoard();
     const traffic = createWorldTraffic({
@@ -148,7 +154,14 @@ export function createWorld(options: WorldOptions = {}): World {
         warn: () => undefined,
         error: (fields, message) => void errors.push(`${message}: ${JSON.stringify(fields)}`),
       },
-      ...(options.decide === undefined ? {} : { decide: options.decide }),
+      decide: {
+        plan(wanted, observed, now) {
+          const made = (options.decide?.plan ?? plan)(wanted, observed, now);
+          for (const action of made.actions) if (action.name !== 'probe') changes.push(actionText(action));
+          return made;
+        },
+        inspect: options.decide?.inspect ?? inspect,
+      },
     });
     const ended = loop.start(stopping.signal);
     return {
@@ -174,6 +187,7 @@ export function createWorld(options: WorldOptions = {}): World {
     clock,
     runtime,
     desired,
+    changes: () => changes,
     life: () => life,
     async restart() {
       await life.end();

@@ -34,7 +34,7 @@ function errorHeaders(code: ErrorCode, body: string, requestId: string | undefin
 }
 
 /** What tells a client's automatic retry whether it can help, and when. */
-export function retryHeaders(code: ErrorCode): readonly string[] {
+function retryHeaders(code: ErrorCode): readonly string[] {
   const facts: { readonly retry?: boolean; readonly status: number } = ERROR_CODES[code];
   if (facts.retry === false) return ['x-should-retry', 'false'];
   const after = RETRY_AFTER[code];

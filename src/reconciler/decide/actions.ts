@@ -3,7 +3,7 @@ import type { Endpoint, ModelFacts } from '../../providers/provider.ts';
 import type { ModelId, SlotName, WorkloadId } from '../../spec/names.ts';
 import type { SlotSpec } from '../../spec/slot-spec.ts';
 import type { ImageReference, Workload } from '../ports.ts';
-import type { AttemptKind, Finding, Origin } from './facts.ts';
+import type { AttemptKind, Finding, Origin } from './finding.ts';
 
 export interface ActionArgs {
   pullImage: { readonly image: ImageReference };

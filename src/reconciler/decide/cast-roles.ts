@@ -49,12 +49,17 @@ export function castRoles(view: SlotView, rules: CastRules): Cast {
     const leaving = sound.filter((workload) => !isBeingApplied(workload, view)).map((workload) => go(workload, unwanted));
     return { ...NOBODY, leaving: [...faults, ...leaving] };
   }
-  const current = best(sound.filter((workload) => isCurrent(workload, view)), view);
-  const old = best(sound.filter((workload) => !isCurrent(workload, view) && isPassing(workload, view)), view);
+  const current = best(
+    sound.filter((workload) => isCurrent(workload, view)),
+    view,
+  );
+  const old = best(
+    sound.filter((workload) => !isCurrent(workload, view) && isPassing(workload, view)),
+    view,
+  );
   // What failed in this very pass is a failure of the next one's facts: until then nothing new begins.
   const startable = rules.startable && faults.every(({ failure }) => failure === undefined);
-  const cast =
-    current === undefined ? withoutCurrent(view, { ...rules, startable }, sound, old) : withCurrent(view, current, sound, old);
+  const cast = current === undefined ? withoutCurrent(view, { ...rules, startable }, sound, old) : withCurrent(view, current, sound, old);
   return { ...cast, leaving: [...faults, ...cast.leaving] };
 }
 
@@ -86,7 +91,10 @@ function withoutCurrent(view: SlotView, rules: CastRules, sound: readonly Worklo
 }
 
 const waitsForOthers: Finding = { name: 'workloadsLeaving', message: 'It starts when the workloads before it are gone' };
-const waitsForMemory: Finding = { name: 'memoryNotFree', message: 'It starts when workloads that are leaving have given their memory back' };
+const waitsForMemory: Finding = {
+  name: 'memoryNotFree',
+  message: 'It starts when workloads that are leaving have given their memory back',
+};
 
 /** Blue-green or drain. A drain that has begun goes on, lest a figure that trembles makes the slot change its mind. */
 function swapsBeside(view: SlotView, rules: CastRules, old: WorkloadView): boolean {
@@ -101,6 +109,7 @@ function isCurrent(workload: WorkloadView, view: SlotView): boolean {
 
 /** The one to keep among equals: one that passes, then one that had requests before, then the oldest. */
 function best(workloads: readonly WorkloadView[], view: SlotView): WorkloadView | undefined {
+  if (workloads.length <= 1) return workloads[0];
   const rank = (workload: WorkloadView): readonly number[] => [
     isPassing(workload, view) ? 0 : 1,
     view.previous?.answering === workload.fact.id ? 0 : 1,

@@ -181,7 +181,12 @@ export function whyNotWanted(view: SlotView): Finding | undefined {
 
 /** What keeps a workload from being started, all of it, the gravest first. */
 export function findGates(view: SlotView): readonly Gate[] {
-  return GATE_CHECKS.flatMap((check) => check(view) ?? []);
+  const gates: Gate[] = [];
+  for (const check of GATE_CHECKS) {
+    const gate = check(view);
+    if (gate !== undefined) gates.push(gate);
+  }
+  return gates;
 }
 
 /** Why a workload must go through its own fault; undefined: it may stay. */

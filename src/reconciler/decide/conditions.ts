@@ -100,5 +100,10 @@ function driftDetected({ view }: ConditionFacts): ConditionInput {
   if (altered.length === 0 || view.spec.lifecycle.drift === 'ignore') {
     return { type: 'DriftDetected', status: 'False', reason: 'AsApplied', message: 'It runs as it was started' };
   }
-  return { type: 'DriftDetected', status: 'True', reason: 'WorkloadAltered', message: `It was altered from outside: ${altered.join('; ')}` };
+  return {
+    type: 'DriftDetected',
+    status: 'True',
+    reason: 'WorkloadAltered',
+    message: `It was altered from outside: ${altered.join('; ')}`,
+  };
 }

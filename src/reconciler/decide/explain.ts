@@ -41,9 +41,12 @@ export interface Change {
 
 /** What a plan changes; probes change nothing. */
 export function listChanges(plan: Plan): readonly Change[] {
-  return plan.actions
-    .filter(isChange)
-    .map((action) => ({ slot: action.slot, action: action.name, because: action.because.name, message: `${sentence(action)}: ${action.because.message}` }));
+  return plan.actions.filter(isChange).map((action) => ({
+    slot: action.slot,
+    action: action.name,
+    because: action.because.name,
+    message: `${sentence(action)}: ${action.because.message}`,
+  }));
 }
 
 /** What an action does, as the rest of a sentence: `start "svc-slot-primary" on port 18080`. */

@@ -3,7 +3,7 @@ import type { ModelFacts, ProviderRegistry } from '../../providers/provider.ts';
 import type { Failure } from '../../spec/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../../spec/names.ts';
 import type { Backend, Capability, ProviderKind } from '../../spec/provider-kinds.ts';
-import type { SlotSpec, SpecProblem } from '../../spec/slot-spec.ts';
+import type { SpecProblem } from '../../spec/slot-spec.ts';
 import type { Condition, SlotState } from '../../spec/slot-status.ts';
 import type { Admission, Target } from '../board.ts';
 import type {
@@ -19,6 +19,7 @@ import type {
   WorkloadActivity,
 } from '../ports.ts';
 import type { Action } from './actions.ts';
+import type { AttemptKind, Finding, Origin } from './finding.ts';
 import type { MemoryVerdict } from './share-memory.ts';
 import type { Template } from './workload.ts';
 
@@ -50,7 +51,8 @@ export interface Observed {
   readonly attempts: ReadonlyMap<SlotName, Attempts>;
   /** By key. Holds those that ended after the observation began, too: the observation may not show their effect yet. */
   readonly running: ReadonlyMap<string, RunningAction>;
-  readonly lastActive: ReadonlyMap<SlotName, LastActive>;
+  /** When a slot last was of use; one that never was is missing. Unix milliseconds. */
+  readonly lastActive: ReadonlyMap<SlotName, number>;
   /** Host ports that turned out to be used by somebody else. */
   readonly takenPorts: ReadonlySet<number>;
   readonly previous: ReadonlyMap<SlotName, PreviousDecision>;
@@ -67,13 +69,6 @@ export interface ProbeFact {
   readonly passed: boolean;
 }
 
-/** What a workload was started with: while another model is wanted, it is still probed and counted as what it is. */
-export interface Origin {
-  readonly spec: SlotSpec;
-  readonly model: ModelFacts;
-  readonly memoryBytes: number;
-}
-
 export interface Acquaintance {
   /** When this controller first saw it. */
   readonly seenAt: number;
@@ -85,8 +80,6 @@ export interface Acquaintance {
   /** Stops of it that failed. */
   readonly stops: { readonly failures: number; readonly lastAt: number; readonly message: string } | undefined;
 }
-
-export type AttemptKind = 'crash' | 'vanish' | 'apply' | 'pull-image' | 'pull-model' | 'start-timeout' | 'probe' | 'drift';
 
 export interface Attempt {
   readonly at: number;
@@ -114,11 +107,6 @@ export interface RunningAction {
   readonly cancelled?: true;
 }
 
-export interface LastActive {
-  readonly at: number;
-  readonly generation: number;
-}
-
 export interface PreviousDecision {
   readonly state: SlotState;
   readonly since: number;
@@ -129,13 +117,6 @@ export interface PreviousDecision {
   readonly capabilities: readonly Capability[];
   readonly generation: number;
   readonly wanted: boolean;
-}
-
-/** Something that a check found, in one sentence. */
-export interface Finding {
-  /** Named for what is violated: `imageNotPresent`. */
-  readonly name: string;
-  readonly message: string;
 }
 
 export type ConditionInput = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
@@ -179,3 +160,5 @@ export interface Plan {
   /** Unix milliseconds of the next moment at which time alone changes something. */
   readonly wakeAt: number | undefined;
 }
+
+export type { AttemptKind, Finding, Origin };

@@ -47,10 +47,14 @@ function inspectApply(name: SlotName, action: Extract<Action, { name: 'apply' }>
   const image = workload.image?.reference;
   const found: string[] = [];
   if (slot?.spec.enabled !== true) found.push(`Starts a workload of slot "${name}", which is not wanted`);
-  if (slot !== undefined && observed.models.get(slot.spec.model.default)?.kind !== 'present') found.push(`Starts slot "${name}" without its model`);
-  if (image !== undefined && !images.some((fact) => fact.reference === image && fact.present)) found.push(`Starts slot "${name}" without its image`);
-  if (others.some((other) => other.id !== decision?.answering)) found.push(`Starts a workload of slot "${name}" beside one that does not answer`);
-  if (others.some((other) => other.name === workload.name)) found.push(`Starts a workload under the name "${workload.name}", which is taken`);
+  if (slot !== undefined && observed.models.get(slot.spec.model.default)?.kind !== 'present')
+    found.push(`Starts slot "${name}" without its model`);
+  if (image !== undefined && !images.some((fact) => fact.reference === image && fact.present))
+    found.push(`Starts slot "${name}" without its image`);
+  if (others.some((other) => other.id !== decision?.answering))
+    found.push(`Starts a workload of slot "${name}" beside one that does not answer`);
+  if (others.some((other) => other.name === workload.name))
+    found.push(`Starts a workload under the name "${workload.name}", which is taken`);
   return found;
 }
 
@@ -98,7 +102,9 @@ function portsTwice(plan: Plan, observed: Observed, workloads: readonly Observed
 function movesOutside(plan: Plan, observed: Observed): readonly string[] {
   return [...plan.decisions.values()].flatMap(({ name, state }) => {
     const from = observed.previous.get(name)?.state;
-    return from === undefined || mayMove(from, state) ? [] : [`Moves slot "${name}" from "${from}" to "${state}", which is no move of the table`];
+    return from === undefined || mayMove(from, state)
+      ? []
+      : [`Moves slot "${name}" from "${from}" to "${state}", which is no move of the table`];
   });
 }
 
@@ -106,10 +112,11 @@ function targetsWrong(plan: Plan, observed: Observed, byId: ReadonlyMap<Workload
   if (observed.runtime.kind === 'unreachable') return [];
   return [...plan.decisions.values()].flatMap(({ name, targets, admission, draining }) => {
     const found: string[] = [];
-    if ((admission.kind === 'open') !== (targets.length > 0)) found.push(`Opens slot "${name}" without a target, or has one and is shut`);
+    if ((admission.kind === 'open') !== targets.length > 0) found.push(`Opens slot "${name}" without a target, or has one and is shut`);
     for (const { workload } of targets) {
       const fact = byId.get(workload);
-      if (fact?.phase !== 'running' || fact.slot !== name) found.push(`Sends requests of slot "${name}" to "${workload}", which does not run for it`);
+      if (fact?.phase !== 'running' || fact.slot !== name)
+        found.push(`Sends requests of slot "${name}" to "${workload}", which does not run for it`);
       if (draining.includes(workload)) found.push(`Sends requests of slot "${name}" to "${workload}", which is leaving`);
     }
     return found;

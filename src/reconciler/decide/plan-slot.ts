@@ -4,7 +4,7 @@ import type { Admission, Target } from '../board.ts';
 import { pullImageKey, pullModelKey, type Action } from './actions.ts';
 import { STABLE_MS } from './backoff.ts';
 import { castRoles, type Cast } from './cast-roles.ts';
-import { findGates, insufficientMemory, isPassing, type Gate } from './checks.ts';
+import { insufficientMemory, type Gate } from './checks.ts';
 import { deriveConditions } from './conditions.ts';
 import { deriveState } from './derive-state.ts';
 import type { Decision, Finding } from './facts.ts';
@@ -24,11 +24,11 @@ export interface SlotPlan {
 
 export function planSlot(
   view: SlotView,
+  gates: readonly Gate[],
   notWanted: Finding | undefined,
   verdict: MemoryVerdict | undefined,
   ledger: Ledger,
 ): SlotPlan {
-  const gates = findGates(view);
   const memoryGate = insufficientMemory(verdict);
   const unwanted = notWanted ?? memoryGate;
   const cast = castRoles(view, {
@@ -106,6 +106,7 @@ interface Pulls {
 const NO_PULLS: Pulls = { actions: [], planned: new Set(), waitsFor: [] };
 
 function planPulls(view: SlotView, gates: readonly Gate[]): Pulls {
+  if (gates.length === 0) return NO_PULLS;
   const { image, spec, slot } = view;
   const actions = gates.flatMap((gate): Action[] => {
     if (gate.name === 'imageNotPresent' && image !== undefined) {
@@ -130,7 +131,7 @@ function subjectFacts(view: SlotView, cast: Cast) {
   if (subject !== undefined) {
     return {
       workload: subject.fact.phase === 'created' ? ('created' as const) : ('running' as const),
-      passing: answering !== undefined && isPassing(answering, view),
+      passing: answering !== undefined,
       inFlight: subject.inFlight > 0,
       served: subject.used,
     };
@@ -170,21 +171,48 @@ function admissionOf(
 
 function findingsOf(view: SlotView, cast: Cast, unwanted: Finding | undefined, gates: readonly Gate[]): readonly Finding[] {
   const { answering, coming, waitsFor } = cast;
+  if (isAtRest(view, cast) && unwanted === undefined && gates.length === 0) return NO_FINDINGS;
   const own = unwanted === undefined ? [] : [unwanted];
   const outdated: Finding[] =
     answering?.standing === 'outdated'
-      ? [{ name: 'revisionOutdated', message: `Revision "${answering.fact.revision}" serves until "${view.template?.revision ?? ''}" does` }]
+      ? [
+          {
+            name: 'revisionOutdated',
+            message: `Revision "${answering.fact.revision}" serves until "${view.template?.revision ?? ''}" does`,
+          },
+        ]
       : [];
   const probe = coming?.known.probe;
   const warming: Finding[] =
     coming === undefined
       ? []
-      : [{ name: 'probeNotPassed', message: probe === undefined ? 'It has just been started' : `It does not answer yet: ${probe.message}` }];
+      : [
+          {
+            name: 'probeNotPassed',
+            message: probe === undefined ? 'It has just been started' : `It does not answer yet: ${probe.message}`,
+          },
+        ];
   const altered: Finding[] = view.workloads
     .filter((workload) => workload.alive && workload.standing === 'altered' && view.spec.lifecycle.drift !== 'ignore')
     .map(({ drift }) => ({ name: 'workloadAltered', message: `It was altered from outside: ${drift.join('; ')}` }));
-  const all = [...own, ...cast.leaving.map(({ because }) => because), ...gates, ...outdated, ...warming, ...altered, ...(waitsFor ? [waitsFor] : [])];
+  const all = [
+    ...own,
+    ...cast.leaving.map(({ because }) => because),
+    ...gates,
+    ...outdated,
+    ...warming,
+    ...altered,
+    ...(waitsFor ? [waitsFor] : []),
+  ];
   return all.filter((finding, index) => all.findIndex(({ name }) => name === finding.name) === index);
+}
+
+const NO_FINDINGS: readonly Finding[] = [];
+
+function isAtRest({ workloads }: SlotView, { leaving, coming, waitsFor }: Cast): boolean {
+  return (
+    leaving.length === 0 && coming === undefined && waitsFor === undefined && workloads.every(({ standing }) => standing === 'current')
+  );
 }
 
 function isStable(view: SlotView, cast: Cast): boolean {
@@ -205,4 +233,3 @@ function slotWakes(view: SlotView, wanted: boolean, gates: readonly Gate[], cast
     (at) => at > now,
   );
 }
-

@@ -14,6 +14,7 @@ export interface TimedActions {
 }
 
 export function planStops(view: SlotView, cast: Cast): TimedActions {
+  if (cast.leaving.length === 0) return NOTHING;
   const all = cast.leaving.map((leaving) => planStop(leaving, view));
   return { actions: all.flatMap(({ actions }) => actions), wakes: all.flatMap(({ wakes }) => wakes) };
 }

@@ -43,5 +43,7 @@ function admission({ previous, spec, slot }: SlotView): Admission {
     const message = `Enable slot "${slot.name}" first ("svcctl slot load ${slot.name}"): it is disabled`;
     return { kind: 'refuse', code: 'slot.disabled', message };
   }
-  return previous?.admission ?? { kind: 'park' };
+  if (previous?.admission.kind === 'open' || previous?.generation === slot.generation) return previous.admission;
+  // What was refused before the edit may not be refused after it.
+  return { kind: 'park' };
 }

@@ -4,7 +4,7 @@
  */
 import type { SlotName, WorkloadId } from '../../spec/names.ts';
 import type { Action } from './actions.ts';
-import { findGates, whyNotWanted } from './checks.ts';
+import { findGates, whyNotWanted, type Gate } from './checks.ts';
 import type { Decision, Desired, Finding, Observed, Plan } from './facts.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import { planOrphanStop, type TimedActions } from './plan-stops.ts';
@@ -19,6 +19,7 @@ const ORPHAN_DRAIN_MS = 30_000;
 interface Wish {
   readonly view: SlotView;
   readonly notWanted: Finding | undefined;
+  readonly gates: readonly Gate[];
   readonly claim: MemoryClaim | undefined;
   /** What its workloads hold now. */
   readonly heldBytes: number;
@@ -30,10 +31,13 @@ export function plan(desired: Desired, observed: Observed, now: number): Plan {
   if (observed.runtime.kind === 'unreachable') return planUnreachable(views, observed.runtime.message);
   const wishes = views.map((view) => makeWish(view));
   const budget = desired.memoryBudgetBytes;
-  const shares = shareMemory(wishes.flatMap(({ claim }) => claim ?? []), budget);
+  const shares = shareMemory(
+    wishes.flatMap(({ claim }) => claim ?? []),
+    budget,
+  );
   const orphans = planOrphans(desired, observed, gathered, now);
   const ledger = openLedger(desired, observed, wishes, shares);
-  const slots = wishes.map((wish) => planSlot(wish.view, wish.notWanted, shares.verdicts.get(wish.view.slot.name), ledger));
+  const slots = wishes.map((wish) => planSlot(wish.view, wish.gates, wish.notWanted, shares.verdicts.get(wish.view.slot.name), ledger));
   const decisions = new Map(slots.map(({ decision }) => [decision.name, decision]));
   const actions = [
     ...orphans.flatMap(({ timed }) => timed.actions),
@@ -60,6 +64,7 @@ function makeWish(view: SlotView): Wish {
   return {
     view,
     notWanted,
+    gates,
     heldBytes: held.reduce((sum, each) => sum + each, 0),
     claim: claims
       ? {
@@ -159,4 +164,3 @@ function soonest(parts: readonly { readonly wakes: readonly number[] }[]): numbe
   const at = parts.reduce((min, { wakes }) => Math.min(min, ...wakes), Number.POSITIVE_INFINITY);
   return Number.isFinite(at) ? at : undefined;
 }
-

@@ -33,10 +33,14 @@ export interface MemoryShares {
   readonly admittedBytes: number;
 }
 
+/** As many as a person reads. */
+const NAMED = 10;
+
 /** Lets claims in by rank while the budget lasts; one that is too large does not keep smaller ones behind it out. */
 export function shareMemory(claims: readonly MemoryClaim[], budgetBytes: number | undefined): MemoryShares {
   const verdicts = new Map<SlotName, MemoryVerdict>();
   const ahead: MemoryClaim[] = [];
+  let names: readonly SlotName[] = [];
   let sum = 0;
   for (const claim of [...claims].sort(byRank)) {
     const admitted = budgetBytes === undefined || sum + claim.bytes <= budgetBytes;
@@ -46,10 +50,11 @@ export function shareMemory(claims: readonly MemoryClaim[], budgetBytes: number 
       bytes: claim.bytes,
       budgetBytes,
       aheadBytes: sum,
-      ahead: ahead.slice(0, 10).map(({ slot }) => slot),
+      ahead: names,
     });
     if (!admitted) continue;
     ahead.push(claim);
+    if (names.length < NAMED) names = [...names, claim.slot];
     sum += claim.bytes;
   }
   return { verdicts, admittedBytes: sum };

@@ -94,7 +94,7 @@ export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed
     workloads,
     inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),
     waiting: demand?.waiting ?? 0,
-    lastActiveAt: observed.lastActive.get(slot.name)?.at,
+    lastActiveAt: observed.lastActive.get(slot.name),
     failures: attempts?.generation === slot.generation ? attempts.failures : [],
     applying: applying?.name === 'apply' ? applying : undefined,
     stopping: gathered.stopping.has(slot.name),

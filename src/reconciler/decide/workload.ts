@@ -115,11 +115,7 @@ function pathSeen(hostPath: string, root: string, target: string | undefined): s
   return hostPath.startsWith(`${root}/`) ? `${target}${hostPath.slice(root.length)}` : hostPath;
 }
 
-function hash(
-  spec: SlotSpec,
-  parts: Pick<Template, 'image' | 'env' | 'mounts' | 'devices'>,
-  argv: readonly string[],
-): Revision {
+function hash(spec: SlotSpec, parts: Pick<Template, 'image' | 'env' | 'mounts' | 'devices'>, argv: readonly string[]): Revision {
   const text = JSON.stringify([
     parts.image === undefined ? null : [parts.image.reference, parts.image.imageId ?? null],
     argv,

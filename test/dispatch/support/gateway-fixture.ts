@@ -33,7 +33,7 @@ export interface FixtureOptions {
 }
 
 /** Forwards each path as llama.cpp has it. */
-export const PROVIDERS: ProviderRegistry = {
+const PROVIDERS: ProviderRegistry = {
   gguf: {
     kind: 'gguf',
     program: 'none',

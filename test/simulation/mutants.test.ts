@@ -1,0 +1,147 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Action } from '../../src/reconciler/decide/actions.ts';
+import type { Plan } from '../../src/reconciler/decide/facts.ts';
+import { inspect } from '../../src/reconciler/decide/inspect.ts';
+import { plan } from '../../src/reconciler/decide/plan.ts';
+import { simulate } from '../support/simulate.ts';
+
+type Planner = typeof plan;
+
+const changeActions =
+  (change: (action: Action, now: number) => readonly Action[]): Planner =>
+  (desired, observed, now) => {
+    const made = plan(desired, observed, now);
+    return { ...made, actions: made.actions.flatMap((action) => change(action, now)) };
+  };
+
+const changeDecisions =
+  (
+    change: (decision: Plan['decisions'] extends ReadonlyMap<infer _Name, infer Decision> ? Decision : never) => Partial<typeof decision>,
+  ): Planner =>
+  (desired, observed, now) => {
+    const made = plan(desired, observed, now);
+    return { ...made, decisions: new Map([...made.decisions].map(([name, decision]) => [name, { ...decision, ...change(decision) }])) };
+  };
+
+/** Planners with one fault each, as somebody might write them. */
+const MUTANTS: Readonly<Record<string, Planner>> = {
+  'never starts anything after a failure': changeActions((action) =>
+    action.name === 'apply' && action.args.workload.port.host > 18_080 ? [] : [action],
+  ),
+  'never stops what is not wanted': changeActions((action) =>
+    action.name === 'stop' && action.because.name === 'disabled' ? [] : [action],
+  ),
+  'never cleans up what has exited': changeActions((action) =>
+    action.name === 'stop' && action.args.failure?.kind === 'crash' ? [] : [action],
+  ),
+  'stops without waiting for requests': (desired, observed, now) => {
+    const idle = new Map([...observed.activity].map(([id, activity]) => [id, { ...activity, inFlight: 0 }]));
+    return plan(desired, { ...observed, activity: idle }, now);
+  },
+  'ends requests at once': (desired, observed, now) => {
+    const since = new Map([...observed.acquaintances].map(([id, known]) => [id, { ...known, drainingSince: 0 }]));
+    return plan(desired, { ...observed, acquaintances: since }, now);
+  },
+  'forgets to probe': changeActions((action, now) => (action.name === 'probe' && now % 2 === 0 ? [] : [action])),
+  'starts a second workload beside the first': (desired, observed, now) => {
+    const made = plan(desired, observed, now);
+    const slot = [...desired.slots.values()][0];
+    const known = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads[0] : undefined;
+    const model = slot === undefined ? undefined : observed.models.get(slot.spec.model.default);
+    const template =
+      slot === undefined || model?.kind !== 'present' ? undefined : desired.templateOf(slot, model.facts, desired.images('gguf', 'cpu'));
+    if (
+      slot === undefined ||
+      template === undefined ||
+      model?.kind !== 'present' ||
+      known?.slot !== slot.name ||
+      known.revision !== template.revision
+    )
+      return made;
+    const workload = {
+      name: `${known.name}-again`,
+      slot: slot.name,
+      revision: template.revision,
+      generation: slot.generation,
+      image: template.image,
+      argv: template.argv(18_099),
+      env: template.env,
+      mounts: template.mounts,
+      devices: template.devices,
+      port: { host: 18_099, container: 8080 },
+      memoryLimitBytes: undefined,
+    };
+    const origin = { spec: slot.spec, model: model.facts, memoryBytes: 0 };
+    const again: Action = { name: 'apply', slot: slot.name, because: { name: 'mutant', message: 'Why not' }, args: { workload, origin } };
+    return observed.running.has(`apply:${slot.name}`) ? made : { ...made, actions: [...made.actions, again] };
+  },
+  'keeps the gate shut': changeDecisions(() => ({ admission: { kind: 'park' } })),
+  'leaves out warming': changeDecisions(({ state }) => (state === 'warming' ? { state: 'offline' } : {})),
+  'works for ever': (desired, observed, now) => {
+    const made = plan(desired, observed, now);
+    const workload = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads[0] : undefined;
+    const slot = [...desired.slots.keys()][0];
+    if (workload !== undefined || slot === undefined) return made;
+    const because = { name: 'mutant', message: 'Why not' };
+    return { ...made, actions: [...made.actions, { name: 'cancelPull', slot, because, args: { key: `nothing ${now}` } }] };
+  },
+  'forgets that a runtime may be away': (desired, observed, now) =>
+    plan(
+      desired,
+      observed.runtime.kind === 'reachable'
+        ? observed
+        : { ...observed, runtime: { kind: 'reachable', facts: { workloads: [], images: [] } } },
+      now,
+    ),
+  'never acts on an edit': (desired, observed, now) => {
+    if (observed.runtime.kind === 'unreachable') return plan(desired, observed, now);
+    const workloads = observed.runtime.facts.workloads.map((workload) => {
+      const slot = desired.slots.get(workload.slot);
+      const model = slot === undefined ? undefined : observed.models.get(slot.spec.model.default);
+      const template =
+        slot !== undefined && model?.kind === 'present' ? desired.templateOf(slot, model.facts, desired.images('gguf', 'cpu')) : undefined;
+      const { container } = workload;
+      return template === undefined
+        ? workload
+        : { ...workload, revision: template.revision, container: { ...container, argv: template.argv(container.port?.host ?? 0) } };
+    });
+    return plan(desired, { ...observed, runtime: { kind: 'reachable', facts: { ...observed.runtime.facts, workloads } } }, now);
+  },
+};
+
+const ENOUGH = 400;
+
+describe('the simulation notices a planner that', () => {
+  for (const [fault, mutant] of Object.entries(MUTANTS)) {
+    test(`${fault}`, async () => {
+      expect(await findFoul(mutant, () => [])).toBeDefined();
+    }, 120_000);
+  }
+});
+
+describe('what is found', () => {
+  const found = async (fault: string, look?: typeof inspect): Promise<string | undefined> => await findFoul(MUTANTS[fault] ?? plan, look);
+
+  test('is what was broken', async () => {
+    expect(await found('stops without waiting for requests', () => [])).toMatch(/was lost|before its drain/);
+    expect(await found('starts a second workload beside the first', () => [])).toMatch(/two workloads|3 workloads/);
+    expect(await found('leaves out warming', () => [])).toMatch(/moved from/);
+  }, 120_000);
+
+  test('is stopped by the inspection before it does harm', async () => {
+    expect(await found('stops without waiting for requests')).toMatch(/requests in flight before its drain time is over/);
+    expect(await found('starts a second workload beside the first')).toMatch(/beside one that does not answer|twice|taken/);
+    expect(await found('keeps the gate shut')).toMatch(/is shut/);
+  }, 120_000);
+});
+
+async function findFoul(mutant: Planner, look: typeof inspect = inspect): Promise<string | undefined> {
+  for (let seed = 1; seed <= ENOUGH; seed += 1) {
+    try {
+      await simulate(seed, { plan: mutant, inspect: look });
+    } catch (error) {
+      return String(error);
+    }
+  }
+  return undefined;
+}
