@@ -19,6 +19,7 @@ import {
   slotsDirectory,
   urlOf,
 } from './cli/service-parts.ts';
+import { letYoungHeapGrow } from './cli/young-heap.ts';
 import { createGateway } from './dispatch/gateway.ts';
 import { createTraffic } from './dispatch/traffic.ts';
 import { createModelStore } from './models/store.ts';
@@ -146,7 +147,14 @@ function createApi(options: ServiceOptions, controller: Awaited<ReturnType<typeo
     lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
     hardware: async () => controller.host.read(AbortSignal.timeout(HARDWARE_WITHIN_MS)),
   };
-  const gateway = createGateway({ board, providers: PROVIDERS, traffic, settings, now: clock.now, report: reportTo(metrics) });
+  const gateway = createGateway({
+    board,
+    providers: PROVIDERS,
+    traffic,
+    settings,
+    now: clock.now,
+    report: reportTo(metrics, letYoungHeapGrow),
+  });
   const features = () => ({
     authentication: settings.SVC_AUTH_ENABLED,
     podman: runtime.traits.kind === 'podman',

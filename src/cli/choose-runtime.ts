@@ -3,9 +3,6 @@ import path from 'node:path';
 import { ensureEmbeddedEngine } from '../providers/gguf/embedded-engine.ts';
 import { findLlamaServer } from '../providers/gguf/find-llama-server.ts';
 import type { Runtime } from '../reconciler/ports.ts';
-import { createPodmanRuntime } from '../runtimes/podman.ts';
-import { podmanAnswers } from '../runtimes/podman-api.ts';
-import { findPodmanSocket } from '../runtimes/podman-socket.ts';
 import { createProcessRuntime } from '../runtimes/process.ts';
 import { fail, ok, type Result } from '../spec/failure.ts';
 import type { Settings } from '../spec/settings.ts';
@@ -23,6 +20,7 @@ export async function chooseRuntime(choice: RuntimeChoice): Promise<Result<Runti
     case 'process':
       return ok(processRuntime(choice));
     case 'podman': {
+      const { createPodmanRuntime, findPodmanSocket } = await loadPodman();
       const socketPath = await findPodmanSocket(env);
       if (socketPath !== undefined) return ok(createPodmanRuntime({ socketPath, instance: settings.SVC_CONFIG_DIR }));
       const message = 'No podman socket answers: start it with "systemctl enable --now podman.socket", or name it in "SVC_PODMAN_SOCKET"';
@@ -35,6 +33,7 @@ export async function chooseRuntime(choice: RuntimeChoice): Promise<Result<Runti
         'The runtime "kube" is not part of this version; set "SVC_RUNTIME" to "podman", "process" or "auto"',
       );
     case 'auto': {
+      const { createPodmanRuntime, findPodmanSocket, podmanAnswers } = await loadPodman();
       const socketPath = await findPodmanSocket(env);
       if (socketPath !== undefined && (await podmanAnswers(socketPath)))
         return ok(createPodmanRuntime({ socketPath, instance: settings.SVC_CONFIG_DIR }));
@@ -43,6 +42,15 @@ export async function chooseRuntime(choice: RuntimeChoice): Promise<Result<Runti
     default:
       return settings.SVC_RUNTIME satisfies never;
   }
+}
+
+/** Only where it may be used: its HTTP client is large. */
+async function loadPodman() {
+  return {
+    ...(await import('../runtimes/podman.ts')),
+    ...(await import('../runtimes/podman-api.ts')),
+    ...(await import('../runtimes/podman-socket.ts')),
+  };
 }
 
 function processRuntime({ settings, env, log }: RuntimeChoice): Runtime {

@@ -100,8 +100,12 @@ async function newestWorkload(runtime: Runtime, name: string, signal: AbortSigna
   return own.toSorted((a, b) => (b.startedAt ?? 0) - (a.startedAt ?? 0))[0]?.id;
 }
 
-export function reportTo(metrics: Metrics): (finished: FinishedExchange) => void {
-  return ({ slot, path: route, status, seconds, ttftSeconds, tokens }) =>
+/** Counts finished requests; `onFirst` is called with the first. */
+export function reportTo(metrics: Metrics, onFirst: () => void): (finished: FinishedExchange) => void {
+  let first = true;
+  return ({ slot, path: route, status, seconds, ttftSeconds, tokens }) => {
+    if (first) onFirst();
+    first = false;
     metrics.requests.requestFinished({
       slot,
       route,
@@ -111,6 +115,7 @@ export function reportTo(metrics: Metrics): (finished: FinishedExchange) => void
       ...(ttftSeconds === undefined ? {} : { ttftSeconds }),
       ...(tokens === undefined ? {} : { tokens }),
     });
+  };
 }
 
 /** Takes the port, or says who to ask for another one. */

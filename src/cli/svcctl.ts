@@ -1,8 +1,10 @@
 #!/usr/bin/env node
 /** The command line's entry: nothing is loaded here that the verb asked for does not need. */
 import { enableCompileCache } from 'node:module';
+import { keepYoungHeapSmall } from './young-heap.ts';
 
 enableCompileCache();
+keepYoungHeapSmall();
 const { createCli } = await import('./cli.ts');
 const { runSvcctl } = await import('./program.ts');
 

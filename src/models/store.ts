@@ -8,7 +8,6 @@ import { ModelId } from '../spec/names.ts';
 import { CATALOGUE, type Catalogue, type CatalogueEntry, type CatalogueFile } from './catalogue.ts';
 import { shardNames } from './decide/model-facts.ts';
 import { encodeDemoModel } from './demo-models.ts';
-import { pullFile } from './pull-file.ts';
 import { createModelReader } from './read-model.ts';
 
 export interface ListedModel {
@@ -123,6 +122,8 @@ async function fetchFile(
   if (file.sha256 === undefined)
     return fail('stalled', 'CatalogueInvalid', `The catalogue has no SHA-256 for "${file.path}", so that it cannot be trusted`);
   const { sha256, sizeBytes } = file;
+  // loaded with the first download: undici is large
+  const { pullFile } = await import('./pull-file.ts');
   return pullFile({ url, target, sha256, ...(sizeBytes === undefined ? {} : { sizeBytes }), onProgress }, signal);
 }
 

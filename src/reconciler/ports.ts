@@ -1,6 +1,6 @@
 /** What the reconciler needs of the outside, and the facts that come through. Adapters live in `sources/`, `runtimes/`, `models/` and `dispatch/`. */
 import type { Endpoint, ModelFacts } from '../providers/provider.ts';
-import type { Failure, Result } from '../spec/failure.ts';
+import type { Result } from '../spec/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../spec/names.ts';
 import type { SlotSpec, SpecProblem } from '../spec/slot-spec.ts';
 import type { SlotStatus, TimelineEntry } from '../spec/slot-status.ts';
@@ -217,5 +217,4 @@ export interface StatusSink {
   write(report: Report): void;
 }
 
-export type { Failure };
 export type { ProbeIo } from '../providers/provider.ts';

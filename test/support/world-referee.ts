@@ -21,7 +21,7 @@ export interface Referee {
 /** A resync, and the longest stop. */
 const FORGIVEN_MS = 25_000;
 
-export class Foul extends Error {}
+class Foul extends Error {}
 
 export function createReferee(world: World, drainMs: number): Referee {
   const killed = new Set<WorkloadId>();

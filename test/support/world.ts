@@ -70,7 +70,6 @@ export interface World {
   readonly desired: ReadonlyMap<SlotName, DesiredSlot>;
 }
 
-export const GIB = 2 ** 30;
 export const IMAGE: ImageReference = { reference: 'localhost/svc-toolbox-gguf-cpu:v1', imageId: `sha256:${'1'.repeat(64)}` };
 export const slotName = (text: string): SlotName => SlotName.parse(text);
 

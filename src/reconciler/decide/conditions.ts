@@ -51,7 +51,7 @@ export function stampConditions(
 }
 
 /** `imageNotPresent` → `ImageNotPresent`. */
-export function reasonOf(finding: Finding & { readonly reason?: string }): string {
+function reasonOf(finding: Finding & { readonly reason?: string }): string {
   return finding.reason ?? finding.name.charAt(0).toUpperCase() + finding.name.slice(1);
 }
 

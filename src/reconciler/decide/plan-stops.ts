@@ -6,7 +6,7 @@ import type { Finding } from './facts.ts';
 import type { SlotView, WorkloadView } from './view.ts';
 
 /** What a server gets to end by itself once no request is left: its own shutdown, not its requests. */
-export const STOP_GRACE_MS = 10_000;
+const STOP_GRACE_MS = 10_000;
 
 export interface TimedActions {
   readonly actions: readonly Action[];

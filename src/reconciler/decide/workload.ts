@@ -35,7 +35,7 @@ export interface TemplateInputs {
 /** Stands for the host port in what is hashed. */
 const SYMBOLIC_PORT = 0;
 
-export function createTemplate({ slot, provider, model, image, traits, modelsRoot }: TemplateInputs): Template {
+function createTemplate({ slot, provider, model, image, traits, modelsRoot }: TemplateInputs): Template {
   const { spec } = slot;
   const shared = traits.network === 'shared';
   const seen = (path: string): string => pathSeen(path, modelsRoot, traits.modelsTarget);

@@ -1,0 +1,87 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Action } from '../../../src/reconciler/decide/actions.ts';
+import type { Plan, PreviousDecision } from '../../../src/reconciler/decide/facts.ts';
+import { inspect } from '../../../src/reconciler/decide/inspect.ts';
+import { plan } from '../../../src/reconciler/decide/plan.ts';
+import { WorkloadId } from '../../../src/spec/names.ts';
+import type { SlotState } from '../../../src/spec/slot-status.ts';
+import { NOW, PRIMARY, tell, type Told } from './plan-fixture.ts';
+
+const because = { name: 'test', message: 'It is a test' };
+
+/** What is wrong with the right plan for what is told, once it has been changed like this. */
+function wrong(told: Told, change: (made: Plan) => Plan, from?: SlotState): string {
+  const { desired, observed } = tell(told);
+  const made = plan(desired, observed, NOW);
+  const last: PreviousDecision = {
+    state: from ?? 'offline',
+    since: 0,
+    admission: { kind: 'park' },
+    targets: [],
+    answering: undefined,
+    conditions: [],
+    capabilities: [],
+    generation: 3,
+    wanted: true,
+  };
+  const previous = from === undefined ? observed.previous : new Map([[PRIMARY, last]]);
+  return inspect(change(made), desired, { ...observed, previous }, NOW).join('; ');
+}
+
+const doing = (told: Told): readonly Action[] => {
+  const { desired, observed } = tell(told);
+  return plan(desired, observed, NOW).actions;
+};
+const stop = (id: string): Action => ({
+  name: 'stop',
+  slot: PRIMARY,
+  because,
+  args: { slot: PRIMARY, workload: WorkloadId.parse(id), graceMs: 1000, abort: true, failure: undefined },
+});
+const adding =
+  (...actions: readonly Action[]) =>
+  (made: Plan): Plan => ({ ...made, actions: [...made.actions, ...actions] });
+
+describe('inspect()', () => {
+  test('lets a good plan pass', () => {
+    expect(wrong({}, (made) => made)).toBe('');
+  });
+
+  test('refuses to do one thing twice, or to give one port twice', () => {
+    expect(wrong({}, (made) => adding(...made.actions)(made))).toContain('Begins "apply:primary" twice');
+    expect(wrong({}, (made) => adding(...made.actions)(made))).toContain('Gives port 18080 to slot "primary", which is taken');
+  });
+
+  test('refuses to start what is not wanted, lacks something or has another beside it', () => {
+    const start = doing({});
+    expect(wrong({ slot: { enabled: false } }, adding(...start))).toContain('which is not wanted');
+    expect(wrong({ model: 'pullable' }, adding(...start))).toContain('without its model');
+    expect(wrong({ image: false }, adding(...start))).toContain('without its image');
+    expect(wrong({ workloads: [{ id: 'w1', probe: 'loading' }] }, adding(...start))).toContain('beside one that does not answer');
+    expect(wrong({ workloads: [{ id: 'w1' }] }, adding(...start))).toContain('under the name "svc-slot-primary", which is taken');
+  });
+
+  test('refuses to stop what gets requests, what has some, and what is not there', () => {
+    expect(wrong({ workloads: [{ id: 'w1' }] }, adding(stop('w1')))).toContain('Stops "w1" of slot "primary", which gets requests');
+    const leaving: Told = { slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 3, draining: 29_999 }] };
+    expect(wrong(leaving, adding(stop('w1')))).toBe('Stops "w1" with 3 requests in flight before its drain time is over');
+    expect(wrong({}, adding(stop('w9')))).toBe('Stops "w9", which is not there');
+  });
+
+  test('refuses a move that is not in the table', () => {
+    expect(wrong({ workloads: [{ id: 'w1' }] }, (made) => made, 'pulling')).toContain('from "pulling" to "ready"');
+    expect(wrong({ workloads: [{ id: 'w1' }] }, (made) => made, 'warming')).toBe('');
+  });
+
+  test('refuses to act while the runtime is away', () => {
+    expect(wrong({ unreachable: 'No socket' }, adding(...doing({})))).toContain('while the runtime cannot be reached');
+  });
+
+  test('refuses to send requests where nothing listens', () => {
+    const open = (made: Plan): Plan => ({
+      ...made,
+      decisions: new Map([...made.decisions].map(([name, decision]) => [name, { ...decision, admission: { kind: 'open' } as const }])),
+    });
+    expect(wrong({}, open)).toContain('without a target');
+  });
+});

@@ -1,0 +1,177 @@
+/** Facts for one slot, told in a few words: everything that is not told is well. */
+import type { Acquaintance, Attempt, Desired, Observed, Plan } from '../../../src/reconciler/decide/facts.ts';
+import { keyOfAction } from '../../../src/reconciler/decide/actions.ts';
+import { plan } from '../../../src/reconciler/decide/plan.ts';
+import { createTemplates, workloadOf, type Template } from '../../../src/reconciler/decide/workload.ts';
+import type { ContainerFacts, DesiredSlot, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../../src/reconciler/ports.ts';
+import { ModelId, Revision, WorkloadId } from '../../../src/spec/names.ts';
+import { parseSlot, type SlotDocument } from '../../../src/spec/slot-spec.ts';
+import { FAKE_PROVIDER, IMAGE, slotName } from '../../support/world.ts';
+
+export const NOW = 1_000_000_000_000;
+export const PRIMARY = slotName('primary');
+
+export interface Told {
+  readonly slot?: Partial<SlotDocument>;
+  readonly model?: ModelPresence['kind'];
+  readonly image?: boolean;
+  readonly workloads?: readonly ToldWorkload[];
+  readonly failures?: readonly Attempt[];
+  readonly waiting?: number;
+  /** Milliseconds ago; undefined: never. */
+  readonly lastActive?: number | undefined;
+  readonly budgetBytes?: number;
+  readonly unreachable?: string;
+  readonly takenPorts?: readonly number[];
+  readonly traits?: Partial<RuntimeTraits>;
+  readonly problems?: DesiredSlot['problems'];
+  readonly without?: 'slot' | 'provider' | 'imageName';
+}
+
+export interface ToldWorkload {
+  readonly id: string;
+  readonly revision?: 'current' | 'other';
+  readonly phase?: ObservedWorkload['phase'];
+  readonly exit?: ObservedWorkload['exit'];
+  readonly probe?: 'passing' | 'none' | 'loading' | 'dead';
+  readonly inFlight?: number;
+  readonly used?: boolean;
+  /** Milliseconds ago. */
+  readonly draining?: number;
+  /** Milliseconds ago. */
+  readonly seen?: number;
+  readonly altered?: Partial<ContainerFacts>;
+  readonly port?: number;
+  readonly name?: string;
+}
+
+const TRAITS: RuntimeTraits = { kind: 'memory', images: true, network: 'published', modelsTarget: '/models' };
+const OTHER_REVISION = Revision.parse('0123456789ab');
+
+export function tell(told: Told): {
+  readonly desired: Desired;
+  readonly observed: Observed;
+  readonly slot: DesiredSlot;
+  readonly template: Template;
+} {
+  const traits = { ...TRAITS, ...told.traits };
+  const providers = told.without === 'provider' ? {} : { gguf: FAKE_PROVIDER };
+  const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...told.slot });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  const slot: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: told.problems ?? [] };
+  const facts = { id: ModelId.parse('a.gguf'), hostPath: '/store/a.gguf', sizeBytes: 1000 };
+  const templateOf = createTemplates(providers, traits, '/store');
+  const template = createTemplates({ gguf: FAKE_PROVIDER }, traits, '/store')(slot, facts, traits.images ? IMAGE : undefined);
+  if (template === undefined) throw new Error('There is no template');
+  const desired: Desired = {
+    slots: new Map(told.without === 'slot' ? [] : [[PRIMARY, slot]]),
+    refused: new Map(),
+    providers,
+    images: () => (told.without === 'imageName' ? undefined : IMAGE),
+    portRange: { first: 18_080, last: 18_082 },
+    modelsRoot: '/store',
+    memoryBudgetBytes: told.budgetBytes,
+    templateOf,
+  };
+  const workloads = told.workloads ?? [];
+  const kind = told.model ?? 'present';
+  const presence: ModelPresence =
+    kind === 'present'
+      ? { kind, facts }
+      : kind === 'pullable'
+        ? { kind, sizeBytes: 1000 }
+        : { kind, message: 'Put the model "a.gguf" in place' };
+  const observed: Observed = {
+    traits,
+    runtime:
+      told.unreachable === undefined
+        ? {
+            kind: 'reachable',
+            facts: {
+              workloads: workloads.map((each) => workloadTold(each, slot, template)),
+              images: [{ reference: IMAGE.reference, present: told.image ?? true, imageId: IMAGE.imageId ?? '' }],
+            },
+          }
+        : { kind: 'unreachable', message: told.unreachable },
+    models: new Map([[facts.id, presence]]),
+    host: { memoryTotalBytes: undefined, memoryAvailableBytes: undefined },
+    activity: new Map(
+      workloads.map((each) => [
+        WorkloadId.parse(each.id),
+        { inFlight: each.inFlight ?? 0, lastUsedAt: each.used === true || (each.inFlight ?? 0) > 0 ? NOW - 100 : undefined },
+      ]),
+    ),
+    demand: told.waiting === undefined ? new Map() : new Map([[PRIMARY, { waiting: told.waiting, lastAskedAt: NOW }]]),
+    acquaintances: new Map(workloads.map((each) => [WorkloadId.parse(each.id), acquaintanceTold(each)])),
+    attempts: new Map([[PRIMARY, { generation: 3, failures: told.failures ?? [], starts: 1 }]]),
+    running: new Map(),
+    lastActive: 'lastActive' in told && told.lastActive === undefined ? new Map() : new Map([[PRIMARY, NOW - (told.lastActive ?? 0)]]),
+    takenPorts: new Set(told.takenPorts ?? []),
+    previous: new Map(),
+  };
+  return { desired, observed, slot, template };
+}
+
+/** The plan of what is told, its actions as keys. */
+export function planOf(told: Told): {
+  readonly made: Plan;
+  readonly actions: readonly string[];
+  readonly state: string;
+  readonly admission: string;
+} {
+  const { desired, observed } = tell(told);
+  const made = plan(desired, observed, NOW);
+  const decision = made.decisions.get(PRIMARY);
+  const admission = decision?.admission;
+  return {
+    made,
+    actions: made.actions.map((action) => keyOfAction(action)),
+    state: decision?.state ?? 'gone',
+    admission: admission === undefined ? 'gone' : admission.kind === 'refuse' ? admission.code : admission.kind,
+  };
+}
+
+function workloadTold(told: ToldWorkload, slot: DesiredSlot, template: Template): ObservedWorkload {
+  const { name, argv, env, mounts, devices, port, image } = workloadOf(slot, template, told.port ?? 18_080, new Set());
+  const phase = told.phase ?? 'running';
+  return {
+    id: WorkloadId.parse(told.id),
+    name: told.name ?? name,
+    slot: slot.name,
+    revision: told.revision === 'other' ? OTHER_REVISION : template.revision,
+    generation: 3,
+    phase,
+    startedAt: NOW - 60_000,
+    endpoints: phase === 'running' ? [{ host: '127.0.0.1', port: port.host }] : [],
+    container: { imageId: image?.imageId, argv, env: { ...env, PATH: '/bin' }, mounts, devices, port, ...told.altered },
+    ...(told.exit === undefined ? {} : { exit: told.exit }),
+  };
+}
+
+function acquaintanceTold({ probe = 'passing', draining, seen = 60_000 }: ToldWorkload): Acquaintance {
+  const since = NOW - 5000;
+  const facts = {
+    none: undefined,
+    passing: { status: 'passing', since, lastAt: NOW - 1000, consecutiveFailures: 0, message: '', passed: true },
+    loading: { status: 'loading', since, lastAt: NOW - 5, consecutiveFailures: 0, message: 'Loading', passed: false },
+    dead: { status: 'failing', since, lastAt: NOW - 1000, consecutiveFailures: 3, message: 'No answer', passed: true },
+  } as const;
+  return {
+    seenAt: NOW - seen,
+    probe: facts[probe],
+    drainingSince: draining === undefined ? undefined : NOW - draining,
+    origin: undefined,
+    stops: undefined,
+  };
+}
+
+export const failed = (
+  agoMs: number,
+  kind: Attempt['kind'],
+  reason = 'Crashed',
+  failure: Attempt['failure']['kind'] = 'retry',
+): Attempt => ({
+  at: NOW - agoMs,
+  kind,
+  failure: { kind: failure, reason, message: `It failed: ${reason}` },
+});

@@ -1,0 +1,161 @@
+import { describe, expect, test } from '@jest/globals';
+import { explain } from '../../../src/reconciler/decide/explain.ts';
+import { inspect } from '../../../src/reconciler/decide/inspect.ts';
+import { plan } from '../../../src/reconciler/decide/plan.ts';
+import { warmingPauseMs } from '../../../src/reconciler/decide/plan-probes.ts';
+import { IMAGE } from '../../support/world.ts';
+import { failed, NOW, planOf, PRIMARY, tell, type Told } from './plan-fixture.ts';
+
+const one = { id: 'w1' } as const;
+const old = { id: 'w0', revision: 'other', name: 'svc-slot-primary' } as const;
+const next = { id: 'w1', name: 'svc-slot-primary--x', port: 18_081 } as const;
+const NEVER = { lastActive: undefined };
+const onDemand = { load: 'on-demand' } as const;
+const drain = { lifecycle: { swap: 'drain' } } as const;
+const crash = { phase: 'exited', exit: { code: 1, outOfMemory: false, at: NOW } } as const;
+const idle = { lifecycle: { idleTimeout: '10s' } } as const;
+const crashes = [5, 4, 3, 2, 1].map((minutes) => failed(minutes * 60_000, 'crash'));
+
+/** What is told, then the actions, the state and the admission that follow. */
+const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, string]>> = {
+  'starts what is wanted and not there': [{}, ['apply:primary'], 'starting', 'park'],
+  'does nothing about a slot that is as it shall be': [{ workloads: [one] }, [], 'ready', 'open'],
+  'calls a slot with requests in flight serving': [{ workloads: [{ ...one, inFlight: 2 }] }, [], 'serving', 'open'],
+  'calls a slot that had requests idle': [{ workloads: [{ ...one, used: true }] }, [], 'idle', 'open'],
+  'pulls a missing image': [{ image: false }, [`pullImage:${IMAGE.reference}`], 'pulling', 'park'],
+  'pulls a missing model': [{ model: 'pullable' }, ['pullModel:a.gguf'], 'pulling', 'park'],
+  'pulls both at once': [{ model: 'pullable', image: false }, [`pullImage:${IMAGE.reference}`, 'pullModel:a.gguf'], 'pulling', 'park'],
+  'asks a person for a model nobody can fetch': [{ model: 'missing' }, [], 'offline', 'slot.stalled'],
+  'asks a person for a provider that is not there': [{ without: 'provider' }, [], 'offline', 'slot.stalled'],
+  'asks a person for an image nobody has named': [{ without: 'imageName' }, [], 'offline', 'slot.stalled'],
+  'needs no image where the runtime has none': [{ image: false, traits: { images: false } }, ['apply:primary'], 'starting', 'park'],
+  'leaves a disabled slot alone': [{ slot: { enabled: false } }, [], 'offline', 'slot.disabled'],
+  'stops a disabled slot': [{ slot: { enabled: false }, workloads: [one] }, ['stop:w1'], 'unloading', 'slot.disabled'],
+  'lets the requests of a disabled slot end first': [
+    { slot: { enabled: false }, workloads: [{ ...one, inFlight: 1 }] },
+    [],
+    'unloading',
+    'slot.disabled',
+  ],
+  'stops a disabled slot when its drain time is over': [
+    { slot: { enabled: false }, workloads: [{ ...one, inFlight: 1, draining: 30_000 }] },
+    ['stop:w1'],
+    'unloading',
+    'slot.disabled',
+  ],
+  'stops the workload of a slot that is gone': [{ without: 'slot', workloads: [one] }, ['stop:w1'], 'gone', 'gone'],
+  'cleans up what is left of a slot that is gone': [{ without: 'slot', workloads: [{ ...one, ...crash }] }, ['stop:w1'], 'gone', 'gone'],
+  'does not load on demand before anybody asks': [{ slot: onDemand, ...NEVER }, [], 'offline', 'park'],
+  'loads on demand when somebody waits': [{ slot: onDemand, waiting: 1, ...NEVER }, ['apply:primary'], 'starting', 'park'],
+  'goes on loading on demand when nobody waits any more': [
+    { slot: onDemand, waiting: 0, lastActive: 100 },
+    ['apply:primary'],
+    'starting',
+    'park',
+  ],
+  'unloads what has been idle for too long': [{ slot: idle, lastActive: 10_000, workloads: [one] }, ['stop:w1'], 'unloading', 'park'],
+  'does not unload what is in use': [{ slot: idle, lastActive: 99_000, workloads: [{ ...one, inFlight: 1 }] }, [], 'serving', 'open'],
+  'wakes up what was unloaded when somebody waits': [{ slot: idle, lastActive: 99_000, waiting: 1 }, ['apply:primary'], 'starting', 'park'],
+  'probes what runs and was never probed': [{ workloads: [{ ...one, probe: 'none' }] }, ['probe:w1'], 'warming', 'park'],
+  'waits a little between two probes': [{ workloads: [{ ...one, probe: 'loading', seen: 100 }] }, [], 'warming', 'park'],
+  'calls a created workload starting': [{ workloads: [{ ...one, phase: 'created', probe: 'none' }] }, [], 'starting', 'park'],
+  'gives up on a start that takes too long': [
+    { workloads: [{ ...one, probe: 'loading', seen: 300_000 }] },
+    ['stop:w1'],
+    'unloading',
+    'park',
+  ],
+  'replaces what answers no more': [{ workloads: [{ ...one, probe: 'dead' }] }, ['stop:w1'], 'unloading', 'park'],
+  'bears silence while there are requests in flight': [{ workloads: [{ ...one, probe: 'dead', inFlight: 1 }] }, [], 'serving', 'open'],
+  'clears away what has crashed before it starts anew': [{ workloads: [{ ...one, ...crash }] }, ['stop:w1'], 'offline', 'park'],
+  'backs off after a failure': [{ failures: [failed(500, 'crash')] }, [], 'offline', 'park'],
+  'tries again after the back-off': [{ failures: [failed(1000, 'crash')] }, ['apply:primary'], 'starting', 'park'],
+  'stalls after five crashes': [{ failures: crashes }, [], 'offline', 'slot.stalled'],
+  'stalls when only a person can help': [{ failures: [failed(1e6, 'apply', 'DeviceMissing', 'stalled')] }, [], 'offline', 'slot.stalled'],
+  'starts beside the old one': [{ workloads: [old] }, ['apply:primary'], 'ready', 'open'],
+  'starts beside an altered one': [{ workloads: [{ ...one, altered: { argv: ['x'] } }] }, ['apply:primary'], 'ready', 'open'],
+  'leaves an altered one when it shall only warn': [
+    { slot: { lifecycle: { drift: 'warn' } }, workloads: [{ ...one, altered: { argv: ['x'] } }] },
+    [],
+    'ready',
+    'open',
+  ],
+  'takes variables that an image brings along for no alteration': [
+    { workloads: [{ ...one, altered: { env: { SLOT: 'primary', LANG: 'C' } } }] },
+    [],
+    'ready',
+    'open',
+  ],
+  'keeps the old one until the new one passes': [{ workloads: [old, { ...next, probe: 'loading', seen: 100 }] }, [], 'ready', 'open'],
+  'lets the old one go when the new one passes': [{ workloads: [old, next] }, ['stop:w0'], 'ready', 'open'],
+  'drains the old one first when told to': [{ slot: drain, workloads: [old] }, ['stop:w0'], 'unloading', 'park'],
+  'drains the old one first where both do not fit': [{ budgetBytes: 1500, workloads: [old] }, ['stop:w0'], 'unloading', 'park'],
+  'keeps the old one while the new model is not there': [{ model: 'missing', workloads: [old] }, [], 'ready', 'open'],
+  'keeps the old one while the new one is stalled': [{ failures: crashes, workloads: [old] }, [], 'ready', 'open'],
+  'asks an old one that it found whether it works': [{ workloads: [{ ...old, probe: 'none' }] }, ['probe:w0'], 'warming', 'park'],
+  'lets go of an old one that does not work': [{ workloads: [{ ...old, probe: 'loading' }] }, ['stop:w0'], 'unloading', 'park'],
+  'refuses what does not fit into memory': [{ budgetBytes: 500 }, [], 'offline', 'slot.insufficient_memory'],
+  'stops what no longer fits into memory': [{ budgetBytes: 500, workloads: [one] }, ['stop:w1'], 'unloading', 'slot.insufficient_memory'],
+  'does nothing while the runtime is away': [{ unreachable: 'No socket' }, [], 'offline', 'park'],
+  'waits for a port when all are taken': [{ takenPorts: [18_080, 18_081, 18_082] }, [], 'offline', 'park'],
+};
+
+describe('plan()', () => {
+  for (const [sentence, [told, actions, state, admission]] of Object.entries(CASES)) {
+    test(`${sentence}`, () => {
+      const planned = planOf(told);
+      expect([planned.actions, planned.state, planned.admission]).toEqual([actions, state, admission]);
+    });
+  }
+
+  test('never breaks its own rules in any of these cases, and explains itself in each', () => {
+    for (const [sentence, [told]] of Object.entries(CASES)) {
+      const { desired, observed } = tell(told);
+      const made = plan(desired, observed, NOW);
+      expect([sentence, inspect(made, desired, observed, NOW)]).toEqual([sentence, []]);
+      expect(explain(made, NOW)).not.toBe('');
+    }
+  });
+
+  test('answers the same for the same facts', () => {
+    for (const [told] of Object.values(CASES)) {
+      const { desired, observed } = tell(told);
+      expect(plan(desired, observed, NOW)).toEqual(plan(desired, observed, NOW));
+    }
+  });
+
+  test('wakes when a back-off, a drain or an idle time ends', () => {
+    expect(planOf({ failures: [failed(500, 'crash')] }).made.wakeAt).toBe(NOW + 500);
+    expect(planOf({ slot: { enabled: false }, workloads: [{ ...one, inFlight: 1, draining: 10_000 }] }).made.wakeAt).toBe(NOW + 20_000);
+    expect(planOf({ slot: idle, lastActive: 8000, workloads: [one] }).made.wakeAt).toBe(NOW + 2000);
+  });
+
+  test('chooses the lowest port that nobody has, and another name while the plain one is taken', () => {
+    const [action] = planOf({ workloads: [old], takenPorts: [18_081] }).made.actions;
+    expect(action).toMatchObject({ args: { workload: { port: { host: 18_082, container: 8080 } } } });
+    expect(action?.name === 'apply' ? action.args.workload.name : '').toMatch(/^svc-slot-primary--[0-9a-f]{12}$/);
+  });
+
+  test('records a crash once', () => {
+    const { desired, observed } = tell({ workloads: [{ ...one, ...crash }] });
+    const [id] = observed.acquaintances.keys();
+    expect(plan(desired, observed, NOW).actions).toMatchObject([{ name: 'stop', args: { failure: { kind: 'crash', reason: 'Crashed' } } }]);
+    const failures = [{ ...failed(0, 'crash'), ...(id === undefined ? {} : { workload: id }) }];
+    const attempts = new Map([[PRIMARY, { generation: 3, failures, starts: 1 }]]);
+    expect(plan(desired, { ...observed, attempts }, NOW).actions).toMatchObject([{ name: 'stop', args: { failure: undefined } }]);
+  });
+
+  test('says what is wrong with a text that was refused, and goes on with the last good one', () => {
+    const problems = [{ path: ['model', 'default'], message: 'Write a model id', file: '/slots/primary.toml', line: 3, column: 7 }];
+    const conditions = planOf({ workloads: [one], problems }).made.decisions.get(PRIMARY)?.conditions;
+    expect(conditions).toContainEqual(
+      expect.objectContaining({ type: 'SpecValid', status: 'False', message: expect.stringContaining('/slots/primary.toml:3:7') }),
+    );
+  });
+});
+
+describe('warmingPauseMs()', () => {
+  test('grows from 10 ms to 1 s with the age, and adds a twentieth at the most', () => {
+    expect([0, 100, 400, 2000, 60_000].map(warmingPauseMs)).toEqual([10, 10, 20, 100, 1000]);
+  });
+});

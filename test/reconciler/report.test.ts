@@ -1,0 +1,69 @@
+import { describe, expect, test } from '@jest/globals';
+import { createWorld, slotName, type World } from '../support/world.ts';
+
+async function serving(): Promise<World> {
+  const world = createWorld();
+  for (const model of ['a.gguf', 'b.gguf', 'embed']) world.setModel(model, 'present');
+  world.edit('primary', { model: { default: 'a.gguf', aliases: ['gpt', 'embed'] } });
+  world.edit('embed', { model: { default: 'a.gguf' } });
+  await world.reach('primary', 'ready');
+  await world.reach('embed', 'ready');
+  return world;
+}
+
+const names = (world: World, key: string): readonly string[] | undefined => world.life().board.current().names.get(key);
+
+describe('the board', () => {
+  test('knows a slot by its own name first, then by model and alias', async () => {
+    const world = await serving();
+    expect(names(world, 'primary')).toEqual(['primary']);
+    expect(names(world, 'embed')).toEqual(['embed', 'primary']);
+    expect(names(world, 'a.gguf')).toEqual(['primary', 'embed']);
+    expect(names(world, 'gpt')).toEqual(['primary']);
+  });
+
+  test('knows a slot by the model that still answers, too, while another one loads', async () => {
+    const world = createWorld({ readyMs: (model) => (model.includes('b.gguf') ? 10_000 : 50) });
+    for (const model of ['a.gguf', 'b.gguf']) world.setModel(model, 'present');
+    world.edit('primary', { model: { default: 'a.gguf' } });
+    await world.reach('primary', 'ready');
+    world.edit('primary', { model: { default: 'b.gguf' } });
+    await world.clock.advance(1000);
+    expect([names(world, 'a.gguf'), names(world, 'b.gguf')]).toEqual([['primary'], ['primary']]);
+    await world.clock.advance(20_000);
+    expect([names(world, 'a.gguf'), names(world, 'b.gguf')]).toEqual([undefined, ['primary']]);
+  });
+
+  test('loses a target before its workload is stopped', async () => {
+    const world = await serving();
+    const order: string[] = [];
+    world.life().board.subscribe((view) => {
+      const open = (view.slots.get(slotName('primary'))?.targets.length ?? 0) > 0;
+      const runs = world.runtime.list().some(({ slot, phase }) => slot === 'primary' && phase === 'running');
+      order.push(`${open ? 'open' : 'shut'} ${runs ? 'runs' : 'gone'}`);
+    });
+    world.edit('primary', { enabled: false, model: { default: 'a.gguf' } });
+    await world.reach('primary', 'offline');
+    expect(order).not.toContain('open gone');
+    expect(order).toContain('shut runs');
+  });
+});
+
+describe('the timeline', () => {
+  test('tells every move with its cause, numbered without a gap', async () => {
+    const world = await serving();
+    const entries = world.life().reports.flatMap((report) => report.entries);
+    expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index + 1));
+    const moves = entries.filter(({ kind, slot }) => kind === 'state' && slot === 'primary');
+    expect(moves.map(({ to }) => to)).toEqual(['starting', 'warming', 'ready']);
+    expect(moves[1]?.cause).toContain('probeNotPassed: ');
+  });
+
+  test('is silent while nothing changes', async () => {
+    const world = await serving();
+    await world.clock.advance(5000);
+    const { length } = world.life().reports;
+    await world.clock.advance(120_000);
+    expect(world.life().reports).toHaveLength(length);
+  });
+});

@@ -1,0 +1,140 @@
+import { describe, expect, test } from '@jest/globals';
+import { expectRest } from '../support/expect-rest.ts';
+import { createWorld, slotName, type World, type WorldOptions } from '../support/world.ts';
+
+const SIZE = 1000;
+
+async function serving(
+  options: WorldOptions = {},
+  lifecycle: Readonly<Record<string, string>> = {},
+): Promise<World & { edit2(model: string): void }> {
+  const world = createWorld(options);
+  for (const model of ['a.gguf', 'b.gguf']) world.setModel(model, 'present', SIZE);
+  world.edit('primary', { model: { default: 'a.gguf' }, lifecycle });
+  await world.reach('primary', 'ready');
+  return { ...world, edit2: (model) => world.edit('primary', { model: { default: model }, lifecycle }) };
+}
+
+const models = (world: World): readonly string[] =>
+  world.runtime.list().map(({ container }) => container.argv?.[2]?.replace('/models/', '') ?? '');
+const served = (world: World): string => world.slot('primary').status.model;
+
+describe('a swap', () => {
+  test('goes beside the old model where both fit, and requests never wait', async () => {
+    const world = await serving();
+    const long = world.life().traffic.ask(slotName('primary'), 3000);
+    await world.clock.advance(10);
+    world.edit2('b.gguf');
+    const states = new Set<string>();
+    const asked = [];
+    for (let step = 0; step < 400 && served(world) !== 'b.gguf'; step += 1) {
+      await world.clock.advance(10);
+      states.add(world.slot('primary').admission.kind);
+      asked.push(world.life().traffic.ask(slotName('primary'), 5));
+    }
+    await world.clock.advance(10_000);
+    expect(states).toEqual(new Set(['open']));
+    expect([long, ...asked].every(({ answers }) => answers.join() === 'served')).toBe(true);
+    expect(models(world)).toEqual(['b.gguf']);
+    await expectRest(world);
+  });
+
+  test('drains first where only one fits; requests park meanwhile, and go to the new model', async () => {
+    const world = await serving({ env: { SVC_MEMORY_BUDGET: '1500' } });
+    const long = world.life().traffic.ask(slotName('primary'), 3000);
+    await world.clock.advance(10);
+    world.edit2('b.gguf');
+    await world.reach('primary', 'unloading', 1000);
+    const parked = world.life().traffic.ask(slotName('primary'), 5);
+    await world.clock.advance(100);
+    expect(models(world)).toEqual(['a.gguf']);
+    expect(world.slot('primary').admission.kind).toBe('park');
+    await world.clock.until(() => parked.answers.length > 0, 60_000);
+    expect([long.answers, parked.answers]).toEqual([['served'], ['served']]);
+    expect(served(world)).toBe('b.gguf');
+    await expectRest(world);
+  });
+
+  test('drains when told to, though both fit', async () => {
+    const world = await serving({}, { swap: 'drain' });
+    world.edit2('b.gguf');
+    const most: number[] = [];
+    await world.clock.until(() => {
+      most.push(world.runtime.list().length);
+      return served(world) === 'b.gguf' && world.slot('primary').state === 'ready';
+    }, 60_000);
+    expect(Math.max(...most)).toBe(1);
+    await expectRest(world);
+  });
+
+  test('fetches the new model while the old one serves', async () => {
+    const world = await serving({ modelPullMs: () => 60_000 });
+    world.setModel('c.gguf', 'pullable');
+    world.edit2('c.gguf');
+    await world.clock.advance(30_000);
+    expect(world.slot('primary')).toMatchObject({ state: 'ready', admission: { kind: 'open' }, status: { model: 'a.gguf' } });
+    expect(world.slot('primary').status.conditions).toContainEqual(expect.objectContaining({ type: 'Reconciling', status: 'True' }));
+    await world.clock.until(() => served(world) === 'c.gguf', 60_000);
+    await expectRest(world);
+  });
+
+  test('leaves the old model serving when the new one never gets ready, and says so', async () => {
+    const world = await serving({ readyMs: (model) => (model.includes('b.gguf') ? Number.POSITIVE_INFINITY : 50) }, { startTimeout: '5s' });
+    world.edit2('b.gguf');
+    await world.clock.advance(60_000);
+    const request = world.life().traffic.ask(slotName('primary'), 5);
+    await world.clock.advance(100);
+    expect(request.answers).toEqual(['served']);
+    expect(served(world)).toBe('a.gguf');
+    expect(world.slot('primary').status.conditions[0]).toMatchObject({ type: 'Ready', status: 'True', reason: 'PreviousServes' });
+    expect(world.slot('primary').explanation).toContain('did not answer within 5 s');
+  });
+
+  test('that is taken back before it is done leaves the old workload, by id', async () => {
+    const world = await serving({ readyMs: (model) => (model.includes('b.gguf') ? 10_000 : 50) });
+    const [before] = world.runtime.list();
+    world.edit2('b.gguf');
+    await world.clock.advance(2000);
+    expect(models(world)).toEqual(['a.gguf', 'b.gguf']);
+    world.edit2('a.gguf');
+    await world.clock.advance(5000);
+    expect(world.runtime.list().map(({ id }) => id)).toEqual([before?.id]);
+    await expectRest(world);
+  });
+
+  test('replaces what was altered from outside, or only says so', async () => {
+    const world = await serving();
+    const alter = (): void => {
+      const [workload] = world.runtime.list();
+      if (workload !== undefined) world.runtime.alter(workload.id, { mounts: [] });
+    };
+    const before = world.runtime.list()[0]?.id;
+    alter();
+    await world.clock.until(() => world.runtime.list().length === 1 && world.runtime.list()[0]?.id !== before, 60_000);
+    await expectRest(world);
+
+    world.edit('primary', { model: { default: 'a.gguf' }, lifecycle: { drift: 'warn' } });
+    await world.clock.advance(1000);
+    const kept = world.runtime.list()[0]?.id;
+    alter();
+    await world.clock.advance(30_000);
+    expect(world.runtime.list().map(({ id }) => id)).toEqual([kept]);
+    expect(world.slot('primary').status.conditions).toContainEqual(expect.objectContaining({ type: 'DriftDetected', status: 'True' }));
+    await expectRest(world);
+  });
+
+  test('does not repair for ever what is altered again and again', async () => {
+    const world = await serving();
+    const seen = new Set<string>();
+    for (let round = 0; round < 10; round += 1) {
+      const [workload] = world.runtime.list();
+      if (workload !== undefined) {
+        seen.add(workload.id);
+        world.runtime.alter(workload.id, { argv: ['other'] });
+      }
+      await world.clock.advance(5000);
+    }
+    expect(seen.size).toBe(4);
+    expect(world.slot('primary').admission.kind).toBe('open');
+  });
+});
