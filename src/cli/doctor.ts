@@ -12,19 +12,23 @@ import {
   checkSlots,
   type Check,
 } from './doctor-checks.ts';
+import { withCheckoutSettings } from './checkout-settings.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { cellText, outputOf } from './output.ts';
 import type { Terminal } from './terminal.ts';
 
-export async function runDoctor(cli: Cli, options: { readonly output?: string | undefined }): Promise<ExitCode> {
+export async function runDoctor(
+  cli: Cli,
+  options: { readonly output?: string | undefined; readonly checkout?: boolean | undefined },
+): Promise<ExitCode> {
   const output = outputOf(options.output);
-  const checks = await lookAround(cli);
+  const checks = await lookAround(options.checkout === true ? withCheckoutSettings(cli.env) : cli.env);
   if (output === 'json') cli.terminal.line(JSON.stringify({ checks }, undefined, 2));
   else printChecks(cli.terminal, checks);
   return checks.some(({ result }) => result === 'fail') ? EXIT.failed : EXIT.done;
 }
 
-async function lookAround({ env }: Cli): Promise<readonly Check[]> {
+async function lookAround(env: Cli['env']): Promise<readonly Check[]> {
   const parsed = parseSettings(env);
   if (!parsed.ok) {
     const found = parsed.problems.join('; ');

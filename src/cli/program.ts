@@ -194,6 +194,7 @@ function addHost(program: Command, cli: Cli, act: Act, tree: () => Command): voi
   program
     .command('doctor')
     .description('look for what would keep the service from working on this host')
+    .option('--checkout', 'look at .svc of this directory, as "npm start" uses it')
     .option('-o, --output <form>', 'table or json', 'table')
     .action((_options: object, command: Command) =>
       act(async () => (await import('./doctor.ts')).runDoctor(cli, command.optsWithGlobals())),

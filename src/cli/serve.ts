@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createService, type Service } from '../main.ts';
 import { parseSettings, type Settings } from '../spec/settings.ts';
+import { CHECKOUT, withCheckoutSettings } from './checkout-settings.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { firstRun } from './first-run.ts';
 import { createJsonLog, createPlainLog, type Log } from './log.ts';
@@ -11,13 +12,12 @@ export interface ServeOptions {
   readonly checkout?: boolean;
 }
 
-const CHECKOUT = path.resolve(import.meta.dirname, '../..');
 /** What in-flight requests are given when the service stops; a second signal ends it at once. */
 const STOP_GRACE_MS = 10_000;
 
 export async function runServe(options: ServeOptions): Promise<ExitCode> {
   const checkout = options.checkout === true;
-  const parsed = parseSettings(checkout ? { ...checkoutDefaults(), ...process.env } : process.env);
+  const parsed = parseSettings(checkout ? withCheckoutSettings(process.env) : process.env);
   if (!parsed.ok) {
     for (const problem of parsed.problems) process.stderr.write(`svcctl: ${problem}\n`);
     return EXIT.usage;
@@ -46,16 +46,6 @@ export async function runServe(options: ServeOptions): Promise<ExitCode> {
   await stop;
   await stopService(service, checkout, log);
   return EXIT.done;
-}
-
-function checkoutDefaults(): Readonly<Record<string, string>> {
-  const root = path.join(CHECKOUT, '.svc');
-  return {
-    SVC_CONFIG_DIR: path.join(root, 'config'),
-    SVC_STATE_DIR: path.join(root, 'state'),
-    SVC_RUNTIME: 'process',
-    SVC_ON_EXIT: 'stop',
-  };
 }
 
 /** Resolves at the first signal; a second one ends the process as it is, and running slots stay. */

@@ -117,9 +117,10 @@ export function createLoop(deps: LoopDeps): Loop {
     const beganAt = clock.now();
     notebook.beginObservation();
     const read = await readDesired(senses, signal);
+    if (signal.aborted) return undefined;
     if (read.ok) state = sightings.settle(read.value);
     else log.warn({ reason: read.failure.reason }, read.failure.message);
-    if (state === undefined || signal.aborted) return undefined;
+    if (state === undefined) return undefined;
     const seen = await observe(senses, state.slots, signal);
     if (signal.aborted) return undefined;
     const wakeAt = conclude(state, seen, clock.now());

@@ -1,0 +1,17 @@
+/** What `--checkout` stands for: everything in `.svc` of the checkout, models as plain processes, and nothing left behind. The environment goes before. */
+import path from 'node:path';
+
+export const CHECKOUT = path.resolve(import.meta.dirname, '../..');
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export function withCheckoutSettings(env: Environment): Environment {
+  const root = path.join(CHECKOUT, '.svc');
+  return {
+    SVC_CONFIG_DIR: path.join(root, 'config'),
+    SVC_STATE_DIR: path.join(root, 'state'),
+    SVC_RUNTIME: 'process',
+    SVC_ON_EXIT: 'stop',
+    ...env,
+  };
+}
