@@ -75,7 +75,7 @@ export interface Workload {
   readonly memoryLimitBytes: number | undefined;
 }
 
-/** The parts of a container that drift is looked for in, as the runtime reports them. Undefined: this runtime cannot tell. */
+/** The parts of a container that drift is looked for in, without what the image and the runtime bring of their own. Undefined: this runtime cannot tell. */
 export interface ContainerFacts {
   readonly imageId: string | undefined;
   readonly argv: readonly string[] | undefined;

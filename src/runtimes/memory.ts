@@ -192,7 +192,7 @@ const NEVER: Failure = { kind: 'retry', reason: 'StartFailed', message: 'It did 
 function observedOf(id: WorkloadId, workload: Workload, images: ReadonlyMap<string, string | undefined>, now: number): ObservedWorkload {
   const { name, slot, revision, generation, argv, env, mounts, devices, port } = workload;
   const imageId = workload.image === undefined ? undefined : (images.get(workload.image.reference) ?? workload.image.imageId);
-  const container = { imageId, argv, env: { PATH: '/usr/bin', ...env }, mounts, devices, port };
+  const container = { imageId, argv, env, mounts, devices, port };
   return { id, name, slot, revision, generation, container, ...revived(workload, now) };
 }
 

@@ -32,11 +32,12 @@ function listDrift(what: string, actual: readonly string[] | undefined, wanted: 
   return [`${what} ${JSON.stringify(actual)} instead of ${JSON.stringify(wanted)}`];
 }
 
-/** Only the variables that we set: an image brings its own. */
+/** A runtime leaves out of its facts what the image and it itself bring, so that a variable nobody asked for is one that somebody added. */
 function envDrift(actual: Readonly<Record<string, string>> | undefined, template: Template): string[] {
   if (actual === undefined) return [];
-  const names = Object.keys(template.env).filter((name) => actual[name] !== template.env[name]);
-  return names.length === 0 ? [] : [`env ${names.map((name) => `"${name}"`).join(', ')} with other values`];
+  const names = new Set([...Object.keys(template.env), ...Object.keys(actual)]);
+  const differing = [...names].filter((name) => actual[name] !== template.env[name]);
+  return differing.length === 0 ? [] : [`env ${differing.map((name) => `"${name}"`).join(', ')} with other values`];
 }
 
 function portDrift(actual: number | undefined, wanted: number | undefined): string[] {

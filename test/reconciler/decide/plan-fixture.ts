@@ -143,7 +143,7 @@ function workloadTold(told: ToldWorkload, slot: DesiredSlot, template: Template)
     phase,
     startedAt: NOW - 60_000,
     endpoints: phase === 'running' ? [{ host: '127.0.0.1', port: port.host }] : [],
-    container: { imageId: image?.imageId, argv, env: { ...env, PATH: '/bin' }, mounts, devices, port, ...told.altered },
+    container: { imageId: image?.imageId, argv, env, mounts, devices, port, ...told.altered },
     ...(told.exit === undefined ? {} : { exit: told.exit }),
   };
 }

@@ -80,9 +80,9 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
     'ready',
     'open',
   ],
-  'takes variables that an image brings along for no alteration': [
+  'takes a variable that nobody asked for as an alteration': [
     { workloads: [{ ...one, altered: { env: { SLOT: 'primary', LANG: 'C' } } }] },
-    [],
+    ['apply:primary'],
     'ready',
     'open',
   ],
