@@ -10,7 +10,7 @@ export interface Pacer {
 }
 
 /** Wakes that come together are one pass. */
-const SPACING_MS = 10;
+const SPACING_MS = 5;
 /** After a pass that took long, twice its time is waited, up to this. */
 const LONGEST_SPACING_MS = 250;
 

@@ -68,7 +68,7 @@ export const SettingsSchema = z.strictObject({
     .default('leave')
     .describe('What a clean stop does with running slots. `leave`: the next start adopts them'),
   SVC_RESYNC: DurationMs.prefault('15s').describe('A pass runs at least this often, whatever events were lost'),
-  SVC_QUIET_PERIOD: DurationMs.prefault('25ms').describe(
+  SVC_QUIET_PERIOD: DurationMs.prefault('10ms').describe(
     'How long a slot directory must be quiet before it is read: long enough for an editor’s write and rename',
   ),
   SVC_MEMORY_BUDGET: SizeBytes.optional().describe('What admission may hand out. Default: nine tenths of the host’s memory'),

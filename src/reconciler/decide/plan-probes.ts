@@ -21,9 +21,9 @@ export function planProbes(view: SlotView, cast: Cast): TimedActions {
   return { actions: all.flatMap(({ actions }) => actions), wakes: all.flatMap(({ wakes }) => wakes) };
 }
 
-/** The pause between two tries while a workload warms up: a twentieth of its age, so that waiting adds no more than that; 10 ms to 1 s. */
+/** The pause between two tries while a workload warms up: a twentieth of its age, so that waiting adds no more than that; 5 ms to 1 s. */
 export function warmingPauseMs(ageMs: number): number {
-  return Math.min(Math.max(ageMs / 20, 10), 1000);
+  return Math.min(Math.max(ageMs / 20, 5), 1000);
 }
 
 function planProbe(workload: WorkloadView, view: SlotView, once: boolean): TimedActions {

@@ -153,7 +153,7 @@ function acquaintanceTold({ probe = 'passing', draining, seen = 60_000 }: ToldWo
   const facts = {
     none: undefined,
     passing: { status: 'passing', since, lastAt: NOW - 1000, consecutiveFailures: 0, message: '', passed: true },
-    loading: { status: 'loading', since, lastAt: NOW - 5, consecutiveFailures: 0, message: 'Loading', passed: false },
+    loading: { status: 'loading', since, lastAt: NOW - 2, consecutiveFailures: 0, message: 'Loading', passed: false },
     dead: { status: 'failing', since, lastAt: NOW - 1000, consecutiveFailures: 3, message: 'No answer', passed: true },
   } as const;
   return {

@@ -155,7 +155,7 @@ describe('plan()', () => {
 });
 
 describe('warmingPauseMs()', () => {
-  test('grows from 10 ms to 1 s with the age, and adds a twentieth at the most', () => {
-    expect([0, 100, 400, 2000, 60_000].map(warmingPauseMs)).toEqual([10, 10, 20, 100, 1000]);
+  test('grows from 5 ms to 1 s with the age, and adds a twentieth at the most', () => {
+    expect([0, 100, 400, 2000, 60_000].map(warmingPauseMs)).toEqual([5, 5, 20, 100, 1000]);
   });
 });
