@@ -1,16 +1,13 @@
 /** What a newcomer does after `npm start`: ask, stream, embed, change the model in an editor, press Ctrl-C. On the embedded engine, with no podman. */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { OpenAI } from 'openai';
 import { DEMO_SENTENCES } from '../../src/models/demo-models.ts';
-import { ensureEmbeddedEngine } from '../../src/providers/gguf/embedded-engine.ts';
-import { freePort, ownEnvironment, pause } from '../support/service.ts';
+import { freePort, ownEnvironment, pause, shareEngine } from '../support/service.ts';
 import { startStreamLoop } from '../support/stream-loop.ts';
-
-const ENGINE = path.resolve('.svc/engine');
 
 describe('The first run', () => {
   let dir = '';
@@ -20,14 +17,8 @@ describe('The first run', () => {
   let openai: OpenAI;
 
   beforeAll(async () => {
-    const installed = await ensureEmbeddedEngine(
-      { dir: ENGINE, env: process.env, onProgress: () => undefined },
-      new AbortController().signal,
-    );
-    expect(installed).toMatchObject({ ok: true });
     dir = await mkdtemp(path.join(tmpdir(), 'svc-first-'));
-    await mkdir(path.join(dir, 'state'));
-    await symlink(ENGINE, path.join(dir, 'state/engine'));
+    await shareEngine(path.join(dir, 'state'));
     const port = await freePort();
     url = `http://127.0.0.1:${port}`;
     child = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve', '--checkout'], {

@@ -1,10 +1,11 @@
 /** Starts the real service as a user would, in a directory of its own, and talks to it over HTTP. */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { writeDemoModels } from '../../src/models/demo-models.ts';
+import { ensureEmbeddedEngine } from '../../src/providers/gguf/embedded-engine.ts';
 
 export interface SlotView {
   readonly name: string;
@@ -53,6 +54,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   await mkdir(join(configDir, 'slots'), { recursive: true });
   await mkdir(modelsDir, { recursive: true });
   await writeDemoModels(modelsDir);
+  if (options.runtime === 'process') await shareEngine(join(dir, 'state'));
   if (options.toolboxes !== undefined) await writeFile(join(configDir, 'toolboxes.toml'), options.toolboxes);
   const port = await freePort();
   const firstPort = 20_000 + (port % 60) * 200;
@@ -171,6 +173,18 @@ export async function freePort(): Promise<number> {
       server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('No port'))));
     });
   });
+}
+
+/** The embedded engine is installed once for all suites. */
+export async function shareEngine(stateDir: string): Promise<void> {
+  const engine = resolve('.svc/engine');
+  const installed = await ensureEmbeddedEngine(
+    { dir: engine, env: process.env, onProgress: () => undefined },
+    new AbortController().signal,
+  );
+  if (!installed.ok) throw new Error(installed.failure.message);
+  await mkdir(stateDir, { recursive: true });
+  await symlink(engine, join(stateDir, 'engine'));
 }
 
 /** Ours without the settings of whoever runs the tests. */

@@ -1,0 +1,63 @@
+/** Slots that load when they are asked for and go when they are not, and slots that outlive their controller, as plain processes. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { DEMO_SENTENCES } from '../../src/models/demo-models.ts';
+import { chatText, isAnswering, pause, startService, type Service } from '../support/service.ts';
+
+const slotOf = (model: string, more = '') => `backend = "cpu"\n${more}\n[model]\ndefault = "${model}"\n`;
+
+describe('A slot as a process', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ runtime: 'process' });
+  }, 120_000);
+  afterAll(() => service.dispose(), 60_000);
+
+  const offline = () => service.until('primary', 'offline', (seen) => seen?.status.state === 'offline');
+
+  /** `svcctl explain` names the workload that answers as `<name>:<pid>:<start>`. */
+  const answeringProcess = async (): Promise<number> => {
+    const text = await (await fetch(`${service.url}/api/slots/primary/explain`)).text();
+    const pid = Number(/svc-slot-primary[^:]*:(\d+):/.exec(text)?.[1]);
+    expect(pid).toBeGreaterThan(1);
+    return pid;
+  };
+
+  test('waits for its first request, which waits for it', async () => {
+    await service.save('primary', slotOf('demo-fox', 'load = "on-demand"\nlifecycle.idle_timeout = "1s"'));
+    await offline();
+    await pause(300);
+    await offline();
+    const answers = await Promise.all([service.chat(), service.chat(), service.chat()]);
+    expect(await Promise.all(answers.map(chatText))).toEqual(Array.from({ length: 3 }, () => DEMO_SENTENCES['demo-fox']));
+  }, 60_000);
+
+  test('goes when it has been idle, and comes back when it is asked again', async () => {
+    await offline();
+    expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
+    await offline();
+  }, 60_000);
+
+  test('heals after its process was killed', async () => {
+    await service.save('primary', slotOf('demo-owl'));
+    await service.until('primary', 'ready', isAnswering);
+    process.kill(await answeringProcess(), 'SIGKILL');
+    await service.until('primary', 'away', (seen) => !isAnswering(seen));
+    expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-owl']);
+  }, 60_000);
+
+  test('outlives its controller, and the next one finds the same process', async () => {
+    await service.until('primary', 'ready', isAnswering);
+    const pid = await answeringProcess();
+    await service.kill('SIGKILL');
+    await service.start();
+    expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-owl']);
+    expect(await answeringProcess()).toBe(pid);
+  }, 60_000);
+
+  test('counts its requests in the metrics', async () => {
+    await service.until('primary', 'idle', (seen) => seen?.status.state === 'idle');
+    const metrics = await (await fetch(`${service.url}/api/metrics`)).text();
+    expect(metrics).toMatch(/svc_requests_total\{slot="primary",route="\/v1\/chat\/completions",code="200"\} [1-9]/);
+    expect(metrics).toContain('svc_slot_state{slot="primary",state="idle"} 1');
+  });
+});
