@@ -6,9 +6,9 @@ import type { Manage } from './api/ports.ts';
 import { createRoutes } from './api/routes.ts';
 import { buildServer } from './api/server.ts';
 import { createV1Routes } from './api/v1/v1-routes.ts';
-import { chooseRuntime } from './cli/choose-runtime.ts';
-import { createInventory } from './cli/inventory.ts';
-import type { Log } from './cli/log.ts';
+import { chooseRuntime } from './wiring/choose-runtime.ts';
+import { createInventory } from './wiring/inventory.ts';
+import type { Log } from './wiring/log.ts';
 import {
   createDesiredInputs,
   createLogSink,
@@ -18,8 +18,8 @@ import {
   reportTo,
   slotsDirectory,
   urlOf,
-} from './cli/service-parts.ts';
-import { letYoungHeapGrow } from './cli/young-heap.ts';
+} from './wiring/service-parts.ts';
+import { letYoungHeapGrow } from './wiring/young-heap.ts';
 import { createGateway } from './dispatch/gateway.ts';
 import { createTraffic } from './dispatch/traffic.ts';
 import { createModelStore } from './models/store.ts';

@@ -13,6 +13,7 @@ export const MAY_IMPORT = {
   models: { values: ['spec/'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   api: { values: ['spec/', 'dispatch/', 'auth/', 'models/', 'reconciler/board.ts'] },
   dashboard: { values: [], types: ['spec/'] },
+  wiring: { values: ['spec/', 'reconciler/', 'sources/', 'runtimes/', 'providers/', 'dispatch/', 'auth/', 'models/', 'api/'] },
   cli: { values: ['*'] },
   'main.ts': { values: ['*'] },
 };

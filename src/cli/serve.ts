@@ -6,7 +6,7 @@ import { parseSettings, type Settings } from '../spec/settings.ts';
 import { CHECKOUT, withCheckoutSettings } from './checkout-settings.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { firstRun } from './first-run.ts';
-import { createJsonLog, createPlainLog, type Log } from './log.ts';
+import { createJsonLog, createPlainLog, type Log } from '../wiring/log.ts';
 
 export interface ServeOptions {
   readonly checkout?: boolean;

@@ -13,6 +13,7 @@ const HOUSE: Readonly<Record<string, { readonly may: readonly string[]; readonly
   auth: { may: ['spec'] },
   models: { may: ['spec'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   api: { may: ['spec', 'dispatch', 'auth', 'models', 'reconciler/board.ts'] },
+  wiring: { may: ['spec', 'reconciler', 'sources', 'runtimes', 'providers', 'dispatch', 'auth', 'models', 'api'] },
   dashboard: { may: [], types: ['spec'] },
 };
 const TARGETS = [
@@ -28,6 +29,7 @@ const TARGETS = [
   'auth/token-store.ts',
   'models/store.ts',
   'api/server.ts',
+  'wiring/log.ts',
   'cli/svcctl.ts',
   'dashboard/page.ts',
   'main.ts',
