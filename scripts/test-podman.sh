@@ -64,7 +64,8 @@ start_service() {
   [ -S "$socket" ] && answers "$socket" && return
   rm -f "$socket"
   # The lock must not live as long as the service; and where CONTAINER_HOST is set, podman would be a client of it.
-  setsid env --unset=CONTAINER_HOST podman system service --time=0 "$CONTAINER_HOST" >"$dir/podman.log" 2>&1 </dev/null 9>&- &
+  # And its working directory must not be a checkout that may be deleted: containers could not start any more.
+  (cd "$dir" && exec setsid env --unset=CONTAINER_HOST podman system service --time=0 "$CONTAINER_HOST" >"$dir/podman.log" 2>&1 </dev/null 9>&-) &
   echo $! >"$dir/podman.pid"
   for _ in $(seq 100); do
     answers "$socket" && return
