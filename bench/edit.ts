@@ -3,8 +3,9 @@ import { execFile, spawn } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { writeDemoModels } from '../src/models/demo-models.ts';
+import { freePort } from '../test/support/free-port.ts';
 import { atMost, median, unmeasured, type Row } from './measure.ts';
-import { freePort, pause, startBenchService, type BenchService } from './service-process.ts';
+import { pause, startBenchService, type BenchService } from './service-process.ts';
 
 const run = promisify(execFile);
 const ROUNDS = 9;

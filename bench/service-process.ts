@@ -1,11 +1,12 @@
 /** Starts the real service for a measurement, in a directory of its own, and reads its memory and CPU from the kernel. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { writeDemoModels } from '../src/models/demo-models.ts';
 import { ensureEmbeddedEngine } from '../src/providers/gguf/embedded-engine.ts';
+import { freePort } from '../test/support/free-port.ts';
 
 export interface BenchService {
   readonly url: string;
@@ -91,17 +92,6 @@ export async function cpuSeconds(pid: number): Promise<number> {
 
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-export async function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('No port'))));
-    });
-  });
 }
 
 async function untilListening(port: number, child: ChildProcess): Promise<void> {

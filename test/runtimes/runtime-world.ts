@@ -1,5 +1,4 @@
 /** What the contract suite needs of an adapter: the runtime under test, and hands that act on its workloads from outside. */
-import { createServer } from 'node:net';
 import type { ObservedWorkload, Runtime, Workload } from '../../src/reconciler/ports.ts';
 import { Revision, SlotName } from '../../src/spec/names.ts';
 
@@ -52,23 +51,7 @@ export function tinyWorkload(choice: WorkloadChoice, listen: { readonly host: st
   };
 }
 
-export async function freePort(): Promise<number> {
-  const release = await occupyPort(0);
-  await release.close();
-  return release.port;
-}
-
-export function occupyPort(wanted: number): Promise<{ readonly port: number; close(): Promise<void> }> {
-  return new Promise((resolve, reject) => {
-    const server = createServer((socket) => socket.destroy());
-    server.once('error', reject);
-    server.listen(wanted, '127.0.0.1', () => {
-      const address = server.address();
-      if (address === null || typeof address === 'string') throw new Error('No port');
-      resolve({ port: address.port, close: () => new Promise((done) => server.close(() => done())) });
-    });
-  });
-}
+export { freePort, occupyPort } from '../support/free-port.ts';
 
 /** Polls until the answer is defined; fails with what was awaited. */
 export async function eventually<T>(what: string, look: () => Promise<T | undefined>, withinMs = 15_000): Promise<T> {

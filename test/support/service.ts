@@ -1,11 +1,11 @@
 /** Starts the real service as a user would, in a directory of its own, and talks to it over HTTP. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { writeDemoModels } from '../../src/models/demo-models.ts';
 import { ensureEmbeddedEngine } from '../../src/providers/gguf/embedded-engine.ts';
+import { freePort } from './free-port.ts';
 
 export interface SlotView {
   readonly name: string;
@@ -162,17 +162,6 @@ export async function chatText(answer: Response): Promise<string> {
 
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-export async function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('No port'))));
-    });
-  });
 }
 
 /** The embedded engine is installed once for all suites. */

@@ -1,13 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { describe, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { DEMO_SENTENCES, writeDemoModels } from '../../../src/models/demo-models.ts';
+import { describeWithPodman } from '../../support/require-podman.ts';
 import { llamaServerInPodman, startServer } from './running-server.ts';
 import { post, serverContract } from './server-contract.ts';
 
-const available = process.env['CONTAINER_HOST'] !== undefined;
-(available ? describe : describe.skip)('The real llama-server, started as the provider says,', () => {
+describeWithPodman('The real llama-server, started as the provider says,', () => {
   serverContract(llamaServerInPodman());
 
   test('chats and embeds in one process when the slot asks for embeddings', async () => {

@@ -1,7 +1,7 @@
 /** Starts what the provider says, on the real llama-server in a container or on the embedded engine, and stops it again. */
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { createServer } from 'node:net';
 import path from 'node:path';
+
 import { promisify } from 'node:util';
 import { createModelStore } from '../../../src/models/store.ts';
 import { ensureEmbeddedEngine } from '../../../src/providers/gguf/embedded-engine.ts';
@@ -9,6 +9,7 @@ import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import type { Health, ProbeIo, SlotContext } from '../../../src/providers/provider.ts';
 import { ModelId, SlotName } from '../../../src/spec/names.ts';
 import type { SlotDocument } from '../../../src/spec/slot-spec.ts';
+import { freePort } from '../../support/free-port.ts';
 import { specOf } from './slot-context.ts';
 
 const run = promisify(execFile);
@@ -136,15 +137,4 @@ async function stopChild(child: ChildProcess): Promise<number | null> {
   const code = await ended;
   clearTimeout(last);
   return code;
-}
-
-async function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('No port'))));
-    });
-  });
 }
