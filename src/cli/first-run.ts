@@ -2,6 +2,7 @@
 import { access, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeDemoModels } from '../models/demo-models.ts';
+import { fail, ok, type Result } from '../spec/failure.ts';
 
 const PRIMARY = `# The slot "primary" answers chat. Save this file and the change is served a moment later.
 backend = "cpu"
@@ -19,10 +20,20 @@ backend = "cpu"
 default = "demo-embed"
 `;
 
-/** Writes what is missing and leaves what is there. Answers the paths of files it wrote. */
-export async function firstRun(options: { readonly configDir: string; readonly modelsDir: string }): Promise<readonly string[]> {
+/** Writes what is missing and leaves what is there. Fails with one line that says which directory cannot be used. */
+export async function firstRun(options: { readonly configDir: string; readonly modelsDir: string }): Promise<Result<void>> {
+  try {
+    await layDown(options);
+    return ok(undefined);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const message = `Make "${options.configDir}" and "${options.modelsDir}" writable, or name others in "SVC_CONFIG_DIR" and "SVC_STATE_DIR": ${why}`;
+    return fail('stalled', 'DirectoryUnusable', message);
+  }
+}
+
+async function layDown(options: { readonly configDir: string; readonly modelsDir: string }): Promise<void> {
   const slotsDir = join(options.configDir, 'slots');
-  const wrote: string[] = [];
   if (!(await exists(slotsDir))) {
     await mkdir(slotsDir, { recursive: true });
     for (const [name, text] of [
@@ -30,12 +41,10 @@ export async function firstRun(options: { readonly configDir: string; readonly m
       ['embed.toml', EMBED],
     ] as const) {
       await writeFile(join(slotsDir, name), text, { flag: 'wx' });
-      wrote.push(join(slotsDir, name));
     }
   }
   await mkdir(options.modelsDir, { recursive: true });
   await writeDemoModels(options.modelsDir);
-  return wrote;
 }
 
 async function exists(path: string): Promise<boolean> {

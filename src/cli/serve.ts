@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createService, type Service } from '../main.ts';
+import { ok } from '../spec/failure.ts';
 import { parseSettings, type Settings } from '../spec/settings.ts';
 import { CHECKOUT, withCheckoutSettings } from './checkout-settings.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
@@ -27,7 +28,8 @@ export async function runServe(options: ServeOptions): Promise<ExitCode> {
     ? createPlainLog(settings.SVC_LOG_LEVEL, (line) => process.stdout.write(`${line}\n`))
     : createJsonLog(settings.SVC_LOG_LEVEL);
   const version = await readVersion();
-  if (checkout) await firstRun({ configDir: settings.SVC_CONFIG_DIR, modelsDir: settings.SVC_MODELS_DIR });
+  const laidDown = checkout ? await firstRun({ configDir: settings.SVC_CONFIG_DIR, modelsDir: settings.SVC_MODELS_DIR }) : ok(undefined);
+  if (!laidDown.ok) return refuse(laidDown.failure.message);
   const stop = stopSignal();
   const started = await createService({
     settings,
@@ -36,16 +38,18 @@ export async function runServe(options: ServeOptions): Promise<ExitCode> {
     env: process.env,
     toolboxManifest: path.join(CHECKOUT, 'toolboxes/manifest.json'),
   });
-  if (!started.ok) {
-    process.stderr.write(`svcctl: ${started.failure.message}\n`);
-    return EXIT.failed;
-  }
+  if (!started.ok) return refuse(started.failure.message);
   const service = started.value;
   if (checkout) process.stdout.write(welcome(service, settings, version));
   else log.info({ url: service.url, runtime: service.runtime, version }, 'Listening');
   await stop;
   await stopService(service, checkout, log);
   return EXIT.done;
+}
+
+function refuse(message: string): ExitCode {
+  process.stderr.write(`svcctl: ${message}\n`);
+  return EXIT.failed;
 }
 
 /** Resolves at the first signal; a second one ends the process as it is, and running slots stay. */

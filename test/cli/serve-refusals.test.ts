@@ -1,0 +1,68 @@
+/** What `svcctl serve` says when it cannot start: one clear line each, and nothing is left running. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { occupyPort } from '../support/free-port.ts';
+import { ownEnvironment } from '../support/service.ts';
+
+interface Ended {
+  readonly code: number | null;
+  readonly errors: string;
+}
+
+async function serve(environment: Readonly<Record<string, string>>, args: readonly string[] = []): Promise<Ended> {
+  const child = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve', ...args], {
+    env: { ...ownEnvironment(), SVC_RUNTIME: 'process', ...environment },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let errors = '';
+  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()));
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  return { code, errors };
+}
+
+describe('svcctl serve', () => {
+  let dir = '';
+  beforeAll(async () => {
+    dir = await mkdtemp(path.join(tmpdir(), 'svc-refusal-'));
+    await writeFile(path.join(dir, 'file'), '');
+  });
+  afterAll(() => rm(dir, { recursive: true, force: true }));
+
+  const own = (): Record<string, string> => ({ SVC_CONFIG_DIR: path.join(dir, 'config'), SVC_STATE_DIR: path.join(dir, 'state') });
+
+  test.each([
+    ['SVC_LISTEN', 'foo', 'Write an address and a port'],
+    ['SVC_RUNTIME', 'docker', 'expected one of'],
+    ['SVC_PARK_LIMT', '3', 'Unknown setting "SVC_PARK_LIMT"'],
+    ['SVC_PORT_RANGE', '5-3', 'Write two ports'],
+    ['SVC_PARK_TIMEOUT', 'soon', 'Write a duration'],
+  ])('refuses %s=%s with one line that says what would be right', async (key, value, told) => {
+    const { code, errors } = await serve({ ...own(), [key]: value });
+    expect(code).toBe(64);
+    expect(errors).toContain(told);
+    expect(errors.trim().split('\n')).toHaveLength(1);
+  });
+
+  test('does not start as if it had authentication', async () => {
+    expect(await serve({ ...own(), SVC_AUTH_ENABLED: '1' })).toMatchObject({
+      code: 1,
+      errors: expect.stringContaining('SVC_AUTH_ENABLED'),
+    });
+  });
+
+  test('names the address that is in use', async () => {
+    const { port, close } = await occupyPort(0);
+    const ended = await serve({ ...own(), SVC_LISTEN: `127.0.0.1:${port}` });
+    await close();
+    expect(ended).toMatchObject({ code: 1, errors: expect.stringContaining(`"127.0.0.1:${port}"`) });
+  });
+
+  test.each([[[]], [['--checkout']]])('names the directory that cannot be used (%j)', async (args) => {
+    const ended = await serve({ ...own(), SVC_STATE_DIR: path.join(dir, 'file/state') }, args);
+    expect(ended).toMatchObject({ code: 1, errors: expect.stringContaining(path.join(dir, 'file/state')) });
+    expect(ended.errors.trim().split('\n')).toHaveLength(1);
+  });
+});
