@@ -21,6 +21,8 @@ const ARGUMENTS = [
   '--include=optional',
   '--engine-strict=false',
   '--loglevel=error',
+  // a connection that stalls is given up and tried again after a minute, not after npm's five
+  '--fetch-timeout=60000',
 ];
 /** npm undoes what it has done so far, which can take it 20 s. The next start begins with nothing anyway. */
 const ROLLBACK_MS = 1_000;

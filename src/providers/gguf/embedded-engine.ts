@@ -114,7 +114,8 @@ async function install(options: EmbeddedEngineOptions, sources: string, signal: 
   await rm(stampOf(dir), { force: true });
   for (const name of LOCKED) await copyFile(path.join(sources, name), path.join(dir, name));
   const npm = await runNpm(
-    ['ci', '--ignore-scripts', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error', '--prefix', dir],
+    // a connection that stalls is given up and tried again after a minute, not after npm's five
+    ['ci', '--ignore-scripts', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error', '--fetch-timeout=60000', '--prefix', dir],
     options,
     signal,
   );
