@@ -21,6 +21,6 @@ async function replay(seed: number): Promise<readonly string[]> {
     await simulate(seed);
     return [];
   } catch (error) {
-    return [`SVC_SEED=${seed} npx jest test/simulation: ${String(error)}`];
+    return [`SVC_SEED=${seed} npm test -- test/simulation: ${String(error)}`];
   }
 }
