@@ -91,6 +91,8 @@ export interface Provider {
   readonly program: string;
   /** The port the server listens on inside its container. */
   readonly containerPort: number;
+  /** `GET` on this path answers 200 as soon as the server takes requests: what a cluster's own probes ask. */
+  readonly readyPath: string;
   /** The device nodes a backend needs, as paths or CDI names. Pure. */
   devices(backend: Backend): readonly string[];
   /** The environment of the server. Pure; the slot's own `[env]` is laid over it by the caller. */

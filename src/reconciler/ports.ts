@@ -2,6 +2,7 @@
 import type { Endpoint, ModelFacts } from '../providers/provider.ts';
 import type { Result } from '../spec/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../spec/names.ts';
+import type { Backend, ProviderKind } from '../spec/provider-kinds.ts';
 import type { SlotSpec, SpecProblem } from '../spec/slot-spec.ts';
 import type { SlotStatus, TimelineEntry } from '../spec/slot-status.ts';
 
@@ -70,9 +71,32 @@ export interface Workload {
   readonly mounts: readonly Mount[];
   /** Device paths or CDI names. */
   readonly devices: readonly string[];
-  /** `host` is published on 127.0.0.1; where the runtime shares the host's network both are the same. */
+  /** `host` is published on 127.0.0.1; where the runtime shares the host's network, or gives each replica an address, both are the same. */
   readonly port: { readonly host: number; readonly container: number };
   readonly memoryLimitBytes: number | undefined;
+  /** What a cluster needs to know beyond this; undefined where the runtime's network is not `pods`. */
+  readonly cluster?: ClusterWorkload;
+}
+
+/** Where and how often a workload runs in a cluster. */
+export interface ClusterWorkload {
+  readonly provider: ProviderKind;
+  readonly backend: Backend;
+  readonly model: ModelId;
+  /** Not part of the revision: changing it applies the same workload again. */
+  readonly replicas: number;
+  /** Undefined: one where the backend computes on a device, else none. */
+  readonly gpus: number | undefined;
+  /** What admission counts for one replica. */
+  readonly memoryBytes: number;
+  /** `GET` on this path answers 200 as soon as the server takes requests. */
+  readonly readyPath: string;
+  readonly startTimeoutMs: number;
+  readonly drainTimeoutMs: number;
+  readonly nodeSelector: SlotSpec['cluster']['nodeSelector'];
+  readonly tolerations: SlotSpec['cluster']['tolerations'];
+  readonly storage: SlotSpec['cluster']['storage'];
+  readonly serviceAccountName: string | undefined;
 }
 
 /** The parts of a container that drift is looked for in, without what the image and the runtime bring of their own. Undefined: this runtime cannot tell. */
@@ -100,6 +124,31 @@ export interface ObservedWorkload {
   /** Where it answers; several where the runtime runs replicas; none before it runs. */
   readonly endpoints: readonly Endpoint[];
   readonly container: ContainerFacts;
+  /** Its image or model is being fetched by the runtime itself; with phase `created`. */
+  readonly fetching?: string;
+  /** What keeps it from running and may pass by itself: no node with room, an image that cannot be pulled. Its start time does not count meanwhile. */
+  readonly trouble?: WorkloadTrouble;
+  /** Where a workload may have several. */
+  readonly replicas?: { readonly present: number; readonly ready: number };
+  /** The runtime's own record of it, for `InPlaceRepair`; opaque to everybody else. The same object for the same facts. */
+  readonly record?: unknown;
+}
+
+export interface WorkloadTrouble {
+  /** `placement`: no node takes it. `image`, `model`: it cannot be fetched. */
+  readonly kind: 'placement' | 'image' | 'model' | 'other';
+  /** CamelCase: `Unschedulable`, `ImagePullBackOff`. */
+  readonly reason: string;
+  /** For people, with what to do about it where there is something. */
+  readonly message: string;
+}
+
+/** Of a runtime where applying a workload again mends it in place. Pure functions. */
+export interface InPlaceRepair {
+  /** What was altered from outside since it was applied, a phrase for each field: `replicas 0 instead of 2`. Foreign fields are nobody's business. */
+  findAltered(wanted: Workload, observed: ObservedWorkload): readonly string[];
+  /** Whether an edit asks for something that needs no new revision. */
+  isOutdated(wanted: Workload, observed: ObservedWorkload): boolean;
 }
 
 export interface ImageFact {
@@ -113,10 +162,15 @@ export interface RuntimeTraits {
   readonly kind: 'memory' | 'process' | 'podman' | 'kube';
   /** Whether workloads need an image. */
   readonly images: boolean;
-  /** `shared`: the server binds `127.0.0.1:<host port>` itself. `published`: it binds its container port on all addresses. */
-  readonly network: 'shared' | 'published';
+  /**
+   * `shared`: the server binds `127.0.0.1:<host port>` itself. `published`: it binds its container port on all addresses, and a host port leads there.
+   * `pods`: each replica has an address of its own, and no host port is taken.
+   */
+  readonly network: 'shared' | 'published' | 'pods';
   /** Where a workload sees the model store; undefined: at its host path. */
   readonly modelsTarget: string | undefined;
+  /** Undefined: an altered workload is replaced. */
+  readonly inPlace?: InPlaceRepair;
 }
 
 export interface RuntimeFacts {
@@ -208,6 +262,8 @@ export interface Traffic {
 export interface Report {
   readonly at: number;
   readonly statuses: readonly SlotStatus[];
+  /** Slots whose text never was good; they have no status. */
+  readonly refused: ReadonlyMap<SlotName, readonly SpecProblem[]>;
   /** New since the last report. */
   readonly entries: readonly TimelineEntry[];
 }

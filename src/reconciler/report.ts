@@ -1,5 +1,6 @@
 /** From a plan to what people and requests see: statuses, the timeline, the board. Remembers the last one to tell what changed. */
 import type { ModelId, SlotName } from '../spec/names.ts';
+import { isSameValue } from '../spec/same-value.ts';
 import type { SlotStatus, TimelineEntry } from '../spec/slot-status.ts';
 import type { BoardSlot, BoardView } from './board.ts';
 import { actionText, explainSlot } from './decide/explain.ts';
@@ -7,16 +8,14 @@ import { stampConditions } from './decide/conditions.ts';
 import type { Action } from './decide/actions.ts';
 import type { Decision, Desired, Observed, Plan, PreviousDecision } from './decide/facts.ts';
 import type { Outcome } from './execute.ts';
-import type { DesiredSlot } from './ports.ts';
+import type { DesiredSlot, Report } from './ports.ts';
 
 export interface Reporter {
   readonly previous: ReadonlyMap<SlotName, PreviousDecision>;
   /** Takes a plan in; answers the board to publish. */
   take(plan: Plan, desired: Desired, observed: Observed, now: number): BoardView;
   /** Statuses as of the last plan, and the entries since the last call; undefined when nothing changed. */
-  report(
-    now: number,
-  ): { readonly at: number; readonly statuses: readonly SlotStatus[]; readonly entries: readonly TimelineEntry[] } | undefined;
+  report(now: number): Report | undefined;
   begun(action: Action, now: number): void;
   ended(action: Action, outcome: Outcome, now: number): void;
   note(slot: SlotName, kind: TimelineEntry['kind'], message: string, now: number): void;
@@ -32,6 +31,7 @@ export function createReporter(lastSeq: number): Reporter {
   let statuses = new Map<SlotName, SlotStatus>();
   let pending: TimelineEntry[] = [];
   let changed = false;
+  let refused: Report['refused'] = new Map();
   const add = (entry: NewEntry): void => {
     seq += 1;
     pending.push({ seq, ...entry });
@@ -60,7 +60,8 @@ export function createReporter(lastSeq: number): Reporter {
         statuses.set(decision.name, status);
         slots.set(decision.name, boardSlot(slot, decision, status, actions.get(decision.name) ?? [], now));
       }
-      changed ||= old.size !== statuses.size;
+      changed ||= old.size !== statuses.size || !isSameValue([...refused], [...desired.refused]);
+      refused = desired.refused;
       version += 1;
       return { version, at: now, slots, names: namesOf(slots), refused: desired.refused };
     },
@@ -69,7 +70,7 @@ export function createReporter(lastSeq: number): Reporter {
       const entries = pending;
       pending = [];
       changed = false;
-      return { at: now, statuses: [...statuses.values()], entries };
+      return { at: now, statuses: [...statuses.values()], refused, entries };
     },
     begun(action, now) {
       if (action.name === 'probe') return;

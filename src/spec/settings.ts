@@ -21,6 +21,16 @@ const Count = (min: number, max: number) =>
 const DurationMs = Duration.transform(parseDurationMs);
 const SizeBytes = Size.transform(parseSizeBytes);
 const AbsolutePath = z.string().startsWith('/', 'Write an absolute path');
+const ObjectName = z
+  .string()
+  .regex(/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/, 'Write a name as Kubernetes has them: lower-case letters, digits, "-" and "."');
+const GpuResources = z
+  .string()
+  .regex(
+    /^(?:[a-z]+=[a-z0-9.-]+\/[a-z0-9._-]+)(?:,[a-z]+=[a-z0-9.-]+\/[a-z0-9._-]+)*$/,
+    'Write backends and resources: "cuda=nvidia.com/gpu,rocm=amd.com/gpu"',
+  )
+  .transform((text): Readonly<Record<string, string>> => Object.fromEntries(text.split(',').map((pair) => pair.split('=', 2))));
 const PortRange = z
   .string()
   .regex(/^[0-9]{4,5}-[0-9]{4,5}$/, 'Write two ports with a hyphen: "18080-18979"')
@@ -82,6 +92,33 @@ export const SettingsSchema = z.strictObject({
   SVC_MAX_CONNECTIONS: Count(1, 1_000_000).prefault('10000').describe('Open client connections'),
   SVC_FIRST_BYTE_TIMEOUT: DurationMs.prefault('600s').describe(
     'How long a ready upstream may take for its first byte before 504 `upstream.timeout`',
+  ),
+  SVC_NAMESPACE: ObjectName.optional().describe(
+    'Cluster: the namespace of the slots. Default: the pod’s own, else that of the kubeconfig’s context',
+  ),
+  SVC_POD_NAME: ObjectName.optional().describe('Cluster: the name of this replica. Default: the host’s name'),
+  SVC_IMAGE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Cluster: the image of this service, which fetches and verifies models in the pods of slots. Unset: models must lie in place',
+    ),
+  SVC_MODELS_CLAIM: ObjectName.optional().describe('Cluster: the claim that holds the models of slots that name no storage of their own'),
+  SVC_MODELS_HOST_PATH: AbsolutePath.optional().describe(
+    'Cluster: a directory of each node that holds them instead. Without both, each pod fetches its model anew',
+  ),
+  SVC_GPU_RESOURCES: GpuResources.prefault('cuda=nvidia.com/gpu,rocm=amd.com/gpu,vulkan=amd.com/gpu').describe(
+    'Cluster: which resource of a node a GPU of each backend is',
+  ),
+  SVC_GPU_ALLOCATION: z
+    .enum(['auto', 'device-plugin', 'dra'])
+    .default('auto')
+    .describe(
+      'Cluster: how GPUs are asked for. `auto`: by DRA (`resource.k8s.io/v1`) where the cluster has a device class for the backend, else by resource name',
+    ),
+  SVC_LEASE_DURATION: DurationMs.prefault('10s').describe(
+    'Cluster: how long the reconciling replica may be silent before another one takes over',
   ),
   SVC_STREAM_TIMEOUT: DurationMs.prefault('300s').describe('How long a stream may be silent'),
 });

@@ -35,6 +35,8 @@ export interface SlotStatus {
   readonly memoryBytes?: number;
   /** Starts after the first one of this generation. */
   readonly restarts: number;
+  /** Where a slot may have several. */
+  readonly replicas?: { readonly present: number; readonly ready: number };
   /** Unix milliseconds since when `state` holds. */
   readonly since: number;
   /** Bytes of a pull under way. */

@@ -6,14 +6,15 @@ import { lint, type Finding } from './lint-fixtures.ts';
 const HOUSE: Readonly<Record<string, { readonly may: readonly string[]; readonly types?: readonly string[] }>> = {
   spec: { may: [] },
   reconciler: { may: ['spec', 'providers/provider.ts'] },
-  sources: { may: ['spec', 'reconciler/ports.ts'] },
-  runtimes: { may: ['spec', 'reconciler/ports.ts'] },
+  kube: { may: ['spec', 'reconciler/ports.ts'] },
+  sources: { may: ['spec', 'reconciler/ports.ts', 'kube'] },
+  runtimes: { may: ['spec', 'reconciler/ports.ts', 'kube'] },
   providers: { may: ['spec'] },
   dispatch: { may: ['spec', 'providers/provider.ts', 'reconciler/board.ts'], types: ['reconciler/ports.ts'] },
   auth: { may: ['spec'] },
   models: { may: ['spec'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   api: { may: ['spec', 'dispatch', 'auth', 'models', 'reconciler/board.ts'] },
-  wiring: { may: ['spec', 'reconciler', 'sources', 'runtimes', 'providers', 'dispatch', 'auth', 'models', 'api'] },
+  wiring: { may: ['spec', 'reconciler', 'kube', 'sources', 'runtimes', 'providers', 'dispatch', 'auth', 'models', 'api'] },
   dashboard: { may: [], types: ['spec'] },
 };
 const TARGETS = [
@@ -21,6 +22,7 @@ const TARGETS = [
   'reconciler/loop.ts',
   'reconciler/ports.ts',
   'reconciler/board.ts',
+  'kube/ports.ts',
   'sources/toml-directory.ts',
   'runtimes/podman.ts',
   'providers/provider.ts',

@@ -54,7 +54,7 @@ describe('status files and the event feed', () => {
     await rm(root, { recursive: true, force: true });
   });
   const write = async (statuses: readonly SlotStatus[], entries: readonly TimelineEntry[] = []) => {
-    files.write({ at: 1, statuses, entries });
+    files.write({ at: 1, statuses, entries, refused: new Map() });
     await files.flush();
   };
   const feedOf = async (capacity = 2000) => await createEventFeed({ timelineDirectory, capacity });
@@ -77,7 +77,7 @@ describe('status files and the event feed', () => {
   });
 
   test('many reports at once end in the last one, with every entry once and in order', async () => {
-    for (let seq = 1; seq <= 500; seq++) files.write({ at: seq, statuses: [status(img, seq)], entries: [entry(seq)] });
+    for (let seq = 1; seq <= 500; seq++) files.write({ at: seq, statuses: [status(img, seq)], entries: [entry(seq)], refused: new Map() });
     await files.flush();
     expect(JSON.parse(await readFile(join(statusDirectory, 'img.json'), 'utf8'))).toMatchObject({ restarts: 500 });
     const feed = await feedOf();
@@ -129,11 +129,11 @@ describe('status files and the event feed', () => {
     const heard: number[] = [];
     const stop = feed.subscribe(({ seq }) => heard.push(seq));
     expect(feed.since(0)).toEqual({ entries: [], gap: false });
-    feed.write({ at: 1, statuses: [], entries: [entry(1), entry(2)] });
+    feed.write({ at: 1, statuses: [], entries: [entry(1), entry(2)], refused: new Map() });
     expect(feed.since(1)).toEqual({ entries: [entry(2)], gap: false });
-    feed.write({ at: 2, statuses: [], entries: [entry(3), entry(4)] });
+    feed.write({ at: 2, statuses: [], entries: [entry(3), entry(4)], refused: new Map() });
     stop();
-    feed.write({ at: 3, statuses: [], entries: [entry(5)] });
+    feed.write({ at: 3, statuses: [], entries: [entry(5)], refused: new Map() });
     expect(heard).toEqual([1, 2, 3, 4]);
     expect(feed.last()).toBe(5);
     expect(feed.since(2)).toEqual({ entries: [entry(3), entry(4), entry(5)], gap: false });

@@ -247,6 +247,7 @@ export const FAKE_PROVIDER: Provider = {
   kind: 'gguf',
   program: 'fake-server',
   containerPort: 8080,
+  readyPath: '/health',
   devices: () => [],
   buildEnv: ({ name }) => ({ SLOT: name }),
   startCmd: ({ modelPath, listen: { port }, spec }) => ['fake-server', '--model', modelPath, '--port', String(port), ...spec.model.args],

@@ -14,6 +14,7 @@ export const gguf: Provider = {
   kind: 'gguf',
   program: PROGRAM,
   containerPort: 8080,
+  readyPath: '/health',
   devices: devicesOf,
   buildEnv: serverEnvironment,
   startCmd: serverCommand,

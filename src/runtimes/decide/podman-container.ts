@@ -3,16 +3,17 @@
  * is `podman-inspect.ts`; a container that was just made from a workload reads back as that very workload.
  */
 import type { Workload } from '../../reconciler/ports.ts';
+import { LABEL_PREFIX, LABELS } from '../../spec/object-labels.ts';
 
-export const SLOT_LABEL = 'inference.svc.dev/slot';
-export const REVISION_LABEL = 'inference.svc.dev/revision';
-export const GENERATION_LABEL = 'inference.svc.dev/generation';
+export const SLOT_LABEL = LABELS.slot;
+export const REVISION_LABEL = LABELS.revision;
+export const GENERATION_LABEL = LABELS.generation;
 /** Which installation it belongs to, so that two of them can share one podman. */
-export const INSTANCE_LABEL = 'inference.svc.dev/instance';
+export const INSTANCE_LABEL = `${LABEL_PREFIX}/instance`;
 /** JSON `Declared`: which names the workload set itself, so that what the image or podman adds is not taken for drift. */
-export const DECLARED_LABEL = 'inference.svc.dev/declared';
+export const DECLARED_LABEL = `${LABEL_PREFIX}/declared`;
 /** JSON list of tokens: what this host's `containers.conf` adds to every container, found by looking at one that was just made. */
-export const AMBIENT_LABEL = 'inference.svc.dev/ambient';
+export const AMBIENT_LABEL = `${LABEL_PREFIX}/ambient`;
 
 export interface Declared {
   readonly env: readonly string[];

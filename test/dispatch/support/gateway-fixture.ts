@@ -38,6 +38,7 @@ const PROVIDERS: ProviderRegistry = {
     kind: 'gguf',
     program: 'none',
     containerPort: 1,
+    readyPath: '/health',
     devices: () => [],
     buildEnv: () => ({}),
     startCmd: () => ['none'],
