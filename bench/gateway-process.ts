@@ -15,7 +15,7 @@ const { settings } = parsed;
 const board = createBoard();
 const now = (): number => Date.now();
 const traffic = createTraffic({ board, now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
-const metrics = createMetrics({ version: 'bench', runtime: 'none', board, traffic: traffic.ofSlot });
+const metrics = createMetrics({ version: 'bench', runtime: 'none', board, leads: () => true, traffic: traffic.ofSlot });
 const gateway = createGateway({
   board,
   providers: PROVIDERS,

@@ -1,38 +1,26 @@
 /** The whole service: every concrete part, made once and put together. Nothing here decides anything. */
 import path from 'node:path';
-import { createSlotTraffic } from './api/manage/slot-traffic.ts';
 import { createMetrics } from './api/metrics.ts';
 import type { Manage } from './api/ports.ts';
 import { createRoutes } from './api/routes.ts';
 import { buildServer } from './api/server.ts';
 import { createV1Routes } from './api/v1/v1-routes.ts';
-import { chooseRuntime } from './wiring/choose-runtime.ts';
+import { chooseWorld } from './wiring/choose-world.ts';
 import { createInventory } from './wiring/inventory.ts';
 import type { Log } from './wiring/log.ts';
-import {
-  createDesiredInputs,
-  createLogSink,
-  createLogSource,
-  listen,
-  makeDirectories,
-  reportTo,
-  slotsDirectory,
-  urlOf,
-} from './wiring/service-parts.ts';
+import { createLogSink, createLogSource, listen, makeDirectories, reportTo, urlOf } from './wiring/service-parts.ts';
+import type { World } from './wiring/world.ts';
 import { letYoungHeapGrow } from './wiring/young-heap.ts';
 import { createGateway } from './dispatch/gateway.ts';
 import { createTraffic } from './dispatch/traffic.ts';
-import { createModelStore } from './models/store.ts';
 import { PROVIDERS } from './providers/registry.ts';
 import { createBoard } from './reconciler/board.ts';
 import { createLoop } from './reconciler/loop.ts';
 import type { Runtime } from './reconciler/ports.ts';
 import { createClock } from './runtimes/clock.ts';
-import { createHostProbe } from './runtimes/host-probe.ts';
 import { createProbeIo } from './runtimes/probe-io.ts';
 import { createEventFeed } from './sources/event-feed.ts';
 import { createStatusFiles } from './sources/status-files.ts';
-import { createTomlEditor } from './sources/toml-editor.ts';
 import { fail, ok, type Result } from './spec/failure.ts';
 import type { Settings } from './spec/settings.ts';
 
@@ -58,94 +46,100 @@ const EXIT_STOP_MS = 30_000;
 const HARDWARE_WITHIN_MS = 5000;
 
 export async function createService(options: ServiceOptions): Promise<Result<Service>> {
-  const { settings, log, env } = options;
+  const { settings } = options;
   if (settings.SVC_AUTH_ENABLED) {
     const message = 'Set "SVC_AUTH_ENABLED" to 0: this version has no authentication yet, and does not start as if it had';
     return fail('stalled', 'AuthenticationNotBuilt', message);
   }
-  const runtime = await chooseRuntime({ settings, env, log });
-  if (!runtime.ok) return runtime;
   const made = await makeDirectories(settings);
   if (!made.ok) return made;
-  const controller = await createController(options, runtime.value);
+  const chosen = await chooseWorld(options);
+  if (!chosen.ok) return chosen;
+  const world = chosen.value;
+  const { runtime } = world;
+  const controller = await createController(options, world);
   const stopping = new AbortController();
   const api = createApi(options, controller, stopping.signal);
   const listening = await listen(api, settings.SVC_LISTEN);
   if (!listening.ok) return listening;
   const running = new AbortController();
+  world.start(controller.metrics.cluster.requestSent);
   const ended = controller.loop.start(running.signal);
   return ok({
     url: urlOf(settings.SVC_LISTEN.host, listening.value),
-    runtime: runtime.value.traits.kind,
+    runtime: runtime.traits.kind,
     async stop(graceMs) {
       stopping.abort();
+      const farewell = world.stop();
       await api.close(graceMs);
       if (settings.SVC_ON_EXIT === 'stop') {
-        controller.desired.wantNothing();
+        world.wantNothing();
         controller.loop.wake();
-        await untilEmpty(runtime.value, EXIT_STOP_MS);
+        await untilEmpty(runtime, EXIT_STOP_MS);
       }
       running.abort();
-      await ended;
+      await Promise.all([ended, farewell]);
       await controller.files.flush();
     },
   });
 }
 
 /** Keeps slots true: the loop with all that it senses and tells. */
-async function createController({ settings, version, log, toolboxManifest }: ServiceOptions, runtime: Runtime) {
+async function createController({ settings, version, log }: ServiceOptions, world: World) {
+  const { runtime } = world;
   const clock = createClock();
   const board = createBoard();
-  const models = createModelStore({ root: settings.SVC_MODELS_DIR });
-  const host = createHostProbe();
   const traffic = createTraffic({ board, now: clock.now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
-  const slotTraffic = createSlotTraffic({ board, leases: traffic.leases, parking: traffic.parking });
-  const metrics = createMetrics({ version, runtime: runtime.traits.kind, board, traffic: slotTraffic });
+  const slotTraffic = traffic.ofSlot;
+  const metrics = createMetrics({
+    version,
+    runtime: runtime.traits.kind,
+    board,
+    traffic: slotTraffic,
+    leads: () => world.leadership.leads(),
+  });
   const timelineDirectory = path.join(settings.SVC_STATE_DIR, 'timelines');
   const events = await createEventFeed({ timelineDirectory });
   const files = createStatusFiles({ statusDirectory: path.join(settings.SVC_STATE_DIR, 'status'), timelineDirectory, log });
-  const desired = await createDesiredInputs(settings, toolboxManifest, log);
   const loop = createLoop({
-    source: desired.source,
-    runtime,
-    models,
-    traffic,
-    host,
+    ...world,
+    traffic: world.shareTraffic(traffic),
     clock,
     providers: PROVIDERS,
-    images: (kind, backend) => desired.toolboxes().find(kind, backend),
+    images: (kind, backend) => world.toolboxes().find(kind, backend),
     probeIo: createProbeIo(),
-    sinks: [events, files, metrics.reconcile, createLogSink(log)],
-    board,
+    sinks: [events, files, metrics.reconcile, createLogSink(log), ...world.sinks],
+    board: { ...board, publish: (view) => board.publish(world.show(view)) },
     settings,
     log,
     metrics: metrics.reconcile,
     lastSeq: events.last(),
   });
-  return { runtime, clock, board, models, host, traffic, slotTraffic, metrics, events, files, desired, loop };
+  return { world, runtime, clock, board, traffic, slotTraffic, metrics, events, files, loop };
 }
 
 /** Answers requests: the gateway and the management API on one server. */
 function createApi(options: ServiceOptions, controller: Awaited<ReturnType<typeof createController>>, stopping: AbortSignal) {
   const { settings, version, log } = options;
-  const { runtime, board, metrics, traffic, clock, loop } = controller;
+  const { world, runtime, board, metrics, traffic, clock, loop } = controller;
   const startedAt = clock.now();
   const manage: Manage = {
     ...createInventory({
-      ...controller,
+      board,
+      models: world.modelFiles,
       traits: runtime.traits,
-      toolboxes: controller.desired.toolboxes,
+      toolboxes: () => world.toolboxes(),
       stateDir: settings.SVC_STATE_DIR,
     }),
     version,
     runtime: runtime.traits.kind,
     startedAt,
-    editor: createTomlEditor({ directory: slotsDirectory(settings) }),
+    editor: world.editor,
     planner: { preview: async (overlay) => loop.preview(overlay) },
     events: controller.events,
     logs: createLogSource(board, runtime),
     lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
-    hardware: async () => controller.host.read(AbortSignal.timeout(HARDWARE_WITHIN_MS)),
+    hardware: async () => world.host.read(AbortSignal.timeout(HARDWARE_WITHIN_MS)),
   };
   const gateway = createGateway({
     board,

@@ -22,9 +22,15 @@ export interface ReconcileMetrics {
   write(report: { readonly entries: readonly TimelineEntry[] }): void;
 }
 
+/** What the client of a cluster's API reports. */
+export interface ClusterMetrics {
+  requestSent(request: { readonly verb: string; readonly resource: string }): void;
+}
+
 export interface Metrics {
   readonly requests: RequestMetrics;
   readonly reconcile: ReconcileMetrics;
+  readonly cluster: ClusterMetrics;
   readonly contentType: string;
   text(): Promise<string>;
 }
@@ -34,6 +40,8 @@ export interface MetricsDeps {
   readonly runtime: string;
   readonly board: Pick<Board, 'current' | 'subscribe'>;
   readonly traffic: (slot: SlotName) => SlotTraffic;
+  /** Whether this replica carries plans out. */
+  readonly leads: () => boolean;
 }
 
 /** A pass is pure planning over a few slots: milliseconds. Slow work runs outside, so seconds already mean trouble. */
@@ -45,6 +53,7 @@ export function createMetrics(deps: MetricsDeps): Metrics {
   registerGauges(registry, deps);
   registerProcessGauges(registry);
   const reconcile = createReconcileSeries(registry);
+  const cluster = createClusterSeries(registry);
   let known: readonly SlotName[] = [];
   deps.board.subscribe((view) => {
     for (const slot of known) {
@@ -54,7 +63,7 @@ export function createMetrics(deps: MetricsDeps): Metrics {
     }
     known = [...view.slots.keys()];
   });
-  return { requests, reconcile, contentType: registry.contentType, text: () => registry.metrics() };
+  return { requests, reconcile, cluster, contentType: registry.contentType, text: () => registry.metrics() };
 }
 
 /** Values that are read when Prometheus asks, so that nothing is kept twice. */
@@ -64,6 +73,14 @@ function registerGauges(registry: Registry, deps: MetricsDeps): void {
     { version: deps.version, runtime: deps.runtime },
     1,
   );
+  new Gauge({
+    name: 'svc_leads',
+    help: '1 where this replica reconciles, 0 where another one does',
+    registers,
+    collect() {
+      this.set(deps.leads() ? 1 : 0);
+    },
+  });
   new Gauge({
     name: 'svc_slot_state',
     help: '1 for the state the slot is in, 0 for the others',
@@ -123,6 +140,20 @@ function registerProcessGauges(registry: Registry): void {
       this.inc((user + system) / 1e6);
     },
   });
+}
+
+function createClusterSeries(registry: Registry): ClusterMetrics {
+  const requests = new Counter({
+    name: 'svc_kube_requests_total',
+    help: 'Requests to the API server of the cluster; a watch counts when it begins',
+    labelNames: ['verb', 'resource'],
+    registers: [registry],
+  });
+  return {
+    requestSent({ verb, resource }) {
+      requests.inc({ verb, resource });
+    },
+  };
 }
 
 function createReconcileSeries(registry: Registry): ReconcileMetrics & { forget(slot: SlotName): void } {

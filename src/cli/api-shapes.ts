@@ -22,6 +22,7 @@ export const SlotShape = z.looseObject({
     endpoint: text,
     memory_bytes: count,
     restarts: z.number(),
+    replicas: z.looseObject({ present: z.number(), ready: z.number() }).nullish(),
     since: text,
     progress: ProgressShape,
   }),

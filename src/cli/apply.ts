@@ -4,7 +4,7 @@ import { ApplyShape } from './api-shapes.ts';
 import type { Cli } from './cli.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { outputOf } from './output.ts';
-import { readGoodManifests } from './read-manifests.ts';
+import { forService, readGoodManifests } from './read-manifests.ts';
 import type { ServerOptions } from './server-address.ts';
 
 export interface ApplyOptions extends ServerOptions {
@@ -18,7 +18,7 @@ export async function runApply(cli: Cli, options: ApplyOptions): Promise<ExitCod
   const output = outputOf(options.output);
   const manifests = await readGoodManifests(cli, options.file);
   const client = await cli.connect(options);
-  const slots = manifests.map(({ name, document }) => ({ name, spec: toSnakeCase(document) }));
+  const slots = forService(manifests, client.namespace).map(({ name, document }) => ({ name, spec: toSnakeCase(document) }));
   const body = { slots, prune: options.prune === true, dry_run: options.dryRun === true };
   const applied = await client.request('POST', '/api/apply', ApplyShape, { body });
   if (output === 'json') {

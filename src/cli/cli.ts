@@ -1,6 +1,7 @@
 /** What every verb gets: where it writes, which service it talks to, and when to stop. */
 import { createClient, type Client } from './client.ts';
-import { readToken, serverAddress, type ServerOptions } from './server-address.ts';
+import { createDirectTransport } from './direct-transport.ts';
+import { meansCluster, readToken, serverAddress, type ServerOptions } from './server-address.ts';
 import { createTerminal, type Terminal } from './terminal.ts';
 
 export interface Cli {
@@ -16,15 +17,24 @@ export interface Cli {
 
 export function createCli(process: NodeJS.Process): Cli {
   const { env, stdin, stdout, stderr } = process;
+  const terminal = createTerminal({ stdout, stderr, env });
+  const now = (): number => Date.now();
   return {
-    terminal: createTerminal({ stdout, stderr, env }),
+    terminal,
     env,
-    connect: async (options) => createClient(serverAddress(options, env), await readToken(options, env)),
+    async connect(options) {
+      if (!meansCluster(options, env))
+        return createClient(createDirectTransport(serverAddress(options, env), await readToken(options, env)));
+      const { openCluster } = await import('./cluster-access.ts');
+      const { createClusterTransport } = await import('./cluster-transport.ts');
+      const cluster = await openCluster(options, env);
+      return createClient(createClusterTransport({ cluster, now, onWait: (text) => terminal.progress({ text, step: text }) }));
+    },
     async readInput() {
       const chunks: Buffer[] = [];
       for await (const chunk of stdin) chunks.push(Buffer.from(chunk));
       return Buffer.concat(chunks).toString('utf8');
     },
-    now: () => Date.now(),
+    now,
   };
 }

@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import { ErrorShape } from './api-shapes.ts';
 import { CliFailure } from './exit-codes.ts';
+import type { Answered, Transport } from './transport.ts';
 
 export interface RequestOptions {
   readonly body?: unknown;
@@ -15,7 +16,10 @@ export interface TextStream {
 }
 
 export interface Client {
-  readonly server: string;
+  /** How often a waiting verb may ask. */
+  readonly pollMs: number;
+  /** Of a service in a cluster. */
+  readonly namespace: string | undefined;
   /** An answer of this shape. */
   request<T>(method: string, path: string, shape: z.ZodType<T>, options?: RequestOptions): Promise<T>;
   /** Undefined where the service answers 404. */
@@ -26,60 +30,38 @@ export interface Client {
   stream(path: string, signal?: AbortSignal): Promise<TextStream>;
 }
 
-/** No answer of the management API waits on a load; one that takes longer than this will not come. */
-const ANSWER_MS = 30_000;
-
-export function createClient(server: string, token: string | undefined): Client {
-  const common = token === undefined ? {} : { authorization: `Bearer ${token}` };
-
-  async function answer(method: string, path: string, options: RequestOptions): Promise<Response> {
-    const signals = [options.signal, AbortSignal.timeout(ANSWER_MS)];
-    const json = options.body === undefined ? {} : { 'content-type': 'application/json' };
-    try {
-      return await fetch(`${server}${path}`, {
-        method,
-        headers: { ...common, ...json, ...options.headers },
-        body: options.body === undefined ? null : JSON.stringify(options.body),
-        signal: AbortSignal.any(signals.filter((signal) => signal !== undefined)),
-        redirect: 'error',
-      });
-    } catch (cause) {
-      throw unreachable(server, cause);
-    }
+export function createClient(transport: Transport): Client {
+  async function answer(method: string, path: string, options: RequestOptions): Promise<Answered> {
+    const json = options.body === undefined ? {} : { body: JSON.stringify(options.body) };
+    const type = options.body === undefined ? {} : { 'content-type': 'application/json' };
+    return transport.send({ method, path, headers: { ...type, ...options.headers }, signal: options.signal, ...json });
   }
 
-  async function good(method: string, path: string, options: RequestOptions): Promise<Response> {
-    const response = await answer(method, path, options);
-    if (!response.ok) throw await refused(response, server);
-    return response;
+  async function good(method: string, path: string, options: RequestOptions): Promise<Answered> {
+    const answered = await answer(method, path, options);
+    if (!isGood(answered)) throw await refused(answered, transport);
+    return answered;
   }
 
   return {
-    server,
-    request: async (method, path, shape, options = {}) => read(await good(method, path, options), shape, server),
+    pollMs: transport.pollMs,
+    namespace: transport.namespace,
+    request: async (method, path, shape, options = {}) => read(await good(method, path, options), shape, transport),
     async find(path, shape, options = {}) {
-      const response = await answer('GET', path, options);
-      if (response.status === 404) {
-        const failure = await refused(response, server);
-        if (failure.code === 'slot.not_found') return undefined;
-        throw failure;
-      }
-      if (!response.ok) throw await refused(response, server);
-      return read(response, shape, server);
+      const answered = await answer('GET', path, options);
+      if (isGood(answered)) return read(answered, shape, transport);
+      const failure = await refused(answered, transport);
+      if (answered.status === 404 && failure.code === 'slot.not_found') return undefined;
+      throw failure;
     },
     async send(method, path, options = {}) {
-      const response = await good(method, path, options);
-      await response.arrayBuffer();
+      const answered = await good(method, path, options);
+      await answered.text();
     },
     async stream(path, signal) {
-      // `fetch` gives up on a body that is silent for five minutes.
-      const { request } = await import('undici');
-      const options = { method: 'GET', headers: common, bodyTimeout: 0, headersTimeout: ANSWER_MS, signal: signal ?? null } as const;
-      const { statusCode, headers, body } = await request(`${server}${path}`, options).catch((cause: unknown) => {
-        throw unreachable(server, cause);
-      });
-      if (statusCode !== 200) throw await refused(new Response(await body.text(), { status: statusCode }), server);
-      return { header: (name) => headers[name]?.toString(), text: textOf(body, server) };
+      const answered = await transport.send({ method: 'GET', path, signal, stream: true });
+      if (!isGood(answered)) throw await refused(answered, transport);
+      return { header: (name) => answered.header(name), text: textOf(answered.body) };
     },
   };
 }
@@ -93,22 +75,24 @@ class ApiFailure extends CliFailure {
   }
 }
 
-async function read<T>(response: Response, shape: z.ZodType<T>, server: string): Promise<T> {
-  const parsed = shape.safeParse(parseJson(await response.text()));
+function isGood({ status }: Answered): boolean {
+  return status >= 200 && status < 300;
+}
+
+async function read<T>(answered: Answered, shape: z.ZodType<T>, { service, hint }: Transport): Promise<T> {
+  const parsed = shape.safeParse(parseJson(await answered.text()));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const where = issue === undefined ? '' : ` ("${issue.path.join('.')}": ${issue.message})`;
-  throw new CliFailure(`The answer of "${server}" is not one of svc${where}`, { hint: 'Check --server: something else may listen there' });
+  throw new CliFailure(`The answer of ${service} is not one of svc${where}`, { hint });
 }
 
-async function refused(response: Response, server: string): Promise<ApiFailure> {
-  const parsed = ErrorShape.safeParse(parseJson(await response.text().catch(() => '')));
-  if (!parsed.success) {
-    return new ApiFailure(`"${server}" answered ${response.status}`, 'Check --server: something else may listen there', undefined);
-  }
+async function refused(answered: Answered, { service, hint }: Transport): Promise<ApiFailure> {
+  const parsed = ErrorShape.safeParse(parseJson(await answered.text().catch(() => '')));
+  if (!parsed.success) return new ApiFailure(`The service at ${service} answered ${answered.status}`, hint, undefined);
   const { message, code } = parsed.data.error;
-  const id = response.headers.get('x-request-id');
-  const facts = [code ?? String(response.status), response.status >= 500 && id !== null ? `request ${id}` : undefined];
+  const id = answered.header('x-request-id');
+  const facts = [code ?? String(answered.status), answered.status >= 500 && id !== undefined ? `request ${id}` : undefined];
   const known = facts.filter((fact) => fact !== undefined).join(', ');
   return new ApiFailure(`${message} (${known})`, hintOf(code ?? undefined), code ?? undefined);
 }
@@ -132,31 +116,9 @@ function hintOf(code: string | undefined): string | undefined {
   }
 }
 
-function unreachable(server: string, cause: unknown): CliFailure {
-  if (cause instanceof Error && cause.name === 'AbortError') return new CliFailure('Interrupted', { cause });
-  const why = cause instanceof Error && cause.name === 'TimeoutError' ? 'no answer came in time' : reasonOf(cause);
-  return new CliFailure(`Could not reach the service at "${server}": ${why}`, {
-    cause,
-    hint: 'Start it with "svcctl serve", or name its address with --server or SVCCTL_SERVER',
-  });
-}
-
-function reasonOf(error: unknown): string {
-  const inner: unknown = error instanceof Error ? (error.cause ?? error) : error;
-  const code: unknown = typeof inner === 'object' && inner !== null && 'code' in inner ? inner.code : undefined;
-  if (code === 'ECONNREFUSED') return 'nothing listens there';
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'the host name is not known';
-  if (code === 'ECONNRESET' || code === 'UND_ERR_SOCKET') return 'the connection was cut';
-  return inner instanceof Error && inner.message !== '' ? inner.message : String(code ?? inner);
-}
-
-async function* textOf(body: AsyncIterable<Uint8Array>, server: string): AsyncGenerator<string> {
+async function* textOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
-  try {
-    for await (const chunk of body) yield decoder.decode(chunk, { stream: true });
-  } catch (cause) {
-    throw unreachable(server, cause);
-  }
+  for await (const chunk of body) yield decoder.decode(chunk, { stream: true });
 }
 
 function parseJson(text: string): unknown {

@@ -60,7 +60,7 @@ function optionOf(option: Option): Node['options'][number] {
 }
 
 function isFileOption(flag: string): boolean {
-  return ['-f', '--file', '--token-file', '--output-dir'].includes(flag);
+  return ['-f', '--file', '--token-file', '--output-dir', '--kubeconfig', '--store', '--termination-log'].includes(flag);
 }
 
 function bashScript(nodes: readonly Node[]): string {

@@ -1,12 +1,12 @@
 /** `svcctl convert`: the same slots as SlotSpec resources or as TOML files. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { stringify } from 'yaml';
 import { newSlotText } from '../sources/decide/edit-slot.ts';
 import { toResource } from '../spec/slot-resource.ts';
 import { formatProblem } from '../spec/spec-problem.ts';
 import type { Cli } from './cli.ts';
 import { CliFailure, EXIT, usageFailure, type ExitCode } from './exit-codes.ts';
+import { writeYaml } from './kubernetes-yaml.ts';
 import type { Manifest } from './manifest.ts';
 import { readGoodManifests } from './read-manifests.ts';
 
@@ -20,10 +20,12 @@ export interface ConvertOptions {
 export async function runConvert(cli: Cli, options: ConvertOptions): Promise<ExitCode> {
   const { to, outputDir } = options;
   if (to !== 'crd' && to !== 'toml') throw usageFailure(`Convert to "crd" or "toml", not "${to}"`);
-  const slots = await readGoodManifests(cli, options.file);
+  const read = await readGoodManifests(cli, options.file);
+  const slots = to === 'crd' ? read : oneNamespace(read, options.namespace);
   const texts = slots.map((slot) => ({ slot, text: to === 'crd' ? resourceText(slot, options.namespace) : tomlText(slot) }));
-  for (const { name, dropped } of slots) {
-    if (dropped.length > 0) cli.terminal.note(`Slot "${name}": only the name and the spec are taken, not ${dropped.join(', ')}`);
+  for (const { name, dropped, metadata } of slots) {
+    const lost = [...dropped, ...(to === 'crd' ? [] : Object.keys(metadata).map((key) => `metadata.${key}`))];
+    if (lost.length > 0) cli.terminal.note(`Slot "${name}": not taken over: ${lost.join(', ')}`);
   }
   if (outputDir !== undefined) {
     await mkdir(outputDir, { recursive: true });
@@ -41,9 +43,22 @@ export async function runConvert(cli: Cli, options: ConvertOptions): Promise<Exi
   return EXIT.done;
 }
 
-function resourceText({ name, document }: Manifest, namespace: string | undefined): string {
+/** A file has no namespace: of resources of several ones, `-n` says which to take. */
+function oneNamespace(slots: readonly Manifest[], wanted: string | undefined): readonly Manifest[] {
+  const found = [...new Set(slots.flatMap(({ metadata }) => metadata.namespace ?? []))];
+  if (wanted === undefined) {
+    if (found.length < 2) return slots;
+    throw usageFailure(`Choose one of the namespaces with -n: ${found.map((name) => `"${name}"`).join(', ')}`, 'TOML files have none');
+  }
+  const taken = slots.filter(({ metadata }) => (metadata.namespace ?? wanted) === wanted);
+  if (taken.length === 0) throw new CliFailure(`There is no slot of namespace "${wanted}" here`);
+  return taken;
+}
+
+/** Pure. */
+export function resourceText({ name, document, metadata }: Pick<Manifest, 'name' | 'document' | 'metadata'>, namespace?: string): string {
   const resource = toResource(name, document);
-  return stringify(namespace === undefined ? resource : { ...resource, metadata: { name, namespace } });
+  return writeYaml({ ...resource, metadata: { name, ...metadata, ...(namespace === undefined ? {} : { namespace }) } });
 }
 
 function tomlText(slot: Manifest): string {

@@ -1,10 +1,11 @@
 /** `svcctl diff -f`: what a file would change in the slots' documents, key by key. */
-import { isTable, toSnakeCase } from '../spec/key-case.ts';
+import { isTable, toCamelCase, toSnakeCase } from '../spec/key-case.ts';
 import { isSameValue } from '../spec/same-value.ts';
+import { SlotDocument } from '../spec/slot-spec.ts';
 import { SlotsShape } from './api-shapes.ts';
 import type { Cli } from './cli.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
-import { readGoodManifests } from './read-manifests.ts';
+import { forService, readGoodManifests } from './read-manifests.ts';
 import type { ServerOptions } from './server-address.ts';
 import { harmless } from './terminal.ts';
 
@@ -18,11 +19,13 @@ export async function runDiff(cli: Cli, options: DiffOptions): Promise<ExitCode>
   const client = await cli.connect(options);
   const { slots } = await client.request('GET', '/api/slots', SlotsShape);
   const present = new Map(slots.map((slot) => [slot.name, slot.spec ?? {}]));
-  const wanted = new Map(manifests.map(({ name, document }) => [String(name), toSnakeCase(document)]));
+  const wanted = new Map(forService(manifests, client.namespace).map(({ name, document }) => [String(name), toSnakeCase(document)]));
   const removed = options.prune === true ? [...present.keys()].filter((name) => !wanted.has(name)) : [];
   let different = false;
   for (const name of [...wanted.keys(), ...removed]) {
-    const lines = diffLines(present.get(name), wanted.get(name));
+    const after = wanted.get(name);
+    const before = client.namespace === undefined ? present.get(name) : withoutDefaults(present.get(name), after);
+    const lines = diffLines(before, after);
     if (lines.length === 0) continue;
     different = true;
     const what = !present.has(name) ? ' (new)' : wanted.has(name) ? '' : ' (removed)';
@@ -42,6 +45,22 @@ export function diffLines(before: unknown, after: unknown): readonly string[] {
     const line = (sign: string, value: unknown): string[] => (value === undefined ? [] : [`${sign} ${key} = ${JSON.stringify(value)}`]);
     return [...line('-', left), ...line('+', right)];
   });
+}
+
+/** A cluster fills in the schema's defaults where a file leaves them out: that changes nothing. */
+function withoutDefaults(before: unknown, after: unknown): unknown {
+  const parsed = SlotDocument.safeParse(toCamelCase(after));
+  if (!parsed.success || !isTable(before)) return before;
+  return prune(before, after, toSnakeCase(parsed.data));
+}
+
+function prune(before: Readonly<Record<string, unknown>>, after: unknown, filled: unknown): Readonly<Record<string, unknown>> {
+  const entries = Object.entries(before).flatMap(([key, value]): [string, unknown][] => {
+    const [own, full] = [isTable(after) ? after[key] : undefined, isTable(filled) ? filled[key] : undefined];
+    if (isTable(value)) return [[key, prune(value, own, full)]];
+    return own === undefined && isSameValue(value, full) ? [] : [[key, value]];
+  });
+  return Object.fromEntries(entries);
 }
 
 function leaves(value: unknown, path = ''): Map<string, unknown> {

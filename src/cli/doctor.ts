@@ -15,17 +15,26 @@ import {
 import { withCheckoutSettings } from './checkout-settings.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { cellText, outputOf } from './output.ts';
+import { meansCluster, type ServerOptions } from './server-address.ts';
 import type { Terminal } from './terminal.ts';
 
 export async function runDoctor(
   cli: Cli,
-  options: { readonly output?: string | undefined; readonly checkout?: boolean | undefined },
+  options: ServerOptions & { readonly output?: string | undefined; readonly checkout?: boolean | undefined },
 ): Promise<ExitCode> {
   const output = outputOf(options.output);
-  const checks = await lookAround(options.checkout === true ? withCheckoutSettings(cli.env) : cli.env);
+  const checks = meansCluster(options, cli.env)
+    ? await lookAway(cli, options)
+    : await lookAround(options.checkout === true ? withCheckoutSettings(cli.env) : cli.env);
   if (output === 'json') cli.terminal.line(JSON.stringify({ checks }, undefined, 2));
   else printChecks(cli.terminal, checks);
   return checks.some(({ result }) => result === 'fail') ? EXIT.failed : EXIT.done;
+}
+
+async function lookAway(cli: Cli, options: ServerOptions): Promise<readonly Check[]> {
+  const { openCluster } = await import('./cluster-access.ts');
+  const { lookAtCluster } = await import('./cluster-doctor.ts');
+  return [checkNode(process.version), ...(await lookAtCluster(await openCluster(options, cli.env), cli.now))];
 }
 
 async function lookAround(env: Cli['env']): Promise<readonly Check[]> {

@@ -33,11 +33,11 @@ export async function runGet(cli: Cli, what: string, names: readonly string[], o
     )(output);
     return EXIT.done;
   }
-  return watch(cli.terminal, output, show);
+  return watch(cli, client, output, show);
 }
 
 /** Prints again whenever what would be printed has changed; runs until it is interrupted. */
-async function watch(terminal: Terminal, output: Output, show: () => Promise<Print>): Promise<ExitCode> {
+async function watch({ terminal }: Cli, { pollMs }: Client, output: Output, show: () => Promise<Print>): Promise<ExitCode> {
   let before = '';
   for (;;) {
     const print = await show();
@@ -47,7 +47,7 @@ async function watch(terminal: Terminal, output: Output, show: () => Promise<Pri
       await terminal.write(text);
       before = text;
     }
-    await sleep(WATCH_MS);
+    await sleep(Math.max(WATCH_MS, pollMs));
   }
 }
 
@@ -93,7 +93,8 @@ async function slots(cli: Cli, client: Client, names: readonly string[]): Promis
   ]);
   const traffic = new Map(status.slots.map((slot) => [slot.name, slot]));
   const items = select(all, names, (slot) => slot.name, 'slot');
-  const columns = slotColumns(cli, (name) => traffic.get(name) ?? { in_flight: 0, parked: 0 });
+  const possible = slotColumns(cli, (name) => traffic.get(name) ?? { in_flight: 0, parked: 0 });
+  const columns = possible.filter(({ title }) => title !== REPLICAS || items.some(hasReplicas));
   const empty = 'No slots: create one with "svcctl slot create NAME --model MODEL"';
   return (output) => printList(cli.terminal, output, { key: 'slots', items, columns, empty });
 }
@@ -102,6 +103,20 @@ function select<T>(items: readonly T[], names: readonly string[], nameOf: (item:
   const missing = names.find((name) => !items.some((item) => nameOf(item) === name));
   if (missing !== undefined) throw new CliFailure(`There is no ${kind} "${missing}"`, { hint: `List them with "svcctl get ${kind}s"` });
   return names.length === 0 ? items : items.filter((item) => names.includes(nameOf(item)));
+}
+
+const REPLICAS = 'REPLICAS';
+
+function hasReplicas({ status }: SlotShape): boolean {
+  return status.replicas !== null && status.replicas !== undefined;
+}
+
+/** `1/3`: that answer, of those that are wanted. */
+function replicasText({ status, spec }: SlotShape): string {
+  const { replicas } = status;
+  if (replicas === null || replicas === undefined) return '-';
+  const wanted = spec?.['replicas'];
+  return `${replicas.ready}/${typeof wanted === 'number' ? wanted : replicas.present}`;
 }
 
 function slotColumns(
@@ -124,6 +139,7 @@ function slotColumns(
     { title: 'MODEL', cell: ({ status }) => cellText(status.model) },
     { title: 'PROVIDER', wide: true, cell: ({ status }) => cellText(status.provider) },
     { title: 'BACKEND', wide: true, cell: ({ status }) => cellText(status.backend) },
+    { title: REPLICAS, wide: true, cell: replicasText },
     { title: 'BUSY', cell: ({ name }) => String(traffic(name).in_flight) },
     { title: 'PARKED', wide: true, cell: ({ name }) => String(traffic(name).parked) },
     { title: 'MEMORY', wide: true, cell: ({ status }) => sizeText(status.memory_bytes) },

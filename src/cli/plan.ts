@@ -4,7 +4,7 @@ import { PlanShape } from './api-shapes.ts';
 import type { Cli } from './cli.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { outputOf } from './output.ts';
-import { readGoodManifests } from './read-manifests.ts';
+import { forService, readGoodManifests } from './read-manifests.ts';
 import type { ServerOptions } from './server-address.ts';
 import { harmless } from './terminal.ts';
 
@@ -18,7 +18,7 @@ export async function runPlan(cli: Cli, options: PlanOptions): Promise<ExitCode>
   const output = outputOf(options.output);
   const manifests = options.file === undefined ? [] : await readGoodManifests(cli, options.file);
   const client = await cli.connect(options);
-  const slots = manifests.map(({ name, document }) => ({ name, spec: toSnakeCase(document) }));
+  const slots = forService(manifests, client.namespace).map(({ name, document }) => ({ name, spec: toSnakeCase(document) }));
   const plan = await client.request('POST', '/api/plan', PlanShape, { body: { slots, prune: options.prune === true } });
   if (output === 'json') cli.terminal.line(JSON.stringify(plan, undefined, 2));
   else await cli.terminal.write(`${harmless(plan.text).trimEnd()}\n`);

@@ -34,6 +34,9 @@ function buildProgram(cli: Cli, act: (run: Run) => Promise<void>): Command {
     .description('Runs and steers svc, the inference gateway with declared slots')
     .addOption(new Option('--server <url>', 'address of the service; default: SVCCTL_SERVER, SVC_LISTEN, or http://127.0.0.1:8080'))
     .addOption(new Option('--token-file <path>', 'file with the token; default: SVCCTL_TOKEN, or the file SVCCTL_TOKEN_FILE names'))
+    .addOption(new Option('--context <name>', 'context of a kubeconfig: talk to the service in that cluster; default: SVCCTL_CONTEXT'))
+    .addOption(new Option('-n, --namespace <name>', 'namespace of the service there; default: SVCCTL_NAMESPACE, or the context’s'))
+    .addOption(new Option('--kubeconfig <path>', 'default: KUBECONFIG, or ~/.kube/config'))
     .configureHelp({ showGlobalOptions: true })
     .exitOverride()
     .configureOutput({
@@ -46,6 +49,7 @@ function buildProgram(cli: Cli, act: (run: Run) => Promise<void>): Command {
   addReading(program, cli, act);
   addSlot(program, cli, act);
   addFiles(program, cli, act);
+  addModel(program, cli, act);
   addHost(program, cli, act, () => program);
   return program;
 }
@@ -127,7 +131,7 @@ function addSlot(program: Command, cli: Cli, act: Act): void {
     .requiredOption('--model <id>', 'its default model')
     .option('--provider <kind>', 'its provider; built-in slot names have a default')
     .option('--backend <name>', 'what it computes on; default by provider')
-    .option('--context <tokens>', 'context length')
+    .option('--context-length <tokens>', 'context length')
     .option('--on-demand', 'start at the first request')
     .option('--disabled', 'do not start it yet')
     .action((name: string, _options: object, command: Command) =>
@@ -183,17 +187,30 @@ function addFiles(program: Command, cli: Cli, act: Act): void {
     .description('turn slots into SlotSpec resources, or the other way round')
     .requiredOption(...FILE)
     .requiredOption('--to <form>', 'crd or toml')
-    .option('--namespace <name>', 'namespace of the resources')
     .option('--output-dir <directory>', 'write one file a slot there; default: standard output')
     .action((_options: object, command: Command) =>
       act(async () => (await import('./convert.ts')).runConvert(cli, command.optsWithGlobals())),
     );
 }
 
+function addModel(program: Command, cli: Cli, act: Act): void {
+  program
+    .command('model')
+    .description('put models into a store')
+    .command('fetch')
+    .description('verify a model in a store of this machine, and fetch it where the catalogue can; the pods of slots begin with this')
+    .argument('<id>', 'an id of the catalogue, or a file below the store')
+    .option('--store <directory>', 'the store; default: SVC_MODELS_DIR')
+    .option('--termination-log <file>', 'where the reason of a failure is left; default: /dev/termination-log where it is')
+    .action((id: string, _options: object, command: Command) =>
+      act(async () => (await import('./model-fetch.ts')).runModelFetch(cli, id, command.optsWithGlobals())),
+    );
+}
+
 function addHost(program: Command, cli: Cli, act: Act, tree: () => Command): void {
   program
     .command('doctor')
-    .description('look for what would keep the service from working on this host')
+    .description('look for what would keep the service from working on this host, or with --context or -n in a cluster')
     .option('--checkout', 'look at .svc of this directory, as "npm start" uses it')
     .option('-o, --output <form>', 'table or json', 'table')
     .action((_options: object, command: Command) =>

@@ -8,6 +8,7 @@ import type { Cli } from './cli.ts';
 import { CliFailure, usageFailure } from './exit-codes.ts';
 import type { Manifests } from './manifest.ts';
 import { readResources } from './read-resources.ts';
+import { harmless } from './terminal.ts';
 
 const ENDINGS = ['.toml', '.yaml', '.yml', '.json'];
 
@@ -17,16 +18,19 @@ export async function readManifests(cli: Cli, file: string): Promise<Manifests> 
   const read = texts.map(({ file: name, text }) => (name.endsWith('.toml') ? readToml(name, text) : readResources(text, name)));
   const slots = read.flatMap((part) => part.slots);
   const problems = read.flatMap((part) => part.problems);
+  const skipped = read.flatMap((part) => part.skipped);
+  for (const line of skipped) cli.terminal.note(harmless(line));
   const seen = new Map<string, string>();
   for (const slot of slots) {
-    const before = seen.get(slot.name);
+    const key = `${slot.metadata.namespace ?? ''}/${slot.name}`;
+    const before = seen.get(key);
     if (before !== undefined)
       problems.push({ path: [], message: `Name slot "${slot.name}" once: "${before}" has it too`, file: slot.file });
-    seen.set(slot.name, slot.file);
+    seen.set(key, slot.file);
   }
   if (slots.length === 0 && problems.length === 0)
     throw new CliFailure(`There is no slot in "${file}"`, { hint: 'Files end in .toml, .yaml, .yml or .json' });
-  return { slots, problems };
+  return { slots, problems, skipped };
 }
 
 /** The same, for verbs that go on with it: any problem ends the verb. */
@@ -35,6 +39,26 @@ export async function readGoodManifests(cli: Cli, file: string): Promise<Manifes
   if (problems.length === 0) return slots;
   const lines = problems.map((problem: SpecProblem) => formatProblem(problem, styleOf(problem)));
   throw new CliFailure(lines.join('\n'), { hint: 'Nothing was sent to the service' });
+}
+
+/**
+ * The slots that go to one service: each name once, and in a cluster only those of its namespace. A resource that names another one was meant for
+ * somewhere else, and ends the verb.
+ */
+export function forService(slots: Manifests['slots'], namespace: string | undefined): Manifests['slots'] {
+  const names = new Set<string>();
+  for (const { name, file, metadata } of slots) {
+    if (namespace !== undefined && metadata.namespace !== undefined && metadata.namespace !== namespace) {
+      throw new CliFailure(`Slot "${name}" in "${file}" is meant for namespace "${metadata.namespace}", not for "${namespace}"`, {
+        hint: `Choose its namespace with -n ${metadata.namespace}, or take the namespace out of the file`,
+      });
+    }
+    if (names.has(name)) {
+      throw new CliFailure(`Slot "${name}" is there for several namespaces`, { hint: 'Name the files of one of them, or use kubectl' });
+    }
+    names.add(name);
+  }
+  return slots;
 }
 
 /** How keys are written in the file that a problem is of. */
@@ -62,11 +86,11 @@ function readToml(file: string, text: string): Manifests {
   const name = SlotName.safeParse(path.basename(file, '.toml'));
   if (!name.success) {
     const message = `Rename the file: ${name.error.issues[0]?.message ?? 'its name is the slot’s'}`;
-    return { slots: [], problems: [{ path: [], message, file }] };
+    return { slots: [], problems: [{ path: [], message, file }], skipped: [] };
   }
   const read = readSlot(name.data, text, file);
-  const slots = read.document === undefined ? [] : [{ name: name.data, document: read.document, file, dropped: [] }];
-  return { slots, problems: read.ok ? [] : read.problems };
+  const slots = read.document === undefined ? [] : [{ name: name.data, document: read.document, file, metadata: {}, dropped: [] }];
+  return { slots, problems: read.ok ? [] : read.problems, skipped: [] };
 }
 
 function hasKnownEnding(file: string): boolean {

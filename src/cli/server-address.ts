@@ -6,9 +6,27 @@ import { CliFailure, usageFailure } from './exit-codes.ts';
 export interface ServerOptions {
   readonly server?: string | undefined;
   readonly tokenFile?: string | undefined;
+  /** Of a kubeconfig: the service is asked through that cluster's API server. */
+  readonly context?: string | undefined;
+  readonly namespace?: string | undefined;
+  readonly kubeconfig?: string | undefined;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Whether a verb goes to a service in a cluster: one of `--context`, `--namespace` and `--kubeconfig` says so, or `SVCCTL_CONTEXT` does. */
+export function meansCluster(options: ServerOptions, env: Environment): boolean {
+  const named = [options.context, options.namespace, options.kubeconfig].some((option) => option !== undefined);
+  const byEnvironment = (env['SVCCTL_CONTEXT'] ?? '') !== '';
+  if (options.server !== undefined) {
+    if (named) throw usageFailure('Name either a cluster with --context, -n or --kubeconfig, or an address with --server');
+    return false;
+  }
+  if (!named && byEnvironment && (env['SVCCTL_SERVER'] ?? '') !== '') {
+    throw usageFailure('Unset SVCCTL_SERVER or SVCCTL_CONTEXT: they name two services', 'Or choose with --server or --context');
+  }
+  return named || byEnvironment;
+}
 
 /** `--server`, else `SVCCTL_SERVER`, else where `SVC_LISTEN` says that a service of this host listens. No slash at the end. */
 export function serverAddress(options: ServerOptions, env: Environment): string {

@@ -18,7 +18,7 @@ export interface CreateOptions extends EditOptions {
   readonly model: string;
   readonly provider?: string | undefined;
   readonly backend?: string | undefined;
-  readonly context?: string | undefined;
+  readonly contextLength?: string | undefined;
   readonly onDemand?: boolean | undefined;
   readonly disabled?: boolean | undefined;
 }
@@ -45,11 +45,9 @@ export async function runRestart(cli: Cli, name: string, options: EditOptions): 
 
 export async function runCreate(cli: Cli, name: string, options: CreateOptions): Promise<ExitCode> {
   const path = slotPath(name);
-  const client = await cli.connect(options);
-  if (options.context !== undefined && !/^[0-9]+$/.test(options.context)) {
-    throw usageFailure(`Write the context as a number of tokens, not "${options.context}"`);
-  }
-  const context = options.context === undefined ? {} : { context: Number(options.context) };
+  const { tokens, server } = splitContext(cli, options);
+  const client = await cli.connect(server);
+  const context = tokens === undefined ? {} : { context: tokens };
   const spec = {
     ...(options.disabled === true ? { enabled: false } : {}),
     ...(options.provider === undefined ? {} : { provider: options.provider }),
@@ -61,6 +59,15 @@ export async function runCreate(cli: Cli, name: string, options: CreateOptions):
   cli.terminal.line(`slot/${name} created`);
   if (options.wait !== true || options.disabled === true || options.onDemand === true) return EXIT.done;
   return wait(cli, client, name, options, READY, undefined);
+}
+
+/** `--context` was the length before it was a cluster; a number still is one, for a release. */
+function splitContext(cli: Cli, options: CreateOptions): { readonly tokens: number | undefined; readonly server: ServerOptions } {
+  const isLength = options.contextLength === undefined && /^[0-9]+$/.test(options.context ?? '');
+  const text = isLength ? options.context : options.contextLength;
+  if (isLength) cli.terminal.note(`Write --context-length ${text}: --context names a cluster`);
+  if (text !== undefined && !/^[0-9]+$/.test(text)) throw usageFailure(`Write the context length as a number of tokens, not "${text}"`);
+  return { tokens: text === undefined ? undefined : Number(text), server: isLength ? { ...options, context: undefined } : options };
 }
 
 export async function runDelete(cli: Cli, names: readonly string[], options: EditOptions): Promise<ExitCode> {

@@ -19,9 +19,6 @@ export interface WaitOptions {
   readonly generation?: number | undefined;
 }
 
-/** How often the service is asked; an answer comes from memory and costs it nothing. */
-const POLL_MS = 150;
-
 /** Resolves once the goal is reached. Fails with exit code 3 when time is over, and at once when the slot needs a person. */
 export async function waitFor(cli: Cli, client: Client, name: string, goal: Goal, options: WaitOptions): Promise<void> {
   const deadline = cli.now() + options.timeoutMs;
@@ -41,7 +38,7 @@ export async function waitFor(cli: Cli, client: Client, name: string, goal: Goal
         });
       }
       cli.terminal.progress(progressOf(slot));
-      await sleep(Math.min(POLL_MS, Math.max(1, deadline - cli.now())));
+      await sleep(Math.min(client.pollMs, Math.max(1, deadline - cli.now())));
     }
   } finally {
     cli.terminal.endProgress();

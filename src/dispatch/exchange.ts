@@ -3,9 +3,9 @@
  * it ends once: `#finish` is the only place that gives back what the exchange holds.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { BoardSlot } from '../reconciler/board.ts';
+import type { BoardSlot, Target } from '../reconciler/board.ts';
 import type { ErrorCode } from '../spec/error-codes.ts';
-import type { SlotName, WorkloadId } from '../spec/names.ts';
+import type { SlotName } from '../spec/names.ts';
 import { ClientAnswer } from './answer.ts';
 import { BodyIntake, type IntakeOwner } from './body-intake.ts';
 import type { InferencePath } from './decide/inference-paths.ts';
@@ -13,7 +13,7 @@ import type { RequestHead } from './decide/request-head.ts';
 import { route } from './decide/route.ts';
 import { Forward, type ForwardOwner } from './forward.ts';
 import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
-import type { Lease, LeaseHolder } from './lease.ts';
+import { isSameTarget, type Lease, type LeaseHolder } from './lease.ts';
 import type { Seat } from './roster.ts';
 import type { Refusal, Ticket, Waiter } from './parking.ts';
 
@@ -53,7 +53,7 @@ export class Exchange implements ActiveExchange, IntakeOwner, LeaseHolder, Forwa
   #retryTimer: NodeJS.Timeout | undefined;
   #retries = 0;
   #resends = 0;
-  #failedOn: WorkloadId | undefined;
+  #failedOn: Target | undefined;
 
   constructor(deps: ExchangeDeps, request: ExchangeRequest) {
     const { req, res, head, requestId } = request;
@@ -155,9 +155,10 @@ export class Exchange implements ActiveExchange, IntakeOwner, LeaseHolder, Forwa
     this.#forward.start();
   }
 
-  /** One who has just failed on a workload waits for another one; its own timer looks again at the same. */
+  /** One who has just failed on an endpoint waits for another one; its own timer looks again at the same. */
   wants(slot: BoardSlot): boolean {
-    return this.#failedOn === undefined || slot.targets.some((target) => target.workload !== this.#failedOn);
+    const failedOn = this.#failedOn;
+    return failedOn === undefined || slot.targets.some((target) => !isSameTarget(target, failedOn));
   }
 
   onRefused(refusal: Refusal): void {
@@ -186,12 +187,14 @@ export class Exchange implements ActiveExchange, IntakeOwner, LeaseHolder, Forwa
     }
     this.#forward = undefined;
     this.#lease = undefined;
-    this.#failedOn = lease.workload;
+    this.#failedOn = lease;
     lease.release();
     this.#deps.suspect();
     this.#park(lease.slot, true);
     if (this.#done) return;
-    const delay = Math.min(RETRY_LAST_MS, RETRY_FIRST_MS * 2 ** Math.min(this.#retries, 10));
+    // Another replica answers, if there is one: each is tried once without a pause.
+    const others = (this.#deps.board.current().slots.get(lease.slot)?.targets.length ?? 0) - 1;
+    const delay = this.#retries < others ? 0 : Math.min(RETRY_LAST_MS, RETRY_FIRST_MS * 2 ** Math.min(this.#retries, 10));
     this.#retries += 1;
     this.#retryTimer = setTimeout(() => this.#lookAgain(lease.slot), delay);
   }

@@ -61,6 +61,7 @@ export function createUpstreams({ board }: { readonly board: Board }): Upstreams
   }
 
   const unsubscribe = board.subscribe((view) => {
+    if (pools.size === 0) return;
     const wanted = endpointKeys(view);
     for (const [key, pool] of pools) {
       if (wanted.has(key)) continue;

@@ -66,10 +66,18 @@ export interface RemoveOptions {
   readonly uid?: string;
 }
 
+export interface ListOptions {
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  /** What is kept of each object, called page by page: whole lists are large. */
+  readonly keep?: (object: KubeObject) => KubeObject;
+}
+
 /**
  * Requests in one namespace. None throws for an expected failure. Reasons: `NotFound`, `AlreadyExists`, `Conflict`, `Invalid` (stalled; the server's own
- * message, which names the field), `Forbidden` (stalled; names verb and resource), `Unauthorized`, `ApiBusy` (429, 503), `ApiUnreachable`,
- * `Expired` (410), `Aborted`. At most a fixed number of requests run at once; the others wait in order.
+ * message, which names the field), `Forbidden` (stalled; names verb and resource), `Unauthorized`, `ApiBusy` (429, 503; waiting
+ * when the server said until when), `ApiFailed` (other 5xx, or an answer that is none), `ApiUnreachable`, `Expired` (410), `Aborted`.
+ * At most a fixed number of requests run at once; the others wait in order.
  */
 export interface KubeApi {
   readonly namespace: string;
@@ -78,7 +86,7 @@ export interface KubeApi {
   get(type: ResourceType, name: string, signal: AbortSignal): Promise<Result<KubeObject>>;
   list(
     type: ResourceType,
-    options: { readonly labelSelector?: string; readonly fieldSelector?: string },
+    options: ListOptions,
     signal: AbortSignal,
   ): Promise<Result<{ readonly items: readonly KubeObject[]; readonly resourceVersion: string }>>;
   /** Server-side apply; creates what is not there. */
@@ -109,7 +117,7 @@ export interface Reflector {
     | { readonly kind: 'unreachable'; readonly sinceMs: number; readonly message: string };
   /** What a write answered; ignored when the copy is newer. */
   noteWritten(object: KubeObject): void;
-  /** Removed by us; comes back only under another uid. */
+  /** Removed by us: does not come back by events that are older, only under another uid, or when a list that began later still has it. */
   noteRemoved(name: string, uid: string): void;
   changes(wake: Wake, signal: AbortSignal): void;
   /** Runs until the signal aborts. */

@@ -1,5 +1,6 @@
 /** The model catalogue: models that the project knows by a short id, and how their files come to be. */
 import { DEMO_MODEL_IDS, demoModelPath, type DemoModelId } from './demo-models.ts';
+import type { ModelFacts } from '../providers/provider.ts';
 import type { ProviderKind } from '../spec/provider-kinds.ts';
 
 export interface CatalogueFile {
@@ -21,6 +22,11 @@ export interface CatalogueEntry {
   readonly license: string;
   readonly licenseUrl: string;
   readonly minVramBytes: number;
+  /**
+   * What the header of a GGUF download says, for those who decide without the file: the gateway of a cluster, where pods have the models.
+   * Needless for what is generated.
+   */
+  readonly headerFacts?: Omit<ModelFacts, 'id' | 'hostPath' | 'sizeBytes' | 'projectorPath'>;
   /** What the slot pickers show; false for what the project's workflows cannot drive yet. */
   readonly selectable: boolean;
 }

@@ -2,6 +2,7 @@
  * The demo models: a few hundred kilobytes each, made here, never downloaded. They contain NO trained weights and know nothing.
  * They make a first run possible without a download, and tests exact: which model answered is visible in the text.
  */
+import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { encodeSentenceModel, sentenceOf } from './demo-chat.ts';
@@ -43,7 +44,8 @@ export async function writeDemoModels(root: string, ids: readonly DemoModelId[] 
       const present = await readFile(file).catch(() => undefined);
       if (present !== undefined && Buffer.compare(present, bytes) === 0) return file;
       await mkdir(path.dirname(file), { recursive: true });
-      const partial = `${file}.${process.pid}.part`;
+      // a process id tells nothing apart on a volume that several pods share
+      const partial = `${file}.${randomUUID()}.part`;
       await writeFile(partial, bytes);
       await rename(partial, file);
       return file;

@@ -10,8 +10,10 @@ import { fail, ok, type Result } from '../spec/failure.ts';
 
 export interface PullFile {
   readonly url: string;
-  /** Absolute. What has come so far lies beside it as `<target>.part`. */
+  /** Absolute. */
   readonly target: string;
+  /** Absolute, in the same directory: what has come so far. One writer at a time. Default: `<target>.part`. */
+  readonly part?: string;
   /** Hexadecimal. */
   readonly sha256: string;
   readonly sizeBytes?: number;
@@ -28,7 +30,7 @@ const PROGRESS_EVERY_MS = 250;
 
 /** A cut connection is a failure to retry, and the next call goes on from there. An aborted signal ends it the same way. */
 export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Result<void>> {
-  const part = `${file.target}.part`;
+  const part = file.part ?? `${file.target}.part`;
   const silenceMs = file.silenceMs ?? SILENCE_MS;
   const agent = new Agent({ headersTimeout: silenceMs, bodyTimeout: silenceMs }).compose(
     interceptors.redirect({ maxRedirections: MAX_REDIRECTS }),

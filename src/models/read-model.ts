@@ -5,6 +5,7 @@ import type { ModelFacts } from '../providers/provider.ts';
 import type { ModelId } from '../spec/names.ts';
 import { readGgufHeader, type GgufHeader } from './decide/gguf-header.ts';
 import { isProjector, modelFacts, projectorFor, shardNames } from './decide/model-facts.ts';
+import { errorCode } from './error-code.ts';
 
 export type ModelRead =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
@@ -90,7 +91,7 @@ async function locate(root: string, file: string): Promise<Located> {
     if (!facts.isFile()) return { kind: 'unusable', message: `"${file}" is not a plain file` };
     return { kind: 'file', path: path.join(root, inside) };
   } catch (error) {
-    const code = codeOf(error);
+    const code = errorCode(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'absent' };
     return { kind: 'unusable', message: `"${file}" cannot be read: ${problemOf(error)}` };
   }
@@ -124,12 +125,8 @@ function checkWhole(header: GgufHeader, sizeBytes: number): HeaderResult {
   return { ok: false, problem: `is incomplete: ${sizeBytes} of ${header.fileBytes} bytes; wait until its copy has ended, or get it again` };
 }
 
-function codeOf(error: unknown): string | undefined {
-  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-}
-
 function problemOf(error: unknown): string {
-  const code = codeOf(error);
+  const code = errorCode(error);
   if (code === 'EACCES') return 'the service may not read it; change its permissions';
   if (code === 'ENOENT') return 'it is not there';
   return error instanceof Error ? error.message : String(error);

@@ -1,13 +1,13 @@
 /** The model store: a directory of model files, and the catalogue of those that can be had. */
-import { mkdir, readdir, writeFile, rename } from 'node:fs/promises';
+import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { watch } from 'chokidar';
-import type { ModelPresence, ModelStore, Progress } from '../reconciler/ports.ts';
-import { fail, ok, type Result } from '../spec/failure.ts';
+import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
+import type { Result } from '../spec/failure.ts';
 import { ModelId } from '../spec/names.ts';
-import { CATALOGUE, type Catalogue, type CatalogueEntry, type CatalogueFile } from './catalogue.ts';
+import { CATALOGUE, type Catalogue, type CatalogueEntry } from './catalogue.ts';
 import { shardNames } from './decide/model-facts.ts';
-import { encodeDemoModel } from './demo-models.ts';
+import { pullEntry } from './pull-entry.ts';
 import { createModelReader } from './read-model.ts';
 
 export interface ListedModel {
@@ -66,7 +66,7 @@ export function createModelStore({ root, catalogue = CATALOGUE }: ModelStoreOpti
     async pull(id, onProgress, signal) {
       const running = pulls.get(id);
       if (running !== undefined) return running;
-      const pull = pullEntry(root, id, catalogue.get(id), onProgress, signal).finally(() => pulls.delete(id));
+      const pull = pullEntry({ root, id, entry: catalogue.get(id), onProgress }, signal).finally(() => pulls.delete(id));
       pulls.set(id, pull);
       return pull;
     },
@@ -91,60 +91,6 @@ async function watchRoot(root: string, changed: () => void, signal: AbortSignal)
   watcher.on('error', () => undefined);
   watcher.on('all', changed);
   signal.addEventListener('abort', () => void watcher.close(), { once: true });
-}
-
-async function pullEntry(
-  root: string,
-  id: ModelId,
-  entry: CatalogueEntry | undefined,
-  onProgress: (progress: Progress) => void,
-  signal: AbortSignal,
-): Promise<Result<void>> {
-  if (entry === undefined) return fail('stalled', 'ModelUnknown', `The catalogue has no model "${id}": put its file into "${root}"`);
-  for (const file of entry.files) {
-    const target = targetOf(root, file);
-    if (target === undefined)
-      return fail('stalled', 'CatalogueInvalid', `The catalogue entry "${id}" has a file outside the store: "${file.path}"`);
-    const done = await fetchFile(file, target, onProgress, signal);
-    if (!done.ok) return done;
-  }
-  return ok(undefined);
-}
-
-async function fetchFile(
-  file: CatalogueFile,
-  target: string,
-  onProgress: (progress: Progress) => void,
-  signal: AbortSignal,
-): Promise<Result<void>> {
-  if (file.from.kind === 'generated') return generate(file.from.model, target);
-  const { url } = file.from;
-  if (file.sha256 === undefined)
-    return fail('stalled', 'CatalogueInvalid', `The catalogue has no SHA-256 for "${file.path}", so that it cannot be trusted`);
-  const { sha256, sizeBytes } = file;
-  // loaded with the first download: undici is large
-  const { pullFile } = await import('./pull-file.ts');
-  return pullFile({ url, target, sha256, ...(sizeBytes === undefined ? {} : { sizeBytes }), onProgress }, signal);
-}
-
-async function generate(model: Parameters<typeof encodeDemoModel>[0], target: string): Promise<Result<void>> {
-  try {
-    await mkdir(path.dirname(target), { recursive: true });
-    await writeFile(`${target}.part`, encodeDemoModel(model));
-    await rename(`${target}.part`, target);
-    return ok(undefined);
-  } catch (error) {
-    return fail(
-      'retry',
-      'ModelWriteFailed',
-      `The demo model cannot be written to "${target}": ${error instanceof Error ? error.message : String(error)}`,
-    );
-  }
-}
-
-function targetOf(root: string, file: CatalogueFile): string | undefined {
-  const target = path.resolve(root, file.path);
-  return target.startsWith(path.resolve(root) + path.sep) ? target : undefined;
 }
 
 function totalBytes(entry: CatalogueEntry): number | undefined {

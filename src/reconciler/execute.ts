@@ -1,13 +1,23 @@
 /** Carries actions out. One executor an action, no choices: what comes of it is written into the notebook and seen by the next pass. */
-import type { Health, ProbeIo, ProviderRegistry } from '../providers/provider.ts';
+import type { Endpoint, Health, ProbeIo, ProviderRegistry } from '../providers/provider.ts';
 import { fail, type Failure, type Result } from '../spec/failure.ts';
 import type { SlotName, WorkloadId } from '../spec/names.ts';
-import { keyOfAction, probeKey, pullImageKey, pullModelKey, type Action, type ActionArgs, type ActionName } from './decide/actions.ts';
+import { isSameValue } from '../spec/same-value.ts';
+import {
+  changesWorld,
+  keyOfAction,
+  probeKey,
+  pullImageKey,
+  pullModelKey,
+  type Action,
+  type ActionArgs,
+  type ActionName,
+} from './decide/actions.ts';
 import type { AttemptKind } from './decide/facts.ts';
 import { warmingPauseMs } from './decide/plan-probes.ts';
 import { pause, type Deadline } from './deadline.ts';
 import type { Notebook } from './notebook.ts';
-import type { Clock, LogLine, ModelStore, Progress, Runtime, Traffic } from './ports.ts';
+import type { Clock, LogLine, ModelStore, Progress, Runtime, Traffic, Workload } from './ports.ts';
 
 export interface ExecuteDeps {
   readonly runtime: Runtime;
@@ -32,6 +42,8 @@ export type Outcome =
 export interface Executor {
   /** Begins an action. `onEnd` is called once, when its result is in the notebook. */
   begin(action: Action, onEnd: (action: Action, outcome: Outcome) => void): void;
+  /** Gives up everything under way that changes something: another controller carries on. */
+  abandon(): void;
   /** Ends everything under way, and resolves when it has ended. */
   close(): Promise<void>;
 }
@@ -80,6 +92,9 @@ export function createExecutor(deps: ExecuteDeps): Executor {
       ends.add(running);
       void running.finally(() => ends.delete(running));
     },
+    abandon() {
+      for (const { action } of notebook.underWay.values()) if (changesWorld(action)) aborts.get(keyOfAction(action))?.abort();
+    },
     async close() {
       for (const abort of aborts.values()) abort.abort();
       await Promise.all(ends);
@@ -127,13 +142,14 @@ async function pull(
 
 async function apply(
   { runtime, notebook, clock }: ExecuteDeps,
-  { workload }: ActionArgs['apply'],
+  { workload, mends }: ActionArgs['apply'],
   slot: SlotName,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const result = await runtime.apply(workload, signal);
   if (result.ok) {
-    notebook.started(result.value, slot, clock.now());
+    if (mends === undefined) notebook.started(result.value, slot, clock.now());
+    else noteMended(notebook, mends, workload, clock.now());
     return DONE;
   }
   const { failure } = result;
@@ -143,16 +159,30 @@ async function apply(
   return { kind: 'failed', failure };
 }
 
+/** A repair counts, lest two fight over a workload for ever; an update is no failure of anybody. */
+function noteMended(
+  notebook: Notebook,
+  mends: NonNullable<ActionArgs['apply']['mends']>,
+  { slot, generation }: Workload,
+  now: number,
+): void {
+  notebook.updated(mends.workload, generation, now);
+  if (!mends.altered) return;
+  const failure: Failure = { kind: 'retry', reason: 'WorkloadAltered', message: 'It was altered from outside, and put right' };
+  notebook.failed(slot, { kind: 'drift', failure, workload: mends.workload }, now);
+}
+
 async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: AbortSignal): Promise<Outcome> {
   const { clock, notebook } = deps;
   const until = clock.now() + args.patienceMs;
   for (;;) {
-    const health = await askAll(deps, args, signal);
+    const { health, deaf } = await askAll(deps, args, signal);
     if (signal.aborted) return NONE;
     const waitMs = warmingPauseMs(clock.now() - args.since);
     if (health.kind === 'passing' || clock.now() + waitMs >= until) {
-      const asBefore = health.kind === 'passing' && notebook.acquaintances.get(args.workload)?.probe?.status === 'passing';
-      notebook.probed(args.workload, health, clock.now());
+      const before = notebook.acquaintances.get(args.workload)?.probe;
+      const asBefore = health.kind === 'passing' && before?.status === 'passing' && isSameValue(before.deaf, deaf);
+      notebook.probed(args.workload, health, deaf, clock.now());
       return asBefore ? { kind: 'done', asBefore } : DONE;
     }
     await pause(clock, waitMs, signal);
@@ -160,15 +190,21 @@ async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: Abort
   }
 }
 
-/** The worst answer of all its endpoints. */
-async function askAll({ providers, probeIo }: ExecuteDeps, args: ActionArgs['probe'], signal: AbortSignal): Promise<Health> {
+/** The best answer of all its endpoints, and those that did not pass. */
+async function askAll(
+  { providers, probeIo }: ExecuteDeps,
+  args: ActionArgs['probe'],
+  signal: AbortSignal,
+): Promise<{ readonly health: Health; readonly deaf: readonly Endpoint[] }> {
   const provider = providers[args.spec.provider];
-  if (provider === undefined) return { kind: 'failing', message: `There is no provider "${args.spec.provider}"` };
+  if (provider === undefined) return { health: { kind: 'failing', message: `There is no provider "${args.spec.provider}"` }, deaf: [] };
   const slot = { name: args.slot, spec: args.spec, model: args.model };
   const answers = await Promise.all(
     args.endpoints.map(async (endpoint) => await provider.health(endpoint, probeIo, slot, signal).catch(failing)),
   );
-  return answers.find(({ kind }) => kind === 'failing') ?? answers.find(({ kind }) => kind === 'loading') ?? { kind: 'passing' };
+  const deaf = args.endpoints.filter((_, index) => answers[index]?.kind !== 'passing');
+  const best = (['passing', 'loading'] as const).map((kind) => answers.find((answer) => answer.kind === kind));
+  return { health: best[0] ?? best[1] ?? answers[0] ?? { kind: 'failing', message: 'It has no endpoint' }, deaf };
 }
 
 async function stop(deps: ExecuteDeps, args: ActionArgs['stop'], signal: AbortSignal): Promise<Outcome> {

@@ -8,10 +8,11 @@ import type { Backend, ProviderKind } from '../spec/provider-kinds.ts';
 import type { Settings } from '../spec/settings.ts';
 import type { SlotDocument } from '../spec/slot-spec.ts';
 import type { Board } from './board.ts';
-import type { Action } from './decide/actions.ts';
+import { changesWorld, type Action } from './decide/actions.ts';
 import type { Change } from './decide/explain.ts';
 import type { Desired, Observed, Plan } from './decide/facts.ts';
 import { inspect } from './decide/inspect.ts';
+import { createPlanMemory } from './decide/plan-memory.ts';
 import { plan } from './decide/plan.ts';
 import { createTemplates } from './decide/workload.ts';
 import { createDeadline } from './deadline.ts';
@@ -66,6 +67,8 @@ export interface LoopDeps {
   readonly settings: Pick<Settings, 'SVC_RESYNC' | 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'>;
   readonly log: LoopLog;
   readonly metrics?: LoopMetrics;
+  /** Whether plans are carried out here, where several controllers look at one world. While they are not, all that is begun are probes. Default: they are. */
+  readonly leadership?: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };
   /** `seq` of the newest timeline entry of an earlier life. Default 0. */
   readonly lastSeq?: number;
   /** Stands in for the planner: how the simulation proves that it would notice a broken one. */
@@ -95,10 +98,13 @@ export function createLoop(deps: LoopDeps): Loop {
   const reporter = createReporter(deps.lastSeq ?? 0);
   const senses: Senses = { ...deps, within };
   const templateOf = createTemplates(deps.providers, runtime.traits, deps.models.root);
+  const memory = createPlanMemory();
   const desireOf = (read: DesiredState, memoryTotalBytes: number | undefined, templates: Desired['templateOf']): Desired =>
     desire(deps, read, memoryTotalBytes, templates);
   let state: DesiredState | undefined;
   let last: { readonly plan: Plan; readonly at: number } | undefined;
+  const leads = (): boolean => deps.leadership?.leads() ?? true;
+  let led = leads();
 
   const pacer = createPacer(clock, deps.settings.SVC_RESYNC, () => notebook.underWay.size === 0, pass);
   const executor = createExecutor({
@@ -131,8 +137,23 @@ export function createLoop(deps: LoopDeps): Loop {
 
   /** From here to the last action begun nothing is awaited: no request can slip in between what was counted and what is published. */
   function conclude(desiredState: DesiredState, seen: Awaited<ReturnType<typeof observe>>, now: number): number | undefined | 'refused' {
-    const desired = desireOf(desiredState, seen.host.memoryTotalBytes, templateOf);
-    const observed = absorb({ notebook, sightings, reporter, traits: runtime.traits, traffic: deps.traffic.read(), desired, seen, now });
+    const desired = { ...desireOf(desiredState, seen.host.memoryTotalBytes, templateOf), memory };
+    const leading = leads();
+    if (leading !== led) turn(leading);
+    const { traits } = runtime;
+    const observed = absorb({
+      notebook,
+      sightings,
+      reporter,
+      traits,
+      leads: leading,
+      led,
+      traffic: deps.traffic.read(),
+      desired,
+      seen,
+      now,
+    });
+    led = leading;
     const next = decide.plan(desired, observed, now);
     const objections = decide.inspect(next, desired, observed, now);
     if (objections.length > 0) {
@@ -142,11 +163,20 @@ export function createLoop(deps: LoopDeps): Loop {
     }
     last = { plan: next, at: now };
     settle(next, observed, now);
-    board.publish(reporter.take(next, desired, observed, now));
-    for (const action of next.actions) begin(action, now);
+    const actions = leading ? next.actions : next.actions.filter((action) => !changesWorld(action));
+    board.publish(reporter.take({ ...next, actions }, desired, observed, now));
+    for (const action of actions) begin(action, now);
     const report = reporter.report(now);
     if (report !== undefined) for (const sink of deps.sinks) sink.write(report);
     return next.wakeAt;
+  }
+
+  /** What this controller knows beyond what is seen is of its own time as the one that leads. */
+  function turn(leading: boolean): void {
+    log.info({}, leading ? 'Carries plans out from now on' : 'Leaves it to another controller to carry plans out');
+    if (leading) return reporter.renew();
+    executor.abandon();
+    for (const name of notebook.attempts.keys()) notebook.clearFailures(name);
   }
 
   function settle(next: Plan, observed: Observed, now: number): void {
@@ -177,12 +207,17 @@ export function createLoop(deps: LoopDeps): Loop {
     lastPassAt: () => last?.at,
     async start(signal) {
       for (const port of [deps.source, runtime, deps.models, deps.traffic]) port.changes(pacer.wake, signal);
+      deps.leadership?.changes(() => {
+        if (!leads()) executor.abandon();
+        pacer.wake();
+      }, signal);
       await pacer.run(signal, (error) => log.error({ error: String(error) }, 'Report this as a bug: a pass threw'));
       await executor.close();
     },
     async preview(overlay) {
       const { providers, models, traffic } = deps;
       const learned = (now: number) => ({
+        leads: leads(),
         acquaintances: notebook.acquaintances,
         attempts: notebook.attempts,
         running: notebook.running(),
@@ -204,12 +239,14 @@ const SHARE_OF_HOST = 0.9;
 const NO_PLAN: Plan = { actions: [], decisions: new Map(), orphans: new Map(), wakeAt: undefined };
 
 function desire(
-  { providers, images, settings, models }: LoopDeps,
+  { providers, images, settings, models, runtime }: LoopDeps,
   { slots, refused }: DesiredState,
   memoryTotalBytes: number | undefined,
   templateOf: Desired['templateOf'],
 ): Desired {
-  const share = memoryTotalBytes === undefined ? undefined : Math.floor(memoryTotalBytes * SHARE_OF_HOST);
+  // Pods do not run in the memory of this host.
+  const ownMemory = runtime.traits.network === 'pods' ? undefined : memoryTotalBytes;
+  const share = ownMemory === undefined ? undefined : Math.floor(ownMemory * SHARE_OF_HOST);
   return {
     slots,
     refused,

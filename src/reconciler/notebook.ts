@@ -4,7 +4,7 @@
  */
 import type { Failure } from '../spec/failure.ts';
 import type { SlotName, WorkloadId } from '../spec/names.ts';
-import type { Health } from '../providers/provider.ts';
+import type { Endpoint, Health } from '../providers/provider.ts';
 import type { SlotSpec } from '../spec/slot-spec.ts';
 import { keyOfAction, type Action } from './decide/actions.ts';
 import type { Acquaintance, Attempt, AttemptKind, Attempts, Origin, ProbeFact, RunningAction } from './decide/facts.ts';
@@ -41,9 +41,12 @@ export interface Notebook {
   cancelled(key: string): void;
   end(action: Action): void;
   started(id: WorkloadId, slot: SlotName, now: number): void;
+  /** Brought up to date in place. */
+  updated(id: WorkloadId, generation: number, now: number): void;
   failed(slot: SlotName, attempted: Attempted, now: number): void;
   lastWords(slot: SlotName, workload: WorkloadId, lines: readonly LogLine[]): void;
-  probed(id: WorkloadId, health: Health, now: number): void;
+  /** `deaf`: endpoints that did not pass. */
+  probed(id: WorkloadId, health: Health, deaf: readonly Endpoint[], now: number): void;
   stopFailed(id: WorkloadId, failure: Failure, now: number): void;
   portTaken(port: number, now: number): void;
 }
@@ -54,8 +57,11 @@ export interface Met {
   readonly revision: string;
   /** Created or running. */
   readonly alive: boolean;
-  /** Another one: the same workload was started anew, and what was known of it no longer holds. */
+  /** Another one: the same workload was started anew, and what was known of it no longer holds. Undefined where replicas come and go. */
   readonly startedAt: number | undefined;
+  readonly running: boolean;
+  /** Its start time runs. */
+  readonly counts: boolean;
 }
 
 /** Enough to tell a crash loop and to show what happened. */
@@ -70,6 +76,7 @@ interface Known extends Acquaintance {
   readonly expectedToGo: boolean;
   /** Not observed yet: an older observation cannot show it. */
   readonly fresh: boolean;
+  readonly running: boolean;
 }
 
 export function createNotebook(): Notebook {
@@ -112,14 +119,11 @@ export function createNotebook(): Notebook {
         if (!expectedToGo) vanished.push({ id, slot });
         known.delete(id);
       }
-      for (const { id, slot, revision, alive, startedAt } of present) {
-        const applied = origins.get(slot);
-        const origin = applied?.revision === revision ? applied.origin : undefined;
-        const before = known.get(id);
-        if (before === undefined) known.set(id, { ...acquaint(slot, origin, now), startedAt });
-        else if (before.startedAt === undefined) change(id, { startedAt });
-        else if (before.startedAt !== startedAt) known.set(id, { ...acquaint(slot, before.origin, now), startedAt });
-        if (!alive) change(id, { expectedToGo: true });
+      for (const met of present) {
+        const applied = origins.get(met.slot);
+        const before = known.get(met.id);
+        const after = meetOne(before, met, applied?.revision === met.revision ? applied.origin : undefined, now);
+        if (after !== before) known.set(met.id, after);
       }
       return vanished;
     },
@@ -177,9 +181,10 @@ export function createNotebook(): Notebook {
         failures: failures.map((attempt) => (attempt.workload === workload ? { ...attempt, logTail: lines } : attempt)),
       }));
     },
-    probed(id, health, now) {
+    updated: (id, generation, now) => change(id, { updates: countUpdate(known.get(id)?.updates, generation, now) }),
+    probed(id, health, deaf, now) {
       const before = known.get(id);
-      if (before !== undefined) change(id, { probe: foldProbe(before.probe, health, now) });
+      if (before !== undefined) change(id, { probe: foldProbe(before.probe, health, deaf, now) });
     },
     stopFailed(id, { message }, now) {
       change(id, { stops: { failures: (known.get(id)?.stops?.failures ?? 0) + 1, lastAt: now, message }, expectedToGo: false });
@@ -192,18 +197,53 @@ function acquaint(slot: SlotName, origin: Origin | undefined, now: number): Know
   return {
     slot,
     seenAt: now,
+    startCountsFrom: now,
     origin,
     probe: undefined,
     drainingSince: undefined,
     stops: undefined,
+    updates: undefined,
     expectedToGo: false,
     fresh: false,
+    running: false,
     startedAt: undefined,
   };
 }
 
+/** The same object while nothing is new. */
+function meetOne(before: Known | undefined, met: Met, origin: Origin | undefined, now: number): Known {
+  const { startedAt, running, counts } = met;
+  const anew = before?.startedAt !== undefined && before.startedAt !== startedAt;
+  const base = before === undefined ? acquaint(met.slot, origin, now) : anew ? acquaint(met.slot, before.origin, now) : before;
+  const next: Known = {
+    ...base,
+    startedAt,
+    running,
+    // Other processes run now than those that were probed.
+    probe: running && !base.running && before !== undefined ? undefined : base.probe,
+    startCountsFrom: counts ? (base.startCountsFrom ?? now) : undefined,
+    expectedToGo: base.expectedToGo || !met.alive,
+  };
+  return before !== undefined && isAsBefore(before, next) ? before : next;
+}
+
+function isAsBefore(before: Known, next: Known): boolean {
+  return (
+    before.startedAt === next.startedAt &&
+    before.running === next.running &&
+    before.probe === next.probe &&
+    before.startCountsFrom === next.startCountsFrom &&
+    before.expectedToGo === next.expectedToGo &&
+    before.seenAt === next.seenAt
+  );
+}
+
+function countUpdate(before: Acquaintance['updates'], generation: number, now: number): Acquaintance['updates'] {
+  return { generation, times: before?.generation === generation ? before.times + 1 : 1, lastAt: now };
+}
+
 /** A probe that says "loading" of a workload that passed before is no failure: the server is busy. */
-function foldProbe(before: ProbeFact | undefined, health: Health, now: number): ProbeFact {
+function foldProbe(before: ProbeFact | undefined, health: Health, deaf: readonly Endpoint[], now: number): ProbeFact {
   const passing = health.kind === 'passing';
   const same = before !== undefined && (before.status === 'passing') === passing;
   const failures = before?.consecutiveFailures ?? 0;
@@ -214,5 +254,6 @@ function foldProbe(before: ProbeFact | undefined, health: Health, now: number): 
     consecutiveFailures: passing ? 0 : health.kind === 'failing' ? failures + 1 : failures,
     message: passing ? '' : health.message,
     passed: passing || before?.passed === true,
+    deaf,
   };
 }

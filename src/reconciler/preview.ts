@@ -21,7 +21,9 @@ interface PreviewInput {
   readonly known: DesiredState | undefined;
   readonly desire: (state: DesiredState, memoryTotalBytes: number | undefined, templateOf: Desired['templateOf']) => Desired;
   /** What the loop knows beyond what is seen. */
-  readonly learned: (now: number) => Pick<Observed, 'acquaintances' | 'attempts' | 'running' | 'lastActive' | 'takenPorts' | 'previous'>;
+  readonly learned: (
+    now: number,
+  ) => Pick<Observed, 'leads' | 'acquaintances' | 'attempts' | 'running' | 'lastActive' | 'takenPorts' | 'previous'>;
 }
 
 export async function preview(input: PreviewInput): Promise<{ readonly text: string; readonly changes: readonly Change[] }> {

@@ -3,6 +3,7 @@ import type { ModelId, SlotName } from '../spec/names.ts';
 import { isSameValue } from '../spec/same-value.ts';
 import type { SlotStatus, TimelineEntry } from '../spec/slot-status.ts';
 import type { BoardSlot, BoardView } from './board.ts';
+import { namesOf } from './decide/board-names.ts';
 import { actionText, explainSlot } from './decide/explain.ts';
 import { stampConditions } from './decide/conditions.ts';
 import type { Action } from './decide/actions.ts';
@@ -18,6 +19,8 @@ export interface Reporter {
   report(now: number): Report | undefined;
   begun(action: Action, now: number): void;
   ended(action: Action, outcome: Outcome, now: number): void;
+  /** The next report tells everything again: whoever listens may have missed what came before. */
+  renew(): void;
   note(slot: SlotName, kind: TimelineEntry['kind'], message: string, now: number): void;
 }
 
@@ -27,8 +30,7 @@ type NewEntry = Omit<TimelineEntry, 'seq'>;
 export function createReporter(lastSeq: number): Reporter {
   let seq = lastSeq;
   let version = 0;
-  let previous = new Map<SlotName, PreviousDecision>();
-  let statuses = new Map<SlotName, SlotStatus>();
+  let told: Told = { slots: new Map(), previous: new Map(), statuses: new Map(), names: new Map(), decisions: new Map() };
   let pending: TimelineEntry[] = [];
   let changed = false;
   let refused: Report['refused'] = new Map();
@@ -38,39 +40,22 @@ export function createReporter(lastSeq: number): Reporter {
   };
   return {
     get previous() {
-      return previous;
+      return told.previous;
     },
     take(plan, desired, observed, now) {
-      const slots = new Map<SlotName, BoardSlot>();
-      const before = previous;
-      const actions = Map.groupBy(plan.actions, ({ slot }) => slot);
-      previous = new Map();
-      const old = statuses;
-      statuses = new Map();
-      for (const decision of plan.decisions.values()) {
-        const slot = desired.slots.get(decision.name);
-        if (slot === undefined) continue;
-        const last = before.get(decision.name);
-        const next = follow(decision, last, now);
-        // What was never seen was not decided either: the first look then finds it in any state.
-        if (last !== undefined || observed.runtime.kind === 'reachable') previous.set(decision.name, next);
-        for (const entry of changes(decision, next, last, now)) add(entry);
-        const status = keepEqual(old.get(decision.name), statusOf(slot, decision, next, observed));
-        changed ||= status !== old.get(decision.name);
-        statuses.set(decision.name, status);
-        slots.set(decision.name, boardSlot(slot, decision, status, actions.get(decision.name) ?? [], now));
-      }
-      changed ||= old.size !== statuses.size || !isSameValue([...refused], [...desired.refused]);
+      const last = told;
+      told = retell(last, plan, desired, observed, now, add);
+      changed ||= told.statuses !== last.statuses || !isSameValue([...refused], [...desired.refused]);
       refused = desired.refused;
       version += 1;
-      return { version, at: now, slots, names: namesOf(slots), refused: desired.refused };
+      return { version, at: now, slots: told.slots, names: told.names, refused: desired.refused };
     },
     report(now) {
       if (!changed && pending.length === 0) return undefined;
       const entries = pending;
       pending = [];
       changed = false;
-      return { at: now, statuses: [...statuses.values()], refused, entries };
+      return { at: now, statuses: [...told.statuses.values()], refused, entries };
     },
     begun(action, now) {
       if (action.name === 'probe') return;
@@ -88,9 +73,79 @@ export function createReporter(lastSeq: number): Reporter {
         add({ at: now, slot: action.slot, kind: 'failure', message: outcome.failure.message, cause: outcome.failure.reason });
       }
     },
+    renew: () => void (changed = true),
     note: (slot, kind, message, now) => add({ at: now, slot, kind, message }),
   };
 }
+
+/** As of one plan. */
+interface Told {
+  readonly slots: ReadonlyMap<SlotName, BoardSlot>;
+  readonly previous: ReadonlyMap<SlotName, PreviousDecision>;
+  /** The same map while no status has changed. */
+  readonly statuses: ReadonlyMap<SlotName, SlotStatus>;
+  readonly names: BoardView['names'];
+  readonly decisions: ReadonlyMap<SlotName, { readonly decision: Decision; readonly slot: DesiredSlot; readonly calm: boolean }>;
+}
+
+/** What is the same stays the same object, down to the maps. */
+function retell(last: Told, plan: Plan, desired: Desired, observed: Observed, now: number, add: (entry: NewEntry) => void): Told {
+  const actions = Map.groupBy(plan.actions, ({ slot }) => slot);
+  const next = {
+    slots: new Map<SlotName, BoardSlot>(),
+    previous: new Map<SlotName, PreviousDecision>(),
+    statuses: new Map<SlotName, SlotStatus>(),
+  };
+  const decisions = new Map<SlotName, { decision: Decision; slot: DesiredSlot; calm: boolean }>();
+  let same = true;
+  let sameStatuses = true;
+  for (const [name, decision] of plan.decisions) {
+    const slot = desired.slots.get(name);
+    if (slot === undefined) continue;
+    const before = last.decisions.get(name);
+    const own = actions.get(name) ?? NO_ACTIONS;
+    decisions.set(name, { decision, slot, calm: own.length === 0 });
+    const old = { previous: last.previous.get(name), status: last.statuses.get(name), board: last.slots.get(name) };
+    if (
+      before?.decision === decision &&
+      before.slot === slot &&
+      before.calm &&
+      own.length === 0 &&
+      old.previous &&
+      old.status &&
+      old.board
+    ) {
+      next.previous.set(name, old.previous);
+      next.statuses.set(name, old.status);
+      next.slots.set(name, old.board);
+      continue;
+    }
+    same = false;
+    const following = follow(decision, old.previous, now);
+    // What was never seen was not decided either: the first look then finds it in any state.
+    if (old.previous !== undefined || observed.runtime.kind === 'reachable') next.previous.set(name, following);
+    for (const entry of changes(decision, following, old.previous, now)) add(entry);
+    const status = keepEqual(old.status, statusOf(slot, decision, following, observed));
+    sameStatuses &&= status === old.status;
+    next.statuses.set(name, status);
+    next.slots.set(name, boardSlot(slot, decision, status, own, now));
+  }
+  if (next.slots.size !== last.slots.size) return { ...next, names: namesOf(next.slots), decisions };
+  if (same) return last;
+  const statuses = sameStatuses ? last.statuses : next.statuses;
+  return { ...next, statuses, names: isNamedAlike(last.slots, next.slots) ? last.names : namesOf(next.slots), decisions };
+}
+
+function isNamedAlike(before: Told['slots'], after: Told['slots']): boolean {
+  for (const [name, slot] of after) {
+    const old = before.get(name);
+    if (old === slot) continue;
+    if (old?.model !== slot.model || old.status.model !== slot.status.model || old.aliases !== slot.aliases) return false;
+  }
+  return true;
+}
+
+const NO_ACTIONS: readonly Action[] = [];
 
 function follow(decision: Decision, last: PreviousDecision | undefined, now: number): PreviousDecision {
   return {
@@ -103,6 +158,7 @@ function follow(decision: Decision, last: PreviousDecision | undefined, now: num
     capabilities: decision.capabilities,
     generation: decision.generation,
     wanted: decision.wanted,
+    trouble: decision.trouble,
   };
 }
 
@@ -118,6 +174,10 @@ function changes(decision: Decision, next: PreviousDecision, last: PreviousDecis
     const from = last?.state;
     const message = from === undefined ? `Found "${next.state}"` : `"${from}" to "${next.state}"`;
     found.push({ at: now, slot, kind: 'state', message, to: next.state, ...(from === undefined ? {} : { from }), ...cause });
+  }
+  const { trouble } = decision;
+  if (trouble !== undefined && trouble.kind !== last?.trouble?.kind) {
+    found.push({ at: now, slot, kind: 'failure', message: trouble.message, cause: trouble.reason });
   }
   for (const condition of next.conditions) {
     const before = last?.conditions.find(({ type }) => type === condition.type);
@@ -143,6 +203,7 @@ function statusOf(slot: DesiredSlot, decision: Decision, next: PreviousDecision,
     backend: slot.spec.backend,
     model: answeringModel(slot, decision, observed),
     ...(target === undefined ? {} : { endpoint: `http://${target.endpoint.host}:${target.endpoint.port}` }),
+    ...(decision.replicas === undefined ? {} : { replicas: decision.replicas }),
     ...(decision.memoryBytes === undefined ? {} : { memoryBytes: decision.memoryBytes }),
     restarts: Math.max(0, starts - 1),
     since: next.since,
@@ -178,27 +239,15 @@ function boardSlot(slot: DesiredSlot, decision: Decision, status: SlotStatus, ac
   };
 }
 
-/** A slot's own name first, then the model that answers, the wanted one and the aliases, in the order of the slots. */
-function namesOf(slots: ReadonlyMap<SlotName, BoardSlot>): ReadonlyMap<string, readonly SlotName[]> {
-  const names = new Map<string, SlotName[]>();
-  const add = (key: string, slot: SlotName): void => {
-    const list = names.get(key);
-    if (list === undefined) names.set(key, [slot]);
-    else if (!list.includes(slot)) list.push(slot);
-  };
-  for (const name of slots.keys()) add(name, name);
-  for (const { name, status, model, aliases } of slots.values()) for (const key of [model, status.model, ...aliases]) add(key, name);
-  return names;
-}
-
 /** The old object where nothing in it changed, so that nobody takes it for news. */
 function keepEqual(before: SlotStatus | undefined, after: SlotStatus): SlotStatus {
   if (before === undefined) return after;
-  const { conditions, progress, ...rest } = after;
+  const { conditions, progress, replicas, ...rest } = after;
   const same =
     Object.entries(rest).every(([key, value]) => Reflect.get(before, key) === value) &&
     (before.endpoint === undefined) === (after.endpoint === undefined) &&
     before.progress?.doneBytes === progress?.doneBytes &&
+    isSameValue(before.replicas, replicas) &&
     conditions.every((condition, index) => condition === before.conditions[index]);
   return same ? before : after;
 }

@@ -8,7 +8,7 @@ import type { DesiredSlot, DesiredState, ModelPresence, ObservedWorkload, Runtim
 import type { Reporter } from './report.ts';
 
 export interface Sightings {
-  /** The same spec object for the same spec, so that what is computed from it is computed once. The generation would not do: a slot removed and made anew begins at 1. */
+  /** The same object for the same slot, and the same spec object for the same spec, so that what is computed from it is computed once. The generation would not do: a slot removed and made anew begins at 1. */
   settle(state: DesiredState): DesiredState;
   /** The same facts object for the same facts; the last ones when the store did not answer. */
   models(seen: ReadonlyMap<ModelId, ModelPresence> | undefined): ReadonlyMap<ModelId, ModelPresence>;
@@ -22,14 +22,14 @@ export function createSightings(): Sightings {
       slots = new Map(
         [...state.slots].map(([name, slot]) => {
           const before = slots.get(name);
-          return [name, before !== undefined && isSameValue(before.spec, slot.spec) ? { ...slot, spec: before.spec } : slot];
+          return [name, before === undefined ? slot : keepSlot(before, slot)];
         }),
       );
       return { ...state, slots };
     },
     models(seen) {
       if (seen === undefined) return models;
-      models = new Map([...seen].map(([id, presence]) => [id, keepEqual(models.get(id), presence)]));
+      models = new Map([...seen].map(([id, presence]) => [id, keepPresence(models.get(id), presence)]));
       return models;
     },
   };
@@ -40,20 +40,28 @@ interface AbsorbInput {
   readonly sightings: Sightings;
   readonly reporter: Pick<Reporter, 'previous' | 'note'>;
   readonly traits: RuntimeTraits;
+  /** Whether this controller carries plans out, and whether it did in the last pass. */
+  readonly leads: boolean;
+  readonly led: boolean;
   readonly traffic: ReturnType<Traffic['read']>;
   readonly desired: Desired;
   readonly seen: Observation;
   readonly now: number;
 }
 
-export function absorb({ notebook, sightings, reporter, traits, traffic, desired, seen, now }: AbsorbInput): Observed {
+export function absorb(input: AbsorbInput): Observed {
+  const { notebook, sightings, reporter, traits, leads, led, traffic, desired, seen, now } = input;
   const edited = new Set<SlotName>();
   for (const { name, generation, spec } of desired.slots.values()) if (notebook.turnTo(name, generation, spec)) edited.add(name);
   for (const name of notebook.attempts.keys()) if (!desired.slots.has(name)) notebook.forget(name);
   const workloads = seen.runtime.ok ? seen.runtime.value.workloads : [];
   if (seen.runtime.ok) {
-    for (const { id, slot } of notebook.meet(workloads.map(metOf), now)) {
-      if (!desired.slots.has(slot)) continue;
+    for (const { id, slot } of notebook.meet(
+      workloads.map((workload) => metOf(workload, traits)),
+      now,
+    )) {
+      // What another controller stops goes without a word.
+      if (!desired.slots.has(slot) || !leads || !led) continue;
       const message = 'Its workload is gone, and nobody here stopped it';
       notebook.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
       reporter.note(slot, 'failure', message, now);
@@ -61,12 +69,13 @@ export function absorb({ notebook, sightings, reporter, traits, traffic, desired
   }
   const bySlot = Map.groupBy(workloads, ({ slot }) => slot);
   for (const slot of desired.slots.values()) {
-    const at = lastActive(slot, edited.has(slot.name), notebook, traffic, bySlot.get(slot.name) ?? [], reporter, now);
+    const at = lastActive(slot, edited.has(slot.name), notebook, traffic, bySlot.get(slot.name) ?? [], reporter, now, leads && !led);
     if (at !== undefined) notebook.lastActive.set(slot.name, at);
   }
   for (const name of notebook.lastActive.keys()) if (!desired.slots.has(name)) notebook.lastActive.delete(name);
   return {
     traits,
+    leads,
     runtime: seen.runtime.ok
       ? { kind: 'reachable', facts: seen.runtime.value }
       : { kind: 'unreachable', message: seen.runtime.failure.message },
@@ -95,6 +104,7 @@ function lastActive(
   workloads: readonly ObservedWorkload[],
   reporter: Pick<Reporter, 'previous'>,
   now: number,
+  takesOver: boolean,
 ): number | undefined {
   const before = notebook.lastActive.get(name);
   const demand = traffic.demand.get(name);
@@ -110,17 +120,27 @@ function lastActive(
   const loading = state === 'pulling' || state === 'starting' || state === 'warming';
   const owed =
     spec.load === 'always' && state === 'offline' && previous?.wanted === true && (notebook.attempts.get(name)?.failures.length ?? 0) > 0;
-  const found = before === undefined && workloads.some(({ phase }) => phase === 'running' || phase === 'created');
+  const found = (before === undefined || takesOver) && workloads.some(({ phase }) => phase === 'running' || phase === 'created');
   if (loading || owed || found) times.push(now);
   const known = times.filter((at) => at !== undefined);
   return known.length === 0 ? undefined : Math.max(...known);
 }
 
-function metOf({ id, slot, revision, phase, startedAt }: ObservedWorkload): Met {
-  return { id, slot, revision, startedAt, alive: phase === 'created' || phase === 'running' };
+function metOf({ id, slot, revision, phase, startedAt, trouble, fetching }: ObservedWorkload, { network }: RuntimeTraits): Met {
+  const pods = network === 'pods';
+  const running = phase === 'running';
+  const counts = trouble === undefined && fetching === undefined && (running || !pods);
+  // Pods come and go under one workload.
+  return { id, slot, revision, startedAt: pods ? undefined : startedAt, alive: phase === 'created' || running, running, counts };
 }
 
-function keepEqual(before: ModelPresence | undefined, after: ModelPresence): ModelPresence {
+function keepSlot(before: DesiredSlot, after: DesiredSlot): DesiredSlot {
+  if (!isSameValue(before.spec, after.spec)) return after;
+  const same = before.generation === after.generation && isSameValue(before.problems, after.problems);
+  return same ? before : { ...after, spec: before.spec };
+}
+
+function keepPresence(before: ModelPresence | undefined, after: ModelPresence): ModelPresence {
   if (before?.kind !== 'present' || after.kind !== 'present') return after;
   return isSameValue(before.facts, after.facts) ? before : after;
 }

@@ -37,8 +37,8 @@ export interface MemoryBehaviour {
 export interface MemoryRuntime extends Runtime {
   /** Everything that exists now, whatever observers are told. */
   list(): readonly ObservedWorkload[];
-  /** The running workload that listens on a host port. */
-  at(port: number): ObservedWorkload | undefined;
+  /** The running workload that listens there. */
+  at(endpoint: ObservedWorkload['endpoints'][number]): ObservedWorkload | undefined;
   exit(id: WorkloadId, exit?: { readonly code?: number; readonly outOfMemory?: boolean }): void;
   /** Removes it behind everybody's back. */
   vanish(id: WorkloadId): void;
@@ -110,7 +110,7 @@ export function createMemoryRuntime({ clock, traits, behaviour = {} }: MemoryRun
     traits: { ...TRAITS, ...traits },
     foreignPorts,
     list: () => [...kept.values()].map(({ facts }) => facts),
-    at: (port) => kept.values().find(({ facts, workload }) => facts.phase === 'running' && workload.port.host === port)?.facts,
+    at: ({ port }) => kept.values().find(({ facts, workload }) => facts.phase === 'running' && workload.port.host === port)?.facts,
     exit(id, { code = 1, outOfMemory = false } = {}) {
       if (kept.get(id)?.facts.phase !== 'running') return;
       change(id, { phase: 'exited', endpoints: [], exit: { code, outOfMemory, at: clock.now() } }, `died with code ${code}`);
@@ -200,6 +200,6 @@ function revived({ port }: Workload, now: number): Pick<ObservedWorkload, 'phase
   return { phase: 'running', startedAt: now, endpoints: [{ host: '127.0.0.1', port: port.host }] };
 }
 
-async function passTime(clock: Clock, ms: number): Promise<void> {
+export async function passTime(clock: Clock, ms: number): Promise<void> {
   if (ms > 0) await new Promise<void>((resolve) => void clock.at(clock.now() + ms, resolve));
 }

@@ -5,7 +5,7 @@ import { z } from 'zod';
 export const SLOT_NAME_PATTERN = '^[a-z](?:-?[a-z0-9])*$';
 export const SLOT_NAME_LENGTH = 40;
 
-const SLOT_NAME_RULE =
+export const SLOT_NAME_RULE =
   'A slot name holds lower-case letters, digits and single hyphens, begins with a letter and has at most 40 characters';
 
 export const SlotName = z
@@ -24,10 +24,12 @@ export const MODEL_ID_PATTERN =
   '^(?:[A-Za-z0-9_]|\\.[A-Za-z0-9_:@+-]|\\.\\.[A-Za-z0-9_.:@+-])[A-Za-z0-9_.:@+-]*' +
   '(?:/(?:[A-Za-z0-9_:@+-]|\\.[A-Za-z0-9_:@+-]|\\.\\.[A-Za-z0-9_.:@+-])[A-Za-z0-9_.:@+-]*)*$';
 
+export const MODEL_ID_RULE = 'A model id holds letters, digits and "._:@+-", with "/" between parts, and no part is "." or ".."';
+
 export const ModelId = z
   .string()
   .max(200, 'A model id has at most 200 characters')
-  .regex(new RegExp(MODEL_ID_PATTERN), 'A model id holds letters, digits and "._:@+-", with "/" between parts, and no part is "." or ".."')
+  .regex(new RegExp(MODEL_ID_PATTERN), MODEL_ID_RULE)
   .brand('ModelId');
 export type ModelId = z.output<typeof ModelId>;
 

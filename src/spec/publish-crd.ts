@@ -1,10 +1,10 @@
-/** The CustomResourceDefinition of SlotSpec, from the schema. Structural, so that Kubernetes prunes, defaults and checks it. Pure. */
-import { z } from 'zod';
-import { isTable } from './key-case.ts';
-import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN } from './names.ts';
-import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS } from './provider-kinds.ts';
+/** The CustomResourceDefinition of SlotSpec, from the schema. Pure. */
+import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE } from './names.ts';
+import { alterAt, celList, celText, structuralSchema } from './publish-crd-schema.ts';
+import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, type ProviderKind } from './provider-kinds.ts';
 import { SLOT_RESOURCE, SlotResourceStatus } from './slot-resource.ts';
-import { SlotDocument } from './slot-spec.ts';
+import { ruleMessage, SLOT_RULES } from './slot-rules.ts';
+import { ENV_NAME_PATTERN, ENV_NAME_RULE, SlotDocument } from './slot-spec.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -16,7 +16,8 @@ export function slotCrd(): Json {
     metadata: { name: `${plural}.${group}` },
     spec: {
       group,
-      names: { kind, listKind, plural, singular, shortNames: [...shortNames], categories: ['svc'] },
+      // Not "svc": a category goes before short names, and "kubectl get svc" would list slots and no Services any more.
+      names: { kind, listKind, plural, singular, shortNames: [...shortNames], categories: ['all', 'inference'] },
       scope: 'Namespaced',
       versions: [
         {
@@ -39,121 +40,117 @@ export function slotCrd(): Json {
   };
 }
 
+const ready = (field: string): string => `.status.conditions[?(@.type=="Ready")].${field}`;
+/** Those of priority 1 are shown by `-o wide`. */
 const PRINTER_COLUMNS = [
   { name: 'State', type: 'string', jsonPath: '.status.state', description: 'Where the slot is in its lifecycle' },
   { name: 'Model', type: 'string', jsonPath: '.status.model', description: 'The model that answers' },
   { name: 'Backend', type: 'string', jsonPath: '.status.backend', description: 'What the runtime computes on' },
-  { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
-  { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+  { name: 'Ready', type: 'string', jsonPath: ready('status'), description: 'Whether it answers as the spec says' },
+  { name: 'Reason', type: 'string', jsonPath: ready('reason'), description: 'Why, in one word' },
+  { name: 'Replicas', type: 'integer', jsonPath: '.status.readyReplicas', priority: 1, description: 'Pods that answer' },
+  { name: 'Restarts', type: 'integer', jsonPath: '.status.restarts', priority: 1, description: 'Starts after the first one' },
+  { name: 'Message', type: 'string', jsonPath: ready('message'), priority: 1, description: 'Why, in a sentence' },
   { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
 ];
 
 function rootSchema(): Json {
   return {
     type: 'object',
-    description: 'A named slot and the model that it serves',
+    description: 'A named slot and the model that is served in it',
     required: ['spec'],
     properties: {
       apiVersion: { type: 'string', description: 'Version of this schema' },
       kind: { type: 'string', description: 'Kind of this resource' },
       metadata: { type: 'object' },
-      spec: { ...structural(SlotDocument), description: 'What the slot should be', 'x-kubernetes-validations': specRules() },
-      status: withListMap({ ...structural(SlotResourceStatus), description: 'What the slot is; written by the controller' }),
+      spec: specSchema(),
+      status: statusSchema(),
     },
     'x-kubernetes-validations': rootRules(),
   };
 }
 
-/** What the schema alone cannot say, in CEL. The name decides the default provider, and only rules of the root see it. */
+function specSchema(): Json {
+  const schema = { ...structuralSchema(SlotDocument), description: 'What the slot should be', 'x-kubernetes-validations': backendRules() };
+  return [...SLOT_RULES.map(combinationRule), ENV_NAMES].reduce<Json>(
+    (whole, { at, rule }) => alterAt(whole, at, (node) => ({ ...node, 'x-kubernetes-validations': [...rulesOf(node), rule] })),
+    schema,
+  );
+}
+
+interface PlacedRule {
+  readonly at: readonly string[];
+  readonly rule: Json;
+}
+
+function combinationRule(rule: (typeof SLOT_RULES)[number]): PlacedRule {
+  return { at: rule.at, rule: { rule: rule.cel, message: ruleMessage(rule, 'camelCase'), fieldPath: `.${rule.key}` } };
+}
+
+/** A structural schema says nothing of the keys of a map. */
+const ENV_NAMES: PlacedRule = {
+  at: ['env'],
+  rule: { rule: `self.all(name, name.matches(${celText(ENV_NAME_PATTERN)}))`, message: ENV_NAME_RULE },
+};
+
+function rulesOf(node: Json): readonly unknown[] {
+  const rules = node['x-kubernetes-validations'];
+  return Array.isArray(rules) ? rules : [];
+}
+
+/** The name decides the default provider, and only rules of the root see it. */
 function rootRules(): readonly Json[] {
   const builtIn = Object.entries(DEFAULT_PROVIDER_OF_SLOT);
-  const names = builtIn.map(([name]) => name);
-  const misfits = builtIn.map(
-    ([name, kind]) => `(self.metadata.name == ${celText(name)} && !(self.spec.backend in ${celList(PROVIDER_KINDS[kind].backends)}))`,
-  );
+  const kinds = [...new Set(builtIn.map(([, kind]) => kind))];
   return [
     {
       rule: `size(self.metadata.name) <= ${SLOT_NAME_LENGTH} && self.metadata.name.matches(${celText(SLOT_NAME_PATTERN)})`,
-      message: `Name the slot with lower-case letters, digits and single hyphens, beginning with a letter, at most ${SLOT_NAME_LENGTH} characters`,
+      message: `metadata.name: ${SLOT_NAME_RULE}`,
     },
     {
-      rule: `has(self.spec.provider) || self.metadata.name in ${celList(names)}`,
-      message: 'Set "provider": only the built-in slot names have a default',
+      rule: `has(self.spec.provider) || self.metadata.name in ${celList(builtIn.map(([name]) => name))}`,
+      message: `Set "provider" to one of ${quoted(Object.keys(PROVIDER_KINDS))}: only the built-in slots have a default`,
       fieldPath: '.spec.provider',
     },
-    {
-      rule: `has(self.spec.provider) || !has(self.spec.backend) || !(${misfits.join(' || ')})`,
-      message: 'Choose another "backend": this slot’s default provider does not offer it',
-      fieldPath: '.spec.backend',
-    },
-  ].map(({ fieldPath, ...rule }) => (fieldPath === undefined ? rule : { ...rule, fieldPath }));
-}
-
-function specRules(): readonly Json[] {
-  const fits = Object.entries(PROVIDER_KINDS).map(
-    ([kind, facts]) => `(self.provider == ${celText(kind)} && self.backend in ${celList(facts.backends)})`,
-  );
-  return [
-    {
-      rule: `!has(self.provider) || !has(self.backend) || ${fits.join(' || ')}`,
-      message: 'Choose another "backend": this provider does not offer it',
-      fieldPath: '.backend',
-    },
+    ...kinds.map((kind) => {
+      const names = builtIn.filter(([, other]) => other === kind).map(([name]) => name);
+      const { backends } = PROVIDER_KINDS[kind];
+      return {
+        rule: `has(self.spec.provider) || !has(self.spec.backend) || !(self.metadata.name in ${celList(names)}) || self.spec.backend in ${celList(backends)}`,
+        message: `This slot’s default provider "${kind}" does not offer this backend; use ${quoted(backends)}`,
+        fieldPath: '.spec.backend',
+      };
+    }),
   ];
 }
 
-/** A JSON Schema of zod's in the narrower form of a CRD. */
-function structural(schema: z.ZodType): Json {
-  const converted = convert(z.toJSONSchema(schema, { io: 'input', target: 'openapi-3.0' }));
-  return isTable(converted) ? converted : {};
+function backendRules(): readonly Json[] {
+  return Object.keys(PROVIDER_KINDS)
+    .filter(isKind)
+    .map((kind) => {
+      const { backends } = PROVIDER_KINDS[kind];
+      return {
+        rule: `!has(self.provider) || self.provider != ${celText(kind)} || !has(self.backend) || self.backend in ${celList(backends)}`,
+        message: `Provider "${kind}" does not offer this backend; use ${quoted(backends)}`,
+        fieldPath: '.backend',
+      };
+    });
 }
 
-function convert(node: unknown): unknown {
-  if (!isTable(node)) return node;
-  const entries = Object.entries(node).flatMap(([key, value]): readonly (readonly [string, unknown])[] => {
-    if (key === 'properties' && isTable(value)) {
-      return [[key, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, convert(inner)]))]];
-    }
-    // Kubernetes prunes unknown keys, and refuses this beside "properties".
-    if (key === 'additionalProperties') return value === false ? [] : [[key, convert(value)]];
-    if (key === 'items') return [[key, convert(value)]];
-    if (key === 'anyOf' && Array.isArray(value)) return hoistType(value);
-    // zod's own formats mean nothing to Kubernetes, which warns of them.
-    if (key === 'format' && value !== 'date-time') return [];
-    return [[key, value]];
-  });
-  const converted = Object.fromEntries(entries);
-  if (converted['type'] !== 'integer') return converted;
-  const maximum = converted['maximum'];
-  return { ...converted, format: typeof maximum === 'number' && maximum < 2 ** 31 ? 'int32' : 'int64' };
-}
-
-/** A structural schema names the type once, outside of "anyOf". */
-function hoistType(branches: readonly unknown[]): readonly (readonly [string, unknown])[] {
-  const tables = branches.filter(isTable);
-  const types = new Set(tables.map((branch) => branch['type']));
-  const [type] = types;
-  if (types.size !== 1) throw new Error('Give every branch of a union the same type: a CRD cannot say anything else');
-  return [
-    ['type', type],
-    ['anyOf', tables.map(({ type: _type, ...rest }) => rest)],
-  ];
+function isKind(text: string): text is ProviderKind {
+  return Object.hasOwn(PROVIDER_KINDS, text);
 }
 
 /** Conditions are merged by their type. */
-function withListMap(status: Json): Json {
-  const properties = isTable(status['properties']) ? status['properties'] : {};
-  const conditions = isTable(properties['conditions']) ? properties['conditions'] : {};
-  return {
-    ...status,
-    properties: { ...properties, conditions: { ...conditions, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] } },
-  };
+function statusSchema(): Json {
+  const schema = { ...structuralSchema(SlotResourceStatus), description: 'What the slot is; written by the controller' };
+  return alterAt(schema, ['conditions'], (conditions) => ({
+    ...conditions,
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': ['type'],
+  }));
 }
 
-function celText(text: string): string {
-  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", String.raw`\'`)}'`;
-}
-
-function celList(values: readonly string[]): string {
-  return `[${values.map(celText).join(', ')}]`;
+function quoted(values: readonly string[]): string {
+  return values.map((value) => `"${value}"`).join(', ');
 }

@@ -1,6 +1,7 @@
 /** Everything that is generated from the schemas: `npm run generate` writes it, `npm run check` fails where it is stale. Pure. */
 import { slotCrd } from './publish-crd.ts';
 import { slotEditorSchema } from './publish-editor-schema.ts';
+import { helmValuesSchema } from './publish-helm-schema.ts';
 import { errorReference, settingsReference, slotReference } from './publish-reference.ts';
 
 export interface PublishedFile {
@@ -12,10 +13,15 @@ export interface PublishedFile {
     | { readonly format: 'yaml' | 'json'; readonly value: unknown };
 }
 
+const CRD_FILE = 'slotspecs.inference.svc.dev.yaml';
+
 /** A new generated file is one line here. */
 export function publishedFiles(): readonly PublishedFile[] {
   return [
-    { path: 'crds/slotspecs.inference.svc.dev.yaml', content: { format: 'yaml', value: slotCrd() } },
+    { path: `crds/${CRD_FILE}`, content: { format: 'yaml', value: slotCrd() } },
+    // Helm installs what lies here before anything else.
+    { path: `helm/svc/crds/${CRD_FILE}`, content: { format: 'yaml', value: slotCrd() } },
+    { path: 'helm/svc/values.schema.json', content: { format: 'json', value: helmValuesSchema() } },
     { path: 'docs/reference/slot.schema.json', content: { format: 'json', value: slotEditorSchema() } },
     { path: 'docs/reference/slot.md', content: { format: 'text', text: slotReference() } },
     { path: 'docs/reference/settings.md', content: { format: 'text', text: settingsReference() } },

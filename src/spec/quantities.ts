@@ -17,13 +17,17 @@ const BYTES: Readonly<Record<string, number>> = {
   Ti: 2 ** 40,
 };
 
-export const Duration = z
-  .string()
-  .regex(new RegExp(DURATION_PATTERN), 'Write a duration as a number and a unit: "500ms", "30s", "15m", "2h" or "1d"');
+const DURATION_RULE = 'Write a duration as a number and a unit: "500ms", "30s", "15m", "2h" or "1d"';
+const SIZE_RULE = 'Write a size as a number and a unit: "512Mi", "9Gi" (powers of 1024) or "9G" (powers of 1000)';
+/** Bounded, so that API servers know what checking it costs. */
+const QUANTITY_LENGTH = 24;
 
-export const Size = z
-  .string()
-  .regex(new RegExp(SIZE_PATTERN), 'Write a size as a number and a unit: "512Mi", "9Gi" (powers of 1024) or "9G" (powers of 1000)');
+export const Duration = z.string().max(QUANTITY_LENGTH, DURATION_RULE).regex(new RegExp(DURATION_PATTERN), DURATION_RULE);
+
+export const Size = z.string().max(QUANTITY_LENGTH, SIZE_RULE).regex(new RegExp(SIZE_PATTERN), SIZE_RULE);
+
+/** What to write instead of a text that a pattern refuses. */
+export const QUANTITY_RULES: Readonly<Record<string, string>> = { [DURATION_PATTERN]: DURATION_RULE, [SIZE_PATTERN]: SIZE_RULE };
 
 /** Milliseconds of a text that `Duration` accepts. */
 export function parseDurationMs(text: string): number {

@@ -120,6 +120,9 @@ export const SettingsSchema = z.strictObject({
   SVC_LEASE_DURATION: DurationMs.prefault('10s').describe(
     'Cluster: how long the reconciling replica may be silent before another one takes over',
   ),
+  SVC_RELIST: DurationMs.prefault('10m').describe(
+    'Cluster: how often everything is listed anew although nothing asks for it, since a watch may go silent',
+  ),
   SVC_STREAM_TIMEOUT: DurationMs.prefault('300s').describe('How long a stream may be silent'),
 });
 

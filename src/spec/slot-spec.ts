@@ -14,9 +14,13 @@ import {
   type ProviderKind,
 } from './provider-kinds.ts';
 import { Duration, parseDurationMs, parseSizeBytes, Size } from './quantities.ts';
+import { brokenRules } from './slot-rules.ts';
 import { problemsOfIssues, type KeyStyle, type SpecProblem } from './spec-problem.ts';
 
-const EnvName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'An environment variable is named with letters, digits and "_"');
+export const ENV_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_]*$';
+export const ENV_NAME_RULE = 'An environment variable is named with letters, digits and "_"';
+
+const EnvName = z.string().regex(new RegExp(ENV_NAME_PATTERN), ENV_NAME_RULE);
 const PlainText = z
   .string()
   // eslint-disable-next-line no-control-regex -- a NUL or a line break would end an argument or an env file's line early
@@ -75,7 +79,7 @@ export const SlotDocument = z.strictObject({
   priority: z.int().min(-1000).max(1000).default(0).describe('A higher one survives memory pressure longer'),
   load: z.enum(['always', 'on-demand']).default('always').describe('"on-demand" starts at the first request'),
   restartedAt: z.iso.datetime().optional().describe('Set by "svcctl slot restart": a new value restarts the workload'),
-  model: Model.describe('What the slot serves'),
+  model: Model.describe('The model that the slot serves, and how'),
   lifecycle: Lifecycle.prefault({}).describe('When the slot loads and unloads, and how it changes'),
   resources: Resources.prefault({}).describe('What the slot needs'),
   env: z.record(EnvName, PlainText.max(32_768)).default({}).describe('Extra environment variables of the runtime'),
@@ -130,8 +134,9 @@ export function parseSlot(name: SlotName, document: unknown, style: KeyStyle = '
   const parsed = SlotDocument.safeParse(document);
   const issues = parsed.success ? [] : problemsOfIssues(parsed.error.issues, document, SlotDocument, style);
   const kind = resolveKind(name, document);
-  const problems = [...issues, ...(kind.problem === undefined ? [] : [kind.problem])];
-  if (!parsed.success || kind.backend === undefined) return { ok: false, problems };
+  const combined = parsed.success ? brokenRules(document, style) : [];
+  const problems = [...issues, ...(kind.problem === undefined ? [] : [kind.problem]), ...combined];
+  if (!parsed.success || kind.backend === undefined || problems.length > 0) return { ok: false, problems };
   return { ok: true, spec: resolve(parsed.data, kind.provider, kind.backend) };
 }
 

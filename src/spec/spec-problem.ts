@@ -13,13 +13,15 @@ export interface SpecProblem {
   readonly line?: number;
   /** From 1. */
   readonly column?: number;
+  /** How keys are written where its reader mends it; unset: in snake_case. */
+  readonly style?: KeyStyle;
 }
 
 /** How keys are written where the reader of a message writes them. */
 export type KeyStyle = 'snake_case' | 'camelCase';
 
 /** `img.toml:3:1: model.default: Write a text in quotes, not a whole number`. Pure. */
-export function formatProblem(problem: SpecProblem, style: KeyStyle = 'snake_case'): string {
+export function formatProblem(problem: SpecProblem, style: KeyStyle = problem.style ?? 'snake_case'): string {
   const path = style === 'snake_case' ? pathToSnakeCase(problem.path) : problem.path;
   const place = [problem.file, problem.line, problem.column].filter((part) => part !== undefined).join(':');
   return [place, path.map((part) => shortened(String(part))).join('.'), problem.message].filter((part) => part !== '').join(': ');

@@ -1,58 +1,14 @@
 /** Small joints between the parts of the service: each fits what one room gives to what another asks for. */
 import { mkdir } from 'node:fs/promises';
-import path from 'node:path';
 import type { Metrics } from '../api/metrics.ts';
 import type { LogSource } from '../api/ports.ts';
 import type { HttpApi } from '../api/server.ts';
 import type { FinishedExchange } from '../dispatch/exchange-deps.ts';
 import type { Board } from '../reconciler/board.ts';
-import type { Runtime, SlotSource, StatusSink } from '../reconciler/ports.ts';
-import { createTomlDirectory } from '../sources/toml-directory.ts';
-import { readToolboxManifest, type ToolboxImages } from '../sources/toolbox-manifest.ts';
+import type { Runtime, StatusSink } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../spec/failure.ts';
 import type { Settings } from '../spec/settings.ts';
 import type { Log } from './log.ts';
-
-export const slotsDirectory = (settings: Pick<Settings, 'SVC_CONFIG_DIR'>): string => path.join(settings.SVC_CONFIG_DIR, 'slots');
-
-/** Slot files and toolbox images, read together. */
-export interface DesiredInputs {
-  readonly source: SlotSource;
-  /** As of the last reading. */
-  toolboxes(): ToolboxImages;
-  /** From now on nothing is wanted, whatever the files say. */
-  wantNothing(): void;
-}
-
-export async function createDesiredInputs(settings: Settings, shippedManifest: string, log: Log): Promise<DesiredInputs> {
-  const manifest = { shipped: shippedManifest, local: path.join(settings.SVC_CONFIG_DIR, 'toolboxes.toml') };
-  const directory = createTomlDirectory({
-    directory: slotsDirectory(settings),
-    keepIn: path.join(settings.SVC_STATE_DIR, 'slots'),
-    quietMs: settings.SVC_QUIET_PERIOD,
-    log,
-  });
-  let toolboxes = await readToolboxManifest(manifest);
-  let said = '';
-  let nothing = false;
-  return {
-    toolboxes: () => toolboxes,
-    wantNothing: () => void (nothing = true),
-    source: {
-      async read(signal) {
-        if (nothing) return ok({ slots: new Map(), refused: new Map() });
-        toolboxes = await readToolboxManifest(manifest);
-        const problems = toolboxes.problems
-          .map(({ file, line, message }) => `${file ?? ''}${line === undefined ? '' : `:${line}`}: ${message}`)
-          .join('; ');
-        if (problems !== said && problems !== '') log.warn({}, problems);
-        said = problems;
-        return directory.read(signal);
-      },
-      changes: (wake, signal) => directory.changes(wake, signal),
-    },
-  };
-}
 
 /** The directories that the service writes to, or one line that says which of them it cannot. */
 export async function makeDirectories(settings: Settings): Promise<Result<void>> {

@@ -64,6 +64,25 @@ describe('svcctl exits 1 with one clear line and a hint', () => {
   });
 });
 
+test('svcctl get slots -o wide shows replicas where the service says any, and only there', async () => {
+  const slot = (name: string, more: object) => {
+    const status = { state: 'ready', conditions: [], observed_generation: 1, restarts: 0, ...more };
+    return { name, spec: { replicas: 3 }, status, generation: 1 };
+  };
+  const answers = new Map<string, unknown>([['/api/status', { version: '1', runtime: 'kube', uptime_seconds: 1, slots: [] }]]);
+  const other = createServer((request, response) => response.end(JSON.stringify(answers.get(request.url ?? '')))).listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const get = async (...slots: object[]) => {
+    answers.set('/api/slots', { slots });
+    return (await svcctl(['get', 'slots', '-o', 'wide', '--server', urlOf(other)])).out;
+  };
+  const out = await get(slot('a', { replicas: { present: 3, ready: 1 } }), slot('b', { replicas: null }));
+  expect(out).toMatch(/REPLICAS[^]*a +ready .* 1\/3 [^]*b +ready /);
+  expect(await get(slot('b', {}))).not.toContain('REPLICAS');
+  other.closeAllConnections();
+  other.close();
+});
+
 describe('how svcctl finds the service', () => {
   test('by SVC_LISTEN, with the wildcard address taken for this host', async () => {
     const { port } = new URL(world.url);

@@ -78,12 +78,19 @@ describe('svcctl slot, wait, explain, timeline', () => {
   });
 
   test('create, wait and delete', async () => {
-    const made = await run(['slot', 'create', 'mine', '--model', 'm', '--provider', 'gguf', '--context', '4096', '--wait']);
+    const made = await run(['slot', 'create', 'mine', '--model', 'm', '--provider', 'gguf', '--context-length', '4096', '--wait']);
     expect(made).toMatchObject({ code: 0, out: 'slot/mine created\nslot/mine ready\n' });
     expect(await run(['slot', 'create', 'mine', '--model', 'm', '--provider', 'gguf'])).toMatchObject({ code: 1 });
     expect(await run(['wait', 'slot/mine', '--for', 'state=ready'])).toMatchObject({ code: 0, out: 'slot/mine: state=ready\n' });
     expect(await run(['slot', 'delete', 'mine', '--wait'])).toMatchObject({ code: 0, out: 'slot/mine deleted\n' });
     expect(world.slots.texts.has(SlotName.parse('mine'))).toBe(false);
+  });
+
+  test('create still takes the length from --context, which names a cluster now, and says so', async () => {
+    const made = await run(['slot', 'create', 'mine', '--model', 'm', '--provider', 'gguf', '--context', '4096']);
+    expect(made).toEqual({ code: 0, out: 'slot/mine created\n', err: 'Write --context-length 4096: --context names a cluster\n' });
+    expect(world.slots.texts.get(SlotName.parse('mine'))).toContain('context = 4096');
+    await run(['slot', 'delete', 'mine', '--wait']);
   });
 
   test('wait exits 3 when time is over, and says where the slot is', async () => {
@@ -116,7 +123,7 @@ describe('svcctl plan, diff, apply', () => {
     `apiVersion: inference.svc.dev/v1alpha1\nkind: SlotSpec\nmetadata: { name: ${name} }\nspec: { provider: gguf, model: { default: ${model} }, lifecycle: { idleTimeout: 15m } }\n`;
 
   test('plan and diff exit 2 where something would change, apply makes it so, and then they exit 0', async () => {
-    const input = `${resource('one', 'x')}---\n${resource('two', 'y')}`;
+    const input = `${resource('one', 'x')}---\n${resource('two', 'w')}`;
     const plan = await run(['plan', '-f', '-'], { input });
     expect(plan).toEqual({ code: 2, out: 'apply "one"\napply "two"\n', err: '' });
     const diff = await run(['diff', '-f', '-'], { input: resource('one', 'x') });

@@ -61,9 +61,9 @@ describe('createLeases()', () => {
     );
   });
 
-  test('avoids the workload that has just failed, unless there is no other', () => {
+  test('avoids the target that has just failed, unless there is no other', () => {
     const { leases } = world();
-    const avoided = workloadId('a');
+    const avoided = { workload: workloadId('a'), endpoint: { host: '127.0.0.1', port: 1 } };
     for (let index = 0; index < 10; index += 1) expect(leases.acquire(SLOT, HOLDER, avoided)?.workload).not.toBe('a');
     const only = boardSlot({ name: 'primary', targets: TARGETS.slice(0, 1) });
     expect(leases.acquire(only, HOLDER, avoided)?.workload).toBe('a');
@@ -109,6 +109,18 @@ describe('createLeases()', () => {
     expect(draining).toEqual([false]);
     second?.release();
     expect(draining).toEqual([false, true]);
+  });
+
+  test('counts the requests of a workload that left the board until the last one ends', () => {
+    const { leases, board } = world();
+    const primary = slotName('primary');
+    publish(board, { name: 'primary', targets: TARGETS.slice(0, 1) });
+    const held = [1, 2].map(() => leases.acquire(boardSlot({ name: 'primary', targets: TARGETS.slice(0, 1) }), HOLDER));
+    publish(board, { name: 'primary', targets: TARGETS.slice(1, 2) });
+    leases.acquire(boardSlot({ name: 'primary', targets: TARGETS.slice(1, 2) }), HOLDER);
+    expect(leases.inFlight(primary)).toBe(3);
+    for (const lease of held) lease?.release();
+    expect([leases.inFlight(primary), leases.inFlight(slotName('embed'))]).toEqual([1, 0]);
   });
 
   test('does not grow with the workloads that come and go', () => {

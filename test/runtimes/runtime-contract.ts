@@ -3,7 +3,7 @@ import { networkInterfaces } from 'node:os';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { LogLine, ObservedWorkload, Runtime, Workload } from '../../src/reconciler/ports.ts';
 import type { WorkloadId } from '../../src/spec/names.ts';
-import { eventually, freePort, TEST_SLOT } from './runtime-world.ts';
+import { eventually as waitUntil, freePort, TEST_SLOT } from './runtime-world.ts';
 import type { RuntimeWorld } from './runtime-world.ts';
 
 export function describeRuntimeContract(name: string, createWorld: () => Promise<RuntimeWorld>): void {
@@ -13,6 +13,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
     let ends: AbortController;
     let port: number;
     let workload: Workload;
+    let pods: boolean;
 
     beforeEach(async () => {
       world = await createWorld();
@@ -20,12 +21,15 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       ends = new AbortController();
       port = await freePort();
       workload = world.workload({ port });
+      pods = runtime.traits.network === 'pods';
     });
     afterEach(async () => {
       ends.abort();
       await world.dispose();
     });
 
+    const eventually = async <T>(what: string, look: () => Promise<T | undefined>): Promise<T> =>
+      await waitUntil(what, look, world.patienceMs);
     const mine = async (of: Runtime = runtime): Promise<readonly ObservedWorkload[]> => {
       const facts = await of.observe([], ends.signal);
       if (!facts.ok) throw new Error(facts.failure.message);
@@ -38,8 +42,17 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
     };
     const inPhase = (phase: ObservedWorkload['phase'], of: Runtime = runtime) =>
       eventually(`one workload is ${phase}`, async () => (await mine(of)).find((each) => each.phase === phase));
-    const answer = async (path: string): Promise<string> =>
-      eventually(`an answer to ${path}`, async () => (await fetch(`http://127.0.0.1:${port}${path}`)).text());
+    /** As soon as it answers: where each replica has an address, that is when the address is known. */
+    const endpoint = async () =>
+      (await eventually('an endpoint', async () => (await mine()).find(({ endpoints }) => endpoints.length > 0))).endpoints[0];
+    const urlOf = async (): Promise<string> => {
+      const { host, port: at } = (await endpoint()) ?? { host: '127.0.0.1', port };
+      return `http://${host}:${at}`;
+    };
+    const answer = async (path: string): Promise<string> => {
+      const url = await urlOf();
+      return await eventually(`an answer to ${path}`, async () => (await fetch(`${url}${path}`)).text());
+    };
     const ready = async (): Promise<void> => {
       if (world.real) await answer('/');
     };
@@ -50,7 +63,9 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       const found = await inPhase('running');
       expect(found).toMatchObject({ id, name: workload.name, slot: workload.slot, revision: workload.revision, generation: 7 });
       expect(found.startedAt).toBeGreaterThan(0);
-      expect(found.endpoints).toEqual([{ host: '127.0.0.1', port }]);
+      expect(await endpoint()).toEqual(
+        pods ? { host: expect.not.stringMatching(/^127\./), port: workload.port.container } : { host: '127.0.0.1', port },
+      );
       await ready();
       const { container } = await inPhase('running');
       expect(container.port).toEqual(workload.port);
@@ -59,6 +74,10 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       if (container.env !== undefined) expect(container.env).toMatchObject(workload.env);
       if (container.mounts !== undefined) expect(container.mounts).toEqual(workload.mounts);
       if (container.devices !== undefined) expect(container.devices).toEqual(workload.devices);
+      const { inPlace } = runtime.traits;
+      if (inPlace === undefined) return;
+      expect(inPlace.findAltered(workload, await inPhase('running'))).toEqual([]);
+      expect(inPlace.isOutdated(workload, await inPhase('running'))).toBe(false);
     });
 
     test('a server has the environment it was given, and none of the controller’s settings', async () => {
@@ -69,10 +88,11 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       expect(lines.filter((line) => line.startsWith('SVC_'))).toEqual([]);
     });
 
-    test('a server is published on loopback only', async () => {
+    test('a server is published on loopback only, or has an address of its own', async () => {
       if (!world.real) return expect(world.real).toBe(false);
       await apply(workload);
       expect(await answer('/')).toBe('hello');
+      if (pods) return;
       const others = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
       const outside = others.filter((address) => !address.internal && address.family === 'IPv4').map(({ address }) => address);
       for (const address of outside)
@@ -96,10 +116,11 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
     test('stopping removes it, and stopping again succeeds', async () => {
       const id = await apply(workload);
       await ready();
+      const url = await urlOf();
       expect(await stop(id)).toMatchObject({ ok: true });
       expect(await mine()).toEqual([]);
       expect(await stop(id)).toMatchObject({ ok: true });
-      if (world.real) await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
+      if (world.real) await expect(fetch(url, { signal: AbortSignal.timeout(2000) })).rejects.toThrow();
     });
 
     test('a server that does not heed the request to end is killed after its grace', async () => {
@@ -171,6 +192,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
     });
 
     test('a taken port is told and leaves nothing behind', async () => {
+      if (world.occupy === undefined) return expect(pods).toBe(true);
       const release = await world.occupy(port);
       const applied = await runtime.apply(workload, ends.signal);
       expect(applied).toMatchObject({
@@ -199,15 +221,22 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       expect((await mine()).map((each) => each.id)).toEqual([second]);
     });
 
-    test('an altered workload shows in the facts', async () => {
+    test('an altered workload shows in the facts, and is mended where that can be done in place', async () => {
       if (world.alter === undefined) return expect(world.alter).toBeUndefined();
+      const { inPlace } = runtime.traits;
       await apply(workload);
       await ready();
       await world.alter(await inPhase('running'));
-      const altered = await eventually('another environment', async () =>
-        (await mine()).find((each) => each.container.env !== undefined && each.container.env['GREETING'] !== workload.env['GREETING']),
-      );
+      const isAltered = (each: ObservedWorkload): boolean =>
+        inPlace === undefined
+          ? each.container.env !== undefined && each.container.env['GREETING'] !== workload.env['GREETING']
+          : inPlace.findAltered(workload, each).length > 0;
+      const altered = await eventually('another environment', async () => (await mine()).find(isAltered));
       expect(altered).toMatchObject({ name: workload.name, revision: workload.revision });
+      if (inPlace === undefined) return;
+      expect(await apply(workload)).toBe(altered.id);
+      expect((await mine()).filter(isAltered)).toEqual([]);
+      await eventually('its own environment', async () => ((await answer('/env')).includes('GREETING=a b=c "d"') ? true : undefined));
     });
 
     test('output is kept and told, and following ends with the server', async () => {

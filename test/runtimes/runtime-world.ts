@@ -16,9 +16,12 @@ export interface RuntimeWorld {
   crash(workload: ObservedWorkload): Promise<void>;
   /** Taken away with all that was known of it. */
   vanish(workload: ObservedWorkload): Promise<void>;
-  /** Replaced by one of the same name and labels with another environment; undefined where nobody could do that. */
+  /** Given another environment, in place or by one of the same name and labels; undefined where nobody could do that. */
   readonly alter: ((workload: ObservedWorkload) => Promise<void>) | undefined;
-  occupy(port: number): Promise<() => Promise<void>>;
+  /** Undefined where workloads take no port of the host. */
+  readonly occupy: ((port: number) => Promise<() => Promise<void>>) | undefined;
+  /** How long its slowest step may take; default: 15 s. */
+  readonly patienceMs?: number;
   /** Ends whatever still runs. */
   dispose(): Promise<void>;
 }

@@ -7,6 +7,9 @@ const size = fc.tuple(fc.nat({ max: 999 }), fc.constantFrom('', 'Mi', 'Gi', 'G')
 const plain = fc.string({ maxLength: 20, unit: 'grapheme' }).filter((text) => !/[\0\r\n]/.test(text));
 const label = fc.stringMatching(/^[a-z]{1,8}(\.[a-z]{1,5}\/[a-z_]{1,8})?$/);
 const some = { requiredKeys: [] };
+const anyTaint = fc.record({ operator: fc.constant('Exists') });
+const oneTaint = fc.record({ key: label, operator: fc.constantFrom('Exists', 'Equal') }, { requiredKeys: ['key'] });
+const forSomeTime = fc.record({ key: label, effect: fc.constant('NoExecute'), tolerationSeconds: fc.nat() });
 
 const kind = fc
   .constantFrom(...PROVIDER_KIND_NAMES)
@@ -50,10 +53,12 @@ const rest = fc.record(
     nodeSelector: fc
       .dictionary(label, plain, { maxKeys: 3, noNullPrototype: true })
       .filter((labels) => !('constructor' in labels && Object.hasOwn(labels, 'constructor'))),
-    tolerations: fc.array(fc.record({ key: label, operator: fc.constantFrom('Exists', 'Equal'), tolerationSeconds: fc.nat() }, some), {
-      maxLength: 2,
-    }),
-    storage: fc.record({ size, className: label, hostPath: fc.constant('/models') }, some),
+    tolerations: fc.array(fc.oneof(anyTaint, oneTaint, forSomeTime), { maxLength: 2 }),
+    storage: fc.oneof(
+      fc.record({ size, className: label }, some),
+      fc.record({ hostPath: fc.constant('/models') }, some),
+      fc.record({ claimName: label }),
+    ),
     serviceAccountName: label,
   },
   { requiredKeys: ['model'] },

@@ -2,7 +2,8 @@
 import { mayMove } from '../../src/reconciler/decide/moves.ts';
 import type { Plan } from '../../src/reconciler/decide/facts.ts';
 import type { SlotName, WorkloadId } from '../../src/spec/names.ts';
-import type { Life, World } from './world.ts';
+import type { Life } from './world-life.ts';
+import type { World } from './world.ts';
 
 export interface Referee {
   /** To be called whenever something has happened. Throws what is wrong. */
@@ -23,23 +24,28 @@ const FORGIVEN_MS = 25_000;
 
 class Foul extends Error {}
 
+interface Watched {
+  readonly life: Life;
+  /** Since when a workload is no target any more. */
+  readonly offBoardAt: Map<WorkloadId, number>;
+  seenReports: number;
+  seenAborts: number;
+}
+
 export function createReferee(world: World, drainMs: number): Referee {
   const killed = new Set<WorkloadId>();
-  const offBoardAt = new Map<WorkloadId, number>();
-  const lives: Life[] = [];
+  const watched: Watched[] = [];
   let changes: string[] = [];
-  let seenReports = 0;
-  let seenAborts = 0;
   let restartedAt = 0;
 
-  // What a dead controller had asked for may still come true, and the new one needs a pass to clear it away.
-  const isForgiven = (): boolean => lives.length > 1 && world.clock.now() - restartedAt < FORGIVEN_MS;
+  // What a dead controller had asked for may still come true, and the new one needs a pass to clear it away. In a cluster nothing comes that late.
+  const isForgiven = (): boolean => world.cluster === undefined && watched.length > 1 && world.clock.now() - restartedAt < FORGIVEN_MS;
 
   function lookAtWorkloads(): void {
     if (isForgiven()) return;
     const alive = new Map<SlotName, string[]>();
     for (const { id, slot, phase, revision, container } of world.runtime.list()) {
-      if (phase !== 'running') continue;
+      if (phase !== 'running' && !(phase === 'created' && world.cluster !== undefined)) continue;
       const same = alive.get(slot) ?? [];
       alive.set(slot, same);
       const altered = container.argv?.includes('--altered') === true;
@@ -49,8 +55,11 @@ export function createReferee(world: World, drainMs: number): Referee {
     }
   }
 
-  function lookAtLeases(life: Life): void {
-    const running = new Set(world.runtime.list().flatMap(({ id, phase }) => (phase === 'running' ? [id] : [])));
+  function lookAtLeases({ life }: Watched): void {
+    // A pod that is asked to end ends its requests first, whatever its workload is like then.
+    const running = new Set(
+      world.runtime.list().flatMap(({ id, phase }) => (phase === 'running' || world.cluster !== undefined ? [id] : [])),
+    );
     for (const request of life.traffic.requests) {
       if (request.answers.length > 1) foul(`Request ${request.id} was answered ${request.answers.join(' and ')}`);
       if (request.lease === undefined || running.has(request.lease)) continue;
@@ -59,9 +68,10 @@ export function createReferee(world: World, drainMs: number): Referee {
     }
   }
 
-  function lookAtAborts(life: Life): void {
-    if (life.traffic.aborted.size === seenAborts) return;
-    seenAborts = life.traffic.aborted.size;
+  function lookAtAborts(each: Watched): void {
+    const { life, offBoardAt } = each;
+    if (life.traffic.aborted.size === each.seenAborts) return;
+    each.seenAborts = life.traffic.aborted.size;
     for (const workload of life.traffic.aborted) {
       const off = offBoardAt.get(workload);
       if (killed.has(workload) || off === undefined) continue;
@@ -69,9 +79,10 @@ export function createReferee(world: World, drainMs: number): Referee {
     }
   }
 
-  function lookAtReports(life: Life): void {
-    for (; seenReports < life.reports.length; seenReports += 1) {
-      for (const { kind, from, to, slot } of life.reports[seenReports]?.entries ?? []) {
+  function lookAtReports(each: Watched): void {
+    const { life } = each;
+    for (; each.seenReports < life.reports.length; each.seenReports += 1) {
+      for (const { kind, from, to, slot } of life.reports[each.seenReports]?.entries ?? []) {
         if (kind === 'state' && from !== undefined && to !== undefined && !mayMove(from, to)) {
           foul(`Slot "${slot}" moved from "${from}" to "${to}"`);
         }
@@ -84,10 +95,9 @@ export function createReferee(world: World, drainMs: number): Referee {
   return {
     killed: (workload) => void killed.add(workload),
     follow(life) {
-      lives.push(life);
+      const offBoardAt = new Map<WorkloadId, number>();
+      watched.push({ life, offBoardAt, seenReports: 0, seenAborts: 0 });
       restartedAt = world.clock.now();
-      seenReports = 0;
-      seenAborts = 0;
       let before = new Set<WorkloadId>();
       life.board.subscribe((view) => {
         const now = new Set([...view.slots.values()].flatMap(({ targets }) => targets.map(({ workload }) => workload)));
@@ -105,14 +115,17 @@ export function createReferee(world: World, drainMs: number): Referee {
       return taken;
     },
     look() {
-      const life = world.life();
+      const lives = world.lives();
       lookAtWorkloads();
-      lookAtAborts(life);
-      lookAtLeases(life);
-      lookAtReports(life);
+      for (const each of watched) {
+        if (!lives.includes(each.life)) continue;
+        lookAtAborts(each);
+        lookAtLeases(each);
+        lookAtReports(each);
+      }
     },
     close() {
-      for (const life of lives) {
+      for (const { life } of watched) {
         for (const { id, answers, slot } of life.traffic.requests) {
           if (answers.length !== 1) foul(`Request ${id} to "${slot}" has ${answers.length} answers at the end`);
         }

@@ -1,5 +1,5 @@
 /** Requests as the gateway serves them: read the board, then take a lease, park or be refused; and an account of each to its end. */
-import type { Board, BoardSlot, BoardView } from '../../src/reconciler/board.ts';
+import type { Board, BoardSlot, BoardView, Target } from '../../src/reconciler/board.ts';
 import type { Clock, Demand, Traffic, Wake, WorkloadActivity } from '../../src/reconciler/ports.ts';
 import type { SlotName, WorkloadId } from '../../src/spec/names.ts';
 
@@ -33,9 +33,11 @@ export interface WorldTrafficOptions {
   readonly board: Board;
   readonly parkTimeoutMs: number;
   readonly losesWake?: () => boolean;
+  /** Whether anything listens there still; a request that meets nobody waits for another board. Default: something does. */
+  readonly isReachable?: (target: Target) => boolean;
 }
 
-export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake }: WorldTrafficOptions): WorldTraffic {
+export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isReachable }: WorldTrafficOptions): WorldTraffic {
   const requests: WorldRequest[] = [];
   const parked = new Map<SlotName, Set<WorldRequest>>();
   const held = new Map<WorkloadId, Set<WorldRequest>>();
@@ -73,7 +75,7 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake }: W
     if (admission.kind === 'park') return park(request);
     const load = (id: WorkloadId): number => held.get(id)?.size ?? 0;
     const target = [...slot.targets].sort((a, b) => load(a.workload) - load(b.workload))[0];
-    if (target === undefined) return park(request);
+    if (target === undefined || isReachable?.(target) === false) return park(request);
     const { workload } = target;
     parked.get(request.slot)?.delete(request);
     request.lease = workload;

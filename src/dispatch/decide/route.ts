@@ -77,13 +77,15 @@ function incapable(slot: BoardSlot, capability: Capability, path: string, board:
 }
 
 function knownNames(board: BoardView): string {
-  const names = [...board.names.keys()];
-  if (names.length === 0) return 'there is none yet: add a slot';
+  const { names } = board;
+  if (names.size === 0) return 'there is none yet: add a slot';
   const listed = names
-    .slice(0, SHOWN_NAMES)
+    .keys()
+    .take(SHOWN_NAMES)
     .map((name) => `"${name}"`)
+    .toArray()
     .join(', ');
-  const more = names.length > SHOWN_NAMES ? ` and ${names.length - SHOWN_NAMES} more` : '';
+  const more = names.size > SHOWN_NAMES ? ` and ${names.size - SHOWN_NAMES} more` : '';
   return `known are ${listed}${more}`;
 }
 

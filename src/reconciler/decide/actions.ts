@@ -10,7 +10,12 @@ export interface ActionArgs {
   pullModel: { readonly model: ModelId };
   /** Ends a pull that nobody wants any more. */
   cancelPull: { readonly key: string };
-  apply: { readonly workload: Workload; readonly origin: Origin };
+  apply: {
+    readonly workload: Workload;
+    readonly origin: Origin;
+    /** What it mends in place; undefined: it starts something. */
+    readonly mends?: { readonly workload: WorkloadId; /** It was altered from outside. */ readonly altered: boolean };
+  };
   probe: {
     readonly slot: SlotName;
     readonly workload: WorkloadId;
@@ -38,6 +43,11 @@ export type ActionName = keyof ActionArgs;
 export type Action = {
   [Name in ActionName]: { readonly name: Name; readonly args: ActionArgs[Name]; readonly because: Finding; readonly slot: SlotName };
 }[ActionName];
+
+/** Whether it is for the controller that leads to carry it out. */
+export function changesWorld({ name }: Action): boolean {
+  return name !== 'probe';
+}
 
 /** Two actions of one key never run at the same time. */
 export function keyOfAction(action: Action): string {

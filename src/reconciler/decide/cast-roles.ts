@@ -66,10 +66,29 @@ export function castRoles(view: SlotView, rules: CastRules): Cast {
 const NOBODY: Cast = { answering: undefined, coming: undefined, pending: undefined, leaving: [], start: false, waitsFor: undefined };
 
 function withCurrent(view: SlotView, current: WorkloadView, sound: readonly WorkloadView[], old: WorkloadView | undefined): Cast {
-  const ready = isPassing(current, view);
-  const kept = ready ? [current] : [current, old];
-  const leaving = sound.filter((workload) => !kept.includes(workload)).map((workload) => go(workload, reasonToGo(workload, view)));
-  return { ...NOBODY, answering: ready ? current : old, coming: ready ? undefined : current, leaving };
+  const ready = isPassing(current, view) && isReachable(current);
+  const standIn = ready || old === undefined || givesWay(old, current, view) ? undefined : old;
+  const pending = ready || old !== undefined ? undefined : sound.find((workload) => workload !== current && isUntried(workload));
+  const goers = sound.filter((workload) => workload !== current && workload !== standIn && workload !== pending);
+  const leaving = goers.map((workload) => go(workload, workload === old && !ready ? roomNeeded(current) : reasonToGo(workload, view)));
+  const answering = ready ? current : standIn !== undefined && isReachable(standIn) ? standIn : undefined;
+  return { ...NOBODY, answering, coming: ready ? undefined : current, pending, leaving };
+}
+
+/** The new one finds no place beside the old one, which may go first. A drain that has begun goes on. */
+function givesWay(old: WorkloadView, current: WorkloadView, { spec, network }: SlotView): boolean {
+  if (network !== 'pods' || spec.lifecycle.swap === 'blue-green' || current.known.probe?.passed === true) return false;
+  const { phase, trouble } = current.fact;
+  return (phase === 'created' && trouble?.kind === 'placement') || old.known.drainingSince !== undefined;
+}
+
+function roomNeeded({ fact }: WorkloadView): Finding {
+  return { name: 'roomNeeded', message: `It makes room for the new one${fact.trouble === undefined ? '' : `: ${fact.trouble.message}`}` };
+}
+
+/** Requests can be sent to it: at times no replica of a workload that runs is ready. */
+function isReachable({ fact }: WorkloadView): boolean {
+  return fact.endpoints.length > 0;
 }
 
 function withoutCurrent(view: SlotView, rules: CastRules, sound: readonly WorkloadView[], old: WorkloadView | undefined): Cast {
@@ -83,10 +102,10 @@ function withoutCurrent(view: SlotView, rules: CastRules, sound: readonly Worklo
     if (view.workloads.length > 0) return { ...NOBODY, pending, leaving, waitsFor: waitsForOthers };
     return rules.fitsNow ? { ...NOBODY, start: true } : { ...NOBODY, waitsFor: waitsForMemory };
   }
-  const serving = { ...NOBODY, answering: old, leaving };
+  const serving = { ...NOBODY, answering: isReachable(old) ? old : undefined, leaving };
   if (!rules.startable || view.applying !== undefined) return serving;
   if (view.workloads.length > 1 || view.stopping) return { ...serving, waitsFor: waitsForOthers };
-  if (swapsBeside(view, rules, old)) return { ...serving, start: true };
+  if (isReachable(old) && swapsBeside(view, rules, old)) return { ...serving, start: true };
   return { ...NOBODY, leaving: [...leaving, go(old, reasonToGo(old, view))] };
 }
 
@@ -104,7 +123,8 @@ function swapsBeside(view: SlotView, rules: CastRules, old: WorkloadView): boole
 }
 
 function isCurrent(workload: WorkloadView, view: SlotView): boolean {
-  return workload.standing === 'current' || (workload.standing === 'altered' && !repairsDrift(view));
+  if (workload.standing === 'altered') return workload.mendable || !repairsDrift(view);
+  return workload.standing === 'current';
 }
 
 /** The one to keep among equals: one that passes, then one that had requests before, then the oldest. */
@@ -131,7 +151,12 @@ function isUntried({ fact, known }: WorkloadView): boolean {
 
 /** The start of it has not been answered yet: it may be stopped once it has. */
 function isBeingApplied({ fact }: WorkloadView, { applying }: SlotView): boolean {
-  return applying !== undefined && applying.args.workload.revision === fact.revision && applying.args.workload.name === fact.name;
+  return (
+    applying !== undefined &&
+    applying.args.mends === undefined &&
+    applying.args.workload.revision === fact.revision &&
+    applying.args.workload.name === fact.name
+  );
 }
 
 function reasonToGo(workload: WorkloadView, view: SlotView): Finding {

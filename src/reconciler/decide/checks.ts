@@ -34,15 +34,29 @@ function notEnabled({ spec }: SlotView): Finding | undefined {
   return spec.enabled ? undefined : { name: 'disabled', message: 'It is not enabled' };
 }
 
-function notAskedFor({ spec, lastActiveAt, waiting, inFlight }: SlotView): Finding | undefined {
+function noReplicas({ network, spec }: SlotView): Finding | undefined {
+  if (network !== 'pods' || spec.cluster.replicas > 0) return undefined;
+  return { name: 'noReplicas', message: 'It is scaled to zero replicas' };
+}
+
+function notAskedFor(view: SlotView): Finding | undefined {
+  const { spec, lastActiveAt, waiting, inFlight } = view;
+  if (isKeptByLeader(view)) return undefined;
   if (spec.load !== 'on-demand' || lastActiveAt !== undefined || waiting > 0 || inFlight > 0) return undefined;
   return { name: 'notAskedFor', message: 'It loads on demand, and no request has asked for it' };
 }
 
-function idleTimedOut({ spec, lastActiveAt, waiting, inFlight, now }: SlotView): Finding | undefined {
+function idleTimedOut(view: SlotView): Finding | undefined {
+  const { spec, lastActiveAt, waiting, inFlight, now } = view;
   const { idleTimeoutMs } = spec.lifecycle;
+  if (isKeptByLeader(view)) return undefined;
   if (lastActiveAt === undefined || waiting > 0 || inFlight > 0 || now - lastActiveAt < idleTimeoutMs) return undefined;
   return { name: 'idleTimedOut', message: `No request for ${idleTimeoutMs / 1000} s; the next one loads it again` };
+}
+
+/** Only the one that leads knows of all requests; what it lets run is of use to somebody. */
+function isKeptByLeader({ leads, workloads }: SlotView): boolean {
+  return !leads && workloads.some(({ alive }) => alive);
 }
 
 // ---- whether a workload may be started ----
@@ -123,16 +137,20 @@ function workloadExited({ fact }: WorkloadView): Fault | undefined {
   };
 }
 
-function startTimedOut({ fact, known }: WorkloadView, { spec, now }: SlotView): Fault | undefined {
+function startTimedOut({ fact, known }: WorkloadView, { spec, now, leads }: SlotView): Fault | undefined {
   const { startTimeoutMs } = spec.lifecycle;
-  if (fact.phase === 'exited' || known.probe?.passed === true || now - known.seenAt < startTimeoutMs) return undefined;
+  // Since when it starts is a matter of who started it.
+  if (!leads || fact.phase === 'exited' || known.probe?.passed === true) return undefined;
+  if (known.startCountsFrom === undefined || now - known.startCountsFrom < startTimeoutMs) return undefined;
   const last = known.probe === undefined ? '' : `; the last probe said: ${known.probe.message}`;
   const message = `It did not answer within ${startTimeoutMs / 1000} s of its start ("start_timeout")${last}`;
   return { kind: 'start-timeout', name: 'startTimedOut', reason: 'StartTimeout', message };
 }
 
-function probeFailing({ known, inFlight }: WorkloadView, { now }: SlotView): Fault | undefined {
+function probeFailing({ fact, known, inFlight }: WorkloadView, { now }: SlotView): Fault | undefined {
   const { probe } = known;
+  // Where nothing can be asked, silence says nothing.
+  if (fact.endpoints.length === 0) return undefined;
   if (probe === undefined || !probe.passed || probe.status === 'passing') return undefined;
   const silentMs = now - probe.since;
   const busy = inFlight > 0;
@@ -149,16 +167,32 @@ export function mismatch(workload: WorkloadView, view: SlotView): Finding | unde
     const wanted = view.template?.revision ?? '';
     return { name: 'revisionOutdated', message: `Revision "${workload.fact.revision}" runs and "${wanted}" is wanted` };
   }
-  if (workload.standing !== 'altered') return undefined;
-  return { name: 'workloadAltered', message: `It was altered from outside: ${workload.drift.join('; ')}` };
+  if (workload.standing !== 'altered' || workload.mendable) return undefined;
+  return { name: 'workloadAltered', message: mismatchText(workload) };
 }
 
-/** Whether an altered workload shall be replaced. */
+export function mismatchText({ drift }: WorkloadView): string {
+  return `It was altered from outside: ${drift.join('; ')}`;
+}
+
+/** Whether an altered workload shall be replaced, or mended. */
 export function repairsDrift({ spec, failures }: SlotView): boolean {
   return spec.lifecycle.drift === 'repair' && driftRepairs(failures) < DRIFT_REPAIR_LIMIT;
 }
 
-const WISH_CHECKS = [notEnabled, notAskedFor, idleTimedOut] as const;
+/** Why a workload that shall answer does not, or not with all its replicas. */
+export function whySilent({ fact, known }: WorkloadView): Finding & { readonly reason?: string } {
+  const { trouble, fetching, phase, endpoints } = fact;
+  if (trouble !== undefined) return { name: 'workloadTroubled', reason: trouble.reason, message: trouble.message };
+  if (fetching !== undefined) return { name: 'fetching', message: fetching };
+  if (phase === 'running' && endpoints.length === 0) {
+    return { name: 'noReplicaReady', message: 'It runs, and none of its replicas is ready yet' };
+  }
+  const message = known.probe === undefined ? 'It has just been started' : `It does not answer yet: ${known.probe.message}`;
+  return { name: 'probeNotPassed', message };
+}
+
+const WISH_CHECKS = [notEnabled, noReplicas, notAskedFor, idleTimedOut] as const;
 
 const GATE_CHECKS = [
   providerMissing,
@@ -194,7 +228,7 @@ export function findFault(workload: WorkloadView, view: SlotView): Fault | undef
   return first(FAULT_CHECKS, (check) => check(workload, view));
 }
 
-/** Ready for traffic: it passed, and has not failed so often since that it is unhealthy. */
+/** It passed, and has not failed so often since that it is unhealthy. It is ready for traffic while it has an endpoint. */
 export function isPassing(workload: WorkloadView, view: SlotView): boolean {
   return workload.fact.phase === 'running' && workload.known.probe?.passed === true && findFault(workload, view) === undefined;
 }

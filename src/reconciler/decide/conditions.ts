@@ -5,8 +5,9 @@
 import { formatProblem } from '../../spec/spec-problem.ts';
 import type { Condition } from '../../spec/slot-status.ts';
 import type { Cast } from './cast-roles.ts';
-import type { Gate } from './checks.ts';
+import { whySilent, type Gate } from './checks.ts';
 import type { ConditionInput, Finding } from './facts.ts';
+import { findShortage } from './list-findings.ts';
 import type { SlotView } from './view.ts';
 
 export interface ConditionFacts {
@@ -59,21 +60,32 @@ function ready({ view, cast, unwanted, gate }: ConditionFacts): ConditionInput {
   const { answering, coming, leaving } = cast;
   if (answering !== undefined) {
     const current = answering.standing !== 'outdated';
-    if (current) return { type: 'Ready', status: 'True', reason: 'ProbePassed', message: 'It answers' };
-    const why = gate === undefined ? 'the new one is on its way' : gate.message;
+    const message = findShortage(answering, view)?.message ?? 'It answers';
+    if (current) return { type: 'Ready', status: 'True', reason: 'ProbePassed', message };
+    const why = hindrance(coming)?.message ?? gate?.message ?? 'the new one is on its way';
     return { type: 'Ready', status: 'True', reason: 'PreviousServes', message: `What ran before the edit still answers: ${why}` };
   }
-  const finding = unwanted ?? gate ?? leaving[0]?.because ?? cast.waitsFor;
+  const finding = unwanted ?? hindrance(coming) ?? gate ?? leaving[0]?.because ?? cast.waitsFor;
   if (finding !== undefined) return { type: 'Ready', status: 'False', reason: reasonOf(finding), message: finding.message };
   const probe = (coming ?? cast.pending)?.known.probe;
   const message = probe === undefined ? 'It was started' : `It does not answer yet: ${probe.message}`;
   return { type: 'Ready', status: 'False', reason: view.workloads.length === 0 ? 'Starting' : 'Warming', message };
 }
 
-function reconciling({ cast, unwanted, gate, busy }: ConditionFacts): ConditionInput {
+/** What keeps a new workload from getting on, though nothing of it failed. */
+function hindrance(coming: Cast['coming']): (Finding & { readonly reason?: string }) | undefined {
+  if (coming === undefined) return undefined;
+  const { trouble, fetching, phase, endpoints } = coming.fact;
+  const passedBefore = phase === 'running' && endpoints.length === 0 && coming.known.probe?.passed === true;
+  return trouble !== undefined || fetching !== undefined || passedBefore ? whySilent(coming) : undefined;
+}
+
+function reconciling({ view, cast, unwanted, gate, busy }: ConditionFacts): ConditionInput {
   const waits = unwanted === undefined && (gate?.kind === 'waiting' || gate?.kind === 'pulling' || cast.waitsFor !== undefined);
-  if (!busy && !waits) return { type: 'Reconciling', status: 'False', reason: 'AtRest', message: 'There is nothing to do' };
-  const finding = cast.leaving[0]?.because ?? (waits ? (gate ?? cast.waitsFor) : undefined);
+  const held = hindrance(cast.coming) ?? findShortage(cast.answering, view);
+  if (!busy && !waits && held === undefined)
+    return { type: 'Reconciling', status: 'False', reason: 'AtRest', message: 'There is nothing to do' };
+  const finding = cast.leaving[0]?.because ?? held ?? (waits ? (gate ?? cast.waitsFor) : undefined);
   return finding === undefined
     ? { type: 'Reconciling', status: 'True', reason: 'Progressing', message: 'It is being loaded' }
     : { type: 'Reconciling', status: 'True', reason: reasonOf(finding), message: finding.message };

@@ -7,7 +7,9 @@ export interface StateFacts {
    * `leaving`: it gets no new requests. An exited workload is none.
    */
   readonly workload: 'none' | 'created' | 'running' | 'leaving';
-  /** It passed its last probe, or failed it too seldom to matter. */
+  /** Its runtime still fetches what it needs. */
+  readonly fetching: boolean;
+  /** It passed its last probe, or failed it too seldom to matter, and requests can be sent to it. */
   readonly passing: boolean;
   /** It has requests in flight. */
   readonly inFlight: boolean;
@@ -25,7 +27,7 @@ export function deriveState(facts: StateFacts): SlotState {
       if (facts.applying) return 'starting';
       return facts.pulling ? 'pulling' : 'offline';
     case 'created':
-      return 'starting';
+      return facts.fetching ? 'pulling' : 'starting';
     case 'leaving':
       return 'unloading';
     case 'running':

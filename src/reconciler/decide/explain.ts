@@ -1,6 +1,6 @@
 /** A decision as text: for logs, `svcctl plan`, `svcctl explain` and golden tests. Times are relative to `now`. Pure. */
 import type { SlotName } from '../../spec/names.ts';
-import type { Action } from './actions.ts';
+import { changesWorld, type Action, type ActionArgs } from './actions.ts';
 import type { Attempt, Decision, Finding, Plan } from './facts.ts';
 import { sizeText } from './quantity-text.ts';
 
@@ -9,7 +9,7 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
   const lines = [
     `Slot "${decision.name}" is ${decision.state}${decision.wanted ? '' : ', as it is not wanted to run'}`,
     ...decision.findings.map((finding) => `  because ${findingText(finding)}`),
-    ...actions.filter(isChange).map((action) => `  does ${actionText(action)}`),
+    ...actions.filter(changesWorld).map((action) => `  does ${actionText(action)}`),
     ...memoryLines(decision),
     ...attemptLines(decision, now),
     ...(decision.progress === undefined ? [] : [`  has fetched ${progressText(decision.progress)}`]),
@@ -21,7 +21,7 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
 
 /** All that a plan does, slot by slot; slots at rest are left out. */
 export function explain(plan: Plan, now: number): string {
-  const bySlot = Map.groupBy(plan.actions.filter(isChange), ({ slot }) => slot);
+  const bySlot = Map.groupBy(plan.actions.filter(changesWorld), ({ slot }) => slot);
   const own = [...plan.decisions.values()]
     .filter(({ name, findings }) => bySlot.has(name) || findings.length > 0)
     .map((decision) => explainSlot(decision, bySlot.get(decision.name) ?? [], now));
@@ -41,7 +41,7 @@ export interface Change {
 
 /** What a plan changes; probes change nothing. */
 export function listChanges(plan: Plan): readonly Change[] {
-  return plan.actions.filter(isChange).map((action) => ({
+  return plan.actions.filter(changesWorld).map((action) => ({
     slot: action.slot,
     action: action.name,
     because: action.because.name,
@@ -63,7 +63,7 @@ function sentence(action: Action): string {
     case 'cancelPull':
       return `cancel "${action.args.key}"`;
     case 'apply':
-      return `start "${action.args.workload.name}" with model "${action.args.origin.model.id}" on port ${action.args.workload.port.host}`;
+      return applyText(action.args);
     case 'probe':
       return `probe "${action.args.workload}"`;
     case 'stop':
@@ -73,8 +73,12 @@ function sentence(action: Action): string {
   }
 }
 
-function isChange(action: Action): boolean {
-  return action.name !== 'probe';
+function applyText({ workload, origin, mends }: ActionArgs['apply']): string {
+  if (mends !== undefined) return `${mends.altered ? 'repair' : 'update'} "${workload.name}" in place`;
+  const { cluster, port } = workload;
+  const where =
+    cluster === undefined ? `on port ${port.host}` : `in ${cluster.replicas} ${cluster.replicas === 1 ? 'replica' : 'replicas'}`;
+  return `start "${workload.name}" with model "${origin.model.id}" ${where}`;
 }
 
 function findingText({ name, message }: Finding): string {

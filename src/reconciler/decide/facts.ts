@@ -1,5 +1,5 @@
 /** Everything that a plan may look at, and what it answers. Facts only: nothing here is decided, nothing here does anything. */
-import type { ModelFacts, ProviderRegistry } from '../../providers/provider.ts';
+import type { Endpoint, ModelFacts, ProviderRegistry } from '../../providers/provider.ts';
 import type { Failure } from '../../spec/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../../spec/names.ts';
 import type { Backend, Capability, ProviderKind } from '../../spec/provider-kinds.ts';
@@ -13,13 +13,16 @@ import type {
   ImageReference,
   LogLine,
   ModelPresence,
+  ObservedWorkload,
   Progress,
   RuntimeFacts,
   RuntimeTraits,
   WorkloadActivity,
+  WorkloadTrouble,
 } from '../ports.ts';
 import type { Action } from './actions.ts';
 import type { AttemptKind, Finding, Origin } from './finding.ts';
+import type { PlanMemory } from './plan-memory.ts';
 import type { MemoryVerdict } from './share-memory.ts';
 import type { Template } from './workload.ts';
 
@@ -35,10 +38,14 @@ export interface Desired {
   readonly memoryBudgetBytes: number | undefined;
   /** Answers the same template for the same slot, model and image; undefined without a provider. Pure but for its memory. */
   readonly templateOf: (slot: DesiredSlot, model: ModelFacts, image: ImageReference | undefined) => Template | undefined;
+  /** Undefined: each slot is planned anew. */
+  readonly memory?: PlanMemory;
 }
 
 export interface Observed {
   readonly traits: RuntimeTraits;
+  /** Whether this controller carries its plans out. One that does not sees the same workloads, and nothing of what the one that does knows beyond. */
+  readonly leads: boolean;
   readonly runtime:
     | { readonly kind: 'reachable'; readonly facts: RuntimeFacts }
     | { readonly kind: 'unreachable'; readonly message: string };
@@ -67,11 +74,15 @@ export interface ProbeFact {
   readonly message: string;
   /** Whether it ever passed. */
   readonly passed: boolean;
+  /** Endpoints that did not pass the last time; the workload passes as long as one of its endpoints does. */
+  readonly deaf: readonly Endpoint[];
 }
 
 export interface Acquaintance {
   /** When this controller first saw it. */
   readonly seenAt: number;
+  /** Since when its start time runs; undefined: it does not run now, as nothing of its own can get on. */
+  readonly startCountsFrom: number | undefined;
   readonly probe: ProbeFact | undefined;
   /** Since when it is being drained. */
   readonly drainingSince: number | undefined;
@@ -79,6 +90,8 @@ export interface Acquaintance {
   readonly origin: Origin | undefined;
   /** Stops of it that failed. */
   readonly stops: { readonly failures: number; readonly lastAt: number; readonly message: string } | undefined;
+  /** How often it was brought up to date in place for one generation of its slot. */
+  readonly updates: { readonly generation: number; readonly times: number; readonly lastAt: number } | undefined;
 }
 
 export interface Attempt {
@@ -117,6 +130,7 @@ export interface PreviousDecision {
   readonly capabilities: readonly Capability[];
   readonly generation: number;
   readonly wanted: boolean;
+  readonly trouble: WorkloadTrouble | undefined;
 }
 
 export type ConditionInput = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
@@ -149,6 +163,10 @@ export interface Decision {
   readonly stable: boolean;
   /** What was altered from outside. */
   readonly drift: readonly string[];
+  /** What keeps a workload of it from running. */
+  readonly trouble: WorkloadTrouble | undefined;
+  /** Of the workload that stands for the slot. */
+  readonly replicas: ObservedWorkload['replicas'];
 }
 
 export interface Plan {

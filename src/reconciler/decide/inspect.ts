@@ -3,7 +3,7 @@
  * fails is not executed. Shares no code with the planner but the facts. Pure.
  */
 import type { SlotName, WorkloadId } from '../../spec/names.ts';
-import type { ObservedWorkload } from '../ports.ts';
+import type { ObservedWorkload, Workload } from '../ports.ts';
 import { keyOfAction, type Action } from './actions.ts';
 import type { Desired, Observed, Plan } from './facts.ts';
 import { mayMove } from './moves.ts';
@@ -33,28 +33,54 @@ interface Case {
 }
 
 function inspectAction(action: Action, facts: Case): readonly string[] {
-  if (action.name === 'apply') return inspectApply(action.args.workload.slot, action, facts);
+  if (action.name === 'apply') {
+    const { workload, mends } = action.args;
+    return [
+      ...inspectNeeds(workload, facts),
+      ...(mends === undefined ? inspectStart(workload, facts) : inspectMend(workload, mends.workload, facts)),
+    ];
+  }
   return action.name === 'stop' ? inspectStop(action, facts) : [];
 }
 
-function inspectApply(name: SlotName, action: Extract<Action, { name: 'apply' }>, facts: Case): readonly string[] {
-  const { desired, observed, plan } = facts;
+function inspectNeeds(workload: Workload, { desired, observed }: Case): readonly string[] {
+  const name = workload.slot;
   const slot = desired.slots.get(name);
-  const decision = plan.decisions.get(name);
-  const others = facts.bySlot.get(name) ?? [];
-  const { workload } = action.args;
   const images = observed.runtime.kind === 'reachable' ? observed.runtime.facts.images : [];
   const image = workload.image?.reference;
   const found: string[] = [];
-  if (slot?.spec.enabled !== true) found.push(`Starts a workload of slot "${name}", which is not wanted`);
+  const pods = observed.traits.network === 'pods';
+  if (slot?.spec.enabled !== true || (pods && slot.spec.cluster.replicas === 0))
+    found.push(`Starts a workload of slot "${name}", which is not wanted`);
+  if (pods && workload.cluster?.replicas !== slot?.spec.cluster.replicas)
+    found.push(`Starts slot "${name}" with another number of replicas`);
   if (slot !== undefined && observed.models.get(slot.spec.model.default)?.kind !== 'present')
     found.push(`Starts slot "${name}" without its model`);
   if (image !== undefined && !images.some((fact) => fact.reference === image && fact.present))
     found.push(`Starts slot "${name}" without its image`);
-  if (others.some((other) => other.id !== decision?.answering))
-    found.push(`Starts a workload of slot "${name}" beside one that does not answer`);
+  return found;
+}
+
+function inspectStart(workload: Workload, { plan, bySlot }: Case): readonly string[] {
+  const name = workload.slot;
+  const others = bySlot.get(name) ?? [];
+  const answering = plan.decisions.get(name)?.answering;
+  const found: string[] = [];
+  if (others.some((other) => other.id !== answering)) found.push(`Starts a workload of slot "${name}" beside one that does not answer`);
   if (others.some((other) => other.name === workload.name))
     found.push(`Starts a workload under the name "${workload.name}", which is taken`);
+  return found;
+}
+
+/** Only what is there, is what is wanted, and stays, is mended: else it would come to life beside another one. */
+function inspectMend(workload: Workload, id: WorkloadId, { plan, observed, byId }: Case): readonly string[] {
+  const fact = byId.get(id);
+  const found: string[] = [];
+  if (observed.traits.inPlace === undefined) found.push(`Mends "${id}" in place, which this runtime cannot do`);
+  if (fact?.phase !== 'created' && fact?.phase !== 'running') return [...found, `Mends "${id}", which is not there or ends`];
+  if (fact.name !== workload.name || fact.slot !== workload.slot || fact.revision !== workload.revision)
+    found.push(`Mends "${id}" by what is another workload`);
+  if (plan.decisions.get(workload.slot)?.draining.includes(id) === true) found.push(`Mends "${id}", which is leaving`);
   return found;
 }
 
@@ -88,10 +114,11 @@ function keysTwice(plan: Plan, observed: Observed): readonly string[] {
 }
 
 function portsTwice(plan: Plan, observed: Observed, workloads: readonly ObservedWorkload[]): readonly string[] {
+  if (observed.traits.network === 'pods') return [];
   const taken = new Set(workloads.map(({ container }) => container.port?.host));
   for (const { action } of observed.running.values()) if (action.name === 'apply') taken.add(action.args.workload.port.host);
   return plan.actions.flatMap((action) => {
-    if (action.name !== 'apply') return [];
+    if (action.name !== 'apply' || action.args.mends !== undefined) return [];
     const { host } = action.args.workload.port;
     if (taken.has(host)) return [`Gives port ${host} to slot "${action.slot}", which is taken`];
     taken.add(host);
@@ -113,10 +140,12 @@ function targetsWrong(plan: Plan, observed: Observed, byId: ReadonlyMap<Workload
   return [...plan.decisions.values()].flatMap(({ name, targets, admission, draining }) => {
     const found: string[] = [];
     if ((admission.kind === 'open') !== targets.length > 0) found.push(`Opens slot "${name}" without a target, or has one and is shut`);
-    for (const { workload } of targets) {
+    for (const { workload, endpoint } of targets) {
       const fact = byId.get(workload);
       if (fact?.phase !== 'running' || fact.slot !== name)
         found.push(`Sends requests of slot "${name}" to "${workload}", which does not run for it`);
+      else if (!fact.endpoints.some(({ host, port }) => host === endpoint.host && port === endpoint.port))
+        found.push(`Sends requests of slot "${name}" to "${endpoint.host}:${endpoint.port}", where nothing of it listens`);
       if (draining.includes(workload)) found.push(`Sends requests of slot "${name}" to "${workload}", which is leaving`);
     }
     return found;

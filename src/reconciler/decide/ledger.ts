@@ -24,13 +24,15 @@ export interface Ledger {
 
 export function createLedger(facts: LedgerFacts): Ledger {
   const { budgetBytes } = facts;
-  const taken = new Set(facts.takenPorts);
+  const taken = facts.takenPorts;
+  // All below it are taken.
+  let { first } = facts.portRange;
   let held = facts.heldBytes;
   let extra = 0;
   return {
     takePort() {
-      const port = freePort(facts.portRange, (candidate) => taken.has(candidate));
-      if (port !== undefined) taken.add(port);
+      const port = freePort({ ...facts.portRange, first }, (candidate) => taken.has(candidate));
+      first = port === undefined ? facts.portRange.last + 1 : port + 1;
       return port;
     },
     takeMemory(bytes) {

@@ -1,7 +1,7 @@
 /** One slot: from its view to its decision and its actions. Pure, but for the ledger of what earlier slots of the same plan took. */
 import { PROVIDER_KINDS } from '../../spec/provider-kinds.ts';
-import type { Admission, Target } from '../board.ts';
 import { pullImageKey, pullModelKey, type Action } from './actions.ts';
+import { admissionOf, targetsOf } from './admission.ts';
 import { STABLE_MS } from './backoff.ts';
 import { castRoles, type Cast } from './cast-roles.ts';
 import { insufficientMemory, type Gate } from './checks.ts';
@@ -9,6 +9,8 @@ import { deriveConditions } from './conditions.ts';
 import { deriveState } from './derive-state.ts';
 import type { Decision, Finding } from './facts.ts';
 import type { Ledger } from './ledger.ts';
+import { listFindings } from './list-findings.ts';
+import { planMends } from './plan-mends.ts';
 import { planProbes } from './plan-probes.ts';
 import { planStops } from './plan-stops.ts';
 import type { MemoryVerdict } from './share-memory.ts';
@@ -20,6 +22,8 @@ export interface SlotPlan {
   readonly actions: readonly Action[];
   /** Unix milliseconds at which time alone changes something. */
   readonly wakes: readonly number[];
+  /** Until then, planning it again answers the same while nothing else changes. */
+  readonly freshUntil: number;
 }
 
 export function planSlot(
@@ -39,13 +43,14 @@ export function planSlot(
   const wanted = unwanted === undefined;
   const start = cast.start ? planApply(view, ledger) : undefined;
   const pulls = wanted ? planPulls(view, gates) : NO_PULLS;
+  const mends = planMends(view, cast, gates.length > 0);
   const stops = planStops(view, cast);
   const probes = planProbes(view, cast);
   const startGate = start?.gate;
   const gate = memoryGate ?? startGate ?? gates[0];
   const starting = view.applying !== undefined || start?.action !== undefined;
-  const facts = { view, cast, unwanted, gate, busy: starting || cast.coming !== undefined || cast.leaving.length > 0 || view.stopping };
-  const targets = targetsOf(cast.answering);
+  const busy = starting || mends.actions.length > 0 || cast.coming !== undefined || cast.leaving.length > 0 || view.stopping;
+  const targets = targetsOf(cast.answering, view.previous?.targets);
   const failed = view.failures.findLast(({ kind }) => kind !== 'drift');
   const decision: Decision = {
     name: view.slot.name,
@@ -56,9 +61,9 @@ export function planSlot(
       pulling: wanted && pulls.waitsFor.some((key) => view.running.has(key) || pulls.planned.has(key)),
     }),
     wanted,
-    findings: findingsOf(view, cast, unwanted, startGate === undefined ? gates : [startGate, ...gates]),
-    conditions: deriveConditions(facts),
-    admission: admissionOf(view, cast, notWanted, memoryGate, startGate ?? gates[0]),
+    findings: listFindings(view, cast, unwanted, startGate === undefined ? gates : [startGate, ...gates]),
+    conditions: deriveConditions({ view, cast, unwanted, gate, busy }),
+    admission: admissionOf(view, cast, targets, { notWanted, memoryGate, gate: startGate ?? gates[0] }),
     targets,
     answering: cast.answering?.fact.id,
     draining: cast.leaving.filter(({ workload }) => workload.alive).map(({ workload }) => workload.fact.id),
@@ -72,15 +77,23 @@ export function planSlot(
     progress: pulls.waitsFor.map((key) => view.running.get(key)?.progress).find((progress) => progress !== undefined),
     stable: isStable(view, cast),
     drift: view.workloads.flatMap((workload) => (workload.alive ? workload.drift : [])),
+    trouble: (cast.coming ?? cast.answering ?? cast.pending)?.fact.trouble,
+    replicas: subjectOf(view, cast)?.fact.replicas,
   };
-  const actions = [...stops.actions, ...pulls.actions, ...(start?.action === undefined ? [] : [start.action]), ...probes.actions];
-  return { decision, actions, wakes: [...stops.wakes, ...probes.wakes, ...slotWakes(view, wanted, gates, cast)] };
+  const starts = start?.action === undefined ? [] : [start.action];
+  const wakes = [...stops.wakes, ...mends.wakes, ...probes.wakes, ...slotWakes(view, wanted, gates, cast)];
+  return {
+    decision,
+    actions: [...stops.actions, ...pulls.actions, ...starts, ...mends.actions, ...probes.actions],
+    wakes,
+    freshUntil: Math.min(probes.freshUntil ?? Number.POSITIVE_INFINITY, ...wakes),
+  };
 }
 
 function planApply(view: SlotView, ledger: Ledger): { readonly action?: Action; readonly gate?: Gate } {
   const { template, slot, model } = view;
   if (template === undefined || model?.kind !== 'present') return {};
-  const port = ledger.takePort();
+  const port = template.cluster === undefined ? ledger.takePort() : template.containerPort;
   if (port === undefined) {
     const message = 'Widen "SVC_PORT_RANGE": every port of it is taken';
     return { gate: { kind: 'waiting', name: 'portRangeUsedUp', message } };
@@ -127,108 +140,49 @@ function planPulls(view: SlotView, gates: readonly Gate[]): Pulls {
 
 function subjectFacts(view: SlotView, cast: Cast) {
   const { answering } = cast;
-  const subject = answering ?? cast.coming ?? cast.pending ?? appearing(view, cast);
+  const subject = isLeft(view, cast) ? undefined : subjectOf(view, cast);
   if (subject !== undefined) {
     return {
       workload: subject.fact.phase === 'created' ? ('created' as const) : ('running' as const),
+      fetching: subject.fact.fetching !== undefined,
       passing: answering !== undefined,
       inFlight: subject.inFlight > 0,
       served: subject.used,
     };
   }
   const leaving = view.workloads.some(({ fact }) => fact.phase !== 'exited');
-  return { workload: leaving ? ('leaving' as const) : ('none' as const), passing: false, inFlight: false, served: false };
+  const workload = leaving ? ('leaving' as const) : ('none' as const);
+  return { workload, fetching: false, passing: false, inFlight: false, served: false };
 }
 
-/** Its start has not been answered yet, and it is neither wanted nor leaving. */
-function appearing(view: SlotView, cast: Cast): WorkloadView | undefined {
-  return view.workloads.find((workload) => workload.alive && cast.leaving.every((leaving) => leaving.workload !== workload));
+/** The one that stands for the slot: it answers, or may soon. What runs comes before what does not yet: it may answer in the next pass. */
+function subjectOf(view: SlotView, { answering, coming, leaving }: Cast): WorkloadView | undefined {
+  if (answering !== undefined) return answering;
+  const staying = view.workloads.filter((workload) => workload.alive && leaving.every((each) => each.workload !== workload));
+  return staying.find(({ fact }) => fact.phase === 'running') ?? coming ?? staying[0];
 }
 
-function targetsOf(answering: WorkloadView | undefined): readonly Target[] {
-  return answering?.fact.endpoints.map((endpoint) => ({ workload: answering.fact.id, endpoint })) ?? [];
+/** Nothing answers, and what did is on its way out: to make room, or for a fault that a late probe may still take back. */
+function isLeft(view: SlotView, cast: Cast): boolean {
+  if (cast.leaving.some(({ because }) => because.name === 'roomNeeded')) return true;
+  if (cast.leaving.length === 0 || subjectOf(view, cast)?.fact.phase === 'running') return false;
+  return cast.leaving.some(({ workload }) => workload.alive && workload.fact.phase === 'running');
 }
 
-function admissionOf(
-  view: SlotView,
-  cast: Cast,
-  notWanted: Finding | undefined,
-  memoryGate: Gate | undefined,
-  gate: Gate | undefined,
-): Admission {
-  if (targetsOf(cast.answering).length > 0) return { kind: 'open' };
-  const name = view.slot.name;
-  if (!view.spec.enabled) {
-    return { kind: 'refuse', code: 'slot.disabled', message: `Enable slot "${name}" first ("svcctl slot load ${name}"): it is disabled` };
-  }
-  if (notWanted === undefined && memoryGate?.kind === 'memory') {
-    const message = `Free memory or lower what slot "${name}" needs: ${memoryGate.message}`;
-    return { kind: 'refuse', code: 'slot.insufficient_memory', message };
-  }
-  if (gate?.kind !== 'stalled' || cast.coming !== undefined || cast.pending !== undefined) return { kind: 'park' };
-  return { kind: 'refuse', code: 'slot.stalled', message: `Mend slot "${name}" first: ${gate.message}` };
-}
-
-function findingsOf(view: SlotView, cast: Cast, unwanted: Finding | undefined, gates: readonly Gate[]): readonly Finding[] {
-  const { answering, coming, waitsFor } = cast;
-  if (isAtRest(view, cast) && unwanted === undefined && gates.length === 0) return NO_FINDINGS;
-  const own = unwanted === undefined ? [] : [unwanted];
-  const outdated: Finding[] =
-    answering?.standing === 'outdated'
-      ? [
-          {
-            name: 'revisionOutdated',
-            message: `Revision "${answering.fact.revision}" serves until "${view.template?.revision ?? ''}" does`,
-          },
-        ]
-      : [];
-  const probe = coming?.known.probe;
-  const warming: Finding[] =
-    coming === undefined
-      ? []
-      : [
-          {
-            name: 'probeNotPassed',
-            message: probe === undefined ? 'It has just been started' : `It does not answer yet: ${probe.message}`,
-          },
-        ];
-  const altered: Finding[] = view.workloads
-    .filter((workload) => workload.alive && workload.standing === 'altered' && view.spec.lifecycle.drift !== 'ignore')
-    .map(({ drift }) => ({ name: 'workloadAltered', message: `It was altered from outside: ${drift.join('; ')}` }));
-  const all = [
-    ...own,
-    ...cast.leaving.map(({ because }) => because),
-    ...gates,
-    ...outdated,
-    ...warming,
-    ...altered,
-    ...(waitsFor ? [waitsFor] : []),
-  ];
-  return all.filter((finding, index) => all.findIndex(({ name }) => name === finding.name) === index);
-}
-
-const NO_FINDINGS: readonly Finding[] = [];
-
-function isAtRest({ workloads }: SlotView, { leaving, coming, waitsFor }: Cast): boolean {
-  return (
-    leaving.length === 0 && coming === undefined && waitsFor === undefined && workloads.every(({ standing }) => standing === 'current')
-  );
-}
-
+/** Both the answering and the absence of failures have to last: what is mended in place answers all the time. */
 function isStable(view: SlotView, cast: Cast): boolean {
+  const last = view.failures.at(-1);
   const probe = cast.answering?.known.probe;
-  return view.failures.length > 0 && cast.coming === undefined && cast.answering?.standing === 'current' && stableFor(probe, view.now);
-}
-
-function stableFor(probe: { readonly status: string; readonly since: number } | undefined, now: number): boolean {
-  return probe?.status === 'passing' && now - probe.since >= STABLE_MS;
+  if (last === undefined || cast.coming !== undefined || cast.answering?.standing !== 'current') return false;
+  return probe?.status === 'passing' && view.now - Math.max(probe.since, last.at) >= STABLE_MS;
 }
 
 function slotWakes(view: SlotView, wanted: boolean, gates: readonly Gate[], cast: Cast): readonly number[] {
   const { lastActiveAt, now } = view;
   const idleAt = wanted && lastActiveAt !== undefined ? lastActiveAt + view.spec.lifecycle.idleTimeoutMs : Number.POSITIVE_INFINITY;
   const gateAt = gates.flatMap(({ until }) => until ?? []);
-  const startBy = cast.coming === undefined ? [] : [cast.coming.known.seenAt + view.spec.lifecycle.startTimeoutMs];
+  const startedAt = cast.coming?.known.startCountsFrom;
+  const startBy = startedAt === undefined ? [] : [startedAt + view.spec.lifecycle.startTimeoutMs];
   return [...gateAt, ...startBy, ...(Number.isFinite(idleAt) && view.inFlight === 0 && view.waiting === 0 ? [idleAt] : [])].filter(
     (at) => at > now,
   );

@@ -11,6 +11,8 @@ const STOP_GRACE_MS = 10_000;
 export interface TimedActions {
   readonly actions: readonly Action[];
   readonly wakes: readonly number[];
+  /** Until then, asking again answers the same while nothing else changes; where that is earlier than the wakes. */
+  readonly freshUntil?: number;
 }
 
 export function planStops(view: SlotView, cast: Cast): TimedActions {
@@ -25,6 +27,8 @@ export function planOrphanStop(workload: WorkloadView, because: Finding, drainMs
 }
 
 function planStop({ workload, because, failure }: Leaving, view: SlotView): TimedActions {
+  // What mends it might bring it back: that ends first.
+  if (view.applying?.args.mends?.workload === workload.fact.id) return NOTHING;
   return planAt(workload, because, failure, view.spec.lifecycle.drainTimeoutMs, view.now);
 }
 

@@ -2,6 +2,7 @@
 import { PROVIDER_KINDS } from '../../spec/provider-kinds.ts';
 import type { SlotState } from '../../spec/slot-status.ts';
 import type { Admission } from '../board.ts';
+import { neverAdmits } from './admission.ts';
 import { unknownConditions } from './conditions.ts';
 import type { Decision, Plan } from './facts.ts';
 import type { SlotView } from './view.ts';
@@ -13,6 +14,7 @@ export function planUnreachable(views: readonly SlotView[], why: string): Plan {
 
 function decide(view: SlotView, why: string): Decision {
   const { previous, slot, spec } = view;
+  const never = neverAdmits(view);
   const message = `Start the runtime again or mend its address: ${why}`;
   return {
     name: slot.name,
@@ -21,8 +23,8 @@ function decide(view: SlotView, why: string): Decision {
     wanted: previous?.wanted ?? spec.enabled,
     findings: [{ name: 'runtimeUnreachable', message }],
     conditions: unknownConditions(view, message),
-    admission: admission(view),
-    targets: spec.enabled ? (previous?.targets ?? []) : [],
+    admission: never ?? admission(view),
+    targets: never === undefined ? (previous?.targets ?? []) : [],
     answering: previous?.answering,
     draining: [],
     memory: undefined,
@@ -35,14 +37,12 @@ function decide(view: SlotView, why: string): Decision {
     progress: undefined,
     stable: false,
     drift: [],
+    trouble: previous?.trouble,
+    replicas: undefined,
   };
 }
 
-function admission({ previous, spec, slot }: SlotView): Admission {
-  if (!spec.enabled) {
-    const message = `Enable slot "${slot.name}" first ("svcctl slot load ${slot.name}"): it is disabled`;
-    return { kind: 'refuse', code: 'slot.disabled', message };
-  }
+function admission({ previous, slot }: SlotView): Admission {
   if (previous?.admission.kind === 'open' || previous?.generation === slot.generation) return previous.admission;
   // What was refused before the edit may not be refused after it.
   return { kind: 'park' };

@@ -8,9 +8,9 @@ import { findGates, whyNotWanted, type Gate } from './checks.ts';
 import type { Decision, Desired, Finding, Observed, Plan } from './facts.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import { planOrphanStop, type TimedActions } from './plan-stops.ts';
-import { planSlot } from './plan-slot.ts';
+import { planSlot, type SlotPlan } from './plan-slot.ts';
 import { planUnreachable } from './plan-unreachable.ts';
-import { shareMemory, type MemoryClaim, type MemoryShares } from './share-memory.ts';
+import { shareMemory, type MemoryClaim, type MemoryShares, type MemoryVerdict } from './share-memory.ts';
 import { gather, viewSlot, viewWorkload, type Gathered, type SlotView } from './view.ts';
 
 /** Requests on a workload whose slot was removed get the default drain time. */
@@ -37,7 +37,8 @@ export function plan(desired: Desired, observed: Observed, now: number): Plan {
   );
   const orphans = planOrphans(desired, observed, gathered, now);
   const ledger = openLedger(desired, observed, wishes, shares);
-  const slots = wishes.map((wish) => planSlot(wish.view, wish.gates, wish.notWanted, shares.verdicts.get(wish.view.slot.name), ledger));
+  const slots = wishes.map((wish) => planWish(wish, shares.verdicts.get(wish.view.slot.name), ledger, desired.memory));
+  desired.memory?.prune(desired.slots);
   const decisions = new Map(slots.map(({ decision }) => [decision.name, decision]));
   const actions = [
     ...orphans.flatMap(({ timed }) => timed.actions),
@@ -50,6 +51,20 @@ export function plan(desired: Desired, observed: Observed, now: number): Plan {
     orphans: new Map(orphans.map(({ workload, because }) => [workload, because])),
     wakeAt: soonest([...orphans.map(({ timed }) => timed), ...slots]),
   };
+}
+
+function planWish(
+  { view, gates, notWanted }: Wish,
+  verdict: MemoryVerdict | undefined,
+  ledger: Ledger,
+  memory: Desired['memory'],
+): SlotPlan {
+  const question = { view, notWanted, hindered: gates.length > 0, verdict };
+  const known = memory?.recall(question);
+  if (known !== undefined) return known;
+  const made = planSlot(view, gates, notWanted, verdict, ledger);
+  memory?.keep(question, made);
+  return made;
 }
 
 function makeWish(view: SlotView): Wish {
@@ -86,17 +101,18 @@ function heldBytes({ fact, known }: SlotView['workloads'][number], view: SlotVie
 
 function openLedger(desired: Desired, observed: Observed, wishes: readonly Wish[], shares: MemoryShares): Ledger {
   const ports = new Set(observed.takenPorts);
+  const pods = observed.traits.network === 'pods';
   let heldByAll = wishes.reduce((sum, wish) => sum + wish.heldBytes, 0);
   if (observed.runtime.kind === 'reachable') {
     for (const { id, slot, container, endpoints } of observed.runtime.facts.workloads) {
       const port = container.port?.host ?? endpoints[0]?.port;
-      if (port !== undefined) ports.add(port);
+      if (port !== undefined && !pods) ports.add(port);
       if (!desired.slots.has(slot)) heldByAll += observed.acquaintances.get(id)?.origin?.memoryBytes ?? 0;
     }
   }
   for (const { action } of observed.running.values()) {
-    if (action.name !== 'apply') continue;
-    ports.add(action.args.workload.port.host);
+    if (action.name !== 'apply' || action.args.mends !== undefined) continue;
+    if (!pods) ports.add(action.args.workload.port.host);
     heldByAll += action.args.origin.memoryBytes;
   }
   const bySlot = new Map(wishes.map((wish) => [wish.view.slot.name, wish]));
@@ -104,7 +120,8 @@ function openLedger(desired: Desired, observed: Observed, wishes: readonly Wish[
     portRange: desired.portRange,
     takenPorts: ports,
     budgetBytes: desired.memoryBudgetBytes,
-    availableBytes: observed.host.memoryAvailableBytes,
+    // Pods do not run in the memory of this host.
+    availableBytes: pods ? undefined : observed.host.memoryAvailableBytes,
     heldBytes: heldByAll,
     admittedBytes: shares.admittedBytes,
     claimOf: ({ slot }) => {
@@ -126,7 +143,7 @@ function planOrphans(
     const because = whyOrphan(slot, desired);
     if (because === undefined) continue;
     for (const fact of workloads) {
-      const view = viewWorkload(fact, undefined, undefined, observed, now);
+      const view = viewWorkload(fact, undefined, undefined, undefined, observed, now);
       orphans.push({ workload: fact.id, because, timed: planOrphanStop(view, because, ORPHAN_DRAIN_MS, now) });
     }
   }

@@ -1,8 +1,8 @@
 /** One slot with everything a check may look at, gathered from the facts: lookups and sums, and no decisions. Pure. */
 import type { SlotName } from '../../spec/names.ts';
 import type { SlotSpec } from '../../spec/slot-spec.ts';
-import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload } from '../ports.ts';
-import { applyKey, stopKey, type Action } from './actions.ts';
+import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../ports.ts';
+import { applyKey, probeKey, stopKey, type Action } from './actions.ts';
 import { findDrift } from './drift.ts';
 import type { Acquaintance, Attempt, Desired, Observed, PreviousDecision, RunningAction } from './facts.ts';
 import type { Template } from './workload.ts';
@@ -17,15 +17,23 @@ export interface WorkloadView {
   readonly alive: boolean;
   /** A stop of it is under way. */
   readonly stopUnderWay: boolean;
+  readonly probeUnderWay: boolean;
   /** Against what is wanted now. Without a template nothing can be told apart, and all are current. */
   readonly standing: 'current' | 'outdated' | 'altered';
   readonly drift: readonly string[];
+  /** Applying it again mends it: an altered one is still the current one. */
+  readonly mendable: boolean;
+  /** An edit asks for something that is changed in place. */
+  readonly behind: boolean;
 }
 
 export interface SlotView {
   readonly slot: DesiredSlot;
   readonly spec: SlotSpec;
   readonly now: number;
+  readonly network: RuntimeTraits['network'];
+  /** Whether this controller carries out what is planned. */
+  readonly leads: boolean;
   readonly providerKnown: boolean;
   readonly model: ModelPresence | undefined;
   readonly imagesUsed: boolean;
@@ -38,7 +46,7 @@ export interface SlotView {
   readonly lastActiveAt: number | undefined;
   /** Of this generation, oldest first. */
   readonly failures: readonly Attempt[];
-  /** The action under way that creates a workload of it. */
+  /** The action under way that creates or mends a workload of it. */
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
   readonly running: ReadonlyMap<string, RunningAction>;
@@ -77,7 +85,7 @@ export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed
   const imageUsable = image !== undefined || !observed.traits.images;
   const template = model?.kind === 'present' && imageUsable ? desired.templateOf(slot, model.facts, image) : undefined;
   const imageId = image === undefined ? undefined : (gathered.images.get(image.reference) ?? image.imageId);
-  const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) => viewWorkload(fact, template, imageId, observed, now));
+  const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) => viewWorkload(fact, slot, template, imageId, observed, now));
   const demand = observed.demand.get(slot.name);
   const attempts = observed.attempts.get(slot.name);
   const applying = observed.running.get(applyKey(slot.name))?.action;
@@ -85,6 +93,8 @@ export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed
     slot,
     spec,
     now,
+    network: observed.traits.network,
+    leads: observed.leads,
     providerKnown: desired.providers[spec.provider] !== undefined,
     model,
     imagesUsed: observed.traits.images,
@@ -105,6 +115,7 @@ export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed
 
 export function viewWorkload(
   fact: ObservedWorkload,
+  slot: DesiredSlot | undefined,
   template: Template | undefined,
   imageId: string | undefined,
   observed: Observed,
@@ -112,7 +123,9 @@ export function viewWorkload(
 ): WorkloadView {
   const activity = observed.activity.get(fact.id);
   const same = template === undefined || template.revision === fact.revision;
-  const drift = same && template !== undefined && fact.phase !== 'exited' ? findDrift(fact, template, imageId) : [];
+  const own = same && fact.phase !== 'exited' ? template : undefined;
+  const inPlace = own?.compare === undefined || slot === undefined ? undefined : own.compare(slot, fact);
+  const drift = own === undefined ? NO_DRIFT : (inPlace?.drift ?? findDrift(fact, own, imageId));
   const stopUnderWay = fact.phase === 'stopping' || observed.running.has(stopKey(fact.id));
   return {
     fact,
@@ -121,17 +134,24 @@ export function viewWorkload(
     used: activity?.lastUsedAt !== undefined,
     alive: (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay,
     stopUnderWay,
+    probeUnderWay: observed.running.has(probeKey(fact.id)),
     standing: !same ? 'outdated' : drift.length > 0 ? 'altered' : 'current',
     drift,
+    mendable: inPlace !== undefined,
+    behind: inPlace?.outdated === true,
   };
 }
+
+const NO_DRIFT: readonly string[] = [];
 
 function stranger(now: number): Acquaintance {
   return {
     seenAt: now,
+    startCountsFrom: now,
     probe: undefined,
     drainingSince: undefined,
     origin: undefined,
     stops: undefined,
+    updates: undefined,
   };
 }

@@ -7,7 +7,16 @@ import type { ModelFacts, Provider, ProviderRegistry, SlotContext } from '../../
 import { Revision, type SlotName } from '../../spec/names.ts';
 import type { Capability } from '../../spec/provider-kinds.ts';
 import type { SlotSpec } from '../../spec/slot-spec.ts';
-import type { DesiredSlot, ImageReference, Mount, RuntimeTraits, Workload } from '../ports.ts';
+import type {
+  ClusterWorkload,
+  DesiredSlot,
+  ImageReference,
+  InPlaceRepair,
+  Mount,
+  ObservedWorkload,
+  RuntimeTraits,
+  Workload,
+} from '../ports.ts';
 
 export interface Template {
   readonly revision: Revision;
@@ -18,9 +27,20 @@ export interface Template {
   readonly env: Readonly<Record<string, string>>;
   readonly mounts: readonly Mount[];
   readonly devices: readonly string[];
-  /** The port inside, where the runtime publishes it; undefined where it shares the host's network. */
+  /** The port inside, where that is not the host's; undefined where the runtime shares the host's network. */
   readonly containerPort: number | undefined;
   readonly argv: (hostPort: number) => readonly [string, ...string[]];
+  /** Where replicas have addresses of their own; then no host port is taken. */
+  readonly cluster: ClusterWorkload | undefined;
+  /** How a workload of this revision compares with what is wanted now; undefined where an altered one is replaced. Remembers the last answer. */
+  readonly compare: ((slot: DesiredSlot, fact: ObservedWorkload) => InPlaceComparison) | undefined;
+}
+
+export interface InPlaceComparison {
+  /** What was altered from outside. */
+  readonly drift: readonly string[];
+  /** An edit asks for something that needs no new revision. */
+  readonly outdated: boolean;
 }
 
 export interface TemplateInputs {
@@ -54,17 +74,56 @@ function createTemplate({ slot, provider, model, image, traits, modelsRoot }: Te
     mounts: traits.modelsTarget === undefined ? [] : [{ source: modelsRoot, target: traits.modelsTarget, readOnly: true }],
     devices: provider.devices(spec.backend),
   };
+  const memoryBytes = Math.max(spec.resources.memoryBytes ?? 0, provider.estimateMemoryBytes(spec, model));
   let rendered: { readonly port: number; readonly argv: readonly [string, ...string[]] } | undefined;
-  return {
+  const template: Template = {
     ...parts,
-    revision: hash(spec, parts, provider.startCmd(symbolic)),
+    revision: hash(spec, parts, provider.startCmd(symbolic), traits),
     capabilities: provider.capabilities(slot.name, spec, model),
-    memoryBytes: Math.max(spec.resources.memoryBytes ?? 0, provider.estimateMemoryBytes(spec, model)),
+    memoryBytes,
     containerPort: shared ? undefined : provider.containerPort,
+    cluster: traits.network === 'pods' ? clusterOf(spec, provider, memoryBytes) : undefined,
+    compare: traits.inPlace === undefined ? undefined : createComparison(traits.inPlace, () => template),
     argv(port) {
       if (rendered?.port !== port) rendered = { port, argv: provider.startCmd(context(port)) };
       return rendered.argv;
     },
+  };
+  return template;
+}
+
+function clusterOf(spec: SlotSpec, provider: Provider, memoryBytes: number): ClusterWorkload {
+  const { replicas, nodeSelector, tolerations, storage, serviceAccountName } = spec.cluster;
+  return {
+    provider: spec.provider,
+    backend: spec.backend,
+    model: spec.model.default,
+    replicas,
+    gpus: spec.resources.gpus,
+    memoryBytes,
+    readyPath: provider.readyPath,
+    startTimeoutMs: spec.lifecycle.startTimeoutMs,
+    drainTimeoutMs: spec.lifecycle.drainTimeoutMs,
+    nodeSelector,
+    tolerations,
+    storage,
+    serviceAccountName,
+  };
+}
+
+/** Comparing may be dear, and most facts are those of the pass before. */
+function createComparison(inPlace: InPlaceRepair, templateOf: () => Template): NonNullable<Template['compare']> {
+  let last: { readonly key: unknown; readonly name: string; readonly generation: number; readonly found: InPlaceComparison } | undefined;
+  return (slot, fact) => {
+    const { name, record } = fact;
+    const key = record ?? fact;
+    if (last?.key === key && last.name === name && last.generation === slot.generation) return last.found;
+    const template = templateOf();
+    const hostPort = fact.container.port?.host ?? fact.endpoints[0]?.port ?? template.containerPort ?? SYMBOLIC_PORT;
+    const wanted = workloadNamed(slot, template, name, hostPort);
+    const found = { drift: inPlace.findAltered(wanted, fact), outdated: inPlace.isOutdated(wanted, fact) };
+    last = { key, name, generation: slot.generation, found };
+    return found;
   };
 }
 
@@ -89,8 +148,15 @@ export function createTemplates(
 /** The workload of a template on a port, under a name that is free. */
 export function workloadOf(slot: DesiredSlot, template: Template, hostPort: number, takenNames: ReadonlySet<string>): Workload {
   const plain = `svc-slot-${slot.name}`;
+  return workloadNamed(slot, template, takenNames.has(plain) ? `${plain}--${template.revision}` : plain, hostPort);
+}
+
+/** `hostPort` counts only where the runtime takes one. */
+export function workloadNamed(slot: DesiredSlot, template: Template, name: string, hostPort: number): Workload {
+  const { cluster } = template;
+  const container = template.containerPort ?? hostPort;
   return {
-    name: takenNames.has(plain) ? `${plain}--${template.revision}` : plain,
+    name,
     slot: slot.name,
     revision: template.revision,
     generation: slot.generation,
@@ -99,8 +165,9 @@ export function workloadOf(slot: DesiredSlot, template: Template, hostPort: numb
     env: template.env,
     mounts: template.mounts,
     devices: template.devices,
-    port: { host: hostPort, container: template.containerPort ?? hostPort },
+    port: { host: cluster === undefined ? hostPort : container, container },
     memoryLimitBytes: slot.spec.resources.memoryBytes,
+    ...(cluster === undefined ? {} : { cluster }),
   };
 }
 
@@ -115,7 +182,22 @@ function pathSeen(hostPath: string, root: string, target: string | undefined): s
   return hostPath.startsWith(`${root}/`) ? `${target}${hostPath.slice(root.length)}` : hostPath;
 }
 
-function hash(spec: SlotSpec, parts: Pick<Template, 'image' | 'env' | 'mounts' | 'devices'>, argv: readonly string[]): Revision {
+/** What a slot without any of the cluster's keys has: hashed where they count for nothing, as it always was. */
+const NO_CLUSTER = { replicas: 1, nodeSelector: {}, tolerations: [] };
+
+/** Where a pod runs and what it sees. Not how many there are, nor its times: they are changed in place. */
+function clusterParts({ cluster, backend }: SlotSpec): unknown {
+  const { nodeSelector, tolerations, storage, serviceAccountName } = cluster;
+  const selector = Object.entries(nodeSelector).sort(([a], [b]) => (a < b ? -1 : 1));
+  return [backend, selector, tolerations, storage ?? null, serviceAccountName ?? null];
+}
+
+function hash(
+  spec: SlotSpec,
+  parts: Pick<Template, 'image' | 'env' | 'mounts' | 'devices'>,
+  argv: readonly string[],
+  { network }: RuntimeTraits,
+): Revision {
   const text = JSON.stringify([
     parts.image === undefined ? null : [parts.image.reference, parts.image.imageId ?? null],
     argv,
@@ -125,7 +207,7 @@ function hash(spec: SlotSpec, parts: Pick<Template, 'image' | 'env' | 'mounts' |
     spec.resources.memoryBytes ?? null,
     spec.resources.gpus ?? null,
     spec.restartedAt ?? null,
-    spec.cluster,
+    network === 'pods' ? clusterParts(spec) : NO_CLUSTER,
   ]);
   return Revision.parse(createHash('sha256').update(text).digest('hex').slice(0, 12));
 }

@@ -87,7 +87,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   }
 
   const trafficOf = (slot: SlotName) => traffic.get(slot) ?? { inFlight: 0, parked: 0 };
-  const metrics = createMetrics({ version: '1.2.3', runtime: 'memory', board, traffic: trafficOf });
+  const metrics = createMetrics({ version: '1.2.3', runtime: 'memory', board, leads: () => true, traffic: trafficOf });
   const deps: ManageDeps = {
     manage: {
       version: '1.2.3',

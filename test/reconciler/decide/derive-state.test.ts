@@ -3,13 +3,14 @@ import { deriveState, type StateFacts } from '../../../src/reconciler/decide/der
 import type { SlotState } from '../../../src/spec/slot-status.ts';
 
 const WORKLOADS = ['none', 'created', 'running', 'leaving'] as const;
-const FLAGS = ['passing', 'inFlight', 'served', 'applying', 'pulling'] as const;
+const FLAGS = ['fetching', 'passing', 'inFlight', 'served', 'applying', 'pulling'] as const;
 
 const ALL: readonly StateFacts[] = WORKLOADS.flatMap((workload) =>
   Array.from({ length: 2 ** FLAGS.length }, (_, bits) => {
     const on = (flag: (typeof FLAGS)[number]): boolean => ((bits >> FLAGS.indexOf(flag)) & 1) === 1;
     return {
       workload,
+      fetching: on('fetching'),
       passing: on('passing'),
       inFlight: on('inFlight'),
       served: on('served'),
@@ -22,6 +23,7 @@ const ALL: readonly StateFacts[] = WORKLOADS.flatMap((workload) =>
 /** The same rules, written as a list of patterns: the first one that fits decides. */
 const RULES: readonly (readonly [Partial<StateFacts>, SlotState])[] = [
   [{ workload: 'leaving' }, 'unloading'],
+  [{ workload: 'created', fetching: true }, 'pulling'],
   [{ workload: 'created' }, 'starting'],
   [{ workload: 'running', passing: true, inFlight: true }, 'serving'],
   [{ workload: 'running', passing: true, served: true }, 'idle'],
@@ -34,7 +36,7 @@ const RULES: readonly (readonly [Partial<StateFacts>, SlotState])[] = [
 
 describe('deriveState()', () => {
   test('answers for every combination of facts', () => {
-    expect(ALL).toHaveLength(128);
+    expect(ALL).toHaveLength(256);
     for (const facts of ALL) {
       const rule = RULES.find(([pattern]) => Object.entries(pattern).every(([key, value]) => Reflect.get(facts, key) === value));
       expect([facts, deriveState(facts)]).toEqual([facts, rule?.[1]]);

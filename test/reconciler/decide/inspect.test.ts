@@ -23,6 +23,7 @@ function wrong(told: Told, change: (made: Plan) => Plan, from?: SlotState): stri
     capabilities: [],
     generation: 3,
     wanted: true,
+    trouble: undefined,
   };
   const previous = from === undefined ? observed.previous : new Map([[PRIMARY, last]]);
   return inspect(change(made), desired, { ...observed, previous }, NOW).join('; ');

@@ -1,4 +1,5 @@
 /** Facts for one slot, told in a few words: everything that is not told is well. */
+import type { Endpoint } from '../../../src/providers/provider.ts';
 import type { Acquaintance, Attempt, Desired, Observed, Plan } from '../../../src/reconciler/decide/facts.ts';
 import { keyOfAction } from '../../../src/reconciler/decide/actions.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
@@ -25,6 +26,7 @@ export interface Told {
   readonly takenPorts?: readonly number[];
   readonly traits?: Partial<RuntimeTraits>;
   readonly problems?: DesiredSlot['problems'];
+  readonly leads?: boolean;
   readonly without?: 'slot' | 'provider' | 'imageName';
 }
 
@@ -43,6 +45,8 @@ export interface ToldWorkload {
   readonly altered?: Partial<ContainerFacts>;
   readonly port?: number;
   readonly name?: string;
+  readonly fact?: Partial<ObservedWorkload>;
+  readonly deaf?: readonly Endpoint[];
 }
 
 const TRAITS: RuntimeTraits = { kind: 'memory', images: true, network: 'published', modelsTarget: '/models' };
@@ -83,6 +87,7 @@ export function tell(told: Told): {
         : { kind, message: 'Put the model "a.gguf" in place' };
   const observed: Observed = {
     traits,
+    leads: told.leads ?? true,
     runtime:
       told.unreachable === undefined
         ? {
@@ -145,23 +150,26 @@ function workloadTold(told: ToldWorkload, slot: DesiredSlot, template: Template)
     endpoints: phase === 'running' ? [{ host: '127.0.0.1', port: port.host }] : [],
     container: { imageId: image?.imageId, argv, env, mounts, devices, port, ...told.altered },
     ...(told.exit === undefined ? {} : { exit: told.exit }),
+    ...told.fact,
   };
 }
 
-function acquaintanceTold({ probe = 'passing', draining, seen = 60_000 }: ToldWorkload): Acquaintance {
+function acquaintanceTold({ probe = 'passing', draining, seen = 60_000, deaf = [], fact }: ToldWorkload): Acquaintance {
   const since = NOW - 5000;
   const facts = {
     none: undefined,
-    passing: { status: 'passing', since, lastAt: NOW - 1000, consecutiveFailures: 0, message: '', passed: true },
-    loading: { status: 'loading', since, lastAt: NOW - 2, consecutiveFailures: 0, message: 'Loading', passed: false },
-    dead: { status: 'failing', since, lastAt: NOW - 1000, consecutiveFailures: 3, message: 'No answer', passed: true },
+    passing: { status: 'passing', since, lastAt: NOW - 1000, consecutiveFailures: 0, message: '', passed: true, deaf },
+    loading: { status: 'loading', since, lastAt: NOW - 2, consecutiveFailures: 0, message: 'Loading', passed: false, deaf },
+    dead: { status: 'failing', since, lastAt: NOW - 1000, consecutiveFailures: 3, message: 'No answer', passed: true, deaf },
   } as const;
   return {
     seenAt: NOW - seen,
+    startCountsFrom: fact?.trouble === undefined && fact?.fetching === undefined ? NOW - seen : undefined,
     probe: facts[probe],
     drainingSince: draining === undefined ? undefined : NOW - draining,
     origin: undefined,
     stops: undefined,
+    updates: undefined,
   };
 }
 

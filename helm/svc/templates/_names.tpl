@@ -1,0 +1,75 @@
+{{/* What everything is called: the release, with "svc" in it. At most 40 characters, since names are made from it. */}}
+{{- define "svc.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "svc.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "svc.fullname" .) -}}
+{{- else -}}
+{{- required "Set \"serviceAccount.name\": \"serviceAccount.create\" is false" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Cluster-wide objects bear the namespace in their name: there is one service in each. */}}
+{{- define "svc.deviceClassRole" -}}
+{{- printf "%s-%s-device-classes" (include "svc.fullname" .) .Release.Namespace -}}
+{{- end -}}
+
+{{/* The image by digest where there is one; the same for the gateway and for the init containers of slots. */}}
+{{- define "svc.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{- printf "%s@%s" .repository .digest -}}
+{{- else -}}
+{{- printf "%s:%s" .repository (.tag | default $.Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "svc.chatUiImage" -}}
+{{- with .Values.chatUi.image -}}
+{{- if .digest -}}
+{{- printf "%s@%s" .repository .digest -}}
+{{- else -}}
+{{- printf "%s:%s" .repository .tag -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "svc.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{/* Labels of one component, which also select its pods: dict "root" $ "component" "gateway". */}}
+{{- define "svc.selector" -}}
+app.kubernetes.io/name: {{ .root.Chart.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{/* Name, namespace and labels: dict "root" $ "component" "gateway" "name" "…". */}}
+{{- define "svc.metadata" -}}
+name: {{ .name }}
+namespace: {{ .root.Release.Namespace }}
+labels:
+  {{- include "svc.selector" . | nindent 2 }}
+  {{- include "svc.labels" .root | nindent 2 }}
+{{- end -}}
+
+{{/* The claim that holds the models: one that is there, or the chart's own. */}}
+{{- define "svc.modelsClaim" -}}
+{{- if .Values.models.claim.create -}}
+{{- .Values.models.claim.name | default (printf "%s-models" (include "svc.fullname" .)) -}}
+{{- else -}}
+{{- .Values.models.claim.name -}}
+{{- end -}}
+{{- end -}}

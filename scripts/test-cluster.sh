@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Runs the suites that need a Kubernetes cluster (test/cluster), against the one KUBECONFIG names: builds the images, brings them onto its nodes, installs
+# the CustomResourceDefinition. Arguments go on to jest.
+#   SVC_TEST_CLUSTER          a tool that acts on that cluster: "import FILE" loads an image archive into the nodes, "crd FILE" installs a definition (without
+#                             it: kubectl apply), "api-stop", "api-start" and "compact" (suites that stop the API server need them)
+#   SVC_TEST_HELM             a program that renders charts as "helm template" does; default: helm on the PATH
+#   SVC_TEST_PLAIN_KUBECONFIG a second API server, empty, for what the first cannot show: "kubectl explain" on the test bed; default: KUBECONFIG
+#   SVC_TEST_REQUIRE=cluster  without a cluster the suites fail instead of being skipped
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PATH="$PWD/node_modules/.bin:$PATH"
+
+say() { echo "$*" >&2; }
+tool() { [ -n "${SVC_TEST_CLUSTER:-}" ] && "$SVC_TEST_CLUSTER" "$@"; }
+
+if ! kubectl get --raw /readyz --request-timeout=10s >/dev/null 2>&1; then
+  if [[ ${SVC_TEST_REQUIRE:-} == *cluster* ]]; then
+    say 'FAILED: a cluster is required (SVC_TEST_REQUIRE), but none answers that KUBECONFIG names'
+    echo '0 passed, 1 failed, 0 skipped'
+    exit 1
+  fi
+  say 'SKIPPED: the suites that need a cluster, because none answers that KUBECONFIG names'
+  exec bash scripts/run-jest.sh --runInBand "${@:-test/cluster}"
+fi
+
+settings=$(bash scripts/test-podman.sh)
+eval "$settings"
+export SVC_TEST_IMAGE=localhost/svc:test
+BASE=localhost/svc-base:forky bash scripts/build-image.sh "$SVC_TEST_IMAGE" >&2
+
+# import NAME: onto the nodes, unless this very image went there before
+dir=${SVC_TEST_DIR:-/var/tmp/svc-test}
+nodes=$(kubectl get nodes --output 'jsonpath={.items[*].metadata.uid}')
+import() {
+  local name=$1 id archive stamp
+  id=$(podman --remote --url "$CONTAINER_HOST" image inspect --format '{{.Id}}' "$name")
+  stamp=$dir/imported-$(echo "$nodes $name $id" | sha256sum | cut -c 1-24)
+  [ -e "$stamp" ] && return
+  say "Importing $name"
+  archive=$(mktemp --suffix=.tar)
+  podman --remote --url "$CONTAINER_HOST" save --quiet --format docker-archive --output "$archive" "$name" >&2
+  tool import "$archive" || {
+    rm -f "$archive"
+    say "Name a tool in SVC_TEST_CLUSTER that can bring \"$name\" onto the nodes"
+    exit 1
+  }
+  rm -f "$archive"
+  touch "$stamp"
+}
+for image in localhost/svc-test-workload:v1 localhost/svc-toolbox-gguf-cpu:v1 "$SVC_TEST_IMAGE"; do import "$image"; done
+
+definition=crds/slotspecs.inference.svc.dev.yaml
+if [ -n "${SVC_TEST_CLUSTER:-}" ]; then tool crd "$definition"; else kubectl apply --server-side --force-conflicts --filename "$definition" >&2; fi
+until kubectl get slots --all-namespaces >/dev/null 2>&1; do sleep 0.5; done
+
+[ $# -gt 0 ] || set -- test/cluster
+exec bash scripts/run-jest.sh --runInBand "$@"

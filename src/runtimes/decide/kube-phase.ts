@@ -1,0 +1,83 @@
+/** What a workload is doing, judged by its pods. Pure. */
+import type { ObservedWorkload, WorkloadTrouble } from '../../reconciler/ports.ts';
+import { instant, isOver, isReady, isTerminating, serverPort, serverStatus } from './kube-facts.ts';
+import type { ContainerStatus, DeploymentFacts, PodFacts } from './kube-facts.ts';
+import { MODEL_CONTAINER } from './kube-names.ts';
+import { troubleOf } from './kube-trouble.ts';
+
+export type Doing = Pick<ObservedWorkload, 'phase' | 'startedAt' | 'endpoints' | 'exit' | 'fetching' | 'trouble' | 'replicas'>;
+
+/** `pods` newest first; `before` is the trouble that was told last. */
+export function doingOf(deployment: DeploymentFacts, pods: readonly PodFacts[], before: WorkloadTrouble | undefined): Doing {
+  const living = pods.filter((pod) => !isTerminating(pod) && !isOver(pod));
+  const endpoints = deployment.deleting ? [] : living.flatMap(endpointOf).toSorted(byHost);
+  const starts = living.flatMap((pod) => instant(serverStatus(pod)?.state?.running?.startedAt) ?? []);
+  const facts = {
+    startedAt: starts.length === 0 ? undefined : Math.min(...starts),
+    endpoints,
+    replicas: { present: living.length, ready: endpoints.length },
+  };
+  if (deployment.deleting) return { ...facts, phase: 'stopping' };
+  const exit = endpoints.length > 0 || living.some(isReady) ? undefined : exitOf(living[0]);
+  if (exit !== undefined) return { ...facts, startedAt: undefined, phase: 'exited', exit };
+  if (starts.length > 0) return { ...facts, phase: 'running' };
+  const trouble = troubleOf(deployment, pods, before);
+  const fetching = trouble === undefined ? living.map(fetchingOf).find((each) => each !== undefined) : undefined;
+  return {
+    ...facts,
+    phase: 'created',
+    ...(trouble === undefined ? {} : { trouble }),
+    ...(fetching === undefined ? {} : { fetching }),
+  };
+}
+
+/** A pod whose server crashed and has not come back: what `apply` replaces. */
+export const isCrashed = (pod: PodFacts): boolean => !isTerminating(pod) && !isOver(pod) && !isReady(pod) && exitOf(pod) !== undefined;
+
+function endpointOf(pod: PodFacts): { readonly host: string; readonly port: number }[] {
+  const host = pod.status.podIP;
+  const port = serverPort(pod);
+  return isReady(pod) && host !== undefined && port !== undefined ? [{ host, port }] : [];
+}
+
+/** Kubelet starts a server again by itself; until that one has started up, the crash is what there is to tell. */
+function exitOf(pod: PodFacts | undefined): ObservedWorkload['exit'] {
+  const status = pod === undefined ? undefined : serverStatus(pod);
+  const state = status?.state;
+  const end = state?.terminated ?? (isBackAgain(status) ? undefined : status?.lastState?.terminated);
+  if (pod === undefined || end === undefined) return undefined;
+  const outOfMemory = end.reason === 'OOMKilled';
+  const message = exitMessage(pod, end, outOfMemory);
+  return {
+    code: end.exitCode,
+    outOfMemory,
+    at: instant(end.finishedAt) ?? instant(pod.metadata.creationTimestamp) ?? 0,
+    ...(message === undefined ? {} : { message }),
+  };
+}
+
+const isBackAgain = (status: ContainerStatus | undefined): boolean => status?.state?.running !== undefined && status.started === true;
+
+function exitMessage(
+  pod: PodFacts,
+  end: NonNullable<NonNullable<ContainerStatus['state']>['terminated']>,
+  outOfMemory: boolean,
+): string | undefined {
+  if (outOfMemory) {
+    const limit = pod.spec.containers.find(({ resources }) => resources?.limits?.['memory'] !== undefined)?.resources?.limits?.['memory'];
+    return limit === undefined
+      ? 'Killed for want of memory on its node'
+      : `Killed for going over its memory limit of ${limit}: raise "resources.memory"`;
+  }
+  const text = end.message?.trim() ?? '';
+  const absent = /exec: "([^"]+)": (?:executable file not found|stat [^:]*: no such file)/.exec(text);
+  if (absent !== null) return `The image has no program "${absent[1]}": choose another toolbox image`;
+  return text === '' ? undefined : text.slice(-500);
+}
+
+function fetchingOf(pod: PodFacts): string | undefined {
+  const fetcher = pod.status.initContainerStatuses.find(({ name }) => name === MODEL_CONTAINER);
+  return fetcher?.state?.running === undefined ? undefined : 'Its pods fetch and verify the model';
+}
+
+const byHost = (a: { readonly host: string }, b: { readonly host: string }): number => (a.host < b.host ? -1 : Number(a.host > b.host));

@@ -1,0 +1,20 @@
+/** Sizes as an API server stores them: it writes what it is sent anew, and a text that it would change looks like drift for ever. Pure. */
+
+const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti'] as const;
+const DECIMAL = ['', 'k', 'M', 'G', 'T'] as const;
+
+/** The canonical text of a number of bytes: `9Gi`, `1500M`, `1234567`. */
+export function quantityOfBytes(bytes: number): string {
+  const whole = Math.ceil(bytes);
+  return whole % 1024 === 0 ? withSuffix(whole, 1024, BINARY) : withSuffix(whole, 1000, DECIMAL);
+}
+
+function withSuffix(value: number, base: number, suffixes: readonly string[]): string {
+  let left = value;
+  let index = 0;
+  while (left !== 0 && left % base === 0 && index < suffixes.length - 1) {
+    left /= base;
+    index += 1;
+  }
+  return `${left}${suffixes[index] ?? ''}`;
+}

@@ -1,0 +1,47 @@
+/** What a workload's newest pod says: its server, the server before that where it crashed, or the fetching of its model where it got no further. */
+import type { KubeApi } from '../kube/ports.ts';
+import type { LogLine } from '../reconciler/ports.ts';
+import { serverStatus } from './decide/kube-facts.ts';
+import type { PodFacts } from './decide/kube-facts.ts';
+import { MODEL_CONTAINER, SERVER_CONTAINER } from './decide/kube-names.ts';
+import { isCrashed } from './decide/kube-phase.ts';
+import { codeOf, nameOf } from './foreign-error.ts';
+import { createLineSplitter } from './line-splitter.ts';
+
+/** Ends at the end of what is there, or with `follow` when the container ends or the signal aborts. Kubernetes does not tell the streams apart. */
+export async function* readKubeLogs(
+  api: KubeApi,
+  pod: PodFacts,
+  options: { readonly tail: number; readonly follow: boolean },
+  signal: AbortSignal,
+): AsyncGenerator<LogLine> {
+  const stream = await api.stream(logPath(api.namespace, pod, options), signal);
+  if (!stream.ok) return;
+  const splitter = createLineSplitter();
+  try {
+    for await (const chunk of stream.value) {
+      for (const text of splitter.push(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))) yield { stream: 'stdout', text };
+    }
+  } catch (error) {
+    if (!signal.aborted && codeOf(error) === '' && nameOf(error) !== 'AbortError') throw error;
+  }
+  const rest = splitter.end();
+  if (rest !== undefined) yield { stream: 'stdout', text: rest };
+}
+
+function logPath(namespace: string, pod: PodFacts, { tail, follow }: { readonly tail: number; readonly follow: boolean }): string {
+  const status = serverStatus(pod);
+  const fetches =
+    status?.state?.running === undefined && status?.state?.terminated === undefined && status?.lastState?.terminated === undefined;
+  const hasFetcher = pod.status.initContainerStatuses.some(({ name, state, lastState }) => {
+    return name === MODEL_CONTAINER && (state?.running ?? state?.terminated ?? lastState?.terminated) !== undefined;
+  });
+  const query = new URLSearchParams({
+    container: fetches && hasFetcher ? MODEL_CONTAINER : SERVER_CONTAINER,
+    follow: String(follow),
+    tailLines: String(Math.max(0, Math.trunc(tail))),
+    // Of a server that was started again, the one that crashed is asked about.
+    ...(isCrashed(pod) && status?.state?.terminated === undefined ? { previous: 'true' } : {}),
+  });
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod.metadata.name)}/log?${query}`;
+}

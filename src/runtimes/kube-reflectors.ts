@@ -1,0 +1,27 @@
+/** Copies of the objects that workloads are made of, with no more of each than is looked at. */
+import type { Reflector, ResourceType } from '../kube/ports.ts';
+import { createReflector } from '../kube/reflector.ts';
+import type { ReflectorOptions } from '../kube/reflector.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../kube/resource-types.ts';
+import { LABELS, MANAGER } from '../spec/object-labels.ts';
+import { pruneDeployment, prunePlain, prunePod } from './decide/kube-facts.ts';
+
+export interface KubeReflectors {
+  readonly deployments: Reflector;
+  readonly services: Reflector;
+  readonly configMaps: Reflector;
+  readonly pods: Reflector;
+}
+
+/** Of everything in the namespace that the service made. To be started by the caller. */
+export function createKubeReflectors(options: Omit<ReflectorOptions, 'type' | 'labelSelector' | 'keep'>): KubeReflectors {
+  const labelSelector = `${LABELS.managedBy}=${MANAGER},${LABELS.slot}`;
+  const open = (type: ResourceType, keep: NonNullable<ReflectorOptions['keep']>): Reflector =>
+    createReflector({ ...options, type, labelSelector, keep });
+  return {
+    deployments: open(DEPLOYMENTS, pruneDeployment),
+    services: open(SERVICES, prunePlain),
+    configMaps: open(CONFIG_MAPS, prunePlain),
+    pods: open(PODS, prunePod),
+  };
+}

@@ -1,0 +1,104 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { SlotName } from '../../src/spec/names.ts';
+import { startWorld, type World } from '../api/manage/world.ts';
+import { NAMESPACE, startCluster, type Cluster } from './cluster-fixture.ts';
+
+const REVIEWS = 'POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+const DEFINITION = 'GET /apis/inference.svc.dev/v1alpha1';
+let world: World;
+let cluster: Cluster;
+beforeAll(async () => {
+  world = await startWorld();
+  world.save(SlotName.parse('primary'), '[model]\ndefault = "a"\n');
+  await world.settled();
+});
+afterAll(() => world.close());
+beforeEach(async () => {
+  cluster = await startCluster();
+  cluster.answers.set('GET /version', () => ({ gitVersion: 'v1.34.1', major: '1', minor: '34+' }));
+  cluster.answers.set(REVIEWS, () => ({ status: { allowed: true } }));
+  cluster.answers.set('GET /api/v1/nodes', () => ({
+    items: [
+      {
+        metadata: { name: 'n1', labels: { 'inference.svc.dev/backend-npu': 'true' } },
+        status: { allocatable: { cpu: '8', 'nvidia.com/gpu': '2' } },
+      },
+      { metadata: { name: 'n2' }, status: { allocatable: { 'nvidia.com/gpu': '1' } } },
+    ],
+  }));
+  cluster.answers.set(DEFINITION, () => ({ resources: ['slotspecs', 'slotspecs/status', 'slotspecs/scale'].map((name) => ({ name })) }));
+  cluster.addPod('svc-0', world.url);
+  cluster.lead('svc-0', new Date().toISOString());
+});
+afterEach(() => cluster.close());
+
+async function doctor(args: readonly string[] = []) {
+  const { code, out } = await cluster.run(['doctor', '-o', 'json', ...args]);
+  const checks: { name: string; result: string; found: string; hint: string }[] = JSON.parse(out).checks;
+  return { code, checks, check: (name: string) => checks.find((entry) => entry.name === name) };
+}
+
+describe('svcctl doctor with a cluster', () => {
+  test('finds a good one good, and says what there is', async () => {
+    const { code, checks, check } = await doctor();
+    expect(checks.filter(({ result }) => result !== 'ok')).toEqual([]);
+    expect(code).toBe(0);
+    expect(check('cluster')?.found).toMatch(/^v1\.34\.1 at "http:.*", namespace "models"$/);
+    expect(check('nodes')?.found).toBe('2; 3 × nvidia.com/gpu; backend-npu on 1');
+    expect(check('replicas')?.found).toBe('1 of 1 ready');
+    expect(check('answer')?.found).toMatch(/^svc \S+ with 1 slot$/);
+    expect(check('images')?.found).toBe('known for gguf/vulkan');
+  });
+
+  test('fails without the definition, or with one that lacks a part, and says how to install it', async () => {
+    cluster.answers.set(DEFINITION, () => ({ resources: [] }));
+    expect((await doctor()).check('definition')).toMatchObject({
+      result: 'fail',
+      hint: expect.stringContaining('kubectl apply --server-side'),
+    });
+    cluster.answers.set(DEFINITION, () => ({ resources: [{ name: 'slotspecs' }, { name: 'slotspecs/status' }] }));
+    expect((await doctor()).check('definition')).toMatchObject({ result: 'fail', found: expect.stringContaining('no scale') });
+  });
+
+  test('fails where there is no service, nobody leads, or the leader is silent', async () => {
+    const none = await doctor(['-n', 'empty']);
+    expect({ code: none.code, result: none.check('service')?.result }).toEqual({ code: 1, result: 'fail' });
+    cluster.lead('');
+    expect((await doctor()).check('service')).toMatchObject({ result: 'fail', found: 'no replica leads' });
+    cluster.lead('svc-0', new Date(Date.now() - 60_000).toISOString());
+    expect((await doctor()).check('service')).toMatchObject({
+      result: 'fail',
+      found: expect.stringMatching(/last heard of (59|60|61) s ago/),
+    });
+  });
+
+  test('names the rights that are missing, and what one cannot do without them', async () => {
+    const refuse = (refused: readonly string[]) => (body: string) => {
+      const { verb, resource, subresource = '' } = JSON.parse(body).spec.resourceAttributes;
+      return { status: { allowed: !refused.includes(`${verb} ${resource} ${subresource}`.trim()) } };
+    };
+    cluster.answers.set(REVIEWS, refuse(['create pods proxy', 'delete slotspecs']));
+    expect((await doctor()).check('rights')).toMatchObject({
+      result: 'warn',
+      found: 'svcctl can look and not change: missing "create" "pods/proxy"',
+      hint: `Ask for them in namespace "${NAMESPACE}"`,
+    });
+    cluster.answers.set(REVIEWS, refuse(['get leases']));
+    expect((await doctor()).check('rights')).toMatchObject({ result: 'fail', found: expect.stringContaining('"get" "leases"') });
+  });
+
+  test('looks away where it may not look, and is content', async () => {
+    cluster.forbid((_method, url) => url.includes('/nodes') || url.includes('/pods?'));
+    const { code, check } = await doctor();
+    expect(code).toBe(0);
+    expect(check('nodes')).toMatchObject({ result: 'ok', found: expect.stringContaining('may not list nodes') });
+    expect(check('replicas')).toMatchObject({ result: 'ok', found: expect.stringContaining('may not list pods') });
+  });
+
+  test('stops at an API server that does not answer', async () => {
+    await cluster.goDown();
+    const { code, checks, check } = await doctor();
+    expect({ code, names: checks.map(({ name }) => name) }).toEqual({ code: 1, names: ['node', 'cluster'] });
+    expect(check('cluster')?.found).toContain('nothing listens there');
+  });
+});

@@ -1,0 +1,124 @@
+/** A cluster with the service in it, as `svcctl` sees it: a fake API server with a proxy to pods before it, and a small world behind each pod. */
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { LEASES, PODS } from '../../src/kube/resource-types.ts';
+import { startFakeKubeApi, type FakeKubeApi } from '../support/fake-kube-api.ts';
+import { svcctl, type Ran, type RunOptions } from './run-svcctl.ts';
+
+export const NAMESPACE = 'models';
+const LABELS = { 'app.kubernetes.io/name': 'svc', 'app.kubernetes.io/component': 'gateway' };
+
+export interface Cluster {
+  readonly fake: FakeKubeApi;
+  /** Of the kubeconfig whose API server has the proxy. */
+  readonly kubeconfig: string;
+  /** Where a pod's port leads: the URL of a service, or how the API server fails to reach it. */
+  readonly pods: Map<string, string | Refused>;
+  /** What came through the proxy: `POST svc-0:8080 /api/apply`. */
+  readonly proxied: string[];
+  /** Refuses everything that the predicate takes, as RBAC does. */
+  forbid(predicate: (method: string, url: string) => boolean): void;
+  /** What the API server answers on paths that the fake one does not have: by method and path, `GET /version`. */
+  readonly answers: Map<string, (body: string) => unknown>;
+  /** `holder` '': nobody leads. `renewTime` default: another one each time. */
+  lead(holder: string, renewTime?: string): void;
+  /** A pod of the service; `port`: of the container port named "http". */
+  addPod(name: string, url: string | Refused, port?: number): void;
+  run(args: readonly string[], options?: RunOptions): Promise<Ran>;
+  /** The API server is no more; the kubeconfig stays. */
+  goDown(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface Refused {
+  readonly code: number;
+  readonly message: string;
+}
+
+export async function startCluster(): Promise<Cluster> {
+  const fake = await startFakeKubeApi({ token: 'a-token' });
+  const directory = await mkdtemp(path.join(tmpdir(), 'svcctl-cluster-'));
+  const pods: Cluster['pods'] = new Map();
+  const proxied: string[] = [];
+  const answers: Cluster['answers'] = new Map();
+  let forbidden: (method: string, url: string) => boolean = () => false;
+  let renewals = 0;
+  const front = createServer((incoming, response) => {
+    const { method = 'GET', url = '/' } = incoming;
+    if (forbidden(method, url)) return sendStatus(response, 403, 'Forbidden', `User "me" cannot ${method} "${url}"`);
+    const answer = answers.get(`${method} ${url.split('?')[0] ?? ''}`);
+    if (answer !== undefined) return void text(incoming).then((body) => response.end(JSON.stringify(answer(body))));
+    const match = /^\/api\/v1\/namespaces\/([^/]+)\/pods\/http:([^/:]+):(\d+)\/proxy(\/.*)$/.exec(url);
+    if (match === null) return passOn(incoming, response, `${fake.url}${url}`);
+    const [, namespace = '', pod = '', port = '', rest = ''] = match;
+    const target = namespace === NAMESPACE ? pods.get(`${pod}:${port}`) : undefined;
+    proxied.push(`${method} ${pod}:${port} ${rest}`);
+    if (target === undefined) return sendStatus(response, 404, 'NotFound', `pods "${pod}" not found`);
+    if (typeof target !== 'string') return sendStatus(response, target.code, '', target.message);
+    // the server's own credentials end here
+    delete incoming.headers.authorization;
+    return passOn(incoming, response, `${target}${rest}`);
+  });
+  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+  const address = front.address();
+  const url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
+  const kubeconfig = path.join(directory, 'kubeconfig');
+  await writeFile(kubeconfig, fake.kubeconfig(NAMESPACE).replaceAll(fake.url, url));
+
+  return {
+    fake,
+    kubeconfig,
+    pods,
+    proxied,
+    forbid: (predicate) => void (forbidden = predicate),
+    answers,
+    lead(holder, given) {
+      renewals += 1;
+      const renewTime = given ?? new Date(renewals * 1000).toISOString().replace('Z', '000Z');
+      fake.put(LEASES, NAMESPACE, { metadata: { name: 'svc-controller' }, spec: { holderIdentity: holder, renewTime } });
+    },
+    addPod(name, target, port = 8080) {
+      const ports = [
+        { name: 'metrics', containerPort: 1 },
+        { name: 'http', containerPort: port },
+      ];
+      const status = { conditions: [{ type: 'Ready', status: 'True' }] };
+      fake.put(PODS, NAMESPACE, {
+        metadata: { name, labels: { ...LABELS } },
+        status,
+        spec: { containers: [{ name: 'sidecar' }, { name: 'svc', ports }] },
+      });
+      pods.set(`${name}:${port}`, target);
+    },
+    run: (args, options = {}) => svcctl(args, { ...options, env: { KUBECONFIG: kubeconfig, SVCCTL_CONTEXT: 'fake', ...options.env } }),
+    async goDown() {
+      front.closeAllConnections();
+      await new Promise((resolve) => front.close(resolve));
+    },
+    async close() {
+      front.closeAllConnections();
+      front.close();
+      await fake.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function passOn(incoming: IncomingMessage, response: ServerResponse, url: string): void {
+  const onward = request(url, { method: incoming.method, headers: { ...incoming.headers, host: new URL(url).host } }, (answer) => {
+    response.writeHead(answer.statusCode ?? 500, answer.headers);
+    answer.pipe(response);
+  });
+  onward.on('error', (error) => sendStatus(response, 503, 'ServiceUnavailable', `error trying to reach service: ${error.message}`));
+  response.on('close', () => onward.destroy());
+  incoming.pipe(onward);
+}
+
+function sendStatus(response: ServerResponse, code: number, reason: string, message: string): void {
+  if (response.headersSent) return void response.destroy();
+  response.writeHead(code, { 'content-type': 'application/json' });
+  response.end(JSON.stringify({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, code }));
+}

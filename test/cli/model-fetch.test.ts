@@ -1,0 +1,77 @@
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { cutToBytes } from '../../src/cli/model-fetch.ts';
+import { svcctl } from './run-svcctl.ts';
+
+let dir: string;
+beforeEach(async () => {
+  dir = await mkdtemp(path.join(tmpdir(), 'svcctl-fetch-'));
+});
+afterEach(() => rm(dir, { recursive: true, force: true }));
+
+describe('svcctl model fetch', () => {
+  test('fetches a model of the catalogue into the store, and finds it there the next time', async () => {
+    const file = path.join(dir, 'demo/demo-fox.gguf');
+    expect(await svcctl(['model', 'fetch', 'demo-fox', '--store', dir])).toEqual({
+      code: 0,
+      out: `model/demo-fox fetched: "${file}", 308 KiB; its content is as the catalogue says\n`,
+      err: '',
+    });
+    const before = await stat(file);
+    const { code, out } = await svcctl(['model', 'fetch', 'demo-fox'], { env: { SVC_MODELS_DIR: dir } });
+    expect({ code, out: out.split(':')[0] }).toEqual({ code: 0, out: 'model/demo-fox present' });
+    expect((await stat(file)).ino).toBe(before.ino);
+  });
+
+  test('exits 1, names the file that should be there, and leaves the reason where it is told to', async () => {
+    const log = path.join(dir, 'last-words');
+    await writeFile(log, '');
+    const { code, err } = await svcctl(['model', 'fetch', 'own/m.gguf', '--store', dir, '--termination-log', log]);
+    expect(code).toBe(1);
+    const message = `Put the file "${dir}/own/m.gguf" into the model store: it is not there, and the catalogue has no model "own/m.gguf"`;
+    expect(err).toBe(`error: ${message}\n`);
+    expect(await readFile(log, 'utf8')).toBe(message);
+  });
+
+  test('says what is wrong with a file that is there', async () => {
+    await writeFile(path.join(dir, 'm.gguf'), '<html>');
+    const { code, err } = await svcctl(['model', 'fetch', 'm.gguf', '--store', dir]);
+    expect({ code, err: err.includes('damaged or no GGUF file') }).toEqual({ code: 1, err: true });
+  });
+
+  test('says who must be able to write where a store cannot be written', async () => {
+    const store = path.join(dir, 'store');
+    await mkdir(store);
+    // a file where the directory of the model would be: no permission stops the user that tests may run as
+    await writeFile(path.join(store, 'demo'), '');
+    const blocked = await svcctl(['model', 'fetch', 'demo-fox', '--store', store]);
+    expect(blocked).toMatchObject({ code: 1, err: expect.stringContaining(`cannot be written into "${store}/demo"`) });
+    await chmod(store, 0o555);
+    if (process.getuid?.() === 0) return;
+    await rm(path.join(store, 'demo'));
+    const { err } = await svcctl(['model', 'fetch', 'demo-fox', '--store', store]);
+    expect(err).toContain(`writable for user ${process.getuid?.()}`);
+  });
+
+  test('refuses what is no model id before it looks anywhere', async () => {
+    expect(await svcctl(['model', 'fetch', '../../etc/passwd', '--store', dir])).toMatchObject({ code: 64 });
+  });
+
+  test('several at once on one store all end with the whole model', async () => {
+    const runs = await Promise.all(Array.from({ length: 4 }, () => svcctl(['model', 'fetch', 'demo-embed', '--store', dir])));
+    for (const { code } of runs) expect(code).toBe(0);
+    expect(await svcctl(['model', 'fetch', 'demo-embed', '--store', dir])).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('present'),
+    });
+  });
+});
+
+test('cutToBytes() ends before a character that does not fit whole', () => {
+  expect(cutToBytes('abc', 4)).toBe('abc');
+  expect(cutToBytes('aé漢', 3)).toBe('aé');
+  expect(cutToBytes('aé漢', 5)).toBe('aé');
+  expect(cutToBytes('é', 1)).toBe('');
+});

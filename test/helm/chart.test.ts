@@ -1,0 +1,141 @@
+/** What the chart makes of its values. */
+import { expect, test } from '@jest/globals';
+import { parse as parseToml } from 'smol-toml';
+import { isTable } from '../../src/spec/key-case.ts';
+import { parseSettings, type ParsedSettings } from '../../src/spec/settings.ts';
+import { SlotName } from '../../src/spec/names.ts';
+import { parseSlot } from '../../src/spec/slot-spec.ts';
+import { ToolboxManifest } from '../../src/spec/toolbox-images.ts';
+import { describeWithHelm } from '../support/require-helm.ts';
+import { renderValues, VALUE_SETS } from './value-sets.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const at = (value: unknown, ...path: readonly (string | number)[]): unknown =>
+  path.reduce<unknown>((inner, part) => (Array.isArray(inner) ? inner[Number(part)] : isTable(inner) ? inner[part] : undefined), value);
+const listAt = (value: unknown, ...path: readonly (string | number)[]): readonly unknown[] => {
+  const found = at(value, ...path);
+  return Array.isArray(found) ? found : [];
+};
+const ofKind = (objects: readonly Json[], kind: string): readonly Json[] => objects.filter((object) => object['kind'] === kind);
+const gateway = (objects: readonly Json[]): unknown =>
+  ofKind(objects, 'Deployment').find((object) => at(object, 'metadata', 'labels', 'app.kubernetes.io/component') === 'gateway');
+const container = (objects: readonly Json[]): unknown => at(gateway(objects), 'spec', 'template', 'spec', 'containers', 0);
+
+/** As the gateway would read its environment in a pod. */
+function settingsOf(objects: readonly Json[]): ParsedSettings {
+  const variables = listAt(container(objects), 'env').map((each) => [
+    String(at(each, 'name')),
+    String(at(each, 'value') ?? 'from-elsewhere-1234'),
+  ]);
+  return parseSettings(Object.fromEntries(variables));
+}
+
+describeWithHelm('The chart', () => {
+  test.each(Object.entries(VALUE_SETS))('with the values "%s" sets an environment that the service takes', async (_name, values) => {
+    const parsed = settingsOf(await renderValues(values));
+    expect(parsed.ok ? [] : parsed.problems).toEqual([]);
+  });
+
+  test.each(Object.entries(VALUE_SETS))('with the values "%s" runs the gateway as strictly as Kubernetes knows', async (_name, values) => {
+    const objects = await renderValues(values);
+    expect(at(gateway(objects), 'spec', 'template', 'spec')).toMatchObject({
+      enableServiceLinks: false,
+      securityContext: { runAsNonRoot: true, runAsUser: 65_532, seccompProfile: { type: 'RuntimeDefault' } },
+    });
+    expect(at(container(objects), 'securityContext')).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    });
+  });
+
+  test('hands settings, GPUs and models on', async () => {
+    const everything = settingsOf(await renderValues(VALUE_SETS['everything'] ?? {}));
+    expect(everything.ok && everything.settings).toMatchObject({
+      SVC_LOG_LEVEL: 'debug',
+      SVC_MAX_CONNECTIONS: 1_000_000,
+      SVC_MODELS_CLAIM: 'inference-models',
+      SVC_MODELS_DIR: '/models',
+      SVC_IMAGE: `registry.example/svc@sha256:${'a'.repeat(64)}`,
+    });
+    const onNodes = settingsOf(await renderValues(VALUE_SETS['models on nodes'] ?? {}));
+    expect(onNodes.ok && onNodes.settings).toMatchObject({
+      SVC_MODELS_HOST_PATH: '/srv/models',
+      SVC_GPU_ALLOCATION: 'dra',
+      SVC_GPU_RESOURCES: { cuda: 'nvidia.com/mig-1g.10gb' },
+    });
+    expect(onNodes.ok && onNodes.settings.SVC_MODELS_CLAIM).toBe(undefined);
+  });
+
+  test('refuses two places for models', async () => {
+    const values = { models: { hostPath: '/srv/models', claim: { name: 'models' } } };
+    await expect(renderValues(values)).rejects.toThrow('Set either "models.claim" or "models.hostPath", not both');
+  });
+
+  test('writes toolbox images as the service reads them', async () => {
+    const { toolboxes } = VALUE_SETS['everything'] ?? {};
+    const [config] = ofKind(await renderValues({ toolboxes }), 'ConfigMap');
+    expect(ToolboxManifest.parse(parseToml(String(at(config, 'data', 'toolboxes.toml'))))).toEqual(toolboxes);
+    const [empty] = ofKind(await renderValues({}), 'ConfigMap');
+    expect(parseToml(String(at(empty, 'data', 'toolboxes.toml')))).toEqual({});
+  });
+
+  test('makes slots that the service takes', async () => {
+    const slots = ofKind(await renderValues(VALUE_SETS['everything'] ?? {}), 'SlotSpec');
+    expect(slots.map((slot) => at(slot, 'metadata', 'name')).toSorted()).toEqual(['embed', 'primary']);
+    for (const slot of slots) expect(parseSlot(SlotName.parse(at(slot, 'metadata', 'name')), slot['spec'], 'camelCase').ok).toBe(true);
+  });
+
+  test('asks for a cluster-wide right only where device classes are read, and names it after the namespace', async () => {
+    const named = (objects: readonly Json[]) => ofKind(objects, 'ClusterRole').map((role) => at(role, 'metadata', 'name'));
+    expect(named(await renderValues({}, 'one'))).toEqual(['svc-one-device-classes']);
+    const without = await renderValues({ gpus: { allocation: 'device-plugin' } });
+    expect(named(without)).toEqual([]);
+    expect(JSON.stringify(without)).not.toContain('resource.k8s.io');
+    expect(named(await renderValues({ gpus: { allocation: 'dra' } }))).toEqual([]);
+    expect(ofKind(await renderValues({ rbac: { create: false } }), 'Role')).toEqual([]);
+  });
+
+  test('binds the rights to its own service account in its own namespace', async () => {
+    for (const binding of (await renderValues({}, 'two')).filter(({ kind }) => String(kind).endsWith('Binding')))
+      expect(binding['subjects']).toEqual([{ kind: 'ServiceAccount', name: 'svc', namespace: 'two' }]);
+  });
+
+  test('lets no one but gateways at the servers in slots', async () => {
+    const [slots] = ofKind(await renderValues({}), 'NetworkPolicy');
+    expect(at(slots, 'spec', 'podSelector')).toEqual({ matchExpressions: [{ key: 'inference.svc.dev/slot', operator: 'Exists' }] });
+    const labels = at(gateway(await renderValues({})), 'spec', 'template', 'metadata', 'labels');
+    expect(at(slots, 'spec', 'ingress')).toEqual([{ from: [{ podSelector: { matchLabels: labels } }] }]);
+    expect(at(slots, 'spec', 'egress', 1, 'to', 0, 'ipBlock', 'except')).toEqual(['169.254.0.0/16']);
+  });
+
+  test('wires the chat to the gateway', async () => {
+    const objects = await renderValues({
+      chatUi: { enabled: true },
+      service: { port: 8000 },
+      networkPolicy: { gatewayFrom: [{ podSelector: {} }] },
+    });
+    const chat = ofKind(objects, 'Deployment').find((object) => at(object, 'metadata', 'name') === 'svc-chat-ui');
+    expect(listAt(chat, 'spec', 'template', 'spec', 'containers', 0, 'env')).toContainEqual({
+      name: 'OPENAI_API_BASE_URL',
+      value: 'http://svc:8000/v1',
+    });
+    const policy = ofKind(objects, 'NetworkPolicy').find((object) => at(object, 'metadata', 'name') === 'svc');
+    expect(at(policy, 'spec', 'ingress', 0, 'from', 1, 'podSelector', 'matchLabels')).toEqual(
+      at(chat, 'spec', 'template', 'metadata', 'labels'),
+    );
+  });
+
+  test('every object is in the release’s namespace, and no name comes twice', async () => {
+    for (const values of Object.values(VALUE_SETS)) {
+      const objects = await renderValues(values, 'three');
+      const identities = objects.map((object) => `${String(object['kind'])}/${String(at(object, 'metadata', 'name'))}`);
+      expect(new Set(identities).size).toBe(identities.length);
+      for (const object of objects) {
+        const wide = String(object['kind']).startsWith('Cluster');
+        expect([object['kind'], at(object, 'metadata', 'namespace')]).toEqual([object['kind'], wide ? undefined : 'three']);
+      }
+    }
+  });
+});

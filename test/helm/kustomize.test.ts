@@ -1,0 +1,68 @@
+/** The kustomizations and the chart are two ways to the same objects. */
+import { execFile } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from '@jest/globals';
+import { parseAllDocuments } from 'yaml';
+import { BASE_NAMESPACE, baseFiles, renderChart, withoutHelm } from '../../scripts/render-manifests.ts';
+import { isTable } from '../../src/spec/key-case.ts';
+import { describeWithHelm } from '../support/require-helm.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const run = promisify(execFile);
+const TOP = join(import.meta.dirname, '../..');
+const objectsOf = (text: string): readonly Json[] =>
+  parseAllDocuments(text)
+    .map((document) => document.toJS())
+    .filter(isTable);
+
+async function kustomized(directory: string): Promise<ReadonlyMap<string, Json>> {
+  const { stdout } = await run('kubectl', ['kustomize', join(TOP, 'manifests', directory)], { maxBuffer: 16 * 1024 * 1024 });
+  return byIdentity(objectsOf(stdout));
+}
+
+async function charted(...args: readonly string[]): Promise<ReadonlyMap<string, Json>> {
+  const objects = await renderChart(['--namespace', BASE_NAMESPACE, '--include-crds', ...args]);
+  return byIdentity(objects.map(([, object]) => withoutHelm(object)));
+}
+
+function byIdentity(objects: readonly Json[]): ReadonlyMap<string, Json> {
+  const entries = objects.map((object): readonly [string, Json] => {
+    const metadata = isTable(object['metadata']) ? object['metadata'] : {};
+    return [`${String(object['kind'])} ${String(metadata['name'])}`, sorted(object)];
+  });
+  return new Map(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** A patch puts its variables first; none of ours refers to another, so that their order says nothing. */
+function sorted<T>(value: T): T {
+  const text = JSON.stringify(value, (key, inner: unknown) =>
+    key === 'env' && Array.isArray(inner) ? inner.toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b))) : inner,
+  );
+  return JSON.parse(text);
+}
+
+describeWithHelm('The kustomizations', () => {
+  test('have a base that was rendered from the chart as it is', async () => {
+    const files = await baseFiles();
+    expect((await readdir(join(TOP, 'manifests/base'))).toSorted()).toEqual(files.map(({ name }) => name).toSorted());
+    for (const { name, text } of files) {
+      expect({ name, text: await readFile(join(TOP, 'manifests/base', name), 'utf8') }).toEqual({ name, text });
+    }
+  });
+
+  test('have a base of the objects that the chart makes by default', async () => {
+    const fromChart = await charted();
+    expect(await kustomized('base')).toEqual(fromChart);
+    expect(fromChart.size).toBeGreaterThan(10);
+  });
+
+  test.each(['cpu', 'nvidia', 'amd'])(
+    'have an overlay "%s" of the objects that the chart makes with the example of that name',
+    async (name) => {
+      expect(await kustomized(`overlays/${name}`)).toEqual(await charted('--values', join(TOP, `helm/svc/examples/${name}.yaml`)));
+    },
+  );
+});

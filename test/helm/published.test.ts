@@ -1,0 +1,37 @@
+/** What the chart and the GitOps examples say, against the published schemas of those who are to read it. */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { parseAllDocuments } from 'yaml';
+import { isTable } from '../../src/spec/key-case.ts';
+import { schemaProblem } from '../support/published-schemas.ts';
+import { describeWithHelm } from '../support/require-helm.ts';
+import { renderValues, VALUE_SETS } from './value-sets.ts';
+
+const GITOPS = join(import.meta.dirname, '../../manifests/gitops');
+
+describeWithHelm('The chart', () => {
+  test.each(Object.entries(VALUE_SETS))('with the values "%s" makes objects of today’s Kubernetes', async (_name, values) => {
+    const objects = (await renderValues(values)).filter(({ kind }) => kind !== 'SlotSpec');
+    expect(objects.length).toBeGreaterThan(3);
+    for (const object of objects) expect([object['kind'], schemaProblem(object)]).toEqual([object['kind'], undefined]);
+  });
+});
+
+describe('The GitOps examples', () => {
+  test('are what Flux and Argo CD read', async () => {
+    const files = (await readdir(GITOPS, { recursive: true })).filter((file) => file.endsWith('.yaml'));
+    expect(files.length).toBeGreaterThan(3);
+    for (const file of files) {
+      for (const document of parseAllDocuments(await readFile(join(GITOPS, file), 'utf8'))) {
+        const object: unknown = document.toJS();
+        expect([file, isTable(object) ? schemaProblem(object) : 'no object']).toEqual([file, undefined]);
+      }
+    }
+  });
+
+  test('would be refused for a wrong value', () => {
+    const budget = { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: { name: 'a' }, spec: { maxUnavailable: true } };
+    expect(schemaProblem(budget)).toContain('maxUnavailable');
+  });
+});

@@ -1,0 +1,94 @@
+/** Values with which the chart is rendered: together they turn on everything that it has. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { renderChart } from '../../scripts/render-manifests.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const DIGEST = `sha256:${'a'.repeat(64)}`;
+const peer = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'apps' } } };
+
+export const VALUE_SETS: Readonly<Record<string, Json>> = {
+  default: {},
+  small: {
+    replicas: 1,
+    gpus: { allocation: 'device-plugin' },
+    networkPolicy: { enabled: false },
+    podDisruptionBudget: { enabled: false },
+    slots: { primary: { backend: 'cpu', model: { default: 'demo-fox' } } },
+  },
+  everything: {
+    replicas: 3,
+    image: { repository: 'registry.example/svc', digest: DIGEST, pullPolicy: 'Always' },
+    imagePullSecrets: [{ name: 'registry' }],
+    fullnameOverride: 'inference',
+    settings: { SVC_LOG_LEVEL: 'debug', SVC_MAX_CONNECTIONS: 1_000_000, SVC_RESYNC: '1m', SVC_BODY_LIMIT: '128Mi' },
+    extraEnv: [{ name: 'SVC_PROXY_SECRET', valueFrom: { secretKeyRef: { name: 'proxy', key: 'secret' } } }],
+    slots: {
+      primary: {
+        backend: 'cuda',
+        model: { default: 'dir/model.gguf', aliases: ['gpt-4'], context: 8192, args: ['--flash-attn'] },
+        resources: { gpus: 2, memory: '24Gi' },
+        env: { CUDA_LAUNCH_BLOCKING: '1' },
+        replicas: 2,
+        storage: { size: '50Gi', className: 'fast' },
+        tolerations: [{ key: 'nvidia.com/gpu', operator: 'Exists' }],
+      },
+      embed: { backend: 'cpu', load: 'on-demand', lifecycle: { idleTimeout: '15m' }, model: { default: 'demo-embed' } },
+    },
+    toolboxes: {
+      gguf: { cuda: { image: 'registry.example/gguf-cuda:v1', digest: DIGEST }, cpu: { image: 'localhost/gguf:v1', id: DIGEST } },
+      stt: { cpu: { image: 'localhost/stt:v1' } },
+    },
+    models: { claim: { create: true, storageClassName: 'shared' } },
+    service: { type: 'NodePort', port: 8000, nodePort: 30080, annotations: { 'example.dev/a': 'b' } },
+    ingress: {
+      enabled: true,
+      className: 'nginx',
+      host: 'llm.example',
+      tlsSecretName: 'llm-tls',
+      annotations: { 'nginx.ingress.kubernetes.io/proxy-buffering': 'off' },
+    },
+    httpRoute: { enabled: true, parentRefs: [{ name: 'public', namespace: 'gateways' }], hostnames: ['llm.example'] },
+    serviceAccount: { annotations: { 'example.dev/role': 'inference' } },
+    networkPolicy: {
+      gatewayFrom: [peer],
+      slotsFrom: [peer],
+      modelSources: { to: [{ ipBlock: { cidr: '203.0.113.0/24' } }], ports: [443, 8443] },
+    },
+    podDisruptionBudget: { maxUnavailable: '25%' },
+    serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
+    chatUi: { enabled: true, claimName: 'chats', env: [{ name: 'WEBUI_NAME', value: 'Chat' }] },
+    priorityClassName: 'system-cluster-critical',
+    nodeSelector: { 'kubernetes.io/arch': 'amd64' },
+    tolerations: [{ key: 'infra', operator: 'Exists' }],
+    affinity: { podAntiAffinity: {} },
+    podLabels: { team: 'inference' },
+    podAnnotations: { 'example.dev/scrape': 'true' },
+  },
+  'models on nodes': {
+    models: { hostPath: '/srv/models' },
+    networkPolicy: { modelSources: null },
+    gpus: { allocation: 'dra', resources: { cuda: 'nvidia.com/mig-1g.10gb' } },
+  },
+  'a claim that is there, rights by others': {
+    models: { claim: { name: 'models' }, mountInGateway: false },
+    rbac: { create: false },
+    serviceAccount: { create: false, name: 'given' },
+    service: { type: 'LoadBalancer' },
+    chatUi: { enabled: true },
+  },
+};
+
+/** The chart's objects with these values. */
+export async function renderValues(values: Json, namespace = 'inference', release: readonly string[] = []): Promise<readonly Json[]> {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-values-'));
+  try {
+    const file = join(directory, 'values.yaml');
+    await writeFile(file, JSON.stringify(values));
+    return (await renderChart(['--namespace', namespace, '--values', file, ...release])).map(([, object]) => object);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}

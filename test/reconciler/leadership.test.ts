@@ -1,0 +1,158 @@
+import { describe, expect, test } from '@jest/globals';
+import type { SlotDocument } from '../../src/spec/slot-spec.ts';
+import { expectRest } from '../support/expect-rest.ts';
+import type { Life } from '../support/world-life.ts';
+import { createWorld, slotName, type World, type WorldOptions } from '../support/world.ts';
+
+const PRIMARY = slotName('primary');
+const document = (model: string, part: Partial<SlotDocument> = {}): SlotDocument => ({ model: { default: model }, ...part });
+
+async function serving(options: WorldOptions = {}, part: Partial<SlotDocument> = {}): Promise<World> {
+  const world = createWorld({ replicas: 2, ...options });
+  for (const model of ['a.gguf', 'b.gguf']) world.setModel(model, 'present');
+  world.edit('primary', document('a.gguf', part));
+  await world.reach('primary', 'ready');
+  await world.clock.advance(2000);
+  return world;
+}
+
+function lifeOf(world: World, index: number): Life {
+  const life = world.lives()[index];
+  if (life === undefined) throw new Error(`There is no controller ${index}`);
+  return life;
+}
+
+const seenBy = (world: World, index: number) => lifeOf(world, index).board.current().slots.get(PRIMARY);
+const ids = (world: World): readonly string[] => world.runtime.list().map(({ id }) => id);
+const lines = (life: Life): string => JSON.stringify(life.reports.flatMap(({ entries }) => entries));
+
+describe('a controller that does not lead', () => {
+  test('serves what the one that leads has started, and begins nothing', async () => {
+    const world = await serving();
+    expect(seenBy(world, 1)).toMatchObject({ state: 'ready', admission: { kind: 'open' } });
+    const request = lifeOf(world, 1).traffic.ask(PRIMARY, 50);
+    await world.clock.advance(1000);
+    expect(request.answers).toEqual(['served']);
+    expect(lines(lifeOf(world, 1))).not.toMatch(/Begins to|Done/);
+    expect(lines(lifeOf(world, 0))).toContain('Begins to start');
+    expect(lines(lifeOf(world, 1))).not.toContain('nobody here stopped it');
+  });
+
+  test('begins nothing while nobody leads, however long that is', async () => {
+    const world = createWorld({ replicas: 2 });
+    world.lead(undefined);
+    world.setModel('a.gguf', 'present');
+    world.edit('primary', document('a.gguf'));
+    await world.clock.advance(600_000);
+    expect(world.runtime.list()).toEqual([]);
+    expect(seenBy(world, 1)).toMatchObject({ state: 'starting', admission: { kind: 'park' } });
+    world.lead(1);
+    await world.reach('primary', 'ready');
+    expect(world.runtime.list()).toHaveLength(1);
+  });
+
+  test('takes no part in a swap but to follow it, and does not take it for a fault', async () => {
+    const world = await serving();
+    world.edit('primary', document('b.gguf'));
+    await world.clock.advance(20_000);
+    expect(seenBy(world, 1)).toMatchObject({ state: 'ready', status: { model: 'b.gguf' } });
+    world.edit('primary', document('b.gguf', { enabled: false }));
+    await world.clock.advance(20_000);
+    expect(seenBy(world, 1)?.state).toBe('offline');
+    expect(lines(lifeOf(world, 1))).not.toMatch(/Begins to|nobody here stopped it/);
+  });
+
+  test('goes on probing what it takes for faulty, and sends requests there again', async () => {
+    let cut = false;
+    const world = await serving({ answers: () => !cut });
+    world.lead(undefined);
+    cut = true;
+    await world.clock.until(() => seenBy(world, 1)?.admission.kind === 'park', 120_000);
+    expect(seenBy(world, 1)?.admission.kind).toBe('park');
+    cut = false;
+    await world.clock.until(() => seenBy(world, 1)?.admission.kind === 'open', 60_000);
+    expect(seenBy(world, 1)?.admission.kind).toBe('open');
+  });
+
+  test('wakes a slot through the one that leads, once', async () => {
+    const world = createWorld({ replicas: 3 });
+    world.setModel('a.gguf', 'present');
+    world.edit('primary', document('a.gguf', { load: 'on-demand', lifecycle: { idleTimeout: '30s' } }));
+    await world.clock.advance(1000);
+    expect(world.runtime.list()).toEqual([]);
+    const requests = [1, 2, 2].map((index) => lifeOf(world, index).traffic.ask(PRIMARY, 50));
+    await world.clock.until(() => requests.every(({ answers }) => answers.length > 0), 10_000);
+    expect(requests.map(({ answers }) => answers)).toEqual([['served'], ['served'], ['served']]);
+    expect(world.changes().filter((change) => change.startsWith('start'))).toHaveLength(1);
+    await world.clock.advance(60_000);
+    expect(world.runtime.list()).toEqual([]);
+  });
+});
+
+describe('a controller that comes to lead', () => {
+  test('carries on without restarting anything', async () => {
+    const world = await serving({ replicas: 2 });
+    const before = ids(world);
+    for (const index of [1, undefined, 0, 1]) {
+      world.lead(index);
+      await world.clock.advance(12_000);
+    }
+    expect(ids(world)).toEqual(before);
+    expect(world.changes()).toHaveLength(1);
+    await expectRest(world);
+  });
+
+  test('goes on with a swap that another one began', async () => {
+    const world = await serving({ behaviour: { podMs: () => [5000, 2000] } });
+    world.edit('primary', document('b.gguf'));
+    await world.clock.advance(3000);
+    expect(world.runtime.list()).toHaveLength(2);
+    await world.restart(0);
+    await world.clock.advance(10_000);
+    world.lead(1);
+    await world.clock.until(() => world.runtime.list().length === 1, 30_000);
+    await world.clock.advance(1000);
+    expect(world.slot('primary')).toMatchObject({ state: 'ready', status: { model: 'b.gguf' } });
+    expect(world.changes().filter((change) => change.startsWith('start'))).toHaveLength(2);
+    await expectRest(world);
+  });
+
+  test('tells everything to those who listen, as they may have missed it', async () => {
+    const world = await serving();
+    const before = lifeOf(world, 1).reports.length;
+    await world.clock.advance(60_000);
+    expect(lifeOf(world, 1).reports).toHaveLength(before);
+    world.lead(1);
+    await world.clock.advance(100);
+    expect(lifeOf(world, 1).reports.at(-1)?.statuses).toMatchObject([{ name: 'primary', state: 'ready' }]);
+    expect(lifeOf(world, 1).reports.length).toBeGreaterThan(before);
+  });
+
+  test('does not unload at once what only others have used', async () => {
+    const world = await serving({}, { lifecycle: { idleTimeout: '30s' } });
+    for (let round = 0; round < 4; round += 1) {
+      lifeOf(world, 0).traffic.ask(PRIMARY, 50);
+      await world.clock.advance(20_000);
+    }
+    await world.restart(0);
+    world.lead(1);
+    await world.clock.advance(20_000);
+    expect(world.runtime.list()).toHaveLength(1);
+    await world.reach('primary', 'offline', 20_000);
+  });
+});
+
+describe('a controller that leads no more', () => {
+  test('gives up what it had begun', async () => {
+    const world = createWorld({ replicas: 2, behaviour: { applyMs: () => [5000, 0] } });
+    world.setModel('a.gguf', 'present');
+    world.edit('primary', document('a.gguf'));
+    await world.clock.advance(1000);
+    world.lead(undefined);
+    await world.clock.advance(60_000);
+    expect(world.runtime.list()).toEqual([]);
+    world.lead(1);
+    await world.reach('primary', 'ready');
+    expect(world.runtime.list()).toHaveLength(1);
+  });
+});

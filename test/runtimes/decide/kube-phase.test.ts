@@ -1,0 +1,89 @@
+import { describe, expect, test } from '@jest/globals';
+import { readDeployment, readPod } from '../../../src/runtimes/decide/kube-facts.ts';
+import { kubeObjects } from '../../../src/runtimes/decide/kube-objects.ts';
+import { doingOf, isCrashed } from '../../../src/runtimes/decide/kube-phase.ts';
+import { context, kubeWorkload, podOf, stored } from '../kube-fixtures.ts';
+import type { PodChoice } from '../kube-fixtures.ts';
+
+const WORKLOAD = kubeWorkload();
+const END = { exitCode: 7, reason: 'Error', finishedAt: '2026-11-21T09:01:00Z' };
+const STARTED = Date.parse('2026-11-21T09:00:05Z');
+
+const pods = (...choices: readonly PodChoice[]) => choices.flatMap((choice) => readPod(podOf(WORKLOAD, choice)) ?? []);
+
+function doing(...choices: readonly PodChoice[]) {
+  const facts = readDeployment(stored(kubeObjects(WORKLOAD, context()).deployment));
+  if (facts === undefined) throw new Error('No Deployment');
+  return doingOf(facts, pods(...choices), undefined);
+}
+
+/** The server crashed once; kubelet started it again, and it has or has not come up. */
+const again = (started: boolean): PodChoice => ({
+  ready: false,
+  server: { restartCount: 1, started, state: { running: { startedAt: '2026-11-21T09:01:01Z' } }, lastState: { terminated: END } },
+});
+const backOff: PodChoice = {
+  ready: false,
+  server: { restartCount: 2, started: false, state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: END } },
+};
+
+describe('a workload', () => {
+  test('without pods is created', () => {
+    expect(doing()).toEqual({ phase: 'created', startedAt: undefined, endpoints: [], replicas: { present: 0, ready: 0 } });
+  });
+
+  test('runs as soon as one server does, and has an endpoint when that one is ready', () => {
+    expect(doing({ ready: false })).toMatchObject({
+      phase: 'running',
+      startedAt: STARTED,
+      endpoints: [],
+      replicas: { present: 1, ready: 0 },
+    });
+    expect(doing({})).toMatchObject({
+      phase: 'running',
+      endpoints: [{ host: '10.0.0.1', port: 8080 }],
+      replicas: { present: 1, ready: 1 },
+    });
+  });
+
+  test('has the endpoints of all pods that are ready and stay', () => {
+    const all = doing(
+      { name: 'b', ip: '10.0.0.2' },
+      { name: 'a', ip: '10.0.0.1' },
+      { name: 'c', ip: '10.0.0.3', deleting: true },
+      { name: 'd', ip: '10.0.0.4', ready: false },
+    );
+    expect(all).toMatchObject({ endpoints: [{ host: '10.0.0.1' }, { host: '10.0.0.2' }], replicas: { present: 3, ready: 2 } });
+  });
+
+  test('has exited when its server ended, and until the next one has come up', () => {
+    const exit = { code: 7, outOfMemory: false, at: Date.parse(END.finishedAt) };
+    expect(doing({ ready: false, server: { state: { terminated: END } } })).toMatchObject({ phase: 'exited', exit, startedAt: undefined });
+    expect(doing(again(false))).toMatchObject({ phase: 'exited', exit });
+    expect(doing(backOff)).toMatchObject({ phase: 'exited', exit });
+    expect(doing(again(true))).toMatchObject({ phase: 'running' });
+    expect(doing(again(true))).not.toHaveProperty('exit');
+  });
+
+  test('runs on while another pod is ready', () => {
+    expect(doing(backOff, { name: 'other' })).toMatchObject({ phase: 'running', replicas: { present: 2, ready: 1 } });
+  });
+
+  test('is judged by its newest pod where none is ready', () => {
+    expect(
+      doing({ name: 'new', ready: false, server: { started: false, state: { waiting: { reason: 'ContainerCreating' } } } }, backOff),
+    ).toMatchObject({ phase: 'created' });
+  });
+
+  test('of which a pod ends is not judged by that one', () => {
+    expect(doing({ deleting: true, ready: false, server: { state: { terminated: END } } })).toMatchObject({
+      phase: 'created',
+      replicas: { present: 0 },
+    });
+  });
+
+  test('gets those pods replaced that crashed and are not back', () => {
+    const crashed = pods(again(false), backOff, again(true), {}, { deleting: true, ...backOff }).map(isCrashed);
+    expect(crashed).toEqual([true, true, false, false, false]);
+  });
+});

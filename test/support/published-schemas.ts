@@ -1,0 +1,63 @@
+/** The published schemas of today's Kubernetes, and of the kinds of others that the chart and the examples make: for what an older API server cannot check. */
+import { Application } from '@kubernetes-models/argo-cd/argoproj.io/v1alpha1/Application';
+import { HelmRelease } from '@kubernetes-models/flux-cd/helm.toolkit.fluxcd.io/v2/HelmRelease';
+import { Kustomization } from '@kubernetes-models/flux-cd/kustomize.toolkit.fluxcd.io/v1/Kustomization';
+import { GitRepository } from '@kubernetes-models/flux-cd/source.toolkit.fluxcd.io/v1/GitRepository';
+import { HTTPRoute } from '@kubernetes-models/gateway-api/gateway.networking.k8s.io/v1/HTTPRoute';
+import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor';
+import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
+import { Ingress } from 'kubernetes-models/networking.k8s.io/v1/Ingress';
+import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy';
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
+import { ClusterRole } from 'kubernetes-models/rbac.authorization.k8s.io/v1/ClusterRole';
+import { ClusterRoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1/ClusterRoleBinding';
+import { Role } from 'kubernetes-models/rbac.authorization.k8s.io/v1/Role';
+import { RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1/RoleBinding';
+import { ConfigMap } from 'kubernetes-models/v1/ConfigMap';
+import { PersistentVolumeClaim } from 'kubernetes-models/v1/PersistentVolumeClaim';
+import { Service } from 'kubernetes-models/v1/Service';
+import { ServiceAccount } from 'kubernetes-models/v1/ServiceAccount';
+
+type Check = (text: string) => void;
+
+/** Throws where the object, as JSON, is not of this kind. */
+function by<T>(Model: new (data: T) => { validate(): unknown }): Check {
+  return (text) => {
+    const data: T = JSON.parse(text);
+    new Model(data).validate();
+  };
+}
+
+const CHECKS: Readonly<Record<string, Check>> = {
+  'apps/v1/Deployment': by(Deployment),
+  'argoproj.io/v1alpha1/Application': by(Application),
+  'gateway.networking.k8s.io/v1/HTTPRoute': by(HTTPRoute),
+  'helm.toolkit.fluxcd.io/v2/HelmRelease': by(HelmRelease),
+  'kustomize.toolkit.fluxcd.io/v1/Kustomization': by(Kustomization),
+  'monitoring.coreos.com/v1/ServiceMonitor': by(ServiceMonitor),
+  'networking.k8s.io/v1/Ingress': by(Ingress),
+  'networking.k8s.io/v1/NetworkPolicy': by(NetworkPolicy),
+  'policy/v1/PodDisruptionBudget': by(PodDisruptionBudget),
+  'rbac.authorization.k8s.io/v1/ClusterRole': by(ClusterRole),
+  'rbac.authorization.k8s.io/v1/ClusterRoleBinding': by(ClusterRoleBinding),
+  'rbac.authorization.k8s.io/v1/Role': by(Role),
+  'rbac.authorization.k8s.io/v1/RoleBinding': by(RoleBinding),
+  'source.toolkit.fluxcd.io/v1/GitRepository': by(GitRepository),
+  'v1/ConfigMap': by(ConfigMap),
+  'v1/PersistentVolumeClaim': by(PersistentVolumeClaim),
+  'v1/Service': by(Service),
+  'v1/ServiceAccount': by(ServiceAccount),
+};
+
+/** What is wrong with an object of Kubernetes; undefined when nothing is. Throws for a kind that has no schema here. */
+export function schemaProblem(object: Readonly<Record<string, unknown>>): string | undefined {
+  const kind = `${String(object['apiVersion'])}/${String(object['kind'])}`;
+  const check = CHECKS[kind];
+  if (check === undefined) throw new Error(`Add the published schema of "${kind}"`);
+  try {
+    check(JSON.stringify(object));
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
