@@ -19,7 +19,7 @@ import { createDeadline } from './deadline.ts';
 import { createExecutor, type Outcome } from './execute.ts';
 import { createNotebook } from './notebook.ts';
 import { observe, readDesired, type Senses } from './observe.ts';
-import { createPacer } from './pacer.ts';
+import { createPacer, type Passed } from './pacer.ts';
 import type {
   Clock,
   DesiredState,
@@ -119,20 +119,21 @@ export function createLoop(deps: LoopDeps): Loop {
     },
   });
 
-  async function pass(signal: AbortSignal): Promise<number | undefined> {
+  async function pass(signal: AbortSignal): Promise<Passed> {
     const beganAt = clock.now();
     notebook.beginObservation();
     const read = await readDesired(senses, signal);
-    if (signal.aborted) return undefined;
+    if (signal.aborted) return NOT_PASSED;
     if (read.ok) state = sightings.settle(read.value);
     else log.warn({ reason: read.failure.reason }, read.failure.message);
-    if (state === undefined) return undefined;
+    if (state === undefined) return NOT_PASSED;
     const seen = await observe(senses, state.slots, signal);
-    if (signal.aborted) return undefined;
-    const wakeAt = conclude(state, seen, clock.now());
+    if (signal.aborted) return NOT_PASSED;
+    const seenAt = clock.now();
+    const wakeAt = conclude(state, seen, seenAt);
     const result = wakeAt === 'refused' ? 'refused' : seen.runtime.ok ? 'ok' : 'unreachable';
     metrics?.passFinished({ seconds: (clock.now() - beganAt) / 1000, result });
-    return wakeAt === 'refused' ? undefined : wakeAt;
+    return { wakeAt: wakeAt === 'refused' ? undefined : wakeAt, busyMs: clock.now() - seenAt };
   }
 
   /** From here to the last action begun nothing is awaited: no request can slip in between what was counted and what is published. */
@@ -236,6 +237,7 @@ const PROGRESS_WITHIN_MS = 1000;
 const NOTHING_NEW_WITHIN_MS = 1000;
 /** What the system and the gateway need is not the models'. */
 const SHARE_OF_HOST = 0.9;
+const NOT_PASSED: Passed = { wakeAt: undefined, busyMs: 0 };
 const NO_PLAN: Plan = { actions: [], decisions: new Map(), orphans: new Map(), wakeAt: undefined };
 
 function desire(

@@ -11,16 +11,18 @@ export interface Pacer {
 
 /** Wakes that come together are one pass. */
 const SPACING_MS = 5;
-/** After a pass that took long, twice its time is waited, up to this. */
+/** After a pass that took long, twice its time is waited, and eight times what of it was computed: work that is under way needs the processor too. Up to this. */
 const LONGEST_SPACING_MS = 250;
 
-/** `pass` answers when time alone will change something next. `quiet`: nothing is under way outside. */
-export function createPacer(
-  clock: Clock,
-  resyncMs: number,
-  quiet: () => boolean,
-  pass: (signal: AbortSignal) => Promise<number | undefined>,
-): Pacer {
+export interface Passed {
+  /** When time alone will change something next. */
+  readonly wakeAt: number | undefined;
+  /** How long it computed without a pause. */
+  readonly busyMs: number;
+}
+
+/** `quiet`: nothing is under way outside. */
+export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean, pass: (signal: AbortSignal) => Promise<Passed>): Pacer {
   let dueAt = Number.POSITIVE_INFINITY;
   let notBefore = Number.NEGATIVE_INFINITY;
   let asked = false;
@@ -53,15 +55,15 @@ export function createPacer(
 
   async function once(signal: AbortSignal, onError: (error: unknown) => void): Promise<void> {
     const startedAt = clock.now();
-    let wakeAt: number | undefined;
+    let passed: Passed = { wakeAt: undefined, busyMs: 0 };
     try {
-      wakeAt = await pass(signal);
+      passed = await pass(signal);
     } catch (error) {
       if (!signal.aborted) onError(error);
     }
     const now = clock.now();
-    notBefore = startedAt + Math.min(Math.max(SPACING_MS, 2 * (now - startedAt)), LONGEST_SPACING_MS);
-    dueAt = Math.min(dueAt, now + resyncMs, wakeAt ?? Number.POSITIVE_INFINITY);
+    notBefore = startedAt + Math.min(Math.max(SPACING_MS, 2 * (now - startedAt), 8 * passed.busyMs), LONGEST_SPACING_MS);
+    dueAt = Math.min(dueAt, now + resyncMs, passed.wakeAt ?? Number.POSITIVE_INFINITY);
   }
 
   return {

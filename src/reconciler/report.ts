@@ -30,7 +30,7 @@ type NewEntry = Omit<TimelineEntry, 'seq'>;
 export function createReporter(lastSeq: number): Reporter {
   let seq = lastSeq;
   let version = 0;
-  let told: Told = { slots: new Map(), previous: new Map(), statuses: new Map(), names: new Map(), decisions: new Map() };
+  let told = NOTHING_TOLD;
   let pending: TimelineEntry[] = [];
   let changed = false;
   let refused: Report['refused'] = new Map();
@@ -45,7 +45,7 @@ export function createReporter(lastSeq: number): Reporter {
     take(plan, desired, observed, now) {
       const last = told;
       told = retell(last, plan, desired, observed, now, add);
-      changed ||= told.statuses !== last.statuses || !isSameValue([...refused], [...desired.refused]);
+      changed ||= (told !== last && !isSameStatuses(last.told, told.told)) || !isSameValue([...refused], [...desired.refused]);
       refused = desired.refused;
       version += 1;
       return { version, at: now, slots: told.slots, names: told.names, refused: desired.refused };
@@ -55,7 +55,7 @@ export function createReporter(lastSeq: number): Reporter {
       const entries = pending;
       pending = [];
       changed = false;
-      return { at: now, statuses: [...told.statuses.values()], refused, entries };
+      return { at: now, statuses: [...told.told.values()].map(({ status }) => status), refused, entries };
     },
     begun(action, now) {
       if (action.name === 'probe') return;
@@ -78,74 +78,91 @@ export function createReporter(lastSeq: number): Reporter {
   };
 }
 
-/** As of one plan. */
-interface Told {
-  readonly slots: ReadonlyMap<SlotName, BoardSlot>;
-  readonly previous: ReadonlyMap<SlotName, PreviousDecision>;
-  /** The same map while no status has changed. */
-  readonly statuses: ReadonlyMap<SlotName, SlotStatus>;
-  readonly names: BoardView['names'];
-  readonly decisions: ReadonlyMap<SlotName, { readonly decision: Decision; readonly slot: DesiredSlot; readonly calm: boolean }>;
+/** What was told of one slot. */
+interface SlotTold {
+  readonly decision: Decision;
+  readonly slot: DesiredSlot;
+  /** Nothing was to be done. */
+  readonly calm: boolean;
+  /** Undefined while the slot was never seen: the first look then finds it in any state. */
+  readonly previous: PreviousDecision | undefined;
+  readonly status: SlotStatus;
+  readonly board: BoardSlot;
 }
 
-/** What is the same stays the same object, down to the maps. */
+/** As of one plan. */
+interface Told {
+  readonly told: ReadonlyMap<SlotName, SlotTold>;
+  readonly slots: ReadonlyMap<SlotName, BoardSlot>;
+  readonly previous: ReadonlyMap<SlotName, PreviousDecision>;
+  readonly names: BoardView['names'];
+}
+
+const NOTHING_TOLD: Told = { told: new Map(), slots: new Map(), previous: new Map(), names: new Map() };
+const NO_ACTIONS: readonly Action[] = [];
+
+/** What is the same stays the same object, down to the whole: of thousands of slots few change at a time. */
 function retell(last: Told, plan: Plan, desired: Desired, observed: Observed, now: number, add: (entry: NewEntry) => void): Told {
   const actions = Map.groupBy(plan.actions, ({ slot }) => slot);
-  const next = {
-    slots: new Map<SlotName, BoardSlot>(),
-    previous: new Map<SlotName, PreviousDecision>(),
-    statuses: new Map<SlotName, SlotStatus>(),
-  };
-  const decisions = new Map<SlotName, { decision: Decision; slot: DesiredSlot; calm: boolean }>();
-  let same = true;
-  let sameStatuses = true;
+  const fresh = new Map<SlotName, SlotTold>();
+  let before = 0;
   for (const [name, decision] of plan.decisions) {
     const slot = desired.slots.get(name);
     if (slot === undefined) continue;
-    const before = last.decisions.get(name);
+    const old = last.told.get(name);
     const own = actions.get(name) ?? NO_ACTIONS;
-    decisions.set(name, { decision, slot, calm: own.length === 0 });
-    const old = { previous: last.previous.get(name), status: last.statuses.get(name), board: last.slots.get(name) };
-    if (
-      before?.decision === decision &&
-      before.slot === slot &&
-      before.calm &&
-      own.length === 0 &&
-      old.previous &&
-      old.status &&
-      old.board
-    ) {
-      next.previous.set(name, old.previous);
-      next.statuses.set(name, old.status);
-      next.slots.set(name, old.board);
-      continue;
-    }
-    same = false;
-    const following = follow(decision, old.previous, now);
-    // What was never seen was not decided either: the first look then finds it in any state.
-    if (old.previous !== undefined || observed.runtime.kind === 'reachable') next.previous.set(name, following);
-    for (const entry of changes(decision, following, old.previous, now)) add(entry);
-    const status = keepEqual(old.status, statusOf(slot, decision, following, observed));
-    sameStatuses &&= status === old.status;
-    next.statuses.set(name, status);
-    next.slots.set(name, boardSlot(slot, decision, status, own, now));
+    if (old !== undefined) before += 1;
+    if (old?.decision === decision && old.slot === slot && old.calm && own.length === 0) continue;
+    fresh.set(name, tellSlot(old, slot, decision, own, observed, now, add));
   }
-  if (next.slots.size !== last.slots.size) return { ...next, names: namesOf(next.slots), decisions };
-  if (same) return last;
-  const statuses = sameStatuses ? last.statuses : next.statuses;
-  return { ...next, statuses, names: isNamedAlike(last.slots, next.slots) ? last.names : namesOf(next.slots), decisions };
+  const same = before === last.told.size && before === plan.decisions.size;
+  if (same && fresh.size === 0) return last;
+  const told = same ? new Map(last.told) : new Map<SlotName, SlotTold>();
+  for (const name of same ? fresh.keys() : plan.decisions.keys()) {
+    const each = fresh.get(name) ?? last.told.get(name);
+    if (each !== undefined) told.set(name, each);
+  }
+  return assemble(last, told, same ? fresh : told, same);
 }
 
-function isNamedAlike(before: Told['slots'], after: Told['slots']): boolean {
-  for (const [name, slot] of after) {
-    const old = before.get(name);
-    if (old === slot) continue;
-    if (old?.model !== slot.model || old.status.model !== slot.status.model || old.aliases !== slot.aliases) return false;
+function assemble(last: Told, told: Told['told'], changed: Told['told'], same: boolean): Told {
+  const slots = same ? new Map(last.slots) : new Map<SlotName, BoardSlot>();
+  const previous = same ? new Map(last.previous) : new Map<SlotName, PreviousDecision>();
+  let renamed = !same;
+  for (const [name, each] of changed) {
+    slots.set(name, each.board);
+    if (each.previous !== undefined) previous.set(name, each.previous);
+    renamed ||= !isNamedAlike(last.slots.get(name), each.board);
   }
+  return { told, slots, previous, names: renamed ? namesOf(slots) : last.names };
+}
+
+function isNamedAlike(before: BoardSlot | undefined, after: BoardSlot): boolean {
+  return before?.model === after.model && before.status.model === after.status.model && before.aliases === after.aliases;
+}
+
+function tellSlot(
+  old: SlotTold | undefined,
+  slot: DesiredSlot,
+  decision: Decision,
+  actions: readonly Action[],
+  observed: Observed,
+  now: number,
+  add: (entry: NewEntry) => void,
+): SlotTold {
+  const next = follow(decision, old?.previous, now);
+  for (const entry of changes(decision, next, old?.previous, now)) add(entry);
+  const status = keepEqual(old?.status, statusOf(slot, decision, next, observed));
+  const seen = old?.previous !== undefined || observed.runtime.kind === 'reachable';
+  const board = boardSlot(slot, decision, status, actions, now);
+  return { decision, slot, calm: actions.length === 0, previous: seen ? next : undefined, status, board };
+}
+
+function isSameStatuses(before: Told['told'], after: Told['told']): boolean {
+  if (before.size !== after.size) return false;
+  for (const [name, { status }] of after) if (before.get(name)?.status !== status) return false;
   return true;
 }
-
-const NO_ACTIONS: readonly Action[] = [];
 
 function follow(decision: Decision, last: PreviousDecision | undefined, now: number): PreviousDecision {
   return {

@@ -11,7 +11,6 @@ import { findDifferences } from './decide/kube-difference.ts';
 import { appliedSpec, isAsWanted, overriddenEnv, withEnv } from './decide/kube-drift.ts';
 import { isReady, isTerminating, readDeployment } from './decide/kube-facts.ts';
 import type { DeploymentFacts, PodFacts } from './decide/kube-facts.ts';
-import { APPLIED_ANNOTATION } from './decide/kube-names.ts';
 import { deploymentManifest, deploymentSpec, kubeObjects } from './decide/kube-objects.ts';
 import type { DeploymentSpec, KubeContext, KubeObjects } from './decide/kube-objects.ts';
 import { isCrashed } from './decide/kube-phase.ts';
@@ -122,7 +121,7 @@ async function writeDeployment(
   const manifest = deploymentManifest(workload, owner, spec);
   const { labels, ownerReferences } = manifest.metadata;
   const same = findDifferences({ labels, ownerReferences, spec }, facts).length === 0;
-  const noted = facts.annotations[APPLIED_ANNOTATION] === manifest.metadata.annotations?.[APPLIED_ANNOTATION];
+  const noted = isSameValue(appliedSpec(facts), spec);
   return same && noted ? ok(facts.id) : idOf(await writer.apply(DEPLOYMENTS, manifest, signal));
 }
 

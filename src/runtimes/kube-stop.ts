@@ -29,9 +29,11 @@ const TOLD_WITHIN_MS = 5000;
 
 export async function stopKubeWorkload(deps: KubeStopDeps, id: WorkloadId, graceMs: number, signal: AbortSignal): Promise<Result<void>> {
   if (signal.aborted) return GIVEN_UP;
+  // Before the Deployment goes, so that its pods are known by it afterwards.
+  const [newest] = deps.podsOf(id);
   const object = [...deps.reflectors.deployments.items().values()].find(({ metadata }) => metadata.uid === id);
   const facts = object === undefined ? undefined : readDeployment(object);
-  const slot = facts?.slot ?? deps.podsOf(id)[0]?.metadata.labels[LABELS.slot];
+  const slot = facts?.slot ?? newest?.metadata.labels[LABELS.slot];
   if (object !== undefined && facts !== undefined) {
     const removed = await deps.lock(facts.slot, async () => await removeObjects(deps, object, facts, signal));
     if (!removed.ok) return removed;

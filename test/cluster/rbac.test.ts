@@ -130,10 +130,6 @@ describeWithCluster('The chart’s service account', () => {
     await inNamespace(['delete', 'service', 'svc-slot-primary']);
     await inNamespace(['create', '--filename', '-'], JSON.stringify(usurper));
     child.kill('SIGCONT');
-    // Another model: another Deployment and an environment that nobody uses any more.
-    await change('PATCH', '/api/slots/primary', { model: { default: 'demo-owl' } });
-    await until('the old environment to go', isUsed('delete /configmaps'), 120_000);
-    await until('the new one to answer', async () => readySlot('primary'), 120_000);
     // Two replicas, of which one ends twice and then waits; an edit that is applied in place has it made anew.
     await change('PATCH', '/api/slots/primary', { replicas: 2 });
     await until('two replicas', async () => (await replicas('ready')) === 'true true', 120_000);
@@ -148,6 +144,9 @@ describeWithCluster('The chart’s service account', () => {
     }
     await change('PATCH', '/api/slots/primary', { replicas: 3 });
     await until('the crashed replica to be removed', isUsed('delete /pods'), 120_000);
+    // Another model: another Deployment and an environment that nobody uses any more.
+    await change('PATCH', '/api/slots/primary', { model: { default: 'demo-owl' } });
+    await until('the old environment to go', isUsed('delete /configmaps'), 120_000);
     // A claim of its own, by kubectl; nobody need provide it.
     const claiming = { provider: 'gguf', backend: 'cpu', model: { default: 'demo-fox' }, storage: { size: '1Gi' } };
     await inNamespace(

@@ -127,18 +127,19 @@ function portsTwice(plan: Plan, observed: Observed, workloads: readonly Observed
 }
 
 function movesOutside(plan: Plan, observed: Observed): readonly string[] {
-  return [...plan.decisions.values()].flatMap(({ name, state }) => {
+  const found: string[] = [];
+  for (const { name, state } of plan.decisions.values()) {
     const from = observed.previous.get(name)?.state;
-    return from === undefined || mayMove(from, state)
-      ? []
-      : [`Moves slot "${name}" from "${from}" to "${state}", which is no move of the table`];
-  });
+    if (from !== undefined && !mayMove(from, state))
+      found.push(`Moves slot "${name}" from "${from}" to "${state}", which is no move of the table`);
+  }
+  return found;
 }
 
 function targetsWrong(plan: Plan, observed: Observed, byId: ReadonlyMap<WorkloadId, ObservedWorkload>): readonly string[] {
   if (observed.runtime.kind === 'unreachable') return [];
-  return [...plan.decisions.values()].flatMap(({ name, targets, admission, draining }) => {
-    const found: string[] = [];
+  const found: string[] = [];
+  for (const { name, targets, admission, draining } of plan.decisions.values()) {
     if ((admission.kind === 'open') !== targets.length > 0) found.push(`Opens slot "${name}" without a target, or has one and is shut`);
     for (const { workload, endpoint } of targets) {
       const fact = byId.get(workload);
@@ -148,6 +149,6 @@ function targetsWrong(plan: Plan, observed: Observed, byId: ReadonlyMap<Workload
         found.push(`Sends requests of slot "${name}" to "${endpoint.host}:${endpoint.port}", where nothing of it listens`);
       if (draining.includes(workload)) found.push(`Sends requests of slot "${name}" to "${workload}", which is leaving`);
     }
-    return found;
-  });
+  }
+  return found;
 }

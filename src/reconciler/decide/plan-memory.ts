@@ -48,10 +48,9 @@ export function createPlanMemory(): PlanMemory {
   };
 }
 
-/** Nothing is under way or due, and what was decided did not depend on other slots. */
-function isAtRest({ failures, workloads, applying, stopping }: SlotView, { actions, decision }: SlotPlan): boolean {
-  if (actions.length > 0 || failures.length > 0 || applying !== undefined || stopping) return false;
-  return decision.wanted ? decision.findings.length === 0 : workloads.length === 0;
+/** Nothing is to be done, and what was decided did not depend on other slots. */
+function isAtRest({ failures }: SlotView, { actions, alone }: SlotPlan): boolean {
+  return alone && actions.length === 0 && failures.length === 0;
 }
 
 /** What was decided then is what was decided last. */
@@ -74,10 +73,15 @@ function isSameView(before: SlotView, now: SlotView): boolean {
     before.applying === now.applying &&
     before.stopping === now.stopping &&
     before.waiting === now.waiting &&
-    before.lastActiveAt === now.lastActiveAt &&
+    (before.lastActiveAt === now.lastActiveAt || !mayBeIdle(now)) &&
     before.workloads.length === now.workloads.length &&
     before.workloads.every((workload, index) => isSameWorkload(workload, now.workloads[index]))
   );
+}
+
+/** Only then it matters when it was of use. */
+function mayBeIdle({ spec, lastActiveAt }: SlotView): boolean {
+  return lastActiveAt === undefined || spec.load === 'on-demand' || spec.lifecycle.idleTimeoutMs !== Number.POSITIVE_INFINITY;
 }
 
 function isSameWorkload(before: WorkloadView, now: WorkloadView | undefined): boolean {

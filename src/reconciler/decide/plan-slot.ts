@@ -24,6 +24,8 @@ export interface SlotPlan {
   readonly wakes: readonly number[];
   /** Until then, planning it again answers the same while nothing else changes. */
   readonly freshUntil: number;
+  /** No other slot has a say in it. */
+  readonly alone: boolean;
 }
 
 export function planSlot(
@@ -86,6 +88,7 @@ export function planSlot(
     decision,
     actions: [...stops.actions, ...pulls.actions, ...starts, ...mends.actions, ...probes.actions],
     wakes,
+    alone: !cast.start && cast.waitsFor === undefined && cast.leaving.length === 0,
     freshUntil: Math.min(probes.freshUntil ?? Number.POSITIVE_INFINITY, ...wakes),
   };
 }

@@ -38,12 +38,13 @@ const NAMED = 10;
 
 /** Lets claims in by rank while the budget lasts; one that is too large does not keep smaller ones behind it out. */
 export function shareMemory(claims: readonly MemoryClaim[], budgetBytes: number | undefined): MemoryShares {
+  if (budgetBytes === undefined) return admitAll(claims);
   const verdicts = new Map<SlotName, MemoryVerdict>();
   const ahead: MemoryClaim[] = [];
   let names: readonly SlotName[] = [];
   let sum = 0;
   for (const claim of [...claims].sort(byRank)) {
-    const admitted = budgetBytes === undefined || sum + claim.bytes <= budgetBytes;
+    const admitted = sum + claim.bytes <= budgetBytes;
     verdicts.set(claim.slot, {
       admitted,
       mayWait: !admitted && firmBytes(ahead, claim) + claim.bytes <= budgetBytes,
@@ -58,6 +59,15 @@ export function shareMemory(claims: readonly MemoryClaim[], budgetBytes: number 
     sum += claim.bytes;
   }
   return { verdicts, admittedBytes: sum };
+}
+
+/** Without a budget there is no order, and nobody is before anybody. */
+function admitAll(claims: readonly MemoryClaim[]): MemoryShares {
+  const part = { admitted: true, mayWait: false, budgetBytes: undefined, aheadBytes: 0, ahead: [] } as const;
+  return {
+    verdicts: new Map(claims.map(({ slot, bytes }) => [slot, { ...part, bytes }])),
+    admittedBytes: claims.reduce((sum, { bytes }) => sum + bytes, 0),
+  };
 }
 
 /** What those ahead of a claim will not give back by themselves. */

@@ -3,7 +3,6 @@
  * to it last, which it carries with it: a newer program, other settings or edited times render something else, and nothing that runs is restarted for that.
  * Pure.
  */
-import { z } from 'zod';
 import type { KubeManifest, KubeObject, OwnerReference } from '../../kube/ports.ts';
 import { isTable } from '../../spec/key-case.ts';
 import { isSameValue } from '../../spec/same-value.ts';
@@ -17,11 +16,14 @@ import type { KubeRecord } from './kube-observe.ts';
 import { podLabels, verbatim } from './kube-pod.ts';
 import type { KubeWorkload } from './kube-pod.ts';
 
-const Spec = z.looseObject({ replicas: z.number(), template: z.looseObject({}) });
-
 /** The `spec` that was applied last; undefined when somebody took the note away. */
 export function appliedSpec(deployment: DeploymentFacts): DeploymentSpec | undefined {
-  return Spec.safeParse(parseJson(deployment.annotations[APPLIED_ANNOTATION])).data;
+  const spec = parseJson(deployment.annotations[APPLIED_ANNOTATION]);
+  return isDeploymentSpec(spec) ? spec : undefined;
+}
+
+function isDeploymentSpec(value: unknown): value is DeploymentSpec {
+  return isTable(value) && typeof value['replicas'] === 'number' && isTable(value['template']);
 }
 
 /** A phrase for each altered field; empty: nothing was. `owner` undefined: not known, and not compared. */

@@ -50,6 +50,8 @@ export function createKubeObserver(): KubeObserver {
   const readDeployments = remembering(readDeployment);
   /** Uid of a pod → uid of its Deployment, learnt while there is one: pods outlive it, and do not name it. */
   let owners = new Map<string, WorkloadId>();
+  /** Name and revision → the last Deployment that had them, for pods that nobody saw before it went. */
+  const lastOwners = new Map<string, WorkloadId>();
   let entries = new Map<WorkloadId, Entry>();
   const records = new WeakMap<object, KubeRecord>();
   let last: { readonly seen: readonly KubeObject[]; readonly workloads: readonly ObservedWorkload[]; readonly pods: PodGroups } | undefined;
@@ -59,9 +61,12 @@ export function createKubeObserver(): KubeObserver {
     const byName = new Map<string, DeploymentFacts>();
     for (const object of sight.deployments.values()) {
       const facts = readDeployments(object);
-      if (facts !== undefined) byName.set(facts.name, facts);
+      if (facts === undefined) continue;
+      byName.set(facts.name, facts);
+      if (!entries.has(facts.id)) lastOwners.set(keyOf(facts.name, facts.revision), facts.id);
     }
-    const groups = groupPods(sight.pods, readPods, byName, owners);
+    forgetOldest(lastOwners, byName.size + REMEMBERED);
+    const groups = groupPods(sight.pods, readPods, (pod) => ownerOf(pod, byName, owners, lastOwners));
     const nextOwners = new Map<string, WorkloadId>();
     for (const [id, own] of groups.owned) for (const pod of own) nextOwners.set(pod.metadata.uid, id);
     owners = nextOwners;
@@ -92,17 +97,12 @@ interface PodGroups {
 }
 
 /** Whose pod is whose. A Deployment made anew under its old name takes over none of the pods that still end. */
-function groupPods(
-  pods: Objects,
-  read: (object: KubeObject) => PodFacts | undefined,
-  deployments: ReadonlyMap<string, DeploymentFacts>,
-  owners: ReadonlyMap<string, WorkloadId>,
-): PodGroups {
+function groupPods(pods: Objects, read: (object: KubeObject) => PodFacts | undefined, idOf: (pod: PodFacts) => WorkloadId): PodGroups {
   const owned = new Map<WorkloadId, PodFacts[]>();
   for (const object of pods.values()) {
     const pod = read(object);
     if (pod === undefined || hasEnded(pod)) continue;
-    const id = ownerOf(pod, deployments.get(instanceOf(pod)), owners.get(pod.metadata.uid));
+    const id = idOf(pod);
     const list = owned.get(id);
     if (list === undefined) owned.set(id, [pod]);
     else list.push(pod);
@@ -111,13 +111,33 @@ function groupPods(
   return { owned };
 }
 
-function ownerOf(pod: PodFacts, deployment: DeploymentFacts | undefined, known: WorkloadId | undefined): WorkloadId {
+function ownerOf(
+  pod: PodFacts,
+  deployments: ReadonlyMap<string, DeploymentFacts>,
+  owners: ReadonlyMap<string, WorkloadId>,
+  lastOwners: ReadonlyMap<string, WorkloadId>,
+): WorkloadId {
+  const deployment = deployments.get(instanceOf(pod));
   const fits = deployment !== undefined && pod.metadata.labels[LABELS.revision] === deployment.revision;
   if (fits && !isTerminating(pod)) return deployment.id;
+  const known = owners.get(pod.metadata.uid);
   if (known !== undefined) return known;
   if (fits && (instant(pod.metadata.creationTimestamp) ?? 0) >= deployment.createdAt) return deployment.id;
-  // Nothing says which Deployment it was: all that one name and revision left behind goes as one.
-  return WorkloadId.parse(`gone:${instanceOf(pod)}:${pod.metadata.labels[LABELS.revision] ?? ''}`);
+  const key = keyOf(instanceOf(pod), pod.metadata.labels[LABELS.revision] ?? '');
+  // Where nothing says which Deployment it was, all that one name and revision left behind goes as one.
+  return (fits ? undefined : lastOwners.get(key)) ?? WorkloadId.parse(`gone:${key}`);
+}
+
+const keyOf = (name: string, revision: string): string => `${name}:${revision}`;
+
+/** Deployments that are gone; their pods are, too, soon after. */
+const REMEMBERED = 1000;
+
+function forgetOldest(names: Map<string, WorkloadId>, most: number): void {
+  for (const name of names.keys()) {
+    if (names.size <= most) return;
+    names.delete(name);
+  }
 }
 
 const newestFirst = (a: PodFacts, b: PodFacts): number => {
