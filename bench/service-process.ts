@@ -102,7 +102,7 @@ async function untilListening(port: number, child: ChildProcess): Promise<void> 
   }
 }
 
-function accepts(port: number): Promise<boolean> {
+export function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => {
       socket.destroy();

@@ -30,4 +30,4 @@ case "${SVC_TEST_REQUIRE:-} $*" in
 esac
 
 # What needs a cluster is run by "npm run test:cluster".
-exec bash scripts/run-jest.sh --testPathIgnorePatterns '<rootDir>/test/cluster/' -- "$@"
+exec bash scripts/run-jest.sh "$@" --testPathIgnorePatterns '<rootDir>/test/cluster/'

@@ -138,7 +138,7 @@ export function createLoop(deps: LoopDeps): Loop {
 
   /** From here to the last action begun nothing is awaited: no request can slip in between what was counted and what is published. */
   function conclude(desiredState: DesiredState, seen: Awaited<ReturnType<typeof observe>>, now: number): number | undefined | 'refused' {
-    const desired = { ...desireOf(desiredState, seen.host.memoryTotalBytes, templateOf), memory };
+    const desired = desireOf(desiredState, seen.host.memoryTotalBytes, templateOf);
     const leading = leads();
     if (leading !== led) turn(leading);
     const { traits } = runtime;
@@ -155,7 +155,7 @@ export function createLoop(deps: LoopDeps): Loop {
       now,
     });
     led = leading;
-    const next = decide.plan(desired, observed, now);
+    const next = decide.plan(desired, observed, now, memory);
     const objections = decide.inspect(next, desired, observed, now);
     if (objections.length > 0) {
       log.error({ objections }, 'Report this as a bug: a plan broke its own rules and is not carried out');

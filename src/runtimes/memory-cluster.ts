@@ -123,15 +123,9 @@ export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClu
   const applyNow = (workload: Workload): Result<WorkloadId> => {
     const same = deployed.values().find(({ workload: other }) => other.name === workload.name);
     if (same === undefined) return ok(create(workload));
-    if (same.endsAt !== undefined || same.workload.revision !== workload.revision)
-      return fail('retry', 'NameTaken', `Wait until "${workload.name}" is gone: it ends, or is of another revision`);
-    same.workload = workload;
-    same.container = workload;
-    same.replicas = workload.cluster?.replicas ?? 1;
-    same.exit = undefined;
-    same.pods = same.pods.filter(({ stage }) => stage !== 'crashed');
-    settle(same);
-    return ok(same.id);
+    const mended = mend(same, workload);
+    if (mended.ok) settle(same);
+    return mended;
   };
   const end = (each: Deployed): void => {
     const used = behaviour.inUse?.(each.id) === true;
@@ -140,10 +134,6 @@ export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClu
       return remove(each.id);
     }
     clock.at(clock.now() + AGAIN_MS, () => end(each));
-  };
-  const away = (): Failure | undefined => {
-    const down = behaviour.unreachable?.();
-    return down === undefined ? undefined : { kind: 'retry', reason: 'RuntimeUnreachable', message: down };
   };
   const facts = (): ObservedWorkload[] => [...deployed.values()].map((each) => (each.facts ??= factsOf(each)));
 
@@ -189,7 +179,7 @@ export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClu
     removeImage: () => undefined,
     async observe(wanted, signal) {
       if (signal.aborted) return GIVEN_UP;
-      const failure = away();
+      const failure = awayNow(behaviour);
       const workloads = facts();
       await passTime(clock, behaviour.observeMs?.() ?? 0);
       const images = wanted.map(({ reference }) => ({ reference, present: true }));
@@ -203,7 +193,7 @@ export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClu
       await passTime(clock, doMs);
       // An order that was given up before it was sent is not sent.
       if (signal.aborted) return GIVEN_UP;
-      const failure = away() ?? ordered;
+      const failure = awayNow(behaviour) ?? ordered;
       const answer = failure === undefined || ordered?.late === true ? applyNow(workload) : undefined;
       await passTime(clock, tellMs);
       return failure === undefined && answer !== undefined ? answer : { ok: false, failure: failure ?? NEVER };
@@ -213,7 +203,7 @@ export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClu
       const [doMs, tellMs] = behaviour.stopMs?.() ?? [0, 0];
       await passTime(clock, doMs);
       if (signal.aborted) return GIVEN_UP;
-      const failure = away() ?? behaviour.stopFailure?.();
+      const failure = awayNow(behaviour) ?? behaviour.stopFailure?.();
       const each = deployed.get(id);
       if (failure === undefined && each !== undefined && each.endsAt === undefined) {
         each.endsAt = clock.now() + (each.workload.cluster?.drainTimeoutMs ?? 0) + MARGIN_MS;
@@ -232,6 +222,23 @@ export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClu
       signal.addEventListener('abort', () => wakes.delete(wake), { once: true });
     },
   };
+}
+
+function awayNow({ unreachable }: MemoryClusterBehaviour): Failure | undefined {
+  const down = unreachable?.();
+  return down === undefined ? undefined : { kind: 'retry', reason: 'RuntimeUnreachable', message: down };
+}
+
+/** Whatever somebody else changed is as it was applied, and the newest wishes hold. */
+function mend(each: Deployed, workload: Workload): Result<WorkloadId> {
+  if (each.endsAt !== undefined || each.workload.revision !== workload.revision)
+    return fail('retry', 'NameTaken', `Wait until "${workload.name}" is gone: it ends, or is of another revision`);
+  each.workload = workload;
+  each.container = workload;
+  each.replicas = workload.cluster?.replicas ?? 1;
+  each.exit = undefined;
+  each.pods = each.pods.filter(({ stage }) => stage !== 'crashed');
+  return ok(each.id);
 }
 
 const GIVEN_UP = fail('retry', 'GivenUp', 'It was given up before it began');

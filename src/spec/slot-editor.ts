@@ -8,6 +8,8 @@ export interface StoredSlot {
   readonly document: Readonly<Record<string, unknown>> | undefined;
   /** Opaque; changes with each change of the text. */
   readonly resourceVersion: string;
+  /** Whoever keeps it has filled in defaults, as an API server does: it means the same as a document without them. */
+  readonly defaultsFilled?: true;
 }
 
 /** Keys in camelCase; `null` removes a key (RFC 7396). */

@@ -2,6 +2,7 @@
 import { createKubeApi } from '../../src/kube/kube-api.ts';
 import type { KubeApi } from '../../src/kube/ports.ts';
 import type { ObservedWorkload, Runtime, Workload } from '../../src/reconciler/ports.ts';
+import type { KubeSettings } from '../../src/runtimes/decide/kube-pod.ts';
 import { createKubeReflectors } from '../../src/runtimes/kube-reflectors.ts';
 import { createKubeRuntime } from '../../src/runtimes/kube.ts';
 import { ModelId } from '../../src/spec/names.ts';
@@ -20,7 +21,7 @@ export interface KubeWorld extends RuntimeWorld {
 }
 
 /** `name` tells the namespaces of one test file apart. */
-export async function createKubeWorld(name: string): Promise<KubeWorld> {
+export async function createKubeWorld(name: string, settings: Partial<KubeSettings> = {}): Promise<KubeWorld> {
   const namespace = `svc-${name}-${process.pid}-${Math.random().toString(36).slice(2, 8)}`;
   const kubectl = async (...args: readonly string[]): Promise<string> => (await run(['--namespace', namespace, ...args])).trim();
   await run(['create', 'namespace', namespace]);
@@ -36,13 +37,7 @@ export async function createKubeWorld(name: string): Promise<KubeWorld> {
     return createKubeRuntime({
       api: api.value,
       reflectors,
-      settings: {
-        SVC_GPU_RESOURCES: {},
-        SVC_GPU_ALLOCATION: 'auto',
-        SVC_IMAGE: undefined,
-        SVC_MODELS_CLAIM: undefined,
-        SVC_MODELS_HOST_PATH: undefined,
-      },
+      settings: { ...SETTINGS, ...settings },
       ownerOf: () => owner,
       term: () => ends.signal,
       now: Date.now,
@@ -98,6 +93,14 @@ function workload(choice: WorkloadChoice): Workload & Required<Pick<Workload, 'c
     },
   };
 }
+
+const SETTINGS: KubeSettings = {
+  SVC_IMAGE: undefined,
+  SVC_MODELS_CLAIM: undefined,
+  SVC_MODELS_HOST_PATH: undefined,
+  SVC_GPU_RESOURCES: {},
+  SVC_GPU_ALLOCATION: 'auto',
+};
 
 type Kubectl = KubeWorld['kubectl'];
 

@@ -14,7 +14,14 @@ async function runTests(
 ): Promise<{ readonly code: number | null; readonly lastLine: string | undefined }> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-closing-'));
   try {
-    for (const path of ['package.json', 'jest.config.mjs', 'scripts/test.sh', 'test/support/strip-types.cjs', REPORTER]) {
+    for (const path of [
+      'package.json',
+      'jest.config.mjs',
+      'scripts/test.sh',
+      'scripts/run-jest.sh',
+      'test/support/strip-types.cjs',
+      REPORTER,
+    ]) {
       await cp(join(ROOT, path), join(folder, path));
     }
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));

@@ -3,7 +3,9 @@ import type { Action } from '../../src/reconciler/decide/actions.ts';
 import type { Plan } from '../../src/reconciler/decide/facts.ts';
 import { inspect } from '../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../src/reconciler/decide/plan.ts';
+import { createTemplates } from '../../src/reconciler/decide/workload.ts';
 import { simulate } from '../support/simulate.ts';
+import { FAKE_PROVIDER } from '../support/world.ts';
 
 type Planner = typeof plan;
 
@@ -109,12 +111,43 @@ const MUTANTS: Readonly<Record<string, Planner>> = {
   },
 };
 
+/** Faults that show only where workloads have pods. */
+const POD_MUTANTS: Readonly<Record<string, Planner>> = {
+  'never mends in place': changeActions((action) => (action.name === 'apply' && action.args.mends !== undefined ? [] : [action])),
+  'mends what needs no mending': (desired, observed, now) => {
+    const { inPlace } = observed.traits;
+    const made = plan(desired, observed, now);
+    const asked = desired.slots.values().find(({ name }) => (made.decisions.get(name)?.targets.length ?? 0) > 0);
+    if (inPlace === undefined || asked === undefined || now % 7 !== 0) return made;
+    const traits = { ...observed.traits, inPlace: { ...inPlace, isOutdated: () => true } };
+    return plan({ ...desired, templateOf: createTemplates({ gguf: FAKE_PROVIDER }, traits, '/store') }, { ...observed, traits }, now);
+  },
+  'takes pods that find no place for a failure': (desired, observed, now) => {
+    if (observed.runtime.kind === 'unreachable') return plan(desired, observed, now);
+    const { workloads } = observed.runtime.facts;
+    const lost = workloads.find(({ slot, trouble }) => trouble?.kind === 'placement' && desired.slots.has(slot));
+    const made = plan(desired, observed, now);
+    if (lost === undefined || observed.running.has(`stop:${lost.id}`) || made.actions.some(({ name }) => name === 'stop')) return made;
+    const args = { slot: lost.slot, workload: lost.id, graceMs: 0, abort: true, failure: undefined };
+    const again: Action = { name: 'stop', slot: lost.slot, because: { name: 'mutant', message: 'Why not' }, args };
+    return { ...made, actions: [...made.actions, again] };
+  },
+};
+
 const ENOUGH = 400;
 
 describe('the simulation notices a planner that', () => {
   for (const [fault, mutant] of Object.entries(MUTANTS)) {
     test(`${fault}`, async () => {
       expect(await findFoul(mutant, () => [])).toBeDefined();
+    }, 120_000);
+  }
+});
+
+describe('the simulation of clusters notices a planner that', () => {
+  for (const [fault, mutant] of Object.entries(POD_MUTANTS)) {
+    test(`${fault}`, async () => {
+      expect(await findFoul(mutant, () => [], 5)).toBeDefined();
     }, 120_000);
   }
 });
@@ -135,8 +168,8 @@ describe('what is found', () => {
   }, 120_000);
 });
 
-async function findFoul(mutant: Planner, look: typeof inspect = inspect): Promise<string | undefined> {
-  for (let seed = 1; seed <= ENOUGH; seed += 1) {
+async function findFoul(mutant: Planner, look: typeof inspect = inspect, step = 1): Promise<string | undefined> {
+  for (let seed = step; seed <= step * ENOUGH; seed += step) {
     try {
       await simulate(seed, { plan: mutant, inspect: look });
     } catch (error) {

@@ -31,8 +31,8 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
     ...(pods ? { ...clusterWeather(random, weather, onKilled), replicas: random.int(1, 3) } : weatherOf(random, weather)),
     env: { ...(budget === undefined ? {} : { SVC_MEMORY_BUDGET: budget }), SVC_PORT_RANGE: '18080-18099' },
     decide: {
-      plan(desired, observed, now) {
-        const made = decide.plan(desired, observed, now);
+      plan(desired, observed, now, memory) {
+        const made = decide.plan(desired, observed, now, memory);
         if (seed % 20 === 3 || seed % 40 === 0) compareWithFresh(decide, desired, observed, now, made);
         if (observed.leads) for (const referee of referees) referee.planned(made);
         if (trace !== undefined) tracePlan(trace, observed, made, now);
@@ -71,7 +71,7 @@ function setTheScene(world: ReturnType<typeof createWorld>, random: Random, pods
 }
 
 /** What is remembered from pass to pass must not change what is decided. */
-function compareWithFresh(decide: Decide, { memory: _, ...desired }: Desired, observed: Observed, now: number, made: Plan): void {
+function compareWithFresh(decide: Decide, desired: Desired, observed: Observed, now: number, made: Plan): void {
   const fresh = decide.plan(desired, observed, now);
   const parts = (each: Plan): unknown => [each.actions, [...each.decisions], [...each.orphans], each.wakeAt];
   if (!isSameValue(parts(fresh), parts(made)))

@@ -83,8 +83,8 @@ export function beginLife({
       error: (fields, message) => void errors.push(`${message}: ${JSON.stringify(fields)}`),
     },
     decide: {
-      plan(wanted, observed, now) {
-        const made = (options.decide?.plan ?? plan)(wanted, observed, now);
+      plan(wanted, observed, now, memory) {
+        const made = (options.decide?.plan ?? plan)(wanted, observed, now, memory);
         if (observed.leads) for (const action of made.actions) if (action.name !== 'probe') changes.push(actionText(action));
         return made;
       },

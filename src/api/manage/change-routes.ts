@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { toCamelCase } from '../../spec/key-case.ts';
 import { SlotName } from '../../spec/names.ts';
 import type { SlotEditor, StoredSlot } from '../../spec/slot-editor.ts';
-import { parseSlot, type SlotDocument } from '../../spec/slot-spec.ts';
+import { parseSlot, SlotDocument } from '../../spec/slot-spec.ts';
 import { ApiError } from '../api-error.ts';
 import type { Route } from '../route.ts';
 import { isSameValue } from '../../spec/same-value.ts';
@@ -110,7 +110,7 @@ async function carryOut(editor: SlotEditor, { wanted, pruned }: ChangeSet, dryRu
   const done: { name: SlotName; result: string }[] = [];
   for (const { name, document, ifMatch, stored } of wanted) {
     if (ifMatch !== undefined && stored === undefined) unwrapEdit(name, { kind: 'not-found' });
-    const same = stored !== undefined && isSameValue(stored.document, document);
+    const same = stored !== undefined && isSameDocument(stored, document);
     if (same && (ifMatch === undefined || ifMatch === stored.resourceVersion)) {
       done.push({ name, result: 'unchanged' });
       continue;
@@ -136,7 +136,13 @@ function preview({ wanted, pruned }: ChangeSet) {
 
 function resultOf(stored: StoredSlot | undefined, document: SlotDocument): string {
   if (stored === undefined) return 'created';
-  return isSameValue(stored.document, document) ? 'unchanged' : 'updated';
+  return isSameDocument(stored, document) ? 'unchanged' : 'updated';
+}
+
+function isSameDocument(stored: StoredSlot, document: SlotDocument): boolean {
+  if (stored.defaultsFilled !== true) return isSameValue(stored.document, document);
+  const [before, after] = [SlotDocument.safeParse(stored.document), SlotDocument.safeParse(document)];
+  return before.success && after.success && isSameValue(before.data, after.data);
 }
 
 function already(done: readonly { readonly name: SlotName; readonly result: string }[]): string {

@@ -22,7 +22,6 @@ import type {
 } from '../ports.ts';
 import type { Action } from './actions.ts';
 import type { AttemptKind, Finding, Origin } from './finding.ts';
-import type { PlanMemory } from './plan-memory.ts';
 import type { MemoryVerdict } from './share-memory.ts';
 import type { Template } from './workload.ts';
 
@@ -38,8 +37,6 @@ export interface Desired {
   readonly memoryBudgetBytes: number | undefined;
   /** Answers the same template for the same slot, model and image; undefined without a provider. Pure but for its memory. */
   readonly templateOf: (slot: DesiredSlot, model: ModelFacts, image: ImageReference | undefined) => Template | undefined;
-  /** Undefined: each slot is planned anew. */
-  readonly memory?: PlanMemory;
 }
 
 export interface Observed {

@@ -53,10 +53,8 @@ export function planSlot(
   const starting = view.applying !== undefined || start?.action !== undefined;
   const busy = starting || mends.actions.length > 0 || cast.coming !== undefined || cast.leaving.length > 0 || view.stopping;
   const targets = targetsOf(cast.answering, view.previous?.targets);
-  const failed = view.failures.findLast(({ kind }) => kind !== 'drift');
   const decision: Decision = {
-    name: view.slot.name,
-    generation: view.slot.generation,
+    ...aspectsOf(view, cast),
     state: deriveState({
       ...subjectFacts(view, cast),
       applying: starting,
@@ -67,20 +65,11 @@ export function planSlot(
     conditions: deriveConditions({ view, cast, unwanted, gate, busy }),
     admission: admissionOf(view, cast, targets, { notWanted, memoryGate, gate: startGate ?? gates[0] }),
     targets,
-    answering: cast.answering?.fact.id,
-    draining: cast.leaving.filter(({ workload }) => workload.alive).map(({ workload }) => workload.fact.id),
     memory: verdict,
     memoryBytes: verdict?.bytes ?? view.template?.memoryBytes,
-    revision: view.template?.revision,
-    capabilities: view.template?.capabilities ?? view.previous?.capabilities ?? PROVIDER_KINDS[view.spec.provider].serves,
     nextAttemptAt: gates.find(({ until }) => until !== undefined)?.until,
-    lastFailure: failed,
     waitsFor: pulls.waitsFor,
     progress: pulls.waitsFor.map((key) => view.running.get(key)?.progress).find((progress) => progress !== undefined),
-    stable: isStable(view, cast),
-    drift: view.workloads.flatMap((workload) => (workload.alive ? workload.drift : [])),
-    trouble: (cast.coming ?? cast.answering ?? cast.pending)?.fact.trouble,
-    replicas: subjectOf(view, cast)?.fact.replicas,
   };
   const starts = start?.action === undefined ? [] : [start.action];
   const wakes = [...stops.wakes, ...mends.wakes, ...probes.wakes, ...slotWakes(view, wanted, gates, cast)];
@@ -90,6 +79,24 @@ export function planSlot(
     wakes,
     alone: !cast.start && cast.waitsFor === undefined && cast.leaving.length === 0,
     freshUntil: Math.min(probes.freshUntil ?? Number.POSITIVE_INFINITY, ...wakes),
+  };
+}
+
+/** What of a decision can be read off the slot and its cast. */
+function aspectsOf(view: SlotView, cast: Cast) {
+  const { slot, spec, template, previous, workloads } = view;
+  return {
+    name: slot.name,
+    generation: slot.generation,
+    answering: cast.answering?.fact.id,
+    draining: cast.leaving.filter(({ workload }) => workload.alive).map(({ workload }) => workload.fact.id),
+    revision: template?.revision,
+    capabilities: template?.capabilities ?? previous?.capabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    lastFailure: view.failures.findLast(({ kind }) => kind !== 'drift'),
+    stable: isStable(view, cast),
+    drift: workloads.flatMap((workload) => (workload.alive ? workload.drift : [])),
+    trouble: (cast.coming ?? cast.answering ?? cast.pending)?.fact.trouble,
+    replicas: subjectOf(view, cast)?.fact.replicas,
   };
 }
 

@@ -7,6 +7,7 @@ import type { Action } from './actions.ts';
 import { findGates, whyNotWanted, type Gate } from './checks.ts';
 import type { Decision, Desired, Finding, Observed, Plan } from './facts.ts';
 import { createLedger, type Ledger } from './ledger.ts';
+import type { PlanMemory } from './plan-memory.ts';
 import { planOrphanStop, type TimedActions } from './plan-stops.ts';
 import { planSlot, type SlotPlan } from './plan-slot.ts';
 import { planUnreachable } from './plan-unreachable.ts';
@@ -25,7 +26,8 @@ interface Wish {
   readonly heldBytes: number;
 }
 
-export function plan(desired: Desired, observed: Observed, now: number): Plan {
+/** Without a memory, each slot is planned anew. */
+export function plan(desired: Desired, observed: Observed, now: number, memory?: PlanMemory): Plan {
   const gathered = gather(observed);
   const views = [...desired.slots.values()].map((slot) => viewSlot(slot, desired, observed, gathered, now));
   if (observed.runtime.kind === 'unreachable') return planUnreachable(views, observed.runtime.message);
@@ -37,8 +39,8 @@ export function plan(desired: Desired, observed: Observed, now: number): Plan {
   );
   const orphans = planOrphans(desired, observed, gathered, now);
   const ledger = openLedger(desired, observed, wishes, shares);
-  const slots = wishes.map((wish) => planWish(wish, shares.verdicts.get(wish.view.slot.name), ledger, desired.memory));
-  desired.memory?.prune(desired.slots);
+  const slots = wishes.map((wish) => planWish(wish, shares.verdicts.get(wish.view.slot.name), ledger, memory));
+  memory?.prune(desired.slots);
   const decisions = new Map(slots.map(({ decision }) => [decision.name, decision]));
   const actions = [
     ...orphans.flatMap(({ timed }) => timed.actions),
@@ -57,7 +59,7 @@ function planWish(
   { view, gates, notWanted }: Wish,
   verdict: MemoryVerdict | undefined,
   ledger: Ledger,
-  memory: Desired['memory'],
+  memory: PlanMemory | undefined,
 ): SlotPlan {
   const question = { view, notWanted, hindered: gates.length > 0, verdict };
   const known = memory?.recall(question);

@@ -1,7 +1,7 @@
 /** Sizes as an API server stores them: it writes what it is sent anew, and a text that it would change looks like drift for ever. Pure. */
 
-const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti'] as const;
-const DECIMAL = ['', 'k', 'M', 'G', 'T'] as const;
+const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] as const;
+const DECIMAL = ['', 'k', 'M', 'G', 'T', 'P', 'E'] as const;
 
 /** The canonical text of a number of bytes: `9Gi`, `1500M`, `1234567`. */
 export function quantityOfBytes(bytes: number): string {

@@ -7,7 +7,7 @@ import type { StoredSlot } from '../../spec/slot-editor.ts';
 
 export function storedSlot(name: SlotName, object: KubeObject): StoredSlot {
   const spec = object['spec'];
-  return { name, document: isTable(spec) ? spec : undefined, resourceVersion: versionOf(object) };
+  return { name, document: isTable(spec) ? spec : undefined, resourceVersion: versionOf(object), defaultsFilled: true };
 }
 
 /**

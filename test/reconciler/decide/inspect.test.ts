@@ -39,6 +39,10 @@ const stop = (id: string): Action => ({
   because,
   args: { slot: PRIMARY, workload: WorkloadId.parse(id), graceMs: 1000, abort: true, failure: undefined },
 });
+const planWith = (actions: readonly Action[], traits: NonNullable<Told['traits']>): Plan => {
+  const { desired, observed } = tell({ traits });
+  return { ...plan(desired, observed, NOW), actions };
+};
 const adding =
   (...actions: readonly Action[]) =>
   (made: Plan): Plan => ({ ...made, actions: [...made.actions, ...actions] });
@@ -67,6 +71,39 @@ describe('inspect()', () => {
     const leaving: Told = { slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 3, draining: 29_999 }] };
     expect(wrong(leaving, adding(stop('w1')))).toBe('Stops "w1" with 3 requests in flight before its drain time is over');
     expect(wrong({}, adding(stop('w9')))).toBe('Stops "w9", which is not there');
+  });
+
+  test('refuses to mend what is not there, is another one or leaves', () => {
+    const traits = { network: 'pods', inPlace: { findAltered: () => ['env'], isOutdated: () => false } } as const;
+    const mend = doing({ traits, workloads: [{ id: 'w1' }] });
+    expect(mend).toMatchObject([{ name: 'apply', args: { mends: { workload: 'w1' } } }]);
+    expect(wrong({ traits }, adding(...mend))).toContain('Mends "w1", which is not there or ends');
+    expect(wrong({ traits, workloads: [{ id: 'w1', phase: 'stopping' }] }, adding(...mend))).toContain('which is not there or ends');
+    expect(wrong({ traits, workloads: [{ id: 'w1', revision: 'other' }] }, adding(...mend))).toContain('by what is another workload');
+    expect(wrong({ traits, slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 1 }] }, adding(...mend))).toContain(
+      'which is leaving',
+    );
+    expect(wrong({ workloads: [{ id: 'w1' }] }, adding(...mend))).toContain('which this runtime cannot do');
+  });
+
+  test('refuses to start pods of a slot that has none, or another number of them', () => {
+    const traits = { network: 'pods' } as const;
+    const start = doing({ traits });
+    expect(wrong({ traits, slot: { replicas: 0 } }, adding(...start))).toContain('which is not wanted');
+    expect(wrong({ traits, slot: { replicas: 2 } }, () => planWith(start, traits))).toContain('another number of replicas');
+  });
+
+  test('refuses to send requests to an address that the workload does not have', () => {
+    const elsewhere = (made: Plan): Plan => ({
+      ...made,
+      decisions: new Map(
+        [...made.decisions].map(([name, decision]) => [
+          name,
+          { ...decision, targets: decision.targets.map((target) => ({ ...target, endpoint: { host: '10.9.9.9', port: 1 } })) },
+        ]),
+      ),
+    });
+    expect(wrong({ workloads: [{ id: 'w1' }] }, elsewhere)).toContain('"10.9.9.9:1", where nothing of it listens');
   });
 
   test('refuses a move that is not in the table', () => {

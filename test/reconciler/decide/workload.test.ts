@@ -8,6 +8,8 @@ import { tell, type Told, type ToldWorkload } from './plan-fixture.ts';
 
 const SHARED: Partial<RuntimeTraits> = { kind: 'process', images: false, network: 'shared', modelsTarget: undefined };
 
+const PODS: Partial<RuntimeTraits> = { kind: 'kube', network: 'pods' };
+
 const templateOf = (slot: Partial<SlotDocument>, traits: Partial<RuntimeTraits> = {}): Template => tell({ slot, traits }).template;
 const revision = (slot: Partial<SlotDocument>, traits?: Partial<RuntimeTraits>): string => templateOf(slot, traits).revision;
 
@@ -33,6 +35,33 @@ describe('a template', () => {
       { enabled: false },
     ];
     for (const change of same) expect(revision(change)).toBe(revision({}));
+  });
+
+  test('has the revision it always had where there is no cluster, so that an upgrade restarts nothing', () => {
+    expect(revision({})).toBe('0c307761efe9');
+    const cluster = { replicas: 3, nodeSelector: { gpu: 'yes' }, tolerations: [{ key: 'gpu' }], serviceAccountName: 'me' };
+    expect(revision(cluster)).toBe(revision({}));
+    expect(revision({ storage: { size: '1Gi' } })).toBe(revision({}));
+  });
+
+  test('has another revision in a cluster for where its pods run, and not for how many there are or for their times', () => {
+    const changes: readonly Partial<SlotDocument>[] = [
+      {},
+      { nodeSelector: { gpu: 'yes' } },
+      { tolerations: [{ key: 'gpu' }] },
+      { storage: { size: '1Gi' } },
+      { storage: { claimName: 'models' } },
+      { serviceAccountName: 'me' },
+      { resources: { gpus: 2 } },
+    ];
+    expect(new Set(changes.map((change) => revision(change, PODS))).size).toBe(changes.length);
+    const same: readonly Partial<SlotDocument>[] = [{ replicas: 5 }, { lifecycle: { startTimeout: '1h', drainTimeout: '9s' } }];
+    for (const change of same) expect(revision(change, PODS)).toBe(revision({}, PODS));
+    const [one, two] = [
+      { a: '1', b: '2' },
+      { b: '2', a: '1' },
+    ].map((nodeSelector) => revision({ nodeSelector }, PODS));
+    expect(one).toBe(two);
   });
 
   test('does not depend on the port, nor on the order of variables', () => {
@@ -73,6 +102,19 @@ describe('workloadOf()', () => {
       port: { host: 18_085, container: 18_085 },
       image: undefined,
     });
+  });
+
+  test('listens on the port of the container in each pod, and knows what a cluster has to', () => {
+    const { slot, template } = tell({
+      traits: PODS,
+      slot: { replicas: 3, resources: { memory: '1Mi' }, lifecycle: { drainTimeout: '9s' } },
+    });
+    expect(workloadOf(slot, template, 18_085, new Set())).toMatchObject({
+      argv: ['fake-server', '--model', '/models/a.gguf', '--port', '8080'],
+      port: { host: 8080, container: 8080 },
+      cluster: { model: 'a.gguf', replicas: 3, gpus: undefined, memoryBytes: 2 ** 20, readyPath: '/health', drainTimeoutMs: 9000 },
+    });
+    expect(workloadOf(slot, tell({}).template, 18_085, new Set()).cluster).toBeUndefined();
   });
 
   test('takes a name with its revision while the plain one is taken', () => {

@@ -196,13 +196,14 @@ describe('quantityOfBytes()', () => {
     [1000, '1k'],
     [1024, '1Ki'],
     [9 * 2 ** 30, '9Gi'],
+    [2 ** 50, '1Pi'],
     [1_500_000_000, '1500M'],
     [1.5, '2'],
   ])('writes %d bytes as "%s"', (bytes, text) => expect(quantityOfBytes(bytes)).toBe(text));
 
   test('loses nothing, and has no larger unit left', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 2 ** 50 }), (bytes) => {
+      fc.property(fc.integer({ min: 1, max: 2 ** 49 }), (bytes) => {
         const text = quantityOfBytes(bytes);
         expect(parseSizeBytes(text)).toBe(bytes);
         const [, digits = '', unit = ''] = /^(\d+)(.*)$/.exec(text) ?? [];

@@ -1,0 +1,183 @@
+import { describe, expect, test } from '@jest/globals';
+import { inspect } from '../../../src/reconciler/decide/inspect.ts';
+import { plan } from '../../../src/reconciler/decide/plan.ts';
+import { createPlanMemory } from '../../../src/reconciler/decide/plan-memory.ts';
+import type { Plan } from '../../../src/reconciler/decide/facts.ts';
+import type { RuntimeTraits, WorkloadTrouble } from '../../../src/reconciler/ports.ts';
+import { failed, NOW, planOf, PRIMARY, tell, type Told } from './plan-fixture.ts';
+
+/** Mends in place; what is altered or outdated is told through the record. */
+const PODS: Partial<RuntimeTraits> = {
+  kind: 'kube',
+  network: 'pods',
+  inPlace: {
+    findAltered: (_wanted, { record }) => (record === 'altered' ? ['replicas 0 instead of 1'] : []),
+    isOutdated: (_wanted, { record }) => record === 'outdated',
+  },
+};
+const A = { host: '10.0.0.1', port: 8080 };
+const B = { host: '10.0.0.2', port: 8080 };
+const one = { id: 'w1', fact: { endpoints: [A] } } as const;
+const old = { id: 'w0', revision: 'other', fact: { endpoints: [B] } } as const;
+const altered = { id: 'w1', fact: { endpoints: [A], record: 'altered' } } as const;
+const outdated = { id: 'w1', fact: { endpoints: [A], record: 'outdated' } } as const;
+const unplaced: WorkloadTrouble = { kind: 'placement', reason: 'Unschedulable', message: 'Add a node' };
+const next = { id: 'w1', name: 'svc-slot-primary--x', phase: 'created', probe: 'none' } as const;
+const repaired = [3, 2, 1].map((minutes) => failed(minutes * 60_000, 'drift'));
+const onDemand = { load: 'on-demand', lifecycle: { idleTimeout: '10s' } } as const;
+
+/** What is told, then the actions, the state and the admission that follow. */
+const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, string]>> = {
+  'needs no host port': [{ takenPorts: [18_080, 18_081, 18_082] }, ['apply:primary'], 'starting', 'park'],
+  'does not start what is scaled to nothing': [{ slot: { replicas: 0 } }, [], 'offline', 'slot.disabled'],
+  'stops what is scaled to nothing': [{ slot: { replicas: 0 }, workloads: [one] }, ['stop:w1'], 'unloading', 'slot.disabled'],
+  'mends an altered workload that serves': [{ workloads: [altered] }, ['apply:primary'], 'ready', 'open'],
+  'mends an altered workload that warms up': [
+    { workloads: [{ ...altered, probe: 'none' }] },
+    ['apply:primary', 'probe:w1'],
+    'warming',
+    'park',
+  ],
+  'does not mend for ever': [{ workloads: [altered], failures: repaired }, [], 'ready', 'open'],
+  'does not mend where it shall only warn': [{ workloads: [altered], slot: { lifecycle: { drift: 'warn' } } }, [], 'ready', 'open'],
+  'does not mend what leaves': [{ workloads: [{ ...altered, inFlight: 1 }], slot: { enabled: false } }, [], 'unloading', 'slot.disabled'],
+  'waits with mending while it backs off': [{ workloads: [altered], failures: [failed(100, 'apply', 'Forbidden')] }, [], 'ready', 'open'],
+  'brings an outdated workload up to date in place': [{ workloads: [outdated] }, ['apply:primary'], 'ready', 'open'],
+  'is pulling while pods fetch': [{ workloads: [{ ...next, fact: { fetching: 'The model' } }] }, [], 'pulling', 'park'],
+  'is starting while pods find no place, however long': [
+    { workloads: [{ ...next, seen: 1e9, fact: { trouble: unplaced } }] },
+    [],
+    'starting',
+    'park',
+  ],
+  'drains the old one for a new one that finds no place': [
+    { workloads: [old, { ...next, fact: { trouble: unplaced } }] },
+    ['stop:w0'],
+    'unloading',
+    'park',
+  ],
+  'keeps the old one when told to swap beside it': [
+    { slot: { lifecycle: { swap: 'blue-green' } }, workloads: [old, { ...next, fact: { trouble: unplaced } }] },
+    [],
+    'ready',
+    'open',
+  ],
+  'keeps the old one while the new one cannot fetch': [
+    { workloads: [old, { ...next, fact: { trouble: { ...unplaced, kind: 'model' } } }] },
+    [],
+    'ready',
+    'open',
+  ],
+  'keeps an old one that it has not asked yet while the new one comes': [
+    {
+      workloads: [
+        { ...old, probe: 'none' },
+        { ...next, fact: { fetching: 'The model' } },
+      ],
+    },
+    ['probe:w0'],
+    'warming',
+    'park',
+  ],
+  'parks while no pod is ready': [{ workloads: [{ ...one, fact: { endpoints: [] } }] }, [], 'warming', 'park'],
+  'bears that no pod is ready, whatever the last probe said': [
+    { workloads: [{ ...one, probe: 'dead', fact: { endpoints: [] } }] },
+    [],
+    'warming',
+    'park',
+  ],
+  'goes on serving what the one that leads keeps': [
+    { leads: false, slot: onDemand, lastActive: 60_000, workloads: [one] },
+    [],
+    'ready',
+    'open',
+  ],
+  'leaves it to the one that leads to give up on a start': [
+    { leads: false, workloads: [{ ...one, probe: 'loading', seen: 300_000 }] },
+    [],
+    'warming',
+    'park',
+  ],
+  'asks what it takes for faulty, where another one leads': [
+    { leads: false, workloads: [{ ...one, probe: 'dead' }] },
+    ['stop:w1'],
+    'unloading',
+    'park',
+  ],
+};
+
+const told = (each: Told): Told => ({ ...each, traits: PODS });
+const targetsOf = (made: Plan): readonly string[] => made.decisions.get(PRIMARY)?.targets.map(({ endpoint }) => endpoint.host) ?? [];
+
+describe('plan() of pods', () => {
+  for (const [sentence, [each, actions, state, admission]] of Object.entries(CASES)) {
+    test(`${sentence}`, () => {
+      const planned = planOf(told(each));
+      expect([planned.actions, planned.state, planned.admission]).toEqual([actions, state, admission]);
+    });
+  }
+
+  test('never breaks its own rules in any of these cases', () => {
+    for (const [sentence, [each]] of Object.entries(CASES)) {
+      const { desired, observed } = tell(told(each));
+      expect([sentence, inspect(plan(desired, observed, NOW), desired, observed, NOW)]).toEqual([sentence, []]);
+    }
+  });
+
+  test('sends requests to each endpoint but those that are deaf, unless all are', () => {
+    const both = { endpoints: [A, B] };
+    expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both }] })).made)).toEqual([A.host, B.host]);
+    expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both, deaf: [A] }] })).made)).toEqual([B.host]);
+    expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both, deaf: [A, B] }] })).made)).toEqual([A.host, B.host]);
+  });
+
+  test('mends under the name of the workload, and says what was altered', () => {
+    const [action] = planOf(told({ workloads: [{ ...altered, name: 'svc-slot-primary--0123' }] })).made.actions;
+    expect(action).toMatchObject({
+      because: { name: 'workloadAltered', message: 'It was altered from outside: replicas 0 instead of 1' },
+      args: {
+        mends: { workload: 'w1', altered: true },
+        workload: { name: 'svc-slot-primary--0123', port: { host: 8080, container: 8080 } },
+      },
+    });
+  });
+
+  test('brings up to date again only after a while', () => {
+    const { desired, observed } = tell(told({ workloads: [outdated] }));
+    const [[id, known] = []] = observed.acquaintances;
+    if (id === undefined || known === undefined) throw new Error('Nobody is known');
+    const after = (updates: typeof known.updates): Plan =>
+      plan(desired, { ...observed, acquaintances: new Map([[id, { ...known, updates }]]) }, NOW);
+    const last = { generation: 3, times: 2, lastAt: NOW - 500 };
+    expect(after(last)).toMatchObject({ actions: [], wakeAt: NOW + 1500 });
+    expect(after({ ...last, lastAt: NOW - 2000 }).actions).toHaveLength(1);
+    expect(after({ ...last, generation: 2 }).actions).toHaveLength(1);
+  });
+});
+
+describe('a remembered plan', () => {
+  const rest = tell(told({ workloads: [one] }));
+  const memory = createPlanMemory();
+  const { desired } = rest;
+  const first = plan(desired, rest.observed, NOW, memory);
+  const decision = first.decisions.get(PRIMARY);
+  if (decision === undefined) throw new Error('Nothing was decided');
+  const previous = new Map([[PRIMARY, { ...decision, since: NOW, conditions: [] }]]);
+  const observed = { ...rest.observed, previous };
+
+  test('is the same object while nothing changes, until its time comes', () => {
+    expect(plan(desired, observed, NOW + 1, memory).decisions.get(PRIMARY)).toBe(decision);
+    expect(plan(desired, observed, NOW + 120_000, memory).actions.map(({ name }) => name)).toEqual(['probe']);
+  });
+
+  test('is made anew when anything changes', () => {
+    plan(desired, observed, NOW, memory);
+    const facts = observed.runtime.kind === 'reachable' ? observed.runtime.facts : { workloads: [], images: [] };
+    const again = {
+      ...observed,
+      runtime: { kind: 'reachable' as const, facts: { ...facts, workloads: facts.workloads.map((each) => ({ ...each })) } },
+    };
+    expect(plan(desired, again, NOW, memory).decisions.get(PRIMARY)).not.toBe(decision);
+    expect(plan(desired, again, NOW, memory).decisions.get(PRIMARY)).toEqual(decision);
+  });
+});
