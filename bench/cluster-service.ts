@@ -40,7 +40,7 @@ export async function startClusterService(namespace: string, nodeFlags: readonly
       SVC_LISTEN: `127.0.0.1:${port}`,
       SVC_STATE_DIR: path.join(dir, 'state'),
       SVC_CONFIG_DIR: dir,
-      SVC_LOG_LEVEL: 'warn',
+      SVC_LOG_LEVEL: 'error',
     },
     stdio: ['ignore', 'inherit', 'inherit'],
   });
@@ -50,7 +50,7 @@ export async function startClusterService(namespace: string, nodeFlags: readonly
     await pause(2);
   }
   const listeningMs = performance.now() - begun;
-  const metrics = async (): Promise<string> => (await fetch(`${url}/metrics`)).text();
+  const metrics = async (): Promise<string> => (await fetch(`${url}/api/metrics`)).text();
   return {
     pid: child.pid ?? 0,
     url,

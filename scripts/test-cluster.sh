@@ -4,7 +4,6 @@
 #   SVC_TEST_CLUSTER          a tool that acts on that cluster: "import FILE" loads an image archive into the nodes, "crd FILE" installs a definition (without
 #                             it: kubectl apply), "api-stop", "api-start" and "compact" (suites that stop the API server need them)
 #   SVC_TEST_HELM             a program that renders charts as "helm template" does; default: helm on the PATH
-#   SVC_TEST_PLAIN_KUBECONFIG a second API server, empty, for what the first cannot show: "kubectl explain" on the test bed; default: KUBECONFIG
 #   SVC_TEST_REQUIRE=cluster  without a cluster the suites fail instead of being skipped
 set -euo pipefail
 cd "$(dirname "$0")/.."

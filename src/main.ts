@@ -1,5 +1,6 @@
 /** The whole service: every concrete part, made once and put together. Nothing here decides anything. */
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { createMetrics } from './api/metrics.ts';
 import type { Manage } from './api/ports.ts';
 import { createRoutes } from './api/routes.ts';
@@ -36,12 +37,14 @@ export interface ServiceOptions {
 export interface Service {
   readonly url: string;
   readonly runtime: string;
-  /** Lets requests in flight end for at most `graceMs`. Slots stay, or stop too where `SVC_ON_EXIT` says so. */
-  stop(graceMs: number): Promise<void>;
+  /** Lets requests in flight end within `SVC_STOP_GRACE`. Slots stay, or stop too where `SVC_ON_EXIT` says so. */
+  stop(): Promise<void>;
 }
 
 /** What stopping every slot may take when the service stops too; what is not gone by then stays, and the next start finds it. */
 const EXIT_STOP_MS = 30_000;
+/** Who is let in late has to be answered too. */
+const PARKED_SHARE = 0.5;
 /** Files of the kernel are read in microseconds. */
 const HARDWARE_WITHIN_MS = 5000;
 
@@ -68,17 +71,21 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
   return ok({
     url: urlOf(settings.SVC_LISTEN.host, listening.value),
     runtime: runtime.traits.kind,
-    async stop(graceMs) {
+    async stop() {
+      const graceMs = settings.SVC_STOP_GRACE;
       stopping.abort();
-      const farewell = world.stop();
-      await api.close(graceMs);
+      api.leave();
+      const resigned = world.resign();
+      await pause(settings.SVC_STOP_DELAY);
+      // Where there are other replicas, what waits here may go on waiting: meanwhile they take what is new.
+      await api.close(graceMs, runtime.traits.network === 'pods' ? graceMs * PARKED_SHARE : 0);
       if (settings.SVC_ON_EXIT === 'stop') {
         world.wantNothing();
         controller.loop.wake();
         await untilEmpty(runtime, EXIT_STOP_MS);
       }
       running.abort();
-      await Promise.all([ended, farewell]);
+      await Promise.all([ended, resigned, world.stop()]);
       await controller.files.flush();
     },
   });

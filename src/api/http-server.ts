@@ -20,12 +20,17 @@ const HEADERS_MS = 30_000;
 const REQUEST_MS = 300_000;
 /** Longer than proxies keep idle connections to us, so that it is they who close them and no request meets a closing one. */
 const KEEP_ALIVE_MS = 75_000;
+/** As long as a request takes from a client to us. */
+const LINGER_MS = 250;
 /** Connections over the limit that are told so; beyond these they are just closed. */
 const OVER_LIMIT = 64;
 
 export interface LimitedServer {
   readonly server: Server;
-  /** Closes connections that carry no request now. Node's own method spares those that never carried one. */
+  /**
+   * To be called again and again: closes connections that have carried no request for a moment. Not at once, as Node's own method does: a client that was
+   * promised that it may use its connection again may just be sending.
+   */
   closeIdle(): void;
 }
 
@@ -61,11 +66,17 @@ export function createHttpServer(limits: HttpLimits, listener: (req: IncomingMes
   });
   server.on('connect', (_req, socket) => writeError(socket, 'route.method', 'Use another method than "CONNECT"'));
   server.on('clientError', (error: Error & { readonly code?: string }, socket) => answerClientError(error.code, socket, limits));
+  const quiet = new WeakMap<Socket, { readonly bytesRead: number; readonly since: number }>();
   return {
     server,
     closeIdle() {
-      server.closeIdleConnections();
-      for (const socket of open.items()) if (socket.bytesRead === 0) socket.destroy();
+      const now = performance.now();
+      for (const socket of open.items()) {
+        const seen = quiet.get(socket);
+        if (responseOn(socket) !== undefined) quiet.delete(socket);
+        else if (seen?.bytesRead !== socket.bytesRead) quiet.set(socket, { bytesRead: socket.bytesRead, since: now });
+        else if (now - seen.since >= LINGER_MS) socket.destroy();
+      }
     },
   };
 }
@@ -93,8 +104,12 @@ function answerClientError(code: string | undefined, socket: Duplex, limits: Htt
 
 /** An answer is under way on this connection: another one would be read as a part of it. */
 function isAnswering(socket: Duplex): boolean {
+  return responseOn(socket)?.headersSent === true;
+}
+
+function responseOn(socket: Duplex): ServerResponse | undefined {
   const current: unknown = Reflect.get(socket, '_httpMessage');
-  return current instanceof ServerResponse && current.headersSent;
+  return current instanceof ServerResponse ? current : undefined;
 }
 
 function writeError(socket: Duplex, code: ErrorCode, message: string): void {

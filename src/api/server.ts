@@ -1,5 +1,6 @@
 /** The HTTP side of the service as a whole: the route table on one server, with one access check and one shape of errors. Never listens by itself. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { Server as NetServer } from 'node:net';
 import {
   fastify,
   type FastifyBodyParser,
@@ -23,7 +24,7 @@ export interface ServerDeps {
   readonly routes: readonly Route[];
   readonly settings: HttpLimits & { readonly SVC_BODY_LIMIT: number };
   /** Ends the requests that are in the gateway's hands. */
-  readonly gateway: { close(graceMs: number): Promise<void> };
+  readonly gateway: { close(graceMs: number, parkedMs: number): Promise<void> };
   readonly authorize?: Authorize;
   readonly metrics?: RequestMetrics;
   /** A fault of our own, for the log. */
@@ -35,8 +36,10 @@ export interface HttpApi {
   readonly server: Server;
   /** Resolves with the port that was taken. */
   listen(address: { readonly host: string; readonly port: number }): Promise<number>;
-  /** Stops accepting, lets what is in flight end for at most `graceMs`, then ends it. */
-  close(graceMs: number): Promise<void>;
+  /** From now on each answer asks its client to connect anew: it will reach another replica. */
+  leave(): void;
+  /** Stops accepting, lets what is in flight end for at most `graceMs`, then ends it; what waits for its slot is refused after `parkedMs` (default: at once). */
+  close(graceMs: number, parkedMs?: number): Promise<void>;
 }
 
 const noSchemas = (): never => {
@@ -51,7 +54,9 @@ export function buildServer(deps: ServerDeps): HttpApi {
   const { routes, settings, gateway, authorize = allowAll, metrics = NO_METRICS, onFault = () => undefined } = deps;
   const hotPath = createHotPath({ routes, authorize, metrics, onFault });
   let frame: FastifyServerFactoryHandler | undefined;
+  let leaving = false;
   const { server, closeIdle } = createHttpServer(settings, (req, res) => {
+    if (leaving) res.shouldKeepAlive = false;
     if (!hotPath.tryHandle(req, res) && frame !== undefined) enterFramework(req, res, frame);
   });
   const app = fastify({
@@ -80,18 +85,27 @@ export function buildServer(deps: ServerDeps): HttpApi {
       const bound = server.address();
       return typeof bound === 'object' && bound !== null ? bound.port : address.port;
     },
-    async close(graceMs) {
-      const closed = server.listening ? new Promise<void>((resolve) => server.close(() => resolve())) : Promise.resolve();
+    leave() {
+      leaving = true;
+    },
+    async close(graceMs, parkedMs = 0) {
+      leaving = true;
+      const closed = server.listening ? closeListener(server) : Promise.resolve();
       // Also those that become idle while we wait.
       const idle = setInterval(closeIdle, IDLE_CHECK_MS);
       const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-      await gateway.close(graceMs);
+      await gateway.close(graceMs, parkedMs);
       await closed;
       clearInterval(idle);
       clearTimeout(cut);
       await app.close();
     },
   };
+}
+
+/** Resolves when the last connection is gone. HTTP's own method would cut those that are idle at this moment. */
+async function closeListener(server: Server): Promise<void> {
+  await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
 }
 
 function enterFramework(req: IncomingMessage, res: ServerResponse, handler: (req: IncomingMessage, res: ServerResponse) => void): void {

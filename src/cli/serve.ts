@@ -13,9 +13,6 @@ export interface ServeOptions {
   readonly checkout?: boolean;
 }
 
-/** What in-flight requests are given when the service stops; a second signal ends it at once. */
-const STOP_GRACE_MS = 10_000;
-
 export async function runServe(options: ServeOptions): Promise<ExitCode> {
   const checkout = options.checkout === true;
   const parsed = parseSettings(checkout ? withCheckoutSettings(process.env) : process.env);
@@ -68,7 +65,7 @@ function stopSignal(): Promise<void> {
 
 async function stopService(service: Service, checkout: boolean, log: Log): Promise<void> {
   if (checkout) process.stdout.write('\n  Stopping\n');
-  await service.stop(STOP_GRACE_MS);
+  await service.stop();
   log.info({}, 'Stopped');
 }
 

@@ -10,8 +10,8 @@ export interface Gateway {
   handle(request: ExchangeRequest): void;
   /** What it holds now. */
   load(): { readonly requests: number; readonly bufferedBytes: number; readonly connections: number };
-  /** Refuses the parked, lets the others end for at most `graceMs`, then ends them. */
-  close(graceMs: number): Promise<void>;
+  /** Refuses those that are still parked after `parkedMs` (default: at once), lets the others end for at most `graceMs`, then ends them. */
+  close(graceMs: number, parkedMs?: number): Promise<void>;
 }
 
 const SWEEP_MS = 1000;
@@ -48,12 +48,15 @@ export function createGateway(deps: GatewayDeps): Gateway {
   return {
     handle: (request) => new Exchange(exchangeDeps, request).start(),
     load: () => ({ requests: active.size, bufferedBytes: budget.held(), connections: upstreams.open() }),
-    async close(graceMs) {
-      traffic.parking.close('The service is stopping; send the request again');
-      const end = performance.now() + graceMs;
-      while (active.size > 0 && performance.now() < end) {
+    async close(graceMs, parkedMs = 0) {
+      const begun = performance.now();
+      const refuseParked = (): void => traffic.parking.close('The service is stopping; send the request again');
+      if (parkedMs <= 0) refuseParked();
+      while (active.size > 0 && performance.now() - begun < graceMs) {
         await new Promise((resolve) => setTimeout(resolve, CLOSE_CHECK_MS));
+        if (performance.now() - begun >= parkedMs) refuseParked();
       }
+      refuseParked();
       for (const exchange of active.items()) exchange.abandon();
       clearInterval(sweeper);
       upstreams.close();

@@ -43,5 +43,5 @@ function logPath(namespace: string, pod: PodFacts, { tail, follow }: { readonly 
     // Of a server that was started again, the one that crashed is asked about.
     ...(isCrashed(pod) && status?.state?.terminated === undefined ? { previous: 'true' } : {}),
   });
-  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod.metadata.name)}/log?${query}`;
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod.metadata.name)}/log?${query.toString()}`;
 }

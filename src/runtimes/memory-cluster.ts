@@ -210,7 +210,9 @@ export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClu
         touch(each);
         clock.at(clock.now() + LINGER_MS, () => end(each));
       }
+      while (failure === undefined && deployed.has(id) && !signal.aborted) await passTime(clock, LINGER_MS);
       await passTime(clock, tellMs);
+      if (failure === undefined && deployed.has(id)) return GIVEN_UP;
       return failure === undefined ? ok(undefined) : { ok: false, failure };
     },
     async *logs(id) {

@@ -84,7 +84,7 @@ export const IN_PLACE: InPlaceRepair = {
   findAltered(wanted, observed) {
     const { container } = observed;
     const { replicas, applied } = recordOf(observed) ?? {};
-    const asked = applied?.cluster?.replicas;
+    const asked = applied?.cluster?.replicas ?? 1;
     return [
       ...(replicas === asked ? [] : [`replicas ${replicas} instead of ${asked}`]),
       ...(isSameValue(container.argv, wanted.argv) ? [] : ['argv with other values']),

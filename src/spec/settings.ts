@@ -77,6 +77,10 @@ export const SettingsSchema = z.strictObject({
     .enum(['leave', 'stop'])
     .default('leave')
     .describe('What a clean stop does with running slots. `leave`: the next start adopts them'),
+  SVC_STOP_DELAY: DurationMs.prefault('0s').describe(
+    'When the service is told to stop, it goes on taking requests for so long, each answer asking for a new connection: until all who send requests here know',
+  ),
+  SVC_STOP_GRACE: DurationMs.prefault('10s').describe('Then requests in flight are given this long to end; a second signal ends everything at once'),
   SVC_RESYNC: DurationMs.prefault('15s').describe('A pass runs at least this often, whatever events were lost'),
   SVC_QUIET_PERIOD: DurationMs.prefault('10ms').describe(
     'How long a slot directory must be quiet before it is read: long enough for an editor’s write and rename',

@@ -1,5 +1,6 @@
 /** A cluster: slots are SlotSpecs of one namespace, workloads are Deployments, and several replicas share the work. */
 import { hostname } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
 import { createKubeApi, type KubeApiOptions } from '../kube/kube-api.ts';
 import { createLeadership } from '../kube/leadership.ts';
 import type { KubeApi, Leadership } from '../kube/ports.ts';
@@ -27,6 +28,8 @@ import type { World } from './world.ts';
 const UNKNOWN_HOST: HostProbe = { read: async () => ({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined }) };
 /** The Leases of the replicas are few. */
 const LEASES_RELIST_MS = 60_000;
+/** The next one to lead waits for it. */
+const FLUSH_MS = 500;
 /** The Lease of the one that reconciles; svcctl finds it by this name. */
 const CONTROLLER_LEASE = 'svc-controller';
 
@@ -58,7 +61,9 @@ export async function createClusterWorld(choice: WorldChoice): Promise<Result<Wo
   });
   const parts = await createParts(choice, apis.value, leadership, identity);
   const running = new AbortController();
+  const inOffice = new AbortController();
   const ended: Promise<unknown>[] = [];
+  let termEnded: Promise<unknown> = Promise.resolve();
   let reports: ReplicaReports | undefined;
   return ok({
     ...parts.world,
@@ -80,11 +85,16 @@ export async function createClusterWorld(choice: WorldChoice): Promise<Result<Wo
       requestSent = sent;
       for (const reflector of parts.reflectors) reflector.start(running.signal);
       parts.statuses.start(running.signal);
-      ended.push(leadership.start(running.signal));
+      termEnded = leadership.start(inOffice.signal);
       if (reports !== undefined) ended.push(reports.start(running.signal));
     },
+    async resign() {
+      // Whoever leads next writes what is still missing then.
+      await Promise.race([parts.statuses.flush(), pause(FLUSH_MS)]);
+      inOffice.abort();
+      await termEnded;
+    },
     async stop() {
-      await parts.statuses.flush();
       running.abort();
       await Promise.all(ended);
     },

@@ -37,6 +37,7 @@ export async function createHostWorld({ settings, toolboxManifest, log }: HostWo
     leadership: ALWAYS_LEADS,
     show: (view) => view,
     start: () => undefined,
+    resign: async () => undefined,
     stop: async () => undefined,
   };
 }

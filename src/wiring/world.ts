@@ -26,7 +26,9 @@ export interface World {
   show(view: BoardView): BoardView;
   /** Begins what runs beside the loop. `requestSent` hears of each request to the API server of a cluster. */
   start(requestSent: (request: { readonly verb: string; readonly resource: string }) => void): void;
-  /** Ends it: lets another replica lead, says good-bye. The loop may run on for a while. */
+  /** Lets another replica lead. Everything else goes on. */
+  resign(): Promise<void>;
+  /** Ends it: nothing is sensed any more. */
   stop(): Promise<void>;
 }
 

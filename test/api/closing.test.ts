@@ -81,6 +81,50 @@ describe('closing', () => {
     expect([status, errorOf(text).code, headers['retry-after']]).toEqual([503, 'slot.loading', '10']);
   });
 
+  test('lets the parked wait for their slot where it may, and refuses them when that time is over', async () => {
+    await start();
+    publish(gateway.board, { name: 'primary', admission: PARK });
+    publish(gateway.board, { name: 'primary', admission: PARK }, { name: 'embed', admission: PARK });
+    const replies = [post(gateway.port, CHAT, chatBody({ model: 'primary' })), post(gateway.port, CHAT, chatBody({ model: 'embed' }))];
+    await until(() => gateway.gateway.load().requests === 2);
+    const closed = gateway.api.close(5_000, 300);
+    upstream = await startUpstream();
+    publish(
+      gateway.board,
+      { name: 'primary', targets: [{ workload: 'w', port: upstream.port }] },
+      { name: 'embed', admission: PARK },
+    );
+    expect((await Promise.all(replies)).map(({ status }) => status)).toEqual([200, 503]);
+    await closed;
+  });
+
+  test('asks for a new connection with each answer, and serves what comes on an old one that was in use a moment ago', async () => {
+    await start();
+    const { socket, text } = await dial();
+    const ask = (): void => void socket.write('GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n');
+    ask();
+    await until(() => text().includes('keep-alive'));
+    expect(text()).not.toContain('close');
+    const closed = gateway.api.close(5_000);
+    await new Promise((resolve) => setTimeout(resolve, 120));
+    ask();
+    await until(() => socket.closed);
+    expect(text().toLowerCase().match(/http\/1.1 200|connection: [a-z-]+/g)).toEqual([
+      'http/1.1 200',
+      'connection: keep-alive',
+      'http/1.1 200',
+      'connection: close',
+    ]);
+    await closed;
+  });
+
+  test('serves new connections too while it only leaves', async () => {
+    await start();
+    gateway.api.leave();
+    const { status, headers } = await post(gateway.port, '/v1/models', '', { method: 'GET', headers: { 'content-length': '0' } });
+    expect([status, headers.connection]).toEqual([200, 'close']);
+  });
+
   test('twice does no harm, nor before listening', async () => {
     await start();
     await gateway.api.close(0);

@@ -78,7 +78,7 @@ export async function createClusterController(options: ClusterControllerOptions)
     identity: options.identity,
     url,
     output: () => text,
-    counts: async () => readCounts(await (await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(5000) })).text()),
+    counts: async () => readCounts(await (await fetch(`${url}/api/metrics`, { signal: AbortSignal.timeout(5000) })).text()),
     chat: async (body = {}, signal) =>
       fetch(`${url}/v1/chat/completions`, {
         method: 'POST',

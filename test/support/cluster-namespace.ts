@@ -16,10 +16,10 @@ export interface ClusterNamespace {
   dispose(): Promise<void>;
 }
 
-/** `story` is what a failure is to be judged by, such as the output of the controllers. */
-export async function createClusterNamespace(name: string, story: () => string = () => ''): Promise<ClusterNamespace> {
+/** One of its own for each run. `story` is what a failure is to be judged by, such as the output of the controllers. */
+export async function createClusterNamespace(suite: string, story: () => string = () => ''): Promise<ClusterNamespace> {
+  const name = `svc-failures-${suite}-${process.pid}`;
   const kubectl = async (args: readonly string[], input?: string) => run(['--namespace', name, ...args], input);
-  await run(['delete', 'namespace', name, '--ignore-not-found', '--timeout=120s']);
   await run(['create', 'namespace', name]);
   // pods that come before it are refused, and tried again later and later
   while ((await kubectl(['get', 'serviceaccounts', '--output', 'name'])) === '') await pause(100);
@@ -53,7 +53,7 @@ export async function createClusterNamespace(name: string, story: () => string =
       for (const each of names) await space.until(each, 'ready', isReady, timeoutMs);
     },
     async dispose() {
-      await run(['delete', 'namespace', name, '--ignore-not-found', '--timeout=180s']);
+      await run(['delete', 'namespace', name, '--ignore-not-found', '--wait=false']);
     },
   };
   return space;

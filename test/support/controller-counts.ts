@@ -29,7 +29,9 @@ export function total(sent: ReadonlyMap<string, number>, which: (key: string) =>
 }
 
 /** Requests that change an object which is not a replica's own: its own are Leases, by which it runs for office and reports. */
-export const changesObjects = (key: string): boolean => !/^(?:get|list|watch) /.test(key) && !key.endsWith(' leases');
+export const changesObjects = (key: string): boolean => !/^(?:get|list|watch) /.test(key) && !isOfLeases(key);
+
+export const isOfLeases = (key: string): boolean => key.endsWith(' leases.coordination.k8s.io');
 
 function gauge(text: string, name: string): number {
   const line = text.split('\n').find((each) => each.startsWith(`${name} `));

@@ -8,6 +8,8 @@ export interface DeploymentHistory {
   readonly duplicates: readonly string[];
   /** How many were made so far. */
   made(): number;
+  /** What happened when, for whoever looks into a failure. */
+  tell(): string;
   stop(): Promise<void>;
 }
 
@@ -20,6 +22,7 @@ export async function watchDeployments(namespace: string): Promise<DeploymentHis
   const living = new Map<string, { readonly slot: string; readonly revision: string }>();
   const seen = new Set<string>();
   const duplicates: string[] = [];
+  const events: string[] = [];
   createInterface({ input: child.stdout }).on('line', (line) => {
     const [type, uid = '', slot = '', revision = ''] = line.split(' ');
     if (type === 'DELETED') living.delete(uid);
@@ -29,6 +32,7 @@ export async function watchDeployments(namespace: string): Promise<DeploymentHis
       if (others.length > 1) duplicates.push(`"${slot}" has a third Deployment`);
       living.set(uid, { slot, revision });
     }
+    if (type === 'DELETED' || !seen.has(uid)) events.push(`${new Date().toISOString()} ${line}`);
     seen.add(uid);
   });
   // A watch that has not begun misses what comes first.
@@ -36,6 +40,7 @@ export async function watchDeployments(namespace: string): Promise<DeploymentHis
   return {
     duplicates,
     made: () => seen.size,
+    tell: () => events.join('\n'),
     async stop() {
       child.kill('SIGTERM');
       await ended;

@@ -169,7 +169,7 @@ function readBody(body: string, resource: FakeResource, name: string): Outcome<F
     return refuse(
       400,
       'BadRequest',
-      `${String(parsed['kind'])} in version "${String(parsed['apiVersion'])}" cannot be handled as a ${resource.kind}`,
+      `${JSON.stringify(parsed['kind'])} in version ${JSON.stringify(parsed['apiVersion'])} cannot be handled as a ${resource.kind}`,
     );
   }
   if (name !== '' && metadata['name'] !== undefined && metadata['name'] !== name) {

@@ -43,7 +43,8 @@ export function fieldSelector(text: string): Selector | undefined {
   return (object) =>
     pairs.every((pair) => {
       const [, path = '', operator, value = ''] = pair ?? [];
-      const found = String(path.split('.').reduce<unknown>((at, key) => (isFields(at) ? at[key] : undefined), object) ?? '');
+      const at = path.split('.').reduce<unknown>((part, key) => (isFields(part) ? part[key] : undefined), object);
+      const found = typeof at === 'string' ? at : '';
       return operator === '!=' ? found !== value : found === value;
     });
 }

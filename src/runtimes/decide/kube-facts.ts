@@ -153,11 +153,12 @@ export function readDeployment(object: KubeObject): DeploymentFacts | undefined 
 
 export const isTerminating = (pod: PodFacts): boolean => pod.metadata.deletionTimestamp !== undefined;
 export const isReady = (pod: PodFacts): boolean => pod.status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
-/** All its processes are gone, and only its object waits to be tidied up: kubelets may take ten seconds for that. */
-export const hasEnded = (pod: PodFacts): boolean =>
-  isTerminating(pod) &&
-  pod.status.containerStatuses.length > 0 &&
-  pod.status.containerStatuses.every(({ state }) => state?.terminated !== undefined);
+/** It is told to end and nothing of it runs: only its object waits to be tidied up, for which kubelets may take half a minute. */
+export const hasEnded = (pod: PodFacts): boolean => {
+  const { containerStatuses, initContainerStatuses } = pod.status;
+  const isIdle = ({ state }: ContainerStatus): boolean => state?.running === undefined;
+  return isTerminating(pod) && containerStatuses.length > 0 && containerStatuses.every(isIdle) && initContainerStatuses.every(isIdle);
+};
 /** It ended for good: evicted, or its node shut down. What made it makes another one. */
 export const isOver = (pod: PodFacts): boolean => pod.status.phase === 'Failed' || pod.status.phase === 'Succeeded';
 export const serverStatus = (pod: PodFacts): ContainerStatus | undefined =>

@@ -13,7 +13,7 @@ import { failed, planOf, PRIMARY, type Told } from '../../reconciler/decide/plan
 import { judge, type Verdict } from './kstatus.ts';
 import { AT, condition, primary, READY, slotStatus } from './status-fixture.ts';
 
-const describeIt = (status = slotStatus(), present: unknown = undefined) => describeStatus(status, 'demo', present);
+const describeIt = (status = slotStatus(), present?: unknown) => describeStatus(status, 'demo', present);
 
 describe('describeStatus()', () => {
   test('says everything that the schema of the resource knows', () => {
