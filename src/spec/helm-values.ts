@@ -29,6 +29,7 @@ const NOT_FOR_VALUES = {
   SVC_QUIET_PERIOD: true,
   SVC_NAMESPACE: true,
   SVC_POD_NAME: true,
+  SVC_POD_UID: true,
   SVC_IMAGE: true,
   SVC_MODELS_CLAIM: true,
   SVC_MODELS_HOST_PATH: true,

@@ -80,7 +80,9 @@ export const SettingsSchema = z.strictObject({
   SVC_STOP_DELAY: DurationMs.prefault('0s').describe(
     'When the service is told to stop, it goes on taking requests for so long, each answer asking for a new connection: until all who send requests here know',
   ),
-  SVC_STOP_GRACE: DurationMs.prefault('10s').describe('Then requests in flight are given this long to end; a second signal ends everything at once'),
+  SVC_STOP_GRACE: DurationMs.prefault('10s').describe(
+    'Then requests in flight are given this long to end; a second signal ends everything at once',
+  ),
   SVC_RESYNC: DurationMs.prefault('15s').describe('A pass runs at least this often, whatever events were lost'),
   SVC_QUIET_PERIOD: DurationMs.prefault('10ms').describe(
     'How long a slot directory must be quiet before it is read: long enough for an editor’s write and rename',
@@ -101,6 +103,7 @@ export const SettingsSchema = z.strictObject({
     'Cluster: the namespace of the slots. Default: the pod’s own, else that of the kubeconfig’s context',
   ),
   SVC_POD_NAME: ObjectName.optional().describe('Cluster: the name of this replica. Default: the host’s name'),
+  SVC_POD_UID: z.uuid().optional().describe('Cluster: the uid of this replica’s pod, so that what it leaves behind goes with the pod'),
   SVC_IMAGE: z
     .string()
     .min(1)

@@ -73,6 +73,7 @@ export async function createClusterWorld(choice: WorldChoice): Promise<Result<Wo
         api: apis.value.leaseApi,
         leases: parts.leases,
         identity,
+        ...(settings.SVC_POD_UID === undefined ? {} : { podUid: settings.SVC_POD_UID }),
         local,
         leads: leadership.leads,
         leaseDurationMs: settings.SVC_LEASE_DURATION,

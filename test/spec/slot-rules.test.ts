@@ -19,7 +19,7 @@ describe('SLOT_RULES', () => {
 
   test('are each shown by a sample', () => {
     const keys = REFUSED_COMBINATIONS.map(([, path]) => path.split('.').at(-1));
-    expect(keys.toSorted()).toEqual(SLOT_RULES.map((rule) => rule.key).toSorted());
+    expect(new Set(keys)).toEqual(new Set(SLOT_RULES.map((rule) => rule.key)));
   });
 
   test('name keys as their reader writes them', () => {

@@ -71,7 +71,7 @@ function createTemplate({ slot, provider, model, image, traits, modelsRoot }: Te
   const parts = {
     image,
     env: { ...provider.buildEnv(symbolic), ...spec.env },
-    mounts: traits.modelsTarget === undefined ? [] : [{ source: modelsRoot, target: traits.modelsTarget, readOnly: true }],
+    mounts: modelsMount(traits, modelsRoot),
     devices: provider.devices(spec.backend),
   };
   const memoryBytes = Math.max(spec.resources.memoryBytes ?? 0, provider.estimateMemoryBytes(spec, model));
@@ -90,6 +90,12 @@ function createTemplate({ slot, provider, model, image, traits, modelsRoot }: Te
     },
   };
   return template;
+}
+
+/** Pods have models of their own: where this replica keeps files must not be seen in a revision, or replicas would not agree on it. */
+function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: string): readonly Mount[] {
+  if (modelsTarget === undefined) return [];
+  return [{ source: network === 'pods' ? modelsTarget : modelsRoot, target: modelsTarget, readOnly: true }];
 }
 
 function clusterOf(spec: SlotSpec, provider: Provider, memoryBytes: number): ClusterWorkload {

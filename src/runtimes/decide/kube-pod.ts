@@ -99,11 +99,15 @@ function server(workload: KubeWorkload, demand: DeviceDemand, volumes: PodVolume
 /** Kubernetes puts variables in for `$(NAME)`, and writes `$` for `$$`. */
 export const verbatim = (text: string): string => text.replaceAll('$', '$$$$');
 
-/** Asked for is what admission counts, but never more than the limit, which the server would refuse. */
+/**
+ * Asked for is what admission counts, but never more than the limit, which the server would refuse. A model on a GPU of its own lies in the GPU's memory: asking
+ * for as much of the node's would keep it from nodes that can run it.
+ */
 function resources(workload: KubeWorkload, demand: DeviceDemand): Part {
-  const { memoryBytes } = workload.cluster;
   const limit = workload.memoryLimitBytes;
-  const asked = Math.min(memoryBytes, limit ?? memoryBytes);
+  const hasGpu = demand.kind === 'resource' || demand.kind === 'claim';
+  const counted = hasGpu ? (limit ?? 0) : workload.cluster.memoryBytes;
+  const asked = Math.min(counted, limit ?? counted);
   const device = demand.kind === 'resource' ? { [demand.resource]: String(demand.count) } : {};
   const limits = { ...(limit === undefined ? {} : { memory: quantityOfBytes(limit) }), ...device };
   return {

@@ -76,6 +76,16 @@ describe('kubeObjects()', () => {
     });
   });
 
+  test('asks for memory of the node only as the slot says when a GPU holds the model', () => {
+    const resourcesOf = (more: Parameters<typeof kubeWorkload>[0]) =>
+      at(server(kubeWorkload({ cluster: { backend: 'cuda' }, ...more })), 'resources');
+    expect(resourcesOf({})).toEqual({ limits: { 'nvidia.com/gpu': '1' } });
+    expect(resourcesOf({ memoryLimitBytes: 2 ** 30 })).toEqual({
+      requests: { memory: '1Gi' },
+      limits: { memory: '1Gi', 'nvidia.com/gpu': '1' },
+    });
+  });
+
   test('leaves time for requests in flight, and for a start', () => {
     const workload = kubeWorkload({ cluster: { drainTimeoutMs: 600_000, startTimeoutMs: 1_200_000 }, port: { host: 443, container: 443 } });
     expect(at(podSpec(workload), 'terminationGracePeriodSeconds')).toBeGreaterThan(600);
