@@ -45,6 +45,8 @@ export interface Service {
 const EXIT_STOP_MS = 30_000;
 /** Who is let in late has to be answered too. */
 const PARKED_SHARE = 0.5;
+/** With more, what each pass leaves behind costs more to collect in a small young heap than that saves. */
+const MANY_SLOTS = 100;
 /** Files of the kernel are read in microseconds. */
 const HARDWARE_WITHIN_MS = 5000;
 
@@ -116,7 +118,13 @@ async function createController({ settings, version, log }: ServiceOptions, worl
     images: (kind, backend) => world.toolboxes().find(kind, backend),
     probeIo: createProbeIo(),
     sinks: [events, files, metrics.reconcile, createLogSink(log), ...world.sinks],
-    board: { ...board, publish: (view) => board.publish(world.show(view)) },
+    board: {
+      ...board,
+      publish(view) {
+        if (view.slots.size > MANY_SLOTS) letYoungHeapGrow();
+        board.publish(world.show(view));
+      },
+    },
     settings,
     log,
     metrics: metrics.reconcile,

@@ -1,5 +1,6 @@
 /** The runtime that runs workloads as Deployments of a Kubernetes cluster. What is there is read from copies that watches keep up to date. */
 import type { KubeApi, OwnerReference, Reflector, ResourceType } from '../kube/ports.ts';
+import { createRequestGate } from '../kube/request-gate.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../kube/resource-types.ts';
 import type { InPlaceRepair, Runtime, Workload } from '../reconciler/ports.ts';
 import { fail, ok } from '../spec/failure.ts';
@@ -33,6 +34,8 @@ export interface KubeRuntimeDeps {
 
 /** A copy that lags this long because the server does not answer is taken for what is; then it is not known any more what is. */
 const TRUSTED_FOR_MS = 30_000;
+/** As many as there are requests at once: of thousands of workloads each is made whole before the next begins, and statuses get through in between. */
+const APPLIES_AT_ONCE = 16;
 
 const NEVER = new AbortController().signal;
 
@@ -40,6 +43,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
   const { api, reflectors, settings, ownerOf, now } = deps;
   const observer = createKubeObserver();
   const lock = createKeyedLock();
+  const gate = createRequestGate(APPLIES_AT_ONCE);
   const listed = new Set<Reflector>();
   for (const copy of Object.values<Reflector>({ ...reflectors })) void copy.ready(NEVER).then(() => listed.add(copy));
   const copies = new Map<ResourceType, Reflector>([
@@ -71,7 +75,13 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     pull: async () => ok(undefined),
     async apply(workload, signal) {
       const fit = fitForCluster(workload);
-      return fit.ok ? await lock(workload.slot, async () => await applyKubeWorkload(applyDeps, fit.value, signal)) : fit;
+      if (!fit.ok) return fit;
+      if (!(await gate.enter(signal))) return GIVEN_UP;
+      try {
+        return await lock(workload.slot, async () => await applyKubeWorkload(applyDeps, fit.value, signal));
+      } finally {
+        gate.leave();
+      }
     },
     stop: async (id, { graceMs }, signal) => await stopKubeWorkload({ reflectors, writer, podsOf, lock }, id, graceMs, signal),
     async *logs(id, options, signal) {

@@ -3,7 +3,8 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Report, StatusSink } from '../reconciler/ports.ts';
 import type { SlotName } from '../spec/names.ts';
-import type { TimelineEntry } from '../spec/slot-status.ts';
+import { isSameValue } from '../spec/same-value.ts';
+import type { SlotStatus, TimelineEntry } from '../spec/slot-status.ts';
 import { messageOf, type SourceLog } from './source-log.ts';
 import { appendTimeline } from './timeline-files.ts';
 import { writeFileAtomically } from './write-file.ts';
@@ -23,7 +24,7 @@ interface StatusFilesOptions {
 
 /** What waits to be written: of a status only the newest, of timelines everything. */
 interface Backlog {
-  readonly statuses: Map<SlotName, string | undefined>;
+  readonly statuses: Map<SlotName, SlotStatus | undefined>;
   readonly entries: Map<SlotName, TimelineEntry[]>;
 }
 
@@ -32,7 +33,7 @@ const MOST_WAITING = 10_000;
 
 export function createStatusFiles(options: StatusFilesOptions): StatusFiles {
   const { log } = options;
-  const written = new Map<SlotName, string>();
+  const written = new Map<SlotName, SlotStatus>();
   let backlog: Backlog = { statuses: new Map(), entries: new Map() };
   let working: Promise<void> | undefined;
   let failing = false;
@@ -52,10 +53,10 @@ export function createStatusFiles(options: StatusFilesOptions): StatusFiles {
     while (backlog.statuses.size + backlog.entries.size > 0) {
       const taken = backlog;
       backlog = { statuses: new Map(), entries: new Map() };
-      for (const [slot, text] of taken.statuses) {
+      for (const [slot, status] of taken.statuses) {
         const path = join(options.statusDirectory, `${slot}.json`);
         await attempt(`the status of slot "${slot}"`, async () =>
-          text === undefined ? await rm(path, { force: true }) : await writeFileAtomically(path, text, { mode: 0o644 }),
+          status === undefined ? await rm(path, { force: true }) : await writeFileAtomically(path, textOf(status), { mode: 0o644 }),
         );
       }
       for (const [slot, entries] of taken.entries) {
@@ -81,9 +82,9 @@ export function createStatusFiles(options: StatusFilesOptions): StatusFiles {
     write(report) {
       const present = new Set(report.statuses.map((status) => status.name));
       for (const status of report.statuses) {
-        const text = `${JSON.stringify(status, undefined, 2)}\n`;
-        if (written.get(status.name) !== text) backlog.statuses.set(status.name, text);
-        written.set(status.name, text);
+        // Of thousands, nearly all are the very objects of the last report.
+        if (!isSameValue(written.get(status.name), status)) backlog.statuses.set(status.name, status);
+        written.set(status.name, status);
       }
       for (const name of written.keys()) {
         if (present.has(name)) continue;
@@ -102,4 +103,8 @@ export function createStatusFiles(options: StatusFilesOptions): StatusFiles {
       while (working !== undefined) await working;
     },
   };
+}
+
+function textOf(status: SlotStatus): string {
+  return `${JSON.stringify(status, undefined, 2)}\n`;
 }

@@ -35,6 +35,8 @@ const NOT_FOR_VALUES = {
   SVC_MODELS_HOST_PATH: true,
   SVC_GPU_RESOURCES: true,
   SVC_GPU_ALLOCATION: true,
+  SVC_STOP_DELAY: true,
+  SVC_STOP_GRACE: true,
 } as const;
 
 const Models = z.strictObject({
@@ -115,7 +117,7 @@ export const HelmValues = z.strictObject({
   serviceMonitor: z.strictObject({ enabled: z.boolean(), interval: z.string().regex(/^[0-9]+(ms|s|m|h)$/), labels: Labels }),
   chatUi: ChatUi.describe('Open WebUI, wired to the gateway'),
   resources: Part,
-  terminationGracePeriodSeconds: z.int().min(10).max(86_400),
+  terminationGracePeriodSeconds: z.int().min(15).max(86_400),
   priorityClassName: z.string(),
   nodeSelector: Labels,
   tolerations: Parts,

@@ -83,17 +83,13 @@ describe('closing', () => {
 
   test('lets the parked wait for their slot where it may, and refuses them when that time is over', async () => {
     await start();
-    publish(gateway.board, { name: 'primary', admission: PARK });
     publish(gateway.board, { name: 'primary', admission: PARK }, { name: 'embed', admission: PARK });
     const replies = [post(gateway.port, CHAT, chatBody({ model: 'primary' })), post(gateway.port, CHAT, chatBody({ model: 'embed' }))];
     await until(() => gateway.gateway.load().requests === 2);
     const closed = gateway.api.close(5_000, 300);
+    await upstream.kill();
     upstream = await startUpstream();
-    publish(
-      gateway.board,
-      { name: 'primary', targets: [{ workload: 'w', port: upstream.port }] },
-      { name: 'embed', admission: PARK },
-    );
+    publish(gateway.board, { name: 'primary', targets: [{ workload: 'w', port: upstream.port }] }, { name: 'embed', admission: PARK });
     expect((await Promise.all(replies)).map(({ status }) => status)).toEqual([200, 503]);
     await closed;
   });
@@ -109,12 +105,11 @@ describe('closing', () => {
     await new Promise((resolve) => setTimeout(resolve, 120));
     ask();
     await until(() => socket.closed);
-    expect(text().toLowerCase().match(/http\/1.1 200|connection: [a-z-]+/g)).toEqual([
-      'http/1.1 200',
-      'connection: keep-alive',
-      'http/1.1 200',
-      'connection: close',
-    ]);
+    expect(
+      text()
+        .toLowerCase()
+        .match(/http\/1.1 200|connection: [a-z-]+/g),
+    ).toEqual(['http/1.1 200', 'connection: keep-alive', 'http/1.1 200', 'connection: close']);
     await closed;
   });
 

@@ -25,6 +25,8 @@ export interface Cluster {
   readonly answers: Map<string, (body: string) => unknown>;
   /** `holder` '': nobody leads. `renewTime` default: another one each time. */
   lead(holder: string, renewTime?: string): void;
+  /** Acts once the leader's Lease was read so many times from now on. */
+  afterLeaseReads(count: number, act: () => void): void;
   /** A pod of the service; `port`: of the container port named "http". */
   addPod(name: string, url: string | Refused, port?: number): void;
   run(args: readonly string[], options?: RunOptions): Promise<Ran>;
@@ -46,11 +48,22 @@ export async function startCluster(): Promise<Cluster> {
   const answers: Cluster['answers'] = new Map();
   let forbidden: (method: string, url: string) => boolean = () => false;
   let renewals = 0;
+  let awaited: { reads: number; readonly act: () => void } | undefined;
   const front = createServer((incoming, response) => {
     const { method = 'GET', url = '/' } = incoming;
     if (forbidden(method, url)) return sendStatus(response, 403, 'Forbidden', `User "me" cannot ${method} "${url}"`);
     const answer = answers.get(`${method} ${url.split('?')[0] ?? ''}`);
     if (answer !== undefined) return void text(incoming).then((body) => response.end(JSON.stringify(answer(body))));
+    if (awaited !== undefined && url.includes('/leases/svc-controller')) {
+      response.once('finish', () => {
+        if (awaited === undefined) return;
+        awaited.reads -= 1;
+        if (awaited.reads > 0) return;
+        const { act } = awaited;
+        awaited = undefined;
+        act();
+      });
+    }
     const match = /^\/api\/v1\/namespaces\/([^/]+)\/pods\/http:([^/:]+):(\d+)\/proxy(\/.*)$/.exec(url);
     if (match === null) return passOn(incoming, response, `${fake.url}${url}`);
     const [, namespace = '', pod = '', port = '', rest = ''] = match;
@@ -80,6 +93,7 @@ export async function startCluster(): Promise<Cluster> {
       const renewTime = given ?? new Date(renewals * 1000).toISOString().replace('Z', '000Z');
       fake.put(LEASES, NAMESPACE, { metadata: { name: 'svc-controller' }, spec: { holderIdentity: holder, renewTime } });
     },
+    afterLeaseReads: (reads, act) => void (awaited = { reads, act }),
     addPod(name, target, port = 8080) {
       const ports = [
         { name: 'metrics', containerPort: 1 },

@@ -114,21 +114,21 @@ describe('svcctl against a cluster', () => {
 describe('a leader that changes', () => {
   test('while the Lease still names a pod that is gone: waits for the next one', async () => {
     cluster.lead('svc-gone');
-    setTimeout(() => cluster.lead('svc-0'), 1200);
+    cluster.afterLeaseReads(2, () => cluster.lead('svc-0'));
     const { code, err } = await cluster.run(['get', 'slots']);
     expect({ code, err }).toEqual({ code: 0, err: 'Waiting for a replica of the service to lead\n' });
   });
 
   test('after a clean stop nobody leads for a moment', async () => {
     cluster.lead('');
-    setTimeout(() => cluster.lead('svc-0'), 600);
+    cluster.afterLeaseReads(1, () => cluster.lead('svc-0'));
     expect(await cluster.run(['get', 'slots'])).toMatchObject({ code: 0 });
   });
 
   test('repeats what never reached the old one, edits too, on the new one', async () => {
     cluster.addPod('svc-1', REFUSED);
     cluster.lead('svc-1');
-    setTimeout(() => cluster.lead('svc-0'), 900);
+    cluster.afterLeaseReads(2, () => cluster.lead('svc-0'));
     expect(await cluster.run(['slot', 'create', 'late', '--model', 'm', '--provider', 'gguf'])).toMatchObject({
       code: 0,
       out: 'slot/late created\n',
@@ -147,7 +147,7 @@ describe('a leader that changes', () => {
   test('asks the same one once more when it renewed its Lease, and then gives up', async () => {
     cluster.addPod('svc-1', REFUSED);
     cluster.lead('svc-1');
-    setTimeout(() => cluster.lead('svc-1'), 700);
+    cluster.afterLeaseReads(2, () => cluster.lead('svc-1'));
     const { code, err } = await cluster.run(['get', 'models']);
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('connection refused') });
     expect(err).toContain('get pods,networkpolicies');

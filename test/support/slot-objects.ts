@@ -14,7 +14,7 @@ interface Listed {
   readonly spec?: { readonly replicas?: number };
   readonly status?: {
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
-    readonly containerStatuses?: readonly { readonly restartCount: number }[];
+    readonly containerStatuses?: readonly { readonly restartCount: number; readonly state?: { readonly terminated?: object } }[];
   };
 }
 
@@ -39,7 +39,7 @@ const KINDS = 'slotspecs,deployments,replicasets,services,configmaps,persistentv
 export async function listSlotObjects(namespace: string): Promise<SlotObjects> {
   const text = await kubectl(['--namespace', namespace, 'get', KINDS, '--output', 'json']);
   const { items }: { readonly items: readonly Listed[] } = JSON.parse(text);
-  const all = items.filter(({ kind, metadata }) => kind === 'SlotSpec' || metadata.labels?.[SLOT] !== undefined);
+  const all = items.filter((each) => each.kind === 'SlotSpec' || (each.metadata.labels?.[SLOT] !== undefined && !hasEnded(each)));
   const pods = all.filter(({ kind, metadata }) => kind === 'Pod' && metadata.deletionTimestamp === undefined).map(podOf);
   return { all, pods };
 }
@@ -97,6 +97,13 @@ export async function untilAtRest(namespace: string, wanted: ReadonlyMap<string,
     if (Date.now() > deadline) throw new Error(`The namespace did not come to rest: ${faults.join('; ') || 'a pod is not ready'}`);
     await pause(200);
   }
+}
+
+/** A kubelet may take a minute to forget a pod that ended. */
+function hasEnded({ kind, metadata, status }: Listed): boolean {
+  const containers = status?.containerStatuses ?? [];
+  const ended = containers.length > 0 && containers.every(({ state }) => state?.terminated !== undefined);
+  return kind === 'Pod' && metadata.deletionTimestamp !== undefined && ended;
 }
 
 function podOf({ metadata, status }: Listed): PodOfSlot {

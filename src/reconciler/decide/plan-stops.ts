@@ -7,6 +7,8 @@ import type { SlotView, WorkloadView } from './view.ts';
 
 /** What a server gets to end by itself once no request is left: its own shutdown, not its requests. */
 const STOP_GRACE_MS = 10_000;
+/** It has ended; a runtime that started it again meanwhile shall not spend time on that one's requests, for it has none. */
+const EXITED_GRACE_MS = 1000;
 
 export interface TimedActions {
   readonly actions: readonly Action[];
@@ -40,7 +42,7 @@ function planAt(workload: WorkloadView, because: Finding, failure: Leaving['fail
   const retryAt = known.stops === undefined ? now : known.stops.lastAt + delayAfter(known.stops.failures);
   const at = Math.max(drainedAt, retryAt);
   if (at > now) return { actions: [], wakes: [at] };
-  const args = { slot: fact.slot, workload: fact.id, graceMs: STOP_GRACE_MS, abort: inFlight > 0, failure };
+  const args = { slot: fact.slot, workload: fact.id, graceMs: exited ? EXITED_GRACE_MS : STOP_GRACE_MS, abort: inFlight > 0, failure };
   return { actions: [{ name: 'stop', slot: fact.slot, because, args }], wakes: [] };
 }
 

@@ -50,6 +50,12 @@ const Required = z.object({
 });
 const Affinity = z.object({ nodeAffinity: z.object({ requiredDuringSchedulingIgnoredDuringExecution: Required.optional() }).optional() });
 
+const Volume = z.object({
+  name: z.string(),
+  persistentVolumeClaim: z.object({ claimName: z.string() }).optional(),
+  hostPath: z.object({ path: z.string() }).optional(),
+});
+
 const PodShape = z.object({
   metadata: z.object({ ...Meta, labels: Labels }),
   spec: z.object({
@@ -66,6 +72,7 @@ const PodShape = z.object({
       }),
     ),
     initContainers: z.array(z.object({ name: z.string(), image: Text })).optional(),
+    volumes: z.array(Volume).optional(),
   }),
   status: z
     .object({

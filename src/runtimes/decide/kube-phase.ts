@@ -31,6 +31,9 @@ export function doingOf(deployment: DeploymentFacts, pods: readonly PodFacts[], 
   };
 }
 
+const WORDS_LINES = 2;
+const WORDS_LENGTH = 300;
+
 /** A pod whose server crashed and has not come back: what `apply` replaces. */
 export const isCrashed = (pod: PodFacts): boolean => !isTerminating(pod) && !isOver(pod) && !isReady(pod) && exitOf(pod) !== undefined;
 
@@ -72,7 +75,13 @@ function exitMessage(
   const text = end.message?.trim() ?? '';
   const absent = /exec: "([^"]+)": (?:executable file not found|stat [^:]*: no such file)/.exec(text);
   if (absent !== null) return `The image has no program "${absent[1]}": choose another toolbox image`;
-  return text === '' ? undefined : text.slice(-500);
+  return text === '' ? undefined : lastLines(text);
+}
+
+/** What a server says last is why it ended, in a line or two. */
+function lastLines(text: string): string {
+  const lines = text.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]));
+  return lines.slice(-WORDS_LINES).join(' / ').slice(-WORDS_LENGTH);
 }
 
 function fetchingOf(pod: PodFacts): string | undefined {

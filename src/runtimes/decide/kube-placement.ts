@@ -1,6 +1,6 @@
 /** What the scheduler says when no node takes a pod, in words that say what is missing and what to do about it. Pure. */
 import type { PodFacts } from './kube-facts.ts';
-import { SERVER_CONTAINER } from './kube-names.ts';
+import { backendLabel, SERVER_CONTAINER } from './kube-names.ts';
 
 interface Cause {
   /** How many nodes; the scheduler counts each node once. */
@@ -44,6 +44,9 @@ function parseCauses(message: string): { readonly total: number; readonly causes
   return { total: Number(total), causes };
 }
 
+/** Nodes with the device files of a backend have it. */
+const BACKEND_LABEL = backendLabel('');
+
 interface Known {
   readonly pattern: RegExp;
   readonly explain: (match: RegExpExecArray, pod: PodFacts) => Explanation;
@@ -72,7 +75,7 @@ const KNOWN: readonly Known[] = [
       const [first = ''] = labels;
       return {
         why: `no node has the ${labels.length === 1 ? 'label' : 'labels'} ${labels.map((label) => `"${label}"`).join(', ')}`,
-        advice: `Label a fitting node with "kubectl label node NAME ${first}", or change "nodeSelector"`,
+        advice: `Label a fitting node with "kubectl label node NAME ${first}", or change ${first.startsWith(BACKEND_LABEL) ? '"backend" or "gpus"' : '"nodeSelector"'}`,
       };
     },
   },

@@ -89,6 +89,8 @@ function server(workload: KubeWorkload, demand: DeviceDemand, volumes: PodVolume
     envFrom: [{ configMapRef: { name: revisionedName(workload) } }],
     ports: [{ name: PORT_NAME, containerPort: port.container, protocol: 'TCP' }],
     resources: resources(workload, demand),
+    // Its last words say why it ended.
+    terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: volumes.mounts,
     securityContext: securityContext(demand),
     ...probes(cluster),

@@ -2,7 +2,8 @@
 import type { WorkloadTrouble } from '../../reconciler/ports.ts';
 import { isOver, isTerminating } from './kube-facts.ts';
 import type { ContainerStatus, DeploymentFacts, PodFacts } from './kube-facts.ts';
-import { MODEL_CONTAINER } from './kube-names.ts';
+import { MODEL_CONTAINER, MODELS_TARGET } from './kube-names.ts';
+import { MODELS_VOLUME } from './kube-volumes.ts';
 import { placementMessage } from './kube-placement.ts';
 
 /**
@@ -38,7 +39,7 @@ function unscheduled(pod: PodFacts): WorkloadTrouble | undefined {
 
 function stuckContainer(pod: PodFacts, before: WorkloadTrouble | undefined): WorkloadTrouble | undefined {
   for (const status of pod.status.initContainerStatuses) {
-    const trouble = waitingTrouble(pod, status, before) ?? failedFetch(status);
+    const trouble = waitingTrouble(pod, status, before) ?? failedFetch(pod, status);
     if (trouble !== undefined) return trouble;
   }
   for (const status of pod.status.containerStatuses) {
@@ -108,7 +109,7 @@ function configMessage(cause: string, container: string): string {
 }
 
 /** What the container said at its end; between two attempts it says nothing of its own. */
-function failedFetch(status: ContainerStatus): WorkloadTrouble | undefined {
+function failedFetch(pod: PodFacts, status: ContainerStatus): WorkloadTrouble | undefined {
   const end = status.state?.terminated ?? status.lastState?.terminated;
   if (end === undefined || end.exitCode === 0) return undefined;
   if (status.state?.running !== undefined) return undefined;
@@ -116,8 +117,24 @@ function failedFetch(status: ContainerStatus): WorkloadTrouble | undefined {
   if (status.name !== MODEL_CONTAINER) {
     return { kind: 'other', reason: 'InitContainerFailed', message: `The init container "${status.name}" failed: ${words}` };
   }
-  const why = end.reason === 'OOMKilled' ? 'the container that fetches it went out of memory' : words;
+  const why = end.reason === 'OOMKilled' ? fetchOutOfMemory(pod) : `${words}${whereModelsLie(words, pod)}`;
   return { kind: 'model', reason: 'ModelFetchFailed', message: `The model cannot be fetched, it is tried again: ${why}` };
+}
+
+function fetchOutOfMemory(pod: PodFacts): string {
+  const limited = pod.spec.containers.some(({ resources }) => resources?.limits?.['memory'] !== undefined);
+  const advice = limited ? 'raise "resources.memory", which is the limit of the whole pod' : 'its node is short of memory';
+  return `the container that fetches it went out of memory: ${advice}`;
+}
+
+/** A path inside of a pod tells nobody where to put a file. */
+function whereModelsLie(words: string, { spec }: PodFacts): string {
+  if (!words.includes(`"${MODELS_TARGET}/`)) return '';
+  const volume = spec.volumes?.find(({ name }) => name === MODELS_VOLUME);
+  if (volume === undefined) return '';
+  if (volume.persistentVolumeClaim !== undefined) return `. "${MODELS_TARGET}" is the claim "${volume.persistentVolumeClaim.claimName}"`;
+  if (volume.hostPath !== undefined) return `. "${MODELS_TARGET}" is "${volume.hostPath.path}" of node "${spec.nodeName ?? ''}"`;
+  return `. "${MODELS_TARGET}" is empty in each new pod: give the slot a "storage", or the chart "models.claim" or "models.hostPath"`;
 }
 
 function notCreated({ conditions }: DeploymentFacts, living: readonly PodFacts[]): WorkloadTrouble | undefined {

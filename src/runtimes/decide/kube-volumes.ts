@@ -16,7 +16,7 @@ export interface PodVolumes {
 
 export type StorageSettings = Pick<Settings, 'SVC_MODELS_CLAIM' | 'SVC_MODELS_HOST_PATH'>;
 
-const MODELS_VOLUME = 'models';
+export const MODELS_VOLUME = 'models';
 const SCRATCH_VOLUME = 'tmp';
 /** As large as on one machine. */
 const SCRATCH_LIMIT = '1Gi';

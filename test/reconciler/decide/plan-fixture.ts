@@ -27,6 +27,8 @@ export interface Told {
   readonly traits?: Partial<RuntimeTraits>;
   readonly problems?: DesiredSlot['problems'];
   readonly leads?: boolean;
+  /** Where the controller has its models. */
+  readonly store?: string;
   readonly without?: 'slot' | 'provider' | 'imageName';
 }
 
@@ -63,9 +65,10 @@ export function tell(told: Told): {
   const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...told.slot });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
   const slot: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: told.problems ?? [] };
-  const facts = { id: ModelId.parse('a.gguf'), hostPath: '/store/a.gguf', sizeBytes: 1000 };
-  const templateOf = createTemplates(providers, traits, '/store');
-  const template = createTemplates({ gguf: FAKE_PROVIDER }, traits, '/store')(slot, facts, traits.images ? IMAGE : undefined);
+  const modelsRoot = told.store ?? '/store';
+  const facts = { id: ModelId.parse('a.gguf'), hostPath: `${modelsRoot}/a.gguf`, sizeBytes: 1000 };
+  const templateOf = createTemplates(providers, traits, modelsRoot);
+  const template = createTemplates({ gguf: FAKE_PROVIDER }, traits, modelsRoot)(slot, facts, traits.images ? IMAGE : undefined);
   if (template === undefined) throw new Error('There is no template');
   const desired: Desired = {
     slots: new Map(told.without === 'slot' ? [] : [[PRIMARY, slot]]),
@@ -73,7 +76,7 @@ export function tell(told: Told): {
     providers,
     images: () => (told.without === 'imageName' ? undefined : IMAGE),
     portRange: { first: 18_080, last: 18_082 },
-    modelsRoot: '/store',
+    modelsRoot,
     memoryBudgetBytes: told.budgetBytes,
     templateOf,
   };

@@ -64,6 +64,13 @@ describe('a template', () => {
     expect(one).toBe(two);
   });
 
+  test('has one revision in a cluster, wherever the replica that computes it keeps its own files', () => {
+    const [here, there] = ['/store', '/elsewhere'].map((store) => tell({ slot: {}, traits: PODS, store }).template);
+    expect(here?.revision).toBe(there?.revision);
+    expect(here?.argv(8080)).toEqual(there?.argv(8080));
+    expect(here?.mounts).toEqual([{ source: '/models', target: '/models', readOnly: true }]);
+  });
+
   test('does not depend on the port, nor on the order of variables', () => {
     expect(revision({ env: { A: '1', B: '2' } }, SHARED)).toBe(revision({ env: { B: '2', A: '1' } }, SHARED));
     const template = templateOf({}, SHARED);

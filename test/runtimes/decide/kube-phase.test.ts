@@ -65,6 +65,12 @@ describe('a workload', () => {
     expect(doing(again(true))).not.toHaveProperty('exit');
   });
 
+  test('tells the last words of its server', () => {
+    const message = 'warning: no GPU\n\nerror: invalid argument: --nonsense\nusage: llama-server [options]\n';
+    const words = 'error: invalid argument: --nonsense / usage: llama-server [options]';
+    expect(doing({ ready: false, server: { state: { terminated: { ...END, message } } } }).exit?.message).toBe(words);
+  });
+
   test('runs on while another pod is ready', () => {
     expect(doing(backOff, { name: 'other' })).toMatchObject({ phase: 'running', replicas: { present: 2, ready: 1 } });
   });

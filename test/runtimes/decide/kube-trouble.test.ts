@@ -62,7 +62,7 @@ describe('what keeps a recorded pod from running', () => {
       'affinity',
       'placement',
       'Unschedulable',
-      'No node takes the pod: no node has the label "inference.svc.dev/backend-npu=true". Label a fitting node with "kubectl label node NAME inference.svc.dev/backend-npu=true", or change "nodeSelector"',
+      'No node takes the pod: no node has the label "inference.svc.dev/backend-npu=true". Label a fitting node with "kubectl label node NAME inference.svc.dev/backend-npu=true", or change "backend" or "gpus"',
     ],
     [
       'claim',
@@ -100,6 +100,24 @@ describe('what keeps a recorded pod from running', () => {
     expect(doing).toMatchObject({ phase: 'created', endpoints: [], startedAt: undefined, trouble: { kind, reason } });
     expect(doing.trouble?.message).toEqual(message);
     expect(doing).not.toHaveProperty('exit');
+  });
+
+  test.each([
+    [{ persistentVolumeClaim: { claimName: 'weights' } }, '"/models" is the claim "weights"'],
+    [{ hostPath: { path: '/srv/models' } }, '"/models" is "/srv/models" of node "node1"'],
+    [{ emptyDir: {} }, 'give the slot a "storage"'],
+  ])('a file that is missing belongs where the models lie: %j', (volume, where) => {
+    const message = 'Put the file "/models/own.gguf" into the model store';
+    const fetcher = { name: 'model', state: { terminated: { exitCode: 1, reason: 'Error', message } } };
+    const pod = madeUp({ initContainerStatuses: [fetcher] }, { volumes: [{ name: 'models', ...volume }] });
+    expect(told([pod])?.message).toMatch(message);
+    expect(told([pod])?.message).toContain(where);
+  });
+
+  test('a model whose fetching went over the memory of the pod asks for more of it', () => {
+    const fetcher = { name: 'model', state: { terminated: { exitCode: 137, reason: 'OOMKilled' } } };
+    const containers = [{ name: 'server', resources: { limits: { memory: '12Mi' } } }];
+    expect(told([madeUp({ initContainerStatuses: [fetcher] }, { containers })])?.message).toContain('raise "resources.memory"');
   });
 
   test('while its model is fetched there is none', () => {

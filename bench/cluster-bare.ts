@@ -1,0 +1,82 @@
+/** What a cluster takes for the writes themselves: the very objects that the controller wrote for one slot, under other names, by a loop that does nothing else. */
+import type { KubeManifest, KubeObject } from '../src/kube/ports.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, SERVICES, SLOT_SPECS } from '../src/kube/resource-types.ts';
+import { FIELD_MANAGER } from '../src/spec/object-labels.ts';
+import { applySlot, eachOf, take, type Bed } from './cluster-bed.ts';
+
+/** What one slot needs: three objects and a status. */
+export interface SlotWrites {
+  readonly slot: string;
+  readonly owner: string;
+  readonly configMap: KubeManifest;
+  readonly service: KubeManifest;
+  readonly deployment: KubeManifest;
+  readonly status: KubeManifest;
+}
+
+const never = new AbortController().signal;
+
+/** Of a slot that the controller has brought up. */
+export async function readWrites({ api }: Bed, slot: string): Promise<SlotWrites> {
+  const own = take(await api.get(SLOT_SPECS, slot, never));
+  const deployment = take(await api.get(DEPLOYMENTS, `svc-slot-${slot}`, never));
+  const service = take(await api.get(SERVICES, `svc-slot-${slot}`, never));
+  const listed = take(await api.list(CONFIG_MAPS, {}, never)).items;
+  const configMap = listed.find(({ metadata }) => metadata.ownerReferences?.some(({ uid }) => uid === own.metadata.uid));
+  if (configMap === undefined) throw new Error(`There is no ConfigMap of "${slot}"`);
+  const applied = Object.entries(deployment.metadata.annotations ?? {}).filter(([key]) => !key.startsWith('deployment.kubernetes.io/'));
+  const spec: unknown = JSON.parse(applied.find(([, text]) => text.startsWith('{'))?.[1] ?? '{}');
+  return {
+    slot,
+    owner: own.metadata.uid ?? '',
+    configMap: { ...manifest(configMap), immutable: true, data: configMap['data'] },
+    service: { ...manifest(service), spec: serviceSpec(service['spec']) },
+    deployment: { ...manifest(deployment, Object.fromEntries(applied)), spec },
+    status: { ...manifest(own), metadata: { name: slot }, status: own['status'] },
+  };
+}
+
+/** The time in seconds until everything of these slots is written: first the SlotSpecs, as a user applies them, then all else. */
+export async function writeBare(
+  bed: Bed,
+  writes: SlotWrites,
+  names: readonly string[],
+  atOnce: number,
+): Promise<{ readonly slotsS: number; readonly objectsS: number }> {
+  const begun = performance.now();
+  const owners = new Map<string, string>();
+  await eachOf(names, atOnce, async (name) => {
+    owners.set(name, (await applySlot(bed, name)).metadata.uid ?? '');
+  });
+  const applied = performance.now();
+  await eachOf(names, atOnce, async (name) => {
+    const text = JSON.stringify(writes).replaceAll(writes.slot, name).replaceAll(writes.owner, owners.get(name) ?? '');
+    const { configMap, service, deployment, status }: SlotWrites = JSON.parse(text);
+    const options = { fieldManager: FIELD_MANAGER };
+    take(await bed.api.apply(CONFIG_MAPS, configMap, options, never));
+    take(await bed.api.apply(SERVICES, service, options, never));
+    take(await bed.api.apply(DEPLOYMENTS, deployment, options, never));
+    take(await bed.api.apply(SLOT_SPECS, status, { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' }, never));
+  });
+  return { slotsS: (applied - begun) / 1000, objectsS: (performance.now() - applied) / 1000 };
+}
+
+function manifest({ apiVersion = '', kind = '', metadata }: KubeObject, annotations?: Readonly<Record<string, string>>): KubeManifest {
+  const { name, labels, ownerReferences } = metadata;
+  return {
+    apiVersion,
+    kind,
+    metadata: {
+      name,
+      ...(labels === undefined ? {} : { labels }),
+      ...(annotations === undefined ? {} : { annotations }),
+      ...(ownerReferences === undefined ? {} : { ownerReferences }),
+    },
+  };
+}
+
+/** Without what the server fills in. */
+function serviceSpec(spec: unknown): unknown {
+  if (typeof spec !== 'object' || spec === null) return spec;
+  return Object.fromEntries(Object.entries(spec).filter(([key]) => ['clusterIP', 'selector', 'ports'].includes(key)));
+}
