@@ -55,6 +55,7 @@ describe('closing', () => {
     await expect(dial()).rejects.toThrow('ECONNREFUSED');
     finish();
     await closed;
+    await until(() => res.complete);
     expect(text).toBe('data: 1\n\ndata: [DONE]\n\n');
   });
 
