@@ -50,7 +50,9 @@ export async function writeBare(
   });
   const applied = performance.now();
   await eachOf(names, atOnce, async (name) => {
-    const text = JSON.stringify(writes).replaceAll(writes.slot, name).replaceAll(writes.owner, owners.get(name) ?? '');
+    const text = JSON.stringify(writes)
+      .replaceAll(writes.slot, name)
+      .replaceAll(writes.owner, owners.get(name) ?? '');
     const { configMap, service, deployment, status }: SlotWrites = JSON.parse(text);
     const options = { fieldManager: FIELD_MANAGER };
     take(await bed.api.apply(CONFIG_MAPS, configMap, options, never));

@@ -81,7 +81,7 @@ export function take<T>(result: Result<T>): T {
 }
 
 /** Pods of these slots stay pending: no node has the label. So no measurement runs two thousand servers, and all that makes them is there. */
-export function slotManifest(name: string, change: Readonly<Record<string, unknown>> = {}): KubeManifest {
+function slotManifest(name: string, change: Readonly<Record<string, unknown>> = {}): KubeManifest {
   const { apiVersion, kind } = SLOT_RESOURCE;
   const spec = { provider: 'gguf', backend: 'cpu', model: { default: 'demo-fox' }, nodeSelector: { 'svc-bench': 'nowhere' }, ...change };
   return { apiVersion, kind, metadata: { name }, spec };

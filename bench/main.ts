@@ -5,6 +5,7 @@ const MEASUREMENTS: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
   gateway: async () => (await import('./gateway.ts')).measureGateway(),
   plan: async () => (await import('./plan.ts')).measurePlan(),
   'at-rest': async () => (await import('./at-rest.ts')).measureAtRest(),
+  cluster: async () => (await import('./cluster.ts')).measureCluster(),
   edit: async () => (await import('./edit.ts')).measureEdit(),
 };
 

@@ -109,7 +109,9 @@ async function createController({ settings, version, log }: ServiceOptions, worl
   });
   const timelineDirectory = path.join(settings.SVC_STATE_DIR, 'timelines');
   const events = await createEventFeed({ timelineDirectory });
-  const files = createStatusFiles({ statusDirectory: path.join(settings.SVC_STATE_DIR, 'status'), timelineDirectory, log });
+  // In a cluster, each SlotSpec has its own.
+  const statusDirectory = runtime.traits.kind === 'kube' ? undefined : path.join(settings.SVC_STATE_DIR, 'status');
+  const files = createStatusFiles({ statusDirectory, timelineDirectory, log });
   const loop = createLoop({
     ...world,
     traffic: world.shareTraffic(traffic),

@@ -47,6 +47,8 @@ const ANSWER_LIMIT_BYTES = 128 * 1024 * 1024;
 const IDLE_MS = 30_000;
 /** Node then has the kernel ask every second, ten times: a peer that has vanished is noticed after 25 s without any traffic. */
 const KEEP_ALIVE_MS = 15_000;
+/** A kept connection may have died without a word: a read that hears nothing on it for this part of its time is asked again on a new one. */
+const KEPT_SHARE = 1 / 3;
 
 interface Sent {
   readonly request: ClientRequest;
@@ -76,15 +78,28 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
       headers['content-type'] = asked.contentType ?? 'application/json';
       headers['content-length'] = String(Buffer.byteLength(asked.body));
     }
-    const url = `${base.origin}${prefix}${asked.path}`;
-    const request = (isPlain ? requestHttp : requestHttps)(url, { method: asked.method, agent: agentOf(access), headers });
-    limit.covers(request);
-    return await new Promise<Sent>((resolve, reject) => {
-      request.on('socket', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
-      request.on('error', reject);
-      request.on('response', (response) => resolve({ request, response }));
-      request.end(asked.body);
+    const agent = agentOf(access);
+    const request = (isPlain ? requestHttp : requestHttps)(`${base.origin}${prefix}${asked.path}`, {
+      method: asked.method,
+      agent,
+      headers,
     });
+    limit.covers(request);
+    const repeatable = request.reusedSocket && asked.method === 'GET';
+    const patience = repeatable ? setTimeout(() => request.destroy(silence()), timeoutMs * KEPT_SHARE) : undefined;
+    try {
+      return await new Promise<Sent>((resolve, reject) => {
+        request.on('socket', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
+        request.on('error', reject);
+        request.on('response', (response) => resolve({ request, response }));
+        request.end(asked.body);
+      });
+    } catch (error) {
+      if (request.reusedSocket) forgetKept(agent);
+      throw error;
+    } finally {
+      clearTimeout(patience);
+    }
   }
 
   async function attempt<T>(
@@ -194,7 +209,15 @@ async function readAnswer(response: IncomingMessage): Promise<HttpAnswer> {
   };
 }
 
-const STALE: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED']);
+const SILENT = 'SILENT';
+const silence = (): Error => Object.assign(new Error('Nothing came on a kept connection'), { code: SILENT });
+
+/** What was kept beside a connection that failed is as old: it would fail the next requests one by one. */
+function forgetKept({ freeSockets }: HttpAgent): void {
+  for (const sockets of Object.values(freeSockets)) for (const socket of sockets ?? []) socket.destroy();
+}
+
+const STALE: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', SILENT]);
 const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|ERR_TLS|ERR_SSL|EPROTO/;
 
 /** What a credential plugin printed may hold secrets, so it is not repeated. */

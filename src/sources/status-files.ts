@@ -15,8 +15,8 @@ export interface StatusFiles extends StatusSink {
 }
 
 interface StatusFilesOptions {
-  /** `<state>/status`. */
-  readonly statusDirectory: string;
+  /** `<state>/status`. Undefined: statuses are kept elsewhere. */
+  readonly statusDirectory: string | undefined;
   /** `<state>/timelines`. */
   readonly timelineDirectory: string;
   readonly log: SourceLog;
@@ -33,6 +33,8 @@ const MOST_WAITING = 10_000;
 
 export function createStatusFiles(options: StatusFilesOptions): StatusFiles {
   const { log } = options;
+  const statusDirectory = options.statusDirectory ?? '';
+  const kept = (report: Report): Report['statuses'] => (statusDirectory === '' ? [] : report.statuses);
   const written = new Map<SlotName, SlotStatus>();
   let backlog: Backlog = { statuses: new Map(), entries: new Map() };
   let working: Promise<void> | undefined;
@@ -54,7 +56,7 @@ export function createStatusFiles(options: StatusFilesOptions): StatusFiles {
       const taken = backlog;
       backlog = { statuses: new Map(), entries: new Map() };
       for (const [slot, status] of taken.statuses) {
-        const path = join(options.statusDirectory, `${slot}.json`);
+        const path = join(statusDirectory, `${slot}.json`);
         await attempt(`the status of slot "${slot}"`, async () =>
           status === undefined ? await rm(path, { force: true }) : await writeFileAtomically(path, textOf(status), { mode: 0o644 }),
         );
@@ -67,9 +69,9 @@ export function createStatusFiles(options: StatusFilesOptions): StatusFiles {
   };
   const sweep = async (report: Report) => {
     const present = new Set<string>(report.statuses.map((status) => `${status.name}.json`));
-    const files = await readdir(options.statusDirectory).catch((): string[] => []);
+    const files = statusDirectory === '' ? [] : await readdir(statusDirectory).catch((): string[] => []);
     const stale = files.filter((file) => file.endsWith('.json') && !present.has(file));
-    await Promise.all(stale.map(async (file) => await rm(join(options.statusDirectory, file), { force: true }).catch(() => undefined)));
+    await Promise.all(stale.map(async (file) => await rm(join(statusDirectory, file), { force: true }).catch(() => undefined)));
   };
   const begin = async (report: Report) => {
     // Slots that went while the controller was away.
@@ -80,8 +82,9 @@ export function createStatusFiles(options: StatusFilesOptions): StatusFiles {
 
   return {
     write(report) {
-      const present = new Set(report.statuses.map((status) => status.name));
-      for (const status of report.statuses) {
+      const statuses = kept(report);
+      const present = new Set(statuses.map((status) => status.name));
+      for (const status of statuses) {
         // Of thousands, nearly all are the very objects of the last report.
         if (!isSameValue(written.get(status.name), status)) backlog.statuses.set(status.name, status);
         written.set(status.name, status);
@@ -97,7 +100,8 @@ export function createStatusFiles(options: StatusFilesOptions): StatusFiles {
         if (waiting.length > MOST_WAITING) waiting.shift();
         backlog.entries.set(entry.slot, waiting);
       }
-      working ??= begin(report);
+      // With nothing to do it would have ended before it could be told that it has begun.
+      if (!swept || backlog.statuses.size + backlog.entries.size > 0) working ??= begin(report);
     },
     async flush() {
       while (working !== undefined) await working;

@@ -1,5 +1,5 @@
 /** The timeline of each slot, in `<state>/timelines/<slot>.jsonl` and, older, `<slot>.jsonl.1`. */
-import { appendFile, mkdir, open, readdir, readFile, rename } from 'node:fs/promises';
+import { appendFile, mkdir, open, readdir, readFile, rename, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SlotName } from '../spec/names.ts';
 import type { TimelineEntry } from '../spec/slot-status.ts';
@@ -8,16 +8,23 @@ import { codeOf } from './source-log.ts';
 
 /** Some ten thousand entries: months of a slot that is well, an hour of one that crashes without end. One older file is kept. */
 export const TIMELINE_BYTES = 1024 * 1024;
+const FILE_MODE = 0o640;
+const NEWLINE = 0x0a;
 
 /** Throws the system's error. */
 export async function appendTimeline(directory: string, slot: SlotName, entries: readonly TimelineEntry[]): Promise<void> {
   const path = join(directory, `${slot}.jsonl`);
-  await mkdir(directory, { recursive: true });
-  const { size, open: unfinished } = await endOf(path);
-  // A crash may have left half a line; the next one must not continue it.
-  const text = `${unfinished ? '\n' : ''}${formatTimeline(entries)}`;
-  if (size > 0 && size + Buffer.byteLength(text) > TIMELINE_BYTES) await rename(path, `${path}.1`);
-  await appendFile(path, text, { mode: 0o640 });
+  const handle = await openToAppend(directory, path);
+  try {
+    const { size } = await handle.stat();
+    // A crash may have left half a line; the next one must not continue it.
+    const text = `${(await endsInLine(handle, size)) ? '' : '\n'}${formatTimeline(entries)}`;
+    if (size === 0 || size + Buffer.byteLength(text) <= TIMELINE_BYTES) return await handle.appendFile(text);
+    await rename(path, `${path}.1`);
+    await appendFile(path, text, { mode: FILE_MODE });
+  } finally {
+    await handle.close();
+  }
 }
 
 /** Oldest first. */
@@ -41,18 +48,18 @@ async function readIfThere(path: string): Promise<string> {
   return await readFile(path, 'utf8').catch(() => '');
 }
 
-async function endOf(path: string): Promise<{ readonly size: number; readonly open: boolean }> {
+async function openToAppend(directory: string, path: string): Promise<FileHandle> {
   try {
-    const handle = await open(path, 'r');
-    try {
-      const { size } = await handle.stat();
-      const { bytesRead, buffer } = await handle.read(Buffer.alloc(1), 0, 1, Math.max(0, size - 1));
-      return { size, open: bytesRead === 1 && buffer[0] !== 0x0a };
-    } finally {
-      await handle.close();
-    }
+    return await open(path, 'a+', FILE_MODE);
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return { size: 0, open: false };
-    throw error;
+    if (codeOf(error) !== 'ENOENT') throw error;
+    await mkdir(directory, { recursive: true });
+    return await open(path, 'a+', FILE_MODE);
   }
+}
+
+async function endsInLine(handle: FileHandle, size: number): Promise<boolean> {
+  if (size === 0) return true;
+  const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, size - 1);
+  return buffer[0] === NEWLINE;
 }

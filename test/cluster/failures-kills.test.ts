@@ -77,7 +77,11 @@ describeWithCluster(`Controllers killed at any step (SVC_TEST_SEED=${SEED})`, ()
 
   /** The one that leads, with no request of ours left at it. */
   const victim = async (): Promise<ClusterController> => {
-    const leads = async (each: ClusterController) => each.counts().then((counts) => counts.leads, () => false);
+    const leads = async (each: ClusterController) =>
+      each.counts().then(
+        (counts) => counts.leads,
+        () => false,
+      );
     for (;;) {
       const { a, b } = controllers;
       const [found, other] = (await leads(a)) ? [a, b] : (await leads(b)) ? [b, a] : [undefined, a];
@@ -99,14 +103,19 @@ describeWithCluster(`Controllers killed at any step (SVC_TEST_SEED=${SEED})`, ()
     await found.start();
   };
 
-  const slots = ['primary', 'second', 'third'];
-  const models = { primary: 'demo-fox', second: 'demo-owl', third: 'demo-clock' } as const;
+  const models = { primary: 'demo-fox', second: 'demo-owl', third: 'demo-clock' };
+  const slots = Object.keys(models);
   const patch = (slot: string, spec: object) => async () => space.patch(slot, spec);
   const all = { primary: 1, second: 1, third: 1 };
   const steps: readonly Step[] = [
     {
       name: 'three slots are applied',
-      edit: async () => space.apply(slots.map((name) => demoSlot(name, models[name as keyof typeof models])).join('')),
+      edit: async () =>
+        space.apply(
+          Object.entries(models)
+            .map(([name, model]) => demoSlot(name, model))
+            .join(''),
+        ),
       touches: slots,
       wanted: all,
       kills: 2,
@@ -144,8 +153,7 @@ describeWithCluster(`Controllers killed at any step (SVC_TEST_SEED=${SEED})`, ()
     },
     {
       name: 'and on again, as the other one is swapped back',
-      edit: async () =>
-        Promise.all([space.patch('third', { enabled: true }), space.patch('primary', { model: { default: 'demo-fox' } })]),
+      edit: async () => Promise.all([space.patch('third', { enabled: true }), space.patch('primary', { model: { default: 'demo-fox' } })]),
       touches: ['primary', 'third'],
       wanted: { primary: 1, second: 2, third: 1 },
       kills: 2,
@@ -190,7 +198,15 @@ describeWithCluster(`Controllers killed at any step (SVC_TEST_SEED=${SEED})`, ()
     // Three slots, three swaps, one slot switched on again.
     expect(`${history.made()}\n${history.tell()}`).toMatch(/^7\n/);
     expect(log.trespasses).toEqual([]);
-    expect(findFaults(await listSlotObjects(space.name), new Map([['primary', 1], ['second', 2]]))).toEqual([]);
+    expect(
+      findFaults(
+        await listSlotObjects(space.name),
+        new Map([
+          ['primary', 1],
+          ['second', 2],
+        ]),
+      ),
+    ).toEqual([]);
   }, 30_000);
 });
 
@@ -204,4 +220,5 @@ function restarted(before: SlotObjects, after: SlotObjects, touches: readonly st
 }
 
 const kept = (before: SlotObjects, after: SlotObjects, slot: string): number =>
-  after.pods.filter((pod) => pod.slot === slot && before.pods.some(({ uid, restarts }) => uid === pod.uid && restarts === pod.restarts)).length;
+  after.pods.filter((pod) => pod.slot === slot && before.pods.some(({ uid, restarts }) => uid === pod.uid && restarts === pod.restarts))
+    .length;

@@ -67,7 +67,9 @@ describeWithCluster('Three controllers, two of one name', () => {
     await crashed.kill('SIGKILL');
     const editedMs = edit('after the crash');
     const { name, afterMs } = await heir;
-    process.stdout.write(`after a crash: ${name} led after ${Math.round(afterMs)} ms; an edit was carried out after ${Math.round(await editedMs)} ms\n`);
+    process.stdout.write(
+      `after a crash: ${name} led after ${Math.round(afterMs)} ms; an edit was carried out after ${Math.round(await editedMs)} ms\n`,
+    );
     expect(afterMs).toBeLessThan(AFTER_CRASH_MS);
     // Not before the lease of the crashed one may have run out: it was renewed up to a quarter of its duration before.
     expect(afterMs).toBeGreaterThan(lease.spec.leaseDurationSeconds * 750 - 500);
@@ -82,7 +84,9 @@ describeWithCluster('Three controllers, two of one name', () => {
     const ended = stopped.kill('SIGTERM');
     const { name, afterMs } = await heir;
     const editedMs = await edit('after the stop');
-    process.stdout.write(`after a stop: ${name} led after ${Math.round(afterMs)} ms; an edit was carried out after ${Math.round(editedMs)} ms\n`);
+    process.stdout.write(
+      `after a stop: ${name} led after ${Math.round(afterMs)} ms; an edit was carried out after ${Math.round(editedMs)} ms\n`,
+    );
     expect(afterMs).toBeLessThan(AFTER_STOP_MS);
     await ended;
     await untilAtRest(space.name, new Map([['primary', 1]]));

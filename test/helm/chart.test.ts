@@ -29,7 +29,10 @@ const textAt = (value: unknown, key: string): string | undefined => {
 
 /** As the gateway would read its environment in a pod. */
 function settingsOf(objects: readonly Json[]): ParsedSettings {
-  const variables = listAt(container(objects), 'env').map((each) => [textAt(each, 'name'), textAt(each, 'value') ?? '8c1f0e3a-1b2c-4d5e-8f90-123456789abc']);
+  const variables = listAt(container(objects), 'env').map((each) => [
+    textAt(each, 'name'),
+    textAt(each, 'value') ?? '8c1f0e3a-1b2c-4d5e-8f90-123456789abc',
+  ]);
   return parseSettings(Object.fromEntries(variables));
 }
 

@@ -2,6 +2,8 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { CONFIG_MAPS, DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../../src/kube/resource-types.ts';
 import { startFakeKubeApi } from '../support/fake-kube-api.ts';
 import type { FakeKubeApi, FakeKubeOptions } from '../support/fake-kube-api.ts';
+import { startStallingProxy } from '../support/stalling-proxy.ts';
+import { createKubeApi } from '../../src/kube/kube-api.ts';
 import { connectToFake } from '../support/fake-kube-client.ts';
 import type { KubeApi } from '../../src/kube/ports.ts';
 import { eventually } from './support/eventually.ts';
@@ -151,6 +153,33 @@ describe('createKubeApi()', () => {
     fake.faults.answer({ verb: 'patch' }, { status: 'cut' }, 1);
     expect(reasonOf(await api.mergePatch(CONFIG_MAPS, 'x', { data: { a: '1' } }, SIGNAL))).toBe('ApiUnreachable');
     expect(fake.faults.count({ verb: 'patch' })).toBe(1);
+  });
+
+  test('connections that are open and silent cost one read a third of its time, one write all of it, and nobody else anything', async () => {
+    const fake = await start();
+    fake.put(CONFIG_MAPS, 'default', { metadata: { name: 'x' } });
+    const proxy = await startStallingProxy('127.0.0.1', Number(new URL(fake.url).port));
+    const kubeconfigText = fake.kubeconfig('default').replaceAll(fake.url, `http://127.0.0.1:${proxy.port}`);
+    const timeoutMs = 1500;
+    const api = valueOf(await createKubeApi({ env: {}, kubeconfigText, version: 'test', timeoutMs }));
+    const read = async () => api.get(CONFIG_MAPS, 'x', SIGNAL);
+    const write = async () => api.mergePatch(CONFIG_MAPS, 'x', { data: { a: '1' } }, SIGNAL);
+    const openSome = async () => Promise.all([read(), read(), read(), read()]);
+    const thirds = async (reason: string, send: () => ReturnType<typeof read>): Promise<number> => {
+      const begun = performance.now();
+      expect(reasonOf(await send())).toBe(reason);
+      return (performance.now() - begun) / (timeoutMs / 3);
+    };
+    await openSome();
+    expect(proxy.connections()).toBe(4);
+    proxy.stall();
+    expect(await thirds('ok', read)).toBeLessThan(2);
+    expect(await thirds('ok', write)).toBeLessThan(1);
+    await openSome();
+    proxy.stall();
+    expect(await thirds('ApiUnreachable', write)).toBeGreaterThan(2);
+    expect(await thirds('ok', write)).toBeLessThan(1);
+    await proxy.close();
   });
 
   test('a server that does not answer in time, or is away, is unreachable; giving up is Aborted', async () => {

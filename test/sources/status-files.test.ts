@@ -69,6 +69,23 @@ describe('status files and the event feed', () => {
     expect(await readdir(statusDirectory)).toEqual(['embed.json']);
   });
 
+  test('a report that brings nothing new is done at once', async () => {
+    await write([]);
+    await write([status(img, 0)]);
+    await write([status(img, 0)]);
+    await write([status(img, 1)]);
+    expect(JSON.parse(await readFile(join(statusDirectory, 'img.json'), 'utf8'))).toEqual(status(img, 1));
+  });
+
+  test('keeps only timelines where statuses are kept elsewhere', async () => {
+    files = createStatusFiles({ statusDirectory: undefined, timelineDirectory, log: { info: () => undefined, warn: () => undefined } });
+    await write([status(img, 0)]);
+    await write([status(img, 1)], [entry(1)]);
+    await write([]);
+    expect(await readdir(root)).toEqual(['timelines']);
+    expect((await feedOf()).last()).toBe(1);
+  });
+
   test('removes statuses of slots that went while the controller was away', async () => {
     await mkdir(statusDirectory);
     await writeFile(join(statusDirectory, 'gone.json'), '{}');

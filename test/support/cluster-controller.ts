@@ -93,7 +93,8 @@ export async function createClusterController(options: ClusterControllerOptions)
       started.stderr?.on('data', note);
       const deadline = Date.now() + STARTED_WITHIN_MS;
       while (!(await answers(`${url}/api/health/system`))) {
-        if (started.exitCode !== null || Date.now() > deadline) throw new Error(`"${options.identity}" did not start:\n${text.slice(-4000)}`);
+        if (started.exitCode !== null || Date.now() > deadline)
+          throw new Error(`"${options.identity}" did not start:\n${text.slice(-4000)}`);
         await pause(25);
       }
     },

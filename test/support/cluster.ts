@@ -113,7 +113,7 @@ export async function install({ namespace, values = 'replicas: 1\n' }: InstallOp
 }
 
 /** The chart's objects as YAML, by `helm template` or what stands in for it. */
-async function render(namespace: string, values: string): Promise<string> {
+export async function render(namespace: string, values: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-chart-'));
   try {
     const [repository, tag] = (process.env['SVC_TEST_IMAGE'] ?? 'localhost/svc:test').split(':');

@@ -14,7 +14,7 @@ interface Listed {
   readonly spec?: { readonly replicas?: number };
   readonly status?: {
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
-    readonly containerStatuses?: readonly { readonly restartCount: number; readonly state?: { readonly terminated?: object } }[];
+    readonly containerStatuses?: readonly { readonly restartCount: number; readonly state?: { readonly running?: object } }[];
   };
 }
 
@@ -99,11 +99,11 @@ export async function untilAtRest(namespace: string, wanted: ReadonlyMap<string,
   }
 }
 
-/** A kubelet may take a minute to forget a pod that ended. */
+/** It is told to end and nothing of it runs: a kubelet may take a minute to forget it. */
 function hasEnded({ kind, metadata, status }: Listed): boolean {
   const containers = status?.containerStatuses ?? [];
-  const ended = containers.length > 0 && containers.every(({ state }) => state?.terminated !== undefined);
-  return kind === 'Pod' && metadata.deletionTimestamp !== undefined && ended;
+  const isIdle = containers.length > 0 && containers.every(({ state }) => state?.running === undefined);
+  return kind === 'Pod' && metadata.deletionTimestamp !== undefined && isIdle;
 }
 
 function podOf({ metadata, status }: Listed): PodOfSlot {
