@@ -34,6 +34,8 @@ export interface ClusterControllerOptions {
 }
 
 const STARTED_WITHIN_MS = 30_000;
+/** It lets requests end for ten seconds. */
+const ENDED_WITHIN_MS = 20_000;
 const KEPT_OUTPUT = 200_000;
 const TOOLBOXES = '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\n';
 
@@ -71,7 +73,14 @@ export async function createClusterController(options: ClusterControllerOptions)
     if (running === undefined || running.exitCode !== null || running.signalCode !== null) return;
     const ended = new Promise((resolve) => running.once('exit', resolve));
     running.kill(signal);
+    let late = false;
+    const limit = setTimeout(() => {
+      late = true;
+      running.kill('SIGKILL');
+    }, ENDED_WITHIN_MS);
     await ended;
+    clearTimeout(limit);
+    if (late) throw new Error(`"${options.identity}" did not end:\n${text.slice(-4000)}`);
   }
 
   return {

@@ -17,6 +17,9 @@ type ResourceCondition = NonNullable<SlotResourceStatus['conditions']>[number];
 /** Reasons of `Ready` that say: nobody wants the slot to run now. The names of the reconciler's checks of that kind. */
 const AT_REST_REASONS: ReadonlySet<string> = new Set(['Disabled', 'NoReplicas', 'NotAskedFor', 'IdleTimedOut']);
 
+/** As the reconciler says it. */
+const AT_REST = { reason: 'AtRest', message: 'There is nothing to do' } as const;
+
 const LONGEST_MESSAGE = 32_768;
 const MOST_RESTARTS = 2_147_483_647;
 
@@ -129,7 +132,9 @@ function restingConditions(conditions: readonly Condition[]): readonly Condition
 function wakingConditions(conditions: readonly Condition[]): readonly Condition[] {
   const reconciling = conditions.find(({ type }) => type === 'Reconciling');
   if (reconciling === undefined || conditions.some(({ type }) => type === 'Ready')) return conditions;
-  return [{ ...reconciling, type: 'Ready', status: 'False' }, ...conditions];
+  const rests = (condition: Condition): Condition =>
+    condition === reconciling && condition.status === 'False' ? { ...condition, ...AT_REST } : condition;
+  return [{ ...reconciling, type: 'Ready', status: 'False' }, ...conditions.map(rests)];
 }
 
 function describeCondition(condition: Condition, present: unknown): ResourceCondition {
