@@ -44,12 +44,21 @@ describeWithCluster('svcctl with a service in a cluster', () => {
     expect(code).toBe(0);
   }, 60_000);
 
+  /** What svcctl heard from the leader is written into the resource a moment later. */
+  const becomes = async (jsonpath: string, wanted: string): Promise<void> => {
+    const deadline = Date.now() + 30_000;
+    const read = async () => kube('get', 'slot', 'primary', '--output', `jsonpath=${jsonpath}`);
+    let seen = await read();
+    while (seen !== wanted && Date.now() < deadline) seen = await read();
+    expect(seen).toBe(wanted);
+  };
+
   test('plans, applies and waits for a slot, which kubectl sees too', async () => {
     expect(await run(['plan', '-f', '-'], { input: SLOT })).toMatchObject({ code: 2 });
     expect(await run(['diff', '-f', '-'], { input: SLOT })).toMatchObject({ code: 2, out: expect.stringContaining('slot/primary (new)') });
     expect(await run(['apply', '-f', '-'], { input: SLOT })).toMatchObject({ code: 0, out: 'slot/primary created\n' });
     expect(await run(['wait', 'slot/primary', '--for', 'condition=Ready', '--timeout', '3m'])).toMatchObject({ code: 0 });
-    expect(await kube('get', 'slot', 'primary', '--output', 'jsonpath={.status.state}')).toBe('ready');
+    await becomes('{.status.state}', 'ready');
     const generation = async (): Promise<string> => kube('get', 'slot', 'primary', '--output', 'jsonpath={.metadata.generation}');
     const before = await generation();
     expect(await run(['apply', '-f', '-'], { input: SLOT })).toMatchObject({ code: 0 });
@@ -75,10 +84,10 @@ describeWithCluster('svcctl with a service in a cluster', () => {
 
   test('changes a model, and unloads, loads and restarts', async () => {
     expect(await run(['slot', 'load', 'primary', '--model', 'demo-owl', '--wait', '--timeout', '3m'])).toMatchObject({ code: 0 });
-    expect(await kube('get', 'slot', 'primary', '--output', 'jsonpath={.spec.model.default} {.status.model}')).toBe('demo-owl demo-owl');
+    await becomes('{.spec.model.default} {.status.model}', 'demo-owl demo-owl');
     expect(await run(['slot', 'restart', 'primary', '--wait', '--timeout', '3m'])).toMatchObject({ code: 0 });
     expect(await run(['slot', 'unload', 'primary', '--wait', '--timeout', '3m'])).toMatchObject({ code: 0 });
-    expect(await kube('get', 'slot', 'primary', '--output', 'jsonpath={.spec.enabled} {.status.state}')).toBe('false offline');
+    await becomes('{.spec.enabled} {.status.state}', 'false offline');
     expect(await run(['slot', 'load', 'primary', '--wait', '--timeout', '3m'])).toMatchObject({ code: 0 });
   }, 600_000);
 
