@@ -1,5 +1,5 @@
 /** What a cluster takes for the writes themselves: the very objects that the controller wrote for one slot, under other names, by a loop that does nothing else. */
-import type { KubeManifest, KubeObject } from '../src/kube/ports.ts';
+import type { KubeManifest, KubeObject, ResourceType } from '../src/kube/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, SERVICES, SLOT_SPECS } from '../src/kube/resource-types.ts';
 import { FIELD_MANAGER } from '../src/spec/object-labels.ts';
 import { applySlot, eachOf, take, type Bed } from './cluster-bed.ts';
@@ -19,11 +19,13 @@ const never = new AbortController().signal;
 /** Of a slot that the controller has brought up. */
 export async function readWrites({ api }: Bed, slot: string): Promise<SlotWrites> {
   const own = take(await api.get(SLOT_SPECS, slot, never));
-  const deployment = take(await api.get(DEPLOYMENTS, `svc-slot-${slot}`, never));
-  const service = take(await api.get(SERVICES, `svc-slot-${slot}`, never));
-  const listed = take(await api.list(CONFIG_MAPS, {}, never)).items;
-  const configMap = listed.find(({ metadata }) => metadata.ownerReferences?.some(({ uid }) => uid === own.metadata.uid));
-  if (configMap === undefined) throw new Error(`There is no ConfigMap of "${slot}"`);
+  const ownedOf = async (type: ResourceType): Promise<KubeObject> => {
+    const all = take(await api.list(type, {}, never)).items;
+    const found = all.find(({ metadata }) => metadata.ownerReferences?.some(({ uid }) => uid === own.metadata.uid));
+    if (found === undefined) throw new Error(`There is no ${type.kind} of "${slot}"`);
+    return found;
+  };
+  const [deployment, service, configMap] = [await ownedOf(DEPLOYMENTS), await ownedOf(SERVICES), await ownedOf(CONFIG_MAPS)];
   const applied = Object.entries(deployment.metadata.annotations ?? {}).filter(([key]) => !key.startsWith('deployment.kubernetes.io/'));
   const spec: unknown = JSON.parse(applied.find(([, text]) => text.startsWith('{'))?.[1] ?? '{}');
   return {

@@ -15,27 +15,31 @@ export interface ClusterService {
   untilBoard(slots: number): Promise<number>;
   /** Requests to the API server so far, by `verb resource`. */
   requests(): Promise<ReadonlyMap<string, number>>;
-  metric(name: string): Promise<number>;
+  /** A new lease is nobody's for some seconds. */
+  untilLeads(): Promise<void>;
   stop(): Promise<void>;
 }
 
 const TOOLBOXES = '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\n';
 const START_MS = 60_000;
+/** To look inside: `SVC_BENCH_NODE_FLAGS="--cpu-prof --cpu-prof-dir=/tmp/profiles"`. */
+const NODE_FLAGS = (process.env['SVC_BENCH_NODE_FLAGS'] ?? '').split(' ').filter((flag) => flag !== '');
 
-export async function startClusterService(namespace: string, nodeFlags: readonly string[] = []): Promise<ClusterService> {
+/** `replica`: its name in the cluster. */
+export async function startClusterService(namespace: string, replica = 'bench'): Promise<ClusterService> {
   const dir = await mkdtemp(path.join(tmpdir(), 'svc-bench-'));
   await writeFile(path.join(dir, 'toolboxes.toml'), TOOLBOXES);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const begun = performance.now();
-  const child = spawn(process.execPath, [...nodeFlags, 'src/cli/svcctl.ts', 'serve'], {
+  const child = spawn(process.execPath, [...NODE_FLAGS, 'src/cli/svcctl.ts', 'serve'], {
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: process.env['HOME'] ?? '/',
       KUBECONFIG: process.env['KUBECONFIG'] ?? '',
       SVC_RUNTIME: 'kube',
       SVC_NAMESPACE: namespace,
-      SVC_POD_NAME: 'bench',
+      SVC_POD_NAME: replica,
       SVC_IMAGE: 'localhost/svc:bench',
       SVC_LISTEN: `127.0.0.1:${port}`,
       SVC_STATE_DIR: path.join(dir, 'state'),
@@ -67,7 +71,12 @@ export async function startClusterService(namespace: string, nodeFlags: readonly
       const lines = (await metrics()).matchAll(/^svc_kube_requests_total\{verb="(.*?)",resource="(.*?)"\} (\d+)$/gm);
       return new Map([...lines].map(([, verb, resource, count]) => [`${verb} ${resource}`, Number(count)]));
     },
-    metric: async (name) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(await metrics())?.[1]),
+    async untilLeads() {
+      while (!/^svc_leads 1$/m.test(await metrics())) {
+        if (performance.now() > deadline) throw new Error('The controller does not lead');
+        await pause(50);
+      }
+    },
     async stop() {
       const ended = new Promise((resolve) => child.once('exit', resolve));
       child.kill('SIGTERM');

@@ -1,4 +1,4 @@
-/** The gateway alone in its own process, over a board with one open slot. Argument: the upstream's port. Prints its own. */
+/** The gateway alone in its own process, over a board with open slots: `primary`, `slot-1` and so on. Arguments: the upstream's port, how many slots (1). Prints its own port. */
 import { createMetrics } from '../src/api/metrics.ts';
 import { buildServer } from '../src/api/server.ts';
 import { createV1Routes } from '../src/api/v1/v1-routes.ts';
@@ -27,6 +27,10 @@ const gateway = createGateway({
 const routes = createV1Routes({ board, gateway, startedAt: now() });
 const api = buildServer({ routes, settings, gateway, metrics: metrics.requests });
 const upstreamPort = Number(process.argv[2]);
-publish(board, { name: 'primary', targets: [{ workload: 'w1', port: upstreamPort }] });
+const slots = Array.from({ length: Number(process.argv[3] ?? 1) }, (_, index) => ({
+  name: index === 0 ? 'primary' : `slot-${index}`,
+  targets: [{ workload: `w${index}`, port: upstreamPort }],
+}));
+publish(board, ...slots);
 process.stdout.write(`${await api.listen({ host: '127.0.0.1', port: 0 })}\n`);
 process.on('disconnect', () => process.exit(0));

@@ -19,12 +19,12 @@ const GOALS = [
   ['one connection: latency added, median, against nginx', '≤ 4.5 ×'],
 ] as const;
 
-interface Server {
+export interface Server {
   readonly process: ChildProcess;
   readonly port: number;
 }
 
-interface Run {
+export interface Run {
   readonly requestsPerSecond: number;
   readonly medianUs: number;
   /** CPU seconds a request of the process in front. */
@@ -82,7 +82,7 @@ async function measureAll(directory: string, servers: Record<'upstream' | 'gatew
   ];
 }
 
-async function drive(server: Server, script: string, connections: number): Promise<Run> {
+export async function drive(server: Server, script: string, connections: number): Promise<Run> {
   const before = await cpuTicks(server.process.pid);
   const url = `http://127.0.0.1:${server.port}/v1/chat/completions`;
   const text = await output('wrk', ['-t1', `-c${connections}`, `-d${SECONDS}`, '--latency', '-s', script, url]);
@@ -105,7 +105,7 @@ async function cpuTicks(pid: number | undefined): Promise<number> {
   return Number(fields[11]) + Number(fields[12]);
 }
 
-function startNode(program: string, args: readonly string[], started: ChildProcess[]): Promise<Server> {
+export function startNode(program: string, args: readonly string[], started: ChildProcess[]): Promise<Server> {
   const child = fork(join(import.meta.dirname, program), args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
   started.push(child);
   return new Promise((resolve, reject) => {

@@ -76,7 +76,8 @@ describeWithCluster('A slot that cannot run', () => {
     await isToldEverywhere('image', [NOWHERE]);
     const chart = await render(svc.namespace, `${values('localhost/svc-toolbox-gguf-cpu:v1')}podDisruptionBudget: { enabled: false }\n`);
     await svc.kubectl(['apply', '--filename', '-'], chart);
-    // Kubelets look at ConfigMaps once a minute.
+    // A kubelet looks at ConfigMaps once a minute, and when a pod is touched.
+    await svc.kubectl(['annotate', 'pods', '--selector', 'app.kubernetes.io/component=gateway', 'touched=now']);
     await svc.until('image', 'ready', isReady, 150_000);
     await drop('image');
   }, 240_000);

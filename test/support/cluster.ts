@@ -106,7 +106,8 @@ export async function install({ namespace, values = 'replicas: 1\n' }: InstallOp
     },
     leader: async () => kubectl(['get', 'lease', 'svc-controller', '--output', 'jsonpath={.spec.holderIdentity}']),
     async dispose() {
-      await run(['delete', 'namespace', namespace, '--ignore-not-found', '--timeout=180s']);
+      // Its pods may take a minute to end; whoever installs there again waits for that.
+      await run(['delete', 'namespace', namespace, '--ignore-not-found', '--wait=false']);
     },
   };
   return installation;

@@ -139,7 +139,10 @@ describe('plan()', () => {
   test('records a crash once', () => {
     const { desired, observed } = tell({ workloads: [{ ...one, ...crash }] });
     const [id] = observed.acquaintances.keys();
-    expect(plan(desired, observed, NOW).actions).toMatchObject([{ name: 'stop', args: { failure: { kind: 'crash', reason: 'Crashed' } } }]);
+    expect(plan(desired, observed, NOW).actions).toMatchObject([
+      // It has no requests to end, even where its runtime has started it again.
+      { name: 'stop', args: { graceMs: 1000, failure: { kind: 'crash', reason: 'Crashed' } } },
+    ]);
     const failures = [{ ...failed(0, 'crash'), ...(id === undefined ? {} : { workload: id }) }];
     const attempts = new Map([[PRIMARY, { generation: 3, failures, starts: 1 }]]);
     expect(plan(desired, { ...observed, attempts }, NOW).actions).toMatchObject([{ name: 'stop', args: { failure: undefined } }]);

@@ -1,0 +1,78 @@
+/** Whether requests are routed slower with many slots on the board: the gateway with ten and with two thousand, in turn, each asked for ten of its slots. */
+import { spawnSync, type ChildProcess } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { drive, startNode, type Server } from './gateway.ts';
+import { atLeast, median, unmeasured, type Row } from './measure.ts';
+
+const ROUNDS = 9;
+const CONNECTIONS = 32;
+const FEW = 10;
+
+export async function measureRouting(many: number): Promise<Row> {
+  const what = `routing: requests/s with ${many} slots on the board, against ${FEW}`;
+  if (spawnSync('wrk', ['-v']).error !== undefined) return unmeasured(what, '≥ 0.95 ×', 'needs wrk');
+  const directory = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+  const started: ChildProcess[] = [];
+  try {
+    const upstream = await startNode('upstream.ts', [], started);
+    const open = async (slots: number) => ({
+      server: await startNode('gateway-process.ts', [String(upstream.port), String(slots)], started),
+      script: await writeScript(directory, slots),
+    });
+    const ratio = await compare(await open(FEW), await open(many));
+    process.stdout.write(`  CPU a request with ${many} slots, against ${FEW}: ${ratio.cpu.toFixed(2)} ×\n`);
+    return atLeast(what, ratio.throughput, 0.95, '×');
+  } finally {
+    for (const child of started) child.kill('SIGKILL');
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+interface Gateway {
+  readonly server: Server;
+  readonly script: string;
+}
+
+/** The second against the first. Whoever begins changes from round to round. */
+async function compare(few: Gateway, many: Gateway): Promise<{ readonly throughput: number; readonly cpu: number }> {
+  const run = async ({ server, script }: Gateway) => await drive(server, script, CONNECTIONS);
+  await run(few);
+  await run(many);
+  const throughput: number[] = [];
+  const cpu: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const first = await run(round % 2 === 0 ? few : many);
+    const second = await run(round % 2 === 0 ? many : few);
+    const [a, b] = round % 2 === 0 ? [first, second] : [second, first];
+    throughput.push(b.requestsPerSecond / a.requestsPerSecond);
+    cpu.push(b.cpu / a.cpu);
+  }
+  return { throughput: median(throughput), cpu: median(cpu) };
+}
+
+async function writeScript(directory: string, slots: number): Promise<string> {
+  const file = join(directory, `slots-${slots}.lua`);
+  const apart = slots / FEW;
+  const body = JSON.stringify({ model: 'MODEL', messages: [{ role: 'user', content: 'z'.repeat(530) }] });
+  const [head, tail] = body.split('MODEL');
+  await writeFile(
+    file,
+    `wrk.method = "POST"
+wrk.headers["content-type"] = "application/json"
+local requests, turn = {}, 0
+function init()
+  for index = 1, ${FEW} do
+    local slot = (index - 1) * ${apart}
+    requests[index] = wrk.format(nil, nil, nil, '${head}' .. (slot == 0 and "primary" or "slot-" .. slot) .. '${tail}')
+  end
+end
+function request()
+  turn = turn % ${FEW} + 1
+  return requests[turn]
+end
+`,
+  );
+  return file;
+}
