@@ -30,7 +30,11 @@ export async function renderChart(args: readonly string[]): Promise<readonly (re
   const common = ['svc', join(TOP, 'helm/svc'), ...args];
   const run = promisify(execFile);
   const options = { maxBuffer: 64 * 1024 * 1024 };
-  const { stdout } = given === undefined ? await run('helm', ['template', ...common], options) : await run(given, common, options);
+  const [program, before] = given === undefined ? ['helm', ['template']] : [given, []];
+  const { stdout } = await run(program, [...before, ...common], options).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    throw new Error(`Install Helm, or name a program that renders charts in SVC_TEST_HELM: "${program}" is not there`, { cause: error });
+  });
   return stdout.split(/^---\n/m).flatMap((text): readonly (readonly [string, Json])[] => {
     const source = /^# Source: svc\/(?:templates|crds)\/(.+)\n/m.exec(text)?.[1];
     const object: unknown = parse(text);
@@ -70,4 +74,9 @@ async function main(): Promise<void> {
   console.log(`Wrote ${files.length} files to "manifests/base"`);
 }
 
-if (import.meta.main) await main();
+if (import.meta.main) {
+  await main().catch((error: unknown) => {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  });
+}

@@ -11,7 +11,7 @@ import { createInventory } from './wiring/inventory.ts';
 import type { Log } from './wiring/log.ts';
 import { createLogSink, createLogSource, listen, makeDirectories, reportTo, urlOf } from './wiring/service-parts.ts';
 import type { World } from './wiring/world.ts';
-import { letYoungHeapGrow } from './wiring/young-heap.ts';
+import { createYoungHeap } from './wiring/young-heap.ts';
 import { createGateway } from './dispatch/gateway.ts';
 import { createTraffic } from './dispatch/traffic.ts';
 import { PROVIDERS } from './providers/registry.ts';
@@ -97,6 +97,7 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
 async function createController({ settings, version, log }: ServiceOptions, world: World) {
   const { runtime } = world;
   const clock = createClock();
+  const youngHeap = createYoungHeap();
   const board = createBoard();
   const traffic = createTraffic({ board, now: clock.now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
   const slotTraffic = traffic.ofSlot;
@@ -123,7 +124,7 @@ async function createController({ settings, version, log }: ServiceOptions, worl
     board: {
       ...board,
       publish(view) {
-        if (view.slots.size > MANY_SLOTS) letYoungHeapGrow();
+        if (view.slots.size > MANY_SLOTS) youngHeap.grow();
         board.publish(world.show(view));
       },
     },
@@ -132,13 +133,13 @@ async function createController({ settings, version, log }: ServiceOptions, worl
     metrics: metrics.reconcile,
     lastSeq: events.last(),
   });
-  return { world, runtime, clock, board, traffic, slotTraffic, metrics, events, files, loop };
+  return { world, runtime, clock, youngHeap, board, traffic, slotTraffic, metrics, events, files, loop };
 }
 
 /** Answers requests: the gateway and the management API on one server. */
 function createApi(options: ServiceOptions, controller: Awaited<ReturnType<typeof createController>>, stopping: AbortSignal) {
   const { settings, version, log } = options;
-  const { world, runtime, board, metrics, traffic, clock, loop } = controller;
+  const { world, runtime, board, metrics, traffic, clock, youngHeap, loop } = controller;
   const startedAt = clock.now();
   const manage: Manage = {
     ...createInventory({
@@ -164,7 +165,7 @@ function createApi(options: ServiceOptions, controller: Awaited<ReturnType<typeo
     traffic,
     settings,
     now: clock.now,
-    report: reportTo(metrics, letYoungHeapGrow),
+    report: reportTo(metrics, youngHeap.grow),
   });
   const features = () => ({
     authentication: settings.SVC_AUTH_ENABLED,

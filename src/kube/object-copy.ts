@@ -3,6 +3,7 @@ import { foldWatchEvent } from './decide/fold-watch-event.ts';
 import type { WatchStep } from './decide/fold-watch-event.ts';
 import { compareVersions } from './decide/kube-object.ts';
 import type { KubeObject } from './ports.ts';
+import { isSameValue } from '../spec/same-value.ts';
 
 export interface ObjectCopy {
   items(): ReadonlyMap<string, KubeObject>;
@@ -30,12 +31,12 @@ export function createObjectCopy(keep: (object: KubeObject) => KubeObject): Obje
   let version = '';
   let lists = 0;
 
-  /** Objects of the same version are the same: whoever holds one may compare by identity. */
+  /** Objects of the same version are the same: whoever holds one may compare by identity. A new version in which nothing that is kept differs is no news. */
   function put(object: KubeObject): boolean {
     const held = objects.get(object.metadata.name);
     if (held !== undefined && isSame(held, object)) return false;
     objects.set(object.metadata.name, object);
-    return true;
+    return held === undefined || !saysTheSame(held, object);
   }
 
   const wasRemoved = (name: string, uid: string | undefined): boolean => uid !== undefined && ahead.get(name)?.removedUid === uid;
@@ -85,6 +86,11 @@ export function createObjectCopy(keep: (object: KubeObject) => KubeObject): Obje
 
 const isNewer = (held: KubeObject | undefined, other: KubeObject): boolean =>
   (compareVersions(held?.metadata.resourceVersion, other.metadata.resourceVersion) ?? -1) > 0;
+
+function saysTheSame(left: KubeObject, right: KubeObject): boolean {
+  const { resourceVersion } = right.metadata;
+  return isSameValue({ ...left, metadata: { ...left.metadata, resourceVersion } }, right);
+}
 
 function isSame(left: KubeObject, right: KubeObject): boolean {
   const { uid, resourceVersion } = left.metadata;

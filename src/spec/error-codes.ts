@@ -58,6 +58,11 @@ export const ERROR_CODES = {
   'slot.stalled': { status: 503, type: 'unavailable_error', when: 'The slot needs a person: an edit or a restart', retry: false },
   'slot.insufficient_memory': { status: 503, type: 'unavailable_error', when: 'The slot’s model does not fit into memory', retry: false },
   'server.overloaded': { status: 503, type: 'unavailable_error', when: 'Connections or buffered bytes are at their limit' },
+  'server.starting': {
+    status: 503,
+    type: 'unavailable_error',
+    when: 'No pass has finished since the start, so that no slot is known yet; only `/api/health/ready` says so',
+  },
   'server.stalled': {
     status: 503,
     type: 'server_error',

@@ -64,9 +64,12 @@ describeWithClusterTool('A cluster whose API server goes away', () => {
 
   test(`is served on for ${OUTAGE_S} s: requests are answered, demand waits, nobody asks without end`, async () => {
     const before = await listSlotObjects(space.name);
-    const loops = await both(async (each) =>
-      startStreamLoop({ chat: async (body, signal) => each.chat({ model: 'primary', ...body }, signal) }, 1),
-    );
+    // Slowly: memory that requests take is not what is looked for.
+    const ask = (each: ClusterController) => async (body: object | undefined, signal?: AbortSignal) => {
+      await pause(100);
+      return each.chat({ model: 'primary', ...body }, signal);
+    };
+    const loops = await both(async (each) => startStreamLoop({ chat: ask(each) }, 1));
     await pause(1000);
     await stopApiServer();
     const stopped = await both(async (each) => each.counts());

@@ -49,6 +49,16 @@ const step = fc.record({
 });
 
 describe('createObjectCopy()', () => {
+  test('holds each new version, and calls it news only where something that is kept differs', () => {
+    const copy = createObjectCopy(({ metadata, spec }) => ({ metadata, spec }));
+    const modified = (resourceVersion: string, rest: object) =>
+      copy.fold({ type: 'MODIFIED', object: { metadata: { name: 'a', uid: 'u', resourceVersion }, ...rest } }).changed;
+    expect(modified('1', { spec: { replicas: 1 }, status: { replicas: 0 } })).toBe(true);
+    expect(modified('2', { spec: { replicas: 1 }, status: { replicas: 1 } })).toBe(false);
+    expect(copy.items().get('a')?.metadata.resourceVersion).toBe('2');
+    expect(modified('3', { spec: { replicas: 2 }, status: { replicas: 1 } })).toBe(true);
+  });
+
   test('agrees with the server once all events have come, whoever wrote what when', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

@@ -40,6 +40,19 @@ function livenessRoutes(deps: ManageDeps): readonly Route[] {
     },
     {
       method: 'GET',
+      path: '/api/health/ready',
+      access: 'open',
+      tag: 'system',
+      summary: 'Readiness for load balancers: 503 until the first pass has shown which slots there are',
+      handler(_request, reply) {
+        if (deps.board.current().version > 0) return { status: 'ok' };
+        return reply
+          .code(503)
+          .send({ status: 'starting', ...errorBody('server.starting', 'Ask again in a moment: it has just been started') });
+      },
+    },
+    {
+      method: 'GET',
       path: '/api/status',
       access: 'open',
       tag: 'system',

@@ -14,9 +14,10 @@ const get = async (path: string) => {
   return { status: response.status, body: JSON.parse(await response.text()) };
 };
 
-/** Section 4 of the specification, without `/v1/models`, which is not of this part. */
+/** Section 4 of the specification, without `/v1/models`, which is not of this part; and readiness, which a cluster asks for. */
 const OPEN = [
   'GET /api/health/system',
+  'GET /api/health/ready',
   'GET /api/status',
   'GET /api/metrics',
   'GET /api/features',
@@ -28,7 +29,7 @@ const OPEN = [
 ];
 
 describe('the route table', () => {
-  test('opens exactly the specification’s open routes', () => {
+  test('opens exactly these routes', () => {
     const open = world.routes.filter(({ access }) => access === 'open').map(({ method, path }) => `${method} ${path}`);
     expect(open.toSorted()).toEqual(OPEN.toSorted());
   });
@@ -59,6 +60,16 @@ describe('/api/health/system', () => {
       status: 503,
       body: { status: 'failing', error: { code: 'server.stalled', origin: 'gateway', param: null } },
     });
+  });
+});
+
+describe('/api/health/ready', () => {
+  test('is 503 until there is a first board, and ok from then on', async () => {
+    const answer = await get('/api/health/ready');
+    expect(answer).toMatchObject({ status: 503, body: { status: 'starting', error: { code: 'server.starting', origin: 'gateway' } } });
+    world.save(SlotName.parse('primary'), '[model]\ndefault = "a"\n');
+    await world.settled();
+    expect(await get('/api/health/ready')).toEqual({ status: 200, body: { status: 'ok' } });
   });
 });
 
