@@ -119,7 +119,7 @@ export interface ObservedWorkload {
   readonly phase: 'created' | 'running' | 'stopping' | 'exited';
   /** Unix milliseconds. */
   readonly startedAt: number | undefined;
-  /** With phase `exited`. */
+  /** With phase `exited`, why; with another one, how it ended the last time, where its runtime starts it again by itself. `at` tells one end from another. */
   readonly exit?: { readonly code: number | undefined; readonly outOfMemory: boolean; readonly at: number; readonly message?: string };
   /** Where it answers; several where the runtime runs replicas; none before it runs. */
   readonly endpoints: readonly Endpoint[];

@@ -126,12 +126,22 @@ function lastActive(
   return known.length === 0 ? undefined : Math.max(...known);
 }
 
-function metOf({ id, slot, revision, phase, startedAt, trouble, fetching }: ObservedWorkload, { network }: RuntimeTraits): Met {
+function metOf(workload: ObservedWorkload, { network }: RuntimeTraits): Met {
+  const { id, slot, revision, phase, startedAt, trouble, fetching, exit, replicas } = workload;
   const pods = network === 'pods';
   const running = phase === 'running';
-  const counts = trouble === undefined && fetching === undefined && (running || !pods);
-  // Pods come and go under one workload.
-  return { id, slot, revision, startedAt: pods ? undefined : startedAt, alive: phase === 'created' || running, running, counts };
+  return {
+    id,
+    slot,
+    revision,
+    // Pods come and go under one workload.
+    startedAt: pods ? undefined : startedAt,
+    exitAt: phase === 'exited' ? undefined : exit?.at,
+    alone: replicas === undefined || replicas.present <= 1,
+    alive: phase === 'created' || running,
+    running,
+    counts: trouble === undefined && fetching === undefined && (running || !pods),
+  };
 }
 
 function keepSlot(before: DesiredSlot, after: DesiredSlot): DesiredSlot {

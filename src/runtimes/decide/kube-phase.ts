@@ -7,6 +7,9 @@ import { troubleOf } from './kube-trouble.ts';
 
 export type Doing = Pick<ObservedWorkload, 'phase' | 'startedAt' | 'endpoints' | 'exit' | 'fetching' | 'trouble' | 'replicas'>;
 
+/** How a server ended. */
+type End = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
+
 /** `pods` newest first; `before` is the trouble that was told last. */
 export function doingOf(deployment: DeploymentFacts, pods: readonly PodFacts[], before: WorkloadTrouble | undefined): Doing {
   const living = pods.filter((pod) => !isTerminating(pod) && !isOver(pod));
@@ -18,9 +21,11 @@ export function doingOf(deployment: DeploymentFacts, pods: readonly PodFacts[], 
     replicas: { present: living.length, ready: endpoints.length },
   };
   if (deployment.deleting) return { ...facts, phase: 'stopping' };
-  const exit = endpoints.length > 0 || living.some(isReady) ? undefined : exitOf(living[0]);
-  if (exit !== undefined) return { ...facts, startedAt: undefined, phase: 'exited', exit };
-  if (starts.length > 0) return { ...facts, phase: 'running' };
+  const exit = lastExit(living);
+  const told = exit === undefined ? {} : { exit };
+  if (starts.length > 0) return { ...facts, ...told, phase: 'running' };
+  // Kubelet starts again what crashed: that is no trouble, and it has fetched all it needs.
+  if (exit !== undefined) return { ...facts, ...told, phase: 'created' };
   const trouble = troubleOf(deployment, pods, before);
   const fetching = trouble === undefined ? living.map(fetchingOf).find((each) => each !== undefined) : undefined;
   return {
@@ -35,7 +40,7 @@ const WORDS_LINES = 2;
 const WORDS_LENGTH = 300;
 
 /** A pod whose server crashed and has not come back: what `apply` replaces. */
-export const isCrashed = (pod: PodFacts): boolean => !isTerminating(pod) && !isOver(pod) && !isReady(pod) && exitOf(pod) !== undefined;
+export const isCrashed = (pod: PodFacts): boolean => !isTerminating(pod) && !isOver(pod) && !isReady(pod) && crashOf(pod) !== undefined;
 
 function endpointOf(pod: PodFacts): { readonly host: string; readonly port: number }[] {
   const host = pod.status.podIP;
@@ -43,12 +48,26 @@ function endpointOf(pod: PodFacts): { readonly host: string; readonly port: numb
   return isReady(pod) && host !== undefined && port !== undefined ? [{ host, port }] : [];
 }
 
-/** Kubelet starts a server again by itself; until that one has started up, the crash is what there is to tell. */
-function exitOf(pod: PodFacts | undefined): ObservedWorkload['exit'] {
-  const status = pod === undefined ? undefined : serverStatus(pod);
-  const state = status?.state;
-  const end = state?.terminated ?? (isBackAgain(status) ? undefined : status?.lastState?.terminated);
-  if (pod === undefined || end === undefined) return undefined;
+/** Of one of several pods it is of interest only while none answers and that one is not back. */
+function lastExit([newest, ...others]: readonly PodFacts[]): ObservedWorkload['exit'] {
+  if (newest === undefined || others.some(isReady)) return undefined;
+  const end = others.length === 0 ? lastEndOf(newest) : crashOf(newest);
+  return end === undefined ? undefined : exitOf(newest, end);
+}
+
+/** Kubelet starts a server again by itself; until that one has started up, it has crashed. */
+function crashOf(pod: PodFacts): End | undefined {
+  const status = serverStatus(pod);
+  const isBackAgain = status?.state?.running !== undefined && status.started === true;
+  return isBackAgain ? undefined : lastEndOf(pod);
+}
+
+function lastEndOf(pod: PodFacts): End | undefined {
+  const status = serverStatus(pod);
+  return status?.state?.terminated ?? status?.lastState?.terminated;
+}
+
+function exitOf(pod: PodFacts, end: End): NonNullable<ObservedWorkload['exit']> {
   const outOfMemory = end.reason === 'OOMKilled';
   const message = exitMessage(pod, end, outOfMemory);
   return {
@@ -59,13 +78,7 @@ function exitOf(pod: PodFacts | undefined): ObservedWorkload['exit'] {
   };
 }
 
-const isBackAgain = (status: ContainerStatus | undefined): boolean => status?.state?.running !== undefined && status.started === true;
-
-function exitMessage(
-  pod: PodFacts,
-  end: NonNullable<NonNullable<ContainerStatus['state']>['terminated']>,
-  outOfMemory: boolean,
-): string | undefined {
+function exitMessage(pod: PodFacts, end: End, outOfMemory: boolean): string | undefined {
   if (outOfMemory) {
     const limit = pod.spec.containers.find(({ resources }) => resources?.limits?.['memory'] !== undefined)?.resources?.limits?.['memory'];
     return limit === undefined

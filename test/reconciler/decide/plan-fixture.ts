@@ -37,6 +37,8 @@ export interface ToldWorkload {
   readonly revision?: 'current' | 'other';
   readonly phase?: ObservedWorkload['phase'];
   readonly exit?: ObservedWorkload['exit'];
+  /** The `at` of an exit. */
+  readonly notedExit?: number;
   readonly probe?: 'passing' | 'none' | 'loading' | 'dead';
   readonly inFlight?: number;
   readonly used?: boolean;
@@ -157,7 +159,7 @@ function workloadTold(told: ToldWorkload, slot: DesiredSlot, template: Template)
   };
 }
 
-function acquaintanceTold({ probe = 'passing', draining, seen = 60_000, deaf = [], fact }: ToldWorkload): Acquaintance {
+function acquaintanceTold({ probe = 'passing', draining, seen = 60_000, deaf = [], fact, notedExit }: ToldWorkload): Acquaintance {
   const since = NOW - 5000;
   const facts = {
     none: undefined,
@@ -173,6 +175,7 @@ function acquaintanceTold({ probe = 'passing', draining, seen = 60_000, deaf = [
     origin: undefined,
     stops: undefined,
     updates: undefined,
+    notedExit,
   };
 }
 
