@@ -212,12 +212,12 @@ async function askAll(
 
 async function noteCrash(
   deps: ExecuteDeps,
-  { slot, workload, exitAt, failure, startsAgain }: ActionArgs['noteCrash'],
+  { slot, workload, exitId, failure, startsAgain }: ActionArgs['noteCrash'],
   signal: AbortSignal,
 ): Promise<Outcome> {
   const { notebook, clock } = deps;
   const now = clock.now();
-  notebook.exitNoted(workload, exitAt);
+  notebook.exitNoted(workload, exitId);
   if (failure === undefined) return DONE;
   notebook.failed(slot, { kind: 'crash', failure: { kind: 'retry', ...failure }, workload, inPlace: true }, now);
   if (startsAgain) notebook.startedAgain(slot);

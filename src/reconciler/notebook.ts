@@ -49,7 +49,7 @@ export interface Notebook {
   failed(slot: SlotName, attempted: Attempted, now: number): void;
   /** Of the attempt of this workload that failed then. */
   lastWords(slot: SlotName, of: { readonly workload: WorkloadId; readonly at: number }, lines: readonly LogLine[]): void;
-  exitNoted(id: WorkloadId, exitAt: number): void;
+  exitNoted(id: WorkloadId, exitId: string): void;
   /** `deaf`: endpoints that did not pass. */
   probed(id: WorkloadId, health: Health, deaf: readonly Endpoint[], now: number): void;
   stopFailed(id: WorkloadId, failure: Failure, now: number): void;
@@ -64,8 +64,8 @@ export interface Met {
   readonly alive: boolean;
   /** Another one: the same workload was started anew, and what was known of it no longer holds. Undefined where replicas come and go. */
   readonly startedAt: number | undefined;
-  /** When it ended the last time, where its runtime started it again by itself. Tells ends apart, and is no time of this clock. */
-  readonly exitAt: number | undefined;
+  /** How it ended the last time, where its runtime started it again by itself. */
+  readonly exitId: string | undefined;
   /** It has no more than one replica. */
   readonly alone: boolean;
   readonly running: boolean;
@@ -81,7 +81,7 @@ const PORT_TAKEN_MS = 60_000;
 interface Known extends Acquaintance {
   readonly startedAt: number | undefined;
   /** The last one it was met with. */
-  readonly exitAt: number | undefined;
+  readonly exitId: string | undefined;
   readonly alone: boolean;
   readonly slot: SlotName;
   /** Ended by us, or ended already: that it goes is no surprise. */
@@ -196,7 +196,7 @@ export function createNotebook(): Notebook {
         ),
       }));
     },
-    exitNoted: (id, exitAt) => change(id, { notedExit: exitAt }),
+    exitNoted: (id, exitId) => change(id, { notedExit: exitId }),
     updated: (id, generation, now) => change(id, { updates: countUpdate(known.get(id)?.updates, generation, now) }),
     probed(id, health, deaf, now) {
       const before = known.get(id);
@@ -224,7 +224,7 @@ function acquaint(slot: SlotName, origin: Origin | undefined, now: number): Know
     fresh: false,
     running: false,
     startedAt: undefined,
-    exitAt: undefined,
+    exitId: undefined,
     alone: true,
   };
 }
@@ -236,8 +236,8 @@ function meetOne(before: Known | undefined, met: Met, origin: Origin | undefined
   const next: Known = {
     ...base,
     startedAt,
-    exitAt: met.exitAt ?? before?.exitAt,
-    notedExit: isOldExit(before, met) ? met.exitAt : base.notedExit,
+    exitId: met.exitId ?? before?.exitId,
+    notedExit: isOldExit(before, met) ? met.exitId : base.notedExit,
     alone,
     running,
     // Other processes run now than those that were probed.
@@ -251,20 +251,20 @@ function meetOne(before: Known | undefined, met: Met, origin: Origin | undefined
 /** What was known of its processes no longer holds where others run now. */
 function meetAgain(before: Known, met: Met, now: number): Known {
   if (before.startedAt !== undefined && before.startedAt !== met.startedAt) return acquaint(met.slot, before.origin, now);
-  const ended = met.exitAt !== undefined && met.exitAt !== before.exitAt && !isOldExit(before, met);
+  const ended = met.exitId !== undefined && met.exitId !== before.exitId && !isOldExit(before, met);
   return ended ? { ...before, seenAt: now, startCountsFrom: now, probe: undefined } : before;
 }
 
 /** It runs, and ended before this controller met it, or while it had other replicas: that is no news. */
-function isOldExit(before: Known | undefined, { exitAt, alone, running }: Met): boolean {
-  if (exitAt === undefined || !running || exitAt === before?.exitAt) return false;
+function isOldExit(before: Known | undefined, { exitId, alone, running }: Met): boolean {
+  if (exitId === undefined || !running || exitId === before?.exitId) return false;
   return before === undefined || (alone && !before.alone);
 }
 
 function isAsBefore(before: Known, next: Known): boolean {
   return (
     before.startedAt === next.startedAt &&
-    before.exitAt === next.exitAt &&
+    before.exitId === next.exitId &&
     before.notedExit === next.notedExit &&
     before.alone === next.alone &&
     before.running === next.running &&

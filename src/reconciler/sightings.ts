@@ -1,6 +1,7 @@
 /** From what a look brought to the facts of a plan: keeps what is the same the same object, and enters what is new into the notebook. */
 import type { ModelId, SlotName } from '../spec/names.ts';
 import { isSameValue } from '../spec/same-value.ts';
+import { exitId } from './decide/exit-id.ts';
 import type { Desired, Observed } from './decide/facts.ts';
 import type { Met, Notebook } from './notebook.ts';
 import type { Observation } from './observe.ts';
@@ -136,7 +137,7 @@ function metOf(workload: ObservedWorkload, { network }: RuntimeTraits): Met {
     revision,
     // Pods come and go under one workload.
     startedAt: pods ? undefined : startedAt,
-    exitAt: phase === 'exited' ? undefined : exit?.at,
+    exitId: phase === 'exited' || exit === undefined ? undefined : exitId(exit),
     alone: replicas === undefined || replicas.present <= 1,
     alive: phase === 'created' || running,
     running,

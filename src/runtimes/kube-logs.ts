@@ -8,13 +8,15 @@ import { isCrashed } from './decide/kube-phase.ts';
 import { codeOf, nameOf } from './foreign-error.ts';
 import { createLineSplitter } from './line-splitter.ts';
 
+type LogApi = Pick<KubeApi, 'namespace' | 'stream'>;
+
 interface LogOptions {
   readonly tail: number;
   readonly follow: boolean;
 }
 
 /** Ends at the end of what is there, or with `follow` when the container ends or the signal aborts. Kubernetes does not tell the streams apart. */
-export async function* readKubeLogs(api: KubeApi, pod: PodFacts, options: LogOptions, signal: AbortSignal): AsyncGenerator<LogLine> {
+export async function* readKubeLogs(api: LogApi, pod: PodFacts, options: LogOptions, signal: AbortSignal): AsyncGenerator<LogLine> {
   const state = serverStatus(pod)?.state;
   // Of a server that was started again, the one that crashed is asked about.
   const previous = isCrashed(pod) && state?.terminated === undefined;
@@ -27,7 +29,7 @@ export async function* readKubeLogs(api: KubeApi, pod: PodFacts, options: LogOpt
   if (silent && !options.follow && state?.terminated !== undefined) yield* readLog(api, logPath(api.namespace, pod, options, true), signal);
 }
 
-async function* readLog(api: KubeApi, path: string, signal: AbortSignal): AsyncGenerator<LogLine> {
+async function* readLog(api: LogApi, path: string, signal: AbortSignal): AsyncGenerator<LogLine> {
   const stream = await api.stream(path, signal);
   if (!stream.ok) return;
   const splitter = createLineSplitter();

@@ -1,5 +1,5 @@
 /** What an observer sees of a workload with pods, and what differs from what was applied: the pure half of the cluster in memory. */
-import type { InPlaceRepair, ObservedWorkload, Workload, WorkloadTrouble } from '../reconciler/ports.ts';
+import type { InPlaceRepair, ObservedWorkload, Workload, WorkloadExit, WorkloadTrouble } from '../reconciler/ports.ts';
 import { isSameValue } from '../spec/same-value.ts';
 import type { WorkloadId } from '../spec/names.ts';
 
@@ -13,7 +13,7 @@ export interface Pod {
   failure: string | undefined;
   crashes: number;
   /** How its server ended the last time. */
-  exit: ObservedWorkload['exit'];
+  exit: WorkloadExit | undefined;
 }
 
 export interface Deployed {
@@ -73,7 +73,7 @@ export function factsOf(each: Deployed): ObservedWorkload {
 }
 
 /** Of the newest pod; where there are several, only while none answers and that one is not back. */
-function lastExit(pods: readonly Pod[]): ObservedWorkload['exit'] {
+function lastExit(pods: readonly Pod[]): WorkloadExit | undefined {
   const newest = pods.at(-1);
   if (pods.length <= 1) return newest?.exit;
   return pods.some(({ stage }) => stage === 'ready') ? undefined : newest?.exit;

@@ -11,7 +11,7 @@ const CRASH = { kind: 'retry', reason: 'Crashed', message: 'It crashed' } as con
 
 const seen = (notebook: Notebook, met: Partial<Met>, now: number): void => {
   const running = met.running ?? true;
-  const all = { id: ID, slot: SLOT, revision: 'r', alive: true, startedAt: undefined, exitAt: undefined, alone: true, counts: running };
+  const all = { id: ID, slot: SLOT, revision: 'r', alive: true, startedAt: undefined, exitId: undefined, alone: true, counts: running };
   notebook.meet([{ ...all, running, ...met }], now);
 };
 const known = (notebook: Notebook) => notebook.acquaintances.get(ID);
@@ -19,10 +19,10 @@ const known = (notebook: Notebook) => notebook.acquaintances.get(ID);
 describe('the notebook on a workload that its runtime starts again', () => {
   test('knows an end of one that ran when it was met first, and takes one that waits for news', () => {
     const runs = createNotebook();
-    seen(runs, { exitAt: 5 }, 100);
-    expect(known(runs)?.notedExit).toBe(5);
+    seen(runs, { exitId: '5' }, 100);
+    expect(known(runs)?.notedExit).toBe('5');
     const waits = createNotebook();
-    seen(waits, { exitAt: 5, running: false }, 100);
+    seen(waits, { exitId: '5', running: false }, 100);
     expect(known(waits)?.notedExit).toBeUndefined();
   });
 
@@ -31,26 +31,26 @@ describe('the notebook on a workload that its runtime starts again', () => {
     seen(notebook, {}, 100);
     notebook.probed(ID, PASSING, [], 200);
     notebook.updated(ID, 1, 200);
-    seen(notebook, { exitAt: 5 }, 300);
+    seen(notebook, { exitId: '5' }, 300);
     expect(known(notebook)).toMatchObject({ startCountsFrom: 300, probe: undefined, updates: { times: 1 }, notedExit: undefined });
-    notebook.exitNoted(ID, 5);
+    notebook.exitNoted(ID, '5');
     notebook.probed(ID, PASSING, [], 400);
     const before = known(notebook);
-    seen(notebook, { exitAt: 5 }, 500);
+    seen(notebook, { exitId: '5' }, 500);
     seen(notebook, {}, 600);
-    seen(notebook, { exitAt: 5 }, 700);
+    seen(notebook, { exitId: '5' }, 700);
     expect(known(notebook)).toBe(before);
     // Clocks of nodes differ: another end is another end.
-    seen(notebook, { exitAt: 4 }, 800);
+    seen(notebook, { exitId: '4' }, 800);
     expect(known(notebook)).toMatchObject({ probe: undefined, startCountsFrom: 800 });
   });
 
   test('counts the time of its start from when it runs again', () => {
     const notebook = createNotebook();
     seen(notebook, {}, 100);
-    seen(notebook, { exitAt: 5, running: false }, 200);
+    seen(notebook, { exitId: '5', running: false }, 200);
     expect(known(notebook)?.startCountsFrom).toBeUndefined();
-    seen(notebook, { exitAt: 5 }, 900);
+    seen(notebook, { exitId: '5' }, 900);
     expect(known(notebook)?.startCountsFrom).toBe(900);
   });
 
@@ -58,10 +58,10 @@ describe('the notebook on a workload that its runtime starts again', () => {
     const notebook = createNotebook();
     seen(notebook, { alone: false }, 100);
     notebook.probed(ID, PASSING, [], 200);
-    seen(notebook, { exitAt: 5 }, 300);
-    expect(known(notebook)).toMatchObject({ notedExit: 5, probe: { passed: true }, startCountsFrom: 100 });
-    seen(notebook, { exitAt: 6 }, 400);
-    expect(known(notebook)).toMatchObject({ notedExit: 5, probe: undefined });
+    seen(notebook, { exitId: '5' }, 300);
+    expect(known(notebook)).toMatchObject({ notedExit: '5', probe: { passed: true }, startCountsFrom: 100 });
+    seen(notebook, { exitId: '6' }, 400);
+    expect(known(notebook)).toMatchObject({ notedExit: '5', probe: undefined });
   });
 
   test('keeps the last words of each of its crashes', () => {

@@ -37,7 +37,7 @@ function judgeOne(workload: ObservedWorkload, ends: number, made: Plan, observed
   const counted = failures.filter((attempt) => attempt.workload === id && attempt.kind === 'crash').length;
   if (counted > ends) return `"${id}" ended ${ends} times, and ${counted} crashes of it are counted`;
   if (exit === undefined) return undefined;
-  const noted = observed.acquaintances.get(id)?.notedExit === exit.at;
+  const noted = observed.acquaintances.get(id)?.notedExit === String(exit.at);
   const notes = made.actions.some(({ name, args }) => name === 'noteCrash' && args.workload === id);
   const busy = observed.running.has(`noteCrash:${id}`) || observed.running.has(`stop:${id}`);
   if (!noted && !notes && !busy) return `Nobody takes note that "${id}" crashed`;

@@ -31,7 +31,7 @@ export interface ActionArgs {
   noteCrash: {
     readonly slot: SlotName;
     readonly workload: WorkloadId;
-    readonly exitAt: number;
+    readonly exitId: string;
     /** Undefined: it is nobody's failure. */
     readonly failure: { readonly reason: string; readonly message: string } | undefined;
     /** It is let start again. */

@@ -3,9 +3,10 @@
  * what is violated, or nothing. Reading the lists at the end is reading the rules.
  */
 import { DRIFT_REPAIR_LIMIT, driftRepairs, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';
+import { exitId } from './exit-id.ts';
 import type { AttemptKind, Finding } from './facts.ts';
 import { sizeText } from './quantity-text.ts';
-import type { ObservedWorkload } from '../ports.ts';
+import type { WorkloadExit } from '../ports.ts';
 import type { MemoryVerdict } from './share-memory.ts';
 import type { SlotView, WorkloadView } from './view.ts';
 
@@ -132,7 +133,7 @@ function workloadExited({ fact: { phase, exit } }: WorkloadView): Fault | undefi
   return phase === 'exited' ? { kind: 'crash', name: 'workloadExited', ...exitTold(exit) } : undefined;
 }
 
-function exitTold(exit: ObservedWorkload['exit']): { readonly reason: string; readonly message: string } {
+function exitTold(exit: WorkloadExit | undefined): { readonly reason: string; readonly message: string } {
   const why = exit?.outOfMemory === true ? 'it ran out of memory' : `exit code ${exit?.code ?? 'unknown'}`;
   const detail = exit?.message === undefined || exit.message === '' ? '' : `: ${exit.message}`;
   return {
@@ -142,9 +143,9 @@ function exitTold(exit: ObservedWorkload['exit']): { readonly reason: string; re
 }
 
 /** It crashed, and its runtime starts it again by itself; undefined, too, when that was taken note of. */
-export function crashedInPlace({ fact: { phase, exit }, known }: WorkloadView): (Fault & { readonly exitAt: number }) | undefined {
-  if (phase === 'exited' || exit === undefined || exit.at === known.notedExit) return undefined;
-  return { kind: 'crash', name: 'crashedInPlace', exitAt: exit.at, ...exitTold(exit) };
+export function crashedInPlace({ fact: { phase, exit }, known }: WorkloadView): (Fault & { readonly exitId: string }) | undefined {
+  if (phase === 'exited' || exit === undefined || exitId(exit) === known.notedExit) return undefined;
+  return { kind: 'crash', name: 'crashedInPlace', exitId: exitId(exit), ...exitTold(exit) };
 }
 
 /** Why what crashed in place is no longer left to its runtime; undefined: it is, or it is back. */

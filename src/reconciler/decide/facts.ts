@@ -89,8 +89,8 @@ export interface Acquaintance {
   readonly stops: { readonly failures: number; readonly lastAt: number; readonly message: string } | undefined;
   /** How often it was brought up to date in place for one generation of its slot. */
   readonly updates: { readonly generation: number; readonly times: number; readonly lastAt: number } | undefined;
-  /** Which of its ends was taken note of last, by its `at`, where its runtime starts it again by itself. */
-  readonly notedExit: number | undefined;
+  /** The id of the end that was taken note of last, where its runtime starts it again by itself. */
+  readonly notedExit: string | undefined;
 }
 
 export interface Attempt {

@@ -16,13 +16,13 @@ function planNote(workload: WorkloadView, view: SlotView, unwanted: Finding | un
   const crash = crashedInPlace(workload);
   const { id } = workload.fact;
   if (crash === undefined || workload.stopUnderWay || view.running.has(noteCrashKey(id))) return [];
-  const { exitAt, reason, message } = crash;
+  const { exitId, reason, message } = crash;
   const blamed = blame(workload, crash, view, unwanted) !== undefined;
   const loops = isCrashLoop([...view.failures, { at: view.now, kind: 'crash', failure: { kind: 'retry', reason, message } }]);
   const args = {
     slot: view.slot.name,
     workload: id,
-    exitAt,
+    exitId,
     failure: blamed ? { reason, message } : undefined,
     startsAgain: !loops,
   };

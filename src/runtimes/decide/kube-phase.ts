@@ -1,5 +1,5 @@
 /** What a workload is doing, judged by its pods. Pure. */
-import type { ObservedWorkload, WorkloadTrouble } from '../../reconciler/ports.ts';
+import type { ObservedWorkload, WorkloadExit, WorkloadTrouble } from '../../reconciler/ports.ts';
 import { instant, isOver, isReady, isTerminating, serverPort, serverStatus } from './kube-facts.ts';
 import type { ContainerStatus, DeploymentFacts, PodFacts } from './kube-facts.ts';
 import { MODEL_CONTAINER } from './kube-names.ts';
@@ -49,7 +49,7 @@ function endpointOf(pod: PodFacts): { readonly host: string; readonly port: numb
 }
 
 /** Of one of several pods it is of interest only while none answers and that one is not back. */
-function lastExit([newest, ...others]: readonly PodFacts[]): ObservedWorkload['exit'] {
+function lastExit([newest, ...others]: readonly PodFacts[]): WorkloadExit | undefined {
   if (newest === undefined || others.some(isReady)) return undefined;
   const end = others.length === 0 ? lastEndOf(newest) : crashOf(newest);
   return end === undefined ? undefined : exitOf(newest, end);
@@ -67,7 +67,7 @@ function lastEndOf(pod: PodFacts): End | undefined {
   return status?.state?.terminated ?? status?.lastState?.terminated;
 }
 
-function exitOf(pod: PodFacts, end: End): NonNullable<ObservedWorkload['exit']> {
+function exitOf(pod: PodFacts, end: End): WorkloadExit {
   const outOfMemory = end.reason === 'OOMKilled';
   const message = exitMessage(pod, end, outOfMemory);
   return {
@@ -75,6 +75,7 @@ function exitOf(pod: PodFacts, end: End): NonNullable<ObservedWorkload['exit']> 
     outOfMemory,
     at: instant(end.finishedAt) ?? instant(pod.metadata.creationTimestamp) ?? 0,
     ...(message === undefined ? {} : { message }),
+    ...(end.containerID === undefined ? {} : { container: end.containerID }),
   };
 }
 

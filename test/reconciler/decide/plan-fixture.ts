@@ -37,8 +37,7 @@ export interface ToldWorkload {
   readonly revision?: 'current' | 'other';
   readonly phase?: ObservedWorkload['phase'];
   readonly exit?: ObservedWorkload['exit'];
-  /** The `at` of an exit. */
-  readonly notedExit?: number;
+  readonly notedExit?: string;
   readonly probe?: 'passing' | 'none' | 'loading' | 'dead';
   readonly inFlight?: number;
   readonly used?: boolean;

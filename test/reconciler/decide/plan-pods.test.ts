@@ -99,9 +99,9 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
     'park',
   ],
   'takes note of a crash, and leaves it to the cluster to start it again': [{ workloads: [waits] }, ['noteCrash:w1'], 'starting', 'park'],
-  'takes note of a crash once': [{ workloads: [{ ...waits, notedExit: 5 }], failures: justNow }, [], 'starting', 'park'],
+  'takes note of a crash once': [{ workloads: [{ ...waits, notedExit: '5' }], failures: justNow }, [], 'starting', 'park'],
   'takes note of the next crash of the same workload': [
-    { workloads: [{ ...waits, notedExit: 4 }], failures: inPlace(1) },
+    { workloads: [{ ...waits, notedExit: '4' }], failures: inPlace(1) },
     ['noteCrash:w1'],
     'starting',
     'park',
@@ -112,28 +112,28 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
     'warming',
     'park',
   ],
-  'does not back off from what runs again': [{ workloads: [{ ...backUp, notedExit: 5 }], failures: justNow }, [], 'ready', 'open'],
+  'does not back off from what runs again': [{ workloads: [{ ...backUp, notedExit: '5' }], failures: justNow }, [], 'ready', 'open'],
   'mends in place what has just crashed': [
-    { workloads: [{ ...backUp, notedExit: 5, fact: { ...backUp.fact, record: 'altered' } }], failures: justNow },
+    { workloads: [{ ...backUp, notedExit: '5', fact: { ...backUp.fact, record: 'altered' } }], failures: justNow },
     ['apply:primary'],
     'ready',
     'open',
   ],
   'stops what crashed in place five times': [
-    { workloads: [{ ...waits, notedExit: 5 }], failures: inPlace(5) },
+    { workloads: [{ ...waits, notedExit: '5' }], failures: inPlace(5) },
     ['stop:w1'],
     'unloading',
     'slot.stalled',
   ],
-  'keeps what answers after five crashes': [{ workloads: [{ ...backUp, notedExit: 5 }], failures: inPlace(5) }, [], 'ready', 'open'],
+  'keeps what answers after five crashes': [{ workloads: [{ ...backUp, notedExit: '5' }], failures: inPlace(5) }, [], 'ready', 'open'],
   'leaves it to the one that leads to give up on what crashes': [
-    { leads: false, workloads: [{ ...waits, notedExit: 5 }], failures: inPlace(5) },
+    { leads: false, workloads: [{ ...waits, notedExit: '5' }], failures: inPlace(5) },
     [],
     'starting',
     'park',
   ],
   'gives up on the new one that crashes, and keeps the old one': [
-    { workloads: [old, { ...waits, name: 'svc-slot-primary--x', notedExit: 5 }], failures: inPlace(5) },
+    { workloads: [old, { ...waits, name: 'svc-slot-primary--x', notedExit: '5' }], failures: inPlace(5) },
     ['stop:w1'],
     'ready',
     'open',
@@ -197,7 +197,7 @@ describe('plan() of pods', () => {
   test('blames the slot for a crash of what it wants only, and lets the fifth one not start again', () => {
     const noted = (each: Told) => planOf(told(each)).made.actions.find(({ name }) => name === 'noteCrash')?.args;
     const message = 'Its process ended by itself (exit code 139)';
-    const crash = { exitAt: 5, failure: { reason: 'Crashed', message }, startsAgain: true };
+    const crash = { exitId: '5', failure: { reason: 'Crashed', message }, startsAgain: true };
     expect(noted({ workloads: [waits] })).toMatchObject(crash);
     expect(noted({ workloads: [waits], failures: [...repaired, ...inPlace(3)] })).toMatchObject(crash);
     expect(noted({ workloads: [waits], failures: inPlace(4) })).toMatchObject({ ...crash, startsAgain: false });
@@ -206,11 +206,11 @@ describe('plan() of pods', () => {
       { workloads: [{ ...waits, revision: 'other' }] },
       { workloads: [{ ...waits, draining: 1 }] },
     ] as const)
-      expect(noted({ workloads: [waits], ...each })).toMatchObject({ exitAt: 5, failure: undefined });
+      expect(noted({ workloads: [waits], ...each })).toMatchObject({ exitId: '5', failure: undefined });
   });
 
   test('counts another failure of what crashed in place, and not twice', () => {
-    const late = { ...backUp, notedExit: 5, probe: 'loading', seen: 300_000 } as const;
+    const late = { ...backUp, notedExit: '5', probe: 'loading', seen: 300_000 } as const;
     const stops = (failures: Told['failures']) => planOf(told({ workloads: [late], failures: failures ?? [] })).made.actions[0]?.args;
     expect(stops(inPlace(1))).toMatchObject({ failure: { kind: 'start-timeout' } });
     const counted = { ...failed(10, 'start-timeout'), workload: WorkloadId.parse('w1') };

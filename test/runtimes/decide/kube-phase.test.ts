@@ -67,6 +67,11 @@ describe('a workload', () => {
     expect(doing({ ...again(true), ready: true })).toMatchObject({ phase: 'running', endpoints: [{ host: '10.0.0.1' }], exit });
   });
 
+  test('tells two ends within one second apart', () => {
+    const endOf = (containerID: string) => doing({ ready: false, server: { state: { terminated: { ...END, containerID } } } }).exit;
+    expect(endOf('containerd://1')).toMatchObject({ at: endOf('containerd://2')?.at, container: 'containerd://1' });
+  });
+
   test('tells the last words of its server', () => {
     const message = 'warning: no GPU\n\nerror: invalid argument: --nonsense\nusage: llama-server [options]\n';
     const words = 'error: invalid argument: --nonsense / usage: llama-server [options]';
