@@ -184,7 +184,8 @@ export function createNotebook(): Notebook {
       if (!known.has(id)) known.set(id, { ...acquaint(slot, origins.get(slot)?.origin, now), fresh: true });
       changeAttempts(slot, ({ starts }) => ({ starts: starts + 1 }));
     },
-    startedAgain: (slot) => changeAttempts(slot, ({ starts }) => ({ starts: starts + 1 })),
+    // One that was found running was started once, too.
+    startedAgain: (slot) => changeAttempts(slot, ({ starts }) => ({ starts: Math.max(starts, 1) + 1 })),
     failed(slot, attempted, now) {
       const attempt: Attempt = { at: now, ...attempted };
       changeAttempts(slot, ({ failures }) => ({ failures: [...failures, attempt].slice(-KEPT_FAILURES) }));

@@ -121,6 +121,9 @@ describe('a slot whose only pod crashes', () => {
     await world.reach('primary', 'ready');
     await world.clock.advance(20_000);
     expect([failures(world), status(world).restarts]).toEqual([[], 0]);
+    await crash(world);
+    await world.reach('primary', 'ready');
+    expect([failures(world).length, status(world).restarts]).toEqual([1, 1]);
     await expectRest(world);
   });
 
