@@ -209,6 +209,16 @@ describe('plan() of pods', () => {
       expect(noted({ workloads: [waits], ...each })).toMatchObject({ exitId: '5', failure: undefined });
   });
 
+  test('stops what crashed too often in a hurry, as no failure of its own, once its last words are known', () => {
+    const { desired, observed } = tell(told({ workloads: [{ ...waits, notedExit: '5' }], failures: inPlace(5) }));
+    const [stop] = plan(desired, observed, NOW).actions;
+    expect(stop).toMatchObject({ name: 'stop', because: { name: 'crashLoop' }, args: { graceMs: 1000, failure: undefined } });
+    const noting = planOf(told({ workloads: [waits], failures: inPlace(4) })).made.actions[0];
+    if (noting === undefined) throw new Error('Nothing is noted');
+    const running = new Map([['noteCrash:w1', { action: noting, startedAt: NOW }]]);
+    expect(plan(desired, { ...observed, running }, NOW).actions).toEqual([]);
+  });
+
   test('counts another failure of what crashed in place, and not twice', () => {
     const late = { ...backUp, notedExit: '5', probe: 'loading', seen: 300_000 } as const;
     const stops = (failures: Told['failures']) => planOf(told({ workloads: [late], failures: failures ?? [] })).made.actions[0]?.args;
