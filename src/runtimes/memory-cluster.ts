@@ -13,6 +13,8 @@ export interface MemoryClusterBehaviour extends MemoryBehaviour {
   readonly podMs?: () => readonly [number, number];
   /** Why a pod cannot fetch its model this time; it tries again. */
   readonly fetchFailure?: (workload: Workload) => string | undefined;
+  /** How long a kubelet waits before it starts a server again that crashed so often. Default: as kubelets do. */
+  readonly restartMs?: (crashes: number) => number;
   /** How many pods find a place. */
   readonly room?: () => number;
   /** Whether a request is in flight on the workload: its pods end afterwards. */
@@ -143,7 +145,7 @@ export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClu
         pod.crashes += 1;
         pod.exit = { code, outOfMemory, at: clock.now() };
         // As a kubelet does: what crashed is started again, later and later.
-        later(restartDelayMs(pod.crashes), pod, each, () => {
+        later((behaviour.restartMs ?? restartDelayMs)(pod.crashes), pod, each, () => {
           if (each.endsAt === undefined) load(pod, each, behaviour.podMs?.()[1] ?? 0);
         });
       }
