@@ -202,8 +202,8 @@ export function repairsDrift({ spec, failures }: SlotView): boolean {
 export function whySilent({ fact, known }: WorkloadView): Finding & { readonly reason?: string } {
   const { trouble, fetching, phase, endpoints, exit } = fact;
   if (trouble !== undefined) return { name: 'workloadTroubled', reason: trouble.reason, message: trouble.message };
-  if (phase === 'created' && exit !== undefined) return { name: 'crashedInPlace', ...exitTold(exit) };
   if (fetching !== undefined) return { name: 'fetching', message: fetching };
+  if (phase === 'created' && exit !== undefined) return { name: 'crashedInPlace', ...exitTold(exit) };
   if (phase === 'running' && endpoints.length === 0) {
     return { name: 'noReplicaReady', message: 'It runs, and none of its replicas is ready yet' };
   }

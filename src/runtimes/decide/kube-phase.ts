@@ -22,20 +22,24 @@ export function doingOf(deployment: DeploymentFacts, pods: readonly PodFacts[], 
   };
   if (deployment.deleting) return { ...facts, phase: 'stopping' };
   const exit = lastExit(living);
-  const told = exit === undefined ? {} : { exit };
-  if (starts.length > 0) return { ...facts, ...told, phase: 'running' };
-  // Kubelet starts again what crashed: that is no trouble, and it has fetched all it needs.
-  if (exit !== undefined) return { ...facts, ...told, phase: 'created' };
-  const trouble = troubleOf(deployment, pods, before);
+  const crash = exit === undefined ? {} : { exit };
+  if (starts.length > 0) return { ...facts, ...crash, phase: 'running' };
+  // Of what crashed, only its own trouble with coming back is told.
+  const told = exit === undefined ? pods : living.slice(0, 1);
+  const found = troubleOf(deployment, told, before);
+  const trouble = exit !== undefined && found?.reason === START_FAILED ? undefined : found;
   const fetching = trouble === undefined ? living.map(fetchingOf).find((each) => each !== undefined) : undefined;
   return {
     ...facts,
+    ...crash,
     phase: 'created',
     ...(trouble === undefined ? {} : { trouble }),
     ...(fetching === undefined ? {} : { fetching }),
   };
 }
 
+/** What kubelets say, turn and turn about with their back-off, of a server that ended at once. */
+const START_FAILED = 'RunContainerError';
 const WORDS_LINES = 2;
 const WORDS_LENGTH = 300;
 

@@ -67,6 +67,16 @@ describe('a workload', () => {
     expect(doing({ ...again(true), ready: true })).toMatchObject({ phase: 'running', endpoints: [{ host: '10.0.0.1' }], exit });
   });
 
+  test('that crashed tells what keeps its own pod from coming back, and nothing of others', () => {
+    const waiting = (reason: string): PodChoice => ({
+      ready: false,
+      server: { state: { waiting: { reason } }, lastState: { terminated: END } },
+    });
+    expect(doing(waiting('ErrImageNeverPull'))).toMatchObject({ phase: 'created', exit: { code: 7 }, trouble: { kind: 'image' } });
+    expect(doing(waiting('RunContainerError'))).not.toHaveProperty('trouble');
+    expect(doing(backOff, { ...waiting('ErrImageNeverPull'), name: 'other' })).not.toHaveProperty('trouble');
+  });
+
   test('tells two ends within one second apart', () => {
     const endOf = (containerID: string) => doing({ ready: false, server: { state: { terminated: { ...END, containerID } } } }).exit;
     expect(endOf('containerd://1')).toMatchObject({ at: endOf('containerd://2')?.at, container: 'containerd://1' });
