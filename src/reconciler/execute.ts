@@ -72,6 +72,7 @@ export function createExecutor(deps: ExecuteDeps): Executor {
     },
     apply: async (args, slot, signal) => await apply(deps, args, slot, signal),
     probe: async (args, _slot, signal) => await probe(deps, args, signal),
+    noteCrash: async (args, _slot, signal) => await noteCrash(deps, args, signal),
     stop: async (args, _slot, signal) => {
       aborts.get(probeKey(args.workload))?.abort();
       return await stop(deps, args, signal);
@@ -114,6 +115,8 @@ async function run(executors: { readonly [Name in ActionName]: Execute<Name> }, 
       return await executors.apply(action.args, action.slot, signal);
     case 'probe':
       return await executors.probe(action.args, action.slot, signal);
+    case 'noteCrash':
+      return await executors.noteCrash(action.args, action.slot, signal);
     case 'stop':
       return await executors.stop(action.args, action.slot, signal);
     default:
@@ -207,15 +210,32 @@ async function askAll(
   return { health: best[0] ?? best[1] ?? answers[0] ?? { kind: 'failing', message: 'It has no endpoint' }, deaf };
 }
 
+async function noteCrash(
+  deps: ExecuteDeps,
+  { slot, workload, exitId, failure, startsAgain }: ActionArgs['noteCrash'],
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { notebook, clock } = deps;
+  const now = clock.now();
+  notebook.exitNoted(workload, exitId);
+  if (failure === undefined) return DONE;
+  notebook.failed(slot, { kind: 'crash', failure: { kind: 'retry', ...failure }, workload, inPlace: true }, now);
+  if (startsAgain) notebook.startedAgain(slot);
+  notebook.lastWords(slot, { workload, at: now }, await lastWords(deps, workload, signal));
+  return DONE;
+}
+
 async function stop(deps: ExecuteDeps, args: ActionArgs['stop'], signal: AbortSignal): Promise<Outcome> {
   const { runtime, traffic, notebook, clock } = deps;
   const { slot, workload, failure } = args;
+  const now = clock.now();
   if (failure !== undefined) {
     const { kind, reason, message } = failure;
-    notebook.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload }, clock.now());
+    notebook.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload }, now);
   }
   if (args.abort) traffic.abort(workload);
-  if (failure !== undefined && failure.kind !== 'drift') notebook.lastWords(slot, workload, await lastWords(deps, workload, signal));
+  if (failure !== undefined && failure.kind !== 'drift')
+    notebook.lastWords(slot, { workload, at: now }, await lastWords(deps, workload, signal));
   if (signal.aborted) return NONE;
   const result = await runtime.stop(workload, { graceMs: args.graceMs }, signal);
   if (result.ok) return DONE;

@@ -14,6 +14,7 @@ export interface Attempted {
   readonly kind: AttemptKind;
   readonly failure: Failure;
   readonly workload?: WorkloadId;
+  readonly inPlace?: true;
 }
 
 export interface Notebook {
@@ -43,8 +44,12 @@ export interface Notebook {
   started(id: WorkloadId, slot: SlotName, now: number): void;
   /** Brought up to date in place. */
   updated(id: WorkloadId, generation: number, now: number): void;
+  /** Its runtime started a workload of it again. */
+  startedAgain(slot: SlotName): void;
   failed(slot: SlotName, attempted: Attempted, now: number): void;
-  lastWords(slot: SlotName, workload: WorkloadId, lines: readonly LogLine[]): void;
+  /** Of the attempt of this workload that failed then. */
+  lastWords(slot: SlotName, of: { readonly workload: WorkloadId; readonly at: number }, lines: readonly LogLine[]): void;
+  exitNoted(id: WorkloadId, exitId: string): void;
   /** `deaf`: endpoints that did not pass. */
   probed(id: WorkloadId, health: Health, deaf: readonly Endpoint[], now: number): void;
   stopFailed(id: WorkloadId, failure: Failure, now: number): void;
@@ -59,6 +64,10 @@ export interface Met {
   readonly alive: boolean;
   /** Another one: the same workload was started anew, and what was known of it no longer holds. Undefined where replicas come and go. */
   readonly startedAt: number | undefined;
+  /** How it ended the last time, where its runtime started it again by itself. */
+  readonly exitId: string | undefined;
+  /** It has no more than one replica. */
+  readonly alone: boolean;
   readonly running: boolean;
   /** Its start time runs. */
   readonly counts: boolean;
@@ -71,6 +80,9 @@ const PORT_TAKEN_MS = 60_000;
 
 interface Known extends Acquaintance {
   readonly startedAt: number | undefined;
+  /** The last one it was met with. */
+  readonly exitId: string | undefined;
+  readonly alone: boolean;
   readonly slot: SlotName;
   /** Ended by us, or ended already: that it goes is no surprise. */
   readonly expectedToGo: boolean;
@@ -172,15 +184,20 @@ export function createNotebook(): Notebook {
       if (!known.has(id)) known.set(id, { ...acquaint(slot, origins.get(slot)?.origin, now), fresh: true });
       changeAttempts(slot, ({ starts }) => ({ starts: starts + 1 }));
     },
-    failed(slot, { kind, failure, workload }, now) {
-      const attempt: Attempt = { at: now, kind, failure, ...(workload === undefined ? {} : { workload }) };
+    // One that was found running was started once, too.
+    startedAgain: (slot) => changeAttempts(slot, ({ starts }) => ({ starts: Math.max(starts, 1) + 1 })),
+    failed(slot, attempted, now) {
+      const attempt: Attempt = { at: now, ...attempted };
       changeAttempts(slot, ({ failures }) => ({ failures: [...failures, attempt].slice(-KEPT_FAILURES) }));
     },
-    lastWords(slot, workload, lines) {
+    lastWords(slot, { workload, at }, lines) {
       changeAttempts(slot, ({ failures }) => ({
-        failures: failures.map((attempt) => (attempt.workload === workload ? { ...attempt, logTail: lines } : attempt)),
+        failures: failures.map((attempt) =>
+          attempt.workload === workload && attempt.at === at ? { ...attempt, logTail: lines } : attempt,
+        ),
       }));
     },
+    exitNoted: (id, exitId) => change(id, { notedExit: exitId }),
     updated: (id, generation, now) => change(id, { updates: countUpdate(known.get(id)?.updates, generation, now) }),
     probed(id, health, deaf, now) {
       const before = known.get(id);
@@ -203,21 +220,26 @@ function acquaint(slot: SlotName, origin: Origin | undefined, now: number): Know
     drainingSince: undefined,
     stops: undefined,
     updates: undefined,
+    notedExit: undefined,
     expectedToGo: false,
     fresh: false,
     running: false,
     startedAt: undefined,
+    exitId: undefined,
+    alone: true,
   };
 }
 
 /** The same object while nothing is new. */
 function meetOne(before: Known | undefined, met: Met, origin: Origin | undefined, now: number): Known {
-  const { startedAt, running, counts } = met;
-  const anew = before?.startedAt !== undefined && before.startedAt !== startedAt;
-  const base = before === undefined ? acquaint(met.slot, origin, now) : anew ? acquaint(met.slot, before.origin, now) : before;
+  const { startedAt, alone, running, counts } = met;
+  const base = before === undefined ? acquaint(met.slot, origin, now) : meetAgain(before, met, now);
   const next: Known = {
     ...base,
     startedAt,
+    exitId: met.exitId ?? before?.exitId,
+    notedExit: isOldExit(before, met) ? met.exitId : base.notedExit,
+    alone,
     running,
     // Other processes run now than those that were probed.
     probe: running && !base.running && before !== undefined ? undefined : base.probe,
@@ -227,9 +249,25 @@ function meetOne(before: Known | undefined, met: Met, origin: Origin | undefined
   return before !== undefined && isAsBefore(before, next) ? before : next;
 }
 
+/** What was known of its processes no longer holds where others run now. */
+function meetAgain(before: Known, met: Met, now: number): Known {
+  if (before.startedAt !== undefined && before.startedAt !== met.startedAt) return acquaint(met.slot, before.origin, now);
+  const ended = met.exitId !== undefined && met.exitId !== before.exitId && !isOldExit(before, met);
+  return ended ? { ...before, seenAt: now, startCountsFrom: now, probe: undefined } : before;
+}
+
+/** It runs, and ended before this controller met it, or while it had other replicas: that is no news. */
+function isOldExit(before: Known | undefined, { exitId, alone, running }: Met): boolean {
+  if (exitId === undefined || !running || exitId === before?.exitId) return false;
+  return before === undefined || (alone && !before.alone);
+}
+
 function isAsBefore(before: Known, next: Known): boolean {
   return (
     before.startedAt === next.startedAt &&
+    before.exitId === next.exitId &&
+    before.notedExit === next.notedExit &&
+    before.alone === next.alone &&
     before.running === next.running &&
     before.probe === next.probe &&
     before.startCountsFrom === next.startCountsFrom &&

@@ -119,8 +119,8 @@ export interface ObservedWorkload {
   readonly phase: 'created' | 'running' | 'stopping' | 'exited';
   /** Unix milliseconds. */
   readonly startedAt: number | undefined;
-  /** With phase `exited`. */
-  readonly exit?: { readonly code: number | undefined; readonly outOfMemory: boolean; readonly at: number; readonly message?: string };
+  /** With phase `exited`, why; with another one, how it ended the last time, where its runtime starts it again by itself. */
+  readonly exit?: WorkloadExit;
   /** Where it answers; several where the runtime runs replicas; none before it runs. */
   readonly endpoints: readonly Endpoint[];
   readonly container: ContainerFacts;
@@ -132,6 +132,15 @@ export interface ObservedWorkload {
   readonly replicas?: { readonly present: number; readonly ready: number };
   /** The runtime's own record of it, for `InPlaceRepair`; opaque to everybody else. The same object for the same facts. */
   readonly record?: unknown;
+}
+
+export interface WorkloadExit {
+  readonly code: number | undefined;
+  readonly outOfMemory: boolean;
+  readonly at: number;
+  readonly message?: string;
+  /** Which run of it that was, where `at` cannot tell two apart. */
+  readonly container?: string;
 }
 
 export interface WorkloadTrouble {

@@ -6,7 +6,7 @@ import type { BoardSlot, BoardView } from './board.ts';
 import { namesOf } from './decide/board-names.ts';
 import { actionText, explainSlot } from './decide/explain.ts';
 import { stampConditions } from './decide/conditions.ts';
-import type { Action } from './decide/actions.ts';
+import { changesWorld, type Action } from './decide/actions.ts';
 import type { Decision, Desired, Observed, Plan, PreviousDecision } from './decide/facts.ts';
 import type { Outcome } from './execute.ts';
 import type { DesiredSlot, Report } from './ports.ts';
@@ -58,15 +58,17 @@ export function createReporter(lastSeq: number): Reporter {
       return { at: now, statuses: [...told.told.values()].map(({ status }) => status), refused, entries };
     },
     begun(action, now) {
-      if (action.name === 'probe') return;
-      add({ at: now, slot: action.slot, kind: 'action', message: `Begins to ${actionText(action)}`, cause: action.because.name });
+      if (changesWorld(action))
+        add({ at: now, slot: action.slot, kind: 'action', message: `Begins to ${actionText(action)}`, cause: action.because.name });
+      if (action.name === 'noteCrash' && action.args.failure !== undefined)
+        add({ at: now, slot: action.slot, kind: 'failure', message: action.args.failure.message, cause: 'crash' });
       if (action.name === 'stop' && action.args.failure !== undefined) {
         const { kind, message } = action.args.failure;
         add({ at: now, slot: action.slot, kind: kind === 'drift' ? 'drift' : 'failure', message, cause: kind });
       }
     },
     ended(action, outcome, now) {
-      if (action.name === 'probe' || outcome.kind === 'none') return;
+      if (!changesWorld(action) || outcome.kind === 'none') return;
       if (outcome.kind === 'done') {
         add({ at: now, slot: action.slot, kind: 'action', message: `Done: ${actionText(action)}`, cause: action.because.name });
       } else {

@@ -1,6 +1,7 @@
 /** From what a look brought to the facts of a plan: keeps what is the same the same object, and enters what is new into the notebook. */
 import type { ModelId, SlotName } from '../spec/names.ts';
 import { isSameValue } from '../spec/same-value.ts';
+import { exitId } from './decide/exit-id.ts';
 import type { Desired, Observed } from './decide/facts.ts';
 import type { Met, Notebook } from './notebook.ts';
 import type { Observation } from './observe.ts';
@@ -126,12 +127,22 @@ function lastActive(
   return known.length === 0 ? undefined : Math.max(...known);
 }
 
-function metOf({ id, slot, revision, phase, startedAt, trouble, fetching }: ObservedWorkload, { network }: RuntimeTraits): Met {
+function metOf(workload: ObservedWorkload, { network }: RuntimeTraits): Met {
+  const { id, slot, revision, phase, startedAt, trouble, fetching, exit, replicas } = workload;
   const pods = network === 'pods';
   const running = phase === 'running';
-  const counts = trouble === undefined && fetching === undefined && (running || !pods);
-  // Pods come and go under one workload.
-  return { id, slot, revision, startedAt: pods ? undefined : startedAt, alive: phase === 'created' || running, running, counts };
+  return {
+    id,
+    slot,
+    revision,
+    // Pods come and go under one workload.
+    startedAt: pods ? undefined : startedAt,
+    exitId: phase === 'exited' || exit === undefined ? undefined : exitId(exit),
+    alone: replicas === undefined || replicas.present <= 1,
+    alive: phase === 'created' || running,
+    running,
+    counts: trouble === undefined && fetching === undefined && (running || !pods),
+  };
 }
 
 function keepSlot(before: DesiredSlot, after: DesiredSlot): DesiredSlot {

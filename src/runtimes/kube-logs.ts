@@ -8,14 +8,29 @@ import { isCrashed } from './decide/kube-phase.ts';
 import { codeOf, nameOf } from './foreign-error.ts';
 import { createLineSplitter } from './line-splitter.ts';
 
+type LogApi = Pick<KubeApi, 'namespace' | 'stream'>;
+
+interface LogOptions {
+  readonly tail: number;
+  readonly follow: boolean;
+}
+
 /** Ends at the end of what is there, or with `follow` when the container ends or the signal aborts. Kubernetes does not tell the streams apart. */
-export async function* readKubeLogs(
-  api: KubeApi,
-  pod: PodFacts,
-  options: { readonly tail: number; readonly follow: boolean },
-  signal: AbortSignal,
-): AsyncGenerator<LogLine> {
-  const stream = await api.stream(logPath(api.namespace, pod, options), signal);
+export async function* readKubeLogs(api: LogApi, pod: PodFacts, options: LogOptions, signal: AbortSignal): AsyncGenerator<LogLine> {
+  const state = serverStatus(pod)?.state;
+  // Of a server that was started again, the one that crashed is asked about.
+  const previous = isCrashed(pod) && state?.terminated === undefined;
+  let silent = true;
+  for await (const line of readLog(api, logPath(api.namespace, pod, options, previous), signal)) {
+    silent = false;
+    yield line;
+  }
+  // Kubelet may have started it again since it was seen to have ended.
+  if (silent && !options.follow && state?.terminated !== undefined) yield* readLog(api, logPath(api.namespace, pod, options, true), signal);
+}
+
+async function* readLog(api: LogApi, path: string, signal: AbortSignal): AsyncGenerator<LogLine> {
+  const stream = await api.stream(path, signal);
   if (!stream.ok) return;
   const splitter = createLineSplitter();
   try {
@@ -29,7 +44,7 @@ export async function* readKubeLogs(
   if (rest !== undefined) yield { stream: 'stdout', text: rest };
 }
 
-function logPath(namespace: string, pod: PodFacts, { tail, follow }: { readonly tail: number; readonly follow: boolean }): string {
+function logPath(namespace: string, pod: PodFacts, { tail, follow }: LogOptions, previous: boolean): string {
   const status = serverStatus(pod);
   const fetches =
     status?.state?.running === undefined && status?.state?.terminated === undefined && status?.lastState?.terminated === undefined;
@@ -40,8 +55,7 @@ function logPath(namespace: string, pod: PodFacts, { tail, follow }: { readonly 
     container: fetches && hasFetcher ? MODEL_CONTAINER : SERVER_CONTAINER,
     follow: String(follow),
     tailLines: String(Math.max(0, Math.trunc(tail))),
-    // Of a server that was started again, the one that crashed is asked about.
-    ...(isCrashed(pod) && status?.state?.terminated === undefined ? { previous: 'true' } : {}),
+    ...(previous ? { previous: 'true' } : {}),
   });
   return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod.metadata.name)}/log?${query.toString()}`;
 }

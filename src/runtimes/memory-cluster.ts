@@ -5,7 +5,7 @@
 import type { ObservedWorkload, Workload } from '../reconciler/ports.ts';
 import { fail, ok, type Failure, type Result } from '../spec/failure.ts';
 import { WorkloadId } from '../spec/names.ts';
-import { addressesOf, factsOf, IN_PLACE, type Deployed, type Pod } from './memory-pods.ts';
+import { addressesOf, factsOf, IN_PLACE, podAt, restartDelayMs, type Deployed, type Pod } from './memory-pods.ts';
 import { passTime, type MemoryBehaviour, type MemoryRuntime, type MemoryRuntimeOptions } from './memory.ts';
 
 export interface MemoryClusterBehaviour extends MemoryBehaviour {
@@ -13,6 +13,8 @@ export interface MemoryClusterBehaviour extends MemoryBehaviour {
   readonly podMs?: () => readonly [number, number];
   /** Why a pod cannot fetch its model this time; it tries again. */
   readonly fetchFailure?: (workload: Workload) => string | undefined;
+  /** How long a kubelet waits before it starts a server again that crashed so often. Default: as kubelets do. */
+  readonly restartMs?: (crashes: number) => number;
   /** How many pods find a place. */
   readonly room?: () => number;
   /** Whether a request is in flight on the workload: its pods end afterwards. */
@@ -58,11 +60,12 @@ export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClu
     });
   };
   const load = (pod: Pod, of: Deployed, readyMs: number): void => {
+    const { crashes } = pod;
     pod.stage = 'loading';
     pod.startedAt = clock.now();
     touch(of);
     later(readyMs, pod, of, () => {
-      if (pod.stage !== 'loading') return;
+      if (pod.stage !== 'loading' || pod.crashes !== crashes) return;
       pod.stage = 'ready';
       touch(of);
     });
@@ -93,8 +96,7 @@ export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClu
   const settle = (each: Deployed): void => {
     const wanted = each.endsAt === undefined ? each.replicas : each.pods.length;
     while (each.pods.length > wanted) each.pods.pop();
-    for (; each.pods.length < wanted; made += 1)
-      each.pods.push({ endpoint: addressesOf(made, each.workload), stage: 'pending', startedAt: undefined, failure: undefined });
+    for (; each.pods.length < wanted; made += 1) each.pods.push(podAt(addressesOf(made, each.workload)));
     touch(each);
     place(each);
   };
@@ -106,16 +108,8 @@ export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClu
   const create = (workload: Workload): WorkloadId => {
     made += 1;
     const id = WorkloadId.parse(`pods-${made}-${workload.name}`);
-    const each: Deployed = {
-      id,
-      workload,
-      replicas: workload.cluster?.replicas ?? 1,
-      container: workload,
-      pods: [],
-      endsAt: undefined,
-      exit: undefined,
-      facts: undefined,
-    };
+    const replicas = workload.cluster?.replicas ?? 1;
+    const each: Deployed = { id, workload, replicas, container: workload, pods: [], endsAt: undefined, facts: undefined };
     deployed.set(id, each);
     settle(each);
     return id;
@@ -146,8 +140,15 @@ export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClu
     exit(id, { code = 1, outOfMemory = false } = {}) {
       const each = deployed.get(id);
       if (each?.facts?.phase !== 'running') return;
-      for (const pod of each.pods) if (pod.stage === 'loading' || pod.stage === 'ready') pod.stage = 'crashed';
-      each.exit = { code, outOfMemory, at: clock.now() };
+      for (const pod of each.pods.filter(({ stage }) => stage === 'loading' || stage === 'ready')) {
+        pod.stage = 'crashed';
+        pod.crashes += 1;
+        pod.exit = { code, outOfMemory, at: clock.now() };
+        // As a kubelet does: what crashed is started again, later and later.
+        later((behaviour.restartMs ?? restartDelayMs)(pod.crashes), pod, each, () => {
+          if (each.endsAt === undefined) load(pod, each, behaviour.podMs?.()[1] ?? 0);
+        });
+      }
       touch(each);
     },
     vanish: remove,
@@ -238,7 +239,6 @@ function mend(each: Deployed, workload: Workload): Result<WorkloadId> {
   each.workload = workload;
   each.container = workload;
   each.replicas = workload.cluster?.replicas ?? 1;
-  each.exit = undefined;
   each.pods = each.pods.filter(({ stage }) => stage !== 'crashed');
   return ok(each.id);
 }

@@ -1,5 +1,5 @@
 /** What an observer sees of a workload with pods, and what differs from what was applied: the pure half of the cluster in memory. */
-import type { InPlaceRepair, ObservedWorkload, Workload, WorkloadTrouble } from '../reconciler/ports.ts';
+import type { InPlaceRepair, ObservedWorkload, Workload, WorkloadExit, WorkloadTrouble } from '../reconciler/ports.ts';
 import { isSameValue } from '../spec/same-value.ts';
 import type { WorkloadId } from '../spec/names.ts';
 
@@ -11,6 +11,9 @@ export interface Pod {
   startedAt: number | undefined;
   /** Why its last fetch failed. */
   failure: string | undefined;
+  crashes: number;
+  /** How its server ended the last time. */
+  exit: WorkloadExit | undefined;
 }
 
 export interface Deployed {
@@ -23,7 +26,6 @@ export interface Deployed {
   pods: Pod[];
   /** It is being removed, and gone by then at the latest. */
   endsAt: number | undefined;
-  exit: ObservedWorkload['exit'];
   /** As observers see it; undefined: to be made anew. */
   facts: ObservedWorkload | undefined;
 }
@@ -33,26 +35,24 @@ interface MemoryRecord {
   readonly applied: Workload;
 }
 
+export function podAt(endpoint: Endpoint): Pod {
+  return { endpoint, stage: 'pending', startedAt: undefined, failure: undefined, crashes: 0, exit: undefined };
+}
+
 /** An address for each pod, never used again. */
 export function addressesOf(serial: number, { port }: Workload): Endpoint {
   return { host: `10.${(serial >> 16) & 255}.${(serial >> 8) & 255}.${serial & 255}`, port: port.container };
 }
 
 export function factsOf(each: Deployed): ObservedWorkload {
-  const { id, workload, pods, endsAt, exit } = each;
+  const { id, workload, pods, endsAt } = each;
   const { name, slot, revision, generation, mounts, devices, port } = workload;
   const running = pods.filter(({ stage }) => stage === 'loading' || stage === 'ready');
   const ready = endsAt === undefined ? pods.filter(({ stage }) => stage === 'ready') : [];
-  const phase =
-    endsAt !== undefined
-      ? 'stopping'
-      : running.length > 0
-        ? 'running'
-        : exit !== undefined && pods.some(({ stage }) => stage === 'crashed')
-          ? 'exited'
-          : 'created';
-  const trouble = troubleOf(pods);
-  const fetching = phase === 'created' && trouble === undefined && pods.some(({ stage }) => stage === 'fetching');
+  const phase = endsAt !== undefined ? 'stopping' : running.length > 0 ? 'running' : 'created';
+  const exit = endsAt === undefined ? lastExit(pods) : undefined;
+  const trouble = exit === undefined ? troubleOf(pods) : undefined;
+  const fetching = phase === 'created' && trouble === undefined && exit === undefined && pods.some(({ stage }) => stage === 'fetching');
   const record: MemoryRecord = { replicas: each.replicas, applied: workload };
   return {
     id,
@@ -66,11 +66,26 @@ export function factsOf(each: Deployed): ObservedWorkload {
     container: { imageId: undefined, argv: each.container.argv, env: each.container.env, mounts, devices, port },
     replicas: { present: pods.length, ready: ready.length },
     record,
-    ...(phase === 'exited' && exit !== undefined ? { exit } : {}),
+    ...(exit === undefined ? {} : { exit }),
     ...(trouble === undefined || endsAt !== undefined ? {} : { trouble }),
     ...(fetching ? { fetching: `Its pods fetch the model "${workload.cluster?.model ?? ''}"` } : {}),
   };
 }
+
+/** Of the newest pod; where there are several, only while none answers and that one is not back. */
+function lastExit(pods: readonly Pod[]): WorkloadExit | undefined {
+  const newest = pods.at(-1);
+  if (pods.length <= 1) return newest?.exit;
+  return pods.some(({ stage }) => stage === 'ready') ? undefined : newest?.exit;
+}
+
+/** How long a kubelet waits before it starts a server again that crashed so often. */
+export function restartDelayMs(crashes: number): number {
+  return crashes <= 1 ? RESTART_MS : Math.min(10_000 * 2 ** (crashes - 2), 300_000);
+}
+
+/** A kubelet looks at its containers about once a second. */
+const RESTART_MS = 500;
 
 function troubleOf(pods: readonly Pod[]): WorkloadTrouble | undefined {
   if (pods.some(({ stage }) => stage === 'pending')) {

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../src/models/demo-models.ts';
 import { conditionOf, demoSlot, install, isReady, type Installation } from '../support/cluster.ts';
+import { slotPods } from '../support/cluster-replicas.ts';
 import { describeWithCluster } from '../support/require-cluster.ts';
 import { chatText, pause } from '../support/service.ts';
 import { startStreamLoop } from '../support/stream-loop.ts';
@@ -26,6 +27,8 @@ describeWithCluster('A slot in a cluster', () => {
       .trim()
       .split('\n')
       .filter(Boolean);
+  const uid = async (): Promise<string> =>
+    svc.kubectl(['get', 'deployments', '--selector', 'inference.svc.dev/slot=primary', '--output', 'jsonpath={.items[*].metadata.uid}']);
 
   test('is applied with four others, becomes Ready, and shows its columns', async () => {
     await svc.apply(FIVE);
@@ -103,9 +106,23 @@ describeWithCluster('A slot in a cluster', () => {
     expect((await svc.chat()).status).toBe(200);
   }, 180_000);
 
+  test('whose server ends comes back in the same pod, and a request waits for it', async () => {
+    await svc.until('primary', 'ready', isReady);
+    const [deployment, [pod]] = await Promise.all([uid(), slotPods(svc, 'primary')]);
+    const restarts = (await svc.slot('primary'))?.status?.restarts ?? 0;
+    // The first signal lets requests end, the second one does not.
+    await svc.kubectl(['exec', pod?.name ?? '', '--', 'sh', '-c', 'kill -TERM 1; sleep 0.2; kill -TERM 1; sleep 5']).catch(() => undefined);
+    const begun = performance.now();
+    const answer = await svc.chat();
+    expect([answer.status, await chatText(answer)]).toEqual([200, DEMO_SENTENCES['demo-fox']]);
+    process.stdout.write(`a crash in place: a request was answered after ${Math.round(performance.now() - begun)} ms\n`);
+    await svc.until('primary', 'ready again', (seen) => isReady(seen) && seen.status?.restarts === restarts + 1);
+    expect([await uid(), await slotPods(svc, 'primary')]).toMatchObject([deployment, [{ uid: pod?.uid, ready: true }]]);
+    const events = await svc.kubectl(['get', 'events', '--field-selector', 'involvedObject.name=primary,type=Warning']);
+    expect(events).toContain('Its process ended by itself');
+  }, 180_000);
+
   test('comes back when its Deployment, its Service or its settings are deleted', async () => {
-    const uid = async () =>
-      svc.kubectl(['get', 'deployments', '--selector', 'inference.svc.dev/slot=primary', '--output', 'jsonpath={.items[*].metadata.uid}']);
     const before = await uid();
     for (const kind of ['deployments', 'services', 'configmaps']) {
       await svc.kubectl(['delete', kind, '--selector', 'inference.svc.dev/slot=primary']);

@@ -96,15 +96,6 @@ describe('a slot with pods', () => {
     expect(world.slot('primary').targets).toHaveLength(2);
     await expectRest(world);
   });
-
-  test('starts anew when its pods crash, and backs off', async () => {
-    const world = await serving();
-    world.runtime.exit(only(world).id, { code: 137, outOfMemory: true });
-    await world.reach('primary', 'offline', 2000);
-    expect(condition(world, 'Ready')).toMatchObject({ status: 'False', reason: 'OutOfMemory' });
-    await world.reach('primary', 'ready');
-    await expectRest(world);
-  });
 });
 
 describe('what was altered in the cluster', () => {

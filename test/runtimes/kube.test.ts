@@ -124,17 +124,19 @@ describe('apply() of the kube runtime', () => {
     expect(scaled === undefined ? undefined : world.runtime.traits.inPlace?.isOutdated(wanted, scaled)).toBe(false);
   });
 
-  test('replaces the pods of what has exited, and it has not exited any more', async () => {
+  test('replaces the pods of what has crashed, which is then not told any more', async () => {
     await start();
     const id = await world.apply(WORKLOAD);
     await world.pod(WORKLOAD, CRASHED);
-    expect(await world.workloads()).toMatchObject([{ phase: 'exited', exit: { code: 3 } }]);
+    expect(await world.workloads()).toMatchObject([{ phase: 'created', exit: { code: 3 } }]);
     expect(await world.apply(WORKLOAD)).toBe(id);
-    expect(await world.workloads()).toMatchObject([{ id, phase: 'created' }]);
     await eventually('the pod is gone', async () => (named(PODS).length === 0 ? true : undefined));
+    const [left] = await world.workloads();
+    expect(left).toMatchObject({ id, phase: 'created' });
+    expect(left).not.toHaveProperty('exit');
   });
 
-  test('makes what has exited anew where it would be rendered otherwise now: more time to start', async () => {
+  test('makes what has crashed anew where it would be rendered otherwise now: more time to start', async () => {
     await start();
     const id = await world.apply(WORKLOAD);
     await world.pod(WORKLOAD, CRASHED);

@@ -132,6 +132,21 @@ const POD_MUTANTS: Readonly<Record<string, Planner>> = {
     const again: Action = { name: 'stop', slot: lost.slot, because: { name: 'mutant', message: 'Why not' }, args };
     return { ...made, actions: [...made.actions, again] };
   },
+  'makes anew what has crashed in place': (desired, observed, now) => {
+    const made = plan(desired, observed, now);
+    const workloads = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : [];
+    const crashed = workloads.find(({ slot, phase, exit }) => phase === 'created' && exit !== undefined && desired.slots.has(slot));
+    if (crashed === undefined || observed.running.has(`stop:${crashed.id}`) || made.actions.some(({ name }) => name === 'stop'))
+      return made;
+    const args = { slot: crashed.slot, workload: crashed.id, graceMs: 0, abort: true, failure: undefined };
+    const stop: Action = { name: 'stop', slot: crashed.slot, because: { name: 'mutant', message: 'Why not' }, args };
+    return { ...made, actions: [...made.actions, stop] };
+  },
+  'counts no crash in place': changeActions((action) => (action.name === 'noteCrash' ? [] : [action])),
+  'counts a crash in place again and again': (desired, observed, now) => {
+    const unnoted = new Map([...observed.acquaintances].map(([id, known]) => [id, { ...known, notedExit: undefined }]));
+    return plan(desired, { ...observed, acquaintances: unnoted }, now);
+  },
 };
 
 const ENOUGH = 400;

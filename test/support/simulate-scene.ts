@@ -54,10 +54,13 @@ export function weatherOf(random: Random, weather: Weather) {
 
 export function clusterWeather(random: Random, weather: Weather, onKilled: (id: WorkloadId) => void): WorldOptions {
   const base = weatherOf(random, weather);
+  // Kubelets as they are, or in a hurry: then servers crash again and again within the time of a world.
+  const hurried = random.chance(0.5) ? { restartMs: (crashes: number) => 200 * crashes } : {};
   return {
     ...base,
     behaviour: {
       ...base.behaviour,
+      ...hurried,
       podMs: () => [random.chance(0.5) ? 0 : random.int(1, 5000), random.int(0, 1500)],
       fetchFailure: () => (weather.chaos && random.chance(0.15) ? 'The model could not be fetched' : undefined),
       room: () => weather.room,

@@ -11,6 +11,7 @@ import { calm } from './simulate-calm.ts';
 import { chaos } from './simulate-chaos.ts';
 import { BAD_MODEL, clusterWeather, documentOf, DRAIN_MS, MODELS, SLOTS, weatherOf, type Scene, type Weather } from './simulate-scene.ts';
 import { WORLD_BEGIN } from './world-clock.ts';
+import { createCrashJudge } from './world-crashes.ts';
 import { createReferee, foul, type Referee } from './world-referee.ts';
 import { createWorld } from './world.ts';
 
@@ -24,6 +25,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   const random = createRandom(seed);
   const weather: Weather = { chaos: true, down: undefined, deaf: false, room: Number.POSITIVE_INFINITY };
   const referees: Referee[] = [];
+  const crashes = createCrashJudge();
   const pods = isCluster(seed);
   const budget = !pods && random.chance(0.4) ? String(random.int(2, 5) * 1000) : undefined;
   const onKilled = (id: WorkloadId): void => referees.forEach((referee) => referee.killed(id));
@@ -34,6 +36,8 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
       plan(desired, observed, now, memory) {
         const made = decide.plan(desired, observed, now, memory);
         if (seed % 20 === 3 || seed % 40 === 0) compareWithFresh(decide, desired, observed, now, made);
+        const wrong = crashes.judge(made, observed);
+        if (wrong !== undefined) foul(wrong);
         if (observed.leads) for (const referee of referees) referee.planned(made);
         if (trace !== undefined) tracePlan(trace, observed, made, now);
         return made;

@@ -1,6 +1,7 @@
 /** One controller with its gateway, from its start to its end. */
 import type { ProbeIo, ProviderRegistry } from '../../src/providers/provider.ts';
 import { createBoard, type Board } from '../../src/reconciler/board.ts';
+import { changesWorld } from '../../src/reconciler/decide/actions.ts';
 import { actionText } from '../../src/reconciler/decide/explain.ts';
 import { inspect } from '../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../src/reconciler/decide/plan.ts';
@@ -85,7 +86,7 @@ export function beginLife({
     decide: {
       plan(wanted, observed, now, memory) {
         const made = (options.decide?.plan ?? plan)(wanted, observed, now, memory);
-        if (observed.leads) for (const action of made.actions) if (action.name !== 'probe') changes.push(actionText(action));
+        if (observed.leads) for (const action of made.actions.filter(changesWorld)) changes.push(actionText(action));
         return made;
       },
       inspect: options.decide?.inspect ?? inspect,

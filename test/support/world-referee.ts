@@ -1,4 +1,5 @@
 /** Watches a world from outside and says what must never be. Knows nothing of the planner: only workloads, requests and the board. */
+import { changesWorld } from '../../src/reconciler/decide/actions.ts';
 import { mayMove } from '../../src/reconciler/decide/moves.ts';
 import type { Plan } from '../../src/reconciler/decide/facts.ts';
 import type { SlotName, WorkloadId } from '../../src/spec/names.ts';
@@ -107,7 +108,7 @@ export function createReferee(world: World, drainMs: number): Referee {
       });
     },
     planned({ actions }) {
-      for (const { name, slot, because } of actions) if (name !== 'probe') changes.push(`${name} of "${slot}" as ${because.message}`);
+      for (const action of actions.filter(changesWorld)) changes.push(`${action.name} of "${action.slot}" as ${action.because.message}`);
     },
     takeChanges() {
       const taken = changes;

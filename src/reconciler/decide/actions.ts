@@ -27,6 +27,16 @@ export interface ActionArgs {
     /** Since when this workload is being waited for: tries grow rarer with its age. */
     readonly since: number;
   };
+  /** Its runtime starts it again by itself: all there is to do is to count. */
+  noteCrash: {
+    readonly slot: SlotName;
+    readonly workload: WorkloadId;
+    readonly exitId: string;
+    /** Undefined: it is nobody's failure. */
+    readonly failure: { readonly reason: string; readonly message: string } | undefined;
+    /** It is let start again. */
+    readonly startsAgain: boolean;
+  };
   stop: {
     readonly slot: SlotName;
     readonly workload: WorkloadId;
@@ -46,7 +56,7 @@ export type Action = {
 
 /** Whether it is for the controller that leads to carry it out. */
 export function changesWorld({ name }: Action): boolean {
-  return name !== 'probe';
+  return name !== 'probe' && name !== 'noteCrash';
 }
 
 /** Two actions of one key never run at the same time. */
@@ -62,6 +72,8 @@ export function keyOfAction(action: Action): string {
       return applyKey(action.args.workload.slot);
     case 'probe':
       return probeKey(action.args.workload);
+    case 'noteCrash':
+      return noteCrashKey(action.args.workload);
     case 'stop':
       return stopKey(action.args.workload);
     default:
@@ -73,4 +85,5 @@ export const pullImageKey = (image: ImageReference): string => `pullImage:${imag
 export const pullModelKey = (model: ModelId): string => `pullModel:${model}`;
 export const applyKey = (slot: SlotName): string => `apply:${slot}`;
 export const probeKey = (workload: WorkloadId): string => `probe:${workload}`;
+export const noteCrashKey = (workload: WorkloadId): string => `noteCrash:${workload}`;
 export const stopKey = (workload: WorkloadId): string => `stop:${workload}`;

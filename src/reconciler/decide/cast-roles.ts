@@ -2,7 +2,7 @@
  * Which part each workload of a slot plays: one answers, one is to answer, the others leave. Holds the rules of the swap: beside the old
  * one where both fit, else after it has drained; and a new one that fails leaves the old one serving. Pure.
  */
-import { findFault, isPassing, mismatch, repairsDrift, type Fault } from './checks.ts';
+import { findFault, givenUp, isPassing, mismatch, repairsDrift, type Fault } from './checks.ts';
 import type { Finding } from './facts.ts';
 import type { SlotView, WorkloadView } from './view.ts';
 
@@ -39,9 +39,12 @@ export interface CastRules {
 }
 
 export function castRoles(view: SlotView, rules: CastRules): Cast {
-  const faults = view.workloads.flatMap((workload) => {
-    const fault = workload.stopUnderWay ? undefined : findFault(workload, view);
-    return fault === undefined ? [] : [{ workload, because: fault, failure: blame(workload, fault, view, rules) }];
+  const faults = view.workloads.flatMap((workload): readonly Leaving[] => {
+    if (workload.stopUnderWay) return [];
+    const fault = findFault(workload, view);
+    if (fault !== undefined) return [{ workload, because: fault, failure: blame(workload, fault, view, rules.unwanted) }];
+    const because = givenUp(workload, view);
+    return because === undefined ? [] : [{ workload, because, failure: undefined }];
   });
   const sound = view.workloads.filter((workload) => workload.alive && faults.every((leaving) => leaving.workload !== workload));
   const { unwanted } = rules;
@@ -168,9 +171,14 @@ function go(workload: WorkloadView, because: Finding): Leaving {
   return { workload, because, failure: drifted ? { ...because, kind: 'drift', reason: 'WorkloadAltered' } : undefined };
 }
 
-/** A fault counts against the generation when the workload is what is wanted and nobody had asked it to leave; and once. */
-function blame(workload: WorkloadView, fault: Fault, view: SlotView, rules: CastRules): Fault | undefined {
+/** A fault counts against the generation when the workload is what is wanted and nobody had asked it to leave; and once, but for crashes in place. */
+export function blame<Blamed extends Fault>(
+  workload: WorkloadView,
+  fault: Blamed,
+  view: SlotView,
+  unwanted: Finding | undefined,
+): Blamed | undefined {
   const asked = workload.known.drainingSince !== undefined && fault.kind === 'crash';
-  const counted = view.failures.some((attempt) => attempt.workload === workload.fact.id);
-  return rules.unwanted !== undefined || asked || counted || !isCurrent(workload, view) ? undefined : fault;
+  const counted = view.failures.some(({ workload: id, kind, inPlace }) => id === workload.fact.id && kind !== 'drift' && inPlace !== true);
+  return unwanted !== undefined || asked || counted || !isCurrent(workload, view) ? undefined : fault;
 }

@@ -3,8 +3,10 @@
  * what is violated, or nothing. Reading the lists at the end is reading the rules.
  */
 import { DRIFT_REPAIR_LIMIT, driftRepairs, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';
+import { exitId } from './exit-id.ts';
 import type { AttemptKind, Finding } from './facts.ts';
 import { sizeText } from './quantity-text.ts';
+import type { WorkloadExit } from '../ports.ts';
 import type { MemoryVerdict } from './share-memory.ts';
 import type { SlotView, WorkloadView } from './view.ts';
 
@@ -82,17 +84,20 @@ function needsPerson({ failures, imagePresent, model }: SlotView): Gate | undefi
   return { kind: 'stalled', name: 'needsPerson', reason: attempt.failure.reason, message: attempt.failure.message };
 }
 
-function crashLooping({ failures, slot }: SlotView): Gate | undefined {
-  if (!isCrashLoop(failures)) return undefined;
+function crashLooping({ failures, slot, leads }: SlotView): Gate | undefined {
+  // Whoever does not lead counts crashes for the day it does.
+  if (!leads || !isCrashLoop(failures)) return undefined;
   const last = failures.at(-1)?.failure.message ?? '';
   const message = `Edit it or run "svcctl slot restart ${slot.name}": it failed five times within ten minutes. ${last}`;
   return { kind: 'stalled', name: 'crashLoop', message };
 }
 
-function backingOff({ failures, now }: SlotView): Gate | undefined {
+function backingOff({ failures, workloads, now }: SlotView): Gate | undefined {
   const until = nextAttemptAt(failures);
   const last = failures.findLast(({ kind }) => kind !== 'drift');
   if (until === undefined || last === undefined || now >= until) return undefined;
+  // What its runtime starts again backs off there.
+  if (last.inPlace === true && workloads.some(({ fact, alive }) => alive && fact.id === last.workload)) return undefined;
   return { kind: 'waiting', name: 'backingOff', reason: last.failure.reason, message: last.failure.message, until };
 }
 
@@ -124,17 +129,30 @@ export function insufficientMemory(verdict: MemoryVerdict | undefined): Gate | u
 
 // ---- what is wrong with a workload ----
 
-function workloadExited({ fact }: WorkloadView): Fault | undefined {
-  if (fact.phase !== 'exited') return undefined;
-  const { exit } = fact;
+function workloadExited({ fact: { phase, exit } }: WorkloadView): Fault | undefined {
+  return phase === 'exited' ? { kind: 'crash', name: 'workloadExited', ...exitTold(exit) } : undefined;
+}
+
+function exitTold(exit: WorkloadExit | undefined): { readonly reason: string; readonly message: string } {
   const why = exit?.outOfMemory === true ? 'it ran out of memory' : `exit code ${exit?.code ?? 'unknown'}`;
   const detail = exit?.message === undefined || exit.message === '' ? '' : `: ${exit.message}`;
   return {
-    kind: 'crash',
-    name: 'workloadExited',
     reason: exit?.outOfMemory === true ? 'OutOfMemory' : 'Crashed',
     message: `Its process ended by itself (${why})${detail}`,
   };
+}
+
+/** It crashed, and its runtime starts it again by itself; undefined, too, when that was taken note of. */
+export function crashedInPlace({ fact: { phase, exit }, known }: WorkloadView): (Fault & { readonly exitId: string }) | undefined {
+  if (phase === 'exited' || exit === undefined || exitId(exit) === known.notedExit) return undefined;
+  return { kind: 'crash', name: 'crashedInPlace', exitId: exitId(exit), ...exitTold(exit) };
+}
+
+/** Why what crashed in place is no longer left to its runtime; undefined: it is, or it is back. */
+export function givenUp({ fact, known }: WorkloadView, view: SlotView): Finding | undefined {
+  if (known.probe?.passed === true) return undefined;
+  const crashed = view.failures.some(({ workload, inPlace }) => inPlace === true && workload === fact.id);
+  return crashed ? (needsPerson(view) ?? crashLooping(view)) : undefined;
 }
 
 function startTimedOut({ fact, known }: WorkloadView, { spec, now, leads }: SlotView): Fault | undefined {
@@ -182,9 +200,10 @@ export function repairsDrift({ spec, failures }: SlotView): boolean {
 
 /** Why a workload that shall answer does not, or not with all its replicas. */
 export function whySilent({ fact, known }: WorkloadView): Finding & { readonly reason?: string } {
-  const { trouble, fetching, phase, endpoints } = fact;
+  const { trouble, fetching, phase, endpoints, exit } = fact;
   if (trouble !== undefined) return { name: 'workloadTroubled', reason: trouble.reason, message: trouble.message };
   if (fetching !== undefined) return { name: 'fetching', message: fetching };
+  if (phase === 'created' && exit !== undefined) return { name: 'crashedInPlace', ...exitTold(exit) };
   if (phase === 'running' && endpoints.length === 0) {
     return { name: 'noReplicaReady', message: 'It runs, and none of its replicas is ready yet' };
   }

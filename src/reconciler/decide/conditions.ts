@@ -75,9 +75,10 @@ function ready({ view, cast, unwanted, gate }: ConditionFacts): ConditionInput {
 /** What keeps a new workload from getting on, though nothing of it failed. */
 function hindrance(coming: Cast['coming']): (Finding & { readonly reason?: string }) | undefined {
   if (coming === undefined) return undefined;
-  const { trouble, fetching, phase, endpoints } = coming.fact;
+  const { trouble, fetching, phase, endpoints, exit } = coming.fact;
   const passedBefore = phase === 'running' && endpoints.length === 0 && coming.known.probe?.passed === true;
-  return trouble !== undefined || fetching !== undefined || passedBefore ? whySilent(coming) : undefined;
+  const crashed = phase === 'created' && exit !== undefined;
+  return trouble !== undefined || fetching !== undefined || crashed || passedBefore ? whySilent(coming) : undefined;
 }
 
 function reconciling({ view, cast, unwanted, gate, busy }: ConditionFacts): ConditionInput {

@@ -66,6 +66,8 @@ function sentence(action: Action): string {
       return applyText(action.args);
     case 'probe':
       return `probe "${action.args.workload}"`;
+    case 'noteCrash':
+      return `note the crash of "${action.args.workload}"`;
     case 'stop':
       return `stop "${action.args.workload}"${action.args.abort ? ', ending its requests' : ''}`;
     default:

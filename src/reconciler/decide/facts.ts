@@ -89,6 +89,8 @@ export interface Acquaintance {
   readonly stops: { readonly failures: number; readonly lastAt: number; readonly message: string } | undefined;
   /** How often it was brought up to date in place for one generation of its slot. */
   readonly updates: { readonly generation: number; readonly times: number; readonly lastAt: number } | undefined;
+  /** The id of the end that was taken note of last, where its runtime starts it again by itself. */
+  readonly notedExit: string | undefined;
 }
 
 export interface Attempt {
@@ -96,8 +98,10 @@ export interface Attempt {
   readonly kind: AttemptKind;
   readonly failure: Failure;
   readonly logTail?: readonly LogLine[];
-  /** Of which workload; a workload fails once. */
+  /** Of which workload; a workload fails once, but for crashes in place. */
   readonly workload?: WorkloadId;
+  /** Its runtime started it again by itself. */
+  readonly inPlace?: true;
 }
 
 export interface Attempts {
@@ -105,7 +109,7 @@ export interface Attempts {
   readonly generation: number;
   /** Oldest first. */
   readonly failures: readonly Attempt[];
-  /** Workloads started in this generation. */
+  /** Workloads started in this generation, and those that their runtime started again. */
   readonly starts: number;
 }
 

@@ -10,6 +10,7 @@ import { deriveState } from './derive-state.ts';
 import type { Decision, Finding } from './facts.ts';
 import type { Ledger } from './ledger.ts';
 import { listFindings } from './list-findings.ts';
+import { planCrashNotes } from './plan-crash-notes.ts';
 import { planMends } from './plan-mends.ts';
 import { planProbes } from './plan-probes.ts';
 import { planStops } from './plan-stops.ts';
@@ -48,6 +49,7 @@ export function planSlot(
   const mends = planMends(view, cast, gates.length > 0);
   const stops = planStops(view, cast);
   const probes = planProbes(view, cast);
+  const notes = planCrashNotes(view, unwanted);
   const startGate = start?.gate;
   const gate = memoryGate ?? startGate ?? gates[0];
   const starting = view.applying !== undefined || start?.action !== undefined;
@@ -75,7 +77,7 @@ export function planSlot(
   const wakes = [...stops.wakes, ...mends.wakes, ...probes.wakes, ...slotWakes(view, wanted, gates, cast)];
   return {
     decision,
-    actions: [...stops.actions, ...pulls.actions, ...starts, ...mends.actions, ...probes.actions],
+    actions: [...stops.actions, ...pulls.actions, ...starts, ...mends.actions, ...probes.actions, ...notes],
     wakes,
     alone: !cast.start && cast.waitsFor === undefined && cast.leaving.length === 0,
     freshUntil: Math.min(probes.freshUntil ?? Number.POSITIVE_INFINITY, ...wakes),

@@ -1,5 +1,5 @@
 /** When a workload that leaves is stopped: at once when nobody uses it, else when its requests have ended or its drain time is over. Pure. */
-import type { Action } from './actions.ts';
+import { noteCrashKey, type Action } from './actions.ts';
 import { delayAfter } from './backoff.ts';
 import type { Cast, Leaving } from './cast-roles.ts';
 import type { Finding } from './facts.ts';
@@ -31,6 +31,8 @@ export function planOrphanStop(workload: WorkloadView, because: Finding, drainMs
 function planStop({ workload, because, failure }: Leaving, view: SlotView): TimedActions {
   // What mends it might bring it back: that ends first.
   if (view.applying?.args.mends?.workload === workload.fact.id) return NOTHING;
+  // Its last words are asked for before it goes.
+  if (view.running.has(noteCrashKey(workload.fact.id))) return NOTHING;
   return planAt(workload, because, failure, view.spec.lifecycle.drainTimeoutMs, view.now);
 }
 
@@ -42,7 +44,8 @@ function planAt(workload: WorkloadView, because: Finding, failure: Leaving['fail
   const retryAt = known.stops === undefined ? now : known.stops.lastAt + delayAfter(known.stops.failures);
   const at = Math.max(drainedAt, retryAt);
   if (at > now) return { actions: [], wakes: [at] };
-  const args = { slot: fact.slot, workload: fact.id, graceMs: exited ? EXITED_GRACE_MS : STOP_GRACE_MS, abort: inFlight > 0, failure };
+  const ended = exited || (fact.phase === 'created' && fact.exit !== undefined);
+  const args = { slot: fact.slot, workload: fact.id, graceMs: ended ? EXITED_GRACE_MS : STOP_GRACE_MS, abort: inFlight > 0, failure };
   return { actions: [{ name: 'stop', slot: fact.slot, because, args }], wakes: [] };
 }
 

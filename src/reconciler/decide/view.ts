@@ -153,5 +153,6 @@ function stranger(now: number): Acquaintance {
     origin: undefined,
     stops: undefined,
     updates: undefined,
+    notedExit: undefined,
   };
 }

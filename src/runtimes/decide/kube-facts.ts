@@ -6,7 +6,7 @@ import { Revision, SlotName, WorkloadId } from '../../spec/names.ts';
 import { APPLIED_ANNOTATION, INSTANCE_LABEL, SERVER_CONTAINER } from './kube-names.ts';
 
 const Text = z.string().optional();
-const Terminated = z.object({ exitCode: z.number(), reason: Text, message: Text, finishedAt: z.string().nullish() });
+const Terminated = z.object({ exitCode: z.number(), reason: Text, message: Text, finishedAt: z.string().nullish(), containerID: Text });
 const State = z.object({
   waiting: z.object({ reason: Text, message: Text }).optional(),
   running: z.object({ startedAt: z.string().nullish() }).optional(),

@@ -1,11 +1,14 @@
 /** What a workload is doing, judged by its pods. Pure. */
-import type { ObservedWorkload, WorkloadTrouble } from '../../reconciler/ports.ts';
+import type { ObservedWorkload, WorkloadExit, WorkloadTrouble } from '../../reconciler/ports.ts';
 import { instant, isOver, isReady, isTerminating, serverPort, serverStatus } from './kube-facts.ts';
 import type { ContainerStatus, DeploymentFacts, PodFacts } from './kube-facts.ts';
 import { MODEL_CONTAINER } from './kube-names.ts';
 import { troubleOf } from './kube-trouble.ts';
 
 export type Doing = Pick<ObservedWorkload, 'phase' | 'startedAt' | 'endpoints' | 'exit' | 'fetching' | 'trouble' | 'replicas'>;
+
+/** How a server ended. */
+type End = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
 
 /** `pods` newest first; `before` is the trouble that was told last. */
 export function doingOf(deployment: DeploymentFacts, pods: readonly PodFacts[], before: WorkloadTrouble | undefined): Doing {
@@ -18,24 +21,30 @@ export function doingOf(deployment: DeploymentFacts, pods: readonly PodFacts[], 
     replicas: { present: living.length, ready: endpoints.length },
   };
   if (deployment.deleting) return { ...facts, phase: 'stopping' };
-  const exit = endpoints.length > 0 || living.some(isReady) ? undefined : exitOf(living[0]);
-  if (exit !== undefined) return { ...facts, startedAt: undefined, phase: 'exited', exit };
-  if (starts.length > 0) return { ...facts, phase: 'running' };
-  const trouble = troubleOf(deployment, pods, before);
+  const exit = lastExit(living);
+  const crash = exit === undefined ? {} : { exit };
+  if (starts.length > 0) return { ...facts, ...crash, phase: 'running' };
+  // Of what crashed, only its own trouble with coming back is told.
+  const told = exit === undefined ? pods : living.slice(0, 1);
+  const found = troubleOf(deployment, told, before);
+  const trouble = exit !== undefined && found?.reason === START_FAILED ? undefined : found;
   const fetching = trouble === undefined ? living.map(fetchingOf).find((each) => each !== undefined) : undefined;
   return {
     ...facts,
+    ...crash,
     phase: 'created',
     ...(trouble === undefined ? {} : { trouble }),
     ...(fetching === undefined ? {} : { fetching }),
   };
 }
 
+/** What kubelets say, turn and turn about with their back-off, of a server that ended at once. */
+const START_FAILED = 'RunContainerError';
 const WORDS_LINES = 2;
 const WORDS_LENGTH = 300;
 
 /** A pod whose server crashed and has not come back: what `apply` replaces. */
-export const isCrashed = (pod: PodFacts): boolean => !isTerminating(pod) && !isOver(pod) && !isReady(pod) && exitOf(pod) !== undefined;
+export const isCrashed = (pod: PodFacts): boolean => !isTerminating(pod) && !isOver(pod) && !isReady(pod) && crashOf(pod) !== undefined;
 
 function endpointOf(pod: PodFacts): { readonly host: string; readonly port: number }[] {
   const host = pod.status.podIP;
@@ -43,12 +52,26 @@ function endpointOf(pod: PodFacts): { readonly host: string; readonly port: numb
   return isReady(pod) && host !== undefined && port !== undefined ? [{ host, port }] : [];
 }
 
-/** Kubelet starts a server again by itself; until that one has started up, the crash is what there is to tell. */
-function exitOf(pod: PodFacts | undefined): ObservedWorkload['exit'] {
-  const status = pod === undefined ? undefined : serverStatus(pod);
-  const state = status?.state;
-  const end = state?.terminated ?? (isBackAgain(status) ? undefined : status?.lastState?.terminated);
-  if (pod === undefined || end === undefined) return undefined;
+/** Of one of several pods it is of interest only while none answers and that one is not back. */
+function lastExit([newest, ...others]: readonly PodFacts[]): WorkloadExit | undefined {
+  if (newest === undefined || others.some(isReady)) return undefined;
+  const end = others.length === 0 ? lastEndOf(newest) : crashOf(newest);
+  return end === undefined ? undefined : exitOf(newest, end);
+}
+
+/** Kubelet starts a server again by itself; until that one has started up, it has crashed. */
+function crashOf(pod: PodFacts): End | undefined {
+  const status = serverStatus(pod);
+  const isBackAgain = status?.state?.running !== undefined && status.started === true;
+  return isBackAgain ? undefined : lastEndOf(pod);
+}
+
+function lastEndOf(pod: PodFacts): End | undefined {
+  const status = serverStatus(pod);
+  return status?.state?.terminated ?? status?.lastState?.terminated;
+}
+
+function exitOf(pod: PodFacts, end: End): WorkloadExit {
   const outOfMemory = end.reason === 'OOMKilled';
   const message = exitMessage(pod, end, outOfMemory);
   return {
@@ -56,16 +79,11 @@ function exitOf(pod: PodFacts | undefined): ObservedWorkload['exit'] {
     outOfMemory,
     at: instant(end.finishedAt) ?? instant(pod.metadata.creationTimestamp) ?? 0,
     ...(message === undefined ? {} : { message }),
+    ...(end.containerID === undefined ? {} : { container: end.containerID }),
   };
 }
 
-const isBackAgain = (status: ContainerStatus | undefined): boolean => status?.state?.running !== undefined && status.started === true;
-
-function exitMessage(
-  pod: PodFacts,
-  end: NonNullable<NonNullable<ContainerStatus['state']>['terminated']>,
-  outOfMemory: boolean,
-): string | undefined {
+function exitMessage(pod: PodFacts, end: End, outOfMemory: boolean): string | undefined {
   if (outOfMemory) {
     const limit = pod.spec.containers.find(({ resources }) => resources?.limits?.['memory'] !== undefined)?.resources?.limits?.['memory'];
     return limit === undefined

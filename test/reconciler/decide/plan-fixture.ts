@@ -37,6 +37,7 @@ export interface ToldWorkload {
   readonly revision?: 'current' | 'other';
   readonly phase?: ObservedWorkload['phase'];
   readonly exit?: ObservedWorkload['exit'];
+  readonly notedExit?: string;
   readonly probe?: 'passing' | 'none' | 'loading' | 'dead';
   readonly inFlight?: number;
   readonly used?: boolean;
@@ -157,7 +158,7 @@ function workloadTold(told: ToldWorkload, slot: DesiredSlot, template: Template)
   };
 }
 
-function acquaintanceTold({ probe = 'passing', draining, seen = 60_000, deaf = [], fact }: ToldWorkload): Acquaintance {
+function acquaintanceTold({ probe = 'passing', draining, seen = 60_000, deaf = [], fact, notedExit }: ToldWorkload): Acquaintance {
   const since = NOW - 5000;
   const facts = {
     none: undefined,
@@ -173,6 +174,7 @@ function acquaintanceTold({ probe = 'passing', draining, seen = 60_000, deaf = [
     origin: undefined,
     stops: undefined,
     updates: undefined,
+    notedExit,
   };
 }
 

@@ -4,6 +4,7 @@ import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { createPlanMemory } from '../../../src/reconciler/decide/plan-memory.ts';
 import type { Plan } from '../../../src/reconciler/decide/facts.ts';
 import type { RuntimeTraits, WorkloadTrouble } from '../../../src/reconciler/ports.ts';
+import { WorkloadId } from '../../../src/spec/names.ts';
 import { failed, NOW, planOf, PRIMARY, tell, type Told } from './plan-fixture.ts';
 
 /** Mends in place; what is altered or outdated is told through the record. */
@@ -25,6 +26,17 @@ const unplaced: WorkloadTrouble = { kind: 'placement', reason: 'Unschedulable', 
 const next = { id: 'w1', name: 'svc-slot-primary--x', phase: 'created', probe: 'none' } as const;
 const repaired = [3, 2, 1].map((minutes) => failed(minutes * 60_000, 'drift'));
 const onDemand = { load: 'on-demand', lifecycle: { idleTimeout: '10s' } } as const;
+
+const exit = { code: 139, outOfMemory: false, at: 5 };
+const waits = { id: 'w1', phase: 'created', probe: 'none', fact: { endpoints: [], exit } } as const;
+const backUp = { ...one, fact: { ...one.fact, exit } };
+const inPlace = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({
+    ...failed((count - index) * 60_000, 'crash'),
+    workload: WorkloadId.parse('w1'),
+    inPlace: true as const,
+  }));
+const justNow = inPlace(1).map((attempt) => ({ ...attempt, at: NOW - 10 }));
 
 /** What is told, then the actions, the state and the admission that follow. */
 const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, string]>> = {
@@ -86,6 +98,46 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
     'warming',
     'park',
   ],
+  'takes note of a crash, and leaves it to the cluster to start it again': [{ workloads: [waits] }, ['noteCrash:w1'], 'starting', 'park'],
+  'takes note of a crash once': [{ workloads: [{ ...waits, notedExit: '5' }], failures: justNow }, [], 'starting', 'park'],
+  'takes note of the next crash of the same workload': [
+    { workloads: [{ ...waits, notedExit: '4' }], failures: inPlace(1) },
+    ['noteCrash:w1'],
+    'starting',
+    'park',
+  ],
+  'takes note of a crash of what answers already': [
+    { workloads: [{ ...backUp, probe: 'none' }] },
+    ['probe:w1', 'noteCrash:w1'],
+    'warming',
+    'park',
+  ],
+  'does not back off from what runs again': [{ workloads: [{ ...backUp, notedExit: '5' }], failures: justNow }, [], 'ready', 'open'],
+  'mends in place what has just crashed': [
+    { workloads: [{ ...backUp, notedExit: '5', fact: { ...backUp.fact, record: 'altered' } }], failures: justNow },
+    ['apply:primary'],
+    'ready',
+    'open',
+  ],
+  'stops what crashed in place five times': [
+    { workloads: [{ ...waits, notedExit: '5' }], failures: inPlace(5) },
+    ['stop:w1'],
+    'unloading',
+    'slot.stalled',
+  ],
+  'keeps what answers after five crashes': [{ workloads: [{ ...backUp, notedExit: '5' }], failures: inPlace(5) }, [], 'ready', 'open'],
+  'leaves it to the one that leads to give up on what crashes': [
+    { leads: false, workloads: [{ ...waits, notedExit: '5' }], failures: inPlace(5) },
+    [],
+    'starting',
+    'park',
+  ],
+  'gives up on the new one that crashes, and keeps the old one': [
+    { workloads: [old, { ...waits, name: 'svc-slot-primary--x', notedExit: '5' }], failures: inPlace(5) },
+    ['stop:w1'],
+    'ready',
+    'open',
+  ],
   'goes on serving what the one that leads keeps': [
     { leads: false, slot: onDemand, lastActive: 60_000, workloads: [one] },
     [],
@@ -140,6 +192,39 @@ describe('plan() of pods', () => {
         workload: { name: 'svc-slot-primary--0123', port: { host: 8080, container: 8080 } },
       },
     });
+  });
+
+  test('blames the slot for a crash of what it wants only, and lets the fifth one not start again', () => {
+    const noted = (each: Told) => planOf(told(each)).made.actions.find(({ name }) => name === 'noteCrash')?.args;
+    const message = 'Its process ended by itself (exit code 139)';
+    const crash = { exitId: '5', failure: { reason: 'Crashed', message }, startsAgain: true };
+    expect(noted({ workloads: [waits] })).toMatchObject(crash);
+    expect(noted({ workloads: [waits], failures: [...repaired, ...inPlace(3)] })).toMatchObject(crash);
+    expect(noted({ workloads: [waits], failures: inPlace(4) })).toMatchObject({ ...crash, startsAgain: false });
+    for (const each of [
+      { slot: { enabled: false } },
+      { workloads: [{ ...waits, revision: 'other' }] },
+      { workloads: [{ ...waits, draining: 1 }] },
+    ] as const)
+      expect(noted({ workloads: [waits], ...each })).toMatchObject({ exitId: '5', failure: undefined });
+  });
+
+  test('stops what crashed too often in a hurry, as no failure of its own, once its last words are known', () => {
+    const { desired, observed } = tell(told({ workloads: [{ ...waits, notedExit: '5' }], failures: inPlace(5) }));
+    const [stop] = plan(desired, observed, NOW).actions;
+    expect(stop).toMatchObject({ name: 'stop', because: { name: 'crashLoop' }, args: { graceMs: 1000, failure: undefined } });
+    const noting = planOf(told({ workloads: [waits], failures: inPlace(4) })).made.actions[0];
+    if (noting === undefined) throw new Error('Nothing is noted');
+    const running = new Map([['noteCrash:w1', { action: noting, startedAt: NOW }]]);
+    expect(plan(desired, { ...observed, running }, NOW).actions).toEqual([]);
+  });
+
+  test('counts another failure of what crashed in place, and not twice', () => {
+    const late = { ...backUp, notedExit: '5', probe: 'loading', seen: 300_000 } as const;
+    const stops = (failures: Told['failures']) => planOf(told({ workloads: [late], failures: failures ?? [] })).made.actions[0]?.args;
+    expect(stops(inPlace(1))).toMatchObject({ failure: { kind: 'start-timeout' } });
+    const counted = { ...failed(10, 'start-timeout'), workload: WorkloadId.parse('w1') };
+    expect(stops([...inPlace(1), counted])).toMatchObject({ failure: undefined });
   });
 
   test('brings up to date again only after a while', () => {

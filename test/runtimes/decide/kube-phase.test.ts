@@ -56,13 +56,30 @@ describe('a workload', () => {
     expect(all).toMatchObject({ endpoints: [{ host: '10.0.0.1' }, { host: '10.0.0.2' }], replicas: { present: 3, ready: 2 } });
   });
 
-  test('has exited when its server ended, and until the next one has come up', () => {
+  test('of which the server ended is created until kubelet starts it again, and tells how it ended from then on', () => {
     const exit = { code: 7, outOfMemory: false, at: Date.parse(END.finishedAt) };
-    expect(doing({ ready: false, server: { state: { terminated: END } } })).toMatchObject({ phase: 'exited', exit, startedAt: undefined });
-    expect(doing(again(false))).toMatchObject({ phase: 'exited', exit });
-    expect(doing(backOff)).toMatchObject({ phase: 'exited', exit });
-    expect(doing(again(true))).toMatchObject({ phase: 'running' });
-    expect(doing(again(true))).not.toHaveProperty('exit');
+    const created = { phase: 'created', startedAt: undefined, endpoints: [], exit };
+    expect(doing({ ready: false, server: { state: { terminated: END } } })).toMatchObject(created);
+    expect(doing(backOff)).toMatchObject(created);
+    expect(doing(backOff)).not.toHaveProperty('trouble');
+    expect(doing(again(false))).toMatchObject({ phase: 'running', endpoints: [], exit });
+    expect(doing(again(true))).toMatchObject({ phase: 'running', endpoints: [], exit });
+    expect(doing({ ...again(true), ready: true })).toMatchObject({ phase: 'running', endpoints: [{ host: '10.0.0.1' }], exit });
+  });
+
+  test('that crashed tells what keeps its own pod from coming back, and nothing of others', () => {
+    const waiting = (reason: string): PodChoice => ({
+      ready: false,
+      server: { state: { waiting: { reason } }, lastState: { terminated: END } },
+    });
+    expect(doing(waiting('ErrImageNeverPull'))).toMatchObject({ phase: 'created', exit: { code: 7 }, trouble: { kind: 'image' } });
+    expect(doing(waiting('RunContainerError'))).not.toHaveProperty('trouble');
+    expect(doing(backOff, { ...waiting('ErrImageNeverPull'), name: 'other' })).not.toHaveProperty('trouble');
+  });
+
+  test('tells two ends within one second apart', () => {
+    const endOf = (containerID: string) => doing({ ready: false, server: { state: { terminated: { ...END, containerID } } } }).exit;
+    expect(endOf('containerd://1')).toMatchObject({ at: endOf('containerd://2')?.at, container: 'containerd://1' });
   });
 
   test('tells the last words of its server', () => {
@@ -72,7 +89,17 @@ describe('a workload', () => {
   });
 
   test('runs on while another pod is ready', () => {
-    expect(doing(backOff, { name: 'other' })).toMatchObject({ phase: 'running', replicas: { present: 2, ready: 1 } });
+    const both = doing(backOff, { name: 'other' });
+    expect(both).toMatchObject({ phase: 'running', replicas: { present: 2, ready: 1 } });
+    expect(both).not.toHaveProperty('exit');
+  });
+
+  test('with several pods of which none is ready tells how the newest ended, while that one is not back', () => {
+    const slow: PodChoice = { name: 'slow', ready: false };
+    expect(doing(backOff, slow)).toMatchObject({ phase: 'running', exit: { code: 7 } });
+    expect(doing(backOff, { ...backOff, name: 'other' })).toMatchObject({ phase: 'created', exit: { code: 7 } });
+    expect(doing(again(true), slow)).not.toHaveProperty('exit');
+    expect(doing({ ...slow, name: 'a' }, { ...backOff, name: 'b' })).not.toHaveProperty('exit');
   });
 
   test('is judged by its newest pod where none is ready', () => {

@@ -131,7 +131,7 @@ describe('what keeps a recorded pod from running', () => {
     ['noprogram', 128, false, 'The image has no program "llama-server-absent": choose another toolbox image'],
   ])('%s is an exit with code %d', (name, code, outOfMemory, message) => {
     const doing = doingOf(deployment(), [recorded(name)], undefined);
-    expect(doing).toMatchObject({ phase: 'exited', endpoints: [], exit: { code, outOfMemory } });
+    expect(doing).toMatchObject({ phase: 'created', endpoints: [], exit: { code, outOfMemory } });
     expect(doing.exit?.message).toBe(message);
     expect(doing).not.toHaveProperty('trouble');
   });
