@@ -118,7 +118,11 @@ describeWithCluster('A slot that cannot run', () => {
   });
 
   test('as a quota of its namespace is used up names the quota, and runs when it is raised', async () => {
-    const pods = (await svc.kubectl(['get', 'pods', '--output', 'name'])).trim().split('\n').length;
+    const listed: { readonly items: readonly { readonly metadata: object }[] } = JSON.parse(
+      await svc.kubectl(['get', 'pods', '--output', 'json']),
+    );
+    // Those of the slots before may still be going.
+    const pods = listed.items.filter(({ metadata }) => !('deletionTimestamp' in metadata)).length;
     await svc.kubectl(['create', 'quota', 'tight', `--hard=pods=${pods}`]);
     await svc.apply(demoSlot('quota', 'demo-fox'));
     const says = ['The quota "tight"', `used of pods=${pods}`];
