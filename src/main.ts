@@ -10,8 +10,8 @@ import { chooseWorld } from './wiring/choose-world.ts';
 import { createInventory } from './wiring/inventory.ts';
 import type { Log } from './wiring/log.ts';
 import { createLogSink, createLogSource, listen, makeDirectories, reportTo, urlOf } from './wiring/service-parts.ts';
+import { createHeapLimits } from './wiring/heap-limits.ts';
 import type { World } from './wiring/world.ts';
-import { createYoungHeap } from './wiring/young-heap.ts';
 import { createGateway } from './dispatch/gateway.ts';
 import { createTraffic } from './dispatch/traffic.ts';
 import { PROVIDERS } from './providers/registry.ts';
@@ -45,7 +45,7 @@ export interface Service {
 const EXIT_STOP_MS = 30_000;
 /** Who is let in late has to be answered too. */
 const PARKED_SHARE = 0.5;
-/** With more, what each pass leaves behind costs more to collect in a small young heap than that saves. */
+/** With more, most of the memory is what passes leave behind. */
 const MANY_SLOTS = 100;
 /** Files of the kernel are read in microseconds. */
 const HARDWARE_WITHIN_MS = 5000;
@@ -97,7 +97,7 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
 async function createController({ settings, version, log }: ServiceOptions, world: World) {
   const { runtime } = world;
   const clock = createClock();
-  const youngHeap = createYoungHeap();
+  const heap = createHeapLimits();
   const board = createBoard();
   const traffic = createTraffic({ board, now: clock.now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
   const slotTraffic = traffic.ofSlot;
@@ -124,7 +124,7 @@ async function createController({ settings, version, log }: ServiceOptions, worl
     board: {
       ...board,
       publish(view) {
-        if (view.slots.size > MANY_SLOTS) youngHeap.grow();
+        if (view.slots.size > MANY_SLOTS) heap.growForManySlots();
         board.publish(world.show(view));
       },
     },
@@ -133,13 +133,13 @@ async function createController({ settings, version, log }: ServiceOptions, worl
     metrics: metrics.reconcile,
     lastSeq: events.last(),
   });
-  return { world, runtime, clock, youngHeap, board, traffic, slotTraffic, metrics, events, files, loop };
+  return { world, runtime, clock, heap, board, traffic, slotTraffic, metrics, events, files, loop };
 }
 
 /** Answers requests: the gateway and the management API on one server. */
 function createApi(options: ServiceOptions, controller: Awaited<ReturnType<typeof createController>>, stopping: AbortSignal) {
   const { settings, version, log } = options;
-  const { world, runtime, board, metrics, traffic, clock, youngHeap, loop } = controller;
+  const { world, runtime, board, metrics, traffic, clock, heap, loop } = controller;
   const startedAt = clock.now();
   const manage: Manage = {
     ...createInventory({
@@ -165,7 +165,7 @@ function createApi(options: ServiceOptions, controller: Awaited<ReturnType<typeo
     traffic,
     settings,
     now: clock.now,
-    report: reportTo(metrics, youngHeap.grow),
+    report: reportTo(metrics, heap.growForTraffic),
   });
   const features = () => ({
     authentication: settings.SVC_AUTH_ENABLED,

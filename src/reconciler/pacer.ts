@@ -11,8 +11,12 @@ export interface Pacer {
 
 /** Wakes that come together are one pass. */
 const SPACING_MS = 5;
-/** After a pass that took long, twice its time is waited, and eight times what of it was computed: work that is under way needs the processor too. Up to this. */
+/** After a pass that took long, twice its time is waited, up to this. */
 const LONGEST_SPACING_MS = 250;
+/** In the long run, eight times as long as what was computed: work that is under way needs the processor too. */
+const REST_OF_BUSY = 8;
+/** Computing that needs no such rest, so that an edit of one among thousands of slots is carried out at once: as much as is saved up while little happens. */
+const CREDIT_MS = 1000;
 
 export interface Passed {
   /** When time alone will change something next. */
@@ -25,6 +29,9 @@ export interface Passed {
 export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean, pass: (signal: AbortSignal) => Promise<Passed>): Pacer {
   let dueAt = Number.POSITIVE_INFINITY;
   let notBefore = Number.NEGATIVE_INFINITY;
+  /** Milliseconds that were computed and not yet rested for. */
+  let owed = 0;
+  let owedAt = Number.NEGATIVE_INFINITY;
   let asked = false;
   let passing = false;
   let alive = false;
@@ -62,7 +69,10 @@ export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean
       if (!signal.aborted) onError(error);
     }
     const now = clock.now();
-    notBefore = startedAt + Math.min(Math.max(SPACING_MS, 2 * (now - startedAt), 8 * passed.busyMs), LONGEST_SPACING_MS);
+    owed = Math.max(0, owed - (now - owedAt) / REST_OF_BUSY) + passed.busyMs;
+    owedAt = now;
+    const restMs = owed > CREDIT_MS ? REST_OF_BUSY * passed.busyMs : 0;
+    notBefore = startedAt + Math.min(Math.max(SPACING_MS, 2 * (now - startedAt), restMs), LONGEST_SPACING_MS);
     dueAt = Math.min(dueAt, now + resyncMs, passed.wakeAt ?? Number.POSITIVE_INFINITY);
   }
 

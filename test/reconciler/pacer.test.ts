@@ -1,0 +1,86 @@
+import { describe, expect, test } from '@jest/globals';
+import { createPacer } from '../../src/reconciler/pacer.ts';
+import { createWorldClock, WORLD_BEGIN } from '../support/world-clock.ts';
+
+const RESYNC_MS = 15_000;
+
+/** A pacer whose passes compute for so long, in a world that may wake it without a pause; the times at which passes began. */
+function createScene(busyMs: number) {
+  const clock = createWorldClock();
+  const ends = new AbortController();
+  const began: number[] = [];
+  let wakesEvery = Number.POSITIVE_INFINITY;
+  const pacer = createPacer(
+    clock,
+    RESYNC_MS,
+    () => true,
+    async () => {
+      began.push(clock.now() - WORLD_BEGIN);
+      await new Promise<void>((resolve) => void clock.at(clock.now() + busyMs, resolve));
+      return { wakeAt: undefined, busyMs };
+    },
+  );
+  const wakeOn = (): void => {
+    pacer.wake();
+    if (Number.isFinite(wakesEvery)) clock.at(clock.now() + wakesEvery, wakeOn);
+  };
+  const done = pacer.run(ends.signal, (error) => {
+    throw error;
+  });
+  return {
+    clock,
+    began,
+    pacer,
+    wakeWithoutPause() {
+      wakesEvery = 1;
+      wakeOn();
+    },
+    async end() {
+      ends.abort();
+      await clock.advance(1000);
+      await done;
+    },
+  };
+}
+
+const gapsOf = (times: readonly number[]): readonly number[] => times.slice(1).map((at, index) => at - (times[index] ?? 0));
+
+describe('createPacer()', () => {
+  test('passes once at the start, and then at each resync', async () => {
+    const scene = createScene(0);
+    await scene.clock.advance(2 * RESYNC_MS);
+    expect(scene.began).toEqual([0, RESYNC_MS, 2 * RESYNC_MS]);
+    await scene.end();
+  });
+
+  test('takes wakes that come together as one', async () => {
+    const scene = createScene(0);
+    await scene.clock.advance(100);
+    for (let times = 0; times < 10; times += 1) scene.pacer.wake();
+    await scene.clock.advance(100);
+    expect(scene.began).toEqual([0, 100]);
+    await scene.end();
+  });
+
+  test('after quiet carries out one thing after another with short rests, and in the long run computes an eighth of the time', async () => {
+    const busyMs = 12;
+    const scene = createScene(busyMs);
+    await scene.clock.advance(10_000);
+    scene.began.length = 0;
+    scene.wakeWithoutPause();
+    await scene.clock.advance(60_000);
+    const gaps = gapsOf(scene.began);
+    expect(new Set(gaps.slice(0, 40))).toEqual(new Set([2 * busyMs]));
+    expect(new Set(gaps.slice(-100))).toEqual(new Set([8 * busyMs]));
+    expect(scene.began.length * busyMs).toBeLessThan(60_000 / 8 + 2000);
+    await scene.end();
+  });
+
+  test('never rests for longer than a quarter of a second', async () => {
+    const scene = createScene(100);
+    scene.wakeWithoutPause();
+    await scene.clock.advance(20_000);
+    expect(Math.max(...gapsOf(scene.began))).toBe(250);
+    await scene.end();
+  });
+});
