@@ -79,16 +79,21 @@ describeWithCluster('Two gateways', () => {
   /** What happens under clients that go through the Service; answers what went wrong for them. */
   const underLoad = async (happens: () => Promise<unknown>): Promise<readonly string[]> => {
     const clients = startClients(svc.url, 'primary', CLIENTS, TOKENS);
-    await pause(1000);
-    await happens();
-    // Those that go wait for their last requests.
-    await pause(8000);
-    const done = clients.done();
-    await eventually(
-      'answers still come',
-      async () => clients.done(),
-      (now) => now > done,
-    );
+    try {
+      await pause(1000);
+      await happens();
+      // Those that go wait for their last requests.
+      await pause(8000);
+      const done = clients.done();
+      await eventually(
+        'answers still come',
+        async () => clients.done(),
+        (now) => now > done,
+      );
+    } catch (error) {
+      await clients.end();
+      throw error;
+    }
     return clients.end();
   };
   const samePods = async (): Promise<void> => {
