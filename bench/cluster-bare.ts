@@ -2,6 +2,7 @@
 import type { KubeManifest, KubeObject, ResourceType } from '../src/kube/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, SERVICES, SLOT_SPECS } from '../src/kube/resource-types.ts';
 import { FIELD_MANAGER } from '../src/spec/object-labels.ts';
+import type { PodAccount } from './cluster-account.ts';
 import { applySlot, eachOf, take, type Bed } from './cluster-bed.ts';
 
 /** What one slot needs: three objects and a status. */
@@ -38,9 +39,10 @@ export async function readWrites({ api }: Bed, slot: string): Promise<SlotWrites
   };
 }
 
-/** The time in seconds until everything of these slots is written: first the SlotSpecs, as a user applies them, then all else. */
+/** The time in seconds until everything of these slots is written: first the SlotSpecs, as a user applies them, then all else, as the controller does. */
 export async function writeBare(
   bed: Bed,
+  { api }: Pick<PodAccount, 'api'>,
   writes: SlotWrites,
   names: readonly string[],
   atOnce: number,
@@ -57,10 +59,10 @@ export async function writeBare(
       .replaceAll(writes.owner, owners.get(name) ?? '');
     const { configMap, service, deployment, status }: SlotWrites = JSON.parse(text);
     const options = { fieldManager: FIELD_MANAGER };
-    take(await bed.api.apply(CONFIG_MAPS, configMap, options, never));
-    take(await bed.api.apply(SERVICES, service, options, never));
-    take(await bed.api.apply(DEPLOYMENTS, deployment, options, never));
-    take(await bed.api.apply(SLOT_SPECS, status, { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' }, never));
+    take(await api.apply(CONFIG_MAPS, configMap, options, never));
+    take(await api.apply(SERVICES, service, options, never));
+    take(await api.apply(DEPLOYMENTS, deployment, options, never));
+    take(await api.apply(SLOT_SPECS, status, { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' }, never));
   });
   return { slotsS: (applied - begun) / 1000, objectsS: (performance.now() - applied) / 1000 };
 }

@@ -10,6 +10,8 @@ import { take, type Bed } from './cluster-bed.ts';
 const ADDRESS = '127.77.0.1';
 const PORT = 8080;
 /** To every question, that of a probe too. */
+/** A pod that was made anew, or is no more, when it was to be said of it. */
+const GONE: ReadonlySet<string> = new Set(['Conflict', 'NotFound']);
 const ANSWER = JSON.stringify({ choices: [{ index: 0, text: 'Hello', finish_reason: 'stop' }] });
 
 /** Until the signal aborts. */
@@ -53,5 +55,5 @@ async function sayReady({ api }: Bed, { metadata: { name, uid } }: KubeObject, s
   };
   const manifest = { apiVersion: 'v1', kind: 'Pod', metadata: { name, ...(uid === undefined ? {} : { uid }) }, status };
   const written = await api.apply(PODS, manifest, { fieldManager: 'svc-bench', subresource: 'status' }, signal);
-  if (!written.ok && written.failure.reason !== 'Conflict' && !signal.aborted) take(written);
+  if (!written.ok && !GONE.has(written.failure.reason) && !signal.aborted) take(written);
 }

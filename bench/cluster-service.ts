@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { freePort } from '../test/support/free-port.ts';
+import type { PodAccount } from './cluster-account.ts';
 import { accepts, pause } from './service-process.ts';
 
 export interface ClusterService {
@@ -26,17 +27,18 @@ const START_MS = 60_000;
 const NODE_FLAGS = (process.env['SVC_BENCH_NODE_FLAGS'] ?? '').split(' ').filter((flag) => flag !== '');
 
 /** `replica`: its name in the cluster. */
-export async function startClusterService(namespace: string, replica = 'bench'): Promise<ClusterService> {
+export async function startClusterService(account: PodAccount, namespace: string, replica = 'bench'): Promise<ClusterService> {
   const dir = await mkdtemp(path.join(tmpdir(), 'svc-bench-'));
   await writeFile(path.join(dir, 'toolboxes.toml'), TOOLBOXES);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const begun = performance.now();
-  const child = spawn(process.execPath, [...NODE_FLAGS, 'src/cli/svcctl.ts', 'serve'], {
+  const [program, ...args] = [...account.runner, process.execPath, ...NODE_FLAGS, 'src/cli/svcctl.ts', 'serve'];
+  const child = spawn(program, args, {
     env: {
       PATH: process.env['PATH'] ?? '',
-      HOME: process.env['HOME'] ?? '/',
-      KUBECONFIG: process.env['KUBECONFIG'] ?? '',
+      HOME: dir,
+      ...account.env,
       SVC_RUNTIME: 'kube',
       SVC_NAMESPACE: namespace,
       SVC_POD_NAME: replica,

@@ -1,8 +1,9 @@
 /**
- * Cluster mode against a real API server, the one `KUBECONFIG` names, with the controller as a process beside it: many slots at once and at rest, how soon
+ * Cluster mode against a real API server, the one `KUBECONFIG` names, with the controller as a process beside it that has what a pod has: many slots at once and at rest, how soon
  * an edit is carried out, what starting costs. About ten minutes, most of which the cluster's own controllers take to make two thousand pods.
  */
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, SLOT_SPECS } from '../src/kube/resource-types.ts';
+import { openPodAccount, whyNoPodAccount, type PodAccount } from './cluster-account.ts';
 import { readWrites, writeBare } from './cluster-bare.ts';
 import { applySlot, CONNECTIONS, eachOf, openBed, slotNames, whyNoCluster, type Bed } from './cluster-bed.ts';
 import { measureEdits, untilReady, type EditDelays } from './cluster-edits.ts';
@@ -26,26 +27,28 @@ const QUIET_WITHIN_MS = 600_000;
 const QUIET_S = 15;
 
 export async function measureCluster(): Promise<readonly Row[]> {
-  const why = await whyNoCluster();
+  const why = (await whyNoCluster()) ?? (await whyNoPodAccount());
   if (why !== undefined) return [unmeasured('cluster mode', 'all rows', why)];
   const ended = new AbortController();
   const bed = await openBed('slots');
   const bare = await openBed('bare');
-  const service = await startClusterService(bed.namespace);
+  const account = await openPodAccount(bed.api);
+  const bareAccount = await openPodAccount(bare.api);
+  const service = await startClusterService(account, bed.namespace);
   try {
     await service.untilLeads();
     await playKubelet(bed, new Set(FEW), ended.signal);
     await reconcile(bed, FEW, FEW.length);
     for (const slot of FEW) await untilReady(bed, slot);
-    const start = await measureStart(bed);
+    const start = await measureStart(bed, account);
     const few = await measureEdits(bed, FEW);
-    const paceBefore = await measureBare(bed, bare, 10_000);
+    const paceBefore = await measureBare(bed, bare, bareAccount, 10_000);
     const togetherS = await reconcile(bed, slotNames(MANY - FEW.length, FEW.length), MANY);
-    const routing = await measureRouting(MANY);
     await untilQuiet(bed);
     const rest = await measureRest(service);
+    const routing = await measureRouting(MANY);
     const many = await measureEdits(bed, FEW);
-    const paceAfter = await measureBare(bed, bare, 20_000);
+    const paceAfter = await measureBare(bed, bare, bareAccount, 20_000);
     const bareS = ((MANY - FEW.length) * (paceBefore + paceAfter)) / 2;
     const pace = `${togetherS.toFixed(1)} s against ${bareS.toFixed(1)} s`;
     return [
@@ -59,6 +62,7 @@ export async function measureCluster(): Promise<readonly Row[]> {
   } finally {
     ended.abort();
     await service.stop();
+    await Promise.all([account.dispose(), bareAccount.dispose()]);
     await Promise.all([bed.dispose(), bare.dispose()]);
   }
 }
@@ -95,22 +99,22 @@ async function reconcile(bed: Bed, names: readonly string[], total: number): Pro
 }
 
 /** Seconds a slot, in a namespace where no controller is, over as many connections as the controller has. */
-async function measureBare(bed: Bed, bare: Bed, first: number): Promise<number> {
+async function measureBare(bed: Bed, bare: Bed, account: PodAccount, first: number): Promise<number> {
   const writes = await readWrites(bed, FEW[0] ?? '');
-  const { slotsS, objectsS } = await writeBare(bare, writes, slotNames(BARE, first), CONNECTIONS);
-  const single = await writeBare(bare, writes, slotNames(ONE_BY_ONE, first + BARE), 1);
+  const { slotsS, objectsS } = await writeBare(bare, account, writes, slotNames(BARE, first), CONNECTIONS);
+  const single = await writeBare(bare, account, writes, slotNames(ONE_BY_ONE, first + BARE), 1);
   const paces = [slotsS / BARE, objectsS / BARE, (single.slotsS + single.objectsS) / ONE_BY_ONE].map((pace) => (pace * 1000).toFixed(1));
   process.stdout.write(`  bare loop, ms a slot: its SlotSpec ${paces[0]}, all else ${paces[1]}; one request after another ${paces[2]}\n`);
   return (slotsS + objectsS) / BARE;
 }
 
 /** Of a second controller, which follows. */
-async function measureStart(bed: Bed): Promise<readonly Row[]> {
+async function measureStart(bed: Bed, account: PodAccount): Promise<readonly Row[]> {
   const listening: number[] = [];
   const board: number[] = [];
   let memoryMb = 0;
   for (let round = 0; round < STARTS; round += 1) {
-    const service = await startClusterService(bed.namespace, `bench-${round}`);
+    const service = await startClusterService(account, bed.namespace, `bench-${round}`);
     listening.push(service.listeningMs / 1000);
     board.push((await service.untilBoard(FEW.length)) / 1000);
     await pause(5000);
@@ -120,7 +124,7 @@ async function measureStart(bed: Bed): Promise<readonly Row[]> {
   return [
     atMost('start in a cluster: until it listens, median', median(listening), 1, 's', 2),
     atMost('start in a cluster: until the board has five slots, median', median(board), 1.5, 's', 2),
-    atMost('memory with five slots, 75 MB of it to read a kubeconfig', memoryMb, 200, 'MB', 0),
+    atMost('memory with five slots', memoryMb, 130, 'MB', 0),
   ];
 }
 

@@ -10,6 +10,7 @@ import { chooseWorld } from './wiring/choose-world.ts';
 import { createInventory } from './wiring/inventory.ts';
 import type { Log } from './wiring/log.ts';
 import { createLogSink, createLogSource, listen, makeDirectories, reportTo, urlOf } from './wiring/service-parts.ts';
+import { collectAtRest } from './wiring/collect-at-rest.ts';
 import { createHeapLimits } from './wiring/heap-limits.ts';
 import type { World } from './wiring/world.ts';
 import { createGateway } from './dispatch/gateway.ts';
@@ -70,6 +71,8 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
   const running = new AbortController();
   world.start(controller.metrics.cluster.requestSent);
   const ended = controller.loop.start(running.signal);
+  const { leases, parking } = controller.traffic;
+  collectAtRest({ activity: () => ({ workloads: leases.read(), demand: parking.read() }), log: options.log }, running.signal);
   return ok({
     url: urlOf(settings.SVC_LISTEN.host, listening.value),
     runtime: runtime.traits.kind,

@@ -9,6 +9,8 @@ export interface ObjectCopy {
   items(): ReadonlyMap<string, KubeObject>;
   /** Where a watch goes on. */
   resourceVersion(): string;
+  /** The object, if it is held in this very version. */
+  held(object: KubeObject): KubeObject | undefined;
   /** Call when a list begins, and give the result to `replaceAll`: what we write meanwhile is newer than what the list shows. */
   beginList(): number;
   /** Takes a whole list over. Answers whether anything changed. */
@@ -17,7 +19,12 @@ export interface ObjectCopy {
   fold(event: unknown): { readonly step: WatchStep; readonly changed: boolean };
   noteWritten(object: KubeObject): boolean;
   noteRemoved(name: string, uid: string): boolean;
+  /** Whether a change since this was asked last is one that somebody waits for. */
+  takeUrgency(): boolean;
 }
+
+/** `before` is undefined for an object that is new. */
+export type IsUrgent = (before: KubeObject | undefined, after: KubeObject) => boolean;
 
 /** An own write that no list has confirmed yet. */
 interface Ahead {
@@ -25,24 +32,37 @@ interface Ahead {
   readonly removedUid: string | undefined;
 }
 
-export function createObjectCopy(keep: (object: KubeObject) => KubeObject): ObjectCopy {
+export function createObjectCopy(keep: (object: KubeObject) => KubeObject, isUrgent: IsUrgent = () => true): ObjectCopy {
   const objects = new Map<string, KubeObject>();
   const ahead = new Map<string, Ahead>();
   let version = '';
   let lists = 0;
+  let urgent = false;
 
   /** Objects of the same version are the same: whoever holds one may compare by identity. A new version in which nothing that is kept differs is no news. */
   function put(object: KubeObject): boolean {
     const held = objects.get(object.metadata.name);
     if (held !== undefined && isSame(held, object)) return false;
     objects.set(object.metadata.name, object);
-    return held === undefined || !saysTheSame(held, object);
+    const isNews = held === undefined || !saysTheSame(held, object);
+    urgent ||= isNews && isUrgent(held, object);
+    return isNews;
+  }
+
+  function drop(name: string): boolean {
+    const held = objects.delete(name);
+    urgent ||= held;
+    return held;
   }
 
   const wasRemoved = (name: string, uid: string | undefined): boolean => uid !== undefined && ahead.get(name)?.removedUid === uid;
 
   return {
     items: () => objects,
+    held(object) {
+      const held = objects.get(object.metadata.name);
+      return held !== undefined && isSame(held, object) ? held : undefined;
+    },
     resourceVersion: () => version,
     beginList: () => (lists += 1),
     replaceAll({ items, resourceVersion }, begun) {
@@ -56,7 +76,7 @@ export function createObjectCopy(keep: (object: KubeObject) => KubeObject): Obje
         if (!isBehind) changed = put(object) || changed;
       }
       for (const name of objects.keys()) {
-        if (!listed.has(name) && !ahead.has(name)) changed = objects.delete(name) || changed;
+        if (!listed.has(name) && !ahead.has(name)) changed = drop(name) || changed;
       }
       version = resourceVersion;
       return changed;
@@ -66,7 +86,7 @@ export function createObjectCopy(keep: (object: KubeObject) => KubeObject): Obje
       if (step.kind === 'expired' || step.kind === 'failed') return { step, changed: false };
       version = step.resourceVersion ?? version;
       if (step.kind === 'put') return { step, changed: put(keep(step.object)) };
-      if (step.kind === 'drop') return { step, changed: objects.delete(step.name) };
+      if (step.kind === 'drop') return { step, changed: drop(step.name) };
       return { step, changed: false };
     },
     noteWritten(object) {
@@ -79,7 +99,12 @@ export function createObjectCopy(keep: (object: KubeObject) => KubeObject): Obje
       const held = objects.get(name);
       if (held !== undefined && held.metadata.uid !== uid) return false;
       ahead.set(name, { since: lists, removedUid: uid });
-      return objects.delete(name);
+      return drop(name);
+    },
+    takeUrgency() {
+      const taken = urgent;
+      urgent = false;
+      return taken;
     },
   };
 }

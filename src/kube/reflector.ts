@@ -7,6 +7,7 @@ import type { Failure, Result } from '../spec/failure.ts';
 import { resourcePath } from './decide/resource-path.ts';
 import { failuresAfter, relistDelayMs, retryDelayMs, rewatchDelayMs, watchSeconds } from './decide/watch-delay.ts';
 import { createObjectCopy } from './object-copy.ts';
+import type { IsUrgent } from './object-copy.ts';
 import type { KubeApi, KubeObject, Reflector, ResourceType } from './ports.ts';
 import { readWatch } from './read-watch.ts';
 
@@ -16,6 +17,8 @@ export interface ReflectorOptions {
   readonly labelSelector?: string;
   /** What is stored of each object: there are thousands, and managed fields are half of one. Must keep name, uid and resource version. */
   readonly keep?: (object: KubeObject) => KubeObject;
+  /** Other changes are told a moment later, together. Default: all are urgent; that an object is gone always is. */
+  readonly isUrgent?: IsUrgent;
   readonly clock?: Clock;
   readonly random?: () => number;
   /** How often the whole is listed anew, give or take a tenth. */
@@ -26,6 +29,7 @@ export interface ReflectorOptions {
 
 const RELIST_MS = 600_000;
 const SILENT_MS = 180_000;
+const GATHERED_WITHIN_MS = 200;
 
 const WALL_CLOCK: Clock = {
   now: () => Date.now(),
@@ -44,7 +48,7 @@ export function withoutManagedFields(object: KubeObject): KubeObject {
 export function createReflector(options: ReflectorOptions): Reflector {
   const { api, type, labelSelector, keep = withoutManagedFields, clock = WALL_CLOCK, random = Math.random } = options;
   const { relistMs = RELIST_MS, silentMs = SILENT_MS } = options;
-  const copy = createObjectCopy(keep);
+  const copy = createObjectCopy(keep, options.isUrgent);
   const wakes = new Set<Wake>();
   let listed = false;
   let waiting: (() => void)[] = [];
@@ -52,6 +56,11 @@ export function createReflector(options: ReflectorOptions): Reflector {
 
   function wakeAll(): void {
     for (const wake of wakes) wake();
+  }
+
+  function tellChange(): void {
+    const withinMs = copy.takeUrgency() ? 0 : GATHERED_WITHIN_MS;
+    for (const wake of wakes) wake(withinMs);
   }
 
   function noteReached(): void {
@@ -68,14 +77,17 @@ export function createReflector(options: ReflectorOptions): Reflector {
 
   async function list(signal: AbortSignal): Promise<Result<void>> {
     const begun = copy.beginList();
-    const answer = await api.list(type, { keep, ...(labelSelector === undefined ? {} : { labelSelector }) }, signal);
+    // Most of a list that is read again is known: two copies of thousands of objects need not lie side by side.
+    const keepNew = (object: KubeObject): KubeObject => copy.held(object) ?? keep(object);
+    const answer = await api.list(type, { keep: keepNew, ...(labelSelector === undefined ? {} : { labelSelector }) }, signal);
     if (!answer.ok) return answer;
     const changed = copy.replaceAll(answer.value, begun);
     const isNews = !listed || trouble !== undefined;
     listed = true;
     trouble = undefined;
     for (const resolve of waiting.splice(0)) resolve();
-    if (changed || isNews) wakeAll();
+    if (isNews) wakeAll();
+    else if (changed) tellChange();
     return { ok: true, value: undefined };
   }
 
@@ -96,7 +108,7 @@ export function createReflector(options: ReflectorOptions): Reflector {
     if (!path.ok) return { kind: 'refused', failure: path.failure };
     const open = async (stop: AbortSignal): ReturnType<KubeApi['stream']> => await api.stream(path.value, stop);
     const limits = { clock, relistAt, endBy: clock.now() + timeoutSeconds * 1000, silentMs };
-    return await readWatch(open, limits, { fold: (event) => copy.fold(event), opened: noteReached, changed: wakeAll }, signal);
+    return await readWatch(open, limits, { fold: (event) => copy.fold(event), opened: noteReached, changed: tellChange }, signal);
   }
 
   async function run(signal: AbortSignal): Promise<void> {
@@ -150,10 +162,10 @@ export function createReflector(options: ReflectorOptions): Reflector {
           ? { kind: 'current' }
           : { kind: 'unreachable', ...trouble },
     noteWritten(object) {
-      if (copy.noteWritten(object)) wakeAll();
+      if (copy.noteWritten(object)) tellChange();
     },
     noteRemoved(name, uid) {
-      if (copy.noteRemoved(name, uid)) wakeAll();
+      if (copy.noteRemoved(name, uid)) tellChange();
     },
     changes(wake, signal) {
       if (signal.aborted) return;

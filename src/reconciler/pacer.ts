@@ -11,12 +11,12 @@ export interface Pacer {
 
 /** Wakes that come together are one pass. */
 const SPACING_MS = 5;
-/** After a pass that took long, twice its time is waited, up to this. */
+/** From the begin of one pass to that of the next, however long it took. What was waited for in a pass is waited once more: whoever was asked has other work too. */
 const LONGEST_SPACING_MS = 250;
 /** In the long run, eight times as long as what was computed: work that is under way needs the processor too. */
 const REST_OF_BUSY = 8;
 /** Computing that needs no such rest, so that an edit of one among thousands of slots is carried out at once: as much as is saved up while little happens. */
-const CREDIT_MS = 1000;
+const CREDIT_MS = 2000;
 
 export interface Passed {
   /** When time alone will change something next. */
@@ -71,8 +71,9 @@ export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean
     const now = clock.now();
     owed = Math.max(0, owed - (now - owedAt) / REST_OF_BUSY) + passed.busyMs;
     owedAt = now;
-    const restMs = owed > CREDIT_MS ? REST_OF_BUSY * passed.busyMs : 0;
-    notBefore = startedAt + Math.min(Math.max(SPACING_MS, 2 * (now - startedAt), restMs), LONGEST_SPACING_MS);
+    const tookMs = now - startedAt;
+    const spacingMs = owed > CREDIT_MS ? Math.max(2 * tookMs, REST_OF_BUSY * passed.busyMs) : 2 * tookMs - passed.busyMs;
+    notBefore = startedAt + Math.min(Math.max(SPACING_MS, spacingMs), LONGEST_SPACING_MS);
     dueAt = Math.min(dueAt, now + resyncMs, passed.wakeAt ?? Number.POSITIVE_INFINITY);
   }
 

@@ -16,17 +16,20 @@ export interface Sightings {
 }
 
 export function createSightings(): Sightings {
-  let slots: ReadonlyMap<SlotName, DesiredSlot> = new Map();
+  let last: DesiredState | undefined;
+  let settled: DesiredState = { slots: new Map(), refused: new Map() };
   let models: ReadonlyMap<ModelId, ModelPresence> = new Map();
   return {
     settle(state) {
-      slots = new Map(
-        [...state.slots].map(([name, slot]) => {
-          const before = slots.get(name);
-          return [name, before === undefined ? slot : keepSlot(before, slot)];
-        }),
-      );
-      return { ...state, slots };
+      if (state === last) return settled;
+      const next = new Map<SlotName, DesiredSlot>();
+      for (const [name, slot] of state.slots) {
+        const before = settled.slots.get(name);
+        next.set(name, before === undefined ? slot : keepSlot(before, slot));
+      }
+      last = state;
+      settled = { ...state, slots: next };
+      return settled;
     },
     models(seen) {
       if (seen === undefined) return models;
@@ -109,22 +112,24 @@ function lastActive(
 ): number | undefined {
   const before = notebook.lastActive.get(name);
   const demand = traffic.demand.get(name);
-  const times = [before, demand?.lastAskedAt];
-  if (demand !== undefined && demand.waiting > 0) times.push(now);
+  let at = latest(before, demand?.lastAskedAt);
+  if (demand !== undefined && demand.waiting > 0) at = latest(at, now);
   for (const { id } of workloads) {
     const activity = traffic.workloads.get(id);
-    times.push(activity !== undefined && activity.inFlight > 0 ? now : activity?.lastUsedAt);
+    at = latest(at, activity !== undefined && activity.inFlight > 0 ? now : activity?.lastUsedAt);
   }
-  if (spec.load === 'always' && edited) times.push(now);
+  if (spec.load === 'always' && edited) at = latest(at, now);
   const previous = reporter.previous.get(name);
   const state = previous?.state;
   const loading = state === 'pulling' || state === 'starting' || state === 'warming';
   const owed =
     spec.load === 'always' && state === 'offline' && previous?.wanted === true && (notebook.attempts.get(name)?.failures.length ?? 0) > 0;
   const found = (before === undefined || takesOver) && workloads.some(({ phase }) => phase === 'running' || phase === 'created');
-  if (loading || owed || found) times.push(now);
-  const known = times.filter((at) => at !== undefined);
-  return known.length === 0 ? undefined : Math.max(...known);
+  return loading || owed || found ? latest(at, now) : at;
+}
+
+function latest(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || (other !== undefined && other > one) ? other : one;
 }
 
 function metOf(workload: ObservedWorkload, { network }: RuntimeTraits): Met {

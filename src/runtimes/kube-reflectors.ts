@@ -14,14 +14,18 @@ export interface KubeReflectors {
 }
 
 /** Of everything in the namespace that the service made. To be started by the caller. */
-export function createKubeReflectors(options: Omit<ReflectorOptions, 'type' | 'labelSelector' | 'keep'>): KubeReflectors {
+export function createKubeReflectors(options: Omit<ReflectorOptions, 'type' | 'labelSelector' | 'keep' | 'isUrgent'>): KubeReflectors {
   const labelSelector = `${LABELS.managedBy}=${MANAGER},${LABELS.slot}`;
-  const open = (type: ResourceType, keep: NonNullable<ReflectorOptions['keep']>): Reflector =>
-    createReflector({ ...options, type, labelSelector, keep });
+  const open = (
+    type: ResourceType,
+    keep: NonNullable<ReflectorOptions['keep']>,
+    isUrgent: NonNullable<ReflectorOptions['isUrgent']>,
+  ): Reflector => createReflector({ ...options, type, labelSelector, keep, isUrgent });
+  // What we write ourselves is known as done when it is done.
   return {
-    deployments: open(DEPLOYMENTS, pruneDeployment),
-    services: open(SERVICES, prunePlain),
-    configMaps: open(CONFIG_MAPS, prunePlain),
-    pods: open(PODS, prunePod),
+    deployments: open(DEPLOYMENTS, pruneDeployment, () => false),
+    services: open(SERVICES, prunePlain, () => false),
+    configMaps: open(CONFIG_MAPS, prunePlain, () => false),
+    pods: open(PODS, prunePod, () => true),
   };
 }

@@ -1,4 +1,5 @@
 /** Ends a workload: its Deployment goes at once, its pods when the requests they have are answered. */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { KubeObject } from '../kube/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, RESOURCE_CLAIM_TEMPLATES } from '../kube/resource-types.ts';
 import { fail, ok } from '../spec/failure.ts';
@@ -24,6 +25,8 @@ export interface KubeStopDeps {
 
 /** What the cluster itself needs to end pods, beyond the time they are given. */
 const CLEANUP_MS = 30_000;
+/** Pods of others change too, and with thousands of them a look at all costs some milliseconds. */
+const LOOK_GAP_MS = 200;
 /** A pod whose Deployment is gone is told to end soon; one that is not by then has somebody else's finger in it. */
 const TOLD_WITHIN_MS = 5000;
 
@@ -53,7 +56,7 @@ async function removeObjects(deps: KubeStopDeps, object: KubeObject, facts: Depl
 async function sweep({ reflectors, writer }: KubeStopDeps, slot: string, signal: AbortSignal): Promise<void> {
   const used = new Set(
     [...reflectors.deployments.items().values()].flatMap((object) => {
-      const facts = readDeployment(object);
+      const facts = object.metadata.labels?.[LABELS.slot] === slot ? readDeployment(object) : undefined;
       return facts === undefined ? [] : [revisionedName(facts)];
     }),
   );
@@ -89,7 +92,7 @@ async function untilPodsEnd(deps: KubeStopDeps, id: WorkloadId, graceMs: number,
     const ownMs = Math.max(...pods.map(({ spec }) => spec.terminationGracePeriodSeconds)) * 1000;
     const leftMs = (hurried ? graceMs + TOLD_WITHIN_MS : ownMs) + CLEANUP_MS - waitedMs;
     if (leftMs <= 0) return stillThere(pods);
-    await change(deps.reflectors, Math.min(leftMs, hurried ? TOLD_WITHIN_MS : leftMs), signal);
+    await Promise.all([change(deps.reflectors, Math.min(leftMs, hurried ? TOLD_WITHIN_MS : leftMs), signal), pause(LOOK_GAP_MS)]);
   }
 }
 

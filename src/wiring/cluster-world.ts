@@ -16,6 +16,7 @@ import { createKubeReflectors } from '../runtimes/kube-reflectors.ts';
 import { createKubeRuntime } from '../runtimes/kube.ts';
 import { createResourceEditor } from '../sources/resource-editor.ts';
 import { createResourceEvents } from '../sources/resource-events.ts';
+import { asksAnew } from '../sources/decide/read-slot-resource.ts';
 import { createSlotResources } from '../sources/slot-resources.ts';
 import { createStatusResources } from '../sources/status-resources.ts';
 import { fail, ok, type Result } from '../spec/failure.ts';
@@ -114,7 +115,7 @@ async function createParts(choice: WorldChoice, { api }: Apis, leadership: Leade
   const { settings, log, toolboxManifest } = choice;
   const clock = createClock();
   const relistMs = settings.SVC_RELIST;
-  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, keep: withoutManagedFields });
+  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, keep: withoutManagedFields, isUrgent: asksAnew });
   const leases = createReflector({
     api,
     type: LEASES,

@@ -40,10 +40,9 @@ export function createHeapLimits(): HeapLimits {
       many = true;
       setFlagsFromString(OLD_STAYS_CLOSE);
       setFlagsFromString(YOUNG_DOUBLES);
+      // A collection at rest takes the room back that passes want again.
       const observer = new PerformanceObserver(() => {
-        if (!traffic && youngBytes() < YOUNG_FOR_MANY_SLOTS_BYTES) return;
-        if (!traffic) setFlagsFromString(YOUNG_STAYS);
-        observer.disconnect();
+        if (!traffic) setFlagsFromString(youngBytes() < YOUNG_FOR_MANY_SLOTS_BYTES ? YOUNG_DOUBLES : YOUNG_STAYS);
       });
       observer.observe({ entryTypes: ['gc'] });
     },

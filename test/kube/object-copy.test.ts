@@ -49,6 +49,24 @@ const step = fc.record({
 });
 
 describe('createObjectCopy()', () => {
+  test('tells once whether a change is one that somebody waits for: what is gone always is', () => {
+    const copy = createObjectCopy(
+      (object) => object,
+      (before, { spec }) => before?.['spec'] !== spec,
+    );
+    const event = (type: string, resourceVersion: string, spec: string, status: string): void =>
+      void copy.fold({ type, object: { metadata: { name: 'a', uid: 'u', resourceVersion }, spec, status } });
+    event('ADDED', '1', 'x', '1');
+    expect([copy.takeUrgency(), copy.takeUrgency()]).toEqual([true, false]);
+    event('MODIFIED', '2', 'x', '2');
+    expect(copy.takeUrgency()).toBe(false);
+    event('MODIFIED', '3', 'y', '2');
+    event('MODIFIED', '4', 'y', '3');
+    expect(copy.takeUrgency()).toBe(true);
+    event('DELETED', '5', 'y', '3');
+    expect(copy.takeUrgency()).toBe(true);
+  });
+
   test('holds each new version, and calls it news only where something that is kept differs', () => {
     const copy = createObjectCopy(({ metadata, spec }) => ({ metadata, spec }));
     const modified = (resourceVersion: string, rest: object) =>

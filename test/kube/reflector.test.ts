@@ -73,6 +73,30 @@ describe('a reflector', () => {
     expect(wakes()).toBe(woken);
   });
 
+  test('a list that is read again makes no second copy of what is known, and takes what is new', async () => {
+    put('a');
+    const made: string[] = [];
+    const { copy } = await follow({ relistMs: 100, keep: (object) => (made.push(object.metadata.name), { ...object }) });
+    await eventually('three more lists were read', () => fake.faults.count({ verb: 'list' }) > 3);
+    expect(made).toEqual(['a']);
+    fake.watches.silence();
+    put('a', '2');
+    await eventually('the copy agrees with the server', agrees(copy));
+    expect(made).toEqual(['a', 'a']);
+  });
+
+  test('what nobody waits for is told a moment later, what is gone at once', async () => {
+    put('a');
+    const { copy } = await follow({ isUrgent: () => false });
+    const told: (number | undefined)[] = [];
+    copy.changes((withinMs) => void told.push(withinMs), own.signal);
+    put('a', '2');
+    await eventually('the change is told', () => told.length === 1);
+    remove('a');
+    await eventually('the end is told', () => told.length === 2);
+    expect(told).toEqual([200, 0]);
+  });
+
   test('a watch that goes silent is healed by the next list', async () => {
     put('a');
     const { copy } = await follow({ relistMs: 400 });

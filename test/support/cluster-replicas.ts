@@ -54,6 +54,9 @@ async function podsWith(svc: Installation, selector: string): Promise<readonly S
     }));
 }
 
+/** Resolves once the pod's container has ended: by then its kubelet has not tidied up, which may take it a minute more. */
+export const untilEnded = async (svc: Installation, pod: string): Promise<string> => svc.kubectl(['logs', '--follow', '--tail=1', pod]);
+
 /** The sum over all series of a metric whose labels contain the given text. */
 export async function metric(url: string, name: string, labels = '', path = '/api/metrics'): Promise<number> {
   const text = await (await fetch(`${url}${path}`)).text();

@@ -83,7 +83,7 @@ export function keyOfAction(action: Action): string {
 
 export const pullImageKey = (image: ImageReference): string => `pullImage:${image.reference}`;
 export const pullModelKey = (model: ModelId): string => `pullModel:${model}`;
-export const applyKey = (slot: SlotName): string => `apply:${slot}`;
+const applyKey = (slot: SlotName): string => `apply:${slot}`;
 export const probeKey = (workload: WorkloadId): string => `probe:${workload}`;
 export const noteCrashKey = (workload: WorkloadId): string => `noteCrash:${workload}`;
-export const stopKey = (workload: WorkloadId): string => `stop:${workload}`;
+const stopKey = (workload: WorkloadId): string => `stop:${workload}`;

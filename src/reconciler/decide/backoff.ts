@@ -20,6 +20,7 @@ export function delayAfter(failures: number): number {
 
 /** Unix milliseconds before which nothing may be tried; undefined when something may be tried at any time. */
 export function nextAttemptAt(failures: readonly Attempt[]): number | undefined {
+  if (failures.length === 0) return undefined;
   const last = failures.findLast((attempt) => attempt.kind !== 'drift');
   if (last === undefined) return undefined;
   if (last.failure.kind === 'waiting') return last.failure.until ?? last.at + FIRST_DELAY_MS;
@@ -31,6 +32,7 @@ export function nextAttemptAt(failures: readonly Attempt[]): number | undefined 
 
 /** Whether the slot crashes again and again. Stays so until its failures are forgotten: the window slides over them, not over now. */
 export function isCrashLoop(failures: readonly Attempt[]): boolean {
+  if (failures.length < CRASH_LIMIT) return false;
   const crashes = failures.filter(({ kind }) => kind === 'crash' || kind === 'probe' || kind === 'start-timeout');
   return crashes.some((crash, index) => {
     const fifth = crashes[index + CRASH_LIMIT - 1];
@@ -43,6 +45,7 @@ export function finalFailure(
   failures: readonly Attempt[],
   present: { readonly image: boolean; readonly model: boolean },
 ): Attempt | undefined {
+  if (failures.length === 0) return undefined;
   return failures.findLast(
     ({ kind, failure }) =>
       failure.kind === 'stalled' && !(kind === 'pull-image' && present.image) && !(kind === 'pull-model' && present.model),

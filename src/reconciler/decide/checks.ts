@@ -94,8 +94,9 @@ function crashLooping({ failures, slot, leads }: SlotView): Gate | undefined {
 
 function backingOff({ failures, workloads, now }: SlotView): Gate | undefined {
   const until = nextAttemptAt(failures);
+  if (until === undefined) return undefined;
   const last = failures.findLast(({ kind }) => kind !== 'drift');
-  if (until === undefined || last === undefined || now >= until) return undefined;
+  if (last === undefined || now >= until) return undefined;
   // What its runtime starts again backs off there.
   if (last.inPlace === true && workloads.some(({ fact, alive }) => alive && fact.id === last.workload)) return undefined;
   return { kind: 'waiting', name: 'backingOff', reason: last.failure.reason, message: last.failure.message, until };

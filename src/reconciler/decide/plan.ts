@@ -145,7 +145,7 @@ function planOrphans(
     const because = whyOrphan(slot, desired);
     if (because === undefined) continue;
     for (const fact of workloads) {
-      const view = viewWorkload(fact, undefined, undefined, undefined, observed, now);
+      const view = viewWorkload(fact, undefined, undefined, undefined, observed, gathered.underWay, now);
       orphans.push({ workload: fact.id, because, timed: planOrphanStop(view, because, ORPHAN_DRAIN_MS, now) });
     }
   }

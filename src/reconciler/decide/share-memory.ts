@@ -63,11 +63,16 @@ export function shareMemory(claims: readonly MemoryClaim[], budgetBytes: number 
 
 /** Without a budget there is no order, and nobody is before anybody. */
 function admitAll(claims: readonly MemoryClaim[]): MemoryShares {
-  const part = { admitted: true, mayWait: false, budgetBytes: undefined, aheadBytes: 0, ahead: [] } as const;
-  return {
-    verdicts: new Map(claims.map(({ slot, bytes }) => [slot, { ...part, bytes }])),
-    admittedBytes: claims.reduce((sum, { bytes }) => sum + bytes, 0),
-  };
+  const verdicts = new Map<SlotName, MemoryVerdict>();
+  const ofSize = new Map<number, MemoryVerdict>();
+  let admittedBytes = 0;
+  for (const { slot, bytes } of claims) {
+    const verdict = ofSize.get(bytes) ?? { admitted: true, mayWait: false, bytes, budgetBytes: undefined, aheadBytes: 0, ahead: [] };
+    ofSize.set(bytes, verdict);
+    verdicts.set(slot, verdict);
+    admittedBytes += bytes;
+  }
+  return { verdicts, admittedBytes };
 }
 
 /** What those ahead of a claim will not give back by themselves. */

@@ -1,8 +1,8 @@
 /** One slot with everything a check may look at, gathered from the facts: lookups and sums, and no decisions. Pure. */
-import type { SlotName } from '../../spec/names.ts';
+import type { SlotName, WorkloadId } from '../../spec/names.ts';
 import type { SlotSpec } from '../../spec/slot-spec.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../ports.ts';
-import { applyKey, probeKey, stopKey, type Action } from './actions.ts';
+import type { Action } from './actions.ts';
 import { findDrift } from './drift.ts';
 import type { Acquaintance, Attempt, Desired, Observed, PreviousDecision, RunningAction } from './facts.ts';
 import type { Template } from './workload.ts';
@@ -58,7 +58,15 @@ export interface Gathered {
   readonly workloads: ReadonlyMap<SlotName, readonly ObservedWorkload[]>;
   /** Reference → the id it stands for, of images that are there. */
   readonly images: ReadonlyMap<string, string | undefined>;
-  /** Slots with a stop under way. */
+  readonly underWay: UnderWay;
+}
+
+/** What is under way, by what it is done to. */
+interface UnderWay {
+  readonly applies: ReadonlyMap<SlotName, Extract<Action, { name: 'apply' }>>;
+  readonly stops: ReadonlySet<WorkloadId>;
+  readonly probes: ReadonlySet<WorkloadId>;
+  /** Slots with a stop. */
   readonly stopping: ReadonlySet<SlotName>;
 }
 
@@ -73,9 +81,22 @@ export function gather(observed: Observed): Gathered {
     }
     for (const image of observed.runtime.facts.images) if (image.present) images.set(image.reference, image.imageId);
   }
+  return { workloads, images, underWay: gatherUnderWay(observed) };
+}
+
+function gatherUnderWay({ running }: Observed): UnderWay {
+  const applies = new Map<SlotName, Extract<Action, { name: 'apply' }>>();
+  const stops = new Set<WorkloadId>();
+  const probes = new Set<WorkloadId>();
   const stopping = new Set<SlotName>();
-  for (const { action } of observed.running.values()) if (action.name === 'stop') stopping.add(action.args.slot);
-  return { workloads, images, stopping };
+  for (const { action } of running.values()) {
+    if (action.name === 'apply') applies.set(action.args.workload.slot, action);
+    if (action.name === 'probe') probes.add(action.args.workload);
+    if (action.name !== 'stop') continue;
+    stops.add(action.args.workload);
+    stopping.add(action.args.slot);
+  }
+  return { applies, stops, probes, stopping };
 }
 
 export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed, gathered: Gathered, now: number): SlotView {
@@ -85,10 +106,11 @@ export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed
   const imageUsable = image !== undefined || !observed.traits.images;
   const template = model?.kind === 'present' && imageUsable ? desired.templateOf(slot, model.facts, image) : undefined;
   const imageId = image === undefined ? undefined : (gathered.images.get(image.reference) ?? image.imageId);
-  const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) => viewWorkload(fact, slot, template, imageId, observed, now));
+  const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) =>
+    viewWorkload(fact, slot, template, imageId, observed, gathered.underWay, now),
+  );
   const demand = observed.demand.get(slot.name);
   const attempts = observed.attempts.get(slot.name);
-  const applying = observed.running.get(applyKey(slot.name))?.action;
   return {
     slot,
     spec,
@@ -106,8 +128,8 @@ export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed
     waiting: demand?.waiting ?? 0,
     lastActiveAt: observed.lastActive.get(slot.name),
     failures: attempts?.generation === slot.generation ? attempts.failures : [],
-    applying: applying?.name === 'apply' ? applying : undefined,
-    stopping: gathered.stopping.has(slot.name),
+    applying: gathered.underWay.applies.get(slot.name),
+    stopping: gathered.underWay.stopping.has(slot.name),
     running: observed.running,
     previous: observed.previous.get(slot.name),
   };
@@ -119,6 +141,7 @@ export function viewWorkload(
   template: Template | undefined,
   imageId: string | undefined,
   observed: Observed,
+  underWay: UnderWay,
   now: number,
 ): WorkloadView {
   const activity = observed.activity.get(fact.id);
@@ -126,7 +149,7 @@ export function viewWorkload(
   const own = same && fact.phase !== 'exited' ? template : undefined;
   const inPlace = own?.compare === undefined || slot === undefined ? undefined : own.compare(slot, fact);
   const drift = own === undefined ? NO_DRIFT : (inPlace?.drift ?? findDrift(fact, own, imageId));
-  const stopUnderWay = fact.phase === 'stopping' || observed.running.has(stopKey(fact.id));
+  const stopUnderWay = fact.phase === 'stopping' || underWay.stops.has(fact.id);
   return {
     fact,
     known: observed.acquaintances.get(fact.id) ?? stranger(now),
@@ -134,7 +157,7 @@ export function viewWorkload(
     used: activity?.lastUsedAt !== undefined,
     alive: (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay,
     stopUnderWay,
-    probeUnderWay: observed.running.has(probeKey(fact.id)),
+    probeUnderWay: underWay.probes.has(fact.id),
     standing: !same ? 'outdated' : drift.length > 0 ? 'altered' : 'current',
     drift,
     mendable: inPlace !== undefined,

@@ -21,11 +21,18 @@ export interface SlotReading {
 /** More are counted, not listed: no one reads them. */
 const MOST_PROBLEMS = 50;
 
+/** Whether a resource asks for something else than the one before it: it is another one, its spec was edited, or it shall go. */
+export function asksAnew(before: KubeObject | undefined, { metadata }: KubeObject): boolean {
+  const { uid, generation, deletionTimestamp } = before?.metadata ?? {};
+  // The server counts each change of the spec, and no other.
+  const same = generation !== undefined && generation === metadata.generation;
+  return !same || uid !== metadata.uid || deletionTimestamp !== metadata.deletionTimestamp;
+}
+
 /** Answers `before` itself where the resource asks for nothing new. */
 export function readSlotResource(name: SlotName, object: KubeObject, before: SlotReading | undefined): SlotReading {
   const { uid, generation = 1 } = object.metadata;
   const known = before !== undefined && before.uid === uid ? before : undefined;
-  // The server counts each change of the spec, and no other.
   if (known?.generation === generation && object.metadata.generation !== undefined) return known;
   const document = object['spec'];
   const same = known !== undefined && isSameValue(known.document, document);

@@ -1,0 +1,88 @@
+/**
+ * What a pod of the chart has: a service account with the chart's own rights, and its files where every client looks for them. With a kubeconfig the
+ * controller would load a library that needs 75 MB, which it never does in a pod.
+ */
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { parseAllDocuments } from 'yaml';
+import type { KubeApi, KubeManifest, ResourceType } from '../src/kube/ports.ts';
+import { createKubeApi } from '../src/kube/kube-api.ts';
+import { CONNECTIONS, take } from './cluster-bed.ts';
+import { pause } from './service-process.ts';
+
+export interface PodAccount {
+  /** Its own, with its rights. */
+  readonly api: KubeApi;
+  readonly env: Readonly<Record<string, string>>;
+  /** What runs a program in a mount namespace of its own, where it sees the files; the program's own words follow. */
+  readonly runner: readonly [string, ...string[]];
+  dispose(): Promise<void>;
+}
+
+const type = (group: string, plural: string, kind: string): ResourceType => ({ group, version: 'v1', plural, kind, namespaced: true });
+const ROLES = type('rbac.authorization.k8s.io', 'roles', 'Role');
+const BINDINGS = type('rbac.authorization.k8s.io', 'rolebindings', 'RoleBinding');
+const ACCOUNTS = type('', 'serviceaccounts', 'ServiceAccount');
+const SECRETS = type('', 'secrets', 'Secret');
+const RULES = 'manifests/base/rbac.yaml';
+const NAME = 'svc';
+const TOKEN_MS = 10_000;
+const never = new AbortController().signal;
+
+/** As root it takes a mount namespace; others need a user namespace too, which some systems forbid. */
+const UNSHARE = ['--mount', ...(process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']), '--'];
+const MOUNTS = 'mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io && ln -s "$1" /run/secrets/kubernetes.io/serviceaccount';
+
+/** Why a process cannot be shown what a pod sees; undefined: it can. */
+export async function whyNoPodAccount(): Promise<string | undefined> {
+  const failed = await promisify(execFile)('unshare', [...UNSHARE, 'true']).then(
+    () => false,
+    () => true,
+  );
+  return failed ? 'this user may not make a mount namespace ("unshare")' : undefined;
+}
+
+export async function openPodAccount(api: KubeApi): Promise<PodAccount> {
+  take(await api.create(ACCOUNTS, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: NAME } }, never));
+  const rights = parseAllDocuments(await readFile(RULES, 'utf8')).map((document): KubeManifest => document.toJS());
+  const role = rights.find(({ kind }) => kind === 'Role');
+  if (role === undefined) throw new Error(`"${RULES}" has no Role`);
+  const metadata = { name: NAME };
+  take(await api.create(ROLES, { ...role, metadata }, never));
+  const subjects = [{ kind: 'ServiceAccount', name: NAME, namespace: api.namespace }];
+  const roleRef = { apiGroup: ROLES.group, kind: 'Role', name: NAME };
+  take(await api.create(BINDINGS, { apiVersion: `${BINDINGS.group}/v1`, kind: 'RoleBinding', metadata, roleRef, subjects }, never));
+  const dir = await mkdtemp(path.join(tmpdir(), 'svc-bench-account-'));
+  for (const [file, text] of Object.entries(await readToken(api))) await writeFile(path.join(dir, file), text, { mode: 0o600 });
+  const { hostname, port } = new URL(api.server);
+  const env = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port === '' ? '443' : port };
+  const { namespace } = api;
+  return {
+    api: take(
+      await createKubeApi({ env: { ...env, HOME: dir }, serviceAccountDir: dir, namespace, version: 'bench', concurrency: CONNECTIONS }),
+    ),
+    env,
+    runner: ['unshare', ...UNSHARE, 'sh', '-c', `${MOUNTS} && shift && exec "$@"`, 'sh', dir],
+    dispose: async () => await rm(dir, { recursive: true, force: true }),
+  };
+}
+
+/** The control plane fills such a Secret in, in every version. */
+async function readToken(api: KubeApi): Promise<Readonly<Record<'token' | 'ca.crt' | 'namespace', string>>> {
+  const metadata = { name: `${NAME}-token`, annotations: { 'kubernetes.io/service-account.name': NAME } };
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/service-account-token' };
+  take(await api.create(SECRETS, secret, never));
+  const deadline = performance.now() + TOKEN_MS;
+  for (;;) {
+    const { data }: { readonly metadata: object; readonly data?: Readonly<Record<string, string>> } = take(
+      await api.get(SECRETS, metadata.name, never),
+    );
+    const text = (key: string): string => Buffer.from(data?.[key] ?? '', 'base64').toString('utf8');
+    if (text('token') !== '') return { token: text('token'), 'ca.crt': text('ca.crt'), namespace: api.namespace };
+    if (performance.now() > deadline) throw new Error('The control plane gave the service account no token');
+    await pause(100);
+  }
+}
