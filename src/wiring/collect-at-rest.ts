@@ -51,11 +51,13 @@ export function collectAtRest({ activity, log, lookMs = LOOK_MS }: CollectorOpti
 const heapBytes = (): number => getHeapStatistics().total_physical_size;
 
 async function collect(): Promise<void> {
-  const { Session } = await import('node:inspector/promises');
+  const { Session } = await import('node:inspector');
   const session = new Session();
   session.connect();
   try {
-    await session.post('HeapProfiler.collectGarbage');
+    await new Promise<void>((resolve, reject) => {
+      session.post('HeapProfiler.collectGarbage', (error) => (error === null ? resolve() : reject(error)));
+    });
   } finally {
     session.disconnect();
   }
