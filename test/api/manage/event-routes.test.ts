@@ -31,6 +31,11 @@ async function listen(path: string, done: (text: string) => boolean, headers: Re
   return text;
 }
 
+/** Resolves when somebody listens: what came before would not be sent to them. */
+async function connected(): Promise<void> {
+  while (world.feed.listeners() === 0) await sleep(5);
+}
+
 const messages = (text: string): string[] => [...text.matchAll(/"message":"([^"]*)"/g)].map(([, message = '']) => message);
 const ids = (text: string): number[] => [...text.matchAll(/^id: (\d+)\nevent: timeline$/gm)].map(([, id]) => Number(id));
 
@@ -38,7 +43,7 @@ describe('GET /api/events', () => {
   test('sends what comes from now on, with ids, and heartbeats in between', async () => {
     add('before');
     const reading = listen('/api/events', (text) => text.includes('after 2') && text.includes(': heartbeat'));
-    await sleep(60);
+    await connected();
     add('after 1');
     add('after 2');
     const text = await reading;
@@ -72,7 +77,7 @@ describe('GET /api/events', () => {
 
   test('can be narrowed to one slot', async () => {
     const reading = listen('/api/events?slot=embed', (text) => text.includes('mine'));
-    await sleep(30);
+    await connected();
     add('other');
     add('mine', embed);
     expect(messages(await reading)).toEqual(['mine']);
@@ -98,7 +103,7 @@ describe('GET /api/events', () => {
     socket.on('error', () => undefined);
     socket.pause();
     socket.write('GET /api/events HTTP/1.1\r\nHost: a\r\n\r\n');
-    while (world.feed.listeners() === 0) await sleep(5);
+    await connected();
     const before = process.memoryUsage().heapUsed + process.memoryUsage().external;
     // 60 MB in all: far more than the system's socket buffers take.
     const text = 'x'.repeat(20_000);
