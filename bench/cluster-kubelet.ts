@@ -9,9 +9,9 @@ import { take, type Bed } from './cluster-bed.ts';
 /** Every loopback address answers on Linux; few programs listen on this one. */
 const ADDRESS = '127.77.0.1';
 const PORT = 8080;
-/** To every question, that of a probe too. */
 /** A pod that was made anew, or is no more, when it was to be said of it. */
 const GONE: ReadonlySet<string> = new Set(['Conflict', 'NotFound']);
+/** To every question, that of a probe too. */
 const ANSWER = JSON.stringify({ choices: [{ index: 0, text: 'Hello', finish_reason: 'stop' }] });
 
 /** Until the signal aborts. */
