@@ -17,6 +17,7 @@ import { applyKubeWorkload } from './kube-apply.ts';
 import { readKubeLogs } from './kube-logs.ts';
 import type { KubeReflectors } from './kube-reflectors.ts';
 import { stopKubeWorkload } from './kube-stop.ts';
+import { createPodWarnings } from './kube-pod-warnings.ts';
 import { createKubeWriter, GIVEN_UP } from './kube-writer.ts';
 
 export interface KubeRuntimeDeps {
@@ -59,7 +60,9 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     services: reflectors.services.items(),
     configMaps: reflectors.configMaps.items(),
     pods: reflectors.pods.items(),
+    warnings: warnings.current(),
   });
+  const warnings = createPodWarnings({ api, pods: () => observer.pods(sight()), term: deps.term, now });
   const podsOf = (id: Parameters<KubeObserver['podsOf']>[1]) => observer.podsOf(sight(), id);
   const applyDeps = { api, reflectors, writer, settings, ownerOf, allocation, podsOf };
 
@@ -90,6 +93,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     },
     changes(wake, signal) {
       for (const copy of copies.values()) copy.changes(wake, signal);
+      warnings.follow(wake, signal);
     },
   };
 }

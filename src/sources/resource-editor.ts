@@ -40,8 +40,9 @@ export function createResourceEditor({ api, slots }: ResourceEditorOptions): Slo
       if (refused !== undefined) return refused;
       const document = edit(present);
       if (document === undefined) return { kind: 'not-found' };
-      const checked = parseSlot(name, document, 'camelCase');
-      if (!checked.ok) return { kind: 'invalid', problems: checked.problems.map((problem) => ({ ...problem, style: 'camelCase' })) };
+      // Edits come over HTTP, whose keys are in snake_case in every world.
+      const checked = parseSlot(name, document);
+      if (!checked.ok) return { kind: 'invalid', problems: checked.problems };
       const patch = present === undefined ? document : patchBetween(present['spec'], document);
       if (present !== undefined && patch === undefined) return done(name, present, false);
       const written =

@@ -159,6 +159,11 @@ describeWithCluster('The chart’s service account', () => {
       JSON.stringify({ apiVersion: 'inference.svc.dev/v1alpha1', kind: 'SlotSpec', metadata: { name: 'claiming' }, spec: claiming }),
     );
     await until('a claim', isUsed('create /persistentvolumeclaims'));
+    // Its pod waits for a directory that is a file.
+    const misplaced = { provider: 'gguf', backend: 'cpu', model: { default: 'demo-fox' }, storage: { host_path: '/etc/hostname' } };
+    await change('PUT', '/api/slots/misplaced', misplaced);
+    await until('why it does not begin', isUsed('list /events'));
+    await change('DELETE', '/api/slots/misplaced');
     // A server that ends at once, time and again.
     const hopeless = { default: 'demo-fox', args: ['--no-such-flag'] };
     await change('PUT', '/api/slots/crashing', { provider: 'gguf', backend: 'cpu', model: hopeless });

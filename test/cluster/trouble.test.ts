@@ -16,7 +16,25 @@ interface Trouble {
   readonly mend: object;
 }
 
-const PLACEMENT: Readonly<Record<string, Trouble & { readonly spec: string }>> = {
+/** A directory of the node that is not there, as a volume. */
+const VOLUME = `apiVersion: v1
+kind: PersistentVolume
+metadata: { name: svc-trouble-lost }
+spec:
+  capacity: { storage: 1Gi }
+  accessModes: [ReadWriteOnce]
+  storageClassName: svc-trouble
+  persistentVolumeReclaimPolicy: Delete
+  local: { path: /nowhere/models }
+  nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [{ key: kubernetes.io/hostname, operator: Exists }] }] } }
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: { name: lost }
+spec: { storageClassName: svc-trouble, accessModes: [ReadWriteOnce], resources: { requests: { storage: 1Gi } } }
+`;
+
+const WAITING: Readonly<Record<string, Trouble & { readonly spec: string }>> = {
   selector: {
     spec: '  nodeSelector: { disk: none-has-it }\n',
     reason: 'Unschedulable',
@@ -41,6 +59,18 @@ const PLACEMENT: Readonly<Record<string, Trouble & { readonly spec: string }>> =
     says: ['Put the file "/models/mine/lost.gguf"', '"models.claim"'],
     mend: { model: { default: 'demo-fox' } },
   },
+  directory: {
+    spec: '  storage: { hostPath: /etc/hostname }\n',
+    reason: 'FailedMount',
+    says: ['cannot mount "/etc/hostname": it is not a directory', '"storage.hostPath"'],
+    mend: { storage: null },
+  },
+  volume: {
+    spec: '  storage: { claimName: lost }\n',
+    reason: 'FailedMount',
+    says: ['cannot mount the volume "svc-trouble-lost" of the claim "lost"', 'path "/nowhere/models" does not exist'],
+    mend: { storage: null },
+  },
 };
 
 describeWithCluster('A slot that cannot run', () => {
@@ -48,7 +78,10 @@ describeWithCluster('A slot that cannot run', () => {
   beforeAll(async () => {
     svc = await install({ namespace: 'svc-trouble', values: values(NOWHERE) });
   }, 240_000);
-  afterAll(() => svc?.dispose(), 240_000);
+  afterAll(async () => {
+    await svc?.dispose();
+    await svc?.kubectl(['delete', 'pv', 'svc-trouble-lost', '--ignore-not-found']);
+  }, 240_000);
 
   const patch = async (slot: string, spec: object): Promise<string> =>
     svc.kubectl(['patch', `slot/${slot}`, '--type=merge', '--patch', JSON.stringify({ spec })]);
@@ -82,16 +115,19 @@ describeWithCluster('A slot that cannot run', () => {
     await drop('image');
   }, 240_000);
 
-  describe('because of its place or its model', () => {
+  describe('because of its place, its model or its volume', () => {
     beforeAll(async () => {
-      const slots = Object.entries(PLACEMENT).map(([name, { spec }]) => {
+      // Of an earlier run that was cut short.
+      await svc.kubectl(['delete', 'pv', 'svc-trouble-lost', '--ignore-not-found']);
+      await svc.kubectl(['apply', '--filename', '-'], VOLUME);
+      const slots = Object.entries(WAITING).map(([name, { spec }]) => {
         const text = demoSlot(name, name === 'model' ? 'mine/lost.gguf' : 'demo-fox', spec);
         return spec.includes('backend') ? text.replace('  backend: cpu\n', '') : text;
       });
       await svc.apply(slots.join(''));
     });
 
-    test.each(Object.entries(PLACEMENT))(
+    test.each(Object.entries(WAITING))(
       'says what is missing and what to do: %s',
       async (slot, { reason, says }) => {
         const message = await becomes(slot, reason);
@@ -105,7 +141,7 @@ describeWithCluster('A slot that cannot run', () => {
       150_000,
     );
 
-    test.each(Object.entries(PLACEMENT))(
+    test.each(Object.entries(WAITING))(
       'runs after an edit: %s',
       async (slot, { mend }) => {
         await patch(slot, mend);

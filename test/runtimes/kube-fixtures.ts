@@ -133,5 +133,6 @@ export function sightOf(workloads: readonly KubeWorkload[], pods: readonly KubeO
     services: byName(objects.map(({ service }) => stored(service))),
     configMaps: byName(objects.map(({ configMap }) => stored(configMap))),
     pods: byName(pods),
+    warnings: undefined,
   };
 }

@@ -55,10 +55,13 @@ describe('createResourceEditor()', () => {
     expect(await editor.patch(embed, { enabled: false })).toEqual({ kind: 'not-found' });
   });
 
-  test('refuses what the server would take without a word, under the names of the resource', async () => {
+  test('refuses what the server would take without a word, under the names that the API has', async () => {
     kube.apply('primary', a);
     expect(problemsOf(await editor.patch(primary, { lifecycle: { idleTimout: '5m' } }))).toEqual([
-      expect.stringMatching(/^lifecycle\.idleTimout: .*"idleTimeout"/),
+      expect.stringMatching(/^lifecycle\.idle_timout: .*"idle_timeout"/),
+    ]);
+    expect(problemsOf(await editor.patch(primary, { storage: { host_path: '/srv' } }))).toEqual([
+      'storage.hostPath: Unknown key "hostPath"; did you mean "host_path"?',
     ]);
     expect(problemsOf(await editor.put(primary, { model: null }))).toHaveLength(1);
     expect(specOf('primary')).toEqual(a);

@@ -10,15 +10,17 @@ import { hasEnded, instanceOf, instant, isOver, isTerminating, readDeployment, r
 import type { DeploymentFacts, PodFacts } from './kube-facts.ts';
 import { revisionedName, serviceName } from './kube-names.ts';
 import { doingOf } from './kube-phase.ts';
+import type { PodWarning, PodWarnings } from './kube-pod-warnings.ts';
 
 type Objects = ReadonlyMap<string, KubeObject>;
 
-/** The four kinds, by name. */
+/** The four kinds, by name, and what Events say of pods. */
 export interface KubeSight {
   readonly deployments: Objects;
   readonly services: Objects;
   readonly configMaps: Objects;
   readonly pods: Objects;
+  readonly warnings: PodWarnings;
 }
 
 /** What stands for a workload in the cluster, beside its pods; what drift is looked for in. */
@@ -33,6 +35,7 @@ export interface KubeObserver {
   observe(sight: KubeSight): readonly ObservedWorkload[];
   /** Pods of a workload, newest first; of one that is being stopped too. */
   podsOf(sight: KubeSight, id: WorkloadId): readonly PodFacts[];
+  pods(sight: KubeSight): Iterable<PodFacts>;
   /** Of the facts' own `record`; undefined for anybody else's. */
   recordOf(observed: ObservedWorkload): KubeRecord | undefined;
 }
@@ -42,6 +45,7 @@ interface Entry {
   readonly configMapName: string;
   readonly record: KubeRecord;
   readonly pods: readonly PodFacts[];
+  readonly warnings: readonly (PodWarning | undefined)[];
   readonly observed: ObservedWorkload;
 }
 
@@ -54,7 +58,7 @@ export function createKubeObserver(): KubeObserver {
   const lastOwners = new Map<string, WorkloadId>();
   let entries = new Map<WorkloadId, Entry>();
   const records = new WeakMap<object, KubeRecord>();
-  let last: { readonly seen: readonly KubeObject[]; readonly workloads: readonly ObservedWorkload[]; readonly pods: PodGroups } | undefined;
+  let last: { readonly seen: Seen; readonly workloads: readonly ObservedWorkload[]; readonly pods: PodGroups } | undefined;
 
   const look = (sight: KubeSight): NonNullable<typeof last> => {
     if (last !== undefined && isSameSight(last.seen, sight)) return last;
@@ -86,6 +90,7 @@ export function createKubeObserver(): KubeObserver {
   return {
     observe: (sight) => look(sight).workloads,
     podsOf: (sight, id) => look(sight).pods.owned.get(id) ?? [],
+    pods: (sight) => [...look(sight).pods.owned.values()].flat(),
     recordOf({ record }) {
       return typeof record === 'object' && record !== null ? records.get(record) : undefined;
     },
@@ -152,8 +157,8 @@ function entryOf(before: Entry | undefined, facts: DeploymentFacts, pods: readon
   const configMap = sight.configMaps.get(names.configMapName);
   const known = before?.record;
   const sameRecord = known?.deployment === facts && known.service === service && known.configMap === configMap;
-  const samePods = before?.pods.length === pods.length && before.pods.every((pod, index) => pod === pods[index]);
-  if (before !== undefined && sameRecord && samePods) return before;
+  const warnings = pods.map(({ metadata }) => sight.warnings?.get(metadata.uid));
+  if (before !== undefined && sameRecord && isSameList(before.pods, pods) && isSameList(before.warnings, warnings)) return before;
   const record = sameRecord ? known : { deployment: facts, service, configMap };
   const port = templatePort(facts);
   const observed: ObservedWorkload = {
@@ -162,12 +167,15 @@ function entryOf(before: Entry | undefined, facts: DeploymentFacts, pods: readon
     slot: facts.slot,
     revision: facts.revision,
     generation: facts.generation,
-    ...doingOf(facts, pods, before?.observed.trouble),
+    ...doingOf(facts, pods, before?.observed.trouble, sight.warnings),
     container: { ...UNKNOWN_CONTAINER, port: port === undefined ? undefined : { host: port, container: port } },
     record,
   };
-  return { serviceName: names.serviceName, configMapName: names.configMapName, record, pods, observed };
+  return { serviceName: names.serviceName, configMapName: names.configMapName, record, pods, warnings, observed };
 }
+
+const isSameList = (left: readonly unknown[], right: readonly unknown[]): boolean =>
+  left.length === right.length && left.every((each, index) => each === right[index]);
 
 /** Drift is looked for in the objects themselves: see `kube-drift.ts`. */
 const UNKNOWN_CONTAINER = { imageId: undefined, argv: undefined, env: undefined, mounts: undefined, devices: undefined } as const;
@@ -201,9 +209,15 @@ function* objectsIn(sight: KubeSight): Generator<KubeObject> {
   yield* sight.pods.values();
 }
 
-const seenIn = (sight: KubeSight): readonly KubeObject[] => [...objectsIn(sight)];
+interface Seen {
+  readonly objects: readonly KubeObject[];
+  readonly warnings: PodWarnings;
+}
 
-function isSameSight(seen: readonly KubeObject[], sight: KubeSight): boolean {
+const seenIn = (sight: KubeSight): Seen => ({ objects: [...objectsIn(sight)], warnings: sight.warnings });
+
+function isSameSight({ objects: seen, warnings }: Seen, sight: KubeSight): boolean {
+  if (warnings !== sight.warnings) return false;
   if (seen.length !== sight.deployments.size + sight.services.size + sight.configMaps.size + sight.pods.size) return false;
   let index = 0;
   for (const object of objectsIn(sight)) {

@@ -3,6 +3,7 @@ import type { ObservedWorkload, WorkloadExit, WorkloadTrouble } from '../../reco
 import { instant, isOver, isReady, isTerminating, serverPort, serverStatus } from './kube-facts.ts';
 import type { ContainerStatus, DeploymentFacts, PodFacts } from './kube-facts.ts';
 import { MODEL_CONTAINER } from './kube-names.ts';
+import type { PodWarnings } from './kube-pod-warnings.ts';
 import { troubleOf } from './kube-trouble.ts';
 
 export type Doing = Pick<ObservedWorkload, 'phase' | 'startedAt' | 'endpoints' | 'exit' | 'fetching' | 'trouble' | 'replicas'>;
@@ -11,7 +12,12 @@ export type Doing = Pick<ObservedWorkload, 'phase' | 'startedAt' | 'endpoints' |
 type End = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
 
 /** `pods` newest first; `before` is the trouble that was told last. */
-export function doingOf(deployment: DeploymentFacts, pods: readonly PodFacts[], before: WorkloadTrouble | undefined): Doing {
+export function doingOf(
+  deployment: DeploymentFacts,
+  pods: readonly PodFacts[],
+  before: WorkloadTrouble | undefined,
+  warnings: PodWarnings,
+): Doing {
   const living = pods.filter((pod) => !isTerminating(pod) && !isOver(pod));
   const endpoints = deployment.deleting ? [] : living.flatMap(endpointOf).toSorted(byHost);
   const starts = living.flatMap((pod) => instant(serverStatus(pod)?.state?.running?.startedAt) ?? []);
@@ -26,7 +32,7 @@ export function doingOf(deployment: DeploymentFacts, pods: readonly PodFacts[], 
   if (starts.length > 0) return { ...facts, ...crash, phase: 'running' };
   // Of what crashed, only its own trouble with coming back is told.
   const told = exit === undefined ? pods : living.slice(0, 1);
-  const found = troubleOf(deployment, told, before);
+  const found = troubleOf(deployment, told, before, warnings);
   const trouble = exit !== undefined && found?.reason === START_FAILED ? undefined : found;
   const fetching = trouble === undefined ? living.map(fetchingOf).find((each) => each !== undefined) : undefined;
   return {

@@ -3,6 +3,8 @@ import type { WorkloadTrouble } from '../../reconciler/ports.ts';
 import { isOver, isTerminating } from './kube-facts.ts';
 import type { ContainerStatus, DeploymentFacts, PodFacts } from './kube-facts.ts';
 import { MODEL_CONTAINER, MODELS_TARGET } from './kube-names.ts';
+import { warnedTrouble } from './kube-pod-warnings.ts';
+import type { PodWarnings } from './kube-pod-warnings.ts';
 import { MODELS_VOLUME } from './kube-volumes.ts';
 import { placementMessage } from './kube-placement.ts';
 
@@ -14,10 +16,11 @@ export function troubleOf(
   deployment: DeploymentFacts,
   pods: readonly PodFacts[],
   before: WorkloadTrouble | undefined,
+  warnings: PodWarnings,
 ): WorkloadTrouble | undefined {
   const living = pods.filter((pod) => !isOver(pod) && !isTerminating(pod));
   for (const pod of living) {
-    const trouble = unscheduled(pod) ?? stuckContainer(pod, before);
+    const trouble = unscheduled(pod) ?? stuckContainer(pod, before) ?? warnedTrouble(pod, warnings?.get(pod.metadata.uid));
     if (trouble !== undefined) return trouble;
   }
   const failed = pods.find((pod) => isOver(pod) && pod.status.reason !== undefined);

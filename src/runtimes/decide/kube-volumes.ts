@@ -63,5 +63,5 @@ function modelsVolume(workload: Workload, cluster: ClusterWorkload, settings: St
 }
 
 const claim = (name: string) => ({ persistentVolumeClaim: { claimName: name } });
-/** Made when it is not there: a pod that waits for a directory says so nowhere but in an event, a server without its model does in its log. */
+/** Made when it is not there: a server without its model says soonest which file is missing where. */
 const onNode = (path: string) => ({ hostPath: { path, type: 'DirectoryOrCreate' } });

@@ -27,7 +27,7 @@ function set(value: unknown, [key, ...rest]: readonly (string | number)[], to: u
   return { ...table, [key]: set(table[key], rest, to) };
 }
 
-function edited(kind: keyof KubeSight, path: readonly (string | number)[], to: unknown): KubeSight {
+function edited(kind: Exclude<keyof KubeSight, 'warnings'>, path: readonly (string | number)[], to: unknown): KubeSight {
   const sight = sightOf([WORKLOAD]);
   const objects = new Map([...sight[kind]].map(([name, object]) => [name, edit(object, path, to)]));
   return { ...sight, [kind]: objects };

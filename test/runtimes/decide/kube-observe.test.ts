@@ -109,6 +109,19 @@ describe('createKubeObserver()', () => {
     ]);
   });
 
+  test('tells what Events say of a pod, as long as they do', () => {
+    const creating = { ready: false, started: false, state: { waiting: { reason: 'ContainerCreating' } } };
+    const pod = podOf(WORKLOAD, { ready: false, server: creating });
+    const sight = sightOf([WORKLOAD], [pod]);
+    const warnings = new Map([[pod.metadata.uid ?? '', { reason: 'NetworkNotReady', message: 'no CNI' }]]);
+    const observer = createKubeObserver();
+    const troubleIn = (seen: KubeSight) => observer.observe(seen)[0]?.trouble?.reason;
+    const told = { ...sight, warnings };
+    expect([sight, told, sight].map(troubleIn)).toEqual([undefined, 'NetworkNotReady', undefined]);
+    expect(observer.observe({ ...told, warnings: new Map(warnings) })).toEqual(observer.observe(told));
+    expect([...observer.pods(sight)].map(({ metadata }) => metadata.uid)).toEqual([pod.metadata.uid]);
+  });
+
   test('is not disturbed by objects that are none of ours', () => {
     const sight = sightOf([WORKLOAD]);
     const foreign: KubeObject = {
@@ -146,6 +159,7 @@ describe('what is kept of objects', () => {
       services: keep(sight.services, prunePlain),
       configMaps: keep(sight.configMaps, prunePlain),
       pods: keep(sight.pods, prunePod),
+      warnings: undefined,
     };
     const facts = (of: KubeSight) =>
       createKubeObserver()

@@ -14,7 +14,7 @@ const pods = (...choices: readonly PodChoice[]) => choices.flatMap((choice) => r
 function doing(...choices: readonly PodChoice[]) {
   const facts = readDeployment(stored(kubeObjects(WORKLOAD, context()).deployment));
   if (facts === undefined) throw new Error('No Deployment');
-  return doingOf(facts, pods(...choices), undefined);
+  return doingOf(facts, pods(...choices), undefined, undefined);
 }
 
 /** The server crashed once; kubelet started it again, and it has or has not come up. */

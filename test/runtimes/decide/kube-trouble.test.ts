@@ -36,7 +36,7 @@ const unscheduled = (message: string, spec = {}): PodFacts =>
   madeUp({ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }] }, spec);
 const waiting = (reason: string, message: string): PodFacts =>
   madeUp({ containerStatuses: [{ name: 'server', ready: false, restartCount: 0, state: { waiting: { reason, message } } }] });
-const told = (pods: readonly PodFacts[], failure?: string) => doingOf(deployment(failure), pods, undefined).trouble;
+const told = (pods: readonly PodFacts[], failure?: string) => doingOf(deployment(failure), pods, undefined, undefined).trouble;
 
 describe('what keeps a recorded pod from running', () => {
   test.each([
@@ -96,7 +96,7 @@ describe('what keeps a recorded pod from running', () => {
       'Node "node1" evicted the pod: Usage of EmptyDir volume "tmp" exceeds the limit "1Mi"; another one is made',
     ],
   ])('%s: %s, %s', (name, kind, reason, message) => {
-    const doing = doingOf(deployment(), [recorded(name)], undefined);
+    const doing = doingOf(deployment(), [recorded(name)], undefined, undefined);
     expect(doing).toMatchObject({ phase: 'created', endpoints: [], startedAt: undefined, trouble: { kind, reason } });
     expect(doing.trouble?.message).toEqual(message);
     expect(doing).not.toHaveProperty('exit');
@@ -121,7 +121,10 @@ describe('what keeps a recorded pod from running', () => {
   });
 
   test('while its model is fetched there is none', () => {
-    expect(doingOf(deployment(), [recorded('initruns')], undefined)).toMatchObject({ phase: 'created', fetching: expect.any(String) });
+    expect(doingOf(deployment(), [recorded('initruns')], undefined, undefined)).toMatchObject({
+      phase: 'created',
+      fetching: expect.any(String),
+    });
     expect(told([recorded('initruns')])).toBeUndefined();
   });
 
@@ -130,7 +133,7 @@ describe('what keeps a recorded pod from running', () => {
     ['oom', 137, true, 'Killed for going over its memory limit of 32Mi: raise "resources.memory"'],
     ['noprogram', 128, false, 'The image has no program "llama-server-absent": choose another toolbox image'],
   ])('%s is an exit with code %d', (name, code, outOfMemory, message) => {
-    const doing = doingOf(deployment(), [recorded(name)], undefined);
+    const doing = doingOf(deployment(), [recorded(name)], undefined, undefined);
     expect(doing).toMatchObject({ phase: 'created', endpoints: [], exit: { code, outOfMemory } });
     expect(doing.exit?.message).toBe(message);
     expect(doing).not.toHaveProperty('trouble');
@@ -176,7 +179,7 @@ describe('what newer servers say', () => {
 
   test('the cause of a failed pull stays while the kubelet only waits', () => {
     const failed = told([waiting('ErrImagePull', 'not found')]);
-    const backOff = doingOf(deployment(), [waiting('ImagePullBackOff', 'Back-off pulling image "x"')], failed).trouble;
+    const backOff = doingOf(deployment(), [waiting('ImagePullBackOff', 'Back-off pulling image "x"')], failed, undefined).trouble;
     expect(failed?.message).toContain('does not have it');
     expect(backOff).toBe(failed);
   });
