@@ -7,6 +7,7 @@ import { findLlamaServer } from '../providers/gguf/find-llama-server.ts';
 import { podmanAnswers } from '../runtimes/podman-api.ts';
 import { findPodmanSocket } from '../runtimes/podman-socket.ts';
 import { readSlot } from '../sources/decide/read-slot.ts';
+import { checkToolboxFile } from '../sources/toolbox-manifest.ts';
 import { SlotName } from '../spec/names.ts';
 import type { Settings } from '../spec/settings.ts';
 import { formatProblem } from '../spec/spec-problem.ts';
@@ -76,6 +77,17 @@ export async function checkSlots({ SVC_CONFIG_DIR: dir }: Settings): Promise<Che
   if (problems.length > 0) return bad('slots', problems.join('; '), 'Correct the files; "svcctl validate -f" checks them');
   if (count === 0) return warn('slots', 'none', 'Write one: slots/primary.toml with [model] and default = "…"');
   return good('slots', `${count} valid`);
+}
+
+export async function checkToolboxes({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
+  const problems = await checkToolboxFile(path.join(dir, 'toolboxes.toml'));
+  if (problems === undefined) return good('toolboxes', 'the shipped images');
+  if (problems.length === 0) return good('toolboxes', '"toolboxes.toml" lies over the shipped images');
+  return bad(
+    'toolboxes',
+    problems.map((problem) => formatProblem(problem)).join('; '),
+    'Correct the file; until then the last good text stays in force',
+  );
 }
 
 export async function checkPodman(settings: Settings, env: Environment): Promise<Check> {

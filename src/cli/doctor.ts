@@ -10,6 +10,7 @@ import {
   checkPodman,
   checkPort,
   checkSlots,
+  checkToolboxes,
   type Check,
 } from './doctor-checks.ts';
 import { withCheckoutSettings } from './checkout-settings.ts';
@@ -53,6 +54,7 @@ async function lookAround(env: Cli['env']): Promise<readonly Check[]> {
     ...(await Promise.all([
       checkConfigDir(settings),
       checkSlots(settings),
+      checkToolboxes(settings),
       checkPodman(settings, env),
       checkEngine(settings, env),
       checkModelsDir(settings),

@@ -128,6 +128,8 @@ export interface ObservedWorkload {
   readonly fetching?: string;
   /** What keeps it from running and may pass by itself: no node with room, an image that cannot be pulled. Its start time does not count meanwhile. */
   readonly trouble?: WorkloadTrouble;
+  /** With phase `running`: why not all of its replicas do. */
+  readonly missing?: WorkloadTrouble;
   /** Where a workload may have several. */
   readonly replicas?: { readonly present: number; readonly ready: number };
   /** The runtime's own record of it, for `InPlaceRepair`; opaque to everybody else. The same object for the same facts. */

@@ -51,7 +51,8 @@ export function factsOf(each: Deployed): ObservedWorkload {
   const ready = endsAt === undefined ? pods.filter(({ stage }) => stage === 'ready') : [];
   const phase = endsAt !== undefined ? 'stopping' : running.length > 0 ? 'running' : 'created';
   const exit = endsAt === undefined ? lastExit(pods) : undefined;
-  const trouble = exit === undefined ? troubleOf(pods) : undefined;
+  const found = exit === undefined && endsAt === undefined ? troubleOf(pods) : undefined;
+  const trouble = phase === 'created' ? found : undefined;
   const fetching = phase === 'created' && trouble === undefined && exit === undefined && pods.some(({ stage }) => stage === 'fetching');
   const record: MemoryRecord = { replicas: each.replicas, applied: workload };
   return {
@@ -67,7 +68,8 @@ export function factsOf(each: Deployed): ObservedWorkload {
     replicas: { present: pods.length, ready: ready.length },
     record,
     ...(exit === undefined ? {} : { exit }),
-    ...(trouble === undefined || endsAt !== undefined ? {} : { trouble }),
+    ...(trouble === undefined ? {} : { trouble }),
+    ...(found === undefined || trouble !== undefined ? {} : { missing: found }),
     ...(fetching ? { fetching: `Its pods fetch the model "${workload.cluster?.model ?? ''}"` } : {}),
   };
 }

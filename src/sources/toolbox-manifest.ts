@@ -1,18 +1,23 @@
-/** Which toolbox image a provider runs in: the shipped manifest with the machine's own `toolboxes.toml` laid over it, entry by entry. */
-import { readFile } from 'node:fs/promises';
+/**
+ * Which toolbox image a provider runs in: the shipped manifest with the machine's own `toolboxes.toml` laid over it, entry by entry. Of an own file with a
+ * problem the last good text stays in force, after a restart too: else one typo would start every slot anew in another image.
+ */
+import { readFile, rm } from 'node:fs/promises';
 import { parse, TomlError } from 'smol-toml';
 import type { ImageReference } from '../reconciler/ports.ts';
 import type { Backend, ProviderKind } from '../spec/provider-kinds.ts';
-import type { SpecProblem } from '../spec/slot-spec.ts';
+import { formatProblem, type SpecProblem } from '../spec/spec-problem.ts';
 import { ToolboxManifest, type ToolboxImage } from '../spec/toolbox-images.ts';
 import { findPositions } from './decide/toml-positions.ts';
-import { codeOf, messageOf } from './source-log.ts';
+import { isSameValue } from '../spec/same-value.ts';
+import { codeOf, messageOf, type SourceLog } from './source-log.ts';
+import { writeFileAtomically } from './write-file.ts';
 
 export interface ToolboxImages {
   /** Undefined: there is no image of this provider for this backend. */
   find(kind: ProviderKind, backend: Backend): ImageReference | undefined;
   readonly manifest: ToolboxManifest;
-  /** A file with a problem is left out as a whole. */
+  /** Of the files as they are now. */
   readonly problems: readonly SpecProblem[];
 }
 
@@ -21,20 +26,64 @@ export interface ToolboxManifestOptions {
   readonly shipped: string;
   /** `<config>/toolboxes.toml`; it need not exist. */
   readonly local: string;
+  /** Where the last good text is kept, as JSON; unset: in memory only. */
+  readonly keepIn?: string;
+  readonly log: SourceLog;
 }
 
-/** Reads both files anew; cheap enough for each wake. */
-export async function readToolboxManifest({ shipped, local }: ToolboxManifestOptions): Promise<ToolboxImages> {
-  const base = await readOne(shipped, parseJson);
-  const own = await readOne(local, parse);
-  const missing =
-    base === undefined
-      ? [{ path: [], file: shipped, message: 'Restore this file: the shipped manifest of toolbox images is missing' }]
-      : [];
-  const manifest = overlay(base?.manifest ?? {}, own?.manifest ?? {});
+export interface ToolboxSource {
+  /** Reads the files anew; cheap enough for each wake. Each problem is said once in the log. */
+  read(): Promise<ToolboxImages>;
+}
+
+const STAYS = 'the last good text stays in force';
+
+export function createToolboxSource({ shipped, local, keepIn, log }: ToolboxManifestOptions): ToolboxSource {
+  let lastGood: ToolboxManifest | undefined;
+  let said = '';
+
+  const keep = async (own: ToolboxManifest | undefined): Promise<void> => {
+    if (lastGood !== undefined && isSameValue(own ?? {}, lastGood)) return;
+    lastGood = own ?? {};
+    if (keepIn === undefined) return;
+    try {
+      if (own === undefined) await rm(keepIn, { force: true });
+      else await writeFileAtomically(keepIn, `${JSON.stringify(own, undefined, 2)}\n`, { mode: 0o600 });
+    } catch (error) {
+      log.warn({ error: messageOf(error) }, `Keeping the last good "${local}" in "${keepIn}" failed`);
+    }
+  };
+
+  const say = (problems: readonly SpecProblem[]): void => {
+    const text = problems.map((problem) => formatProblem(problem)).join('; ');
+    if (text !== said && text !== '') log.warn({}, text);
+    said = text;
+  };
+
+  return {
+    async read() {
+      const base = await readOne(shipped, parseJson);
+      const own = await readOne(local, parse);
+      const ownProblems = (own?.problems ?? []).map((problem) => ({ ...problem, message: `${problem.message}; ${STAYS}` }));
+      if (ownProblems.length === 0) await keep(own?.manifest);
+      else lastGood ??= (keepIn === undefined ? undefined : await readOne(keepIn, parseJson))?.manifest ?? {};
+      const missing = 'Restore this file: the shipped manifest of toolbox images is missing';
+      const problems = [...(base?.problems ?? [{ path: [], file: shipped, message: missing }]), ...ownProblems];
+      say(problems);
+      return imagesOf(overlay(base?.manifest ?? {}, lastGood ?? {}), problems);
+    },
+  };
+}
+
+/** What is wrong with a machine's own file; undefined: there is none. */
+export async function checkToolboxFile(local: string): Promise<readonly SpecProblem[] | undefined> {
+  return (await readOne(local, parse))?.problems;
+}
+
+function imagesOf(manifest: ToolboxManifest, problems: readonly SpecProblem[]): ToolboxImages {
   return {
     manifest,
-    problems: [...missing, ...(base?.problems ?? []), ...(own?.problems ?? [])],
+    problems,
     find(kind, backend) {
       const image = manifest[kind]?.[backend];
       return image === undefined ? undefined : referenceOf(image);
@@ -56,11 +105,11 @@ function withoutTag(image: string): string {
 
 function overlay(base: ToolboxManifest, own: ToolboxManifest): ToolboxManifest {
   const kinds = new Set([...Object.keys(base), ...Object.keys(own)]);
-  const merged = [...kinds].map((kind) => [kind, { ...imagesOf(base, kind), ...imagesOf(own, kind) }]);
+  const merged = [...kinds].map((kind) => [kind, { ...entriesOf(base, kind), ...entriesOf(own, kind) }]);
   return ToolboxManifest.parse(Object.fromEntries(merged));
 }
 
-function imagesOf(manifest: ToolboxManifest, kind: string): object {
+function entriesOf(manifest: ToolboxManifest, kind: string): object {
   return Object.entries(manifest).find(([name]) => name === kind)?.[1] ?? {};
 }
 

@@ -136,7 +136,7 @@ async function createParts(choice: WorldChoice, { api }: Apis, leadership: Leade
   });
   const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR });
   const world = {
-    ...(await createDesiredInputs(source, settings, toolboxManifest, log)),
+    ...(await createDesiredInputs({ slots: source, configDir: settings.SVC_CONFIG_DIR, toolboxManifest, log })),
     runtime: createKubeRuntime({ api, reflectors: objects, settings, ownerOf: source.ownerOf, term: leadership.term, now: Date.now }),
     models: createClusterModelStore({ store: modelFiles }),
     modelFiles,

@@ -1,9 +1,8 @@
 /** Slots and toolbox images, read together. */
 import path from 'node:path';
 import type { SlotSource } from '../reconciler/ports.ts';
-import { readToolboxManifest, type ToolboxImages } from '../sources/toolbox-manifest.ts';
+import { createToolboxSource, type ToolboxImages } from '../sources/toolbox-manifest.ts';
 import { ok } from '../spec/failure.ts';
-import type { Settings } from '../spec/settings.ts';
 import type { Log } from './log.ts';
 
 export interface DesiredInputs {
@@ -14,15 +13,25 @@ export interface DesiredInputs {
   wantNothing(): void;
 }
 
-export async function createDesiredInputs(
-  slots: SlotSource,
-  settings: Pick<Settings, 'SVC_CONFIG_DIR'>,
-  shippedManifest: string,
-  log: Log,
-): Promise<DesiredInputs> {
-  const manifest = { shipped: shippedManifest, local: path.join(settings.SVC_CONFIG_DIR, 'toolboxes.toml') };
-  let toolboxes = await readToolboxManifest(manifest);
-  let said = '';
+export interface DesiredInputsOptions {
+  readonly slots: SlotSource;
+  readonly configDir: string;
+  /** `toolboxes/manifest.json`. */
+  readonly toolboxManifest: string;
+  /** Where the last good `toolboxes.toml` is kept; unset: nowhere. */
+  readonly keepToolboxesIn?: string;
+  readonly log: Log;
+}
+
+export async function createDesiredInputs(options: DesiredInputsOptions): Promise<DesiredInputs> {
+  const { slots, configDir, toolboxManifest, keepToolboxesIn, log } = options;
+  const manifest = createToolboxSource({
+    shipped: toolboxManifest,
+    local: path.join(configDir, 'toolboxes.toml'),
+    ...(keepToolboxesIn === undefined ? {} : { keepIn: keepToolboxesIn }),
+    log,
+  });
+  let toolboxes = await manifest.read();
   let nothing = false;
   return {
     toolboxes: () => toolboxes,
@@ -30,12 +39,7 @@ export async function createDesiredInputs(
     source: {
       async read(signal) {
         if (nothing) return ok({ slots: new Map(), refused: new Map() });
-        toolboxes = await readToolboxManifest(manifest);
-        const problems = toolboxes.problems
-          .map(({ file, line, message }) => `${file ?? ''}${line === undefined ? '' : `:${line}`}: ${message}`)
-          .join('; ');
-        if (problems !== said && problems !== '') log.warn({}, problems);
-        said = problems;
+        toolboxes = await manifest.read();
         return slots.read(signal);
       },
       changes: (wake, signal) => slots.changes(wake, signal),

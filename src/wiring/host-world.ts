@@ -26,7 +26,13 @@ export async function createHostWorld({ settings, toolboxManifest, log }: HostWo
   });
   const models = createModelStore({ root: settings.SVC_MODELS_DIR });
   return {
-    ...(await createDesiredInputs(slots, settings, toolboxManifest, log)),
+    ...(await createDesiredInputs({
+      slots,
+      configDir: settings.SVC_CONFIG_DIR,
+      toolboxManifest,
+      keepToolboxesIn: path.join(settings.SVC_STATE_DIR, 'toolboxes.json'),
+      log,
+    })),
     runtime,
     models,
     modelFiles: models,

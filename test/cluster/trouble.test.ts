@@ -170,6 +170,23 @@ describeWithCluster('A slot that cannot run', () => {
     await drop('quota');
   }, 300_000);
 
+  test('of whose replicas one finds no room answers with the other, and says so', async () => {
+    const allocatable = await svc.kubectl(['get', 'nodes', '--output', 'jsonpath={.items[0].status.allocatable.memory}']);
+    const [, kib = ''] = /^(\d+)Ki$/.exec(allocatable) ?? [];
+    const mostOfIt = `${Math.floor((Number(kib) * 0.55) / 1024)}Mi`;
+    await svc.apply(demoSlot('wide', 'demo-fox', `  replicas: 2\n  resources: { memory: ${mostOfIt} }\n`));
+    const messageOf = (seen: Parameters<typeof isReady>[0]) => conditionOf(seen, 'Ready')?.message ?? '';
+    const says = ['1 of 2 replicas answer', `too little free memory (${mostOfIt} asked for)`];
+    await svc.until('wide', 'one of two', (seen) => isReady(seen) && says.every((words) => messageOf(seen).includes(words)), 120_000);
+    expect(conditionOf(await svc.slot('wide'), 'Reconciling')).toMatchObject({ status: 'True', reason: 'ReplicasNotReady' });
+    expect((await svc.chat({ model: 'wide' })).status).toBe(200);
+    for (const place of [await run('explain', 'wide'), await svc.kubectl(['describe', 'slot', 'wide'])])
+      for (const words of says) expect(place).toMatch(escaped(words));
+    await patch('wide', { replicas: 1 });
+    await svc.until('wide', 'all there', (each) => conditionOf(each, 'Reconciling')?.status === 'False', 120_000);
+    await drop('wide');
+  }, 300_000);
+
   describe('because it crashes', () => {
     beforeAll(async () => {
       // The cache for so long a context is more than the pod may have.

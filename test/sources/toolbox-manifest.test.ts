@@ -1,22 +1,28 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { readToolboxManifest } from '../../src/sources/toolbox-manifest.ts';
+import { checkToolboxFile, createToolboxSource } from '../../src/sources/toolbox-manifest.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const id = `sha256:${'b'.repeat(64)}`;
 
-describe('readToolboxManifest()', () => {
+describe('createToolboxSource()', () => {
   let root: string;
-  const read = async (shipped: string | undefined, local?: string) => {
-    const paths = { shipped: join(root, 'manifest.json'), local: join(root, 'toolboxes.toml') };
-    if (shipped !== undefined) await writeFile(paths.shipped, shipped);
-    if (local !== undefined) await writeFile(paths.local, local);
-    return await readToolboxManifest(paths);
+  let log: string[];
+  const local = () => join(root, 'toolboxes.toml');
+  const open = (more: { readonly keepIn?: string } = {}) => {
+    const say = (_details: object, message: string) => void log.push(message);
+    return createToolboxSource({ shipped: join(root, 'manifest.json'), local: local(), log: { info: say, warn: say }, ...more });
+  };
+  const read = async (shipped: string | undefined, own?: string) => {
+    if (shipped !== undefined) await writeFile(join(root, 'manifest.json'), shipped);
+    if (own !== undefined) await writeFile(local(), own);
+    return await open().read();
   };
   beforeEach(async () => {
     root = await mkdtemp(join(tmpdir(), 'svc-toolboxes-'));
+    log = [];
   });
   afterEach(async () => await rm(root, { recursive: true, force: true }));
 
@@ -44,10 +50,41 @@ describe('readToolboxManifest()', () => {
     ['[gguf.cpu]\nimage = "localhost/x"\nid = "abc"\n', { line: 3, column: 1, path: ['gguf', 'cpu', 'id'] }],
     ['[gguf\n', { line: 1, message: expect.stringContaining('Correct this file') }],
     ['[other.cpu]\nimage = "localhost/x"\n', { line: 1 }],
-  ])('a bad own file %j is left out with a problem, and the shipped manifest stands', async (local, problem) => {
-    const images = await read(SHIPPED, local);
-    expect(images.problems).toMatchObject([{ file: join(root, 'toolboxes.toml'), ...problem }]);
+  ])('a bad own file %j that never was good is left out with a problem, and the shipped manifest stands', async (own, problem) => {
+    const images = await read(SHIPPED, own);
+    expect(images.problems).toMatchObject([{ file: local(), ...problem }]);
+    expect(await checkToolboxFile(local())).toMatchObject([{ file: local(), ...problem }]);
     expect(images.find('gguf', 'cpu')).toEqual({ reference: `ghcr.io/svc/gguf-cpu@${digest}` });
+  });
+
+  test.each([true, false])('a mistake leaves the last good text in force, kept for a restart: %s', async (kept) => {
+    const keepIn = join(root, 'state', 'toolboxes.json');
+    const source = open(kept ? { keepIn } : {});
+    const own = `[gguf.cpu]\nimage = "localhost/mine:v1"\nid = "${id}"\n`;
+    const imageOf = async (of: typeof source) => (await of.read()).find('gguf', 'cpu')?.reference;
+    await writeFile(join(root, 'manifest.json'), SHIPPED);
+    await writeFile(local(), own);
+    expect(await imageOf(source)).toBe('localhost/mine:v1');
+    await writeFile(local(), own.replace('image', 'imgae'));
+    expect([await imageOf(source), await imageOf(source)]).toEqual(['localhost/mine:v1', 'localhost/mine:v1']);
+    expect(log).toEqual([expect.stringMatching(/toolboxes\.toml:\d.*imgae.*; the last good text stays in force/)]);
+    const shipped = `ghcr.io/svc/gguf-cpu@${digest}`;
+    expect(await imageOf(open(kept ? { keepIn } : {}))).toBe(kept ? 'localhost/mine:v1' : shipped);
+    await writeFile(local(), own.replace('mine', 'other'));
+    expect(await imageOf(source)).toBe('localhost/other:v1');
+    await rm(local());
+    expect(await imageOf(source)).toBe(shipped);
+    expect(await readdir(join(root, 'state')).catch(() => [])).toEqual([]);
+    expect(await checkToolboxFile(local())).toBeUndefined();
+  });
+
+  test('what cannot be kept is said, and is in force all the same', async () => {
+    await writeFile(join(root, 'manifest.json'), SHIPPED);
+    await writeFile(local(), '[gguf.cpu]\nimage = "localhost/mine:v1"\n');
+    await writeFile(join(root, 'file'), '');
+    const images = await open({ keepIn: join(root, 'file', 'toolboxes.json') }).read();
+    expect(images.find('gguf', 'cpu')?.reference).toBe('localhost/mine:v1');
+    expect(log).toEqual([expect.stringContaining('failed')]);
   });
 
   test('says so when the shipped manifest is missing or broken', async () => {

@@ -47,9 +47,9 @@ function silent(view: SlotView, { answering, coming }: Cast): readonly Finding[]
 /** It answers, and not with all its replicas. */
 export function findShortage(answering: WorkloadView | undefined, { spec }: SlotView): Finding | undefined {
   if (answering === undefined || answering.standing === 'outdated') return undefined;
-  const { replicas, trouble } = answering.fact;
+  const { replicas, missing } = answering.fact;
   if (replicas === undefined || replicas.ready >= spec.cluster.replicas) return undefined;
-  const why = trouble === undefined ? '' : `: ${trouble.message}`;
+  const why = missing === undefined ? '' : `: ${missing.message}`;
   return { name: 'replicasNotReady', message: `${replicas.ready} of ${spec.cluster.replicas} replicas answer${why}` };
 }
 

@@ -6,7 +6,7 @@ import { MODEL_CONTAINER } from './kube-names.ts';
 import type { PodWarnings } from './kube-pod-warnings.ts';
 import { troubleOf } from './kube-trouble.ts';
 
-export type Doing = Pick<ObservedWorkload, 'phase' | 'startedAt' | 'endpoints' | 'exit' | 'fetching' | 'trouble' | 'replicas'>;
+export type Doing = Pick<ObservedWorkload, 'phase' | 'startedAt' | 'endpoints' | 'exit' | 'fetching' | 'trouble' | 'missing' | 'replicas'>;
 
 /** How a server ended. */
 type End = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
@@ -29,7 +29,10 @@ export function doingOf(
   if (deployment.deleting) return { ...facts, phase: 'stopping' };
   const exit = lastExit(living);
   const crash = exit === undefined ? {} : { exit };
-  if (starts.length > 0) return { ...facts, ...crash, phase: 'running' };
+  if (starts.length > 0) {
+    const missing = whyMissing(deployment, pods, before, warnings);
+    return { ...facts, ...crash, phase: 'running', ...(missing === undefined ? {} : { missing }) };
+  }
   // Of what crashed, only its own trouble with coming back is told.
   const told = exit === undefined ? pods : living.slice(0, 1);
   const found = troubleOf(deployment, told, before, warnings);
@@ -41,6 +44,26 @@ export function doingOf(
     phase: 'created',
     ...(trouble === undefined ? {} : { trouble }),
     ...(fetching === undefined ? {} : { fetching }),
+  };
+}
+
+/** Why some of its pods do not answer while others run. Of one that is only slow to start there is nothing to say. */
+function whyMissing(
+  deployment: DeploymentFacts,
+  pods: readonly PodFacts[],
+  before: WorkloadTrouble | undefined,
+  warnings: PodWarnings,
+): WorkloadTrouble | undefined {
+  const silent = pods.filter((pod) => !isTerminating(pod) && !isReady(pod));
+  const crashed = silent.find(isCrashed);
+  const end = crashed === undefined ? undefined : crashOf(crashed);
+  if (crashed === undefined || end === undefined) return troubleOf(deployment, silent, before, warnings);
+  const { code, outOfMemory, message = '' } = exitOf(crashed, end);
+  const why = message === '' ? '' : `: ${message}`;
+  return {
+    kind: 'other',
+    reason: outOfMemory ? 'OutOfMemory' : 'Crashed',
+    message: `A replica ended with code ${code ?? 'unknown'} and is started again${why}`,
   };
 }
 

@@ -183,6 +183,20 @@ describe('plan() of pods', () => {
     expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both, deaf: [A, B] }] })).made)).toEqual([A.host, B.host]);
   });
 
+  test('says how many replicas answer, and why not all', () => {
+    const fact = { replicas: { present: 3, ready: 2 } };
+    const saidOf = (missing: object) => {
+      const { made } = planOf(told({ slot: { replicas: 3 }, workloads: [{ ...one, fact: { ...fact, ...missing } }] }));
+      return made.decisions.get(PRIMARY)?.conditions.filter(({ type }) => type === 'Ready' || type === 'Reconciling');
+    };
+    const both = (message: string) => [
+      expect.objectContaining({ type: 'Ready', status: 'True', message }),
+      expect.objectContaining({ type: 'Reconciling', status: 'True', reason: 'ReplicasNotReady', message }),
+    ];
+    expect(saidOf({})).toEqual(both('2 of 3 replicas answer'));
+    expect(saidOf({ missing: unplaced })).toEqual(both('2 of 3 replicas answer: Add a node'));
+  });
+
   test('mends under the name of the workload, and says what was altered', () => {
     const [action] = planOf(told({ workloads: [{ ...altered, name: 'svc-slot-primary--0123' }] })).made.actions;
     expect(action).toMatchObject({

@@ -102,6 +102,32 @@ describe('a workload', () => {
     expect(doing({ ...slow, name: 'a' }, { ...backOff, name: 'b' })).not.toHaveProperty('exit');
   });
 
+  test.each<[string, PodChoice, string | undefined]>([
+    ['one crashed', { ...backOff, name: 'b' }, 'A replica ended with code 7 and is started again'],
+    ['one crashed and comes up again', { ...again(false), name: 'b' }, 'A replica ended with code 7 and is started again'],
+    ['one is slow', { name: 'b', ready: false }, undefined],
+    ['one is told to end', { ...backOff, name: 'b', deleting: true }, undefined],
+    [
+      'one has no image',
+      { name: 'b', ready: false, server: { state: { waiting: { reason: 'ErrImageNeverPull', message: 'not present with pull policy' } } } },
+      'The node cannot pull the image "registry.example/gguf@sha256:00": it is not there, and must not be pulled',
+    ],
+    [
+      'one finds no node',
+      {
+        name: 'b',
+        ready: false,
+        server: { state: undefined },
+        status: { conditions: [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' }] },
+      },
+      'The pod is held back by a scheduling gate; see "kubectl describe pod"',
+    ],
+  ])('of several pods says why not all answer: %s', (_name, other, message) => {
+    const both = doing({}, other);
+    expect(both).toMatchObject({ phase: 'running', replicas: { ready: 1 } });
+    expect([both.missing?.message, both.trouble]).toEqual([message, undefined]);
+  });
+
   test('is judged by its newest pod where none is ready', () => {
     expect(
       doing({ name: 'new', ready: false, server: { started: false, state: { waiting: { reason: 'ContainerCreating' } } } }, backOff),
