@@ -8,7 +8,7 @@ import { CliFailure, EXIT, usageFailure, type ExitCode } from './exit-codes.ts';
 import { cellText, outputOf, printList, type Column, type Output } from './output.ts';
 import { ageText, sizeText } from './quantities-text.ts';
 import type { ServerOptions } from './server-address.ts';
-import { readyOf } from './slot-progress.ts';
+import { noticeOf, readyOf } from './slot-progress.ts';
 import type { Terminal } from './terminal.ts';
 
 export const LISTINGS = ['slots', 'models', 'pulls', 'providers'] as const;
@@ -146,7 +146,7 @@ function slotColumns(
     { title: 'RESTARTS', wide: true, cell: ({ status }) => String(status.restarts) },
     { title: 'ENDPOINT', wide: true, cell: ({ status }) => cellText(status.endpoint) },
     { title: 'SINCE', cell: ({ status }) => ageText(status.since, now()) },
-    { title: 'MESSAGE', cell: (slot) => (readyOf(slot).ready ? '' : cellText(readyOf(slot).message)) },
+    { title: 'MESSAGE', cell: (slot) => (noticeOf(slot) === '' ? '' : cellText(noticeOf(slot))) },
   ];
 }
 

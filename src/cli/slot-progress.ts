@@ -24,6 +24,14 @@ export function readyOf({ status }: SlotShape): Readiness {
   };
 }
 
+/** What a person should read of it; empty where it is ready and nothing is under way. */
+export function noticeOf(slot: SlotShape): string {
+  const { ready, stalled, message } = readyOf(slot);
+  if (!ready || stalled) return message;
+  const underWay = slot.status.conditions.find(({ type, status }) => type === 'Reconciling' && status === 'True');
+  return underWay?.message ?? '';
+}
+
 /** The line to show while one waits for a slot. */
 export function progressOf(slot: SlotShape): Progress {
   const { state, progress } = slot.status;
