@@ -6,7 +6,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { parse, TomlError } from 'smol-toml';
 import type { ImageReference } from '../reconciler/ports.ts';
 import type { Backend, ProviderKind } from '../spec/provider-kinds.ts';
-import { formatProblem, type SpecProblem } from '../spec/spec-problem.ts';
+import { formatProblem, problemsOfIssues, type SpecProblem } from '../spec/spec-problem.ts';
 import { ToolboxManifest, type ToolboxImage } from '../spec/toolbox-images.ts';
 import { findPositions } from './decide/toml-positions.ts';
 import { isSameValue } from '../spec/same-value.ts';
@@ -123,14 +123,12 @@ async function readOne(file: string, read: (text: string) => unknown): Promise<O
   let text = '';
   try {
     text = await readFile(file, 'utf8');
-    const parsed = ToolboxManifest.safeParse(read(text));
+    const document = read(text);
+    const parsed = ToolboxManifest.safeParse(document);
     if (parsed.success) return { manifest: parsed.data, problems: [] };
     const positionOfPath = file.endsWith('.toml') ? findPositions(text) : () => ({});
-    const problems = parsed.error.issues.map((issue) => {
-      const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
-      return { path, file, message: issue.message, ...positionOfPath(path) };
-    });
-    return { manifest: {}, problems };
+    const problems = problemsOfIssues(parsed.error.issues, document, ToolboxManifest, 'snake_case');
+    return { manifest: {}, problems: problems.map((problem) => ({ ...problem, file, ...positionOfPath(problem.path) })) };
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
     const place = error instanceof TomlError ? { line: error.line, column: error.column } : {};

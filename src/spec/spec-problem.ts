@@ -41,7 +41,8 @@ export function problemsOfIssues(
     const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
     if (issue.code !== 'unrecognized_keys') return [{ path, message: messageOf(issue, valueAt(document, path), path, style) }];
     const known = knownKeys(schema);
-    const named = issue.keys.slice(0, MOST_UNKNOWN).map((key) => ({ path: [...path, key], message: unknownKey(key, path, known, style) }));
+    const here = keysAt(schema, path);
+    const named = issue.keys.slice(0, MOST_UNKNOWN).map((key) => ({ path: [...path, key], message: unknownKey(key, here, known, style) }));
     const more = issue.keys.length - named.length;
     return more === 0 ? named : [...named, { path, message: `There are ${more} more unknown keys here` }];
   });
@@ -123,9 +124,8 @@ function shownPath(path: SpecProblem['path'], style: KeyStyle): string {
   return (style === 'snake_case' ? pathToSnakeCase(path) : path).join('.');
 }
 
-function unknownKey(key: string, path: SpecProblem['path'], known: ReadonlyMap<string, readonly string[]>, style: KeyStyle): string {
+function unknownKey(key: string, here: readonly string[], known: ReadonlyMap<string, readonly string[]>, style: KeyStyle): string {
   const text = (name: string) => shortened(style === 'snake_case' ? renameKey(name) : name);
-  const here = known.get(placeOf(path)) ?? [];
   const meant = nearestWord(key, here);
   if (meant !== undefined) return `Unknown key "${text(key)}"; did you mean "${text(meant)}"?`;
   const home = [...known].find(([, keys]) => keys.includes(key))?.[0];
@@ -135,22 +135,35 @@ function unknownKey(key: string, path: SpecProblem['path'], known: ReadonlyMap<s
   return `Unknown key "${text(key)}"; known here: ${here.map((name) => `"${text(name)}"`).join(', ')}`;
 }
 
-/** Known keys by the place they stand in: '' is the top, `tolerations.*` an entry of a list. */
+/** Keys that may stand at a path. */
+function keysAt(schema: unknown, [part, ...rest]: SpecProblem['path']): readonly string[] {
+  const node = bare(schema);
+  if (part === undefined) return keysOf(node);
+  if (node instanceof z.ZodArray) return keysAt(node.element, rest);
+  if (node instanceof z.ZodRecord) return keysAt(node.valueType, rest);
+  return node instanceof z.ZodObject && Object.hasOwn(node.shape, part) ? keysAt(node.shape[part], rest) : [];
+}
+
+function keysOf(node: unknown): readonly string[] {
+  if (node instanceof z.ZodRecord && node.keyType instanceof z.ZodEnum) return node.keyType.options.map(String);
+  return node instanceof z.ZodObject ? Object.keys(node.shape) : [];
+}
+
+function bare(node: unknown): unknown {
+  return node instanceof z.ZodOptional || node instanceof z.ZodDefault || node instanceof z.ZodPrefault ? bare(node.unwrap()) : node;
+}
+
+/** Known keys by the table they stand in: '' is the top. */
 function knownKeys(schema: z.ZodType): ReadonlyMap<string, readonly string[]> {
   const known = new Map<string, readonly string[]>();
-  const visit = (node: unknown, place: string): void => {
-    if (node instanceof z.ZodOptional || node instanceof z.ZodDefault || node instanceof z.ZodPrefault) visit(node.unwrap(), place);
-    if (node instanceof z.ZodArray) visit(node.element, `${place}.*`);
+  const visit = (wrapped: unknown, place: string): void => {
+    const node = bare(wrapped);
     if (!(node instanceof z.ZodObject)) return;
     known.set(place, Object.keys(node.shape));
     for (const [key, inner] of Object.entries(node.shape)) visit(inner, place === '' ? key : `${place}.${key}`);
   };
   visit(schema, '');
   return known;
-}
-
-function placeOf(path: SpecProblem['path']): string {
-  return path.map((part) => (typeof part === 'number' ? '*' : part)).join('.');
 }
 
 function valueAt(document: unknown, path: SpecProblem['path']): unknown {

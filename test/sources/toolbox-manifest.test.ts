@@ -49,7 +49,13 @@ describe('createToolboxSource()', () => {
     ['[gguf.cpu]\nimage = "ghcr.io/x:v1"\n', { line: 1, message: expect.stringContaining('Pin the image') }],
     ['[gguf.cpu]\nimage = "localhost/x"\nid = "abc"\n', { line: 3, column: 1, path: ['gguf', 'cpu', 'id'] }],
     ['[gguf\n', { line: 1, message: expect.stringContaining('Correct this file') }],
-    ['[other.cpu]\nimage = "localhost/x"\n', { line: 1 }],
+    ['[other.cpu]\nimage = "localhost/x"\n', { line: 1, message: expect.stringContaining('Unknown key "other"; known here: "gguf"') }],
+    ['[gguf.cpi]\nimage = "localhost/x"\n', { line: 1, message: expect.stringContaining('did you mean "cpu"?') }],
+    [
+      '[gguf.cpu]\nimage = "localhost/x"\nidd = "x"\n',
+      { line: 3, message: expect.stringContaining('Unknown key "idd"; did you mean "id"?') },
+    ],
+    ['[gguf.cpu]\n', { message: expect.stringContaining('Set "gguf.cpu.image": it is required') }],
   ])('a bad own file %j that never was good is left out with a problem, and the shipped manifest stands', async (own, problem) => {
     const images = await read(SHIPPED, own);
     expect(images.problems).toMatchObject([{ file: local(), ...problem }]);
