@@ -4,7 +4,7 @@ import type { KubeApi } from '../kube/ports.ts';
 import { EVENTS } from '../kube/resource-types.ts';
 import type { Wake } from '../reconciler/ports.ts';
 import type { PodFacts } from './decide/kube-facts.ts';
-import { isStuck, readWarnings, WARNING_SELECTOR } from './decide/kube-pod-warnings.ts';
+import { isStuck, PULLING_SELECTOR, readWarnings, WARNING_SELECTOR, withoutPulling } from './decide/kube-pod-warnings.ts';
 import type { PodWarnings } from './decide/kube-pod-warnings.ts';
 
 export interface PodWarningsDeps {
@@ -43,9 +43,13 @@ export function createPodWarnings({ api, pods, term, now, lookMs = LOOK_MS }: Po
     const of = stuck.join(' ');
     if (asked?.of === of && now() - asked.at < ASK_AGAIN_MS) return warnings;
     asked = { at: now(), of };
-    const listed = await api.list(EVENTS, { fieldSelector: WARNING_SELECTOR }, signal);
     // Who may not read them gets by without.
-    return listed.ok ? readWarnings(listed.value.items, new Set(stuck), warnings) : warnings;
+    const listed = await api.list(EVENTS, { fieldSelector: WARNING_SELECTOR }, signal);
+    if (!listed.ok) return warnings;
+    const found = readWarnings(listed.value.items, new Set(stuck), warnings);
+    if (found === undefined) return undefined;
+    const pulling = await api.list(EVENTS, { fieldSelector: PULLING_SELECTOR }, signal);
+    return pulling.ok ? withoutPulling(found, pulling.value.items) : warnings;
   }
 
   return {

@@ -29,10 +29,10 @@ function pod(server: Readonly<Record<string, unknown>>): PodFacts {
   return facts;
 }
 
-function tell(message: string): void {
+function tell(message: string, type = 'Warning', reason = 'FailedMount'): void {
   const involvedObject = { kind: 'Pod', name: 'svc-slot-primary-x', uid: pod(CREATING).metadata.uid };
-  const event = { involvedObject, type: 'Warning', reason: 'FailedMount', message, lastTimestamp: '2026-11-21T09:00:30Z' };
-  fake.put(EVENTS, 'default', { metadata: { name: 'e' }, ...event });
+  const event = { involvedObject, type, reason, message, lastTimestamp: '2026-11-21T09:00:30Z' };
+  fake.put(EVENTS, 'default', { metadata: { name: reason.toLowerCase() }, ...event });
 }
 
 const said = () => [...(reader.current()?.values() ?? [])].map(({ message }) => message);
@@ -63,11 +63,11 @@ test('what is said of a stuck pod is told once, and forgotten when the pod begin
   await eventually('the warning', async () => (said().length > 0 ? true : undefined));
   expect(said()).toEqual(['no disk']);
   await later();
-  expect([wakes, asked()]).toEqual([1, 1]);
+  expect([wakes, asked()]).toEqual([1, 2]);
   pods = [pod({ state: { running: { startedAt: '2026-11-21T09:00:05Z' } } })];
   await eventually('it is forgotten', async () => (said().length === 0 ? true : undefined));
   await later();
-  expect([wakes, asked()]).toEqual([2, 1]);
+  expect([wakes, asked()]).toEqual([2, 2]);
 });
 
 test('of the same pods it is asked again after a while, of others at once', async () => {
@@ -79,7 +79,16 @@ test('of the same pods it is asked again after a while, of others at once', asyn
   await eventually('the warning', async () => (said().length > 0 ? true : undefined));
   const [one] = pods;
   pods = pods.concat(one === undefined ? [] : { ...one, metadata: { ...one.metadata, uid: 'another' } });
-  await eventually('a question of both', async () => (asked() === 3 ? true : undefined));
+  await eventually('a question of both', async () => (asked() === 5 ? true : undefined));
+});
+
+test('what was said is no longer told when the pod pulls its image', async () => {
+  tell('no disk');
+  await eventually('the warning', async () => (said().length > 0 ? true : undefined));
+  tell('Pulling image "x"', 'Normal', 'Pulling');
+  ageMs += 31_000;
+  await eventually('it is forgotten', async () => (said().length === 0 ? true : undefined));
+  expect(wakes).toBe(2);
 });
 
 test('nothing is asked of pods that have only just been made', async () => {
@@ -99,7 +108,7 @@ test('a refusal changes nothing', async () => {
   await eventually('the warning', async () => (said().length > 0 ? true : undefined));
   fake.faults.answer({ verb: 'list', resource: 'events' }, { status: 403 }, 1);
   ageMs += 31_000;
-  await eventually('a second question', async () => (asked() === 2 ? true : undefined));
+  await eventually('another question', async () => (asked() === 3 ? true : undefined));
   await later();
   expect(said()).toEqual(['no disk']);
 });

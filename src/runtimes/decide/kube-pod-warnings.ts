@@ -15,7 +15,9 @@ export interface PodWarning {
 /** By the pod's uid; undefined: nothing is said of any. */
 export type PodWarnings = ReadonlyMap<string, PodWarning> | undefined;
 
+/** Two questions, since Events of pods that run are many. */
 export const WARNING_SELECTOR = 'involvedObject.kind=Pod,type=Warning';
+export const PULLING_SELECTOR = 'involvedObject.kind=Pod,reason=Pulling';
 
 /** Mounting and setting up a network take a moment, and often work at the second attempt. */
 const PATIENCE_MS = 10_000;
@@ -63,6 +65,14 @@ export function readWarnings(events: readonly KubeObject[], uids: ReadonlySet<st
   const found = new Map([...newest].map(([uid, { reason, message }]) => [uid, { reason, message: withoutIds(message) }] as const));
   if (found.size === 0) return undefined;
   return isSameValue([...(before ?? [])], [...found]) ? before : found;
+}
+
+/** A pod whose image is being pulled has its volumes and its network: what went wrong before has passed, whatever stands in old Events. */
+export function withoutPulling(warnings: PodWarnings, events: readonly KubeObject[]): PodWarnings {
+  const pulling = new Set(events.map((object) => EventShape.safeParse(object).data?.involvedObject.uid));
+  const left = [...(warnings ?? [])].filter(([uid]) => !pulling.has(uid));
+  if (left.length === warnings?.size) return warnings;
+  return left.length === 0 ? undefined : new Map(left);
 }
 
 function isBetter(event: EventFacts, held: EventFacts): boolean {

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { KubeObject } from '../../../src/kube/ports.ts';
 import { readPod } from '../../../src/runtimes/decide/kube-facts.ts';
 import type { PodFacts } from '../../../src/runtimes/decide/kube-facts.ts';
-import { hasNotBegun, isStuck, readWarnings, warnedTrouble } from '../../../src/runtimes/decide/kube-pod-warnings.ts';
+import { hasNotBegun, isStuck, readWarnings, warnedTrouble, withoutPulling } from '../../../src/runtimes/decide/kube-pod-warnings.ts';
 import { kubeWorkload, podOf, type PodChoice } from '../kube-fixtures.ts';
 
 const CREATING = { ready: false, started: false, state: { waiting: { reason: 'ContainerCreating' } } };
@@ -95,6 +95,14 @@ describe('of the Events of a pod', () => {
     expect(readWarnings([event('b', '02:00')], new Set([UID]), before)).not.toBe(before);
     expect(readWarnings([], new Set([UID]), before)).toBeUndefined();
   });
+});
+
+test('a pod that pulls its image has its volumes', () => {
+  const before = readWarnings([event('a', '01:00')], new Set([UID]), undefined);
+  const pulling = (uid: string) => event('Pulling image "x"', '01:00', { reason: 'Pulling', involvedObject: { kind: 'Pod', uid } });
+  expect(withoutPulling(before, [pulling(UID)])).toBeUndefined();
+  expect(withoutPulling(before, [pulling('other'), { metadata: { name: 'x' } }])).toBe(before);
+  expect(withoutPulling(undefined, [pulling(UID)])).toBeUndefined();
 });
 
 describe('in words for people', () => {
