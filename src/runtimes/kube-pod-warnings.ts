@@ -4,7 +4,7 @@ import type { KubeApi } from '../kube/ports.ts';
 import { EVENTS } from '../kube/resource-types.ts';
 import type { Wake } from '../reconciler/ports.ts';
 import type { PodFacts } from './decide/kube-facts.ts';
-import { isStuck, PULLING_SELECTOR, readWarnings, WARNING_SELECTOR, withoutPulling } from './decide/kube-pod-warnings.ts';
+import { isStuck, podsIn, PULLING_SELECTOR, readWarnings, WARNING_SELECTOR } from './decide/kube-pod-warnings.ts';
 import type { PodWarnings } from './decide/kube-pod-warnings.ts';
 
 export interface PodWarningsDeps {
@@ -46,17 +46,19 @@ export function createPodWarnings({ api, pods, term, now, lookMs = LOOK_MS }: Po
     // Who may not read them gets by without.
     const listed = await api.list(EVENTS, { fieldSelector: WARNING_SELECTOR }, signal);
     if (!listed.ok) return warnings;
-    const found = readWarnings(listed.value.items, new Set(stuck), warnings);
-    if (found === undefined) return undefined;
+    if (readWarnings(listed.value.items, new Set(stuck), warnings) === undefined) return undefined;
+    // A pod whose image is being pulled has its volumes and its network: what went wrong before has passed, whatever stands in old Events.
     const pulling = await api.list(EVENTS, { fieldSelector: PULLING_SELECTOR }, signal);
-    return pulling.ok ? withoutPulling(found, pulling.value.items) : warnings;
+    if (!pulling.ok) return warnings;
+    const passed = podsIn(pulling.value.items);
+    return readWarnings(listed.value.items, new Set(stuck.filter((uid) => !passed.has(uid))), warnings);
   }
 
   return {
     current: () => warnings,
     follow(wake, signal) {
       void (async () => {
-        while (await passed(lookMs, signal)) {
+        while (await untilNext(lookMs, signal)) {
           const found = await look();
           if (found === warnings) continue;
           warnings = found;
@@ -68,7 +70,7 @@ export function createPodWarnings({ api, pods, term, now, lookMs = LOOK_MS }: Po
 }
 
 /** False when the signal has aborted. */
-async function passed(ms: number, signal: AbortSignal): Promise<boolean> {
+async function untilNext(ms: number, signal: AbortSignal): Promise<boolean> {
   await pause(ms, undefined, { signal, ref: false }).catch(() => undefined);
   return !signal.aborted;
 }

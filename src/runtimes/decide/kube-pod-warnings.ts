@@ -67,12 +67,9 @@ export function readWarnings(events: readonly KubeObject[], uids: ReadonlySet<st
   return isSameValue([...(before ?? [])], [...found]) ? before : found;
 }
 
-/** A pod whose image is being pulled has its volumes and its network: what went wrong before has passed, whatever stands in old Events. */
-export function withoutPulling(warnings: PodWarnings, events: readonly KubeObject[]): PodWarnings {
-  const pulling = new Set(events.map((object) => EventShape.safeParse(object).data?.involvedObject.uid));
-  const left = [...(warnings ?? [])].filter(([uid]) => !pulling.has(uid));
-  if (left.length === warnings?.size) return warnings;
-  return left.length === 0 ? undefined : new Map(left);
+/** Uids of pods of which Events tell. */
+export function podsIn(events: readonly KubeObject[]): ReadonlySet<string> {
+  return new Set(events.flatMap((object) => EventShape.safeParse(object).data?.involvedObject.uid ?? []));
 }
 
 function isBetter(event: EventFacts, held: EventFacts): boolean {

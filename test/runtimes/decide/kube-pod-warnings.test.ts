@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { KubeObject } from '../../../src/kube/ports.ts';
 import { readPod } from '../../../src/runtimes/decide/kube-facts.ts';
 import type { PodFacts } from '../../../src/runtimes/decide/kube-facts.ts';
-import { hasNotBegun, isStuck, readWarnings, warnedTrouble, withoutPulling } from '../../../src/runtimes/decide/kube-pod-warnings.ts';
+import { hasNotBegun, isStuck, podsIn, readWarnings, warnedTrouble } from '../../../src/runtimes/decide/kube-pod-warnings.ts';
 import { kubeWorkload, podOf, type PodChoice } from '../kube-fixtures.ts';
 
 const CREATING = { ready: false, started: false, state: { waiting: { reason: 'ContainerCreating' } } };
@@ -97,12 +97,8 @@ describe('of the Events of a pod', () => {
   });
 });
 
-test('a pod that pulls its image has its volumes', () => {
-  const before = readWarnings([event('a', '01:00')], new Set([UID]), undefined);
-  const pulling = (uid: string) => event('Pulling image "x"', '01:00', { reason: 'Pulling', involvedObject: { kind: 'Pod', uid } });
-  expect(withoutPulling(before, [pulling(UID)])).toBeUndefined();
-  expect(withoutPulling(before, [pulling('other'), { metadata: { name: 'x' } }])).toBe(before);
-  expect(withoutPulling(undefined, [pulling(UID)])).toBeUndefined();
+test('the pods that Events tell of', () => {
+  expect([...podsIn([event('a', '01:00'), event('b', '02:00'), { metadata: { name: 'x' } }])]).toEqual([UID]);
 });
 
 describe('in words for people', () => {
