@@ -106,6 +106,12 @@ describe('svcctl doctor', () => {
     const bad = await doctor({ SVC_CONFIG_DIR: path.join(dir, 'etc2'), SVC_LISTEN: '127.0.0.1:0' });
     expect(bad.code).toBe(1);
     expect(bad.check('slots')).toMatchObject({ result: 'fail', found: expect.stringContaining('primary.toml:2:') });
+    await write('etc2/toolboxes.toml', '[gguf.cpi]\nimage = "x"\n');
+    const mistaken = await doctor({ SVC_CONFIG_DIR: path.join(dir, 'etc2'), SVC_LISTEN: '127.0.0.1:0' });
+    expect([bad, mistaken].map(({ check }) => check('toolboxes'))).toMatchObject([
+      { result: 'ok' },
+      { result: 'fail', found: expect.stringMatching(/toolboxes\.toml:1:7: gguf\.cpi: Unknown key "cpi"; did you mean "cpu"\?/) },
+    ]);
     const none = await doctor({ SVC_CONFIG_DIR: path.join(dir, 'nowhere') });
     expect(none.check('configuration')).toMatchObject({ result: 'fail', hint: expect.stringContaining('SVC_CONFIG_DIR') });
     const unknown = await doctor({ SVC_LISTN: 'x' });
