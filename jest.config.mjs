@@ -2,10 +2,10 @@
 export default {
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],
-  transform: { '\\.ts$': '<rootDir>/test/support/strip-types.cjs' },
+  transform: { '\\.ts$': '<rootDir>/test/support/jest/strip-types.cjs' },
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   modulePathIgnorePatterns: ['<rootDir>/toolboxes/', '<rootDir>/.svc/'],
-  reporters: ['default', '<rootDir>/test/support/closing-line-reporter.cjs'],
+  reporters: ['default', '<rootDir>/test/support/jest/closing-line-reporter.cjs'],
   testTimeout: 20_000,
   maxWorkers: 2,
   workerIdleMemoryLimit: '1GB',

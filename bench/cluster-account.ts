@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { parseAllDocuments } from 'yaml';
-import type { KubeApi, KubeManifest, ResourceType } from '../src/kube/ports.ts';
-import { createKubeApi } from '../src/kube/kube-api.ts';
+import type { KubeApi, KubeManifest, ResourceType } from '../src/cluster/client/ports.ts';
+import { createKubeApi } from '../src/cluster/client/kube-api.ts';
 import { CONNECTIONS, take } from './cluster-bed.ts';
 import { pause } from './service-process.ts';
 

@@ -1,7 +1,7 @@
 /** What a cluster takes for the writes themselves: the very objects that the controller wrote for one slot, under other names, by a loop that does nothing else. */
-import type { KubeManifest, KubeObject, ResourceType } from '../src/kube/ports.ts';
-import { CONFIG_MAPS, DEPLOYMENTS, SERVICES, SLOT_SPECS } from '../src/kube/resource-types.ts';
-import { FIELD_MANAGER } from '../src/spec/object-labels.ts';
+import type { KubeManifest, KubeObject, ResourceType } from '../src/cluster/client/ports.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, SERVICES, SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
+import { FIELD_MANAGER } from '../src/schema/object-labels.ts';
 import type { PodAccount } from './cluster-account.ts';
 import { applySlot, eachOf, take, type Bed } from './cluster-bed.ts';
 

@@ -1,11 +1,11 @@
 /** The cluster that a measurement runs on, in a namespace of its own: the one that `KUBECONFIG` names. What its users do, and nothing of the service. */
-import { createKubeApi } from '../src/kube/kube-api.ts';
-import { resourcePath } from '../src/kube/decide/resource-path.ts';
-import { createLineBuffer } from '../src/kube/line-buffer.ts';
-import type { KubeApi, KubeManifest, KubeObject, ResourceType } from '../src/kube/ports.ts';
-import { SLOT_SPECS } from '../src/kube/resource-types.ts';
-import type { Result } from '../src/spec/failure.ts';
-import { SLOT_RESOURCE } from '../src/spec/slot-resource.ts';
+import { createKubeApi } from '../src/cluster/client/kube-api.ts';
+import { resourcePath } from '../src/cluster/client/decide/resource-path.ts';
+import { createLineBuffer } from '../src/cluster/client/line-buffer.ts';
+import type { KubeApi, KubeManifest, KubeObject, ResourceType } from '../src/cluster/client/ports.ts';
+import { SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
+import type { Result } from '../src/schema/failure.ts';
+import { SLOT_RESOURCE } from '../src/schema/slot-resource.ts';
 import { pause } from './service-process.ts';
 
 export interface Bed {

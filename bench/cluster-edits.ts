@@ -1,7 +1,7 @@
 /** How soon an edit of a SlotSpec shows in its Deployment: from the one's event to the other's, both watched here, so that the watches' own delay falls out. */
-import type { KubeObject } from '../src/kube/ports.ts';
-import { DEPLOYMENTS, SLOT_SPECS } from '../src/kube/resource-types.ts';
-import { LABELS } from '../src/spec/object-labels.ts';
+import type { KubeObject } from '../src/cluster/client/ports.ts';
+import { DEPLOYMENTS, SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
+import { LABELS } from '../src/schema/object-labels.ts';
 import { applySlot, type Bed } from './cluster-bed.ts';
 import { median } from './measure.ts';
 import { pause } from './service-process.ts';

@@ -1,9 +1,9 @@
 /** Plays the node for pods that no node takes: says of those of some slots that they run and are ready, and answers for their servers. */
 import { createServer } from 'node:http';
-import type { KubeObject } from '../src/kube/ports.ts';
-import { PODS } from '../src/kube/resource-types.ts';
-import { SERVER_CONTAINER } from '../src/runtimes/decide/kube-names.ts';
-import { LABELS } from '../src/spec/object-labels.ts';
+import type { KubeObject } from '../src/cluster/client/ports.ts';
+import { PODS } from '../src/cluster/client/resource-types.ts';
+import { SERVER_CONTAINER } from '../src/cluster/workloads/decide/kube-names.ts';
+import { LABELS } from '../src/schema/object-labels.ts';
 import { take, type Bed } from './cluster-bed.ts';
 
 /** Every loopback address answers on Linux; few programs listen on this one. */

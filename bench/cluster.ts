@@ -2,7 +2,7 @@
  * Cluster mode against a real API server, the one `KUBECONFIG` names, with the controller as a process beside it that has what a pod has: many slots at once and at rest, how soon
  * an edit is carried out, what starting costs. About ten minutes, most of which the cluster's own controllers take to make two thousand pods.
  */
-import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, SLOT_SPECS } from '../src/kube/resource-types.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
 import { openPodAccount, whyNoPodAccount, type PodAccount } from './cluster-account.ts';
 import { readWrites, writeBare } from './cluster-bare.ts';
 import { applySlot, CONNECTIONS, eachOf, openBed, slotNames, whyNoCluster, type Bed } from './cluster-bed.ts';

@@ -2,7 +2,7 @@
 import { execFile, spawn } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { writeDemoModels } from '../src/models/demo-models.ts';
+import { writeDemoModels } from '../src/models/demo/demo-models.ts';
 import { freePort } from '../test/support/free-port.ts';
 import { atMost, median, unmeasured, type Row } from './measure.ts';
 import { pause, startBenchService, type BenchService } from './service-process.ts';

@@ -2,12 +2,12 @@
 import { createMetrics } from '../src/api/metrics.ts';
 import { buildServer } from '../src/api/server.ts';
 import { createV1Routes } from '../src/api/v1/v1-routes.ts';
-import { createGateway } from '../src/dispatch/gateway.ts';
-import { createTraffic } from '../src/dispatch/traffic.ts';
+import { createGateway } from '../src/gateway/gateway.ts';
+import { createTraffic } from '../src/gateway/traffic.ts';
 import { PROVIDERS } from '../src/providers/registry.ts';
 import { createBoard } from '../src/reconciler/board.ts';
-import { parseSettings } from '../src/spec/settings.ts';
-import { publish } from '../test/dispatch/support/board-fixture.ts';
+import { parseSettings } from '../src/schema/settings.ts';
+import { publish } from '../test/gateway/support/board-fixture.ts';
 
 const parsed = parseSettings({});
 if (!parsed.ok) throw new Error(parsed.problems.join('; '));

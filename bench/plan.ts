@@ -1,7 +1,7 @@
 /** How long one plan of a thousand slots takes, at rest and right after all of them appeared. In memory: the planner does no I/O. */
 import { inspect } from '../src/reconciler/decide/inspect.ts';
 import { plan } from '../src/reconciler/decide/plan.ts';
-import { createWorld } from '../test/support/world.ts';
+import { createWorld } from '../test/support/simulation/world.ts';
 import { atMost, median, type Row } from './measure.ts';
 
 const SLOTS = 1000;

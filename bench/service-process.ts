@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:f
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { writeDemoModels } from '../src/models/demo-models.ts';
+import { writeDemoModels } from '../src/models/demo/demo-models.ts';
 import { ensureEmbeddedEngine } from '../src/providers/gguf/embedded-engine.ts';
 import { freePort } from '../test/support/free-port.ts';
 

@@ -2,7 +2,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
-import { publishedFiles, type PublishedFile } from '../src/spec/publish.ts';
+import { publishedFiles, type PublishedFile } from './generate/publish.ts';
 
 interface GeneratedFile {
   readonly path: string;

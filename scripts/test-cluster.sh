@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the suites that need a Kubernetes cluster (test/cluster), against the one KUBECONFIG names: builds the images, brings them onto its nodes, installs
+# Runs the suites that need a Kubernetes cluster (test/live-cluster), against the one KUBECONFIG names: builds the images, brings them onto its nodes, installs
 # the CustomResourceDefinition. Arguments go on to jest.
 #   SVC_TEST_CLUSTER          a tool that acts on that cluster: "import FILE" loads an image archive into the nodes, "crd FILE" installs a definition (without
 #                             it: kubectl apply), "api-stop", "api-start" and "compact" (suites that stop the API server need them)
@@ -19,7 +19,7 @@ if ! kubectl get --raw /readyz --request-timeout=10s >/dev/null 2>&1; then
     exit 1
   fi
   say 'SKIPPED: the suites that need a cluster, because none answers that KUBECONFIG names'
-  exec bash scripts/run-jest.sh --runInBand "${@:-test/cluster}"
+  exec bash scripts/run-jest.sh --runInBand "${@:-test/live-cluster}"
 fi
 
 settings=$(bash scripts/test-podman.sh)
@@ -52,6 +52,6 @@ definition=crds/slotspecs.inference.svc.dev.yaml
 if [ -n "${SVC_TEST_CLUSTER:-}" ]; then tool crd "$definition"; else kubectl apply --server-side --force-conflicts --filename "$definition" >&2; fi
 until kubectl get slots --all-namespaces >/dev/null 2>&1; do sleep 0.5; done
 
-[ $# -gt 0 ] || set -- test/cluster
+[ $# -gt 0 ] || set -- test/live-cluster
 # A suite that fails halfway may leave something open; that shall not keep the others' results back.
 exec bash scripts/run-jest.sh --runInBand --forceExit "$@"

@@ -122,7 +122,7 @@ else
   start_service
 fi
 make_base_image
-build_image localhost/svc-test-workload:v1 test/runtimes/workload-image
+build_image localhost/svc-test-workload:v1 test/host/podman/workload-image
 [ ! -e toolboxes/gguf/Containerfile ] || build_image localhost/svc-toolbox-gguf-cpu:v1 toolboxes/gguf --build-arg BACKEND=cpu
 
 printf 'export %s=%q\n' CONTAINERS_CONF "$CONTAINERS_CONF" CONTAINER_HOST "$CONTAINER_HOST" SVC_TEST_REGISTRY "$dir/registry/usr/bin/docker-registry"

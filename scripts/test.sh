@@ -26,8 +26,8 @@ set_up_podman() {
 
 # With arguments only some tests run, and most of them need no podman.
 case "${SVC_TEST_REQUIRE:-} $*" in
-' ' | *podman* | *e2e* | *runtimes* | *providers*) set_up_podman ;;
+' ' | *podman* | *e2e* | *host* | *providers*) set_up_podman ;;
 esac
 
 # What needs a cluster is run by "npm run test:cluster".
-exec bash scripts/run-jest.sh "$@" --testPathIgnorePatterns '<rootDir>/test/cluster/'
+exec bash scripts/run-jest.sh "$@" --testPathIgnorePatterns '<rootDir>/test/live-cluster/'

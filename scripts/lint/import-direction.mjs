@@ -22,7 +22,8 @@ function relativeProblem(filename, place, allowed, { specifier, typeOnly }) {
   const target = placeInSource(resolveImport(filename, specifier));
   if (target === undefined) return `Import only files of "src/" here: "${specifier}" lies outside`;
   if (target.room === place.room) return undefined;
-  const patterns = typeOnly ? [...allowed.values, ...(allowed.types ?? [])] : allowed.values;
+  const values = [...allowed.values, ...(allowed.more?.[place.path] ?? [])];
+  const patterns = typeOnly ? [...values, ...(allowed.types ?? [])] : values;
   if (patterns.some((pattern) => matches(pattern, target.path))) return undefined;
   const types = (allowed.types ?? []).map((name) => `types of "${name}"`);
   const may = [...allowed.values.map((name) => `"${name}"`), ...types].join(', ') || 'nothing else of "src/"';

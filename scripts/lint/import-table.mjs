@@ -1,20 +1,31 @@
 /**
  * Which folder of src/ may import what. The one place where the directions are written down: the rule "house/import-direction" reads it.
- * A folder may always import itself. `types` are allowed in `import type` only; `packages` undefined: any installed package.
+ * A folder may always import itself. `types` are allowed in `import type` only, `more` in one file only; `packages` undefined: any installed package.
  */
+const SHARED = ['schema/', 'platform/'];
+
 export const MAY_IMPORT = {
-  spec: { values: [], packages: ['zod'] },
-  reconciler: { values: ['spec/', 'providers/provider.ts'] },
-  kube: { values: ['spec/', 'reconciler/ports.ts'] },
-  sources: { values: ['spec/', 'reconciler/ports.ts', 'kube/'] },
-  runtimes: { values: ['spec/', 'reconciler/ports.ts', 'kube/'] },
-  providers: { values: ['spec/'] },
-  dispatch: { values: ['spec/', 'providers/provider.ts', 'reconciler/board.ts'], types: ['reconciler/ports.ts'] },
-  auth: { values: ['spec/'] },
-  models: { values: ['spec/'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
-  api: { values: ['spec/', 'dispatch/', 'auth/', 'models/', 'reconciler/board.ts'] },
-  dashboard: { values: [], types: ['spec/'] },
-  wiring: { values: ['spec/', 'reconciler/', 'kube/', 'sources/', 'runtimes/', 'providers/', 'dispatch/', 'auth/', 'models/', 'api/'] },
+  schema: { values: [], packages: ['zod'] },
+  platform: { values: ['schema/'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
+  reconciler: { values: [...SHARED, 'providers/provider.ts'] },
+  gateway: { values: [...SHARED, 'providers/provider.ts', 'reconciler/board.ts'], types: ['reconciler/ports.ts'] },
+  providers: { values: SHARED },
+  models: { values: SHARED, types: ['reconciler/ports.ts', 'providers/provider.ts'] },
+  auth: { values: SHARED },
+  files: { values: [...SHARED, 'reconciler/ports.ts'] },
+  host: { values: [...SHARED, 'files/', 'reconciler/ports.ts'] },
+  cluster: {
+    values: [...SHARED, 'files/', 'models/', 'reconciler/ports.ts', 'reconciler/decide/outcome/board-names.ts'],
+    types: ['providers/provider.ts', 'reconciler/board.ts'],
+  },
+  api: { values: [...SHARED, 'gateway/', 'auth/', 'models/', 'reconciler/board.ts'] },
+  dashboard: { values: [], types: ['schema/'] },
+  wiring: {
+    values: [...SHARED, 'reconciler/', 'gateway/', 'providers/', 'models/', 'auth/', 'files/', 'host/', 'api/'],
+    types: ['cluster/'],
+    // A service on one machine never loads `cluster/`: this file alone imports it, and is itself imported only where the service runs in a cluster.
+    more: { 'wiring/cluster-world.ts': ['cluster/'] },
+  },
   cli: { values: ['*'] },
   'main.ts': { values: ['*'] },
 };

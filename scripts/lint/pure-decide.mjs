@@ -49,8 +49,8 @@ function importProblem(filename, { node, specifier, typeOnly, names }) {
   if (typeOnly) return undefined;
   if (specifier.startsWith('.')) {
     const path = placeInSource(resolveImport(filename, specifier))?.path ?? '';
-    const pure = path.startsWith('spec/') || isDecide(path) || path.endsWith('.json');
-    return pure ? undefined : `Import only types of "${specifier}", or move what is needed into "decide/" or "spec/"`;
+    const pure = path.startsWith('schema/') || isDecide(path) || path.endsWith('.json');
+    return pure ? undefined : `Import only types of "${specifier}", or move what is needed into "decide/" or "schema/"`;
   }
   if (PURE_PACKAGES.includes(specifier)) return undefined;
   const pureNames = PURE_NODE_NAMES[specifier];

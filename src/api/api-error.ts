@@ -1,5 +1,5 @@
 /** An error that ends a request with an answer in the contract's shape. Thrown by handlers, rendered by the error handler. */
-import type { ErrorCode } from '../spec/error-codes.ts';
+import type { ErrorCode } from '../schema/error-codes.ts';
 
 export interface ApiErrorOptions {
   /** The field, header or path parameter at fault. */

@@ -1,7 +1,7 @@
 /** Every error that a framework route can end in, as an answer in the contract's shape. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { errorAnswer } from '../dispatch/decide/error-answer.ts';
-import type { ErrorCode } from '../spec/error-codes.ts';
+import { errorAnswer } from '../gateway/decide/error-answer.ts';
+import type { ErrorCode } from '../schema/error-codes.ts';
 import { ApiError } from './api-error.ts';
 
 export type OnFault = (error: unknown, requestId: string) => void;

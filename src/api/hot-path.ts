@@ -3,10 +3,10 @@
  * with an ordinary request. Both ways end in `enter`, so that neither can miss the access check.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { answerError } from '../dispatch/answer.ts';
-import { errorAnswer } from '../dispatch/decide/error-answer.ts';
-import { isJsonType, readRequestHead, type RequestHead } from '../dispatch/decide/request-head.ts';
-import { ERROR_CODES, type ErrorCode } from '../spec/error-codes.ts';
+import { answerError } from '../gateway/answer.ts';
+import { errorAnswer } from '../gateway/decide/error-answer.ts';
+import { isJsonType, readRequestHead, type RequestHead } from '../gateway/decide/request-head.ts';
+import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
 import type { AccessDecision, Authorize } from './authorize.ts';
 import type { RequestMetrics } from './metrics-port.ts';
 import { newRequestId } from './request-id.ts';

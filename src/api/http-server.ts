@@ -2,10 +2,10 @@
 import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { answerError } from '../dispatch/answer.ts';
-import { errorAnswer } from '../dispatch/decide/error-answer.ts';
-import { ERROR_CODES, type ErrorCode } from '../spec/error-codes.ts';
-import { createRoster } from '../dispatch/roster.ts';
+import { answerError } from '../gateway/answer.ts';
+import { errorAnswer } from '../gateway/decide/error-answer.ts';
+import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
+import { createRoster } from '../gateway/roster.ts';
 import { newRequestId } from './request-id.ts';
 
 export interface HttpLimits {

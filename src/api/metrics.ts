@@ -1,8 +1,8 @@
 /** The metrics of the service, in a registry of their own. Slots are labels only while they stand on the board, so the number of series is bounded. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Board } from '../reconciler/board.ts';
-import type { SlotName } from '../spec/names.ts';
-import { SLOT_STATES, type TimelineEntry } from '../spec/slot-status.ts';
+import type { SlotName } from '../schema/names.ts';
+import { SLOT_STATES, type TimelineEntry } from '../schema/slot-status.ts';
 import { createRequestSeries } from './metrics-requests.ts';
 import type { RequestMetrics } from './metrics-port.ts';
 

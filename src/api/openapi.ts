@@ -1,6 +1,6 @@
 /** The interface as an OpenAPI 3.0 document, made from the route table and the schemas that its handlers parse with. Pure. */
 import { z } from 'zod';
-import { ERROR_CODES } from '../spec/error-codes.ts';
+import { ERROR_CODES } from '../schema/error-codes.ts';
 import type { Access } from './ports.ts';
 import type { Route, RouteMethod } from './route.ts';
 

@@ -1,8 +1,8 @@
 /** What the API needs of the rest of the program, beside the board, dispatch and the specs. `src/main.ts` supplies it. */
-import type { SlotName } from '../spec/names.ts';
-import type { SlotEditor } from '../spec/slot-editor.ts';
-import type { SlotDocument } from '../spec/slot-spec.ts';
-import type { TimelineEntry } from '../spec/slot-status.ts';
+import type { SlotName } from '../schema/names.ts';
+import type { SlotEditor } from '../schema/slot-editor.ts';
+import type { SlotDocument } from '../schema/slot-spec.ts';
+import type { TimelineEntry } from '../schema/slot-status.ts';
 
 /** Who may call a route; deny by default. `read`: GET probes. `v1`: the OpenAI routes. `all`: what scope "all" grants. */
 export type Access = 'open' | 'read' | 'v1' | 'all' | 'admin';

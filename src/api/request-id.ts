@@ -1,7 +1,7 @@
 /** The id that a request has in answers, logs and the upstream's log: the client's own when it is a sane one. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { readRequestHead } from '../dispatch/decide/request-head.ts';
+import { readRequestHead } from '../gateway/decide/request-head.ts';
 
 export function requestIdOf(req: IncomingMessage): string {
   return readRequestHead(req.rawHeaders).requestId ?? newRequestId();

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import type { RequestHead } from '../dispatch/decide/request-head.ts';
+import type { RequestHead } from '../gateway/decide/request-head.ts';
 import type { Access } from './ports.ts';
 
 export type RouteMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

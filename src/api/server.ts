@@ -9,7 +9,7 @@ import {
   type FastifyRequest,
   type FastifyServerFactoryHandler,
 } from 'fastify';
-import { isJsonType } from '../dispatch/decide/request-head.ts';
+import { isJsonType } from '../gateway/decide/request-head.ts';
 import { createAllowedMethods } from './allowed-methods.ts';
 import { ApiError } from './api-error.ts';
 import { allowAll, type Authorize } from './authorize.ts';

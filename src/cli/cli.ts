@@ -1,8 +1,8 @@
 /** What every verb gets: where it writes, which service it talks to, and when to stop. */
-import { createClient, type Client } from './client.ts';
-import { createDirectTransport } from './direct-transport.ts';
-import { meansCluster, readToken, serverAddress, type ServerOptions } from './server-address.ts';
-import { createTerminal, type Terminal } from './terminal.ts';
+import { createClient, type Client } from './connect/client.ts';
+import { createDirectTransport } from './connect/direct-transport.ts';
+import { meansCluster, readToken, serverAddress, type ServerOptions } from './connect/server-address.ts';
+import { createTerminal, type Terminal } from './output/terminal.ts';
 
 export interface Cli {
   readonly terminal: Terminal;
@@ -25,8 +25,8 @@ export function createCli(process: NodeJS.Process): Cli {
     async connect(options) {
       if (!meansCluster(options, env))
         return createClient(createDirectTransport(serverAddress(options, env), await readToken(options, env)));
-      const { openCluster } = await import('./cluster-access.ts');
-      const { createClusterTransport } = await import('./cluster-transport.ts');
+      const { openCluster } = await import('./connect/cluster-access.ts');
+      const { createClusterTransport } = await import('./connect/cluster-transport.ts');
       const cluster = await openCluster(options, env);
       return createClient(createClusterTransport({ cluster, now, onWait: (text) => terminal.progress({ text, step: text }) }));
     },

@@ -1,7 +1,7 @@
 /** The tree of commands. Each verb's file is loaded only when it runs, so that `svcctl` starts fast. */
 import { Command, CommanderError, Option } from 'commander';
 import type { Cli } from './cli.ts';
-import { CliFailure, EXIT, type ExitCode } from './exit-codes.ts';
+import { CliFailure, EXIT, type ExitCode } from './output/exit-codes.ts';
 
 const SLOT = 'name of the slot';
 const TIMEOUT = ['--timeout <duration>', 'how long to wait', '5m'] as const;
@@ -61,7 +61,7 @@ function addServe(program: Command, act: Act): void {
     .command('serve')
     .description('run the gateway and the controller; settings come from SVC_*')
     .option('--checkout', 'keep configuration, models and state in .svc of this directory')
-    .action((options: { checkout?: boolean }) => act(async () => (await import('./serve.ts')).runServe(options)));
+    .action((options: { checkout?: boolean }) => act(async () => (await import('./verbs/serve.ts')).runServe(options)));
 }
 
 function addReading(program: Command, cli: Cli, act: Act): void {
@@ -73,7 +73,7 @@ function addReading(program: Command, cli: Cli, act: Act): void {
     .option(...OUTPUT)
     .option('-w, --watch', 'print again whenever something changes')
     .action((what: string, names: string[], _options: object, command: Command) =>
-      act(async () => (await import('./get.ts')).runGet(cli, what, names, command.optsWithGlobals())),
+      act(async () => (await import('./verbs/get.ts')).runGet(cli, what, names, command.optsWithGlobals())),
     );
   program
     .command('wait')
@@ -82,14 +82,14 @@ function addReading(program: Command, cli: Cli, act: Act): void {
     .requiredOption('--for <goal>', 'condition=Ready, condition=TYPE=False, state=STATE or delete')
     .option(...TIMEOUT)
     .action((slots: string[], _options: object, command: Command) =>
-      act(async () => (await import('./wait.ts')).runWait(cli, slots, command.optsWithGlobals())),
+      act(async () => (await import('./verbs/wait.ts')).runWait(cli, slots, command.optsWithGlobals())),
     );
   program
     .command('explain')
     .description('say why a slot is as it is')
     .argument('<slot>', SLOT)
     .action((slot: string, _options: object, command: Command) =>
-      act(async () => (await import('./explain.ts')).runExplain(cli, slot, command.optsWithGlobals())),
+      act(async () => (await import('./verbs/explain.ts')).runExplain(cli, slot, command.optsWithGlobals())),
     );
   program
     .command('timeline')
@@ -98,7 +98,7 @@ function addReading(program: Command, cli: Cli, act: Act): void {
     .option(...OUTPUT)
     .option('--limit <count>', 'newest entries', '50')
     .action((slot: string, _options: object, command: Command) =>
-      act(async () => (await import('./timeline.ts')).runTimeline(cli, slot, command.optsWithGlobals())),
+      act(async () => (await import('./verbs/timeline.ts')).runTimeline(cli, slot, command.optsWithGlobals())),
     );
 }
 
@@ -114,17 +114,17 @@ function addSlot(program: Command, cli: Cli, act: Act): void {
     .argument('<slot>', SLOT)
     .option('--model <id>', 'make this its default model')
     .action((name: string, _options: object, command: Command) =>
-      act(async () => (await import('./slot.ts')).runLoad(cli, name, command.optsWithGlobals())),
+      act(async () => (await import('./verbs/slot.ts')).runLoad(cli, name, command.optsWithGlobals())),
     );
   editing('unload', 'want the slot not to run')
     .argument('<slot>', SLOT)
     .action((name: string, _options: object, command: Command) =>
-      act(async () => (await import('./slot.ts')).runUnload(cli, name, command.optsWithGlobals())),
+      act(async () => (await import('./verbs/slot.ts')).runUnload(cli, name, command.optsWithGlobals())),
     );
   editing('restart', 'replace the slot’s workload; clears a stall')
     .argument('<slot>', SLOT)
     .action((name: string, _options: object, command: Command) =>
-      act(async () => (await import('./slot.ts')).runRestart(cli, name, command.optsWithGlobals())),
+      act(async () => (await import('./verbs/slot.ts')).runRestart(cli, name, command.optsWithGlobals())),
     );
   editing('create', 'add a slot')
     .argument('<slot>', SLOT)
@@ -135,12 +135,12 @@ function addSlot(program: Command, cli: Cli, act: Act): void {
     .option('--on-demand', 'start at the first request')
     .option('--disabled', 'do not start it yet')
     .action((name: string, _options: object, command: Command) =>
-      act(async () => (await import('./slot.ts')).runCreate(cli, name, command.optsWithGlobals())),
+      act(async () => (await import('./verbs/slot.ts')).runCreate(cli, name, command.optsWithGlobals())),
     );
   editing('delete', 'remove slots')
     .argument('<slots...>', 'names of the slots')
     .action((names: string[], _options: object, command: Command) =>
-      act(async () => (await import('./slot.ts')).runDelete(cli, names, command.optsWithGlobals())),
+      act(async () => (await import('./verbs/slot.ts')).runDelete(cli, names, command.optsWithGlobals())),
     );
   slot
     .command('logs')
@@ -149,7 +149,7 @@ function addSlot(program: Command, cli: Cli, act: Act): void {
     .option('-f, --follow', 'stay and print new lines')
     .option('--tail <lines>', 'lines from the end to begin with', '200')
     .action((name: string, _options: object, command: Command) =>
-      act(async () => (await import('./slot.ts')).runLogs(cli, name, command.optsWithGlobals())),
+      act(async () => (await import('./verbs/slot.ts')).runLogs(cli, name, command.optsWithGlobals())),
     );
 }
 
@@ -160,13 +160,17 @@ function addFiles(program: Command, cli: Cli, act: Act): void {
     .option(...FILE)
     .option('--prune', 'count slots that the files do not name as removed')
     .option('-o, --output <form>', 'table (text) or json', 'table')
-    .action((_options: object, command: Command) => act(async () => (await import('./plan.ts')).runPlan(cli, command.optsWithGlobals())));
+    .action((_options: object, command: Command) =>
+      act(async () => (await import('./verbs/plan.ts')).runPlan(cli, command.optsWithGlobals())),
+    );
   program
     .command('diff')
     .description('compare files with what the service has; exits 2 when they differ')
     .requiredOption(...FILE)
     .option('--prune', 'count slots that the files do not name as removed')
-    .action((_options: object, command: Command) => act(async () => (await import('./diff.ts')).runDiff(cli, command.optsWithGlobals())));
+    .action((_options: object, command: Command) =>
+      act(async () => (await import('./verbs/diff.ts')).runDiff(cli, command.optsWithGlobals())),
+    );
   program
     .command('apply')
     .description('make the service’s slots as the files say')
@@ -174,13 +178,15 @@ function addFiles(program: Command, cli: Cli, act: Act): void {
     .option('--prune', 'remove slots that the files do not name')
     .option('--dry-run', 'check everything, change nothing')
     .option('-o, --output <form>', 'table (text) or json', 'table')
-    .action((_options: object, command: Command) => act(async () => (await import('./apply.ts')).runApply(cli, command.optsWithGlobals())));
+    .action((_options: object, command: Command) =>
+      act(async () => (await import('./verbs/apply.ts')).runApply(cli, command.optsWithGlobals())),
+    );
   program
     .command('validate')
     .description('check files without a service')
     .requiredOption(...FILE)
     .action((_options: object, command: Command) =>
-      act(async () => (await import('./validate.ts')).runValidate(cli, command.optsWithGlobals())),
+      act(async () => (await import('./verbs/validate.ts')).runValidate(cli, command.optsWithGlobals())),
     );
   program
     .command('convert')
@@ -189,7 +195,7 @@ function addFiles(program: Command, cli: Cli, act: Act): void {
     .requiredOption('--to <form>', 'crd or toml')
     .option('--output-dir <directory>', 'write one file a slot there; default: standard output')
     .action((_options: object, command: Command) =>
-      act(async () => (await import('./convert.ts')).runConvert(cli, command.optsWithGlobals())),
+      act(async () => (await import('./verbs/convert.ts')).runConvert(cli, command.optsWithGlobals())),
     );
 }
 
@@ -203,7 +209,7 @@ function addModel(program: Command, cli: Cli, act: Act): void {
     .option('--store <directory>', 'the store; default: SVC_MODELS_DIR')
     .option('--termination-log <file>', 'where the reason of a failure is left; default: /dev/termination-log where it is')
     .action((id: string, _options: object, command: Command) =>
-      act(async () => (await import('./model-fetch.ts')).runModelFetch(cli, id, command.optsWithGlobals())),
+      act(async () => (await import('./verbs/model-fetch.ts')).runModelFetch(cli, id, command.optsWithGlobals())),
     );
 }
 
@@ -214,13 +220,13 @@ function addHost(program: Command, cli: Cli, act: Act, tree: () => Command): voi
     .option('--checkout', 'look at .svc of this directory, as "npm start" uses it')
     .option('-o, --output <form>', 'table or json', 'table')
     .action((_options: object, command: Command) =>
-      act(async () => (await import('./doctor.ts')).runDoctor(cli, command.optsWithGlobals())),
+      act(async () => (await import('./verbs/doctor.ts')).runDoctor(cli, command.optsWithGlobals())),
     );
   program
     .command('completion')
     .description('print a completion script')
     .argument('<shell>', 'bash, zsh or fish')
-    .action((shell: string) => act(async () => (await import('./completion.ts')).runCompletion(cli, shell, tree())));
+    .action((shell: string) => act(async () => (await import('./verbs/completion.ts')).runCompletion(cli, shell, tree())));
 }
 
 function report({ terminal }: Cli, error: unknown): ExitCode {

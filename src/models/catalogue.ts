@@ -1,7 +1,7 @@
 /** The model catalogue: models that the project knows by a short id, and how their files come to be. */
-import { DEMO_MODEL_IDS, demoModelPath, type DemoModelId } from './demo-models.ts';
+import { DEMO_MODEL_IDS, demoModelPath, type DemoModelId } from './demo/demo-models.ts';
 import type { ModelFacts } from '../providers/provider.ts';
-import type { ProviderKind } from '../spec/provider-kinds.ts';
+import type { ProviderKind } from '../schema/provider-kinds.ts';
 
 export interface CatalogueFile {
   /** Below the store's root; never absolute, never with `..`. */

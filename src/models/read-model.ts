@@ -2,10 +2,10 @@
 import { open, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelFacts } from '../providers/provider.ts';
-import type { ModelId } from '../spec/names.ts';
+import type { ModelId } from '../schema/names.ts';
 import { readGgufHeader, type GgufHeader } from './decide/gguf-header.ts';
 import { isProjector, modelFacts, projectorFor, shardNames } from './decide/model-facts.ts';
-import { errorCode } from './error-code.ts';
+import { codeOf, messageOf } from '../platform/error-text.ts';
 
 export type ModelRead =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
@@ -91,7 +91,7 @@ async function locate(root: string, file: string): Promise<Located> {
     if (!facts.isFile()) return { kind: 'unusable', message: `"${file}" is not a plain file` };
     return { kind: 'file', path: path.join(root, inside) };
   } catch (error) {
-    const code = errorCode(error);
+    const code = codeOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'absent' };
     return { kind: 'unusable', message: `"${file}" cannot be read: ${problemOf(error)}` };
   }
@@ -126,8 +126,8 @@ function checkWhole(header: GgufHeader, sizeBytes: number): HeaderResult {
 }
 
 function problemOf(error: unknown): string {
-  const code = errorCode(error);
+  const code = codeOf(error);
   if (code === 'EACCES') return 'the service may not read it; change its permissions';
   if (code === 'ENOENT') return 'it is not there';
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

@@ -3,11 +3,11 @@ import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { watch } from 'chokidar';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
-import type { Result } from '../spec/failure.ts';
-import { ModelId } from '../spec/names.ts';
+import type { Result } from '../schema/failure.ts';
+import { ModelId } from '../schema/names.ts';
 import { CATALOGUE, type Catalogue, type CatalogueEntry } from './catalogue.ts';
 import { shardNames } from './decide/model-facts.ts';
-import { pullEntry } from './pull-entry.ts';
+import { pullEntry } from './pull/pull-entry.ts';
 import { createModelReader } from './read-model.ts';
 
 export interface ListedModel {

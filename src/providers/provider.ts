@@ -2,9 +2,9 @@
  * The provider contract. A provider knows one kind of inference server: how to start it, how to see that it answers, and
  * where a request goes. It holds no state and starts nothing. A new provider is one folder here and one line in `registry.ts`.
  */
-import type { ModelId, SlotName } from '../spec/names.ts';
-import type { Backend, Capability, ProviderKind } from '../spec/provider-kinds.ts';
-import type { SlotSpec } from '../spec/slot-spec.ts';
+import type { ModelId, SlotName } from '../schema/names.ts';
+import type { Backend, Capability, ProviderKind } from '../schema/provider-kinds.ts';
+import type { SlotSpec } from '../schema/slot-spec.ts';
 
 /** What is known of a model that lies in the store. */
 export interface ModelFacts {

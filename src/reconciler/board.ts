@@ -3,10 +3,10 @@
  * It is not a source of truth: a restart builds it anew from what is observed.
  */
 import type { Endpoint } from '../providers/provider.ts';
-import type { SlotName, WorkloadId } from '../spec/names.ts';
-import type { Capability, ProviderKind } from '../spec/provider-kinds.ts';
-import type { SlotSpec, SpecProblem } from '../spec/slot-spec.ts';
-import type { SlotStatus, SlotState } from '../spec/slot-status.ts';
+import type { SlotName, WorkloadId } from '../schema/names.ts';
+import type { Capability, ProviderKind } from '../schema/provider-kinds.ts';
+import type { SlotSpec, SpecProblem } from '../schema/slot-spec.ts';
+import type { SlotStatus, SlotState } from '../schema/slot-status.ts';
 
 /** Whether a request may enter a slot now. */
 export type Admission =

@@ -24,17 +24,3 @@ export function createDeadline(clock: Clock): Deadline {
     });
   };
 }
-
-/** Resolves after this long, or at once when the signal aborts. */
-export async function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) => {
-    const done = (): void => {
-      cancel();
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const cancel = clock.at(clock.now() + ms, done);
-    signal.addEventListener('abort', done, { once: true });
-  });
-}

@@ -1,8 +1,8 @@
 /** Carries actions out. One executor an action, no choices: what comes of it is written into the notebook and seen by the next pass. */
 import type { Endpoint, Health, ProbeIo, ProviderRegistry } from '../providers/provider.ts';
-import { fail, type Failure, type Result } from '../spec/failure.ts';
-import type { SlotName, WorkloadId } from '../spec/names.ts';
-import { isSameValue } from '../spec/same-value.ts';
+import { fail, type Failure, type Result } from '../schema/failure.ts';
+import type { SlotName, WorkloadId } from '../schema/names.ts';
+import { isSameValue } from '../schema/same-value.ts';
 import {
   changesWorld,
   keyOfAction,
@@ -12,12 +12,14 @@ import {
   type Action,
   type ActionArgs,
   type ActionName,
-} from './decide/actions.ts';
-import type { AttemptKind } from './decide/facts.ts';
-import { warmingPauseMs } from './decide/plan-probes.ts';
-import { pause, type Deadline } from './deadline.ts';
+} from './decide/facts/actions.ts';
+import type { AttemptKind } from './decide/facts/facts.ts';
+import { warmingPauseMs } from './decide/steps/plan-probes.ts';
+import type { Deadline } from './deadline.ts';
+import { pause } from '../platform/pause.ts';
 import type { Notebook } from './notebook.ts';
 import type { Clock, LogLine, ModelStore, Progress, Runtime, Traffic, Workload } from './ports.ts';
+import { messageOf } from '../platform/error-text.ts';
 
 export interface ExecuteDeps {
   readonly runtime: Runtime;
@@ -263,8 +265,4 @@ function broken({ notebook, clock }: ExecuteDeps, action: Action, error: unknown
 
 function failing(error: unknown): Health {
   return { kind: 'failing', message: messageOf(error) };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -3,18 +3,18 @@
  * back as a fact. Everything it decides is decided in `decide/`.
  */
 import type { ProbeIo, ProviderRegistry } from '../providers/provider.ts';
-import type { SlotName } from '../spec/names.ts';
-import type { Backend, ProviderKind } from '../spec/provider-kinds.ts';
-import type { Settings } from '../spec/settings.ts';
-import type { SlotDocument } from '../spec/slot-spec.ts';
+import type { SlotName } from '../schema/names.ts';
+import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
+import type { Settings } from '../schema/settings.ts';
+import type { SlotDocument } from '../schema/slot-spec.ts';
 import type { Board } from './board.ts';
-import { changesWorld, type Action } from './decide/actions.ts';
-import type { Change } from './decide/explain.ts';
-import type { Desired, Observed, Plan } from './decide/facts.ts';
+import { changesWorld, type Action } from './decide/facts/actions.ts';
+import type { Change } from './decide/outcome/explain.ts';
+import type { Desired, Observed, Plan } from './decide/facts/facts.ts';
 import { inspect } from './decide/inspect.ts';
 import { createPlanMemory } from './decide/plan-memory.ts';
 import { plan } from './decide/plan.ts';
-import { createTemplates } from './decide/workload.ts';
+import { createTemplates } from './decide/facts/workload.ts';
 import { createDeadline } from './deadline.ts';
 import { createExecutor, type Outcome } from './execute.ts';
 import { createNotebook } from './notebook.ts';
@@ -35,14 +35,7 @@ import type {
 import { preview } from './preview.ts';
 import { createReporter } from './report.ts';
 import { absorb, createSightings } from './sightings.ts';
-
-/** Fields first, as pino has it. */
-export interface LoopLog {
-  debug(fields: Readonly<Record<string, unknown>>, message: string): void;
-  info(fields: Readonly<Record<string, unknown>>, message: string): void;
-  warn(fields: Readonly<Record<string, unknown>>, message: string): void;
-  error(fields: Readonly<Record<string, unknown>>, message: string): void;
-}
+import type { Log } from '../platform/log.ts';
 
 /** Every method is cheap and never throws. Moves and drift are counted from the entries that sinks get. */
 export interface LoopMetrics {
@@ -65,7 +58,7 @@ export interface LoopDeps {
   readonly sinks: readonly StatusSink[];
   readonly board: Board;
   readonly settings: Pick<Settings, 'SVC_RESYNC' | 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'>;
-  readonly log: LoopLog;
+  readonly log: Log;
   readonly metrics?: LoopMetrics;
   /** Whether plans are carried out here, where several controllers look at one world. While they are not, all that is begun are probes. Default: they are. */
   readonly leadership?: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };

@@ -2,12 +2,12 @@
  * What the loop has learned by itself and no adapter can tell: probes, failures, what it started, since when it drains. In memory only; a
  * restart loses nothing that the next passes do not learn anew. Holds facts, and decides nothing.
  */
-import type { Failure } from '../spec/failure.ts';
-import type { SlotName, WorkloadId } from '../spec/names.ts';
+import type { Failure } from '../schema/failure.ts';
+import type { SlotName, WorkloadId } from '../schema/names.ts';
 import type { Endpoint, Health } from '../providers/provider.ts';
-import type { SlotSpec } from '../spec/slot-spec.ts';
-import { keyOfAction, type Action } from './decide/actions.ts';
-import type { Acquaintance, Attempt, AttemptKind, Attempts, Origin, ProbeFact, RunningAction } from './decide/facts.ts';
+import type { SlotSpec } from '../schema/slot-spec.ts';
+import { keyOfAction, type Action } from './decide/facts/actions.ts';
+import type { Acquaintance, Attempt, AttemptKind, Attempts, Origin, ProbeFact, RunningAction } from './decide/facts/facts.ts';
 import type { LogLine, Progress } from './ports.ts';
 
 export interface Attempted {

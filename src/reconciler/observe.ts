@@ -1,6 +1,6 @@
 /** One look at the world: everything is asked at once, each answer within its time, and what does not answer is a fact too. */
-import { fail, type Result } from '../spec/failure.ts';
-import type { ModelId, SlotName } from '../spec/names.ts';
+import { fail, type Result } from '../schema/failure.ts';
+import type { ModelId, SlotName } from '../schema/names.ts';
 import type {
   DesiredSlot,
   DesiredState,
@@ -13,8 +13,9 @@ import type {
   RuntimeFacts,
   SlotSource,
 } from './ports.ts';
-import type { Backend, ProviderKind } from '../spec/provider-kinds.ts';
+import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
 import type { Deadline } from './deadline.ts';
+import { messageOf } from '../platform/error-text.ts';
 
 export interface Senses {
   readonly source: SlotSource;
@@ -59,8 +60,4 @@ export async function observe(senses: Senses, slots: ReadonlyMap<SlotName, Desir
     within(ANSWER_WITHIN_MS, signal, async (own) => await host.read(own)).catch(() => NOTHING_KNOWN),
   ]);
   return { runtime: runtimeFacts, models: modelFacts, host: hostFacts };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

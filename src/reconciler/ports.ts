@@ -1,10 +1,10 @@
 /** What the reconciler needs of the outside, and the facts that come through. Adapters live in `sources/`, `runtimes/`, `models/` and `dispatch/`. */
 import type { Endpoint, ModelFacts } from '../providers/provider.ts';
-import type { Result } from '../spec/failure.ts';
-import type { ModelId, Revision, SlotName, WorkloadId } from '../spec/names.ts';
-import type { Backend, ProviderKind } from '../spec/provider-kinds.ts';
-import type { SlotSpec, SpecProblem } from '../spec/slot-spec.ts';
-import type { SlotStatus, TimelineEntry } from '../spec/slot-status.ts';
+import type { Result } from '../schema/failure.ts';
+import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/names.ts';
+import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
+import type { SlotSpec, SpecProblem } from '../schema/slot-spec.ts';
+import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
 
 /** Asks for a pass. Carries no data: knowing what changed must not alter what is done. `withinMs` says how soon (default: now). */
 export type Wake = (withinMs?: number) => void;

@@ -1,12 +1,12 @@
 /** What an edit would do: the same look and the same plan as a pass, with nothing remembered and nothing carried out. */
 import type { ProviderRegistry } from '../providers/provider.ts';
-import type { SlotName } from '../spec/names.ts';
-import { formatProblem } from '../spec/spec-problem.ts';
-import { parseSlot, type SlotDocument } from '../spec/slot-spec.ts';
-import { explain, listChanges, type Change } from './decide/explain.ts';
-import type { Desired, Observed } from './decide/facts.ts';
+import type { SlotName } from '../schema/names.ts';
+import { formatProblem } from '../schema/spec-problem.ts';
+import { parseSlot, type SlotDocument } from '../schema/slot-spec.ts';
+import { explain, listChanges, type Change } from './decide/outcome/explain.ts';
+import type { Desired, Observed } from './decide/facts/facts.ts';
 import { plan } from './decide/plan.ts';
-import { createTemplates } from './decide/workload.ts';
+import { createTemplates } from './decide/facts/workload.ts';
 import { observe, readDesired, type Observation, type Senses } from './observe.ts';
 import type { Clock, DesiredSlot, DesiredState, ModelStore, Traffic } from './ports.ts';
 

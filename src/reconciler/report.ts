@@ -1,13 +1,13 @@
 /** From a plan to what people and requests see: statuses, the timeline, the board. Remembers the last one to tell what changed. */
-import type { ModelId, SlotName } from '../spec/names.ts';
-import { isSameValue } from '../spec/same-value.ts';
-import type { SlotStatus, TimelineEntry } from '../spec/slot-status.ts';
+import type { ModelId, SlotName } from '../schema/names.ts';
+import { isSameValue } from '../schema/same-value.ts';
+import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
 import type { BoardSlot, BoardView } from './board.ts';
-import { namesOf } from './decide/board-names.ts';
-import { actionText, explainSlot } from './decide/explain.ts';
-import { stampConditions } from './decide/conditions.ts';
-import { changesWorld, type Action } from './decide/actions.ts';
-import type { Decision, Desired, Observed, Plan, PreviousDecision } from './decide/facts.ts';
+import { namesOf } from './decide/outcome/board-names.ts';
+import { actionText, explainSlot } from './decide/outcome/explain.ts';
+import { stampConditions } from './decide/outcome/conditions.ts';
+import { changesWorld, type Action } from './decide/facts/actions.ts';
+import type { Decision, Desired, Observed, Plan, PreviousDecision } from './decide/facts/facts.ts';
 import type { Outcome } from './execute.ts';
 import type { DesiredSlot, Report } from './ports.ts';
 

@@ -1,8 +1,8 @@
 /** From what a look brought to the facts of a plan: keeps what is the same the same object, and enters what is new into the notebook. */
-import type { ModelId, SlotName } from '../spec/names.ts';
-import { isSameValue } from '../spec/same-value.ts';
-import { exitId } from './decide/exit-id.ts';
-import type { Desired, Observed } from './decide/facts.ts';
+import type { ModelId, SlotName } from '../schema/names.ts';
+import { isSameValue } from '../schema/same-value.ts';
+import { exitId } from './decide/facts/exit-id.ts';
+import type { Desired, Observed } from './decide/facts/facts.ts';
 import type { Met, Notebook } from './notebook.ts';
 import type { Observation } from './observe.ts';
 import type { DesiredSlot, DesiredState, ModelPresence, ObservedWorkload, RuntimeTraits, Traffic } from './ports.ts';

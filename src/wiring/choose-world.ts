@@ -4,11 +4,11 @@ import path from 'node:path';
 import { ensureEmbeddedEngine } from '../providers/gguf/embedded-engine.ts';
 import { findLlamaServer } from '../providers/gguf/find-llama-server.ts';
 import type { Runtime } from '../reconciler/ports.ts';
-import { createProcessRuntime } from '../runtimes/process.ts';
-import { fail, ok, type Result } from '../spec/failure.ts';
-import type { Settings } from '../spec/settings.ts';
+import { createProcessRuntime } from '../host/process/process-runtime.ts';
+import { fail, ok, type Result } from '../schema/failure.ts';
+import type { Settings } from '../schema/settings.ts';
 import { createHostWorld } from './host-world.ts';
-import type { Log } from './log.ts';
+import type { Log } from '../platform/log.ts';
 import type { World } from './world.ts';
 
 export interface WorldChoice {
@@ -67,9 +67,9 @@ async function isFile(file: string): Promise<boolean> {
 /** Only where it may be used: its HTTP client is large. */
 async function loadPodman() {
   return {
-    ...(await import('../runtimes/podman.ts')),
-    ...(await import('../runtimes/podman-api.ts')),
-    ...(await import('../runtimes/podman-socket.ts')),
+    ...(await import('../host/podman/podman-runtime.ts')),
+    ...(await import('../host/podman/podman-api.ts')),
+    ...(await import('../host/podman/podman-socket.ts')),
   };
 }
 

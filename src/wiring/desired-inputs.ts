@@ -1,9 +1,9 @@
 /** Slots and toolbox images, read together. */
 import path from 'node:path';
 import type { SlotSource } from '../reconciler/ports.ts';
-import { createToolboxSource, type ToolboxImages } from '../sources/toolbox-manifest.ts';
-import { ok } from '../spec/failure.ts';
-import type { Log } from './log.ts';
+import { createToolboxSource, type ToolboxImages } from '../files/toolbox-manifest.ts';
+import { ok } from '../schema/failure.ts';
+import type { Log } from '../platform/log.ts';
 
 export interface DesiredInputs {
   readonly source: SlotSource;

@@ -2,12 +2,12 @@
 import path from 'node:path';
 import { createModelStore } from '../models/store.ts';
 import type { Runtime } from '../reconciler/ports.ts';
-import { createHostProbe } from '../runtimes/host-probe.ts';
-import { createTomlDirectory } from '../sources/toml-directory.ts';
-import { createTomlEditor } from '../sources/toml-editor.ts';
-import type { Settings } from '../spec/settings.ts';
+import { createHostProbe } from '../host/host-probe.ts';
+import { createTomlDirectory } from '../host/slots/toml-directory.ts';
+import { createTomlEditor } from '../host/slots/toml-editor.ts';
+import type { Settings } from '../schema/settings.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
-import type { Log } from './log.ts';
+import type { Log } from '../platform/log.ts';
 import { ALWAYS_LEADS, type World } from './world.ts';
 
 export interface HostWorldOptions {

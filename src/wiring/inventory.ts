@@ -6,8 +6,8 @@ import type { DirectoryModelStore, ListedModel } from '../models/store.ts';
 import { PROVIDERS } from '../providers/registry.ts';
 import type { Board } from '../reconciler/board.ts';
 import type { RuntimeTraits } from '../reconciler/ports.ts';
-import type { ToolboxImages } from '../sources/toolbox-manifest.ts';
-import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type ProviderKind } from '../spec/provider-kinds.ts';
+import type { ToolboxImages } from '../files/toolbox-manifest.ts';
+import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type ProviderKind } from '../schema/provider-kinds.ts';
 
 export interface InventoryDeps {
   readonly traits: RuntimeTraits;

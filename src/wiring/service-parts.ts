@@ -3,12 +3,13 @@ import { mkdir } from 'node:fs/promises';
 import type { Metrics } from '../api/metrics.ts';
 import type { LogSource } from '../api/ports.ts';
 import type { HttpApi } from '../api/server.ts';
-import type { FinishedExchange } from '../dispatch/exchange-deps.ts';
+import type { FinishedExchange } from '../gateway/exchange-deps.ts';
 import type { Board } from '../reconciler/board.ts';
 import type { Runtime, StatusSink } from '../reconciler/ports.ts';
-import { fail, ok, type Result } from '../spec/failure.ts';
-import type { Settings } from '../spec/settings.ts';
-import type { Log } from './log.ts';
+import { fail, ok, type Result } from '../schema/failure.ts';
+import type { Settings } from '../schema/settings.ts';
+import type { Log } from '../platform/log.ts';
+import { messageOf } from '../platform/error-text.ts';
 
 /** The directories that the service writes to, or one line that says which of them it cannot. */
 export async function makeDirectories(settings: Settings): Promise<Result<void>> {
@@ -19,7 +20,7 @@ export async function makeDirectories(settings: Settings): Promise<Result<void>>
     try {
       await mkdir(directory, { recursive: true });
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       return fail('stalled', 'DirectoryUnusable', `Make "${directory}" writable, or name another one in "${key}": ${why}`);
     }
   }

@@ -2,8 +2,8 @@
 import type { DirectoryModelStore } from '../models/store.ts';
 import type { BoardView } from '../reconciler/board.ts';
 import type { HostProbe, ModelStore, Runtime, SlotSource, StatusSink, Traffic, Wake } from '../reconciler/ports.ts';
-import type { ToolboxImages } from '../sources/toolbox-manifest.ts';
-import type { SlotEditor } from '../spec/slot-editor.ts';
+import type { ToolboxImages } from '../files/toolbox-manifest.ts';
+import type { SlotEditor } from '../schema/slot-editor.ts';
 
 export interface World {
   readonly runtime: Runtime;

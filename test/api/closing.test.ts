@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { connect, type Socket } from 'node:net';
-import { PARK, publish, slotName } from '../dispatch/support/board-fixture.ts';
-import { begin, CHAT, chatBody, errorOf, post, responseOf } from '../dispatch/support/client.ts';
-import { startUpstream, type FakeUpstream } from '../dispatch/support/fake-upstream.ts';
-import { startGateway, until, type GatewayFixture } from '../dispatch/support/gateway-fixture.ts';
+import { PARK, publish, slotName } from '../gateway/support/board-fixture.ts';
+import { begin, CHAT, chatBody, errorOf, post, responseOf } from '../gateway/support/client.ts';
+import { startUpstream, type FakeUpstream } from '../gateway/support/fake-upstream.ts';
+import { startGateway, until, type GatewayFixture } from '../gateway/support/gateway-fixture.ts';
 
 let gateway: GatewayFixture;
 let upstream: FakeUpstream;

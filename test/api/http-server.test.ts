@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { connect } from 'node:net';
 import type { Route } from '../../src/api/route.ts';
-import { publish } from '../dispatch/support/board-fixture.ts';
-import { CHAT, chatBody, errorOf, post, raw } from '../dispatch/support/client.ts';
-import { startUpstream, type FakeUpstream } from '../dispatch/support/fake-upstream.ts';
-import { startGateway, until, type GatewayFixture } from '../dispatch/support/gateway-fixture.ts';
+import { publish } from '../gateway/support/board-fixture.ts';
+import { CHAT, chatBody, errorOf, post, raw } from '../gateway/support/client.ts';
+import { startUpstream, type FakeUpstream } from '../gateway/support/fake-upstream.ts';
+import { startGateway, until, type GatewayFixture } from '../gateway/support/gateway-fixture.ts';
 
 const common = { access: 'all', summary: '', tag: '', handler: (request) => ({ body: request.body }) } satisfies Partial<Route>;
 const ROUTES: readonly Route[] = [

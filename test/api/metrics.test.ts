@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { createMetrics } from '../../src/api/metrics.ts';
 import { createBoard, EMPTY_BOARD, type BoardSlot } from '../../src/reconciler/board.ts';
-import { SlotName } from '../../src/spec/names.ts';
-import { parseSlot } from '../../src/spec/slot-spec.ts';
-import type { SlotState } from '../../src/spec/slot-status.ts';
+import { SlotName } from '../../src/schema/names.ts';
+import { parseSlot } from '../../src/schema/slot-spec.ts';
+import type { SlotState } from '../../src/schema/slot-status.ts';
 
 const img = SlotName.parse('primary');
 

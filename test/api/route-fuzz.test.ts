@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { publish, slotName } from '../dispatch/support/board-fixture.ts';
-import { errorOf, post, raw } from '../dispatch/support/client.ts';
-import { startUpstream, type FakeUpstream } from '../dispatch/support/fake-upstream.ts';
-import { startGateway, until, type GatewayFixture } from '../dispatch/support/gateway-fixture.ts';
+import { publish, slotName } from '../gateway/support/board-fixture.ts';
+import { errorOf, post, raw } from '../gateway/support/client.ts';
+import { startUpstream, type FakeUpstream } from '../gateway/support/fake-upstream.ts';
+import { startGateway, until, type GatewayFixture } from '../gateway/support/gateway-fixture.ts';
 
 let upstream: FakeUpstream;
 let gateway: GatewayFixture;

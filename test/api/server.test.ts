@@ -2,10 +2,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { ApiError } from '../../src/api/api-error.ts';
 import type { Authorize } from '../../src/api/authorize.ts';
 import type { Route } from '../../src/api/route.ts';
-import { publish } from '../dispatch/support/board-fixture.ts';
-import { begin, CHAT, chatBody, errorOf, post, responseOf } from '../dispatch/support/client.ts';
-import { startUpstream, type FakeUpstream } from '../dispatch/support/fake-upstream.ts';
-import { startGateway, until, type GatewayFixture } from '../dispatch/support/gateway-fixture.ts';
+import { publish } from '../gateway/support/board-fixture.ts';
+import { begin, CHAT, chatBody, errorOf, post, responseOf } from '../gateway/support/client.ts';
+import { startUpstream, type FakeUpstream } from '../gateway/support/fake-upstream.ts';
+import { startGateway, until, type GatewayFixture } from '../gateway/support/gateway-fixture.ts';
 
 const asked: string[] = [];
 let decide: Authorize = () => ({ ok: true });

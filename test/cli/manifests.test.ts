@@ -4,10 +4,10 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { parse } from 'yaml';
-import { resourceText } from '../../src/cli/convert.ts';
-import { readResources } from '../../src/cli/read-resources.ts';
-import { SlotName } from '../../src/spec/names.ts';
-import { slotDocuments } from '../spec/slot-arbitrary.ts';
+import { resourceText } from '../../src/cli/verbs/convert.ts';
+import { readResources } from '../../src/cli/manifests/read-resources.ts';
+import { SlotName } from '../../src/schema/names.ts';
+import { slotDocuments } from '../schema/slot-arbitrary.ts';
 import { svcctl } from './run-svcctl.ts';
 
 let dir: string;

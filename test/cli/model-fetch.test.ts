@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { cutToBytes } from '../../src/cli/model-fetch.ts';
+import { cutToBytes } from '../../src/cli/verbs/model-fetch.ts';
 import { svcctl } from './run-svcctl.ts';
 
 let dir: string;

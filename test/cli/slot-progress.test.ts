@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import type { SlotShape } from '../../src/cli/api-shapes.ts';
-import { noticeOf } from '../../src/cli/slot-progress.ts';
+import type { SlotShape } from '../../src/cli/connect/api-shapes.ts';
+import { noticeOf } from '../../src/cli/output/slot-progress.ts';
 
 type Condition = SlotShape['status']['conditions'][number];
 const condition = (type: string, status: Condition['status'], message: string): Condition => ({ type, status, reason: 'Reason', message });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { Writable } from 'node:stream';
-import { ageText, sizeText } from '../../src/cli/quantities-text.ts';
-import { tableLines } from '../../src/cli/table.ts';
-import { createTerminal, harmless } from '../../src/cli/terminal.ts';
+import { ageText, sizeText } from '../../src/cli/output/quantities-text.ts';
+import { tableLines } from '../../src/cli/output/table.ts';
+import { createTerminal, harmless } from '../../src/cli/output/terminal.ts';
 
 function terminalOn(isTTY: boolean, env: Record<string, string> = {}) {
   const texts: string[] = [];

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { OpenAI } from 'openai';
-import { DEMO_SENTENCES } from '../../src/models/demo-models.ts';
+import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
 import { freePort } from '../support/free-port.ts';
 import { ownEnvironment, pause, shareEngine } from '../support/service.ts';
-import { startStreamLoop } from '../support/stream-loop.ts';
+import { startStreamLoop } from '../support/live-cluster/stream-loop.ts';
 
 describe('The first run', () => {
   let dir = '';

@@ -1,6 +1,6 @@
 /** Slots that load when they are asked for and go when they are not, and slots that outlive their controller, as plain processes. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES } from '../../src/models/demo-models.ts';
+import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
 import { chatText, isAnswering, pause, startService, type Service } from '../support/service.ts';
 
 const slotOf = (model: string, more = '') => `backend = "cpu"\n${more}\n[model]\ndefault = "${model}"\n`;

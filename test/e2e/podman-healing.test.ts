@@ -5,10 +5,10 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES, demoModelPath } from '../../src/models/demo-models.ts';
-import { describeWithPodman, GGUF_TOOLBOX, PODMAN } from '../support/require-podman.ts';
+import { DEMO_SENTENCES, demoModelPath } from '../../src/models/demo/demo-models.ts';
+import { describeWithPodman, GGUF_TOOLBOX, PODMAN } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, pause, startService, type Service } from '../support/service.ts';
-import { startStreamLoop } from '../support/stream-loop.ts';
+import { startStreamLoop } from '../support/live-cluster/stream-loop.ts';
 
 const run = promisify(execFile);
 const podman = async (...args: readonly string[]): Promise<string> => (await run('podman', [...PODMAN, ...args])).stdout.trim();

@@ -1,9 +1,9 @@
 /** The main job on podman, with the real llama-server in the image built from `toolboxes/gguf/Containerfile`. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES } from '../../src/models/demo-models.ts';
-import { describeWithPodman, GGUF_TOOLBOX } from '../support/require-podman.ts';
+import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { describeWithPodman, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, startService, type Service } from '../support/service.ts';
-import { startStreamLoop } from '../support/stream-loop.ts';
+import { startStreamLoop } from '../support/live-cluster/stream-loop.ts';
 
 const slotOf = (model: string, more = '') => `backend = "cpu"\n${more}\n[model]\ndefault = "${model}"\nargs = ["--threads", "1"]\n`;
 

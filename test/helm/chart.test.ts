@@ -1,12 +1,12 @@
 /** What the chart makes of its values. */
 import { expect, test } from '@jest/globals';
 import { parse as parseToml } from 'smol-toml';
-import { isTable } from '../../src/spec/key-case.ts';
-import { parseSettings, type ParsedSettings } from '../../src/spec/settings.ts';
-import { SlotName } from '../../src/spec/names.ts';
-import { parseSlot } from '../../src/spec/slot-spec.ts';
-import { ToolboxManifest } from '../../src/spec/toolbox-images.ts';
-import { describeWithHelm } from '../support/require-helm.ts';
+import { isTable } from '../../src/schema/key-case.ts';
+import { parseSettings, type ParsedSettings } from '../../src/schema/settings.ts';
+import { SlotName } from '../../src/schema/names.ts';
+import { parseSlot } from '../../src/schema/slot-spec.ts';
+import { ToolboxManifest } from '../../src/schema/toolbox-images.ts';
+import { describeWithHelm } from '../support/require/require-helm.ts';
 import { renderValues, VALUE_SETS } from './value-sets.ts';
 
 type Json = Readonly<Record<string, unknown>>;

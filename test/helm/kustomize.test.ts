@@ -6,8 +6,8 @@ import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
 import { BASE_NAMESPACE, baseFiles, renderChart, withoutHelm } from '../../scripts/render-manifests.ts';
-import { isTable } from '../../src/spec/key-case.ts';
-import { describeWithHelm } from '../support/require-helm.ts';
+import { isTable } from '../../src/schema/key-case.ts';
+import { describeWithHelm } from '../support/require/require-helm.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -3,9 +3,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
-import { isTable } from '../../src/spec/key-case.ts';
-import { schemaProblem } from '../support/published-schemas.ts';
-import { describeWithHelm } from '../support/require-helm.ts';
+import { isTable } from '../../src/schema/key-case.ts';
+import { schemaProblem } from '../support/kube/published-schemas.ts';
+import { describeWithHelm } from '../support/require/require-helm.ts';
 import { renderValues, VALUE_SETS } from './value-sets.ts';
 
 const GITOPS = join(import.meta.dirname, '../../manifests/gitops');

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { Ajv } from 'ajv';
 import { parse } from 'yaml';
-import { isTable } from '../../src/spec/key-case.ts';
-import { helmValuesSchema } from '../../src/spec/publish-helm-schema.ts';
+import { isTable } from '../../src/schema/key-case.ts';
+import { helmValuesSchema } from '../../scripts/generate/publish-helm-schema.ts';
 
 const CHART = join(import.meta.dirname, '../../helm/svc');
 const check = new Ajv({ strict: false, allErrors: true, formats: { 'date-time': true } }).compile(helmValuesSchema());

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { ROOT } from './lint-fixtures.ts';
 
-const REPORTER = 'test/support/closing-line-reporter.cjs';
+const REPORTER = 'test/support/jest/closing-line-reporter.cjs';
 const imports = "import { test } from '@jest/globals';\n";
 
 async function runTests(
@@ -19,7 +19,7 @@ async function runTests(
       'jest.config.mjs',
       'scripts/test.sh',
       'scripts/run-jest.sh',
-      'test/support/strip-types.cjs',
+      'test/support/jest/strip-types.cjs',
       REPORTER,
     ]) {
       await cp(join(ROOT, path), join(folder, path));

@@ -13,46 +13,46 @@ const union = "type Kind = 'a' | 'b';\n";
 
 /** Path → [the rule that refuses it, its text]. */
 const OFFENCES: Readonly<Record<string, readonly [rule: string, text: string]>> = {
-  'src/sources/long-file.ts': ['eslint(max-lines)', `${lines(301, (index) => `export const name${index} = ${index};`)}\n`],
-  'test/sources/long-test.test.ts': ['eslint(max-lines)', `${lines(301, (index) => `export const name${index} = ${index};`)}\n`],
-  'src/sources/long-function.ts': [
+  'src/files/long-file.ts': ['eslint(max-lines)', `${lines(301, (index) => `export const name${index} = ${index};`)}\n`],
+  'test/files/long-test.test.ts': ['eslint(max-lines)', `${lines(301, (index) => `export const name${index} = ${index};`)}\n`],
+  'src/files/long-function.ts': [
     'house(function-length)',
     `export function count(take: (each: number) => void): void {\n${lines(62, (index) => `  take(${index});`)}\n}\n`,
   ],
-  'src/sources/long-part.ts': ['house(function-length)', factory(62, 1)],
-  'src/sources/long-factory.ts': ['house(function-length)', factory(1, 21)],
-  'src/sources/default-export.ts': ['import(no-default-export)', 'export default 1;\n'],
-  'src/sources/any-type.ts': ['typescript(no-explicit-any)', 'export const size = (thing: any): number => thing.size;\n'],
-  'src/sources/non-null.ts': ['typescript(no-non-null-assertion)', 'export const size = (text?: string): number => text!.length;\n'],
-  'src/sources/assertion.ts': [
+  'src/files/long-part.ts': ['house(function-length)', factory(62, 1)],
+  'src/files/long-factory.ts': ['house(function-length)', factory(1, 21)],
+  'src/files/default-export.ts': ['import(no-default-export)', 'export default 1;\n'],
+  'src/files/any-type.ts': ['typescript(no-explicit-any)', 'export const size = (thing: any): number => thing.size;\n'],
+  'src/files/non-null.ts': ['typescript(no-non-null-assertion)', 'export const size = (text?: string): number => text!.length;\n'],
+  'src/files/assertion.ts': [
     'typescript(consistent-type-assertions)',
     'export const size = (thing: unknown): number => thing as number;\n',
   ],
-  'src/sources/floating.ts': ['typescript(no-floating-promises)', 'export function start(run: () => Promise<void>): void {\n  run();\n}\n'],
-  'src/sources/switch-gap.ts': [
+  'src/files/floating.ts': ['typescript(no-floating-promises)', 'export function start(run: () => Promise<void>): void {\n  run();\n}\n'],
+  'src/files/switch-gap.ts': [
     'typescript(switch-exhaustiveness-check)',
     `${union}export function say(kind: Kind): void {\n  switch (kind) {\n    case 'a':\n      return;\n  }\n}\n`,
   ],
-  'src/sources/expect-error.ts': ['typescript(ban-ts-comment)', '// @ts-ignore\nexport const size: number = "";\n'],
-  'src/sources/cycle-one.ts': ['import(no-cycle)', "import { two } from './cycle-two.ts';\nexport const one = (): number => two();\n"],
-  'src/sources/cycle-types-one.ts': [
+  'src/files/expect-error.ts': ['typescript(ban-ts-comment)', '// @ts-ignore\nexport const size: number = "";\n'],
+  'src/files/cycle-one.ts': ['import(no-cycle)', "import { two } from './cycle-two.ts';\nexport const one = (): number => two();\n"],
+  'src/files/cycle-types-one.ts': [
     'import(no-cycle)',
     "import type { Two } from './cycle-types-two.ts';\nexport interface One {\n  readonly two?: Two;\n}\n",
   ],
-  'src/sources/index.ts': ['house(plain-names)', 'export const one = 1;\n'],
-  'src/sources/utils/quote.ts': ['house(plain-names)', 'export const one = 1;\n'],
-  'src/sources/helpers.ts': ['house(plain-names)', 'export const one = 1;\n'],
-  'test/sources/common.ts': ['house(plain-names)', 'export const one = 1;\n'],
-  'src/sources/camelCase.ts': ['unicorn(filename-case)', 'export const one = 1;\n'],
-  'src/sources/bare-protocol.ts': ['unicorn(prefer-node-protocol)', "export { join } from 'path';\n"],
-  'src/sources/variable.ts': ['house(no-module-state)', 'let count = 0;\nexport const next = (): number => (count += 1);\n'],
-  'src/sources/cache.ts': ['house(no-module-state)', 'export const cache = new Map<string, string>();\n'],
-  'src/sources/no-reason.ts': [
+  'src/files/index.ts': ['house(plain-names)', 'export const one = 1;\n'],
+  'src/files/utils/quote.ts': ['house(plain-names)', 'export const one = 1;\n'],
+  'src/files/helpers.ts': ['house(plain-names)', 'export const one = 1;\n'],
+  'test/files/common.ts': ['house(plain-names)', 'export const one = 1;\n'],
+  'src/files/camelCase.ts': ['unicorn(filename-case)', 'export const one = 1;\n'],
+  'src/files/bare-protocol.ts': ['unicorn(prefer-node-protocol)', "export { join } from 'path';\n"],
+  'src/files/variable.ts': ['house(no-module-state)', 'let count = 0;\nexport const next = (): number => (count += 1);\n'],
+  'src/files/cache.ts': ['house(no-module-state)', 'export const cache = new Map<string, string>();\n'],
+  'src/files/no-reason.ts': [
     'house(reasoned-exceptions)',
     '// oxlint-disable-next-line typescript/no-explicit-any\nexport const size = (thing: any): number => thing.size;\n',
   ],
-  'src/sources/console.ts': ['eslint(no-console)', "export const say = (): void => console.log('');\n"],
-  'src/sources/environment.ts': ['node(no-process-env)', 'export const home = (): string | undefined => process.env.HOME;\n'],
+  'src/files/console.ts': ['eslint(no-console)', "export const say = (): void => console.log('');\n"],
+  'src/files/environment.ts': ['node(no-process-env)', 'export const home = (): string | undefined => process.env.HOME;\n'],
 };
 
 const decide = (body: string, head = '') => `${head}export function plan(): unknown {\n  return ${body};\n}\n`;
@@ -72,7 +72,7 @@ const CLOCK_AND_CHANCE = ['Date.now()', 'Math.random()', 'AbortSignal.timeout(1)
 const IMPURE: readonly (readonly [rule: string, text: string])[] = [
   ...GLOBALS.map((body) => ['eslint(no-restricted-globals)', decide(body)] as const),
   ...CLOCK_AND_CHANCE.map((body) => ['eslint(no-restricted-properties)', decide(body)] as const),
-  ...['new Date()', 'Date()', 'new Promise(plan)', 'import.meta.url', 'import("../../spec/names.ts")'].map(
+  ...['new Date()', 'Date()', 'new Promise(plan)', 'import.meta.url', 'import("../../schema/names.ts")'].map(
     (body) => ['house(pure-decide)', decide(body)] as const,
   ),
   ...[
@@ -94,25 +94,25 @@ const IMPURE: readonly (readonly [rule: string, text: string])[] = [
 ];
 
 const ALLOWED: Readonly<Record<string, string>> = {
-  'src/sources/fine.ts': `const KINDS = ['a', 'b'] as const;\nexport const kinds = new Set(KINDS);\n`,
-  'src/sources/create-counter.ts': factory(30, 5),
-  'src/sources/parser.ts':
+  'src/files/fine.ts': `const KINDS = ['a', 'b'] as const;\nexport const kinds = new Set(KINDS);\n`,
+  'src/files/create-counter.ts': factory(30, 5),
+  'src/files/parser.ts':
     '// oxlint-disable-next-line typescript/consistent-type-assertions -- checked by the line above\nexport const size = (thing: unknown): number => thing as number;\n',
-  'src/sources/switch-whole.ts': `${union}export function say(kind: Kind): number {\n  switch (kind) {\n    case 'a':\n      return 1;\n    case 'b':\n      return 2;\n  }\n}\n`,
+  'src/files/switch-whole.ts': `${union}export function say(kind: Kind): number {\n  switch (kind) {\n    case 'a':\n      return 1;\n    case 'b':\n      return 2;\n  }\n}\n`,
   'src/reconciler/decide/fine.ts': decide(
     "[createHash('sha256').digest('hex'), new Date(0).toISOString(), name, Math.max(1, 2)]",
-    "import { createHash } from 'node:crypto';\nimport { name } from '../../spec/names.ts';\nimport type { Thing } from '../loop.ts';\nexport type Other = Thing;\n",
+    "import { createHash } from 'node:crypto';\nimport { name } from '../../schema/names.ts';\nimport type { Thing } from '../loop.ts';\nexport type Other = Thing;\n",
   ),
   'src/reconciler/decide/sibling.ts': "export { plan } from './fine.ts';\n",
   'src/cli/print.ts': "export const say = (): void => console.log(process.env['HOME'] ?? '');\n",
-  'src/sources/cycle-two.ts': 'export const two = (): number => 2;\n',
+  'src/files/cycle-two.ts': 'export const two = (): number => 2;\n',
 };
 
 const SUPPORT = {
-  'src/spec/names.ts': "export const name = 'primary';\n",
+  'src/schema/names.ts': "export const name = 'primary';\n",
   'src/reconciler/loop.ts': 'export interface Thing {\n  readonly size: number;\n}\nexport const thing: Thing = { size: 1 };\n',
-  'src/sources/cycle-two.ts': "import { one } from './cycle-one.ts';\nexport const two = (): number => one();\n",
-  'src/sources/cycle-types-two.ts': "import type { One } from './cycle-types-one.ts';\nexport interface Two {\n  readonly one?: One;\n}\n",
+  'src/files/cycle-two.ts': "import { one } from './cycle-one.ts';\nexport const two = (): number => one();\n",
+  'src/files/cycle-types-two.ts': "import type { One } from './cycle-types-one.ts';\nexport interface Two {\n  readonly one?: One;\n}\n",
 };
 const impurePath = (index: number) => `src/reconciler/decide/impure-${index}.ts`;
 
@@ -123,7 +123,7 @@ describe('The lint rules', () => {
     const offences = Object.fromEntries(Object.entries(OFFENCES).map(([path, [, text]]) => [path, text]));
     const impure = Object.fromEntries(IMPURE.map(([, text], index) => [impurePath(index), text]));
     found = Map.groupBy(await lint({ ...offences, ...impure, ...SUPPORT }), (each) => each.file);
-    foundInAllowed = await lint({ ...SUPPORT, 'src/sources/cycle-types-two.ts': 'export const two = 2;\n', ...ALLOWED });
+    foundInAllowed = await lint({ ...SUPPORT, 'src/files/cycle-types-two.ts': 'export const two = 2;\n', ...ALLOWED });
   }, 60_000);
 
   const rulesIn = (path: string) => (found.get(path) ?? []).map((each) => each.rule);

@@ -2,11 +2,11 @@ import { appendFile, mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'no
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { encodeDemoModel, writeDemoModels } from '../../src/models/demo-models.ts';
-import { encodeGguf, text } from '../../src/models/gguf-writer.ts';
+import { encodeDemoModel, writeDemoModels } from '../../src/models/demo/demo-models.ts';
+import { encodeGguf, text } from '../../src/models/demo/gguf-writer.ts';
 import { createModelStore, type DirectoryModelStore } from '../../src/models/store.ts';
 import type { ModelPresence } from '../../src/reconciler/ports.ts';
-import { ModelId } from '../../src/spec/names.ts';
+import { ModelId } from '../../src/schema/names.ts';
 
 const signal = new AbortController().signal;
 const fox = encodeDemoModel('demo-fox');

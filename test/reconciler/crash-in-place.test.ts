@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ObservedWorkload } from '../../src/reconciler/ports.ts';
-import { expectRest } from '../support/expect-rest.ts';
-import { createWorld, slotName, type World, type WorldOptions } from '../support/world.ts';
+import { expectRest } from '../support/live-cluster/expect-rest.ts';
+import { createWorld, slotName, type World, type WorldOptions } from '../support/simulation/world.ts';
 
 const PRIMARY = slotName('primary');
 const DOCUMENT = { model: { default: 'a.gguf' } } as const;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import type { SlotDocument } from '../../src/spec/slot-spec.ts';
-import { expectRest } from '../support/expect-rest.ts';
-import type { Life } from '../support/world-life.ts';
-import { createWorld, slotName, type World, type WorldOptions } from '../support/world.ts';
+import type { SlotDocument } from '../../src/schema/slot-spec.ts';
+import { expectRest } from '../support/live-cluster/expect-rest.ts';
+import type { Life } from '../support/simulation/world-life.ts';
+import { createWorld, slotName, type World, type WorldOptions } from '../support/simulation/world.ts';
 
 const PRIMARY = slotName('primary');
 const document = (model: string, part: Partial<SlotDocument> = {}): SlotDocument => ({ model: { default: model }, ...part });

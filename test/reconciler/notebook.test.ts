@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { createNotebook, type Met, type Notebook } from '../../src/reconciler/notebook.ts';
-import { WorkloadId } from '../../src/spec/names.ts';
-import { parseSlot } from '../../src/spec/slot-spec.ts';
-import { slotName } from '../support/world.ts';
+import { WorkloadId } from '../../src/schema/names.ts';
+import { parseSlot } from '../../src/schema/slot-spec.ts';
+import { slotName } from '../support/simulation/world.ts';
 
 const SLOT = slotName('primary');
 const ID = WorkloadId.parse('w1');

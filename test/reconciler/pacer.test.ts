@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { createPacer } from '../../src/reconciler/pacer.ts';
-import { createWorldClock, WORLD_BEGIN } from '../support/world-clock.ts';
+import { createWorldClock, WORLD_BEGIN } from '../support/simulation/world-clock.ts';
 
 const RESYNC_MS = 15_000;
 

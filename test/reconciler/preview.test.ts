@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { expectRest } from '../support/expect-rest.ts';
-import { createWorld, slotName, type World } from '../support/world.ts';
+import { expectRest } from '../support/live-cluster/expect-rest.ts';
+import { createWorld, slotName, type World } from '../support/simulation/world.ts';
 
 const PRIMARY = slotName('primary');
 

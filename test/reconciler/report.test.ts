@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { createWorld, slotName, type World } from '../support/world.ts';
+import { createWorld, slotName, type World } from '../support/simulation/world.ts';
 
 async function serving(): Promise<World> {
   const world = createWorld();

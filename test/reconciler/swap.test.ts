@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { expectRest } from '../support/expect-rest.ts';
-import { createWorld, slotName, type World, type WorldOptions } from '../support/world.ts';
+import { expectRest } from '../support/live-cluster/expect-rest.ts';
+import { createWorld, slotName, type World, type WorldOptions } from '../support/simulation/world.ts';
 
 const SIZE = 1000;
 

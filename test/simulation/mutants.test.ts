@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Action } from '../../src/reconciler/decide/actions.ts';
-import type { Plan } from '../../src/reconciler/decide/facts.ts';
+import type { Action } from '../../src/reconciler/decide/facts/actions.ts';
+import type { Plan } from '../../src/reconciler/decide/facts/facts.ts';
 import { inspect } from '../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../src/reconciler/decide/plan.ts';
-import { createTemplates } from '../../src/reconciler/decide/workload.ts';
-import { simulate } from '../support/simulate.ts';
-import { FAKE_PROVIDER } from '../support/world.ts';
+import { createTemplates } from '../../src/reconciler/decide/facts/workload.ts';
+import { simulate } from '../support/simulation/simulate.ts';
+import { FAKE_PROVIDER } from '../support/simulation/world.ts';
 
 type Planner = typeof plan;
 

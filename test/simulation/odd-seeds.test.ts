@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { simulateMany } from '../support/simulate-many.ts';
+import { simulateMany } from '../support/simulation/simulate-many.ts';
 
 test('the loop keeps its promises in five thousand worlds with odd seeds', async () => {
   expect(await simulateMany(1)).toEqual([]);

@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { writeDemoModels } from '../../src/models/demo-models.ts';
+import { writeDemoModels } from '../../src/models/demo/demo-models.ts';
 import { ensureEmbeddedEngine } from '../../src/providers/gguf/embedded-engine.ts';
 import { freePort } from './free-port.ts';
 

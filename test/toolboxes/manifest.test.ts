@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
-import { PROVIDER_KINDS } from '../../src/spec/provider-kinds.ts';
-import { ToolboxManifest } from '../../src/spec/toolbox-images.ts';
+import { PROVIDER_KINDS } from '../../src/schema/provider-kinds.ts';
+import { ToolboxManifest } from '../../src/schema/toolbox-images.ts';
 
 const toolboxes = path.resolve(import.meta.dirname, '../../toolboxes');
 

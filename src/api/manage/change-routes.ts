@@ -1,12 +1,12 @@
 /** Several slots at once: what a set of documents would change, and changing it. All are checked before the first is written. */
 import { z } from 'zod';
-import { toCamelCase } from '../../spec/key-case.ts';
-import { SlotName } from '../../spec/names.ts';
-import type { SlotEditor, StoredSlot } from '../../spec/slot-editor.ts';
-import { parseSlot, SlotDocument } from '../../spec/slot-spec.ts';
+import { toCamelCase } from '../../schema/key-case.ts';
+import { SlotName } from '../../schema/names.ts';
+import type { SlotEditor, StoredSlot } from '../../schema/slot-editor.ts';
+import { parseSlot, SlotDocument } from '../../schema/slot-spec.ts';
 import { ApiError } from '../api-error.ts';
 import type { Route } from '../route.ts';
-import { isSameValue } from '../../spec/same-value.ts';
+import { isSameValue } from '../../schema/same-value.ts';
 import { slotInvalid, unwrapEdit } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
 import { bodyOf } from './request-input.ts';

@@ -1,9 +1,9 @@
 /** What an edit came to, as an answer or as the error that ends the request. */
 import { ApiError } from '../api-error.ts';
-import type { SlotName } from '../../spec/names.ts';
-import type { EditResult, SlotEditor } from '../../spec/slot-editor.ts';
-import { pathToSnakeCase } from '../../spec/key-case.ts';
-import { formatProblem, type SpecProblem } from '../../spec/spec-problem.ts';
+import type { SlotName } from '../../schema/names.ts';
+import type { EditResult, SlotEditor } from '../../schema/slot-editor.ts';
+import { pathToSnakeCase } from '../../schema/key-case.ts';
+import { formatProblem, type SpecProblem } from '../../schema/spec-problem.ts';
 
 type Done = Extract<EditResult, { kind: 'done' }>;
 

@@ -1,7 +1,7 @@
 /** `GET /api/events`. */
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { SlotName } from '../../spec/names.ts';
+import { SlotName } from '../../schema/names.ts';
 import { ApiError } from '../api-error.ts';
 import type { Route } from '../route.ts';
 import { createEventStream } from './event-stream.ts';

@@ -4,7 +4,7 @@
  * that does not read at all is cut; it comes back with `Last-Event-ID`.
  */
 import { Readable } from 'node:stream';
-import type { TimelineEntry } from '../../spec/slot-status.ts';
+import type { TimelineEntry } from '../../schema/slot-status.ts';
 import type { EventFeed } from '../ports.ts';
 import { viewTimelineEntry } from './decide/timeline-view.ts';
 

@@ -1,7 +1,7 @@
 /** What the management routes stand on. `src/main.ts` supplies it. */
 import type { Board } from '../../reconciler/board.ts';
-import type { SlotName } from '../../spec/names.ts';
-import type { Settings } from '../../spec/settings.ts';
+import type { SlotName } from '../../schema/names.ts';
+import type { Settings } from '../../schema/settings.ts';
 import type { Metrics, SlotTraffic } from '../metrics.ts';
 import type { Manage } from '../ports.ts';
 

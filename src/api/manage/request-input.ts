@@ -1,7 +1,7 @@
 /** Reads what a request carries through a schema; what does not fit ends the request with `request.invalid` and the field's name. */
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { SlotName } from '../../spec/names.ts';
+import { SlotName } from '../../schema/names.ts';
 import { ApiError } from '../api-error.ts';
 
 export const SlotParams = z.object({ name: SlotName });

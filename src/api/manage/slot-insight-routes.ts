@@ -1,8 +1,8 @@
 /** What can be read about one slot beside its document: logs, timeline, explanation. */
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import type { SlotName } from '../../spec/names.ts';
-import { formatProblem } from '../../spec/spec-problem.ts';
+import type { SlotName } from '../../schema/names.ts';
+import { formatProblem } from '../../schema/spec-problem.ts';
 import type { Route } from '../route.ts';
 import { viewTimelineEntry } from './decide/timeline-view.ts';
 import { noSuchSlot } from './edit-outcome.ts';

@@ -1,9 +1,9 @@
 /** Slots over HTTP. Every change here is an edit of desired state; nothing is started or stopped by hand. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { isTable, toCamelCase } from '../../spec/key-case.ts';
-import { ModelId, type SlotName } from '../../spec/names.ts';
-import type { EditOptions, SlotPatch } from '../../spec/slot-editor.ts';
+import { isTable, toCamelCase } from '../../schema/key-case.ts';
+import { ModelId, type SlotName } from '../../schema/names.ts';
+import type { EditOptions, SlotPatch } from '../../schema/slot-editor.ts';
 import type { Route } from '../route.ts';
 import { viewSlot } from './decide/slot-view.ts';
 import { noSuchSlot, unwrapEdit } from './edit-outcome.ts';

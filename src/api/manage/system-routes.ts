@@ -1,7 +1,7 @@
 /** The routes that are open even when authentication is on: they reveal no credential and change nothing but the first-run mark. */
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { errorBody } from '../../spec/error-codes.ts';
+import { errorBody } from '../../schema/error-codes.ts';
 import { ApiError } from '../api-error.ts';
 import type { Route } from '../route.ts';
 import { publicUrls } from './decide/public-urls.ts';

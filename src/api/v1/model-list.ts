@@ -1,6 +1,6 @@
 /** Models in OpenAI's form, read off the board: never waits on a load. */
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
-import type { SlotState } from '../../spec/slot-status.ts';
+import type { SlotState } from '../../schema/slot-status.ts';
 
 export interface ModelEntry {
   readonly id: string;

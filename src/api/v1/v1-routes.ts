@@ -1,6 +1,6 @@
 /** The OpenAI routes. Those for inference hand the request to the gateway as it is; the list of models is read off the board. */
-import type { Gateway } from '../../dispatch/gateway.ts';
-import { INFERENCE_PATHS } from '../../dispatch/decide/inference-paths.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import { INFERENCE_PATHS } from '../../gateway/decide/inference-paths.ts';
 import type { Board } from '../../reconciler/board.ts';
 import { ApiError } from '../api-error.ts';
 import type { Route } from '../route.ts';

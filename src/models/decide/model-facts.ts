@@ -1,6 +1,6 @@
 /** What a model's files say, put together as the facts providers decide with. Pure. */
 import type { ModelFacts } from '../../providers/provider.ts';
-import type { ModelId } from '../../spec/names.ts';
+import type { ModelId } from '../../schema/names.ts';
 import type { Scalar } from './byte-cursor.ts';
 import type { GgufHeader } from './gguf-header.ts';
 

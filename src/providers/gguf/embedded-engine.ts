@@ -7,7 +7,8 @@ import { createHash, randomUUID } from 'node:crypto';
 import { copyFile, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fail, ok, type Result } from '../../spec/failure.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
+import { codeOf, messageOf } from '../../platform/error-text.ts';
 
 export interface EmbeddedEngineOptions {
   /** Absolute; where the engine's `node_modules` go. */
@@ -49,11 +50,7 @@ export async function ensureEmbeddedEngine(
       await rm(lockOf(dir), { force: true });
     }
   } catch (error) {
-    return fail(
-      'retry',
-      'EngineInstallFailed',
-      `The embedded engine cannot be installed into "${dir}": ${error instanceof Error ? error.message : String(error)}`,
-    );
+    return fail('retry', 'EngineInstallFailed', `The embedded engine cannot be installed into "${dir}": ${messageOf(error)}`);
   }
 }
 
@@ -102,10 +99,6 @@ function isAlive(pid: number): boolean {
   } catch (error) {
     return codeOf(error) === 'EPERM';
   }
-}
-
-function codeOf(error: unknown): unknown {
-  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
 }
 
 async function install(options: EmbeddedEngineOptions, sources: string, signal: AbortSignal): Promise<Result<void>> {

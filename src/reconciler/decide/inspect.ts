@@ -2,11 +2,11 @@
  * Checks a plan against the facts, independently of the planner that made it: what must hold of any plan whatever the rules are. A plan that
  * fails is not executed. Shares no code with the planner but the facts. Pure.
  */
-import type { SlotName, WorkloadId } from '../../spec/names.ts';
+import type { SlotName, WorkloadId } from '../../schema/names.ts';
 import type { ObservedWorkload, Workload } from '../ports.ts';
-import { keyOfAction, type Action } from './actions.ts';
-import type { Desired, Observed, Plan } from './facts.ts';
-import { mayMove } from './moves.ts';
+import { keyOfAction, type Action } from './facts/actions.ts';
+import type { Desired, Observed, Plan } from './facts/facts.ts';
+import { mayMove } from './rules/moves.ts';
 
 /** What is wrong with a plan, one sentence each; empty: it may be executed. */
 export function inspect(plan: Plan, desired: Desired, observed: Observed, now: number): readonly string[] {

@@ -2,11 +2,11 @@
  * The plans of slots at rest, kept from pass to pass: of thousands of slots nearly all are as they were. A plan is recalled only where nothing that was
  * looked at has changed and no time has come, so that it is the plan that would be made. Pure but for its memory.
  */
-import type { SlotName } from '../../spec/names.ts';
-import type { Finding } from './facts.ts';
+import type { SlotName } from '../../schema/names.ts';
+import type { Finding } from './facts/facts.ts';
 import type { SlotPlan } from './plan-slot.ts';
-import type { MemoryVerdict } from './share-memory.ts';
-import type { SlotView, WorkloadView } from './view.ts';
+import type { MemoryVerdict } from './rules/share-memory.ts';
+import type { SlotView, WorkloadView } from './facts/view.ts';
 
 export interface SlotQuestion {
   readonly view: SlotView;

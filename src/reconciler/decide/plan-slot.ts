@@ -1,22 +1,22 @@
 /** One slot: from its view to its decision and its actions. Pure, but for the ledger of what earlier slots of the same plan took. */
-import { PROVIDER_KINDS } from '../../spec/provider-kinds.ts';
-import { pullImageKey, pullModelKey, type Action } from './actions.ts';
-import { admissionOf, targetsOf } from './admission.ts';
-import { STABLE_MS } from './backoff.ts';
-import { castRoles, type Cast } from './cast-roles.ts';
-import { insufficientMemory, type Gate } from './checks.ts';
-import { deriveConditions } from './conditions.ts';
-import { deriveState } from './derive-state.ts';
-import type { Decision, Finding } from './facts.ts';
-import type { Ledger } from './ledger.ts';
-import { listFindings } from './list-findings.ts';
-import { planCrashNotes } from './plan-crash-notes.ts';
-import { planMends } from './plan-mends.ts';
-import { planProbes } from './plan-probes.ts';
-import { planStops } from './plan-stops.ts';
-import type { MemoryVerdict } from './share-memory.ts';
-import type { SlotView, WorkloadView } from './view.ts';
-import { workloadOf } from './workload.ts';
+import { PROVIDER_KINDS } from '../../schema/provider-kinds.ts';
+import { pullImageKey, pullModelKey, type Action } from './facts/actions.ts';
+import { admissionOf, targetsOf } from './rules/admission.ts';
+import { STABLE_MS } from './rules/backoff.ts';
+import { castRoles, type Cast } from './rules/cast-roles.ts';
+import { insufficientMemory, type Gate } from './rules/checks.ts';
+import { deriveConditions } from './outcome/conditions.ts';
+import { deriveState } from './rules/derive-state.ts';
+import type { Decision, Finding } from './facts/facts.ts';
+import type { Ledger } from './rules/ledger.ts';
+import { listFindings } from './outcome/list-findings.ts';
+import { planCrashNotes } from './steps/plan-crash-notes.ts';
+import { planMends } from './steps/plan-mends.ts';
+import { planProbes } from './steps/plan-probes.ts';
+import { planStops } from './steps/plan-stops.ts';
+import type { MemoryVerdict } from './rules/share-memory.ts';
+import type { SlotView, WorkloadView } from './facts/view.ts';
+import { workloadOf } from './facts/workload.ts';
 
 export interface SlotPlan {
   readonly decision: Decision;

@@ -2,17 +2,17 @@
  * The one decision of the program: from what is desired and what is observed to what is done next. Synchronous, total and pure. Executing a
  * plan makes no choice, and planning again once it has taken effect yields no action.
  */
-import type { SlotName, WorkloadId } from '../../spec/names.ts';
-import type { Action } from './actions.ts';
-import { findGates, whyNotWanted, type Gate } from './checks.ts';
-import type { Decision, Desired, Finding, Observed, Plan } from './facts.ts';
-import { createLedger, type Ledger } from './ledger.ts';
+import type { SlotName, WorkloadId } from '../../schema/names.ts';
+import type { Action } from './facts/actions.ts';
+import { findGates, whyNotWanted, type Gate } from './rules/checks.ts';
+import type { Decision, Desired, Finding, Observed, Plan } from './facts/facts.ts';
+import { createLedger, type Ledger } from './rules/ledger.ts';
 import type { PlanMemory } from './plan-memory.ts';
-import { planOrphanStop, type TimedActions } from './plan-stops.ts';
+import { planOrphanStop, type TimedActions } from './steps/plan-stops.ts';
 import { planSlot, type SlotPlan } from './plan-slot.ts';
-import { planUnreachable } from './plan-unreachable.ts';
-import { shareMemory, type MemoryClaim, type MemoryShares, type MemoryVerdict } from './share-memory.ts';
-import { gather, viewSlot, viewWorkload, type Gathered, type SlotView } from './view.ts';
+import { planUnreachable } from './steps/plan-unreachable.ts';
+import { shareMemory, type MemoryClaim, type MemoryShares, type MemoryVerdict } from './rules/share-memory.ts';
+import { gather, viewSlot, viewWorkload, type Gathered, type SlotView } from './facts/view.ts';
 
 /** Requests on a workload whose slot was removed get the default drain time. */
 const ORPHAN_DRAIN_MS = 30_000;

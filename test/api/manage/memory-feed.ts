@@ -1,7 +1,7 @@
 /** A timeline in memory that keeps its newest entries. */
 import type { EventFeed } from '../../../src/api/ports.ts';
-import type { SlotName } from '../../../src/spec/names.ts';
-import type { TimelineEntry } from '../../../src/spec/slot-status.ts';
+import type { SlotName } from '../../../src/schema/names.ts';
+import type { TimelineEntry } from '../../../src/schema/slot-status.ts';
 
 export interface MemoryFeed extends EventFeed {
   add(entry: Omit<TimelineEntry, 'seq'>): void;

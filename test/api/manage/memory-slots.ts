@@ -1,9 +1,9 @@
 /** Slots kept as TOML texts in memory: the same reading, merging and writing as the directory's, without the disk. */
 import { createHash } from 'node:crypto';
-import { newSlotText, patchSlotText, rewriteSlotText } from '../../../src/sources/decide/edit-slot.ts';
-import { readDocument, readSlot } from '../../../src/sources/decide/read-slot.ts';
-import type { SlotName } from '../../../src/spec/names.ts';
-import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../../src/spec/slot-editor.ts';
+import { newSlotText, patchSlotText, rewriteSlotText } from '../../../src/host/slots/decide/edit-slot.ts';
+import { readDocument, readSlot } from '../../../src/host/slots/decide/read-slot.ts';
+import type { SlotName } from '../../../src/schema/names.ts';
+import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../../src/schema/slot-editor.ts';
 
 export interface MemorySlots extends SlotEditor {
   readonly texts: Map<SlotName, string>;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
-import { SlotName } from '../../../src/spec/names.ts';
+import { SlotName } from '../../../src/schema/names.ts';
 import { startWorld, type World } from './world.ts';
 
 let world: World;

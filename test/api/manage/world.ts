@@ -6,11 +6,11 @@ import { createMetrics, type Metrics } from '../../../src/api/metrics.ts';
 import type { ManageDeps } from '../../../src/api/manage/manage-deps.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createBoard, type Board, type BoardSlot } from '../../../src/reconciler/board.ts';
-import { readSlot } from '../../../src/sources/decide/read-slot.ts';
-import type { SlotName } from '../../../src/spec/names.ts';
-import { parseSettings } from '../../../src/spec/settings.ts';
-import type { SlotSpec } from '../../../src/spec/slot-spec.ts';
-import type { Condition, SlotState } from '../../../src/spec/slot-status.ts';
+import { readSlot } from '../../../src/host/slots/decide/read-slot.ts';
+import type { SlotName } from '../../../src/schema/names.ts';
+import { parseSettings } from '../../../src/schema/settings.ts';
+import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
+import type { Condition, SlotState } from '../../../src/schema/slot-status.ts';
 import { createMemoryFeed, type MemoryFeed } from './memory-feed.ts';
 import { createMemorySlots, type MemorySlots } from './memory-slots.ts';
 

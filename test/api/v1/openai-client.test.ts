@@ -14,9 +14,9 @@ import OpenAI, {
 import { ApiError } from '../../../src/api/api-error.ts';
 import type { Authorize } from '../../../src/api/authorize.ts';
 import type { Route } from '../../../src/api/route.ts';
-import { DISABLED, PARK, publish, type SlotSketch } from '../../dispatch/support/board-fixture.ts';
-import { sendJson, startUpstream, type Answer, type FakeUpstream } from '../../dispatch/support/fake-upstream.ts';
-import { startGateway, until, type GatewayFixture } from '../../dispatch/support/gateway-fixture.ts';
+import { DISABLED, PARK, publish, type SlotSketch } from '../../gateway/support/board-fixture.ts';
+import { sendJson, startUpstream, type Answer, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';
+import { startGateway, until, type GatewayFixture } from '../../gateway/support/gateway-fixture.ts';
 
 const MESSAGES = [{ role: 'user' as const, content: 'Hi' }];
 const CONFLICT: Route = {

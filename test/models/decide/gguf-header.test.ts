@@ -2,10 +2,10 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { readGgufHeader } from '../../../src/models/decide/gguf-header.ts';
 import { modelFacts, projectorFor, shardNames } from '../../../src/models/decide/model-facts.ts';
-import { encodeEmbedder } from '../../../src/models/demo-embedder.ts';
-import { encodeDemoModel } from '../../../src/models/demo-models.ts';
-import { encodeGguf, i32s, text, texts, u32 } from '../../../src/models/gguf-writer.ts';
-import { ModelId } from '../../../src/spec/names.ts';
+import { encodeEmbedder } from '../../../src/models/demo/demo-embedder.ts';
+import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
+import { encodeGguf, i32s, text, texts, u32 } from '../../../src/models/demo/gguf-writer.ts';
+import { ModelId } from '../../../src/schema/names.ts';
 
 const facts = (bytes: Uint8Array) => {
   const read = readGgufHeader(bytes);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import { readProbe } from '../../../src/providers/gguf/decide/read-probe.ts';
-import { PROVIDER_KIND_NAMES } from '../../../src/spec/provider-kinds.ts';
+import { PROVIDER_KIND_NAMES } from '../../../src/schema/provider-kinds.ts';
 import { PROVIDERS } from '../../../src/providers/registry.ts';
 import { CAUSAL, ENCODER, specOf } from './slot-context.ts';
 

@@ -7,8 +7,8 @@ import { createModelStore } from '../../../src/models/store.ts';
 import { ensureEmbeddedEngine } from '../../../src/providers/gguf/embedded-engine.ts';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import type { Health, ProbeIo, SlotContext } from '../../../src/providers/provider.ts';
-import { ModelId, SlotName } from '../../../src/spec/names.ts';
-import type { SlotDocument } from '../../../src/spec/slot-spec.ts';
+import { ModelId, SlotName } from '../../../src/schema/names.ts';
+import type { SlotDocument } from '../../../src/schema/slot-spec.ts';
 import { freePort } from '../../support/free-port.ts';
 import { specOf } from './slot-context.ts';
 

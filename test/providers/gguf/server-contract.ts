@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { DEMO_MODEL_IDS, DEMO_SENTENCES, writeDemoModels } from '../../../src/models/demo-models.ts';
-import { encodeEmbedder } from '../../../src/models/demo-embedder.ts';
+import { DEMO_MODEL_IDS, DEMO_SENTENCES, writeDemoModels } from '../../../src/models/demo/demo-models.ts';
+import { encodeEmbedder } from '../../../src/models/demo/demo-embedder.ts';
 import { startServer, type RunningServer, type ServerKind } from './running-server.ts';
 
 const SETUP_MS = 180_000;

@@ -1,6 +1,6 @@
 /** Slots for the tests of the GGUF provider. */
-import { ModelId, SlotName } from '../../../src/spec/names.ts';
-import { parseSlot, type SlotDocument, type SlotSpec } from '../../../src/spec/slot-spec.ts';
+import { ModelId, SlotName } from '../../../src/schema/names.ts';
+import { parseSlot, type SlotDocument, type SlotSpec } from '../../../src/schema/slot-spec.ts';
 import type { ModelFacts, SlotContext } from '../../../src/providers/provider.ts';
 
 export function specOf(name: string, document: Partial<SlotDocument> & { readonly model: SlotDocument['model'] }): SlotSpec {

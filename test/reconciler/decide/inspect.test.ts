@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Action } from '../../../src/reconciler/decide/actions.ts';
-import type { Plan, PreviousDecision } from '../../../src/reconciler/decide/facts.ts';
+import type { Action } from '../../../src/reconciler/decide/facts/actions.ts';
+import type { Plan, PreviousDecision } from '../../../src/reconciler/decide/facts/facts.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
-import { WorkloadId } from '../../../src/spec/names.ts';
-import type { SlotState } from '../../../src/spec/slot-status.ts';
+import { WorkloadId } from '../../../src/schema/names.ts';
+import type { SlotState } from '../../../src/schema/slot-status.ts';
 import { NOW, PRIMARY, tell, type Told } from './plan-fixture.ts';
 
 const because = { name: 'test', message: 'It is a test' };

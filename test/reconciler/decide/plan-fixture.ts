@@ -1,13 +1,13 @@
 /** Facts for one slot, told in a few words: everything that is not told is well. */
 import type { Endpoint } from '../../../src/providers/provider.ts';
-import type { Acquaintance, Attempt, Desired, Observed, Plan } from '../../../src/reconciler/decide/facts.ts';
-import { keyOfAction } from '../../../src/reconciler/decide/actions.ts';
+import type { Acquaintance, Attempt, Desired, Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
+import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
-import { createTemplates, workloadOf, type Template } from '../../../src/reconciler/decide/workload.ts';
+import { createTemplates, workloadOf, type Template } from '../../../src/reconciler/decide/facts/workload.ts';
 import type { ContainerFacts, DesiredSlot, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../../src/reconciler/ports.ts';
-import { ModelId, Revision, WorkloadId } from '../../../src/spec/names.ts';
-import { parseSlot, type SlotDocument } from '../../../src/spec/slot-spec.ts';
-import { FAKE_PROVIDER, IMAGE, slotName } from '../../support/world.ts';
+import { ModelId, Revision, WorkloadId } from '../../../src/schema/names.ts';
+import { parseSlot, type SlotDocument } from '../../../src/schema/slot-spec.ts';
+import { FAKE_PROVIDER, IMAGE, slotName } from '../../support/simulation/world.ts';
 
 export const NOW = 1_000_000_000_000;
 export const PRIMARY = slotName('primary');

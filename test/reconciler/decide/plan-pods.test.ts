@@ -2,9 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { createPlanMemory } from '../../../src/reconciler/decide/plan-memory.ts';
-import type { Plan } from '../../../src/reconciler/decide/facts.ts';
+import type { Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { RuntimeTraits, WorkloadTrouble } from '../../../src/reconciler/ports.ts';
-import { WorkloadId } from '../../../src/spec/names.ts';
+import { WorkloadId } from '../../../src/schema/names.ts';
 import { failed, NOW, planOf, PRIMARY, tell, type Told } from './plan-fixture.ts';
 
 /** Mends in place; what is altered or outdated is told through the record. */

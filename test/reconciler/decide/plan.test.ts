@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { explain } from '../../../src/reconciler/decide/explain.ts';
+import { explain } from '../../../src/reconciler/decide/outcome/explain.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
-import { warmingPauseMs } from '../../../src/reconciler/decide/plan-probes.ts';
-import { IMAGE } from '../../support/world.ts';
+import { warmingPauseMs } from '../../../src/reconciler/decide/steps/plan-probes.ts';
+import { IMAGE } from '../../support/simulation/world.ts';
 import { failed, NOW, planOf, PRIMARY, tell, type Told } from './plan-fixture.ts';
 
 const one = { id: 'w1' } as const;

@@ -1,10 +1,10 @@
 /** A slot as `GET /api/slots` shows it: the text as written, and what the board says of it. */
 import type { BoardSlot, BoardView } from '../../../reconciler/board.ts';
-import type { SlotName } from '../../../spec/names.ts';
-import type { StoredSlot } from '../../../spec/slot-editor.ts';
-import { isTable, pathToSnakeCase, toSnakeCase } from '../../../spec/key-case.ts';
-import { formatProblem, type SpecProblem } from '../../../spec/spec-problem.ts';
-import type { Condition, SlotStatus } from '../../../spec/slot-status.ts';
+import type { SlotName } from '../../../schema/names.ts';
+import type { StoredSlot } from '../../../schema/slot-editor.ts';
+import { isTable, pathToSnakeCase, toSnakeCase } from '../../../schema/key-case.ts';
+import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
+import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
 
 /** Undefined when there is neither a text nor a workload of that name. Pure. */
 export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: BoardView) {

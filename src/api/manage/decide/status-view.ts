@@ -1,7 +1,7 @@
 /** `GET /api/status`: one line a slot, from the board alone, so that it never waits on anything. */
 import type { BoardSlot, BoardView } from '../../../reconciler/board.ts';
-import type { SlotName } from '../../../spec/names.ts';
-import { formatProblem } from '../../../spec/spec-problem.ts';
+import type { SlotName } from '../../../schema/names.ts';
+import { formatProblem } from '../../../schema/spec-problem.ts';
 import type { SlotTraffic } from '../../metrics.ts';
 
 /** Pure, as long as `traffic` is. */

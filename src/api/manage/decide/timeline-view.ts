@@ -1,5 +1,5 @@
 /** A timeline entry as JSON of the API. */
-import type { TimelineEntry } from '../../../spec/slot-status.ts';
+import type { TimelineEntry } from '../../../schema/slot-status.ts';
 import { isoTime } from './slot-view.ts';
 
 /** Pure. */

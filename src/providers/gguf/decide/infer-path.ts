@@ -1,6 +1,6 @@
 /** Where a request goes on llama-server. Pure. */
 import type { InferPlan, InferRequest } from '../../provider.ts';
-import type { Capability } from '../../../spec/provider-kinds.ts';
+import type { Capability } from '../../../schema/provider-kinds.ts';
 
 /** Canonical path → llama-server's. It does not know the plural of reranking. */
 const UPSTREAM_PATH: Readonly<Record<string, string>> = {

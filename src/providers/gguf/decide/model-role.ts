@@ -3,8 +3,8 @@
  * of the process, so that the pairing of model and start is decided here, from the file's metadata. Pure.
  */
 import type { ModelFacts } from '../../provider.ts';
-import type { Capability } from '../../../spec/provider-kinds.ts';
-import type { SlotSpec } from '../../../spec/slot-spec.ts';
+import type { Capability } from '../../../schema/provider-kinds.ts';
+import type { SlotSpec } from '../../../schema/slot-spec.ts';
 
 export type Pooling = 'none' | 'mean' | 'cls' | 'last' | 'rank';
 

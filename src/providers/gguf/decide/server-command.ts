@@ -1,6 +1,6 @@
 /** The argument vector and environment of llama-server for a slot. Pure. */
 import type { SlotContext } from '../../provider.ts';
-import type { SlotSpec } from '../../../spec/slot-spec.ts';
+import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import { isEncoder, roleOf } from './model-role.ts';
 import { cacheRamMiB, contextOf } from './server-memory.ts';
 

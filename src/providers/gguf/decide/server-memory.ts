@@ -5,7 +5,7 @@
  * which no admission could count on. Pure.
  */
 import type { ModelFacts } from '../../provider.ts';
-import type { SlotSpec } from '../../../spec/slot-spec.ts';
+import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import { isEncoder, roleOf } from './model-role.ts';
 
 const MIB = 2 ** 20;

@@ -1,0 +1,97 @@
+/** A JSON Schema of zod's in the narrower form that Kubernetes calls structural, so that it prunes, defaults and checks. Pure. */
+import { z } from 'zod';
+import { isTable } from '../../src/schema/key-case.ts';
+import { MODEL_ID_PATTERN, MODEL_ID_RULE } from '../../src/schema/names.ts';
+import { QUANTITY_RULES } from '../../src/schema/quantities.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+export function structuralSchema(schema: z.ZodType): Json {
+  const converted = convert(z.toJSONSchema(schema, { io: 'input', target: 'openapi-3.0' }));
+  return isTable(converted) ? converted : {};
+}
+
+/** The same schema with another node at `path`, a path of keys; `*` is the schema of a list's entries. Throws where there is none. */
+export function alterAt(schema: Json, path: readonly string[], alter: (node: Json) => Json): Json {
+  const [head, ...rest] = path;
+  if (head === undefined) return alter(schema);
+  if (head === '*') return { ...schema, items: alterAt(tableOf(schema['items'], path), rest, alter) };
+  const properties = tableOf(schema['properties'], path);
+  return { ...schema, properties: { ...properties, [head]: alterAt(tableOf(properties[head], path), rest, alter) } };
+}
+
+function tableOf(node: unknown, path: readonly string[]): Json {
+  if (isTable(node)) return node;
+  throw new Error(`Correct the path: the schema has nothing at "${path.join('.')}"`);
+}
+
+function convert(node: unknown): unknown {
+  if (!isTable(node)) return node;
+  const entries = Object.entries(node).flatMap(([key, value]): readonly (readonly [string, unknown])[] => {
+    if (key === 'properties' && isTable(value)) {
+      return [[key, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, convert(inner)]))]];
+    }
+    // Kubernetes prunes unknown keys, and refuses this beside "properties".
+    if (key === 'additionalProperties') return value === false ? [] : [[key, convert(value)]];
+    if (key === 'items') return [[key, convert(value)]];
+    if (key === 'anyOf' && Array.isArray(value)) return joinTexts(value);
+    // zod's own formats mean nothing to Kubernetes, which warns of them.
+    if (key === 'format' && value !== 'date-time') return [];
+    if (key === 'description') return [[key, hereOnly(String(value))]];
+    return [[key, value]];
+  });
+  return withRule(withFormat(Object.fromEntries(entries)));
+}
+
+/** In a cluster nothing is for clusters only. */
+function hereOnly(description: string): string {
+  return description.replace(/^Cluster only: ./, (match) => match.slice(-1).toUpperCase());
+}
+
+function withFormat(node: Json): Json {
+  // Kubernetes knows what a time is; that it is in UTC is left to say.
+  if (node['format'] === 'date-time') return { ...node, pattern: 'Z$' };
+  if (node['type'] !== 'integer') return node;
+  const maximum = node['maximum'];
+  return { ...node, format: typeof maximum === 'number' && maximum < 2 ** 31 ? 'int32' : 'int64' };
+}
+
+/** A refused pattern shows people the pattern; a rule says what to write. */
+function withRule(node: Json): Json {
+  const { pattern } = node;
+  const message = typeof pattern === 'string' ? PATTERN_RULES[pattern] : undefined;
+  if (message === undefined) return node;
+  return { ...node, 'x-kubernetes-validations': [{ rule: `self.matches(${celText(String(pattern))})`, message }] };
+}
+
+const OR_NEVER = '^never$|';
+
+const PATTERN_RULES: Readonly<Record<string, string>> = {
+  ...QUANTITY_RULES,
+  ...Object.fromEntries(Object.entries(QUANTITY_RULES).map(([pattern, rule]) => [`${OR_NEVER}${pattern}`, `${rule}, or "never"`])),
+  [new RegExp(MODEL_ID_PATTERN).source]: MODEL_ID_RULE,
+};
+
+/** Branches of a union of texts as one pattern: of a refused "anyOf" the server says no more than that. */
+function joinTexts(branches: readonly unknown[]): readonly (readonly [string, unknown])[] {
+  const tables = branches.filter(isTable);
+  if (tables.some((branch) => branch['type'] !== 'string'))
+    throw new Error('Make every branch of a union a text: a CRD cannot say anything else');
+  const patterns = tables.flatMap((branch) =>
+    Array.isArray(branch['enum']) ? branch['enum'].map((value) => `^${String(value)}$`) : [String(branch['pattern'])],
+  );
+  const lengths = tables.flatMap((branch) => (typeof branch['maxLength'] === 'number' ? [branch['maxLength']] : []));
+  return [
+    ['type', 'string'],
+    ['maxLength', Math.max(...lengths)],
+    ['pattern', patterns.join('|')],
+  ];
+}
+
+export function celText(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", String.raw`\'`)}'`;
+}
+
+export function celList(values: readonly string[]): string {
+  return `[${values.map(celText).join(', ')}]`;
+}

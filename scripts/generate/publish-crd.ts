@@ -1,0 +1,156 @@
+/** The CustomResourceDefinition of SlotSpec, from the schema. Pure. */
+import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE } from '../../src/schema/names.ts';
+import { alterAt, celList, celText, structuralSchema } from './publish-crd-schema.ts';
+import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, type ProviderKind } from '../../src/schema/provider-kinds.ts';
+import { SLOT_RESOURCE, SlotResourceStatus } from '../../src/schema/slot-resource.ts';
+import { ruleMessage, SLOT_RULES } from '../../src/schema/slot-rules.ts';
+import { ENV_NAME_PATTERN, ENV_NAME_RULE, SlotDocument } from '../../src/schema/slot-spec.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+export function slotCrd(): Json {
+  const { group, version, kind, listKind, plural, singular, shortNames } = SLOT_RESOURCE;
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      // Not "svc": a category goes before short names, and "kubectl get svc" would list slots and no Services any more.
+      names: { kind, listKind, plural, singular, shortNames: [...shortNames], categories: ['all', 'inference'] },
+      scope: 'Namespaced',
+      versions: [
+        {
+          name: version,
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: rootSchema() },
+          subresources: {
+            status: {},
+            scale: {
+              specReplicasPath: '.spec.replicas',
+              statusReplicasPath: '.status.replicas',
+              labelSelectorPath: '.status.selector',
+            },
+          },
+          additionalPrinterColumns: PRINTER_COLUMNS,
+        },
+      ],
+    },
+  };
+}
+
+const ready = (field: string): string => `.status.conditions[?(@.type=="Ready")].${field}`;
+/** Those of priority 1 are shown by `-o wide`. */
+const PRINTER_COLUMNS = [
+  { name: 'State', type: 'string', jsonPath: '.status.state', description: 'Where the slot is in its lifecycle' },
+  { name: 'Model', type: 'string', jsonPath: '.status.model', description: 'The model that answers' },
+  { name: 'Backend', type: 'string', jsonPath: '.status.backend', description: 'What the runtime computes on' },
+  { name: 'Ready', type: 'string', jsonPath: ready('status'), description: 'Whether it answers as the spec says' },
+  { name: 'Reason', type: 'string', jsonPath: ready('reason'), description: 'Why, in one word' },
+  { name: 'Replicas', type: 'integer', jsonPath: '.status.readyReplicas', priority: 1, description: 'Pods that answer' },
+  { name: 'Restarts', type: 'integer', jsonPath: '.status.restarts', priority: 1, description: 'Starts after the first one' },
+  { name: 'Message', type: 'string', jsonPath: ready('message'), priority: 1, description: 'Why, in a sentence' },
+  { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+];
+
+function rootSchema(): Json {
+  return {
+    type: 'object',
+    description: 'A named slot and the model that is served in it',
+    required: ['spec'],
+    properties: {
+      apiVersion: { type: 'string', description: 'Version of this schema' },
+      kind: { type: 'string', description: 'Kind of this resource' },
+      metadata: { type: 'object' },
+      spec: specSchema(),
+      status: statusSchema(),
+    },
+    'x-kubernetes-validations': rootRules(),
+  };
+}
+
+function specSchema(): Json {
+  const schema = { ...structuralSchema(SlotDocument), description: 'What the slot should be', 'x-kubernetes-validations': backendRules() };
+  return [...SLOT_RULES.map(combinationRule), ENV_NAMES].reduce<Json>(
+    (whole, { at, rule }) => alterAt(whole, at, (node) => ({ ...node, 'x-kubernetes-validations': [...rulesOf(node), rule] })),
+    schema,
+  );
+}
+
+interface PlacedRule {
+  readonly at: readonly string[];
+  readonly rule: Json;
+}
+
+function combinationRule(rule: (typeof SLOT_RULES)[number]): PlacedRule {
+  return { at: rule.at, rule: { rule: rule.cel, message: ruleMessage(rule, 'camelCase'), fieldPath: `.${rule.key}` } };
+}
+
+/** A structural schema says nothing of the keys of a map. */
+const ENV_NAMES: PlacedRule = {
+  at: ['env'],
+  rule: { rule: `self.all(name, name.matches(${celText(ENV_NAME_PATTERN)}))`, message: ENV_NAME_RULE },
+};
+
+function rulesOf(node: Json): readonly unknown[] {
+  const rules = node['x-kubernetes-validations'];
+  return Array.isArray(rules) ? rules : [];
+}
+
+/** The name decides the default provider, and only rules of the root see it. */
+function rootRules(): readonly Json[] {
+  const builtIn = Object.entries(DEFAULT_PROVIDER_OF_SLOT);
+  const kinds = [...new Set(builtIn.map(([, kind]) => kind))];
+  return [
+    {
+      rule: `size(self.metadata.name) <= ${SLOT_NAME_LENGTH} && self.metadata.name.matches(${celText(SLOT_NAME_PATTERN)})`,
+      message: `metadata.name: ${SLOT_NAME_RULE}`,
+    },
+    {
+      rule: `has(self.spec.provider) || self.metadata.name in ${celList(builtIn.map(([name]) => name))}`,
+      message: `Set "provider" to one of ${quoted(Object.keys(PROVIDER_KINDS))}: only the built-in slots have a default`,
+      fieldPath: '.spec.provider',
+    },
+    ...kinds.map((kind) => {
+      const names = builtIn.filter(([, other]) => other === kind).map(([name]) => name);
+      const { backends } = PROVIDER_KINDS[kind];
+      return {
+        rule: `has(self.spec.provider) || !has(self.spec.backend) || !(self.metadata.name in ${celList(names)}) || self.spec.backend in ${celList(backends)}`,
+        message: `This slot’s default provider "${kind}" does not offer this backend; use ${quoted(backends)}`,
+        fieldPath: '.spec.backend',
+      };
+    }),
+  ];
+}
+
+function backendRules(): readonly Json[] {
+  return Object.keys(PROVIDER_KINDS)
+    .filter(isKind)
+    .map((kind) => {
+      const { backends } = PROVIDER_KINDS[kind];
+      return {
+        rule: `!has(self.provider) || self.provider != ${celText(kind)} || !has(self.backend) || self.backend in ${celList(backends)}`,
+        message: `Provider "${kind}" does not offer this backend; use ${quoted(backends)}`,
+        fieldPath: '.backend',
+      };
+    });
+}
+
+function isKind(text: string): text is ProviderKind {
+  return Object.hasOwn(PROVIDER_KINDS, text);
+}
+
+/** Conditions are merged by their type. */
+function statusSchema(): Json {
+  const schema = { ...structuralSchema(SlotResourceStatus), description: 'What the slot is; written by the controller' };
+  return alterAt(schema, ['conditions'], (conditions) => ({
+    ...conditions,
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': ['type'],
+  }));
+}
+
+function quoted(values: readonly string[]): string {
+  return values.map((value) => `"${value}"`).join(', ');
+}

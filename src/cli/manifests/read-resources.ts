@@ -1,0 +1,100 @@
+/**
+ * SlotSpec resources in a text of YAML or JSON, several documents and lists included. Objects of other kinds are skipped, as they stand beside slots in
+ * what is meant for `kubectl apply`. The text means what it means to Kubernetes, which reads YAML 1.1. Pure.
+ */
+import path from 'node:path';
+import { LineCounter, parseAllDocuments, type Document } from 'yaml';
+import { isTable } from '../../schema/key-case.ts';
+import { fromResource, SLOT_RESOURCE } from '../../schema/slot-resource.ts';
+import { parseSlot } from '../../schema/slot-spec.ts';
+import type { SpecProblem } from '../../schema/spec-problem.ts';
+import { AS_KUBERNETES } from './kubernetes-yaml.ts';
+import type { Manifest, Manifests } from './manifest.ts';
+import { metadataOf, strayKeys, unknownKeys } from './resource-keys.ts';
+
+type Path = readonly (string | number)[];
+type Report = (message: string, path?: Path) => void;
+
+/** What would be said to nobody where strict validation is off: in most pipelines. */
+const PRUNED = '; Kubernetes may drop it without a word';
+
+export function readResources(text: string, file: string): Manifests {
+  const lines = new LineCounter();
+  const slots: Manifest[] = [];
+  const problems: SpecProblem[] = [];
+  const skipped: string[] = [];
+  const documents = parseAllDocuments(text, { ...AS_KUBERNETES, lineCounter: lines });
+  for (const document of Array.isArray(documents) ? documents : []) {
+    for (const error of document.errors) {
+      const { line, col } = lines.linePos(error.pos[0]);
+      problems.push({ path: [], message: `Write YAML that can be read: ${error.message.split('\n')[0] ?? ''}`, file, line, column: col });
+    }
+    if (document.errors.length > 0) continue;
+    const value: unknown = document.toJS({ maxAliasCount: 100 });
+    if (value === null) continue;
+    for (const [index, item] of itemsOf(value).entries()) {
+      const base: Path = isList(value) ? ['items', index] : [];
+      const foreign = foreignName(item, file);
+      if (foreign !== undefined) {
+        skipped.push(`Skipped ${foreign} in "${file}": it is no SlotSpec`);
+        continue;
+      }
+      const report: Report = (message, place = []) => {
+        problems.push({ path: place, message, file, ...placeOf(document, lines, [...base, ...place]) });
+      };
+      const slot = readResource(item, file, report);
+      if (slot !== undefined) slots.push(slot);
+    }
+  }
+  return { slots, problems, skipped };
+}
+
+function readResource(value: unknown, file: string, report: Report): Manifest | undefined {
+  const resource = fromResource(value);
+  if (!resource.ok) {
+    for (const { message, path: place } of resource.problems) report(message, place);
+    return undefined;
+  }
+  const { name, document } = resource;
+  for (const stray of strayKeys(value)) report(`Unknown key "${stray.at(-1) ?? ''}"${PRUNED}`, stray);
+  const parsed = parseSlot(name, document, 'camelCase');
+  if (!parsed.ok) {
+    const unknown = unknownKeys(document);
+    for (const problem of parsed.problems) {
+      report(problem.message + (unknown.has(JSON.stringify(problem.path)) ? PRUNED : ''), ['spec', ...problem.path]);
+    }
+  }
+  return isTable(document) ? { name, document, file, ...metadataOf(value) } : undefined;
+}
+
+/** What an object of another kind is called; undefined: it is to be read as a slot, right or wrong. */
+function foreignName(value: unknown, file: string): string | undefined {
+  if (!isTable(value)) return undefined;
+  const { apiVersion, kind, metadata } = value;
+  if (kind === undefined && /^kustomization\.ya?ml$/.test(path.basename(file))) return 'the kustomization';
+  if (typeof apiVersion !== 'string' || typeof kind !== 'string') return undefined;
+  if (kind === SLOT_RESOURCE.kind || apiVersion.startsWith(`${SLOT_RESOURCE.group}/`)) return undefined;
+  const name = isTable(metadata) && typeof metadata['name'] === 'string' ? ` "${metadata['name']}"` : '';
+  return `${kind}${name}`;
+}
+
+function isList(value: unknown): value is { readonly items: readonly unknown[] } {
+  return isTable(value) && typeof value['kind'] === 'string' && value['kind'].endsWith('List') && Array.isArray(value['items']);
+}
+
+function itemsOf(value: unknown): readonly unknown[] {
+  return isList(value) ? value.items : [value];
+}
+
+/** Of the value at the path, or of the nearest place above it that the text has. */
+function placeOf(document: Document, lines: LineCounter, place: Path): { readonly line: number; readonly column: number } {
+  for (let length = place.length; length >= 0; length--) {
+    const node: unknown = length === 0 ? document.contents : document.getIn(place.slice(0, length), true);
+    const range: unknown = isTable(node) ? node['range'] : undefined;
+    const start: unknown = Array.isArray(range) ? range[0] : undefined;
+    if (typeof start !== 'number') continue;
+    const { line, col } = lines.linePos(start);
+    return { line, column: col };
+  }
+  return { line: 1, column: 1 };
+}

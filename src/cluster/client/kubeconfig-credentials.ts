@@ -1,0 +1,139 @@
+/** Credentials of a kubeconfig: certificates, tokens, token files, exec plugins and proxies, as `@kubernetes/client-node` understands them. */
+import { readFileSync } from 'node:fs';
+import type { RequestOptions } from 'node:https';
+import { isDeepStrictEqual } from 'node:util';
+import { KubeConfig } from '@kubernetes/client-node';
+import { fail, ok } from '../../schema/failure.ts';
+import type { Result } from '../../schema/failure.ts';
+import type { Access, Credentials, TlsOptions } from './credentials.ts';
+
+export interface KubeconfigSource {
+  readonly text: string | undefined;
+  /** Merged, the first one wins; used without a text. */
+  readonly paths: readonly string[];
+  readonly context: string | undefined;
+}
+
+/** Files and plugins are asked again this often; plugins keep their own tokens until those expire. */
+const ACCESS_AGE_MS = 10_000;
+/** A server that accepts nothing must not make us run a plugin for each request. */
+const RENEW_AGE_MS = 5000;
+
+export function createKubeconfigCredentials(source: KubeconfigSource): Result<Credentials> {
+  const loaded = loadSafely(source);
+  if (!loaded.ok) return loaded;
+  let config = loaded.value;
+  const cluster = config.getCurrentCluster();
+  const server = cluster === null ? undefined : serverOf(cluster.server);
+  if (cluster === null || server === undefined) {
+    return fail('stalled', 'NoCluster', `Name a cluster with an address in context "${config.getCurrentContext()}" of the kubeconfig`);
+  }
+  if (server.startsWith('http:') && cluster.skipTLSVerify !== true) {
+    const message = `Set "insecure-skip-tls-verify: true" for the cluster of "${server}" in the kubeconfig: plain HTTP needs it`;
+    return fail('stalled', 'NoCluster', message);
+  }
+  let remembered: { readonly access: Promise<Access>; readonly at: number } | undefined;
+  let renewedAt = Number.NEGATIVE_INFINITY;
+  let tls: TlsOptions = {};
+
+  async function readAccess(): Promise<Access> {
+    const options: RequestOptions = {};
+    await config.applyToHTTPSOptions(options);
+    const next = tlsOf(options);
+    if (!isDeepStrictEqual(next, tls)) tls = next;
+    const basic = typeof options.auth === 'string' ? { authorization: `Basic ${Buffer.from(options.auth).toString('base64')}` } : {};
+    const headers = { ...basic, ...headersOf(options.headers) };
+    const proxied = cluster?.proxyUrl !== undefined && typeof options.agent === 'object' ? { agent: options.agent } : {};
+    return { headers, tls, ...proxied };
+  }
+
+  return ok({
+    server,
+    namespace: config.getContextObject(config.getCurrentContext())?.namespace,
+    async access() {
+      if (remembered === undefined || Date.now() - remembered.at > ACCESS_AGE_MS) {
+        remembered = { access: readAccess(), at: Date.now() };
+      }
+      const { access } = remembered;
+      return await access.catch((error: unknown) => {
+        if (remembered?.access === access) remembered = undefined;
+        throw error;
+      });
+    },
+    renew() {
+      if (Date.now() - renewedAt < RENEW_AGE_MS) return false;
+      renewedAt = Date.now();
+      const again = loadSafely(source);
+      if (again.ok) config = again.value;
+      remembered = undefined;
+      return again.ok;
+    },
+  });
+}
+
+/** The file's text is never part of the message: it holds secrets. */
+function loadSafely(source: KubeconfigSource): Result<KubeConfig> {
+  const named = source.text === undefined ? `"${source.paths.join(':')}"` : 'that was given';
+  const config = new KubeConfig();
+  try {
+    if (source.text !== undefined) config.loadFromString(source.text);
+    else loadFiles(config, source.paths);
+  } catch {
+    const exists = source.text !== undefined || source.paths.every((path) => readable(path));
+    return fail('stalled', 'NoCluster', `Correct the kubeconfig ${named}: it cannot be ${exists ? 'understood' : 'read'}`);
+  }
+  if (source.context !== undefined) config.setCurrentContext(source.context);
+  if (config.getContextObject(config.getCurrentContext()) !== null) return ok(config);
+  const known = config.getContexts().map(({ name }) => `"${name}"`);
+  return fail(
+    'stalled',
+    'NoCluster',
+    `Choose a context of the kubeconfig ${named}: it has no "${config.getCurrentContext()}"${known.length === 0 ? '' : ` but ${known.join(', ')}`}`,
+  );
+}
+
+function loadFiles(config: KubeConfig, paths: readonly string[]): void {
+  const [first = '', ...others] = paths;
+  config.loadFromFile(first);
+  for (const path of others) {
+    const other = new KubeConfig();
+    other.loadFromFile(path);
+    config.mergeConfig(other, true);
+  }
+}
+
+function readable(path: string): boolean {
+  try {
+    readFileSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function serverOf(text: string | undefined): string | undefined {
+  if (text === undefined || !URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return undefined;
+  return `${url.protocol}//${url.host}${url.pathname.replace(/\/+$/, '')}`;
+}
+
+function tlsOf({ ca, cert, key, pfx, passphrase, servername, rejectUnauthorized }: RequestOptions): TlsOptions {
+  return {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+    ...(pfx === undefined ? {} : { pfx }),
+    ...(passphrase === undefined ? {} : { passphrase }),
+    ...(servername === undefined ? {} : { servername }),
+    ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
+  };
+}
+
+function headersOf(headers: RequestOptions['headers']): Readonly<Record<string, string>> {
+  if (headers === undefined || Array.isArray(headers)) return {};
+  const given = Object.entries(headers).flatMap(([key, value]): [string, string][] =>
+    value === undefined ? [] : [[key.toLowerCase(), String(value)]],
+  );
+  return Object.fromEntries(given);
+}

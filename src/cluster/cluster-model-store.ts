@@ -1,0 +1,76 @@
+/**
+ * The models of a cluster, as the gateway sees them: pods have the files, each fetches or finds its own, and says itself when it cannot. So no
+ * model is ever missing here. What is known of a model must not change when its file appears, or its slot would be swapped for nothing: of the
+ * catalogue's models it comes from the catalogue, of others from a store that is mounted here, and else there is only the name.
+ */
+import path from 'node:path';
+import type { ModelFacts } from '../providers/provider.ts';
+import type { ModelStore } from '../reconciler/ports.ts';
+import { fail } from '../schema/failure.ts';
+import type { ModelId } from '../schema/names.ts';
+import { CATALOGUE, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
+import { readGgufHeader } from '../models/decide/gguf-header.ts';
+import { isProjector, modelFacts } from '../models/decide/model-facts.ts';
+import { encodeDemoModel, type DemoModelId } from '../models/demo/demo-models.ts';
+import type { DirectoryModelStore } from '../models/store.ts';
+
+export interface ClusterModelStoreOptions {
+  /** Of the gateway itself; its directory may be empty. */
+  readonly store: DirectoryModelStore;
+  readonly catalogue?: Catalogue;
+}
+
+export function createClusterModelStore({ store, catalogue = CATALOGUE }: ClusterModelStoreOptions): ModelStore {
+  const { root } = store;
+  const known = new Map<ModelId, ModelFacts>();
+
+  function catalogued(id: ModelId): ModelFacts | undefined {
+    const entry = catalogue.get(id);
+    if (entry === undefined) return undefined;
+    const facts = known.get(id) ?? factsOfEntry(root, id, entry);
+    known.set(id, facts);
+    return facts;
+  }
+
+  return {
+    root,
+    async observe(ids, signal) {
+      const own = ids.filter((id) => !catalogue.has(id));
+      const mounted = own.length === 0 ? new Map() : await store.observe(own, signal);
+      return new Map(
+        ids.map((id) => {
+          const presence = mounted.get(id);
+          const found = presence?.kind === 'present' ? presence.facts : undefined;
+          return [id, { kind: 'present', facts: catalogued(id) ?? found ?? { id, hostPath: path.join(root, id), sizeBytes: 0 } }];
+        }),
+      );
+    },
+    async pull(id) {
+      return fail('stalled', 'PulledByPods', `Name the model "${id}" in a slot: in a cluster, the pods of a slot fetch its model`);
+    },
+    changes: (wake, signal) => store.changes(wake, signal),
+  };
+}
+
+function factsOfEntry(root: string, id: ModelId, entry: CatalogueEntry): ModelFacts {
+  const [first] = entry.files;
+  const hostPath = path.join(root, first.path);
+  if (first.from.kind === 'generated') return factsOfGenerated(id, hostPath, first.from.model);
+  const sizeBytes = entry.files.reduce((sum, file) => sum + (file.sizeBytes ?? 0), 0);
+  const projector = entry.files.find((file) => /mmproj.*\.gguf$/i.test(path.basename(file.path)));
+  return {
+    ...entry.headerFacts,
+    id,
+    hostPath,
+    sizeBytes,
+    ...(projector === undefined ? {} : { projectorPath: path.join(root, projector.path) }),
+  };
+}
+
+/** As a reader of the file would find them. */
+function factsOfGenerated(id: ModelId, hostPath: string, model: DemoModelId): ModelFacts {
+  const bytes = encodeDemoModel(model);
+  const read = readGgufHeader(bytes);
+  if (read.kind !== 'header' || isProjector(read.header)) throw new Error(`The generated model "${model}" has no readable header`);
+  return modelFacts({ id, hostPath, headers: [read.header], sizeBytes: bytes.length, projectorPath: undefined });
+}

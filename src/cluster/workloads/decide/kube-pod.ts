@@ -1,0 +1,158 @@
+/** The pod template of a workload. Pure. Lists stand in one order, and quantities as the server writes them, so that what is stored is what was sent. */
+import type { ClusterWorkload, ImageReference, Workload } from '../../../reconciler/ports.ts';
+import { LABELS, MANAGER } from '../../../schema/object-labels.ts';
+import type { Settings } from '../../../schema/settings.ts';
+import { deviceDemand, needsRoot, nodeAffinity } from './kube-devices.ts';
+import type { DeviceDemand, GpuAllocation } from './kube-devices.ts';
+import { graceSeconds, preStopHook } from './kube-drain.ts';
+import { INSTANCE_LABEL, MODEL_CONTAINER, MODELS_TARGET, PORT_NAME, revisionedName, SERVER_CONTAINER } from './kube-names.ts';
+import { quantityOfBytes } from './kube-quantity.ts';
+import { podVolumes } from './kube-volumes.ts';
+import type { PodVolumes } from './kube-volumes.ts';
+
+export type KubeSettings = Pick<
+  Settings,
+  'SVC_IMAGE' | 'SVC_MODELS_CLAIM' | 'SVC_MODELS_HOST_PATH' | 'SVC_GPU_RESOURCES' | 'SVC_GPU_ALLOCATION'
+>;
+
+/** A workload that can run in a cluster. */
+export interface KubeWorkload extends Workload {
+  readonly cluster: ClusterWorkload;
+  readonly image: ImageReference;
+}
+
+type Part = Readonly<Record<string, unknown>>;
+
+/** Nobody's: as distroless images call it. Images may say otherwise and are overruled. */
+const USER = 65_532;
+/** Fetching streams to disk. */
+const FETCH_MEMORY = '64Mi';
+/** Startup is asked often, since a slot opens by it, and a little longer than the reconciler waits, whose message is the better one. */
+const STARTUP_PERIOD_S = 1;
+const STARTUP_MARGIN_S = 15;
+
+export function podLabels(workload: Workload): Readonly<Record<string, string>> {
+  return {
+    [LABELS.slot]: workload.slot,
+    [LABELS.revision]: workload.revision,
+    [LABELS.managedBy]: MANAGER,
+    [INSTANCE_LABEL]: workload.name,
+  };
+}
+
+export function podTemplate(workload: KubeWorkload, settings: KubeSettings, allocation: GpuAllocation): Part {
+  const { cluster } = workload;
+  const demand = deviceDemand(workload, cluster, settings.SVC_GPU_RESOURCES, allocation);
+  const volumes = podVolumes(workload, cluster, demand, settings);
+  return {
+    metadata: {
+      labels: podLabels(workload),
+      annotations: {
+        'kubectl.kubernetes.io/default-container': SERVER_CONTAINER,
+        ...(demand.kind === 'files' && demand.cdiNames.length > 0 ? { 'cdi.k8s.io/svc': demand.cdiNames.join(',') } : {}),
+      },
+    },
+    spec: {
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      ...(cluster.serviceAccountName === undefined ? {} : { serviceAccountName: cluster.serviceAccountName }),
+      terminationGracePeriodSeconds: graceSeconds(cluster.drainTimeoutMs),
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: USER,
+        runAsGroup: USER,
+        fsGroup: USER,
+        fsGroupChangePolicy: 'OnRootMismatch',
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+      ...nodeAffinity(cluster, demand),
+      nodeSelector: cluster.nodeSelector,
+      tolerations: cluster.tolerations,
+      ...(demand.kind === 'claim' ? { resourceClaims: [{ name: 'gpu', resourceClaimTemplateName: demand.template }] } : {}),
+      ...initContainers(cluster, volumes, settings.SVC_IMAGE),
+      containers: [server(workload, demand, volumes)],
+      volumes: volumes.volumes,
+    },
+  };
+}
+
+function server(workload: KubeWorkload, demand: DeviceDemand, volumes: PodVolumes): Part {
+  const { cluster, port } = workload;
+  const [program, ...rest] = workload.argv;
+  return {
+    name: SERVER_CONTAINER,
+    image: workload.image.reference,
+    imagePullPolicy: 'IfNotPresent',
+    // Both, whatever the image has: the whole argument vector is ours.
+    command: [verbatim(program)],
+    args: rest.map(verbatim),
+    envFrom: [{ configMapRef: { name: revisionedName(workload) } }],
+    ports: [{ name: PORT_NAME, containerPort: port.container, protocol: 'TCP' }],
+    resources: resources(workload, demand),
+    // Its last words say why it ended.
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    volumeMounts: volumes.mounts,
+    securityContext: securityContext(demand),
+    ...probes(cluster),
+    lifecycle: preStopHook(port.container),
+  };
+}
+
+/** Kubernetes puts variables in for `$(NAME)`, and writes `$` for `$$`. */
+export const verbatim = (text: string): string => text.replaceAll('$', '$$$$');
+
+/**
+ * Asked for is what admission counts, but never more than the limit, which the server would refuse. A model on a GPU of its own lies in the GPU's memory: asking
+ * for as much of the node's would keep it from nodes that can run it.
+ */
+function resources(workload: KubeWorkload, demand: DeviceDemand): Part {
+  const limit = workload.memoryLimitBytes;
+  const hasGpu = demand.kind === 'resource' || demand.kind === 'claim';
+  const counted = hasGpu ? (limit ?? 0) : workload.cluster.memoryBytes;
+  const asked = Math.min(counted, limit ?? counted);
+  const device = demand.kind === 'resource' ? { [demand.resource]: String(demand.count) } : {};
+  const limits = { ...(limit === undefined ? {} : { memory: quantityOfBytes(limit) }), ...device };
+  return {
+    ...(asked > 0 ? { requests: { memory: quantityOfBytes(asked) } } : {}),
+    ...(Object.keys(limits).length === 0 ? {} : { limits }),
+    ...(demand.kind === 'claim' ? { claims: [{ name: 'gpu' }] } : {}),
+  };
+}
+
+const CONFINED = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, readOnlyRootFilesystem: true } as const;
+const AS_ROOT = { runAsNonRoot: false, runAsUser: 0, runAsGroup: 0 } as const;
+
+function securityContext(demand: DeviceDemand): Part {
+  if (demand.kind === 'files') return { privileged: true, readOnlyRootFilesystem: true, ...AS_ROOT };
+  return needsRoot(demand) ? { ...CONFINED, ...AS_ROOT } : CONFINED;
+}
+
+/** Readiness takes a pod out of balancing soon; liveness is slow to judge, since a server under full load answers late and a restart loses all it does. */
+function probes({ readyPath, startTimeoutMs }: ClusterWorkload): Part {
+  const httpGet = { path: readyPath, port: PORT_NAME };
+  const startS = Math.ceil(startTimeoutMs / 1000) + STARTUP_MARGIN_S;
+  return {
+    startupProbe: { httpGet, periodSeconds: STARTUP_PERIOD_S, timeoutSeconds: 5, failureThreshold: Math.ceil(startS / STARTUP_PERIOD_S) },
+    readinessProbe: { httpGet, periodSeconds: 2, timeoutSeconds: 5, failureThreshold: 3 },
+    livenessProbe: { httpGet, periodSeconds: 20, timeoutSeconds: 20, failureThreshold: 6 },
+  };
+}
+
+function initContainers(cluster: ClusterWorkload, volumes: PodVolumes, image: string | undefined): Part {
+  if (image === undefined || volumes.modelMounts === undefined) return {};
+  const fetcher = {
+    name: MODEL_CONTAINER,
+    image,
+    imagePullPolicy: 'IfNotPresent',
+    command: ['svcctl', 'model', 'fetch', verbatim(cluster.model)],
+    args: [],
+    env: [{ name: 'SVC_MODELS_DIR', value: MODELS_TARGET }],
+    // The reason of a failure is read from there.
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    resources: { requests: { memory: FETCH_MEMORY } },
+    volumeMounts: volumes.modelMounts,
+    // A directory of the node belongs to whoever made it, so that only this one capability lets it be written everywhere.
+    securityContext: volumes.modelsOnNode ? { ...CONFINED, ...AS_ROOT, capabilities: { add: ['DAC_OVERRIDE'], drop: ['ALL'] } } : CONFINED,
+  };
+  return { initContainers: [fetcher] };
+}

@@ -1,0 +1,125 @@
+/**
+ * A workload as podman's container specification (`specgen`). Pure. The way back, from what podman reports to a workload,
+ * is `podman-inspect.ts`; a container that was just made from a workload reads back as that very workload.
+ */
+import type { Workload } from '../../../reconciler/ports.ts';
+import { LABEL_PREFIX, LABELS } from '../../../schema/object-labels.ts';
+
+export const SLOT_LABEL = LABELS.slot;
+export const REVISION_LABEL = LABELS.revision;
+export const GENERATION_LABEL = LABELS.generation;
+/** Which installation it belongs to, so that two of them can share one podman. */
+export const INSTANCE_LABEL = `${LABEL_PREFIX}/instance`;
+/** JSON `Declared`: which names the workload set itself, so that what the image or podman adds is not taken for drift. */
+export const DECLARED_LABEL = `${LABEL_PREFIX}/declared`;
+/** JSON list of tokens: what this host's `containers.conf` adds to every container, found by looking at one that was just made. */
+export const AMBIENT_LABEL = `${LABEL_PREFIX}/ambient`;
+
+export interface Declared {
+  readonly env: readonly string[];
+  /** Targets. */
+  readonly mounts: readonly string[];
+  readonly devices: readonly string[];
+}
+
+/** What the host adds to the specification. */
+export interface ContainerHost {
+  readonly instance: string;
+  readonly rootless: boolean;
+  /** Numbers of the groups that own the workload's device nodes; names would have to exist inside the image. */
+  readonly deviceGroups: readonly number[];
+  /** Tokens of `undeclared()`. */
+  readonly ambient: readonly string[];
+}
+
+/** What `podman stop` by hand waits; the runtime passes its own time. */
+const STOP_TIMEOUT_S = 30;
+/** conmon starts the file anew when it is full, so a talkative server cannot fill the disk. */
+const LOG_LIMIT_BYTES = 16 * 1024 * 1024;
+/** "Unlimited" as the API takes it: -1 is refused before podman 5.5, and 2^64-1 is not a JavaScript number. */
+const MEMLOCK_UNLIMITED = Number.MAX_SAFE_INTEGER;
+/** Naming one limit drops the defaults of `containers.conf`, and the engines open many files. */
+const OPEN_FILES = 16_384;
+
+/** A name like `nvidia.com/gpu=all`: the Container Device Interface knows what it stands for. */
+export const isCdiName = (device: string): boolean => !device.startsWith('/');
+
+/** The body of `POST /libpod/containers/create`. */
+export function containerSpec(workload: Workload, host: ContainerHost): Readonly<Record<string, unknown>> {
+  const [program, ...rest] = workload.argv;
+  return {
+    name: workload.name,
+    image: imageToRun(workload),
+    // The image may have an entrypoint of its own: both are given, so that the whole argument vector is ours.
+    entrypoint: [program],
+    command: rest,
+    env: workload.env,
+    httpproxy: false,
+    labels: labels(workload, host),
+    mounts: [
+      ...workload.mounts.map((mount) => ({
+        type: 'bind',
+        source: mount.source,
+        destination: mount.target,
+        options: [mount.readOnly ? 'ro' : 'rw', 'rbind'],
+      })),
+      { type: 'tmpfs', destination: '/tmp', options: ['rw', 'nosuid', 'nodev', 'mode=1777', 'size=1g'] },
+    ],
+    image_volume_mode: 'tmpfs',
+    portmappings: [{ host_ip: '127.0.0.1', host_port: workload.port.host, container_port: workload.port.container, protocol: 'tcp' }],
+    devices: workload.devices.map((path) => ({ path })),
+    ...groups(workload, host),
+    ...limits(workload),
+    cap_drop: ['ALL'],
+    no_new_privileges: true,
+    read_only_filesystem: true,
+    // Healing is the reconciler's work: podman restarting behind its back would hide the crashes.
+    restart_policy: 'no',
+    stop_timeout: STOP_TIMEOUT_S,
+    log_configuration: { driver: 'k8s-file', size: LOG_LIMIT_BYTES },
+  };
+}
+
+function imageToRun(workload: Workload): string | undefined {
+  const { image } = workload;
+  return image?.reference.startsWith('localhost/') === true ? (image.imageId ?? image.reference) : image?.reference;
+}
+
+function labels(workload: Workload, { instance, ambient }: ContainerHost): Record<string, string> {
+  const declared: Declared = {
+    env: Object.keys(workload.env),
+    mounts: workload.mounts.map((mount) => mount.target),
+    devices: workload.devices,
+  };
+  return {
+    [SLOT_LABEL]: workload.slot,
+    [REVISION_LABEL]: workload.revision,
+    [GENERATION_LABEL]: String(workload.generation),
+    [INSTANCE_LABEL]: instance,
+    [DECLARED_LABEL]: JSON.stringify(declared),
+    ...(ambient.length > 0 ? { [AMBIENT_LABEL]: JSON.stringify(ambient) } : {}),
+  };
+}
+
+/** Rootless podman cannot name a host's group; the runtime keeps those the user has. */
+function groups(workload: Workload, host: ContainerHost): Record<string, unknown> {
+  if (workload.devices.length === 0) return {};
+  if (host.rootless) return { annotations: { 'run.oci.keep_original_groups': '1' } };
+  return host.deviceGroups.length > 0 ? { groups: host.deviceGroups.map(String) } : {};
+}
+
+function limits(workload: Workload): Record<string, unknown> {
+  const pinsMemory = workload.devices.some((device) => device.startsWith('/dev/accel'));
+  return {
+    ...(workload.memoryLimitBytes === undefined ? {} : { resource_limits: { memory: { limit: workload.memoryLimitBytes } } }),
+    // No `RLIMIT_` before the names: podman puts it there itself.
+    ...(pinsMemory
+      ? {
+          r_limits: [
+            { type: 'memlock', soft: MEMLOCK_UNLIMITED, hard: MEMLOCK_UNLIMITED },
+            { type: 'nofile', soft: OPEN_FILES, hard: OPEN_FILES },
+          ],
+        }
+      : {}),
+  };
+}

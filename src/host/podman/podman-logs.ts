@@ -1,0 +1,63 @@
+/** A container's output. Podman sends both streams over one connection in frames: a byte for the stream, three empty, four of length. */
+import type { LogLine } from '../../reconciler/ports.ts';
+import { codeOf } from '../../platform/error-text.ts';
+import { LIBPOD } from './podman-api.ts';
+import type { PodmanApi } from './podman-api.ts';
+import { createLineSplitter } from '../../platform/line-splitter.ts';
+
+/** Ends at the end of what is there, or with `follow` when the container stops or the signal aborts. Of a container that is gone: nothing. */
+export async function* readLogs(
+  api: PodmanApi,
+  id: string,
+  options: { readonly tail: number; readonly follow: boolean },
+  signal: AbortSignal,
+): AsyncGenerator<LogLine> {
+  const query = `stdout=true&stderr=true&tail=${Math.max(0, Math.trunc(options.tail))}&follow=${options.follow}`;
+  const stream = await api.open('GET', `${LIBPOD}/containers/${encodeURIComponent(id)}/logs?${query}`, signal);
+  if (!stream.ok) return;
+  const splitters = { stdout: createLineSplitter(), stderr: createLineSplitter() };
+  try {
+    for await (const frame of frames(stream.value)) {
+      for (const text of splitters[frame.stream].push(frame.payload)) yield { stream: frame.stream, text };
+    }
+  } catch (error) {
+    if (!signal.aborted && !isBrokenOff(error)) throw error;
+  }
+  for (const stream of ['stdout', 'stderr'] as const) {
+    const rest = splitters[stream].end();
+    if (rest !== undefined) yield { stream, text: rest };
+  }
+}
+
+interface Frame {
+  readonly stream: 'stdout' | 'stderr';
+  readonly payload: Buffer;
+}
+
+const HEADER_BYTES = 8;
+
+/** A frame may come in pieces, and several in one chunk; pieces of a long payload are handed on as they come. */
+async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
+  let pending: Buffer = Buffer.alloc(0);
+  let current: { stream: Frame['stream']; left: number } | undefined;
+  for await (const chunk of chunks) {
+    pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
+    while (pending.length > 0) {
+      if (current === undefined) {
+        if (pending.length < HEADER_BYTES) break;
+        current = { stream: pending[0] === 2 ? 'stderr' : 'stdout', left: pending.readUInt32BE(4) };
+        pending = pending.subarray(HEADER_BYTES);
+      }
+      const payload = pending.subarray(0, current.left);
+      pending = pending.subarray(payload.length);
+      current.left -= payload.length;
+      if (payload.length > 0) yield { stream: current.stream, payload };
+      if (current.left === 0) current = undefined;
+    }
+  }
+}
+
+/** Podman ended, or the container was removed while it was followed. */
+function isBrokenOff(error: unknown): boolean {
+  return codeOf(error) !== '';
+}

@@ -1,0 +1,84 @@
+/** Fetches an image, with progress. The Docker-compatible route is used because podman's own tells no bytes before version 6. */
+import { z } from 'zod';
+import type { ImageReference, Progress } from '../../reconciler/ports.ts';
+import { fail, ok } from '../../schema/failure.ts';
+import type { Result } from '../../schema/failure.ts';
+import { messageOf } from '../../platform/error-text.ts';
+import { COMPAT, jsonLines } from './podman-api.ts';
+import type { PodmanApi } from './podman-api.ts';
+
+const Line = z.object({
+  id: z.string().optional(),
+  status: z.string().optional(),
+  progressDetail: z.object({ current: z.number().optional(), total: z.number().optional() }).nullish(),
+  error: z.string().optional(),
+  errorDetail: z.object({ message: z.string() }).partial().nullish(),
+});
+
+type Layers = Map<string, { current: number; total: number }>;
+
+export async function pullImage(
+  api: PodmanApi,
+  image: ImageReference,
+  onProgress: (progress: Progress) => void,
+  signal: AbortSignal,
+): Promise<Result<void>> {
+  const { reference } = image;
+  if (reference.startsWith('localhost/')) return imageNotBuilt(reference);
+  const stream = await api.open('POST', `${COMPAT}/images/create?fromImage=${encodeURIComponent(reference)}`, signal);
+  if (!stream.ok) {
+    return stream.failure.reason === 'RuntimeRefused' ? pullFailed(reference, stream.failure.message) : stream;
+  }
+  const layers: Layers = new Map();
+  try {
+    for await (const document of jsonLines(stream.value)) {
+      const line = Line.safeParse(document);
+      if (!line.success) continue;
+      // The status was 200 long before it was known how this ends.
+      const error = line.data.errorDetail?.message ?? line.data.error;
+      if (error !== undefined && error !== '') return pullFailed(reference, error);
+      if (count(layers, line.data)) onProgress(progressOf(reference, layers));
+    }
+  } catch (error) {
+    if (signal.aborted) return fail('retry', 'Aborted', `The pull of "${reference}" was given up`);
+    return pullFailed(reference, `podman broke off: ${messageOf(error)}`);
+  }
+  return ok(undefined);
+}
+
+export const imageNotBuilt = (reference: string): Result<never> =>
+  fail(
+    'stalled',
+    'ImageMissing',
+    `Build the image "${reference}" with "svcctl toolbox build": it is made on this machine and cannot be pulled`,
+  );
+
+/** Podman counts once a second, and does not count the end. */
+function count(layers: Layers, line: z.output<typeof Line>): boolean {
+  const { current, total } = line.progressDetail ?? {};
+  const known = line.id === undefined ? undefined : layers.get(line.id);
+  if (line.status === 'Download complete' && known !== undefined) {
+    known.current = known.total;
+    return true;
+  }
+  if (line.id === undefined || current === undefined || total === undefined || total <= 0) return false;
+  layers.set(line.id, { current: Math.min(current, total), total });
+  return true;
+}
+
+function progressOf(what: string, layers: Layers): Progress {
+  const sum = (pick: 'current' | 'total'): number => [...layers.values()].reduce((all, layer) => all + layer[pick], 0);
+  return { what, doneBytes: sum('current'), totalBytes: sum('total') };
+}
+
+/** Always to be tried again: a registry comes back, and a digest that is not there may be pushed yet. */
+function pullFailed(reference: string, error: string): Result<never> {
+  const host = reference.split('/')[0] ?? reference;
+  if (/manifest unknown|name unknown|not found|reading manifest .* in .*: (manifest|name)/i.test(error)) {
+    return fail('retry', 'ImagePullFailed', `Check the digest: "${host}" does not have the image "${reference}"`);
+  }
+  if (/unauthori[sz]ed|authentication required|denied/i.test(error)) {
+    return fail('retry', 'ImagePullFailed', `Log in with "podman login ${host}": it does not hand out "${reference}" to us`);
+  }
+  return fail('retry', 'ImagePullFailed', `The image "${reference}" could not be pulled, it is tried again: ${error.slice(0, 500)}`);
+}

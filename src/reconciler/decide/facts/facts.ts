@@ -1,0 +1,183 @@
+/** Everything that a plan may look at, and what it answers. Facts only: nothing here is decided, nothing here does anything. */
+import type { Endpoint, ModelFacts, ProviderRegistry } from '../../../providers/provider.ts';
+import type { Failure } from '../../../schema/failure.ts';
+import type { ModelId, Revision, SlotName, WorkloadId } from '../../../schema/names.ts';
+import type { Backend, Capability, ProviderKind } from '../../../schema/provider-kinds.ts';
+import type { SpecProblem } from '../../../schema/slot-spec.ts';
+import type { Condition, SlotState } from '../../../schema/slot-status.ts';
+import type { Admission, Target } from '../../board.ts';
+import type {
+  Demand,
+  DesiredSlot,
+  HostFacts,
+  ImageReference,
+  LogLine,
+  ModelPresence,
+  ObservedWorkload,
+  Progress,
+  RuntimeFacts,
+  RuntimeTraits,
+  WorkloadActivity,
+  WorkloadTrouble,
+} from '../../ports.ts';
+import type { Action } from './actions.ts';
+import type { AttemptKind, Finding, Origin } from './finding.ts';
+import type { MemoryVerdict } from '../rules/share-memory.ts';
+import type { Template } from './workload.ts';
+
+export interface Desired {
+  readonly slots: ReadonlyMap<SlotName, DesiredSlot>;
+  readonly refused: ReadonlyMap<SlotName, readonly SpecProblem[]>;
+  readonly providers: ProviderRegistry;
+  /** The image a provider runs in; undefined: none is known. */
+  readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
+  readonly portRange: { readonly first: number; readonly last: number };
+  readonly modelsRoot: string;
+  /** What admission may hand out; undefined: everything fits. */
+  readonly memoryBudgetBytes: number | undefined;
+  /** Answers the same template for the same slot, model and image; undefined without a provider. Pure but for its memory. */
+  readonly templateOf: (slot: DesiredSlot, model: ModelFacts, image: ImageReference | undefined) => Template | undefined;
+}
+
+export interface Observed {
+  readonly traits: RuntimeTraits;
+  /** Whether this controller carries its plans out. One that does not sees the same workloads, and nothing of what the one that does knows beyond. */
+  readonly leads: boolean;
+  readonly runtime:
+    | { readonly kind: 'reachable'; readonly facts: RuntimeFacts }
+    | { readonly kind: 'unreachable'; readonly message: string };
+  readonly models: ReadonlyMap<ModelId, ModelPresence>;
+  readonly host: HostFacts;
+  readonly activity: ReadonlyMap<WorkloadId, WorkloadActivity>;
+  readonly demand: ReadonlyMap<SlotName, Demand>;
+  /** What is known of workloads beyond what their runtime says. */
+  readonly acquaintances: ReadonlyMap<WorkloadId, Acquaintance>;
+  readonly attempts: ReadonlyMap<SlotName, Attempts>;
+  /** By key. Holds those that ended after the observation began, too: the observation may not show their effect yet. */
+  readonly running: ReadonlyMap<string, RunningAction>;
+  /** When a slot last was of use; one that never was is missing. Unix milliseconds. */
+  readonly lastActive: ReadonlyMap<SlotName, number>;
+  /** Host ports that turned out to be used by somebody else. */
+  readonly takenPorts: ReadonlySet<number>;
+  readonly previous: ReadonlyMap<SlotName, PreviousDecision>;
+}
+
+export interface ProbeFact {
+  readonly status: 'passing' | 'loading' | 'failing';
+  /** Since when `status` holds, but for a change between loading and failing. Unix milliseconds. */
+  readonly since: number;
+  readonly lastAt: number;
+  readonly consecutiveFailures: number;
+  readonly message: string;
+  /** Whether it ever passed. */
+  readonly passed: boolean;
+  /** Endpoints that did not pass the last time; the workload passes as long as one of its endpoints does. */
+  readonly deaf: readonly Endpoint[];
+}
+
+export interface Acquaintance {
+  /** When this controller first saw it. */
+  readonly seenAt: number;
+  /** Since when its start time runs; undefined: it does not run now, as nothing of its own can get on. */
+  readonly startCountsFrom: number | undefined;
+  readonly probe: ProbeFact | undefined;
+  /** Since when it is being drained. */
+  readonly drainingSince: number | undefined;
+  /** What it was started with; undefined for one that was not started by this controller. */
+  readonly origin: Origin | undefined;
+  /** Stops of it that failed. */
+  readonly stops: { readonly failures: number; readonly lastAt: number; readonly message: string } | undefined;
+  /** How often it was brought up to date in place for one generation of its slot. */
+  readonly updates: { readonly generation: number; readonly times: number; readonly lastAt: number } | undefined;
+  /** The id of the end that was taken note of last, where its runtime starts it again by itself. */
+  readonly notedExit: string | undefined;
+}
+
+export interface Attempt {
+  readonly at: number;
+  readonly kind: AttemptKind;
+  readonly failure: Failure;
+  readonly logTail?: readonly LogLine[];
+  /** Of which workload; a workload fails once, but for crashes in place. */
+  readonly workload?: WorkloadId;
+  /** Its runtime started it again by itself. */
+  readonly inPlace?: true;
+}
+
+export interface Attempts {
+  /** The failures of one generation of the slot; those of another one do not count. */
+  readonly generation: number;
+  /** Oldest first. */
+  readonly failures: readonly Attempt[];
+  /** Workloads started in this generation, and those that their runtime started again. */
+  readonly starts: number;
+}
+
+export interface RunningAction {
+  readonly action: Action;
+  readonly startedAt: number;
+  readonly progress?: Progress;
+  /** It was told to end, and has not yet. */
+  readonly cancelled?: true;
+}
+
+export interface PreviousDecision {
+  readonly state: SlotState;
+  readonly since: number;
+  readonly admission: Admission;
+  readonly targets: readonly Target[];
+  readonly answering: WorkloadId | undefined;
+  readonly conditions: readonly Condition[];
+  readonly capabilities: readonly Capability[];
+  readonly generation: number;
+  readonly wanted: boolean;
+  readonly trouble: WorkloadTrouble | undefined;
+}
+
+export type ConditionInput = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
+
+/** What was decided about one slot. */
+export interface Decision {
+  readonly name: SlotName;
+  readonly generation: number;
+  readonly state: SlotState;
+  readonly wanted: boolean;
+  /** The most telling one first. */
+  readonly findings: readonly Finding[];
+  readonly conditions: readonly ConditionInput[];
+  readonly admission: Admission;
+  readonly targets: readonly Target[];
+  /** The workload behind the targets. */
+  readonly answering: WorkloadId | undefined;
+  /** Workloads that get no new requests and go when theirs have ended. */
+  readonly draining: readonly WorkloadId[];
+  readonly memory: MemoryVerdict | undefined;
+  readonly memoryBytes: number | undefined;
+  readonly revision: Revision | undefined;
+  readonly capabilities: readonly Capability[];
+  readonly nextAttemptAt: number | undefined;
+  readonly lastFailure: Attempt | undefined;
+  /** Keys of pulls that this slot waits for: their failure is its failure. */
+  readonly waitsFor: readonly string[];
+  readonly progress: Progress | undefined;
+  /** Ready for so long that earlier failures are forgotten. */
+  readonly stable: boolean;
+  /** What was altered from outside. */
+  readonly drift: readonly string[];
+  /** What keeps a workload of it from running. */
+  readonly trouble: WorkloadTrouble | undefined;
+  /** Of the workload that stands for the slot. */
+  readonly replicas: ObservedWorkload['replicas'];
+}
+
+export interface Plan {
+  /** In the order in which they are to be begun. */
+  readonly actions: readonly Action[];
+  readonly decisions: ReadonlyMap<SlotName, Decision>;
+  /** Workloads of slots that are no longer desired, and why they have to go. */
+  readonly orphans: ReadonlyMap<WorkloadId, Finding>;
+  /** Unix milliseconds of the next moment at which time alone changes something. */
+  readonly wakeAt: number | undefined;
+}
+
+export type { AttemptKind, Finding, Origin };

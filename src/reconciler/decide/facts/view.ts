@@ -1,0 +1,181 @@
+/** One slot with everything a check may look at, gathered from the facts: lookups and sums, and no decisions. Pure. */
+import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
+import type { Action } from './actions.ts';
+import { findDrift } from '../rules/drift.ts';
+import type { Acquaintance, Attempt, Desired, Observed, PreviousDecision, RunningAction } from './facts.ts';
+import type { Template } from './workload.ts';
+
+export interface WorkloadView {
+  readonly fact: ObservedWorkload;
+  readonly known: Acquaintance;
+  readonly inFlight: number;
+  /** It had a request. */
+  readonly used: boolean;
+  /** Created or running, and nobody is ending it. */
+  readonly alive: boolean;
+  /** A stop of it is under way. */
+  readonly stopUnderWay: boolean;
+  readonly probeUnderWay: boolean;
+  /** Against what is wanted now. Without a template nothing can be told apart, and all are current. */
+  readonly standing: 'current' | 'outdated' | 'altered';
+  readonly drift: readonly string[];
+  /** Applying it again mends it: an altered one is still the current one. */
+  readonly mendable: boolean;
+  /** An edit asks for something that is changed in place. */
+  readonly behind: boolean;
+}
+
+export interface SlotView {
+  readonly slot: DesiredSlot;
+  readonly spec: SlotSpec;
+  readonly now: number;
+  readonly network: RuntimeTraits['network'];
+  /** Whether this controller carries out what is planned. */
+  readonly leads: boolean;
+  readonly providerKnown: boolean;
+  readonly model: ModelPresence | undefined;
+  readonly imagesUsed: boolean;
+  readonly image: ImageReference | undefined;
+  readonly imagePresent: boolean;
+  readonly template: Template | undefined;
+  readonly workloads: readonly WorkloadView[];
+  readonly inFlight: number;
+  readonly waiting: number;
+  readonly lastActiveAt: number | undefined;
+  /** Of this generation, oldest first. */
+  readonly failures: readonly Attempt[];
+  /** The action under way that creates or mends a workload of it. */
+  readonly applying: Extract<Action, { name: 'apply' }> | undefined;
+  readonly stopping: boolean;
+  readonly running: ReadonlyMap<string, RunningAction>;
+  readonly previous: PreviousDecision | undefined;
+}
+
+/** What is true of all slots in one pass, gathered once. */
+export interface Gathered {
+  readonly workloads: ReadonlyMap<SlotName, readonly ObservedWorkload[]>;
+  /** Reference → the id it stands for, of images that are there. */
+  readonly images: ReadonlyMap<string, string | undefined>;
+  readonly underWay: UnderWay;
+}
+
+/** What is under way, by what it is done to. */
+interface UnderWay {
+  readonly applies: ReadonlyMap<SlotName, Extract<Action, { name: 'apply' }>>;
+  readonly stops: ReadonlySet<WorkloadId>;
+  readonly probes: ReadonlySet<WorkloadId>;
+  /** Slots with a stop. */
+  readonly stopping: ReadonlySet<SlotName>;
+}
+
+export function gather(observed: Observed): Gathered {
+  const workloads = new Map<SlotName, ObservedWorkload[]>();
+  const images = new Map<string, string | undefined>();
+  if (observed.runtime.kind === 'reachable') {
+    for (const workload of observed.runtime.facts.workloads) {
+      const list = workloads.get(workload.slot);
+      if (list === undefined) workloads.set(workload.slot, [workload]);
+      else list.push(workload);
+    }
+    for (const image of observed.runtime.facts.images) if (image.present) images.set(image.reference, image.imageId);
+  }
+  return { workloads, images, underWay: gatherUnderWay(observed) };
+}
+
+function gatherUnderWay({ running }: Observed): UnderWay {
+  const applies = new Map<SlotName, Extract<Action, { name: 'apply' }>>();
+  const stops = new Set<WorkloadId>();
+  const probes = new Set<WorkloadId>();
+  const stopping = new Set<SlotName>();
+  for (const { action } of running.values()) {
+    if (action.name === 'apply') applies.set(action.args.workload.slot, action);
+    if (action.name === 'probe') probes.add(action.args.workload);
+    if (action.name !== 'stop') continue;
+    stops.add(action.args.workload);
+    stopping.add(action.args.slot);
+  }
+  return { applies, stops, probes, stopping };
+}
+
+export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed, gathered: Gathered, now: number): SlotView {
+  const { spec } = slot;
+  const model = observed.models.get(spec.model.default);
+  const image = observed.traits.images ? desired.images(spec.provider, spec.backend) : undefined;
+  const imageUsable = image !== undefined || !observed.traits.images;
+  const template = model?.kind === 'present' && imageUsable ? desired.templateOf(slot, model.facts, image) : undefined;
+  const imageId = image === undefined ? undefined : (gathered.images.get(image.reference) ?? image.imageId);
+  const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) =>
+    viewWorkload(fact, slot, template, imageId, observed, gathered.underWay, now),
+  );
+  const demand = observed.demand.get(slot.name);
+  const attempts = observed.attempts.get(slot.name);
+  return {
+    slot,
+    spec,
+    now,
+    network: observed.traits.network,
+    leads: observed.leads,
+    providerKnown: desired.providers[spec.provider] !== undefined,
+    model,
+    imagesUsed: observed.traits.images,
+    image,
+    imagePresent: image === undefined ? !observed.traits.images : gathered.images.has(image.reference),
+    template,
+    workloads,
+    inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),
+    waiting: demand?.waiting ?? 0,
+    lastActiveAt: observed.lastActive.get(slot.name),
+    failures: attempts?.generation === slot.generation ? attempts.failures : [],
+    applying: gathered.underWay.applies.get(slot.name),
+    stopping: gathered.underWay.stopping.has(slot.name),
+    running: observed.running,
+    previous: observed.previous.get(slot.name),
+  };
+}
+
+export function viewWorkload(
+  fact: ObservedWorkload,
+  slot: DesiredSlot | undefined,
+  template: Template | undefined,
+  imageId: string | undefined,
+  observed: Observed,
+  underWay: UnderWay,
+  now: number,
+): WorkloadView {
+  const activity = observed.activity.get(fact.id);
+  const same = template === undefined || template.revision === fact.revision;
+  const own = same && fact.phase !== 'exited' ? template : undefined;
+  const inPlace = own?.compare === undefined || slot === undefined ? undefined : own.compare(slot, fact);
+  const drift = own === undefined ? NO_DRIFT : (inPlace?.drift ?? findDrift(fact, own, imageId));
+  const stopUnderWay = fact.phase === 'stopping' || underWay.stops.has(fact.id);
+  return {
+    fact,
+    known: observed.acquaintances.get(fact.id) ?? stranger(now),
+    inFlight: activity?.inFlight ?? 0,
+    used: activity?.lastUsedAt !== undefined,
+    alive: (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay,
+    stopUnderWay,
+    probeUnderWay: underWay.probes.has(fact.id),
+    standing: !same ? 'outdated' : drift.length > 0 ? 'altered' : 'current',
+    drift,
+    mendable: inPlace !== undefined,
+    behind: inPlace?.outdated === true,
+  };
+}
+
+const NO_DRIFT: readonly string[] = [];
+
+function stranger(now: number): Acquaintance {
+  return {
+    seenAt: now,
+    startCountsFrom: now,
+    probe: undefined,
+    drainingSince: undefined,
+    origin: undefined,
+    stops: undefined,
+    updates: undefined,
+    notedExit: undefined,
+  };
+}

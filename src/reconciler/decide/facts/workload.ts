@@ -1,0 +1,223 @@
+/**
+ * From a slot to its workload, complete to the last argument. A template is a workload without a port: ports are chosen when it is
+ * applied, so the revision is hashed over a symbolic one. Pure; `createTemplates` remembers, so that a thousand slots cost little.
+ */
+import { createHash } from 'node:crypto';
+import type { ModelFacts, Provider, ProviderRegistry, SlotContext } from '../../../providers/provider.ts';
+import { Revision, type SlotName } from '../../../schema/names.ts';
+import type { Capability } from '../../../schema/provider-kinds.ts';
+import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type {
+  ClusterWorkload,
+  DesiredSlot,
+  ImageReference,
+  InPlaceRepair,
+  Mount,
+  ObservedWorkload,
+  RuntimeTraits,
+  Workload,
+} from '../../ports.ts';
+
+export interface Template {
+  readonly revision: Revision;
+  readonly capabilities: readonly Capability[];
+  /** What admission counts: the larger of the spec's and the estimate. */
+  readonly memoryBytes: number;
+  readonly image: ImageReference | undefined;
+  readonly env: Readonly<Record<string, string>>;
+  readonly mounts: readonly Mount[];
+  readonly devices: readonly string[];
+  /** The port inside, where that is not the host's; undefined where the runtime shares the host's network. */
+  readonly containerPort: number | undefined;
+  readonly argv: (hostPort: number) => readonly [string, ...string[]];
+  /** Where replicas have addresses of their own; then no host port is taken. */
+  readonly cluster: ClusterWorkload | undefined;
+  /** How a workload of this revision compares with what is wanted now; undefined where an altered one is replaced. Remembers the last answer. */
+  readonly compare: ((slot: DesiredSlot, fact: ObservedWorkload) => InPlaceComparison) | undefined;
+}
+
+export interface InPlaceComparison {
+  /** What was altered from outside. */
+  readonly drift: readonly string[];
+  /** An edit asks for something that needs no new revision. */
+  readonly outdated: boolean;
+}
+
+export interface TemplateInputs {
+  readonly slot: DesiredSlot;
+  readonly provider: Provider;
+  readonly model: ModelFacts;
+  readonly image: ImageReference | undefined;
+  readonly traits: RuntimeTraits;
+  readonly modelsRoot: string;
+}
+
+/** Stands for the host port in what is hashed. */
+const SYMBOLIC_PORT = 0;
+
+function createTemplate({ slot, provider, model, image, traits, modelsRoot }: TemplateInputs): Template {
+  const { spec } = slot;
+  const shared = traits.network === 'shared';
+  const seen = (path: string): string => pathSeen(path, modelsRoot, traits.modelsTarget);
+  const context = (port: number): SlotContext => ({
+    name: slot.name,
+    spec,
+    model,
+    modelPath: seen(model.hostPath),
+    ...(model.projectorPath === undefined ? {} : { projectorPath: seen(model.projectorPath) }),
+    listen: shared ? { host: '127.0.0.1', port } : { host: '0.0.0.0', port: provider.containerPort },
+  });
+  const symbolic = context(SYMBOLIC_PORT);
+  const parts = {
+    image,
+    env: { ...provider.buildEnv(symbolic), ...spec.env },
+    mounts: modelsMount(traits, modelsRoot),
+    devices: provider.devices(spec.backend),
+  };
+  const memoryBytes = Math.max(spec.resources.memoryBytes ?? 0, provider.estimateMemoryBytes(spec, model));
+  let rendered: { readonly port: number; readonly argv: readonly [string, ...string[]] } | undefined;
+  const template: Template = {
+    ...parts,
+    revision: hash(spec, parts, provider.startCmd(symbolic), traits),
+    capabilities: provider.capabilities(slot.name, spec, model),
+    memoryBytes,
+    containerPort: shared ? undefined : provider.containerPort,
+    cluster: traits.network === 'pods' ? clusterOf(spec, provider, memoryBytes) : undefined,
+    compare: traits.inPlace === undefined ? undefined : createComparison(traits.inPlace, () => template),
+    argv(port) {
+      if (rendered?.port !== port) rendered = { port, argv: provider.startCmd(context(port)) };
+      return rendered.argv;
+    },
+  };
+  return template;
+}
+
+/** Pods have models of their own: where this replica keeps files must not be seen in a revision, or replicas would not agree on it. */
+function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: string): readonly Mount[] {
+  if (modelsTarget === undefined) return [];
+  return [{ source: network === 'pods' ? modelsTarget : modelsRoot, target: modelsTarget, readOnly: true }];
+}
+
+function clusterOf(spec: SlotSpec, provider: Provider, memoryBytes: number): ClusterWorkload {
+  const { replicas, nodeSelector, tolerations, storage, serviceAccountName } = spec.cluster;
+  return {
+    provider: spec.provider,
+    backend: spec.backend,
+    model: spec.model.default,
+    replicas,
+    gpus: spec.resources.gpus,
+    memoryBytes,
+    readyPath: provider.readyPath,
+    startTimeoutMs: spec.lifecycle.startTimeoutMs,
+    drainTimeoutMs: spec.lifecycle.drainTimeoutMs,
+    nodeSelector,
+    tolerations,
+    storage,
+    serviceAccountName,
+  };
+}
+
+/** Comparing may be dear, and most facts are those of the pass before. */
+function createComparison(inPlace: InPlaceRepair, templateOf: () => Template): NonNullable<Template['compare']> {
+  let last: { readonly key: unknown; readonly name: string; readonly generation: number; readonly found: InPlaceComparison } | undefined;
+  return (slot, fact) => {
+    const { name, record } = fact;
+    const key = record ?? fact;
+    if (last?.key === key && last.name === name && last.generation === slot.generation) return last.found;
+    const template = templateOf();
+    const hostPort = fact.container.port?.host ?? fact.endpoints[0]?.port ?? template.containerPort ?? SYMBOLIC_PORT;
+    const wanted = workloadNamed(slot, template, name, hostPort);
+    const found = { drift: inPlace.findAltered(wanted, fact), outdated: inPlace.isOutdated(wanted, fact) };
+    last = { key, name, generation: slot.generation, found };
+    return found;
+  };
+}
+
+/** `templateOf` of `Desired`: one template a slot is remembered, for as long as spec, model and image are the same. */
+export function createTemplates(
+  providers: ProviderRegistry,
+  traits: RuntimeTraits,
+  modelsRoot: string,
+): (slot: DesiredSlot, model: ModelFacts, image: ImageReference | undefined) => Template | undefined {
+  const known = new Map<SlotName, { spec: SlotSpec; model: ModelFacts; image: ImageReference | undefined; template: Template }>();
+  return (slot, model, image) => {
+    const provider = providers[slot.spec.provider];
+    if (provider === undefined) return undefined;
+    const last = known.get(slot.name);
+    if (last !== undefined && last.spec === slot.spec && last.model === model && sameImage(last.image, image)) return last.template;
+    const template = createTemplate({ slot, provider, model, image, traits, modelsRoot });
+    known.set(slot.name, { spec: slot.spec, model, image, template });
+    return template;
+  };
+}
+
+/** The workload of a template on a port, under a name that is free. */
+export function workloadOf(slot: DesiredSlot, template: Template, hostPort: number, takenNames: ReadonlySet<string>): Workload {
+  const plain = `svc-slot-${slot.name}`;
+  return workloadNamed(slot, template, takenNames.has(plain) ? `${plain}--${template.revision}` : plain, hostPort);
+}
+
+/** `hostPort` counts only where the runtime takes one. */
+export function workloadNamed(slot: DesiredSlot, template: Template, name: string, hostPort: number): Workload {
+  const { cluster } = template;
+  const container = template.containerPort ?? hostPort;
+  return {
+    name,
+    slot: slot.name,
+    revision: template.revision,
+    generation: slot.generation,
+    image: template.image,
+    argv: template.argv(hostPort),
+    env: template.env,
+    mounts: template.mounts,
+    devices: template.devices,
+    port: { host: cluster === undefined ? hostPort : container, container },
+    memoryLimitBytes: slot.spec.resources.memoryBytes,
+    ...(cluster === undefined ? {} : { cluster }),
+  };
+}
+
+/** The lowest port of a range that is not taken; undefined when all are. */
+export function freePort(range: { readonly first: number; readonly last: number }, taken: (port: number) => boolean): number | undefined {
+  for (let port = range.first; port <= range.last; port += 1) if (!taken(port)) return port;
+  return undefined;
+}
+
+function pathSeen(hostPath: string, root: string, target: string | undefined): string {
+  if (target === undefined) return hostPath;
+  return hostPath.startsWith(`${root}/`) ? `${target}${hostPath.slice(root.length)}` : hostPath;
+}
+
+/** What a slot without any of the cluster's keys has: hashed where they count for nothing, as it always was. */
+const NO_CLUSTER = { replicas: 1, nodeSelector: {}, tolerations: [] };
+
+/** Where a pod runs and what it sees. Not how many there are, nor its times: they are changed in place. */
+function clusterParts({ cluster, backend }: SlotSpec): unknown {
+  const { nodeSelector, tolerations, storage, serviceAccountName } = cluster;
+  const selector = Object.entries(nodeSelector).sort(([a], [b]) => (a < b ? -1 : 1));
+  return [backend, selector, tolerations, storage ?? null, serviceAccountName ?? null];
+}
+
+function hash(
+  spec: SlotSpec,
+  parts: Pick<Template, 'image' | 'env' | 'mounts' | 'devices'>,
+  argv: readonly string[],
+  { network }: RuntimeTraits,
+): Revision {
+  const text = JSON.stringify([
+    parts.image === undefined ? null : [parts.image.reference, parts.image.imageId ?? null],
+    argv,
+    Object.entries(parts.env).sort(([a], [b]) => (a < b ? -1 : 1)),
+    parts.mounts.map(({ source, target, readOnly }) => [source, target, readOnly]),
+    parts.devices,
+    spec.resources.memoryBytes ?? null,
+    spec.resources.gpus ?? null,
+    spec.restartedAt ?? null,
+    network === 'pods' ? clusterParts(spec) : NO_CLUSTER,
+  ]);
+  return Revision.parse(createHash('sha256').update(text).digest('hex').slice(0, 12));
+}
+
+function sameImage(a: ImageReference | undefined, b: ImageReference | undefined): boolean {
+  return a?.reference === b?.reference && a?.imageId === b?.imageId;
+}

@@ -1,0 +1,17 @@
+/** Which slots answer to a name that a client sends. Pure. */
+import type { SlotName } from '../../../schema/names.ts';
+import type { BoardSlot } from '../../board.ts';
+
+/** A slot's own name first, then the model that answers, the wanted one and the aliases, in the order of the slots. */
+export function namesOf(slots: ReadonlyMap<SlotName, BoardSlot>): ReadonlyMap<string, readonly SlotName[]> {
+  const names = new Map<string, SlotName[]>();
+  const add = (key: string, slot: SlotName): void => {
+    const list = names.get(key);
+    if (list === undefined) names.set(key, [slot]);
+    // A slot adds its keys in a row, but for its own name, which comes first.
+    else if (list[0] !== slot && list.at(-1) !== slot) list.push(slot);
+  };
+  for (const name of slots.keys()) add(name, name);
+  for (const { name, status, model, aliases } of slots.values()) for (const key of [model, status.model, ...aliases]) add(key, name);
+  return names;
+}

@@ -1,0 +1,50 @@
+/** What was altered in a workload from outside: only over what its runtime reports. Pure. */
+import type { Mount, ObservedWorkload } from '../../ports.ts';
+import type { Template } from '../facts/workload.ts';
+
+/**
+ * One sentence part for each altered field: `image "sha256:…" instead of "sha256:…"`. Values of the environment are not repeated.
+ * `imageId` is what the wanted image's name stands for now; undefined when that is not known.
+ */
+export function findDrift(workload: ObservedWorkload, template: Template, imageId: string | undefined): readonly string[] {
+  const { container } = workload;
+  const hostPort = container.port?.host ?? workload.endpoints[0]?.port;
+  return [
+    ...imageDrift(container.imageId, imageId),
+    ...(hostPort === undefined && template.containerPort === undefined
+      ? []
+      : listDrift('argv', container.argv, template.argv(hostPort ?? 0))),
+    ...envDrift(container.env, template),
+    ...listDrift('mounts', container.mounts?.map(mountText).sort(), template.mounts.map(mountText).sort()),
+    ...listDrift('devices', container.devices?.toSorted(), template.devices.toSorted()),
+    ...portDrift(container.port?.container, template.containerPort),
+  ];
+}
+
+function imageDrift(actual: string | undefined, wanted: string | undefined): string[] {
+  if (actual === undefined || wanted === undefined || actual === wanted) return [];
+  return [`image "${actual}" instead of "${wanted}"`];
+}
+
+function listDrift(what: string, actual: readonly string[] | undefined, wanted: readonly string[]): string[] {
+  if (actual === undefined) return [];
+  if (actual.length === wanted.length && actual.every((value, index) => value === wanted[index])) return [];
+  return [`${what} ${JSON.stringify(actual)} instead of ${JSON.stringify(wanted)}`];
+}
+
+/** A runtime leaves out of its facts what the image and it itself bring, so that a variable nobody asked for is one that somebody added. */
+function envDrift(actual: Readonly<Record<string, string>> | undefined, template: Template): string[] {
+  if (actual === undefined) return [];
+  const names = new Set([...Object.keys(template.env), ...Object.keys(actual)]);
+  const differing = [...names].filter((name) => actual[name] !== template.env[name]);
+  return differing.length === 0 ? [] : [`env ${differing.map((name) => `"${name}"`).join(', ')} with other values`];
+}
+
+function portDrift(actual: number | undefined, wanted: number | undefined): string[] {
+  if (actual === undefined || wanted === undefined || actual === wanted) return [];
+  return [`port ${actual} instead of ${wanted}`];
+}
+
+function mountText({ source, target, readOnly }: Mount): string {
+  return `${source}:${target}:${readOnly ? 'ro' : 'rw'}`;
+}

@@ -1,0 +1,52 @@
+/** When a workload that leaves is stopped: at once when nobody uses it, else when its requests have ended or its drain time is over. Pure. */
+import { noteCrashKey, type Action } from '../facts/actions.ts';
+import { delayAfter } from '../rules/backoff.ts';
+import type { Cast, Leaving } from '../rules/cast-roles.ts';
+import type { Finding } from '../facts/facts.ts';
+import type { SlotView, WorkloadView } from '../facts/view.ts';
+
+/** What a server gets to end by itself once no request is left: its own shutdown, not its requests. */
+const STOP_GRACE_MS = 10_000;
+/** It has ended; a runtime that started it again meanwhile shall not spend time on that one's requests, for it has none. */
+const EXITED_GRACE_MS = 1000;
+
+export interface TimedActions {
+  readonly actions: readonly Action[];
+  readonly wakes: readonly number[];
+  /** Until then, asking again answers the same while nothing else changes; where that is earlier than the wakes. */
+  readonly freshUntil?: number;
+}
+
+export function planStops(view: SlotView, cast: Cast): TimedActions {
+  if (cast.leaving.length === 0) return NOTHING;
+  const all = cast.leaving.map((leaving) => planStop(leaving, view));
+  return { actions: all.flatMap(({ actions }) => actions), wakes: all.flatMap(({ wakes }) => wakes) };
+}
+
+/** Orphans drain like others; their slot's drain time is not known any more, so the caller names one. */
+export function planOrphanStop(workload: WorkloadView, because: Finding, drainMs: number, now: number): TimedActions {
+  return planAt(workload, because, undefined, drainMs, now);
+}
+
+function planStop({ workload, because, failure }: Leaving, view: SlotView): TimedActions {
+  // What mends it might bring it back: that ends first.
+  if (view.applying?.args.mends?.workload === workload.fact.id) return NOTHING;
+  // Its last words are asked for before it goes.
+  if (view.running.has(noteCrashKey(workload.fact.id))) return NOTHING;
+  return planAt(workload, because, failure, view.spec.lifecycle.drainTimeoutMs, view.now);
+}
+
+function planAt(workload: WorkloadView, because: Finding, failure: Leaving['failure'], drainMs: number, now: number): TimedActions {
+  const { fact, known, inFlight } = workload;
+  if (workload.stopUnderWay) return NOTHING;
+  const exited = fact.phase === 'exited';
+  const drainedAt = exited || inFlight === 0 ? now : (known.drainingSince ?? now) + drainMs;
+  const retryAt = known.stops === undefined ? now : known.stops.lastAt + delayAfter(known.stops.failures);
+  const at = Math.max(drainedAt, retryAt);
+  if (at > now) return { actions: [], wakes: [at] };
+  const ended = exited || (fact.phase === 'created' && fact.exit !== undefined);
+  const args = { slot: fact.slot, workload: fact.id, graceMs: ended ? EXITED_GRACE_MS : STOP_GRACE_MS, abort: inFlight > 0, failure };
+  return { actions: [{ name: 'stop', slot: fact.slot, because, args }], wakes: [] };
+}
+
+const NOTHING: TimedActions = { actions: [], wakes: [] };

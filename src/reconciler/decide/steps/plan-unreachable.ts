@@ -1,0 +1,49 @@
+/** The plan while the runtime cannot be asked: nothing is done, and requests go on where they went. Pure. */
+import { PROVIDER_KINDS } from '../../../schema/provider-kinds.ts';
+import type { SlotState } from '../../../schema/slot-status.ts';
+import type { Admission } from '../../board.ts';
+import { neverAdmits } from '../rules/admission.ts';
+import { unknownConditions } from '../outcome/conditions.ts';
+import type { Decision, Plan } from '../facts/facts.ts';
+import type { SlotView } from '../facts/view.ts';
+
+export function planUnreachable(views: readonly SlotView[], why: string): Plan {
+  const decisions = new Map(views.map((view) => [view.slot.name, decide(view, why)]));
+  return { actions: [], decisions, orphans: new Map(), wakeAt: undefined };
+}
+
+function decide(view: SlotView, why: string): Decision {
+  const { previous, slot, spec } = view;
+  const never = neverAdmits(view);
+  const message = `Start the runtime again or mend its address: ${why}`;
+  return {
+    name: slot.name,
+    generation: slot.generation,
+    state: previous?.state ?? ('offline' satisfies SlotState),
+    wanted: previous?.wanted ?? spec.enabled,
+    findings: [{ name: 'runtimeUnreachable', message }],
+    conditions: unknownConditions(view, message),
+    admission: never ?? admission(view),
+    targets: never === undefined ? (previous?.targets ?? []) : [],
+    answering: previous?.answering,
+    draining: [],
+    memory: undefined,
+    memoryBytes: view.template?.memoryBytes,
+    revision: view.template?.revision,
+    capabilities: view.template?.capabilities ?? previous?.capabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    nextAttemptAt: undefined,
+    lastFailure: view.failures.at(-1),
+    waitsFor: [],
+    progress: undefined,
+    stable: false,
+    drift: [],
+    trouble: previous?.trouble,
+    replicas: undefined,
+  };
+}
+
+function admission({ previous, slot }: SlotView): Admission {
+  if (previous?.admission.kind === 'open' || previous?.generation === slot.generation) return previous.admission;
+  // What was refused before the edit may not be refused after it.
+  return { kind: 'park' };
+}

@@ -1,0 +1,235 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { CONFIG_MAPS, DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../../../src/cluster/client/resource-types.ts';
+import { startFakeKubeApi } from '../../support/kube/fake-kube-api.ts';
+import type { FakeKubeApi, FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
+import { startStallingProxy } from '../../support/live-cluster/stalling-proxy.ts';
+import { createKubeApi } from '../../../src/cluster/client/kube-api.ts';
+import { connectToFake } from '../../support/kube/fake-kube-client.ts';
+import type { KubeApi } from '../../../src/cluster/client/ports.ts';
+import { eventually } from '../../support/eventually.ts';
+import { describeKubeApi, reasonOf, valueOf } from '../../support/kube/kube-api-contract.ts';
+
+const SIGNAL = new AbortController().signal;
+const servers: FakeKubeApi[] = [];
+
+async function start(options: FakeKubeOptions = {}): Promise<FakeKubeApi> {
+  const fake = await startFakeKubeApi(options);
+  servers.push(fake);
+  return fake;
+}
+
+afterEach(async () => {
+  for (const fake of servers.splice(0)) await fake.close();
+});
+
+const shared = await startFakeKubeApi();
+const sharedApi: KubeApi = await connectToFake(shared, 'contract');
+
+describe('the fake API server, as a real one', () => {
+  describeKubeApi(() => sharedApi);
+  test('is closed at the end', async () => {
+    await shared.close();
+    expect(reasonOf(await sharedApi.get(CONFIG_MAPS, 'x', SIGNAL))).toBe('ApiUnreachable');
+  });
+});
+
+describe('createKubeApi()', () => {
+  test('reads long lists page by page, all of one moment', async () => {
+    const fake = await start();
+    const api = await connectToFake(fake);
+    for (let index = 0; index < 1200; index += 1) fake.put(CONFIG_MAPS, 'default', { metadata: { name: `c-${index}` } });
+    const { items } = valueOf(await api.list(CONFIG_MAPS, {}, SIGNAL));
+    expect([new Set(items.map(({ metadata }) => metadata.name)).size, items.length]).toEqual([1200, 1200]);
+    expect(fake.faults.count({ verb: 'list' })).toBe(12);
+  });
+
+  test('reads a list again, whole, when the server forgot it between two pages', async () => {
+    const fake = await start();
+    const api = await connectToFake(fake);
+    for (let index = 0; index < 700; index += 1) fake.put(CONFIG_MAPS, 'default', { metadata: { name: `c-${index}` } });
+    const keep = (object: Parameters<NonNullable<Parameters<KubeApi['list']>[1]['keep']>>[0]) => {
+      if (fake.faults.count({ verb: 'list' }) === 1) {
+        fake.put(CONFIG_MAPS, 'default', { metadata: { name: 'late' } });
+        fake.compact();
+      }
+      return object;
+    };
+    const { items } = valueOf(await api.list(CONFIG_MAPS, { keep }, SIGNAL));
+    expect(new Set(items.map(({ metadata }) => metadata.name)).size).toBe(701);
+    expect(items).toHaveLength(701);
+  });
+
+  test('says what each refusal means, and what to do', async () => {
+    const fake = await start();
+    const api = await connectToFake(fake, 'demo');
+    const refusal = async (status: number, reason: string, message: string, retryAfterSeconds?: number) => {
+      fake.faults.answer({}, { status, reason, message, ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) }, 1);
+      const result = await api.apply(
+        DEPLOYMENTS,
+        { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'x' } },
+        { fieldManager: 'm' },
+        SIGNAL,
+      );
+      return result.ok ? undefined : result.failure;
+    };
+    const denied =
+      'deployments.apps "x" is forbidden: User "system:serviceaccount:demo:svc" cannot patch resource "deployments" in API group "apps" in the namespace "demo"';
+    expect(await refusal(403, 'Forbidden', denied)).toEqual({
+      kind: 'stalled',
+      reason: 'Forbidden',
+      message: 'Allow "system:serviceaccount:demo:svc" the verb "patch" on "deployments.apps" in namespace "demo": its role lacks it',
+    });
+    const quota = 'pods "x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=5, limited: pods=5';
+    expect(await refusal(403, 'Forbidden', quota)).toMatchObject({
+      kind: 'stalled',
+      reason: 'Forbidden',
+      message: expect.stringContaining(quota),
+    });
+    const invalid = 'Deployment.apps "x" is invalid: spec.selector: Required value';
+    expect(await refusal(422, 'Invalid', invalid)).toMatchObject({
+      kind: 'stalled',
+      reason: 'Invalid',
+      message: expect.stringContaining(invalid),
+    });
+    expect(await refusal(409, 'Conflict', 'changed')).toMatchObject({ kind: 'retry', reason: 'Conflict' });
+    expect(await refusal(410, 'Expired', 'old')).toMatchObject({ kind: 'retry', reason: 'Expired' });
+    expect(await refusal(500, 'InternalError', 'etcd')).toMatchObject({ kind: 'retry', reason: 'ApiFailed' });
+    expect(await refusal(503, 'ServiceUnavailable', 'starting')).toMatchObject({ kind: 'retry', reason: 'ApiBusy' });
+    const before = Date.now();
+    const busy = await refusal(429, 'TooManyRequests', 'slow down', 7);
+    expect(busy).toMatchObject({ kind: 'waiting', reason: 'ApiBusy' });
+    expect(busy?.until).toBeGreaterThanOrEqual(before + 7000);
+    expect(await refusal(404, 'NotFound', 'namespaces "demo" not found')).toMatchObject({
+      message: 'Create the namespace "demo": it does not exist',
+    });
+    expect(await refusal(404, 'NotFound', 'the server could not find the requested resource')).toMatchObject({
+      reason: 'NotFound',
+      message: expect.stringContaining('does not serve "deployments.apps"'),
+    });
+  });
+
+  test('sends at most so many requests at once, in order, and streams beside them', async () => {
+    const fake = await start();
+    const api = await connectToFake(fake, 'default', { concurrency: 2 });
+    const stop = new AbortController();
+    const watches = [1, 2, 3].map(async () => await api.stream('/api/v1/namespaces/default/pods?watch=true', stop.signal));
+    expect((await Promise.all(watches)).map(reasonOf)).toEqual(['ok', 'ok', 'ok']);
+    fake.faults.delay({ verb: 'get' }, 30);
+    let most = 0;
+    const looking = setInterval(() => {
+      most = Math.max(most, fake.faults.requests.filter(({ verb, status }) => verb === 'get' && status === 0).length);
+    }, 2);
+    await Promise.all(Array.from({ length: 8 }, async (_, index) => await api.get(CONFIG_MAPS, `c-${index}`, SIGNAL)));
+    clearInterval(looking);
+    stop.abort();
+    expect(most).toBe(2);
+    expect(fake.faults.requests.filter(({ verb }) => verb === 'get').map(({ name }) => name)).toEqual(
+      Array.from({ length: 8 }, (_, index) => `c-${index}`),
+    );
+  });
+
+  test('a request that waits for its turn leaves when it is given up', async () => {
+    const fake = await start();
+    const api = await connectToFake(fake, 'default', { concurrency: 1 });
+    fake.faults.delay({}, 100);
+    const own = new AbortController();
+    const first = api.get(CONFIG_MAPS, 'a', SIGNAL);
+    const second = api.get(CONFIG_MAPS, 'b', own.signal);
+    const third = api.get(CONFIG_MAPS, 'c', SIGNAL);
+    own.abort();
+    expect([reasonOf(await second), reasonOf(await first), reasonOf(await third)]).toEqual(['Aborted', 'NotFound', 'NotFound']);
+    expect(fake.faults.count({ name: 'b' })).toBe(0);
+  });
+
+  test('a read on a kept connection that breaks is made once more, a write is not', async () => {
+    const fake = await start();
+    const api = await connectToFake(fake);
+    fake.put(CONFIG_MAPS, 'default', { metadata: { name: 'x' } });
+    valueOf(await api.get(CONFIG_MAPS, 'x', SIGNAL));
+    fake.faults.clearLog();
+    fake.faults.answer({ verb: 'get' }, { status: 'cut' }, 1);
+    expect(reasonOf(await api.get(CONFIG_MAPS, 'x', SIGNAL))).toBe('ok');
+    expect(fake.faults.count({ verb: 'get' })).toBe(2);
+    fake.faults.answer({ verb: 'patch' }, { status: 'cut' }, 1);
+    expect(reasonOf(await api.mergePatch(CONFIG_MAPS, 'x', { data: { a: '1' } }, SIGNAL))).toBe('ApiUnreachable');
+    expect(fake.faults.count({ verb: 'patch' })).toBe(1);
+  });
+
+  test('connections that are open and silent cost one read a third of its time, one write all of it, and nobody else anything', async () => {
+    const fake = await start();
+    fake.put(CONFIG_MAPS, 'default', { metadata: { name: 'x' } });
+    const proxy = await startStallingProxy('127.0.0.1', Number(new URL(fake.url).port));
+    const kubeconfigText = fake.kubeconfig('default').replaceAll(fake.url, `http://127.0.0.1:${proxy.port}`);
+    const timeoutMs = 1500;
+    const api = valueOf(await createKubeApi({ env: {}, kubeconfigText, version: 'test', timeoutMs }));
+    const read = async () => api.get(CONFIG_MAPS, 'x', SIGNAL);
+    const write = async () => api.mergePatch(CONFIG_MAPS, 'x', { data: { a: '1' } }, SIGNAL);
+    const openSome = async () => Promise.all([read(), read(), read(), read()]);
+    const thirds = async (reason: string, send: () => ReturnType<typeof read>): Promise<number> => {
+      const begun = performance.now();
+      expect(reasonOf(await send())).toBe(reason);
+      return (performance.now() - begun) / (timeoutMs / 3);
+    };
+    await openSome();
+    expect(proxy.connections()).toBe(4);
+    proxy.stall();
+    expect(await thirds('ok', read)).toBeLessThan(2);
+    expect(await thirds('ok', write)).toBeLessThan(1);
+    await openSome();
+    proxy.stall();
+    expect(await thirds('ApiUnreachable', write)).toBeGreaterThan(2);
+    expect(await thirds('ok', write)).toBeLessThan(1);
+    await proxy.close();
+  });
+
+  test('a server that does not answer in time, or is away, is unreachable; giving up is Aborted', async () => {
+    const fake = await start();
+    const api = await connectToFake(fake, 'default', { timeoutMs: 50 });
+    const own = new AbortController();
+    const stopDelay = fake.faults.delay({}, 10_000);
+    expect(await api.get(CONFIG_MAPS, 'x', SIGNAL)).toMatchObject({
+      failure: { kind: 'retry', reason: 'ApiUnreachable', message: expect.stringContaining(fake.url) },
+    });
+    setTimeout(() => own.abort(), 10);
+    expect(reasonOf(await api.get(CONFIG_MAPS, 'x', own.signal))).toBe('Aborted');
+    stopDelay();
+    await fake.goDown();
+    expect(reasonOf(await api.get(CONFIG_MAPS, 'x', SIGNAL))).toBe('ApiUnreachable');
+    await fake.comeUp();
+    expect(reasonOf(await api.get(CONFIG_MAPS, 'x', SIGNAL))).toBe('NotFound');
+  });
+
+  test('tells of every request that it sends, and who it is', async () => {
+    const fake = await start({ dra: true });
+    const sent: string[] = [];
+    const api = await connectToFake(fake, 'default', {
+      version: '1.2.3',
+      onRequest: ({ verb, resource }) => void sent.push(`${verb} ${resource}`),
+    });
+    const status = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'x' }, status: {} };
+    await api.apply(DEPLOYMENTS, status, { fieldManager: 'm', subresource: 'status' }, SIGNAL);
+    await api.list(PODS, {}, SIGNAL);
+    await api.serves(DEVICE_CLASSES, SIGNAL);
+    await api.get(DEVICE_CLASSES, 'gpu.example', SIGNAL);
+    expect(sent).toEqual(['patch deployments.apps/status', 'list pods', 'get discovery', 'get deviceclasses.resource.k8s.io']);
+    expect(fake.faults.count({ userAgent: 'svc/1.2.3' })).toBe(4);
+    expect(fake.faults.requests.at(-1)?.url).toBe('/apis/resource.k8s.io/v1/deviceclasses/gpu.example');
+  });
+
+  test('a stream ends when it is given up, also while nobody reads it', async () => {
+    const fake = await start();
+    const api = await connectToFake(fake);
+    fake.setLog('p', 'one\ntwo\n');
+    let text = '';
+    for await (const chunk of valueOf(await api.stream('/api/v1/namespaces/default/pods/p/log', SIGNAL)))
+      text += Buffer.from(chunk).toString();
+    expect(text).toBe('one\ntwo\n');
+    expect(reasonOf(await api.stream('@elsewhere.example/', SIGNAL))).toBe('Invalid');
+    const own = new AbortController();
+    const watch = valueOf(await api.stream('/api/v1/namespaces/default/pods?watch=true', own.signal));
+    expect(fake.watches.count()).toBe(1);
+    own.abort();
+    await eventually('the server has no watch', () => fake.watches.count() === 0);
+    for await (const _ of watch) throw new Error('nothing was to come');
+  });
+});

@@ -1,0 +1,211 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { KubeApi, Reflector } from '../../../src/cluster/client/ports.ts';
+import { createReflector } from '../../../src/cluster/client/reflector.ts';
+import type { ReflectorOptions } from '../../../src/cluster/client/reflector.ts';
+import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
+import { startFakeKubeApi } from '../../support/kube/fake-kube-api.ts';
+import type { FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
+import { connectToFake } from '../../support/kube/fake-kube-client.ts';
+import { eventually } from '../../support/eventually.ts';
+import { valueOf } from '../../support/kube/kube-api-contract.ts';
+
+let fake: FakeKubeApi;
+let api: KubeApi;
+let own: AbortController;
+
+beforeEach(async () => {
+  fake = await startFakeKubeApi({ bookmarkMs: 40 });
+  api = await connectToFake(fake);
+  own = new AbortController();
+});
+afterEach(async () => {
+  own.abort();
+  await fake.close();
+});
+
+const put = (name: string, value = '1') => fake.put(CONFIG_MAPS, 'default', { metadata: { name }, data: { value } });
+const remove = (name: string): void => fake.remove(CONFIG_MAPS, 'default', name);
+
+/** Name to value, on the server and in the copy. */
+const onServer = (): unknown => Object.fromEntries(fake.objects(CONFIG_MAPS).map((object) => [object.metadata.name, object['data']]));
+const inCopy = (copy: Reflector): unknown =>
+  Object.fromEntries(
+    [...copy.items()].map(([name, object]) => [name, object['data']] as const).toSorted(([left], [right]) => (left < right ? -1 : 1)),
+  );
+const agrees = (copy: Reflector) => (): boolean => JSON.stringify(inCopy(copy)) === JSON.stringify(onServer());
+
+async function follow(options: Partial<ReflectorOptions> = {}): Promise<{ readonly copy: Reflector; readonly wakes: () => number }> {
+  let wakes = 0;
+  const copy = createReflector({ api, type: CONFIG_MAPS, ...options });
+  copy.changes(() => void (wakes += 1), own.signal);
+  copy.start(own.signal);
+  await copy.ready(own.signal);
+  await eventually('the watch is open', () => fake.watches.count() > 0);
+  return { copy, wakes: () => wakes };
+}
+
+describe('a reflector', () => {
+  test('is starting until the first list, then current', async () => {
+    put('a');
+    const copy = createReflector({ api, type: CONFIG_MAPS });
+    expect([copy.health(), copy.items().size]).toEqual([{ kind: 'starting' }, 0]);
+    copy.start(own.signal);
+    await copy.ready(own.signal);
+    expect([copy.health(), inCopy(copy)]).toEqual([{ kind: 'current' }, onServer()]);
+  });
+
+  test('waits for readiness no longer than its caller', async () => {
+    await fake.goDown();
+    const copy = createReflector({ api, type: CONFIG_MAPS });
+    copy.start(own.signal);
+    setTimeout(() => own.abort(), 20);
+    await copy.ready(own.signal);
+    expect(copy.items().size).toBe(0);
+  });
+
+  test('a list that finds the same versions keeps the same objects and wakes nobody', async () => {
+    put('a');
+    const { copy, wakes } = await follow({ relistMs: 100 });
+    const before = copy.items().get('a');
+    const woken = wakes();
+    await eventually('three more lists were read', () => fake.faults.count({ verb: 'list' }) > 3);
+    expect(copy.items().get('a')).toBe(before);
+    expect(wakes()).toBe(woken);
+  });
+
+  test('a list that is read again makes no second copy of what is known, and takes what is new', async () => {
+    put('a');
+    const made: string[] = [];
+    const { copy } = await follow({ relistMs: 100, keep: (object) => (made.push(object.metadata.name), { ...object }) });
+    await eventually('three more lists were read', () => fake.faults.count({ verb: 'list' }) > 3);
+    expect(made).toEqual(['a']);
+    fake.watches.silence();
+    put('a', '2');
+    await eventually('the copy agrees with the server', agrees(copy));
+    expect(made).toEqual(['a', 'a']);
+  });
+
+  test('what nobody waits for is told a moment later, what is gone at once', async () => {
+    put('a');
+    const { copy } = await follow({ isUrgent: () => false });
+    const told: (number | undefined)[] = [];
+    copy.changes((withinMs) => void told.push(withinMs), own.signal);
+    put('a', '2');
+    await eventually('the change is told', () => told.length === 1);
+    remove('a');
+    await eventually('the end is told', () => told.length === 2);
+    expect(told).toEqual([200, 0]);
+  });
+
+  test('a watch that goes silent is healed by the next list', async () => {
+    put('a');
+    const { copy } = await follow({ relistMs: 400 });
+    fake.watches.silence();
+    put('a', '2');
+    put('b');
+    expect(agrees(copy)()).toBe(false);
+    await eventually('the copy agrees with the server', agrees(copy));
+  });
+
+  test('a watch that told of its progress and then says nothing is given up long before that, without a list', async () => {
+    const { copy } = await follow({ silentMs: 150 });
+    await eventually('the watch lives', () => fake.watches.count() === 1);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    fake.watches.silence();
+    put('a');
+    await eventually('the copy agrees with the server', agrees(copy));
+    expect(fake.faults.count({ verb: 'list' })).toBe(1);
+  });
+
+  test('a version that the server has forgotten means a new list, said by an event or by a status', async () => {
+    const { copy } = await follow({ random: () => 0.01 });
+    fake.watches.expire();
+    put('a');
+    await eventually('the copy agrees after an event', agrees(copy));
+    fake.faults.answer({ verb: 'watch' }, { status: 410, reason: 'Expired', message: 'too old resource version' }, 1);
+    fake.watches.drop();
+    put('b');
+    await eventually('the copy agrees after a status', agrees(copy));
+    expect(copy.health()).toEqual({ kind: 'current' });
+  });
+
+  test('says since when the server cannot be reached, and catches up over a compaction', async () => {
+    put('a');
+    put('b');
+    const { copy, wakes } = await follow({ random: () => 0.05 });
+    const woken = wakes();
+    const before = Date.now();
+    await fake.goDown();
+    await eventually('it is known to be away', () => copy.health().kind === 'unreachable');
+    expect(copy.health()).toMatchObject({ message: expect.stringContaining(fake.url) });
+    expect(wakes()).toBe(woken + 1);
+    expect(copy.items().size).toBe(2);
+    const health = copy.health();
+    expect('sinceMs' in health ? health.sinceMs : 0).toBeGreaterThanOrEqual(before);
+    remove('a');
+    put('b', '2');
+    put('c');
+    fake.compact();
+    await fake.comeUp();
+    await eventually('the copy agrees with the server', agrees(copy));
+    expect(copy.health()).toEqual({ kind: 'current' });
+  });
+
+  test('a dropped watch goes on where it was, without a list', async () => {
+    const { copy } = await follow({ random: () => 0.01 });
+    for (let index = 0; index < 5; index += 1) {
+      put('a', `before-${index}`);
+      fake.watches.drop();
+      put('a', `after-${index}`);
+      await eventually('the copy agrees with the server', agrees(copy));
+    }
+    expect(fake.faults.count({ verb: 'list' })).toBe(1);
+  });
+
+  test('what was written is in the copy at once, and older events do not undo it', async () => {
+    put('a', 'old');
+    const { copy } = await follow();
+    fake.watches.silence(true);
+    fake.watches.drop();
+    put('a', 'theirs');
+    const written = valueOf(await api.mergePatch(CONFIG_MAPS, 'a', { data: { value: 'ours' } }, own.signal));
+    copy.noteWritten(written);
+    expect(inCopy(copy)).toEqual({ a: { value: 'ours' } });
+    fake.watches.silence(false);
+    fake.watches.drop();
+    put('b');
+    await eventually('the copy has seen the past', agrees(copy));
+    expect(inCopy(copy)).toEqual({ a: { value: 'ours' }, b: { value: '1' } });
+    copy.noteWritten({ ...written, metadata: { ...written.metadata, resourceVersion: '1' }, data: { value: 'ancient' } });
+    expect(inCopy(copy)).toEqual(onServer());
+  });
+
+  test('what was removed does not come back by older events, but does under another uid', async () => {
+    const uid = put('a').metadata.uid;
+    const { copy } = await follow();
+    fake.watches.silence(true);
+    fake.watches.drop();
+    put('a', 'changed');
+    remove('a');
+    copy.noteRemoved('a', 'of-another-one');
+    expect(copy.items().size).toBe(1);
+    copy.noteRemoved('a', uid);
+    expect(copy.items().size).toBe(0);
+    const seen: number[] = [];
+    copy.changes(() => void seen.push(copy.items().size), own.signal);
+    fake.watches.silence(false);
+    fake.watches.drop();
+    await eventually('the watch is open again', () => fake.watches.count() === 1);
+    put('a', 'new');
+    await eventually('the new one is there', agrees(copy));
+    expect(seen).toEqual([1]);
+  });
+
+  test('many objects with many-byte characters come through in one piece, and wake once for what comes together', async () => {
+    const { copy, wakes } = await follow();
+    const woken = wakes();
+    for (let index = 0; index < 300; index += 1) put(`c-${index}`, `${'ü€😀'.repeat(200)}${index}`);
+    await eventually('the copy agrees with the server', agrees(copy));
+    expect(wakes() - woken).toBeLessThan(300);
+  });
+});

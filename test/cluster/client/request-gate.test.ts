@@ -1,0 +1,45 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { createRequestGate } from '../../../src/cluster/client/request-gate.ts';
+
+describe('createRequestGate()', () => {
+  test('never lets more in than it may, lets all in at last, and in order', async () => {
+    const step = fc.constantFrom('enter', 'enter', 'leave', 'give up');
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 3 }), fc.array(step, { maxLength: 40 }), async (limit, steps) => {
+        const gate = createRequestGate(limit);
+        const entered: number[] = [];
+        const waiting: { readonly stop: AbortController; readonly entry: Promise<void> }[] = [];
+        const settled = new Set<number>();
+        let inside = 0;
+        const enter = (): void => {
+          const stop = new AbortController();
+          const id = waiting.length;
+          const entry = gate.enter(stop.signal).then((has) => {
+            settled.add(id);
+            if (!has) return undefined;
+            inside += 1;
+            return void entered.push(id);
+          });
+          waiting.push({ stop, entry });
+        };
+        const leave = async (): Promise<void> => {
+          inside -= 1;
+          gate.leave();
+          await new Promise(setImmediate);
+        };
+        for (const what of steps) {
+          if (what === 'enter') enter();
+          else if (what === 'give up') waiting.find((_, id) => !settled.has(id))?.stop.abort();
+          await new Promise(setImmediate);
+          if (what === 'leave' && inside > 0) await leave();
+          expect(inside).toBeLessThanOrEqual(limit);
+        }
+        while (inside > 0) await leave();
+        await Promise.all(waiting.map(async ({ entry }) => await entry));
+        expect(entered).toEqual(entered.toSorted((left, right) => left - right));
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

@@ -1,0 +1,114 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { CATALOGUE, type Catalogue } from '../../src/models/catalogue.ts';
+import { createClusterModelStore } from '../../src/cluster/cluster-model-store.ts';
+import { DEMO_MODEL_IDS, encodeDemoModel, writeDemoModels } from '../../src/models/demo/demo-models.ts';
+import { createModelStore } from '../../src/models/store.ts';
+import { PROVIDERS } from '../../src/providers/registry.ts';
+import { createTemplates } from '../../src/reconciler/decide/facts/workload.ts';
+import type { ModelStore, RuntimeTraits } from '../../src/reconciler/ports.ts';
+import { ModelId, SlotName } from '../../src/schema/names.ts';
+import { parseSlot } from '../../src/schema/slot-spec.ts';
+
+const signal = new AbortController().signal;
+const ids = DEMO_MODEL_IDS.map((id) => ModelId.parse(id));
+const TRAITS: RuntimeTraits = { kind: 'kube', images: true, network: 'pods', modelsTarget: '/models' };
+let root = '';
+beforeEach(async () => {
+  root = await mkdtemp(path.join(tmpdir(), 'svc-cluster-store-'));
+});
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+const clusterStore = (): ModelStore => createClusterModelStore({ store: createModelStore({ root }) });
+
+async function factsOf(store: ModelStore, id: ModelId) {
+  const presence = (await store.observe([id], signal)).get(id);
+  if (presence?.kind !== 'present') throw new Error(`"${id}" is ${presence?.kind ?? 'nothing'}`);
+  return presence.facts;
+}
+
+/** What a slot of this model becomes. */
+async function templateOf(store: ModelStore, id: ModelId) {
+  const name = SlotName.parse('mine');
+  const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: id } });
+  if (!parsed.ok) throw new Error('No spec');
+  const slot = { name, spec: parsed.spec, generation: 1, problems: [] };
+  const template = createTemplates(PROVIDERS, TRAITS, root)(slot, await factsOf(store, id), { reference: 'localhost/x:1' });
+  return {
+    revision: template?.revision,
+    capabilities: template?.capabilities,
+    memoryBytes: template?.memoryBytes,
+    argv: template?.argv(1),
+  };
+}
+
+describe('createClusterModelStore()', () => {
+  test.each(ids)('makes the same workload of %s whether or not its file is mounted, as a store that reads the file does', async (id) => {
+    const unseen = await templateOf(clusterStore(), id);
+    expect(unseen.argv).toContain(`/models/demo/${id}.gguf`);
+    await writeDemoModels(root, DEMO_MODEL_IDS);
+    expect(await templateOf(clusterStore(), id)).toEqual(unseen);
+    expect(await factsOf(clusterStore(), id)).toEqual(await factsOf(createModelStore({ root }), id));
+  });
+
+  test('keeps to it while a file of the catalogue comes, is half there, or is damaged', async () => {
+    const store = clusterStore();
+    const id = ModelId.parse('demo-embed');
+    const before = await factsOf(store, id);
+    const bytes = encodeDemoModel('demo-embed');
+    await mkdir(path.join(root, 'demo'));
+    for (const content of [bytes.subarray(0, 10), bytes, Buffer.from('<html>')]) {
+      await writeFile(path.join(root, 'demo/demo-embed.gguf'), content);
+      expect(await factsOf(store, id)).toBe(before);
+    }
+  });
+
+  test('reads a mounted file of one’s own, and knows only its place where it is not there or not whole', async () => {
+    const id = ModelId.parse('own/m.gguf');
+    const bare = { id, hostPath: path.join(root, 'own/m.gguf'), sizeBytes: 0 };
+    expect(await factsOf(clusterStore(), id)).toEqual(bare);
+    await mkdir(path.join(root, 'own'));
+    await writeFile(path.join(root, 'own/m.gguf'), encodeDemoModel('demo-fox').subarray(0, 1000));
+    expect(await factsOf(clusterStore(), id)).toEqual(bare);
+    await writeFile(path.join(root, 'own/m.gguf'), encodeDemoModel('demo-fox'));
+    expect(await factsOf(clusterStore(), id)).toMatchObject({ architecture: 'llama', hostPath: bare.hostPath });
+  });
+
+  test('knows a download by what the catalogue says of it', async () => {
+    const demo = CATALOGUE.get('demo-fox');
+    if (demo === undefined) throw new Error('No demo model');
+    const from = { kind: 'url', url: 'http://127.0.0.1:1/x' } as const;
+    const catalogue: Catalogue = new Map([
+      [
+        'v',
+        {
+          ...demo,
+          id: 'v',
+          headerFacts: { architecture: 'bert', poolingType: 1 },
+          files: [
+            { path: 'v/v.gguf', from, sizeBytes: 40 },
+            { path: 'v/mmproj-v.gguf', from, sizeBytes: 2 },
+          ],
+        },
+      ],
+    ]);
+    const store = createClusterModelStore({ store: createModelStore({ root, catalogue }), catalogue });
+    expect(await factsOf(store, ModelId.parse('v'))).toEqual({
+      id: 'v',
+      hostPath: path.join(root, 'v/v.gguf'),
+      projectorPath: path.join(root, 'v/mmproj-v.gguf'),
+      sizeBytes: 42,
+      architecture: 'bert',
+      poolingType: 1,
+    });
+  });
+
+  test('every GGUF download of the catalogue says what its header says: the gateway of a cluster has no other way to know', () => {
+    const silent = [...CATALOGUE.values()].filter(
+      ({ files, headerFacts }) => files[0].from.kind === 'url' && files[0].path.endsWith('.gguf') && headerFacts === undefined,
+    );
+    expect(silent).toEqual([]);
+  });
+});

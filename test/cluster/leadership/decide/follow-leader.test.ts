@@ -1,0 +1,137 @@
+import { describe, expect, test } from '@jest/globals';
+import type { BoardSlot, BoardView } from '../../../../src/reconciler/board.ts';
+import { followLeader } from '../../../../src/cluster/leadership/decide/follow-leader.ts';
+import { ModelId, SlotName, WorkloadId } from '../../../../src/schema/names.ts';
+import { parseSlot } from '../../../../src/schema/slot-spec.ts';
+import type { Condition, ConditionType, SlotStatus } from '../../../../src/schema/slot-status.ts';
+
+const PRIMARY = SlotName.parse('primary');
+const EMBED = SlotName.parse('embed');
+const [OLD, NEW] = [ModelId.parse('old'), ModelId.parse('new')];
+const TARGETS = [{ workload: WorkloadId.parse('w'), endpoint: { host: '10.0.0.1', port: 8080 } }];
+
+function condition(type: ConditionType, status: Condition['status'], reason: string, message = 'Said so'): Condition {
+  return { type, status, reason, message, lastTransitionAt: 1, observedGeneration: 3 };
+}
+
+function statusOf(name: SlotName, more: Partial<SlotStatus> = {}): SlotStatus {
+  return {
+    name,
+    state: 'offline',
+    conditions: [condition('Ready', 'False', 'Own'), condition('Stalled', 'False', 'Own')],
+    observedGeneration: 3,
+    provider: 'gguf',
+    backend: 'cpu',
+    model: NEW,
+    restarts: 0,
+    since: 5,
+    ...more,
+  };
+}
+
+function slotOf(name: SlotName, more: Partial<BoardSlot> = {}): BoardSlot {
+  const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: NEW } });
+  if (!parsed.ok) throw new Error('The spec is bad');
+  return {
+    name,
+    state: 'offline',
+    provider: 'gguf',
+    capabilities: ['chat'],
+    model: NEW,
+    aliases: ['alias'],
+    admission: { kind: 'park' },
+    targets: [],
+    status: statusOf(name),
+    spec: parsed.spec,
+    generation: 3,
+    problems: [],
+    explanation: 'Explained',
+    ...more,
+  };
+}
+
+function viewOf(...slots: readonly BoardSlot[]): BoardView {
+  const names = new Map<string, readonly SlotName[]>(slots.map(({ name }) => [name, [name]]));
+  return { version: 7, at: 9, slots: new Map(slots.map((slot) => [slot.name, slot])), names, refused: new Map() };
+}
+
+function follow(slot: BoardSlot, said: SlotStatus): BoardSlot {
+  const found = followLeader(viewOf(slot), new Map([[said.name, said]])).slots.get(slot.name);
+  if (found === undefined) throw new Error('The slot is lost');
+  return found;
+}
+
+const OPEN = slotOf(PRIMARY, { state: 'ready', admission: { kind: 'open' }, targets: TARGETS });
+
+describe('followLeader()', () => {
+  test('shows what the leader says of the same generation, and keeps where requests go', () => {
+    const progress = { what: 'model "new"', doneBytes: 5 };
+    const conditions = [condition('Ready', 'True', 'ProbePassed'), condition('Stalled', 'False', 'NotStalled')];
+    const followed = follow(OPEN, statusOf(PRIMARY, { state: 'serving', conditions, restarts: 4, since: 77, progress }));
+    expect(followed).toMatchObject({ state: 'serving', admission: { kind: 'open' }, targets: TARGETS, status: { restarts: 4, since: 77 } });
+    expect(followed.status.conditions).toEqual(conditions);
+    expect(followed.status.progress).toEqual(progress);
+  });
+
+  test.each([2, 4])('does not believe a status of generation %i for generation 3', (observedGeneration) => {
+    const view = viewOf(OPEN);
+    expect(followLeader(view, new Map([[PRIMARY, statusOf(PRIMARY, { observedGeneration })]]))).toBe(view);
+  });
+
+  test('leaves a slot alone that the leader said nothing of, and one that is gone out', () => {
+    const view = followLeader(viewOf(OPEN), new Map([[EMBED, statusOf(EMBED)]]));
+    expect([...view.slots]).toEqual([[PRIMARY, OPEN]]);
+  });
+
+  test('shows its own condition where the leader has none of the kind', () => {
+    const stalled = condition('Stalled', 'False', 'NotStalled');
+    const { conditions } = follow(slotOf(PRIMARY), statusOf(PRIMARY, { conditions: [stalled] })).status;
+    expect(conditions.map(({ type, reason }) => [type, reason])).toEqual([
+      ['Ready', 'Own'],
+      ['Stalled', 'NotStalled'],
+    ]);
+  });
+
+  test.each([
+    ['CrashLooping', 'slot.stalled', 'Mend slot "primary" first: It crashed'],
+    ['InsufficientMemory', 'slot.insufficient_memory', 'Free memory or lower what slot "primary" needs: It crashed'],
+  ])('turns requests away that would wait in vain: %s is %s', (reason, code, message) => {
+    const conditions = [condition('Stalled', 'True', reason, 'It crashed')];
+    expect(follow(slotOf(PRIMARY), statusOf(PRIMARY, { conditions })).admission).toEqual({ kind: 'refuse', code, message });
+  });
+
+  test.each([
+    ['lets requests in to pods that answer', OPEN, 'CrashLooping'],
+    ['lets them wait for the last good text', slotOf(PRIMARY), 'SpecInvalid'],
+    [
+      'says its own reason',
+      slotOf(PRIMARY, { admission: { kind: 'refuse', code: 'slot.disabled', message: 'Enable it' } }),
+      'CrashLooping',
+    ],
+  ])('%s though the leader says stalled', (_what, slot, reason) => {
+    const conditions = [condition('Stalled', 'True', reason)];
+    expect(follow(slot, statusOf(PRIMARY, { conditions })).admission).toEqual(slot.admission);
+  });
+
+  test('finds a slot by the model that answers, which only the leader may know', () => {
+    const embed = slotOf(EMBED, { aliases: [] });
+    const view = followLeader(viewOf(OPEN, embed), new Map([[PRIMARY, statusOf(PRIMARY, { model: OLD })]]));
+    expect(Object.fromEntries(view.names)).toEqual({
+      primary: [PRIMARY],
+      embed: [EMBED],
+      new: [PRIMARY, EMBED],
+      old: [PRIMARY],
+      alias: [PRIMARY],
+    });
+    expect([view.version, view.at]).toEqual([7, 9]);
+  });
+
+  test('does not write an explanation that nobody asks for', () => {
+    let written = 0;
+    const slot = slotOf(PRIMARY);
+    const lazy: BoardSlot = Object.defineProperty({ ...slot }, 'explanation', { get: () => `${(written += 1)}` });
+    const followed = follow(lazy, statusOf(PRIMARY));
+    expect(written).toBe(0);
+    expect(followed.explanation).toBe('1');
+  });
+});

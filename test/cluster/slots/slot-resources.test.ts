@@ -1,0 +1,180 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { DesiredState } from '../../../src/reconciler/ports.ts';
+import { createSlotResources, type SlotResources } from '../../../src/cluster/slots/slot-resources.ts';
+import { SlotName } from '../../../src/schema/names.ts';
+import { formatProblem } from '../../../src/schema/spec-problem.ts';
+import { createMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
+
+const primary = SlotName.parse('primary');
+const embed = SlotName.parse('embed');
+const model = (name: string) => ({ model: { default: name } });
+const signal = new AbortController().signal;
+
+describe('createSlotResources()', () => {
+  let kube: MemoryKube;
+  let source: SlotResources;
+  beforeEach(() => {
+    kube = createMemoryKube();
+    source = createSlotResources({ slots: kube.slots, log: kube.log, now: kube.clock.now });
+  });
+  const read = async (): Promise<DesiredState> => {
+    const result = await source.read(signal);
+    if (!result.ok) throw new Error(result.failure.message);
+    return result.value;
+  };
+
+  test('every SlotSpec is a slot, with the generation that the server counts', async () => {
+    kube.apply('primary', model('a.gguf'));
+    kube.apply('primary', model('b.gguf'));
+    kube.apply('embed', { ...model('e.gguf'), lifecycle: { idleTimeout: '15m' } });
+    const state = await read();
+    expect(state.slots.get(primary)).toMatchObject({ generation: 2, problems: [], spec: { model: { default: 'b.gguf' } } });
+    expect(state.slots.get(embed)).toMatchObject({ generation: 1, spec: { lifecycle: { idleTimeoutMs: 900_000 } } });
+    expect(state.refused.size).toBe(0);
+    expect(source.generationOf(primary)).toBe(2);
+  });
+
+  test('a write of the status changes nothing: it is the same slot object, and the same state', async () => {
+    kube.apply('primary', model('a.gguf'));
+    const before = await read();
+    kube.touch('primary', { status: { state: 'ready' } });
+    const after = await read();
+    expect(after.slots.get(primary)).toBe(before.slots.get(primary));
+    expect(after).toBe(before);
+  });
+
+  test('an edit that means the same is a new generation of the same spec', async () => {
+    kube.apply('primary', model('a.gguf'));
+    const before = await read();
+    kube.apply('primary', model('a.gguf'));
+    const after = await read();
+    expect(after.slots.get(primary)?.generation).toBe(2);
+    expect(after.slots.get(primary)?.spec).toBe(before.slots.get(primary)?.spec);
+  });
+
+  test('a bad edit keeps the last good spec, and its problems name the field as the resource has it', async () => {
+    kube.apply('primary', model('a.gguf'));
+    await read();
+    kube.apply('primary', { ...model('b.gguf'), lifecycle: { idleTimeout: 'soon' }, enbaled: true });
+    const state = await read();
+    const slot = state.slots.get(primary);
+    expect(slot).toMatchObject({ generation: 2, spec: { model: { default: 'a.gguf' } } });
+    const lines = slot?.problems.map((problem) => formatProblem(problem)) ?? [];
+    expect(lines).toEqual([
+      expect.stringMatching(/^lifecycle\.idleTimeout: .*"15m"/),
+      expect.stringMatching(/^enbaled: .*did you mean "enabled"/),
+    ]);
+    expect(kube.warnings).toEqual(lines.map((line) => `SlotSpec/primary: ${line}`));
+    await read();
+    kube.touch('primary', { status: {} });
+    await read();
+    expect(kube.warnings).toHaveLength(2);
+    kube.apply('primary', model('c.gguf'));
+    expect((await read()).slots.get(primary)).toMatchObject({ generation: 3, problems: [], spec: { model: { default: 'c.gguf' } } });
+  });
+
+  test('one that never was good is refused; so is another object of the same name', async () => {
+    kube.apply('mine', model('a.gguf'));
+    const mine = SlotName.parse('mine');
+    expect((await read()).refused.get(mine)?.[0]).toMatchObject({ path: ['provider'] });
+    expect(source.generationOf(mine)).toBe(1);
+    kube.apply('primary', model('a.gguf'));
+    await read();
+    kube.drop('SlotSpec', 'primary');
+    kube.apply('primary', { model: {} });
+    const state = await read();
+    expect(state.slots.size).toBe(0);
+    expect([...state.refused.keys()].toSorted()).toEqual(['mine', 'primary']);
+  });
+
+  test('a name that no slot can have is a problem of the source', async () => {
+    kube.apply('a.b', model('a.gguf'));
+    const state = await read();
+    expect([state.slots.size, state.refused.size]).toEqual([0, 0]);
+    expect(state.problems?.map((problem) => formatProblem(problem))).toEqual([
+      expect.stringMatching(/^SlotSpec\/a\.b: Delete .*single hyphens/),
+    ]);
+    kube.drop('SlotSpec', 'a.b');
+    expect((await read()).problems).toEqual([]);
+  });
+
+  test('what is being deleted, or is gone, is not desired, and owns nothing any more', async () => {
+    kube.apply('primary', model('a.gguf'));
+    kube.apply('embed', model('e.gguf'));
+    expect((await read()).slots.size).toBe(2);
+    expect(source.ownerOf(primary)).toEqual({
+      apiVersion: 'inference.svc.dev/v1alpha1',
+      kind: 'SlotSpec',
+      name: 'primary',
+      uid: 'uid-1',
+      controller: true,
+    });
+    kube.apply('primary', model('a.gguf'), { deletionTimestamp: '2026-01-01T00:00:00Z' });
+    expect(source.ownerOf(primary)).toBeUndefined();
+    expect([...(await read()).slots.keys()]).toEqual(['embed']);
+    kube.drop('SlotSpec', 'embed');
+    expect((await read()).slots.size).toBe(0);
+    expect(source.ownerOf(embed)).toBeUndefined();
+  });
+
+  test('fails before the first list, and when the server has been away for long', async () => {
+    kube.apply('primary', model('a.gguf'));
+    kube.sayHealth({ kind: 'starting' });
+    expect(await source.read(signal)).toMatchObject({ ok: false, failure: { reason: 'SlotsUnreadable' } });
+    kube.sayHealth({ kind: 'unreachable', sinceMs: kube.clock.now(), message: 'connection refused' });
+    expect((await read()).slots.size).toBe(1);
+    await kube.clock.advance(61_000);
+    const late = await source.read(signal);
+    expect(late).toMatchObject({ ok: false, failure: { kind: 'retry', message: expect.stringContaining('61 s (connection refused)') } });
+    kube.sayHealth({ kind: 'current' });
+    expect((await read()).slots.size).toBe(1);
+  });
+
+  test('reads back what the leader wrote, and believes nothing else', async () => {
+    kube.apply('primary', model('a.gguf'));
+    kube.apply('embed', model('e.gguf'));
+    kube.touch('embed', { status: { state: 'flying', provider: 'gguf' } });
+    kube.touch('primary', {
+      status: {
+        state: 'ready',
+        provider: 'gguf',
+        backend: 'cpu',
+        model: 'a.gguf',
+        restarts: 2,
+        since: '2026-01-01T00:00:00Z',
+        replicas: 3,
+      },
+    });
+    expect([...source.statuses()].map(([name]) => name)).toEqual(['primary']);
+    const status = source.statusOf(primary);
+    expect(status).toMatchObject({
+      name: 'primary',
+      state: 'ready',
+      restarts: 2,
+      replicas: { present: 3, ready: 0 },
+      since: Date.UTC(2026, 0),
+    });
+    expect(source.statusOf(primary)).toBe(status);
+    expect(source.statusOf(embed)).toBeUndefined();
+  });
+
+  test('a pass over 2,000 SlotSpecs of which none changed reads none of them again', async () => {
+    for (let index = 0; index < 2000; index++) kube.apply(`s${index}`, { ...model('a.gguf'), provider: 'gguf' });
+    const items = kube.slots.items();
+    source = createSlotResources({ slots: { ...kube.slots, items: () => items }, log: kube.log, now: kube.clock.now });
+    const timed = async () => {
+      const began = performance.now();
+      const state = await read();
+      return { state, ms: performance.now() - began };
+    };
+    const first = await timed();
+    expect(first.state.slots.size).toBe(2000);
+    const later: { readonly state: DesiredState; readonly ms: number }[] = [];
+    for (let pass = 0; pass < 50; pass++) later.push(await timed());
+    expect(later.every(({ state }) => state === first.state)).toBe(true);
+    const medianMs = later.map(({ ms }) => ms).toSorted((a, b) => a - b)[25] ?? Number.NaN;
+    if (process.env['SVC_TEST_SHOW'] !== undefined)
+      process.stderr.write(`first ${first.ms.toFixed(1)} ms, then ${medianMs.toFixed(3)} ms\n`);
+    expect(medianMs).toBeLessThan(first.ms / 10);
+  });
+});

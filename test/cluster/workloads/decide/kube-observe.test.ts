@@ -1,0 +1,176 @@
+import { describe, expect, test } from '@jest/globals';
+import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
+import { pruneDeployment, prunePlain, prunePod } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
+import { createKubeObserver } from '../../../../src/cluster/workloads/decide/kube-observe.ts';
+import type { KubeSight } from '../../../../src/cluster/workloads/decide/kube-observe.ts';
+import { WorkloadId } from '../../../../src/schema/names.ts';
+import { kubeWorkload, podOf, sightOf } from '../kube-fixtures.ts';
+
+const WORKLOAD = kubeWorkload();
+const ID = WorkloadId.parse('uid-of-svc-slot-primary');
+
+const without = (sight: KubeSight, kind: keyof KubeSight): KubeSight => ({ ...sight, [kind]: new Map() });
+const newer = (object: KubeObject, part: Readonly<Record<string, unknown>>): KubeObject => ({
+  ...object,
+  ...part,
+  metadata: { ...object.metadata, resourceVersion: `${Number(object.metadata.resourceVersion) + 1}` },
+});
+
+describe('createKubeObserver()', () => {
+  test('reads back what was applied', () => {
+    const [found, ...others] = createKubeObserver().observe(sightOf([WORKLOAD], [podOf(WORKLOAD)]));
+    expect(others).toEqual([]);
+    expect(found).toMatchObject({
+      id: ID,
+      name: 'svc-slot-primary',
+      slot: 'primary',
+      revision: '0123456789ab',
+      generation: 7,
+      phase: 'running',
+      endpoints: [{ host: '10.0.0.1', port: 8080 }],
+      container: { port: { host: 8080, container: 8080 }, argv: undefined, env: undefined },
+      replicas: { present: 1, ready: 1 },
+    });
+  });
+
+  test('answers the same objects as long as nothing changed, and new ones only for what did', () => {
+    const other = kubeWorkload({ slot: 'embed' });
+    const observer = createKubeObserver();
+    const sight = sightOf([WORKLOAD, other], [podOf(WORKLOAD), podOf(other)]);
+    const first = observer.observe(sight);
+    expect(observer.observe({ ...sight, pods: new Map(sight.pods) })).toBe(first);
+    // Copies are altered in place.
+    const pods = new Map(sight.pods);
+    pods.set('svc-slot-embed-x', newer(podOf(other), { status: {} }));
+    const second = observer.observe({ ...sight, pods });
+    expect(second).not.toBe(first);
+    expect(second[0]).toBe(first[0]);
+    expect(second[1]).toMatchObject({ slot: 'embed', phase: 'created' });
+    expect(second[1]?.record).toBe(first[1]?.record);
+  });
+
+  test('has another record when an object of the workload did change', () => {
+    const observer = createKubeObserver();
+    const sight = sightOf([WORKLOAD]);
+    const [first] = observer.observe(sight);
+    for (const kind of ['services', 'configMaps'] as const) {
+      const [second] = observer.observe(without(sight, kind));
+      expect(second?.record).not.toBe(first?.record);
+      expect(second === undefined ? undefined : observer.recordOf(second)).toBeDefined();
+    }
+  });
+
+  test('knows only its own records', () => {
+    const [found] = createKubeObserver().observe(sightOf([WORKLOAD]));
+    expect(found).toBeDefined();
+    if (found !== undefined) expect(createKubeObserver().recordOf(found)).toBeUndefined();
+  });
+
+  test('shows a workload whose Deployment is gone as stopping, under its id, until its pods are gone too', () => {
+    const observer = createKubeObserver();
+    const sight = sightOf([WORKLOAD], [podOf(WORKLOAD)]);
+    observer.observe(sight);
+    const gone = without(sight, 'deployments');
+    expect(observer.observe(gone)).toMatchObject([{ id: ID, name: 'svc-slot-primary', phase: 'stopping', endpoints: [] }]);
+    const ending = podOf(WORKLOAD, { deleting: true });
+    expect(observer.observe({ ...gone, pods: new Map([['p', ending]]) })).toMatchObject([{ id: ID, phase: 'stopping' }]);
+    const ended = podOf(WORKLOAD, { deleting: true, server: { state: { terminated: { exitCode: 0 } } } });
+    expect(observer.observe({ ...gone, pods: new Map([['p', ended]]) })).toEqual([]);
+    expect(observer.observe(without(gone, 'pods'))).toEqual([]);
+  });
+
+  test('shows it so after a restart of the controller too', () => {
+    const observer = createKubeObserver();
+    const gone = without(sightOf([WORKLOAD], [podOf(WORKLOAD, { deleting: true })]), 'deployments');
+    const [found, ...others] = observer.observe(gone);
+    expect(others).toEqual([]);
+    expect(found).toMatchObject({ slot: 'primary', revision: '0123456789ab', phase: 'stopping' });
+    expect(found === undefined ? [] : observer.podsOf(gone, found.id)).toHaveLength(1);
+  });
+
+  test('gives a Deployment made anew under the old name none of the pods that still end', () => {
+    const observer = createKubeObserver();
+    const old = podOf(WORKLOAD, { name: 'old', at: '2026-11-21T08:00:00Z', deleting: true });
+    const sight = sightOf([WORKLOAD], [podOf(WORKLOAD, { name: 'new' }), old]);
+    const found = observer.observe(sight);
+    expect(found).toMatchObject([
+      { id: ID, phase: 'running', replicas: { present: 1 } },
+      { phase: 'stopping', replicas: { present: 1 } },
+    ]);
+    expect(observer.podsOf(sight, ID).map(({ metadata }) => metadata.name)).toEqual(['new']);
+  });
+
+  test('does not take pods of another revision for its own', () => {
+    const other = kubeWorkload({ revision: 'ba9876543210' });
+    const found = createKubeObserver().observe(sightOf([WORKLOAD], [podOf(other)]));
+    expect(found).toMatchObject([
+      { revision: '0123456789ab', phase: 'created', endpoints: [] },
+      { revision: 'ba9876543210', phase: 'stopping', endpoints: [] },
+    ]);
+  });
+
+  test('tells what Events say of a pod, as long as they do', () => {
+    const creating = { ready: false, started: false, state: { waiting: { reason: 'ContainerCreating' } } };
+    const pod = podOf(WORKLOAD, { ready: false, server: creating });
+    const sight = sightOf([WORKLOAD], [pod]);
+    const warnings = new Map([[pod.metadata.uid ?? '', { reason: 'NetworkNotReady', message: 'no CNI' }]]);
+    const observer = createKubeObserver();
+    const troubleIn = (seen: KubeSight) => observer.observe(seen)[0]?.trouble?.reason;
+    const told = { ...sight, warnings };
+    expect([sight, told, sight].map(troubleIn)).toEqual([undefined, 'NetworkNotReady', undefined]);
+    expect(observer.observe({ ...told, warnings: new Map(warnings) })).toEqual(observer.observe(told));
+    expect([...observer.pods(sight)].map(({ metadata }) => metadata.uid)).toEqual([pod.metadata.uid]);
+  });
+
+  test('is not disturbed by objects that are none of ours', () => {
+    const sight = sightOf([WORKLOAD]);
+    const foreign: KubeObject = {
+      metadata: { name: 'x', uid: 'x', resourceVersion: '1', creationTimestamp: '2026-11-21T09:00:00Z' },
+      spec: {},
+    };
+    const odd: KubeObject = { metadata: { name: 'y' } };
+    const found = createKubeObserver().observe({
+      ...sight,
+      deployments: new Map([...sight.deployments, ['x', foreign], ['y', odd]]),
+      pods: new Map([
+        ['x', foreign],
+        ['y', odd],
+      ]),
+    });
+    expect(found).toMatchObject([{ id: ID }]);
+  });
+});
+
+describe('what is kept of objects', () => {
+  const managed = (object: KubeObject): KubeObject => {
+    const metadata: KubeObject['metadata'] & { readonly managedFields: unknown } = {
+      ...object.metadata,
+      managedFields: [{ manager: 'x' }],
+    };
+    return { ...object, metadata };
+  };
+
+  test('is enough for the same facts', () => {
+    const sight = sightOf([WORKLOAD], [podOf(WORKLOAD)]);
+    const keep = (objects: ReadonlyMap<string, KubeObject>, prune: (object: KubeObject) => KubeObject) =>
+      new Map([...objects].map(([name, object]) => [name, prune(managed(object))]));
+    const kept = {
+      deployments: keep(sight.deployments, pruneDeployment),
+      services: keep(sight.services, prunePlain),
+      configMaps: keep(sight.configMaps, prunePlain),
+      pods: keep(sight.pods, prunePod),
+      warnings: undefined,
+    };
+    const facts = (of: KubeSight) =>
+      createKubeObserver()
+        .observe(of)
+        .map((each) => ({ ...each, record: undefined }));
+    expect(facts(kept)).toEqual(facts(sight));
+    expect(JSON.stringify([...kept.deployments, ...kept.services, ...kept.configMaps, ...kept.pods])).not.toContain('managedFields');
+  });
+
+  test('of an unknown shape is the object itself', () => {
+    const odd: KubeObject = { metadata: { name: 'odd' } };
+    expect([prunePod(odd), pruneDeployment(odd), prunePlain(odd)]).toEqual([odd, odd, odd]);
+  });
+});

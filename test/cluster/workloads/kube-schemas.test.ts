@@ -1,0 +1,78 @@
+/** What is rendered, against the API of today's Kubernetes as its official client describes it: an unknown or mistyped field would be refused or lost. */
+import { describe, expect, test } from '@jest/globals';
+import * as client from '@kubernetes/client-node';
+import { kubeObjects } from '../../../src/cluster/workloads/decide/kube-objects.ts';
+import type { ClusterWorkload } from '../../../src/reconciler/ports.ts';
+import { context, kubeWorkload } from './kube-fixtures.ts';
+
+interface Attribute {
+  readonly baseName: string;
+  readonly type: string;
+}
+
+const MODELS = new Map<string, unknown>(Object.entries(client));
+
+function attributesOf(type: string): readonly Attribute[] | undefined {
+  const model = MODELS.get(type);
+  if (typeof model !== 'function' || !('getAttributeTypeMap' in model) || typeof model.getAttributeTypeMap !== 'function') return undefined;
+  return model.getAttributeTypeMap();
+}
+
+/** Paths of what does not fit. */
+function misfits(value: unknown, type: string, path: string): string[] {
+  const list = /^Array<(.*)>$/.exec(type)?.[1];
+  if (list !== undefined) {
+    return Array.isArray(value) ? value.flatMap((each, index) => misfits(each, list, `${path}[${index}]`)) : [`${path} is no list`];
+  }
+  const values = /^\{ \[key: string\]: (.*); \}$/.exec(type)?.[1];
+  if (values !== undefined) return Object.entries(value ?? {}).flatMap(([key, each]) => misfits(each, values, `${path}.${key}`));
+  const attributes = attributesOf(type);
+  if (attributes !== undefined) {
+    return Object.entries(value ?? {}).flatMap(([key, each]) => {
+      const attribute = attributes.find(({ baseName }) => baseName === key);
+      return attribute === undefined ? [`${path}.${key} is unknown to ${type}`] : misfits(each, attribute.type, `${path}.${key}`);
+    });
+  }
+  if (type === 'IntOrString') return ['number', 'string'].includes(typeof value) ? [] : [`${path} is no IntOrString`];
+  if (!['string', 'number', 'boolean'].includes(type)) return [`${path} has the type ${type}, which this test does not know`];
+  return typeof value === type ? [] : [`${path} is no ${type}`];
+}
+
+const CASES: readonly (readonly [string, Partial<ClusterWorkload>, 'device-plugin' | 'dra'])[] = [
+  ['a CPU', {}, 'device-plugin'],
+  ['a GPU of a device plugin', { backend: 'cuda', gpus: 2 }, 'device-plugin'],
+  ['a GPU by DRA', { backend: 'cuda', gpus: 2 }, 'dra'],
+  ['AMD by DRA', { backend: 'rocm' }, 'dra'],
+  ['device files', { backend: 'rocm', gpus: 0 }, 'device-plugin'],
+  ['an NPU', { backend: 'npu' }, 'dra'],
+  ['a claim of its own', { storage: { size: '50Gi', className: 'fast' } }, 'device-plugin'],
+  ['a directory of the node', { storage: { hostPath: '/srv/models' } }, 'device-plugin'],
+  [
+    'all else',
+    {
+      replicas: 3,
+      nodeSelector: { disk: 'fast' },
+      tolerations: [{ key: 'gpu', operator: 'Exists', effect: 'NoSchedule' }],
+      serviceAccountName: 'someone',
+      storage: { claimName: 'models' },
+    },
+    'device-plugin',
+  ],
+];
+
+describe('kubeObjects() renders what Kubernetes 1.36 knows:', () => {
+  test.each(CASES)('with %s', (_, cluster, allocation) => {
+    const workload = kubeWorkload({ cluster, devices: ['/dev/dri', '/dev/kfd', 'nvidia.com/gpu=all'], memoryLimitBytes: 2 ** 30 });
+    const objects = Object.values(kubeObjects(workload, context({}, allocation)));
+    expect(objects.length).toBeGreaterThanOrEqual(3);
+    for (const manifest of objects) expect(misfits(manifest, `V1${manifest.kind}`, manifest.kind)).toEqual([]);
+  });
+
+  test('and the test would see a field that it does not know', () => {
+    const { deployment } = kubeObjects(kubeWorkload(), context());
+    expect(misfits({ ...deployment, spec: { replicas: '1', replica: 1 } }, 'V1Deployment', 'd')).toEqual([
+      'd.spec.replicas is no number',
+      'd.spec.replica is unknown to V1DeploymentSpec',
+    ]);
+  });
+});

@@ -1,0 +1,258 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import {
+  CONFIG_MAPS,
+  DEPLOYMENTS,
+  DEVICE_CLASSES,
+  PODS,
+  RESOURCE_CLAIM_TEMPLATES,
+  SERVICES,
+} from '../../../src/cluster/client/resource-types.ts';
+import type { KubeWorkload } from '../../../src/cluster/workloads/decide/kube-pod.ts';
+import type { ResourceType } from '../../../src/cluster/client/ports.ts';
+import { createFakeKubeWorld } from './kube-fake-world.ts';
+import type { FakeKubeWorld } from './kube-fake-world.ts';
+import { kubeWorkload } from './kube-fixtures.ts';
+import { eventually } from '../../support/runtimes/runtime-world.ts';
+
+const SIGNAL = new AbortController().signal;
+const WORKLOAD = kubeWorkload();
+const CRASHED = {
+  ready: false,
+  server: {
+    restartCount: 1,
+    started: false,
+    state: { waiting: { reason: 'CrashLoopBackOff' } },
+    lastState: { terminated: { exitCode: 3, finishedAt: '2026-11-21T09:01:00Z' } },
+  },
+} as const;
+
+let world: FakeKubeWorld;
+afterEach(async () => await world.close());
+const start = async (...options: Parameters<typeof createFakeKubeWorld>): Promise<void> => {
+  world = await createFakeKubeWorld(...options);
+};
+
+const named = (type: ResourceType) =>
+  world.fake
+    .objects(type, 'default')
+    .map(({ metadata }) => metadata.name)
+    .filter((name) => name !== 'owner');
+const writes = () =>
+  world.fake.faults.requests
+    .filter(({ verb }) => verb !== 'get' && verb !== 'list' && verb !== 'watch')
+    .map(({ verb, resource }) => `${verb} ${resource}`);
+const withCluster = (cluster: Partial<KubeWorkload['cluster']>): KubeWorkload => ({
+  ...WORKLOAD,
+  cluster: { ...WORKLOAD.cluster, ...cluster },
+});
+const stop = async (id: Awaited<ReturnType<FakeKubeWorld['apply']>>, graceMs = 10_000) => await world.runtime.stop(id, { graceMs }, SIGNAL);
+
+describe('apply() of the kube runtime', () => {
+  test('makes what the pods need before them, and writes nothing when all is there', async () => {
+    await start();
+    const id = await world.apply(WORKLOAD);
+    expect(writes().slice(0, 2).toSorted()).toEqual(['patch configmaps', 'patch services']);
+    expect(writes()[2]).toBe('patch deployments');
+    expect(await world.workloads()).toMatchObject([{ id, phase: 'created', revision: WORKLOAD.revision, generation: 7 }]);
+    world.fake.faults.clearLog();
+    expect(await world.apply(WORKLOAD)).toBe(id);
+    expect(world.fake.faults.requests.filter(({ verb }) => verb !== 'watch')).toEqual([]);
+  });
+
+  test('takes over no Deployment of somebody else', async () => {
+    await start();
+    world.fake.put(DEPLOYMENTS, 'default', { metadata: { name: WORKLOAD.name, labels: { app: 'theirs' } }, spec: { replicas: 3 } });
+    expect(await world.runtime.apply(WORKLOAD, SIGNAL)).toMatchObject({ ok: false, failure: { kind: 'retry', reason: 'NameTaken' } });
+    expect(world.deployment()).toMatchObject({ metadata: { labels: { app: 'theirs' } }, spec: { replicas: 3 } });
+    expect(writes()).toEqual([]);
+  });
+
+  test('starts nothing for a slot that is gone, without an image, or with none of the cluster’s facts', async () => {
+    await start();
+    const { image: _image, ...noImage } = WORKLOAD;
+    const { cluster: _cluster, ...noCluster } = WORKLOAD;
+    expect(await world.runtime.apply(kubeWorkload({ slot: 'unknown' }), SIGNAL)).toMatchObject({ failure: { reason: 'SlotGone' } });
+    expect(await world.runtime.apply({ ...noImage, image: undefined }, SIGNAL)).toMatchObject({
+      failure: { kind: 'stalled', reason: 'ImageMissing' },
+    });
+    expect(await world.runtime.apply(noCluster, SIGNAL)).toMatchObject({ failure: { kind: 'stalled' } });
+    expect(writes()).toEqual([]);
+  });
+
+  test('writes nothing when another replica leads, and nothing more when its term ends meanwhile', async () => {
+    await start();
+    world.fake.faults.delay({ verb: 'patch', resource: 'configmaps' }, 200);
+    const applying = world.runtime.apply(WORKLOAD, SIGNAL);
+    await eventually('a write under way', async () => (writes().includes('patch configmaps') ? true : undefined));
+    world.term.abort();
+    expect(await applying).toMatchObject({ ok: false, failure: { kind: 'retry', reason: 'NotLeading' } });
+    expect(world.deployment()).toBeUndefined();
+    world.fake.faults.clearLog();
+    expect(await world.runtime.apply(WORKLOAD, SIGNAL)).toMatchObject({ failure: { reason: 'NotLeading' } });
+    expect(writes()).toEqual([]);
+  });
+
+  test('puts back what somebody altered, and leaves alone what they added', async () => {
+    await start();
+    const wanted = withCluster({ replicas: 2 });
+    const id = await world.apply(wanted);
+    const before = world.deployment();
+    world.fake.put(DEPLOYMENTS, 'default', {
+      ...before,
+      metadata: { ...before?.metadata, labels: { ...before?.metadata.labels, team: 'red' } },
+      spec: { ...Object(before?.['spec']), replicas: 0, paused: true },
+    });
+    world.fake.remove(SERVICES, 'default', 'svc-slot-primary');
+    const altered = await eventually('drift', async () => {
+      const [found] = await world.workloads();
+      const drift = found === undefined ? [] : (world.runtime.traits.inPlace?.findAltered(wanted, found) ?? []);
+      return drift.length === 2 ? drift : undefined;
+    });
+    expect(altered).toEqual(['replicas 0 instead of 2', 'Service "svc-slot-primary" deleted']);
+    expect(await world.apply(wanted)).toBe(id);
+    expect(world.deployment()).toMatchObject({ metadata: { labels: { team: 'red' } }, spec: { replicas: 2, paused: true } });
+    expect(named(SERVICES)).toEqual(['svc-slot-primary']);
+    const [mended] = await world.workloads();
+    expect(mended === undefined ? undefined : world.runtime.traits.inPlace?.findAltered(wanted, mended)).toEqual([]);
+  });
+
+  test('scales in place and restarts nothing that runs, whatever else would be rendered now', async () => {
+    await start();
+    const id = await world.apply(WORKLOAD);
+    await world.pod(WORKLOAD);
+    const template = JSON.stringify(Object(world.deployment()?.['spec']).template);
+    const wanted = withCluster({ replicas: 3, drainTimeoutMs: 1000, startTimeoutMs: 1000 });
+    const [found] = await world.workloads();
+    expect(found === undefined ? undefined : world.runtime.traits.inPlace?.isOutdated(wanted, found)).toBe(true);
+    expect(await world.apply(wanted)).toBe(id);
+    expect(world.deployment()).toMatchObject({ spec: { replicas: 3 } });
+    expect(JSON.stringify(Object(world.deployment()?.['spec']).template)).toBe(template);
+    const [scaled] = await world.workloads();
+    expect(scaled === undefined ? undefined : world.runtime.traits.inPlace?.isOutdated(wanted, scaled)).toBe(false);
+  });
+
+  test('replaces the pods of what has crashed, which is then not told any more', async () => {
+    await start();
+    const id = await world.apply(WORKLOAD);
+    await world.pod(WORKLOAD, CRASHED);
+    expect(await world.workloads()).toMatchObject([{ phase: 'created', exit: { code: 3 } }]);
+    expect(await world.apply(WORKLOAD)).toBe(id);
+    await eventually('the pod is gone', async () => (named(PODS).length === 0 ? true : undefined));
+    const [left] = await world.workloads();
+    expect(left).toMatchObject({ id, phase: 'created' });
+    expect(left).not.toHaveProperty('exit');
+  });
+
+  test('makes what has crashed anew where it would be rendered otherwise now: more time to start', async () => {
+    await start();
+    const id = await world.apply(WORKLOAD);
+    await world.pod(WORKLOAD, CRASHED);
+    const again = await world.apply(withCluster({ startTimeoutMs: 3_600_000 }));
+    expect(again).not.toBe(id);
+    expect(JSON.stringify(world.deployment())).toContain('"failureThreshold":3615');
+    expect((await world.workloads()).find(({ phase }) => phase === 'created')).toMatchObject({ id: again });
+  });
+
+  test('makes an environment anew that cannot be altered back', async () => {
+    await start();
+    await world.apply(WORKLOAD);
+    const name = 'svc-slot-primary-0123456789ab';
+    const [before] = world.fake.objects(CONFIG_MAPS, 'default').filter(({ metadata }) => metadata.name === name);
+    world.fake.put(CONFIG_MAPS, 'default', { ...before, data: { GREETING: 'altered' } });
+    await eventually('drift', async () => {
+      const [found] = await world.workloads();
+      return found !== undefined && world.runtime.traits.inPlace?.findAltered(WORKLOAD, found).length === 1 ? true : undefined;
+    });
+    world.fake.faults.answer(
+      { verb: 'patch', resource: 'configmaps' },
+      { status: 422, reason: 'Invalid', message: 'field is immutable' },
+      1,
+    );
+    await world.apply(WORKLOAD);
+    const [after] = world.fake.objects(CONFIG_MAPS, 'default').filter(({ metadata }) => metadata.name === name);
+    expect(after).toMatchObject({ data: { GREETING: 'hello', EMPTY: '' } });
+    expect(after?.metadata.uid).not.toBe(before?.metadata.uid);
+  });
+
+  test('asks for GPUs by DRA only where there is a class for them', async () => {
+    await start({}, { dra: true });
+    const wanted = withCluster({ backend: 'cuda' });
+    const id = await world.apply(wanted);
+    expect(JSON.stringify(world.deployment())).toContain('"nvidia.com/gpu":"1"');
+    await stop(id);
+    world.fake.put(DEVICE_CLASSES, '', { metadata: { name: 'gpu.amd.com' } });
+    const amd = await world.apply({ ...withCluster({ backend: 'rocm' }) });
+    expect(named(RESOURCE_CLAIM_TEMPLATES)).toEqual(['svc-slot-primary-0123456789ab']);
+    expect(JSON.stringify(world.deployment())).not.toContain('amd.com/gpu');
+    await stop(amd);
+    expect(named(RESOURCE_CLAIM_TEMPLATES)).toEqual([]);
+  });
+});
+
+describe('stop() of the kube runtime', () => {
+  test('removes the Deployment at once, and resolves when its pods are gone', async () => {
+    await start({}, { longestGraceMs: 400 });
+    const id = await world.apply(WORKLOAD);
+    await world.pod(WORKLOAD);
+    const stopping = stop(id);
+    await eventually('the Deployment is gone', async () => (world.deployment() === undefined ? true : undefined));
+    expect(await world.workloads()).toMatchObject([{ id, phase: 'stopping', endpoints: [] }]);
+    expect(await stopping).toEqual({ ok: true, value: undefined });
+    expect([named(PODS), named(CONFIG_MAPS), await world.workloads()]).toEqual([[], [], []]);
+    // One for the slot, whatever runs in it.
+    expect(named(SERVICES)).toEqual(['svc-slot-primary']);
+    expect(await stop(id)).toEqual({ ok: true, value: undefined });
+  });
+
+  test('in a hurry gives the pods that little time', async () => {
+    await start();
+    const id = await world.apply(WORKLOAD);
+    await world.pod(WORKLOAD);
+    expect(await stop(id, 300)).toEqual({ ok: true, value: undefined });
+    expect(named(PODS)).toEqual([]);
+  });
+
+  test('leaves the other workload of the slot its environment', async () => {
+    await start();
+    const other = kubeWorkload({ name: 'svc-slot-primary--ba9876543210', revision: 'ba9876543210' });
+    const [first] = [await world.apply(WORKLOAD), await world.apply(other)];
+    await stop(first);
+    expect(named(DEPLOYMENTS)).toEqual([other.name]);
+    expect(named(CONFIG_MAPS)).toEqual([`${other.name}-ba9876543210`]);
+  });
+
+  test('ends with its signal', async () => {
+    await start();
+    const id = await world.apply(WORKLOAD);
+    await world.pod(WORKLOAD);
+    const given = new AbortController();
+    const stopping = world.runtime.stop(id, { graceMs: 10_000 }, given.signal);
+    await eventually('the Deployment is gone', async () => (world.deployment() === undefined ? true : undefined));
+    given.abort();
+    expect(await stopping).toMatchObject({ ok: false });
+  });
+});
+
+describe('observe() of the kube runtime', () => {
+  test('trusts what it knows for a while without a server, and then no longer', async () => {
+    await start();
+    await world.apply(WORKLOAD);
+    await world.fake.goDown();
+    await world.fake.comeUp();
+    expect(await world.workloads()).toHaveLength(1);
+    await world.fake.goDown();
+    world.clock.aheadMs = 31_000;
+    const lost = await eventually('the loss is noticed', async () => {
+      const facts = await world.runtime.observe([], SIGNAL);
+      return facts.ok ? undefined : facts.failure;
+    });
+    expect(lost).toMatchObject({ kind: 'retry', reason: 'RuntimeUnreachable', message: expect.stringContaining('has not answered for') });
+  });
+
+  test('takes every image for present: kubelets fetch them', async () => {
+    await start();
+    const facts = await world.runtime.observe([{ reference: 'a' }], SIGNAL);
+    expect(facts).toMatchObject({ ok: true, value: { images: [{ reference: 'a', present: true }] } });
+    expect(await world.runtime.pull({ reference: 'a' }, () => undefined, SIGNAL)).toMatchObject({ ok: true });
+  });
+});

@@ -1,0 +1,162 @@
+import { appendFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { ModelId, SlotName } from '../../src/schema/names.ts';
+import type { SlotStatus, TimelineEntry } from '../../src/schema/slot-status.ts';
+import { createEventFeed } from '../../src/files/event-feed.ts';
+import { createStatusFiles, type StatusFiles } from '../../src/files/status-files.ts';
+import { TIMELINE_BYTES } from '../../src/files/timeline-files.ts';
+
+const img = SlotName.parse('img');
+const embed = SlotName.parse('embed');
+const status = (name: SlotName, restarts: number): SlotStatus => ({
+  name,
+  state: 'ready',
+  conditions: [],
+  observedGeneration: 1,
+  provider: 'gguf',
+  backend: 'cpu',
+  model: ModelId.parse('a.gguf'),
+  restarts,
+  since: 1,
+});
+const entry = (seq: number, slot: SlotName = img, message = `Entry ${seq}`): TimelineEntry => ({
+  seq,
+  at: seq,
+  slot,
+  kind: 'action',
+  message,
+});
+
+describe('status files and the event feed', () => {
+  let root: string;
+  let warnings: string[];
+  let files: StatusFiles;
+  let statusDirectory: string;
+  let timelineDirectory: string;
+  const create = () =>
+    createStatusFiles({
+      statusDirectory,
+      timelineDirectory,
+      log: { info: () => undefined, warn: (_, message) => void warnings.push(message) },
+    });
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'svc-status-'));
+    statusDirectory = join(root, 'status');
+    timelineDirectory = join(root, 'timelines');
+    warnings = [];
+    files = create();
+  });
+  afterEach(async () => {
+    await files.flush();
+    await rm(root, { recursive: true, force: true });
+  });
+  const write = async (statuses: readonly SlotStatus[], entries: readonly TimelineEntry[] = []) => {
+    files.write({ at: 1, statuses, entries, refused: new Map() });
+    await files.flush();
+  };
+  const feedOf = async (capacity = 2000) => await createEventFeed({ timelineDirectory, capacity });
+
+  test('writes a status when it changed and only then, and takes it away with its slot', async () => {
+    await write([status(img, 0), status(embed, 0)]);
+    const before = await stat(join(statusDirectory, 'img.json'));
+    await write([status(img, 0), status(embed, 1)]);
+    expect((await stat(join(statusDirectory, 'img.json'))).ino).toBe(before.ino);
+    expect(JSON.parse(await readFile(join(statusDirectory, 'embed.json'), 'utf8'))).toEqual(status(embed, 1));
+    await write([status(embed, 1)]);
+    expect(await readdir(statusDirectory)).toEqual(['embed.json']);
+  });
+
+  test('a report that brings nothing new is done at once', async () => {
+    await write([]);
+    await write([status(img, 0)]);
+    await write([status(img, 0)]);
+    await write([status(img, 1)]);
+    expect(JSON.parse(await readFile(join(statusDirectory, 'img.json'), 'utf8'))).toEqual(status(img, 1));
+  });
+
+  test('keeps only timelines where statuses are kept elsewhere', async () => {
+    files = createStatusFiles({ statusDirectory: undefined, timelineDirectory, log: { info: () => undefined, warn: () => undefined } });
+    await write([status(img, 0)]);
+    await write([status(img, 1)], [entry(1)]);
+    await write([]);
+    expect(await readdir(root)).toEqual(['timelines']);
+    expect((await feedOf()).last()).toBe(1);
+  });
+
+  test('removes statuses of slots that went while the controller was away', async () => {
+    await mkdir(statusDirectory);
+    await writeFile(join(statusDirectory, 'gone.json'), '{}');
+    await write([status(img, 0)]);
+    expect(await readdir(statusDirectory)).toEqual(['img.json']);
+  });
+
+  test('many reports at once end in the last one, with every entry once and in order', async () => {
+    for (let seq = 1; seq <= 500; seq++) files.write({ at: seq, statuses: [status(img, seq)], entries: [entry(seq)], refused: new Map() });
+    await files.flush();
+    expect(JSON.parse(await readFile(join(statusDirectory, 'img.json'), 'utf8'))).toMatchObject({ restarts: 500 });
+    const feed = await feedOf();
+    expect((await feed.timeline(img, 1000)).map(({ seq }) => seq)).toEqual(Array.from({ length: 500 }, (_, index) => index + 1));
+  });
+
+  test('never throws where nothing can be written, says so once, and goes on when it can again', async () => {
+    await writeFile(statusDirectory, 'a file where the directory should be');
+    await writeFile(timelineDirectory, 'and another');
+    for (let pass = 1; pass <= 3; pass++) await write([status(img, pass)], [entry(pass)]);
+    expect(warnings).toEqual([expect.stringContaining('out of date')]);
+    await rm(statusDirectory);
+    await rm(timelineDirectory);
+    await write([status(img, 4)], [entry(4)]);
+    expect(await readdir(statusDirectory)).toEqual(['img.json']);
+  });
+
+  test('a timeline is bounded: one older file is kept', async () => {
+    const long = 'x'.repeat(TIMELINE_BYTES / 8);
+    for (let seq = 1; seq <= 40; seq++) await write([], [entry(seq, img, long)]);
+    expect((await readdir(timelineDirectory)).toSorted()).toEqual(['img.jsonl', 'img.jsonl.1']);
+    for (const file of await readdir(timelineDirectory))
+      expect((await stat(join(timelineDirectory, file))).size).toBeLessThanOrEqual(TIMELINE_BYTES);
+    const kept = await (await feedOf()).timeline(img, 100);
+    expect(kept.at(-1)?.seq).toBe(40);
+    expect(kept.map(({ seq }) => seq)).toEqual(Array.from({ length: kept.length }, (_, index) => 41 - kept.length + index));
+    expect((await (await feedOf()).timeline(img, 2)).map(({ seq }) => seq)).toEqual([39, 40]);
+    expect(await (await feedOf()).timeline(img, 0)).toEqual([]);
+  });
+
+  test('numbers go on after a restart, damaged lines are skipped, and half a line spoils no other', async () => {
+    await write([], [entry(1), entry(2, embed), { ...entry(3), from: 'ready', to: 'serving', cause: 'a request' }]);
+    await appendFile(join(timelineDirectory, 'img.jsonl'), 'garbage\n{"seq":"9"}\n{"seq":99,"at":1,"slot":"img","ki');
+    await writeFile(join(timelineDirectory, '..jsonl'), '{}');
+    files = create();
+    expect((await feedOf()).last()).toBe(3);
+    await write([], [entry(4)]);
+    const feed = await feedOf();
+    expect(feed.last()).toBe(4);
+    expect(feed.since(0)).toEqual({
+      entries: [entry(1), entry(2, embed), { ...entry(3), from: 'ready', to: 'serving', cause: 'a request' }, entry(4)],
+      gap: false,
+    });
+    expect((await feed.timeline(img, 10)).map(({ seq }) => seq)).toEqual([1, 3, 4]);
+  });
+
+  test('the feed tells listeners, remembers so many, and says when older ones are gone', async () => {
+    const feed = await feedOf(3);
+    const heard: number[] = [];
+    const stop = feed.subscribe(({ seq }) => heard.push(seq));
+    expect(feed.since(0)).toEqual({ entries: [], gap: false });
+    feed.write({ at: 1, statuses: [], entries: [entry(1), entry(2)], refused: new Map() });
+    expect(feed.since(1)).toEqual({ entries: [entry(2)], gap: false });
+    feed.write({ at: 2, statuses: [], entries: [entry(3), entry(4)], refused: new Map() });
+    stop();
+    feed.write({ at: 3, statuses: [], entries: [entry(5)], refused: new Map() });
+    expect(heard).toEqual([1, 2, 3, 4]);
+    expect(feed.last()).toBe(5);
+    expect(feed.since(2)).toEqual({ entries: [entry(3), entry(4), entry(5)], gap: false });
+    expect(feed.since(1)).toEqual({ entries: [entry(3), entry(4), entry(5)], gap: true });
+    expect(feed.since(5)).toEqual({ entries: [], gap: false });
+    expect(feed.since(77)).toMatchObject({ gap: true });
+    expect(await feed.timeline(img, 2)).toEqual([entry(4), entry(5)]);
+  });
+});

@@ -1,0 +1,100 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { checkToolboxFile, createToolboxSource } from '../../src/files/toolbox-manifest.ts';
+
+const digest = `sha256:${'a'.repeat(64)}`;
+const id = `sha256:${'b'.repeat(64)}`;
+
+describe('createToolboxSource()', () => {
+  let root: string;
+  let log: string[];
+  const local = () => join(root, 'toolboxes.toml');
+  const open = (more: { readonly keepIn?: string } = {}) => {
+    const say = (_details: object, message: string) => void log.push(message);
+    return createToolboxSource({ shipped: join(root, 'manifest.json'), local: local(), log: { info: say, warn: say }, ...more });
+  };
+  const read = async (shipped: string | undefined, own?: string) => {
+    if (shipped !== undefined) await writeFile(join(root, 'manifest.json'), shipped);
+    if (own !== undefined) await writeFile(local(), own);
+    return await open().read();
+  };
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'svc-toolboxes-'));
+    log = [];
+  });
+  afterEach(async () => await rm(root, { recursive: true, force: true }));
+
+  const SHIPPED = JSON.stringify({
+    gguf: { vulkan: { image: 'ghcr.io:443/svc/gguf:v1', digest }, cpu: { image: 'ghcr.io/svc/gguf-cpu:v1', digest } },
+  });
+
+  test('pins a pulled image by its digest', async () => {
+    const images = await read(SHIPPED);
+    expect(images.problems).toEqual([]);
+    expect(images.find('gguf', 'vulkan')).toEqual({ reference: `ghcr.io:443/svc/gguf@${digest}` });
+    expect(images.find('gguf', 'rocm')).toBeUndefined();
+    expect(images.find('npu', 'npu')).toBeUndefined();
+  });
+
+  test('lays the machine’s own entries over the shipped ones, one by one', async () => {
+    const images = await read(SHIPPED, `[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\nid = "${id}"\n`);
+    expect(images.problems).toEqual([]);
+    expect(images.find('gguf', 'cpu')).toEqual({ reference: 'localhost/svc-toolbox-gguf-cpu:v1', imageId: id });
+    expect(images.find('gguf', 'vulkan')).toEqual({ reference: `ghcr.io:443/svc/gguf@${digest}` });
+  });
+
+  test.each([
+    ['[gguf.cpu]\nimage = "ghcr.io/x:v1"\n', { line: 1, message: expect.stringContaining('Pin the image') }],
+    ['[gguf.cpu]\nimage = "localhost/x"\nid = "abc"\n', { line: 3, column: 1, path: ['gguf', 'cpu', 'id'] }],
+    ['[gguf\n', { line: 1, message: expect.stringContaining('Correct this file') }],
+    ['[other.cpu]\nimage = "localhost/x"\n', { line: 1, message: expect.stringContaining('Unknown key "other"; known here: "gguf"') }],
+    ['[gguf.cpi]\nimage = "localhost/x"\n', { line: 1, message: expect.stringContaining('did you mean "cpu"?') }],
+    [
+      '[gguf.cpu]\nimage = "localhost/x"\nidd = "x"\n',
+      { line: 3, message: expect.stringContaining('Unknown key "idd"; did you mean "id"?') },
+    ],
+    ['[gguf.cpu]\n', { message: expect.stringContaining('Set "gguf.cpu.image": it is required') }],
+  ])('a bad own file %j that never was good is left out with a problem, and the shipped manifest stands', async (own, problem) => {
+    const images = await read(SHIPPED, own);
+    expect(images.problems).toMatchObject([{ file: local(), ...problem }]);
+    expect(await checkToolboxFile(local())).toMatchObject([{ file: local(), ...problem }]);
+    expect(images.find('gguf', 'cpu')).toEqual({ reference: `ghcr.io/svc/gguf-cpu@${digest}` });
+  });
+
+  test.each([true, false])('a mistake leaves the last good text in force, kept for a restart: %s', async (kept) => {
+    const keepIn = join(root, 'state', 'toolboxes.json');
+    const source = open(kept ? { keepIn } : {});
+    const own = `[gguf.cpu]\nimage = "localhost/mine:v1"\nid = "${id}"\n`;
+    const imageOf = async (of: typeof source) => (await of.read()).find('gguf', 'cpu')?.reference;
+    await writeFile(join(root, 'manifest.json'), SHIPPED);
+    await writeFile(local(), own);
+    expect(await imageOf(source)).toBe('localhost/mine:v1');
+    await writeFile(local(), own.replace('image', 'imgae'));
+    expect([await imageOf(source), await imageOf(source)]).toEqual(['localhost/mine:v1', 'localhost/mine:v1']);
+    expect(log).toEqual([expect.stringMatching(/toolboxes\.toml:\d.*imgae.*; the last good text stays in force/)]);
+    const shipped = `ghcr.io/svc/gguf-cpu@${digest}`;
+    expect(await imageOf(open(kept ? { keepIn } : {}))).toBe(kept ? 'localhost/mine:v1' : shipped);
+    await writeFile(local(), own.replace('mine', 'other'));
+    expect(await imageOf(source)).toBe('localhost/other:v1');
+    await rm(local());
+    expect(await imageOf(source)).toBe(shipped);
+    expect(await readdir(join(root, 'state')).catch(() => [])).toEqual([]);
+    expect(await checkToolboxFile(local())).toBeUndefined();
+  });
+
+  test('what cannot be kept is said, and is in force all the same', async () => {
+    await writeFile(join(root, 'manifest.json'), SHIPPED);
+    await writeFile(local(), '[gguf.cpu]\nimage = "localhost/mine:v1"\n');
+    await writeFile(join(root, 'file'), '');
+    const images = await open({ keepIn: join(root, 'file', 'toolboxes.json') }).read();
+    expect(images.find('gguf', 'cpu')?.reference).toBe('localhost/mine:v1');
+    expect(log).toEqual([expect.stringContaining('failed')]);
+  });
+
+  test('says so when the shipped manifest is missing or broken', async () => {
+    expect((await read(undefined)).problems).toMatchObject([{ file: join(root, 'manifest.json') }]);
+    expect((await read('{')).problems).toMatchObject([{ message: expect.stringContaining('Correct this file') }]);
+  });
+});

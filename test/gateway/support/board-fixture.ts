@@ -1,0 +1,87 @@
+/** Boards for tests of the request path: slots as a pass would publish them, without a reconciler. */
+import type { Admission, Board, BoardSlot, BoardView, Target } from '../../../src/reconciler/board.ts';
+import { SlotName, WorkloadId } from '../../../src/schema/names.ts';
+import type { Capability } from '../../../src/schema/provider-kinds.ts';
+import { parseSlot, type SlotSpec } from '../../../src/schema/slot-spec.ts';
+
+export interface SlotSketch {
+  readonly name: string;
+  readonly model?: string;
+  readonly aliases?: readonly string[];
+  readonly capabilities?: readonly Capability[];
+  readonly admission?: Admission;
+  readonly targets?: readonly { readonly workload: string; readonly port: number }[];
+}
+
+export const PARK: Admission = { kind: 'park' };
+export const OPEN: Admission = { kind: 'open' };
+export const DISABLED: Admission = { kind: 'refuse', code: 'slot.disabled', message: 'Enable slot "primary" first' };
+
+export function slotName(text: string): SlotName {
+  return SlotName.parse(text);
+}
+
+export function workloadId(text: string): WorkloadId {
+  return WorkloadId.parse(text);
+}
+
+export function boardSlot(sketch: SlotSketch): BoardSlot {
+  const name = slotName(sketch.name);
+  const model = sketch.model ?? `${sketch.name}-model`;
+  const spec = specOf(name, model);
+  const targets = (sketch.targets ?? []).map(({ workload, port }): Target => ({
+    workload: workloadId(workload),
+    endpoint: { host: '127.0.0.1', port },
+  }));
+  const admission = sketch.admission ?? (targets.length > 0 ? OPEN : PARK);
+  return {
+    name,
+    state: admission.kind === 'open' ? 'ready' : 'starting',
+    provider: 'gguf',
+    capabilities: sketch.capabilities ?? ['chat', 'completion', 'embedding', 'rerank'],
+    model,
+    aliases: sketch.aliases ?? [],
+    admission,
+    targets: admission.kind === 'open' ? targets : [],
+    status: {
+      name,
+      state: 'ready',
+      conditions: [],
+      observedGeneration: 1,
+      provider: 'gguf',
+      backend: 'cpu',
+      model: spec.model.default,
+      restarts: 0,
+      since: 0,
+    },
+    spec,
+    generation: 1,
+    problems: [],
+    explanation: '',
+  };
+}
+
+export function boardView(version: number, sketches: readonly SlotSketch[]): BoardView {
+  const slots = sketches.map(boardSlot);
+  const names = new Map<string, SlotName[]>();
+  for (const slot of slots) names.set(slot.name, [slot.name]);
+  for (const slot of slots) {
+    for (const name of [slot.model, ...slot.aliases]) {
+      const known = names.get(name) ?? [];
+      if (!known.includes(slot.name)) names.set(name, [...known, slot.name]);
+    }
+  }
+  return { version, at: version, slots: new Map(slots.map((slot) => [slot.name, slot])), names, refused: new Map() };
+}
+
+export function publish(board: Board, ...sketches: readonly SlotSketch[]): BoardView {
+  const view = boardView(board.current().version + 1, sketches);
+  board.publish(view);
+  return view;
+}
+
+function specOf(name: SlotName, model: string): SlotSpec {
+  const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: model } });
+  if (!parsed.ok) throw new Error(parsed.problems.map((problem) => problem.message).join('; '));
+  return parsed.spec;
+}

@@ -1,0 +1,98 @@
+/** The request path as `src/main.ts` wires it, over a board that the test publishes and on a port of its own. */
+import { buildServer, type HttpApi } from '../../../src/api/server.ts';
+import type { Authorize } from '../../../src/api/authorize.ts';
+import type { FinishedRequest } from '../../../src/api/metrics-port.ts';
+import type { Route } from '../../../src/api/route.ts';
+import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
+import type { FinishedExchange } from '../../../src/gateway/exchange-deps.ts';
+import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
+import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic.ts';
+import type { ProviderRegistry } from '../../../src/providers/provider.ts';
+import { createBoard, type Board } from '../../../src/reconciler/board.ts';
+import { parseSettings } from '../../../src/schema/settings.ts';
+
+export interface GatewayFixture {
+  readonly board: Board;
+  readonly traffic: GatewayTraffic;
+  readonly gateway: Gateway;
+  readonly api: HttpApi;
+  readonly url: string;
+  readonly port: number;
+  /** What the gateway reported. */
+  readonly finished: FinishedExchange[];
+  /** What everything else reported. */
+  readonly reported: FinishedRequest[];
+  readonly faults: unknown[];
+  close(): Promise<void>;
+}
+
+export interface FixtureOptions {
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly authorize?: Authorize;
+  readonly routes?: readonly Route[];
+}
+
+/** Forwards each path as llama.cpp has it. */
+const PROVIDERS: ProviderRegistry = {
+  gguf: {
+    kind: 'gguf',
+    program: 'none',
+    containerPort: 1,
+    readyPath: '/health',
+    devices: () => [],
+    buildEnv: () => ({}),
+    startCmd: () => ['none'],
+    estimateMemoryBytes: () => 0,
+    capabilities: () => [],
+    health: () => Promise.resolve({ kind: 'passing' }),
+    infer: ({ path }) => ({ kind: 'forward', path: path === '/v1/rerankings' ? '/v1/rerank' : path }),
+  },
+};
+
+export async function startGateway(options: FixtureOptions = {}): Promise<GatewayFixture> {
+  const parsed = parseSettings({ SVC_PARK_TIMEOUT: '20s', ...options.settings });
+  if (!parsed.ok) throw new Error(parsed.problems.join('; '));
+  const { settings } = parsed;
+  const board = createBoard();
+  const now = (): number => Date.now();
+  const traffic = createTraffic({ board, now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
+  const finished: FinishedExchange[] = [];
+  const faults: unknown[] = [];
+  const reported: FinishedRequest[] = [];
+  const gateway = createGateway({
+    board,
+    providers: PROVIDERS,
+    traffic,
+    settings,
+    now,
+    report: (exchange) => void finished.push(exchange),
+  });
+  const routes = [...createV1Routes({ board, gateway, startedAt: 1_700_000_000_000 }), ...(options.routes ?? [])];
+  const { authorize } = options;
+  const api = buildServer({
+    routes,
+    settings,
+    gateway,
+    onFault: (fault) => void faults.push(fault),
+    metrics: { requestFinished: (request) => void reported.push(request) },
+    ...(authorize && { authorize }),
+  });
+  const port = await api.listen({ host: '127.0.0.1', port: 0 });
+  return {
+    board,
+    traffic,
+    gateway,
+    api,
+    url: `http://127.0.0.1:${port}`,
+    port,
+    finished,
+    reported,
+    faults,
+    close: () => api.close(0),
+  };
+}
+
+/** Waits until a state of the world holds; the test's own time limit ends a wait that is in vain. */
+export async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 2));
+}

@@ -1,0 +1,154 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { parse } from 'yaml';
+import { generatedFiles } from '../../scripts/generate.ts';
+import { isTable } from '../../src/schema/key-case.ts';
+import { slotCrd } from '../../scripts/generate/publish-crd.ts';
+import { slotEditorSchema } from '../../scripts/generate/publish-editor-schema.ts';
+import { PROVIDER_KINDS } from '../../src/schema/provider-kinds.ts';
+import { SLOT_RULES } from '../../src/schema/slot-rules.ts';
+import { SlotDocument } from '../../src/schema/slot-spec.ts';
+import { slotDocuments } from '../schema/slot-arbitrary.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const at = (value: unknown, ...path: readonly (string | number)[]): unknown =>
+  path.reduce<unknown>((inner, part) => (Array.isArray(inner) ? inner[Number(part)] : isTable(inner) ? inner[part] : undefined), value);
+const version = at(slotCrd(), 'spec', 'versions', 0);
+const root = at(version, 'schema', 'openAPIV3Schema');
+
+/** Every schema node with its path. */
+function* nodes(node: unknown, path: string): Generator<readonly [string, Json]> {
+  if (!isTable(node)) return;
+  yield [path, node];
+  if (isTable(node['properties'])) for (const [key, inner] of Object.entries(node['properties'])) yield* nodes(inner, `${path}.${key}`);
+  yield* nodes(node['items'], `${path}[]`);
+  yield* nodes(node['additionalProperties'], `${path}{}`);
+}
+
+/** What Kubernetes does with a value before it is stored: defaults, then checks; enough of it for our schema. */
+function accepts(schema: Json, value: unknown): boolean {
+  const branches = Array.isArray(schema['anyOf']) ? schema['anyOf'].filter(isTable) : [];
+  if (branches.length > 0 && !branches.some((branch) => accepts({ ...branch, type: schema['type'] }, value))) return false;
+  if (Array.isArray(schema['enum']) && !schema['enum'].includes(value)) return false;
+  if (typeof value === 'string') {
+    if (schema['type'] !== 'string') return false;
+    if (typeof schema['maxLength'] === 'number' && Array.from(value).length > schema['maxLength']) return false;
+    return typeof schema['pattern'] !== 'string' || new RegExp(schema['pattern'], 'u').test(value);
+  }
+  if (typeof value === 'number') {
+    if (schema['type'] !== 'integer' || !Number.isInteger(value)) return false;
+    return value >= Number(schema['minimum'] ?? -Infinity) && value <= Number(schema['maximum'] ?? Infinity);
+  }
+  if (typeof value === 'boolean') return schema['type'] === 'boolean';
+  if (Array.isArray(value))
+    return schema['type'] === 'array' && value.every((inner) => isTable(schema['items']) && accepts(schema['items'], inner));
+  if (!isTable(value) || schema['type'] !== 'object') return false;
+  const required = Array.isArray(schema['required']) ? schema['required'].map(String) : [];
+  if (!required.every((key) => Object.hasOwn(value, key))) return false;
+  return Object.entries(value).every(([key, inner]) => {
+    const known = at(schema, 'properties', key) ?? schema['additionalProperties'];
+    return isTable(known) && accepts(known, inner);
+  });
+}
+
+describe('the CRD', () => {
+  test('is structural: a type everywhere, nothing that Kubernetes refuses', () => {
+    for (const [path, node] of nodes(root, '')) {
+      expect([path, typeof node['type']]).toEqual([path, 'string']);
+      expect([path, node['additionalProperties'] !== false]).toEqual([path, true]);
+      for (const keyword of ['$ref', '$schema', 'id', 'const', 'propertyNames', 'definitions'])
+        expect([path, keyword in node]).toEqual([path, false]);
+      const branches = Array.isArray(node['anyOf']) ? node['anyOf'] : [];
+      for (const branch of branches) expect(Object.keys(branch)).not.toEqual(expect.arrayContaining(['type']));
+      if (node['format'] !== undefined) expect(['date-time', 'int32', 'int64']).toContain(node['format']);
+    }
+  });
+
+  test('has patterns that RE2 takes', () => {
+    for (const [path, node] of nodes(root, ''))
+      expect([path, /\(\?[=!<]|\\[1-9]/.test(JSON.stringify(node['pattern'] ?? ''))]).toEqual([path, false]);
+  });
+
+  test('describes every key of a spec and of a status', () => {
+    for (const [path, node] of nodes(root, '')) {
+      if (/\.(spec|status)\./.test(`${path}.`) && !/(\[\]|\{\})$/.test(path))
+        expect([path, typeof node['description']]).toEqual([path, 'string']);
+    }
+  });
+
+  test('takes every slot that the schema takes', () => {
+    const spec = at(root, 'properties', 'spec');
+    if (!isTable(spec)) throw new Error('No schema of the spec');
+    fc.assert(
+      fc.property(slotDocuments, (document) => {
+        expect(SlotDocument.safeParse(document).success).toBe(true);
+        expect(accepts(spec, document)).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
+    for (const bad of [
+      {},
+      { model: {} },
+      { model: { default: '../x' } },
+      { model: { default: 'a' }, priority: 1001 },
+      { model: { default: 'a' }, lifecycle: { idleTimeout: 'soon' } },
+    ]) {
+      expect(accepts(spec, bad)).toBe(false);
+    }
+  });
+
+  test('has the names, subresources and columns of the contract', () => {
+    expect(at(slotCrd(), 'spec', 'names')).toMatchObject({ plural: 'slotspecs', singular: 'slotspec', shortNames: ['slot', 'slots'] });
+    expect(version).toMatchObject({
+      name: 'v1alpha1',
+      served: true,
+      storage: true,
+      subresources: { status: {}, scale: { specReplicasPath: '.spec.replicas' } },
+    });
+    const columns = at(version, 'additionalPrinterColumns');
+    const shown = (Array.isArray(columns) ? columns : []).filter((column) => at(column, 'priority') === undefined);
+    expect(shown.map((column) => at(column, 'name'))).toEqual(['State', 'Model', 'Backend', 'Ready', 'Reason', 'Age']);
+  });
+
+  test('says in CEL which backends each provider has, and what keys may not be combined', () => {
+    const rules = [...nodes(root, '')].flatMap(([path, node]) =>
+      (Array.isArray(node['x-kubernetes-validations']) ? node['x-kubernetes-validations'] : []).map((rule: unknown) => [
+        path,
+        String(at(rule, 'rule')),
+      ]),
+    );
+    for (const [kind, { backends }] of Object.entries(PROVIDER_KINDS)) {
+      const offered = `self.backend in [${backends.map((backend) => `'${backend}'`).join(', ')}]`;
+      expect(rules).toContainEqual(['.spec', `!has(self.provider) || self.provider != '${kind}' || !has(self.backend) || ${offered}`]);
+    }
+    for (const { at: place, cel } of SLOT_RULES) expect(rules).toContainEqual([`.spec.${place.join('.').replace('.*', '[]')}`, cel]);
+  });
+
+  test('says what to write wherever a duration, a size or a model id is refused', () => {
+    for (const [path, node] of nodes(root, '')) {
+      if (/Timeout$|memory$|\.size$|model\.default$/.test(path))
+        expect([path, typeof at(node, 'x-kubernetes-validations', 0, 'message')]).toEqual([path, 'string']);
+    }
+  });
+});
+
+describe('the editor’s schema', () => {
+  test('has the keys of TOML and refuses unknown ones', () => {
+    const schema = slotEditorSchema();
+    expect(at(schema, 'properties', 'lifecycle', 'properties', 'idle_timeout', 'default')).toBe('never');
+    expect(at(schema, 'properties', 'lifecycle', 'properties', 'idleTimeout')).toBeUndefined();
+    expect(at(schema, 'properties', 'tolerations', 'items', 'properties', 'toleration_seconds', 'type')).toBe('integer');
+    expect(at(schema, 'properties', 'lifecycle', 'additionalProperties')).toBe(false);
+    expect(schema['required']).toEqual(['model']);
+  });
+});
+
+describe('generatedFiles()', () => {
+  test('are texts that end in one line break; the YAML reads back as the CRD', () => {
+    for (const file of generatedFiles()) expect([file.path, /[^\n]\n$/.test(file.text)]).toEqual([file.path, true]);
+    const crds = generatedFiles().filter((file) => /(^|\/)crds\//.test(file.path));
+    expect(crds).toHaveLength(2);
+    for (const crd of crds) expect(parse(crd.text)).toEqual(slotCrd());
+  });
+});

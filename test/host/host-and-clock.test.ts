@@ -1,0 +1,139 @@
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createClock } from '../../src/platform/clock.ts';
+import { createHostProbe } from '../../src/host/host-probe.ts';
+import { createProbeIo } from '../../src/platform/probe-io.ts';
+import { freePort } from '../support/runtimes/runtime-world.ts';
+
+describe('createHostProbe()', () => {
+  let dir: string;
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'svc-host-'));
+  });
+  afterEach(() => rm(dir, { recursive: true }));
+
+  const read = async (files: Readonly<Record<string, string>>) => {
+    for (const [path, text] of Object.entries(files)) {
+      await mkdir(dirname(join(dir, path)), { recursive: true });
+      await writeFile(join(dir, path), text);
+    }
+    return createHostProbe({ procDir: join(dir, 'proc'), cgroupDir: join(dir, 'cgroup') }).read(AbortSignal.timeout(5000));
+  };
+  const meminfo = 'MemTotal:       16000 kB\nMemFree:         1000 kB\nMemAvailable:    8000 kB\n';
+
+  test('reads this machine', async () => {
+    const facts = await createHostProbe().read(AbortSignal.timeout(5000));
+    expect(facts.memoryTotalBytes).toBeGreaterThan(0);
+    expect(facts.memoryAvailableBytes).toBeGreaterThan(0);
+    expect(facts.memoryAvailableBytes).toBeLessThanOrEqual(facts.memoryTotalBytes ?? 0);
+  });
+
+  test('without a limit, the machine’s memory counts', async () => {
+    const facts = await read({
+      'proc/meminfo': meminfo,
+      'proc/self/cgroup': '0::/a\n',
+      'cgroup/a/memory.max': 'max\n',
+      'cgroup/a/memory.current': '5\n',
+    });
+    expect(facts).toEqual({ memoryTotalBytes: 16_384_000, memoryAvailableBytes: 8_192_000 });
+  });
+
+  test('a limit of version 2 counts, of any group above too, and inactive cache is free', async () => {
+    const facts = await read({
+      'proc/meminfo': meminfo,
+      'proc/self/cgroup': '0::/a/b\n',
+      'cgroup/a/b/memory.max': 'max\n',
+      'cgroup/a/b/memory.current': '1\n',
+      'cgroup/a/memory.max': '4000000\n',
+      'cgroup/a/memory.current': '3000000\n',
+      'cgroup/a/memory.stat': 'anon 1000000\ninactive_file 2000000\n',
+    });
+    expect(facts).toEqual({ memoryTotalBytes: 4_000_000, memoryAvailableBytes: 3_000_000 });
+  });
+
+  test('a limit of version 1 counts, and its "no limit" is none', async () => {
+    const files = {
+      'proc/meminfo': meminfo,
+      'proc/self/cgroup': '3:cpu:/\n2:memory:/a\n',
+      'cgroup/memory/a/memory.usage_in_bytes': '1000000',
+    };
+    expect(await read({ ...files, 'cgroup/memory/a/memory.limit_in_bytes': '9223372036854771712' })).toMatchObject({
+      memoryTotalBytes: 16_384_000,
+    });
+    expect(await read({ ...files, 'cgroup/memory/a/memory.limit_in_bytes': '2000000' })).toEqual({
+      memoryTotalBytes: 2_000_000,
+      memoryAvailableBytes: 1_000_000,
+    });
+  });
+
+  test('what cannot be read as numbers is not known', async () => {
+    expect(await read({ 'proc/meminfo': 'nonsense' })).toEqual({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined });
+  });
+});
+
+describe('createClock()', () => {
+  test('calls back once, not before the time', async () => {
+    const clock = createClock();
+    const at = clock.now() + 30;
+    const called = await new Promise<number>((resolve) => clock.at(at, () => resolve(clock.now())));
+    expect(called).toBeGreaterThanOrEqual(at);
+  });
+
+  test('a time in the past comes at once, a cancelled one never, and one far ahead not now', async () => {
+    const clock = createClock();
+    const seen: string[] = [];
+    clock.at(clock.now() - 1000, () => seen.push('past'));
+    clock.at(clock.now() + 10, () => seen.push('cancelled'))();
+    const cancel = clock.at(clock.now() + 2 ** 40, () => seen.push('far'));
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    cancel();
+    expect(seen).toEqual(['past']);
+  });
+});
+
+describe('createProbeIo()', () => {
+  const io = createProbeIo();
+  const options = (path: string, timeoutMs = 2000) => ({ method: 'GET' as const, path, timeoutMs, signal: AbortSignal.timeout(10_000) });
+  const server = createServer((request, response) => {
+    if (request.url === '/silent') return;
+    if (request.url === '/long') response.end('x'.repeat(1024 * 1024));
+    else if (request.url === '/endless') setInterval(() => response.write('y'.repeat(1000)), 5).unref();
+    else if (request.method === 'GET') response.writeHead(503).end('loading');
+    else request.on('data', (data: Buffer) => response.end(`got ${data.toString()}`));
+  });
+  let endpoint: { host: string; port: number };
+  beforeEach(async () => {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    endpoint = { host: '127.0.0.1', port: typeof address === 'object' ? (address?.port ?? 0) : 0 };
+  });
+  afterEach(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  test('answers with status and body, and sends one', async () => {
+    expect(await io.request(endpoint, options('/'))).toEqual({ status: 503, body: 'loading' });
+    expect(await io.request(endpoint, { ...options('/'), method: 'POST', body: '{"a":1}' })).toEqual({ status: 200, body: 'got {"a":1}' });
+  });
+
+  test('takes no more than 64 KiB, of a body without end too', async () => {
+    expect((await io.request(endpoint, options('/long'))).body).toHaveLength(64 * 1024);
+    expect((await io.request(endpoint, options('/endless'))).body).toHaveLength(64 * 1024);
+  });
+
+  test('never throws: no listener, no answer, given up', async () => {
+    expect(await io.request({ host: '127.0.0.1', port: await freePort() }, options('/'))).toMatchObject({
+      status: 0,
+      error: 'Nothing listens there yet',
+    });
+    expect(await io.request(endpoint, options('/silent', 100))).toMatchObject({ status: 0, error: expect.stringContaining('100 ms') });
+    expect(await io.request(endpoint, { ...options('/silent'), signal: AbortSignal.abort() })).toMatchObject({ status: 0 });
+    expect(await io.request({ host: 'not a host', port: 1 }, options('/'))).toMatchObject({ status: 0, error: expect.any(String) });
+  });
+});

@@ -1,0 +1,178 @@
+/** What is the process runtime's own, beyond the contract that all runtimes share. */
+import { spawn } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Runtime, Workload } from '../../../src/reconciler/ports.ts';
+import { createProcessRuntime } from '../../../src/host/process/process-runtime.ts';
+import { fail, ok } from '../../../src/schema/failure.ts';
+import { eventually, freePort, tinyWorkload } from '../../support/runtimes/runtime-world.ts';
+
+const TINY_SERVER = fileURLToPath(new URL('tiny-server.mjs', import.meta.url));
+const program = () => Promise.resolve(ok([process.execPath, TINY_SERVER]));
+
+describe('The process runtime', () => {
+  let stateDir: string;
+  let runtime: Runtime;
+  let workload: Workload;
+  const signal = () => AbortSignal.timeout(20_000);
+  const open = (resolveProgram = program) => createProcessRuntime({ stateDir, resolveProgram, env: process.env });
+  const recordPath = () => join(stateDir, 'run', `${workload.name}.json`);
+  const record = async () => JSON.parse(await readFile(recordPath(), 'utf8'));
+  const observed = async (of = runtime) => {
+    const facts = await of.observe([], signal());
+    return facts.ok ? facts.value.workloads : [];
+  };
+  const isThere = (pid: number): boolean => {
+    try {
+      return process.kill(pid, 0);
+    } catch {
+      return false;
+    }
+  };
+
+  beforeEach(async () => {
+    stateDir = await mkdtemp(join(tmpdir(), 'svc-process-'));
+    runtime = open();
+    const port = await freePort();
+    workload = tinyWorkload({ port }, { host: '127.0.0.1', port });
+  });
+  afterEach(async () => {
+    for (const each of await observed()) await runtime.stop(each.id, { graceMs: 0 }, signal());
+    await rm(stateDir, { recursive: true, force: true });
+  });
+
+  test('never takes a process for ours, or ends it, that only has the same number', async () => {
+    const stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { detached: true, stdio: 'ignore' });
+    try {
+      // Start times are told in hundredths of a second.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      const applied = await runtime.apply(workload, signal());
+      const before = await record();
+      process.kill(before.pid, 'SIGKILL');
+      await eventually('the written exit', async () => readFile(recordPath().replace(/json$/, 'exit'), 'utf8'));
+      await writeFile(recordPath(), JSON.stringify({ ...before, pid: stranger.pid }));
+      const next = open();
+      const [found] = await observed(next);
+      expect(applied.ok && found?.phase).toBe('exited');
+      expect(found?.exit?.code).toBeUndefined();
+      if (found !== undefined) expect(await next.stop(found.id, { graceMs: 0 }, signal())).toMatchObject({ ok: true });
+      expect(isThere(stranger.pid ?? 0)).toBe(true);
+    } finally {
+      stranger.kill('SIGKILL');
+    }
+  });
+
+  test('knows that nothing of it runs after the machine was restarted', async () => {
+    await runtime.apply(workload, signal());
+    const { pid, ...rest } = await record();
+    await writeFile(recordPath(), JSON.stringify({ ...rest, pid, bootId: 'another boot' }));
+    expect(await observed(open())).toMatchObject([{ phase: 'exited', exit: { message: 'The machine was restarted' } }]);
+    process.kill(pid, 'SIGKILL');
+  });
+
+  test('workloads outlive a controller that is killed, and the next one adopts them', async () => {
+    const script = fileURLToPath(new URL('apply-and-wait.ts', import.meta.url));
+    const controller = spawn(process.execPath, [script, stateDir, TINY_SERVER, JSON.stringify(workload)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const id = await new Promise<string>((resolve) => controller.stdout.once('data', (data: Buffer) => resolve(data.toString().trim())));
+    await eventually('an answer', async () => (await fetch(`http://127.0.0.1:${workload.port.host}/`)).text());
+    controller.kill('SIGKILL');
+    await new Promise((resolve) => controller.once('exit', resolve));
+    expect(await observed()).toMatchObject([{ id, phase: 'running' }]);
+    expect(await (await fetch(`http://127.0.0.1:${workload.port.host}/`)).text()).toBe('hello');
+    let wakes = 0;
+    const watching = new AbortController();
+    runtime.changes(() => (wakes += 1), watching.signal);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    process.kill((await record()).pid, 'SIGKILL');
+    await eventually('a wake', async () => (wakes > 0 ? true : undefined));
+    watching.abort();
+    expect(await observed()).toMatchObject([{ id, phase: 'exited' }]);
+  });
+
+  test('ends with a workload all that it started itself', async () => {
+    const child =
+      'require("node:child_process").spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], {stdio: "inherit"}).on("spawn", function () { console.log("child " + this.pid) })';
+    const parent = createProcessRuntime({
+      stateDir,
+      env: process.env,
+      resolveProgram: () => Promise.resolve(ok([process.execPath, '-e', `${child}; setInterval(() => {}, 1000)`, '--'])),
+    });
+    const applied = await parent.apply(workload, signal());
+    if (!applied.ok) throw new Error(applied.failure.message);
+    const pid = await eventually('the child', async () => {
+      for await (const line of parent.logs(applied.value, { tail: 10, follow: false }, signal()))
+        if (line.text.startsWith('child ')) return Number(line.text.slice(6));
+      return undefined;
+    });
+    expect(isThere(pid)).toBe(true);
+    await parent.stop(applied.value, { graceMs: 2000 }, signal());
+    await eventually('its end', async () => (isThere(pid) ? undefined : true));
+  });
+
+  test('says that a program is not there, and starts nothing', async () => {
+    const without = open(() => Promise.resolve(fail('stalled', 'ProgramMissing', 'Install "tiny-server"')));
+    expect(await without.apply(workload, signal())).toEqual({
+      ok: false,
+      failure: { kind: 'stalled', reason: 'ProgramMissing', message: 'Install "tiny-server"' },
+    });
+    expect(await observed()).toEqual([]);
+  });
+
+  test('a program that cannot be run is an exit with the shell’s code, told in the log', async () => {
+    const broken = open(() => Promise.resolve(ok(['/nowhere/tiny-server'])));
+    const applied = await broken.apply(workload, signal());
+    expect(applied).toMatchObject({ ok: true });
+    expect(await eventually('the exit', async () => (await observed(broken)).find((each) => each.phase === 'exited'))).toMatchObject({
+      exit: { code: 127 },
+    });
+    const lines: string[] = [];
+    if (applied.ok) for await (const line of broken.logs(applied.value, { tail: 10, follow: false }, signal())) lines.push(line.text);
+    expect(lines.join('\n')).toContain('/nowhere/tiny-server');
+  });
+
+  test('keeps what it writes down from other users, and leaves no draft', async () => {
+    await runtime.apply(workload, signal());
+    expect((await stat(recordPath())).mode & 0o777).toBe(0o600);
+    expect((await stat(join(stateDir, 'logs', `${workload.name}.log`))).mode & 0o777).toBe(0o600);
+    expect(await readdir(join(stateDir, 'run'))).toEqual([`${workload.name}.json`]);
+  });
+
+  test.each(['../escape', 'a/b', '', '.hidden', 'UPPER'])('refuses the name %j', async (name) => {
+    expect(await runtime.apply({ ...workload, name }, signal())).toMatchObject({ ok: false, failure: { kind: 'stalled' } });
+  });
+
+  test('passes over records that are damaged', async () => {
+    await runtime.apply(workload, signal());
+    await writeFile(join(stateDir, 'run', 'broken.json'), '{"name": "broken"');
+    await writeFile(join(stateDir, 'run', 'other.json'), await readFile(recordPath(), 'utf8'));
+    expect(await observed()).toMatchObject([{ name: workload.name }]);
+  });
+
+  test('puts a full log aside and goes on', async () => {
+    const talk =
+      'const line = "x".repeat(1023); for (let i = 0; i < 9 * 1024; i += 1) console.log(line); console.log("last"); setInterval(() => console.log("tick"), 50)';
+    const talker = createProcessRuntime({
+      stateDir,
+      env: process.env,
+      resolveProgram: () => Promise.resolve(ok([process.execPath, '-e', talk, '--'])),
+    });
+    const watching = new AbortController();
+    talker.changes(() => undefined, watching.signal);
+    await talker.apply(workload, signal());
+    const log = join(stateDir, 'logs', `${workload.name}.log`);
+    await eventually('the old log', async () => ((await stat(`${log}.1`)).size > 8 * 1024 * 1024 ? true : undefined));
+    await eventually('the new log', async () => ((await readFile(log, 'utf8')).startsWith('tick') ? true : undefined));
+    watching.abort();
+    const [found] = await observed(talker);
+    const lines: string[] = [];
+    if (found !== undefined)
+      for await (const line of talker.logs(found.id, { tail: 10_000, follow: false }, signal())) lines.push(line.text);
+    expect(lines).toContain('last');
+    expect(lines.at(-1)).toBe('tick');
+  });
+});

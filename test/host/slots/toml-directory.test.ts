@@ -1,0 +1,177 @@
+import { chmod, mkdir, readdir, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { SlotName } from '../../../src/schema/names.ts';
+import { createSlotDirectory, modelOf, slot, slotText } from './slot-directory.ts';
+
+describe('createTomlDirectory().read()', () => {
+  let slots: Awaited<ReturnType<typeof createSlotDirectory>>;
+  beforeEach(async () => {
+    slots = await createSlotDirectory();
+  });
+  afterEach(async () => await slots.close());
+
+  test('reads every slot file and skips what is none', async () => {
+    await slots.write('primary.toml', slotText('a.gguf'));
+    await slots.write('img.toml', slotText('sdxl-turbo'));
+    for (const file of ['.img.toml.swp', 'img.toml~', 'img.toml.bak', '.#img.toml', '#img.toml#', 'notes.md', '4913'])
+      await slots.write(file, '???');
+    const state = await slots.read();
+    expect([...state.slots.keys()].toSorted()).toEqual(['img', 'primary']);
+    expect(state.refused.size).toBe(0);
+    expect(state.problems).toEqual([]);
+  });
+
+  test('keeps the last good spec of a bad file, with file, line and column, and drops a slot with its file', async () => {
+    await slots.write('primary.toml', slotText('a.gguf'));
+    await slots.read();
+    await slots.write('primary.toml', slotText('b.gguf', 'contxt = 1\n'));
+    const bad = slot(await slots.read(), 'primary');
+    expect(bad?.spec.model.default).toBe('a.gguf');
+    expect(bad?.generation).toBe(1);
+    expect(bad?.problems).toMatchObject(
+      [{ file: join(slots.directory, 'primary.toml'), line: 3, column: 1, message: /did you mean "context"/ }].map((problem) => ({
+        ...problem,
+        message: expect.stringMatching(problem.message),
+      })),
+    );
+    await rm(join(slots.directory, 'primary.toml'));
+    expect((await slots.read()).slots.size).toBe(0);
+    expect(await readdir(slots.keepIn)).toEqual([]);
+  });
+
+  test('reports a text that never was good without making a slot of it', async () => {
+    await slots.write('mine.toml', slotText('a.gguf'));
+    const state = await slots.read();
+    expect(state.slots.size).toBe(0);
+    expect(state.refused.get(SlotName.parse('mine'))).toMatchObject([{ path: ['provider'], line: 1 }]);
+  });
+
+  test('counts a generation for each change of meaning, over restarts, and none for a change of writing', async () => {
+    await slots.write('primary.toml', slotText('a.gguf'));
+    expect(slot(await slots.read(), 'primary')?.generation).toBe(1);
+    await slots.write('primary.toml', '# a comment\nenabled = true\nmodel = { default = "a.gguf" }\n');
+    expect(slot(await slots.read(), 'primary')?.generation).toBe(1);
+    await slots.write('primary.toml', slotText('b.gguf'));
+    expect(slot(await slots.read(), 'primary')?.generation).toBe(2);
+    slots.restart();
+    expect(slot(await slots.read(), 'primary')?.generation).toBe(2);
+    await slots.write('primary.toml', slotText('a.gguf'));
+    expect(slot(await slots.read(), 'primary')?.generation).toBe(3);
+    await rm(join(slots.directory, 'primary.toml'));
+    await slots.read();
+    await slots.write('primary.toml', slotText('a.gguf'));
+    expect(slot(await slots.read(), 'primary')?.generation).toBe(4);
+  });
+
+  test('keeps the last good spec over a restart in which the file was spoilt', async () => {
+    await slots.write('primary.toml', slotText('a.gguf', '[lifecycle]\nidle_timeout = "never"\n'));
+    await slots.read();
+    await slots.write('primary.toml', '[model\n');
+    slots.restart();
+    const state = await slots.read();
+    expect(modelOf(state, 'primary')).toBe('a.gguf');
+    expect(slot(state, 'primary')?.spec.lifecycle.idleTimeoutMs).toBe(Number.POSITIVE_INFINITY);
+    expect(slot(state, 'primary')?.problems).toMatchObject([{ line: 1, column: 7 }]);
+  });
+
+  test('starts without what it kept when that is damaged', async () => {
+    await slots.write('primary.toml', slotText('a.gguf'));
+    await slots.read();
+    await writeFile(join(slots.keepIn, 'primary.json'), '{"generation":');
+    await writeFile(join(slots.keepIn, 'embed.json'), '{"generation":7,"document":{"model":3}}');
+    slots.restart();
+    expect(slot(await slots.read(), 'primary')?.generation).toBe(1);
+    await slots.write('embed.toml', slotText('e.gguf'));
+    expect(slot(await slots.read(), 'embed')?.generation).toBe(8);
+  });
+
+  test('reports each file that cannot be read, and the others stand', async () => {
+    await slots.write('primary.toml', slotText('a.gguf'));
+    await slots.write('Big One.toml', slotText('a.gguf'));
+    await slots.write('embed.toml', new Uint8Array([0x23, 0x20, 0xc3, 0xa9, 0x0a, 0x61, 0xff, 0xfe]));
+    await slots.write('img.toml', `# ${'x'.repeat(1024 * 1024)}\n`);
+    await symlink('/nowhere/tts.toml', join(slots.directory, 'tts.toml'));
+    await symlink('stt.toml', join(slots.directory, 'stt.toml'));
+    await mkdir(join(slots.directory, 'folder.toml'));
+    const state = await slots.read();
+    expect([...state.slots.keys()]).toEqual(['primary']);
+    const messages = [...state.refused].map(
+      ([name, problems]) => `${name}: ${problems[0]?.line}:${problems[0]?.column} ${problems[0]?.message}`,
+    );
+    expect(messages).toEqual([
+      'embed: 2:2 Save this file as UTF-8: it holds bytes that are none',
+      'folder: 1:1 Move this directory away: slots are files',
+      `img: 1:1 Make this file smaller than 1 MiB; it has ${1024 * 1024 + 3} bytes`,
+      'stt: 1:1 Point this symbolic link at a file: it leads round in a circle',
+      'tts: 1:1 Point this symbolic link at a file that exists, or delete it',
+    ]);
+    expect(state.problems).toMatchObject([{ file: join(slots.directory, 'Big One.toml') }]);
+  });
+
+  test('keeps a slot whose file is unreadable, which to root no permission is', async () => {
+    await slots.write('primary.toml', slotText('a.gguf'));
+    await slots.read();
+    await chmod(join(slots.directory, 'primary.toml'), 0o000);
+    const state = await slots.read();
+    expect(modelOf(state, 'primary')).toBe('a.gguf');
+    expect(slot(state, 'primary')?.problems.length).toBe(process.getuid?.() === 0 ? 0 : 1);
+  });
+
+  test('waits for a file that is being written, rather than believe its first half', async () => {
+    await slots.write('primary.toml', slotText('a.gguf', 'context = 4096\n'));
+    await slots.read();
+    await slots.write('primary.toml', slotText('b.gguf'));
+    const reading = slots.read();
+    await sleep(10);
+    await slots.write('primary.toml', slotText('b.gguf', 'context = 8192\n'));
+    expect(slot(await reading, 'primary')).toMatchObject({ generation: 2, spec: { model: { default: 'b.gguf', context: 8192 } } });
+  });
+
+  test('does not wait for a file whose time lies in the future', async () => {
+    await slots.write('primary.toml', slotText('a.gguf'));
+    const later = new Date(Date.now() + 86_400_000);
+    await utimes(join(slots.directory, 'primary.toml'), later, later);
+    expect(modelOf(await slots.read(), 'primary')).toBe('a.gguf');
+  });
+
+  test('does not believe that a slot is deleted while its file is only being replaced', async () => {
+    const path = join(slots.directory, 'primary.toml');
+    await slots.write('primary.toml', slotText('a.gguf'));
+    await slots.read();
+    await rename(path, `${path}~`);
+    const reading = slots.read();
+    await sleep(5);
+    await writeFile(path, slotText('a.gguf'));
+    expect(slot(await reading, 'primary')).toMatchObject({ generation: 1, problems: [] });
+  });
+
+  test('keeps every slot while the directory is gone, over a restart too, and says what to do', async () => {
+    await slots.write('primary.toml', slotText('a.gguf'));
+    await slots.read();
+    await rm(slots.directory, { recursive: true });
+    for (let start = 0; start < 2; start++) {
+      const state = await slots.read();
+      expect(modelOf(state, 'primary')).toBe('a.gguf');
+      expect(slot(state, 'primary')?.problems[0]?.message).toMatch(/^Create the directory/);
+      slots.restart();
+    }
+    await mkdir(slots.directory);
+    expect((await slots.read()).slots.size).toBe(0);
+  });
+
+  test('is empty, not failed, when the directory never was; a path that is no directory is a failure', async () => {
+    await rm(slots.directory, { recursive: true });
+    expect((await slots.read()).slots.size).toBe(0);
+    await writeFile(slots.directory, 'a file');
+    await expect(slots.read()).rejects.toThrow('Make the directory');
+  });
+
+  test('two readings at once agree on the generation', async () => {
+    await slots.write('primary.toml', slotText('a.gguf'));
+    const states = await Promise.all([slots.read(), slots.read(), slots.read()]);
+    expect(states.map((state) => slot(state, 'primary')?.generation)).toEqual([1, 1, 1]);
+    expect(JSON.parse(await readFile(join(slots.keepIn, 'primary.json'), 'utf8'))).toMatchObject({ generation: 1 });
+  });
+});

@@ -1,0 +1,59 @@
+/** The chart on a real API server: each set of values as `helm template … | kubectl apply --dry-run=server` would have it. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { renderValues, VALUE_SETS } from '../helm/value-sets.ts';
+import { schemaProblem } from '../support/kube/published-schemas.ts';
+import { describeWithCluster, kubectl } from '../support/require/require-cluster.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const NAMESPACE = `svc-chart-${process.pid}`;
+
+/** Whether this API server serves the kind at all: an old one lacks some, and a bare one the kinds of others. */
+async function isServed({ apiVersion, kind }: Json): Promise<boolean> {
+  const groupVersion = String(apiVersion);
+  const listed = await kubectl(['get', '--raw', groupVersion.includes('/') ? `/apis/${groupVersion}` : `/api/${groupVersion}`]).catch(
+    () => '{}',
+  );
+  const { resources = [] }: { readonly resources?: readonly { readonly kind: string }[] } = JSON.parse(listed);
+  return resources.some((resource) => resource.kind === kind);
+}
+
+async function refusal(object: Json): Promise<string | undefined> {
+  const applied = kubectl(['--namespace', NAMESPACE, 'apply', '--dry-run=server', '--filename', '-'], JSON.stringify(object));
+  return applied.then(
+    () => undefined,
+    (error: Error) => error.message,
+  );
+}
+
+describeWithCluster('The chart', () => {
+  beforeAll(async () => {
+    await kubectl(['delete', 'namespace', NAMESPACE, '--ignore-not-found', '--timeout=120s']);
+    await kubectl(['create', 'namespace', NAMESPACE]);
+  }, 180_000);
+  afterAll(async () => void (await kubectl(['delete', 'namespace', NAMESPACE, '--ignore-not-found', '--timeout=120s'])), 180_000);
+
+  test.each(Object.entries(VALUE_SETS))(
+    'with the values "%s" is taken by the API server',
+    async (_name, values) => {
+      const unserved: string[] = [];
+      for (const object of await renderValues(values, NAMESPACE)) {
+        const kind = String(object['kind']);
+        if (await isServed(object)) expect([kind, await refusal(object)]).toEqual([kind, undefined]);
+        else {
+          unserved.push(kind);
+          expect([kind, schemaProblem(object)]).toEqual([kind, undefined]);
+        }
+      }
+      expect(['HTTPRoute', 'PodDisruptionBudget', 'ServiceMonitor']).toEqual(expect.arrayContaining([...new Set(unserved)]));
+    },
+    120_000,
+  );
+
+  test('is refused where a slot of its values is none', async () => {
+    const [slot] = (await renderValues({ slots: { primary: { model: { default: 'a' }, backend: 'npu' } } }, NAMESPACE)).filter(
+      ({ kind }) => kind === 'SlotSpec',
+    );
+    expect(await refusal(slot ?? {})).toMatch(/spec\.backend/);
+  });
+});

@@ -1,0 +1,186 @@
+/** The CustomResourceDefinition on a real API server, by kubectl: what it refuses and in which words, what it fills in, what it shows. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { parse, stringify } from 'yaml';
+import { REFUSED_COMBINATIONS } from '../schema/refused-combinations.ts';
+import { describeWithCluster, kubectl } from '../support/require/require-cluster.ts';
+
+const NAMESPACE = `svc-crd-${process.pid}`;
+const MODEL = { default: 'a.gguf' };
+const inNamespace = async (args: readonly string[], input?: string) => kubectl(['--namespace', NAMESPACE, ...args], input);
+const resource = (name: string, spec: object, more: object = {}) =>
+  JSON.stringify({ apiVersion: 'inference.svc.dev/v1alpha1', kind: 'SlotSpec', metadata: { name }, spec, ...more });
+
+/** What the API server says against a new slot; empty when it takes it. Nothing is stored. */
+async function refusal(name: string, spec: object): Promise<string> {
+  return inNamespace(['create', '--dry-run=server', '--filename', '-'], resource(name, spec)).then(
+    () => '',
+    (error: Error) => error.message,
+  );
+}
+
+const fieldOf = async (name: string, jsonPath: string) => inNamespace(['get', 'slot', name, '--output', `jsonpath={${jsonPath}}`]);
+
+describeWithCluster('The definition of slots', () => {
+  beforeAll(async () => {
+    await kubectl(['delete', 'namespace', NAMESPACE, '--ignore-not-found', '--timeout=120s']);
+    await kubectl(['create', 'namespace', NAMESPACE]);
+    await inNamespace(['create', '--filename', '-'], resource('primary', { model: MODEL }));
+  }, 180_000);
+  afterAll(async () => void (await kubectl(['delete', 'namespace', NAMESPACE, '--ignore-not-found', '--timeout=120s'])), 180_000);
+
+  test('fills in every default', async () => {
+    expect(JSON.parse(await fieldOf('primary', '.spec'))).toEqual({
+      enabled: true,
+      priority: 0,
+      load: 'always',
+      model: { default: 'a.gguf', aliases: [], args: [] },
+      lifecycle: { idleTimeout: 'never', startTimeout: '5m', drainTimeout: '30s', swap: 'auto', drift: 'repair' },
+      resources: {},
+      env: {},
+      replicas: 1,
+      nodeSelector: {},
+      tolerations: [],
+    });
+  });
+
+  test.each<readonly [name: string, spec: object, message: RegExp]>([
+    ['primary', {}, /spec\.model: Required value/],
+    ['primary', { model: {} }, /spec\.model\.default: Required value/],
+    ['primary', { model: { default: '../a' } }, /spec\.model\.default: .*: A model id holds letters, digits/],
+    ['primary', { model: { ...MODEL, context: 1 } }, /spec\.model\.context: Invalid value: 1: .*greater than or equal to 64/],
+    ['primary', { model: MODEL, replicas: -1 }, /spec\.replicas: Invalid value: -1/],
+    ['primary', { model: MODEL, replicas: 1001 }, /spec\.replicas: Invalid value: 1001: .*less than or equal to 1000/],
+    ['primary', { model: MODEL, priority: 'high' }, /spec\.priority: .*must be of type integer/],
+    ['primary', { model: MODEL, load: 'never' }, /spec\.load: Unsupported value: "never": supported values: "always", "on-demand"/],
+    ['primary', { model: MODEL, lifecycle: { idleTimeout: 'soon' } }, /spec\.lifecycle\.idleTimeout: .*: Write a duration .*, or "never"/],
+    ['primary', { model: MODEL, lifecycle: { startTimeout: '5 min' } }, /spec\.lifecycle\.startTimeout: .*: Write a duration/],
+    ['primary', { model: MODEL, resources: { memory: '5X' } }, /spec\.resources\.memory: .*: Write a size/],
+    ['primary', { model: MODEL, restartedAt: '2026-01-31T12:00:00+01:00' }, /spec\.restartedAt: Invalid value/],
+    ['primary', { model: MODEL, storage: { hostPath: 'models' } }, /spec\.storage\.hostPath: Invalid value/],
+    ['primary', { model: MODEL, env: { '1A': 'x' } }, /spec\.env: .*: An environment variable is named with/],
+    ['primary', { model: MODEL, backend: 'npu' }, /spec\.backend: .*default provider "gguf" does not offer this backend; use "vulkan"/],
+    ['mine', { model: MODEL, provider: 'npu', backend: 'cuda' }, /spec\.backend: .*Provider "npu" does not offer this backend; use "npu"/],
+    ['mine', { model: MODEL }, /spec\.provider: .*Set "provider" to one of "gguf"/],
+    ['a--b', { model: MODEL, provider: 'stt' }, /metadata\.name: A slot name holds lower-case letters/],
+    ['a'.repeat(41), { model: MODEL, provider: 'stt' }, /metadata\.name: A slot name .* at most 40 characters/],
+    ['primary', { model: MODEL, bakend: 'cpu' }, /unknown field "spec\.bakend"/],
+  ])('refuses "%s" with %j and names the field', async (name, spec, message) => {
+    expect(await refusal(name, spec)).toMatch(message);
+  });
+
+  test.each(REFUSED_COMBINATIONS)('refuses the combination %j', async (part, path) => {
+    const refused = await refusal('primary', { model: MODEL, ...part });
+    expect(refused).toContain(`spec.${path.replace(/\.(\d+)/, '[$1]')}: `);
+  });
+
+  test('takes what uses every key', async () => {
+    const spec = {
+      enabled: false,
+      provider: 'gguf',
+      backend: 'cuda',
+      priority: -5,
+      load: 'on-demand',
+      restartedAt: '2026-01-31T12:00:00.5Z',
+      model: { default: 'dir/a.gguf', aliases: ['b'], context: 4096, args: ['--flash-attn'] },
+      lifecycle: { idleTimeout: '15m', startTimeout: '90s', drainTimeout: '1.5h', swap: 'blue-green', drift: 'warn' },
+      resources: { memory: '9Gi', gpus: 2 },
+      env: { CUDA_VISIBLE_DEVICES: '0' },
+      replicas: 3,
+      nodeSelector: { disk: 'fast' },
+      tolerations: [{ key: 'a', effect: 'NoExecute', tolerationSeconds: 30 }, { operator: 'Exists' }],
+      storage: { size: '20Gi', className: 'fast' },
+      serviceAccountName: 'other',
+    };
+    expect(await refusal('whole', spec)).toBe('');
+  });
+
+  test('prunes an unknown key where nobody asks for strictness', async () => {
+    await inNamespace(['create', '--validate=false', '--filename', '-'], resource('stt', { model: MODEL, bakend: 'cpu' }));
+    expect(JSON.parse(await fieldOf('stt', '.spec'))).not.toHaveProperty('bakend');
+  });
+
+  test('has a status of its own, whose conditions are merged by their type', async () => {
+    const condition = (type: string) => ({
+      type,
+      status: 'True',
+      reason: 'Because',
+      message: 'So',
+      lastTransitionTime: '2026-01-31T12:00:00Z',
+    });
+    const apply = async (manager: string, status: object) => {
+      const manifest = JSON.parse(resource('primary', {}, { status }));
+      delete manifest.spec;
+      await inNamespace(
+        ['apply', '--server-side', '--subresource=status', `--field-manager=${manager}`, '--filename', '-'],
+        JSON.stringify(manifest),
+      );
+    };
+    await apply('one', { state: 'ready', model: 'a.gguf', backend: 'cpu', readyReplicas: 1, conditions: [condition('Ready')] });
+    await apply('two', { conditions: [condition('Checked')] });
+    expect(await fieldOf('primary', '.status.conditions[*].type')).toBe('Ready Checked');
+    await inNamespace(['patch', 'slot', 'primary', '--type=merge', '--patch', '{"status":{"state":"offline"}}']);
+    expect(await fieldOf('primary', '.status.state')).toBe('ready');
+    await expect(
+      inNamespace(['patch', 'slot', 'primary', '--subresource=status', '--type=merge', '--patch', '{"status":{"state":"fine"}}']),
+    ).rejects.toThrow(/status\.state: Unsupported value: "fine"/);
+  });
+
+  test('shows columns, and more of them when asked', async () => {
+    const [head, ...rows] = (await inNamespace(['get', 'slots'])).trim().split('\n');
+    expect(head?.split(/\s+/)).toEqual(['NAME', 'STATE', 'MODEL', 'BACKEND', 'READY', 'REASON', 'AGE']);
+    expect(rows[0]).toMatch(/^primary +ready +a\.gguf +cpu +True +Because +\d+/);
+    const wide = await inNamespace(['get', 'slots', '--output', 'wide']);
+    expect(wide).toMatch(/REASON +REPLICAS +RESTARTS +MESSAGE +AGE/);
+    const slotColumns = await inNamespace(['get', 'inference']);
+    expect(slotColumns).toContain('primary');
+  });
+
+  test('leaves "kubectl get svc" to Services', async () => {
+    expect(await kubectl(['--namespace', 'default', 'get', 'svc', '--output', 'name'])).toContain('service/kubernetes');
+  });
+
+  test('scales, within its bounds', async () => {
+    await inNamespace(['scale', 'slot/primary', '--replicas=3']);
+    expect(await fieldOf('primary', '.spec.replicas')).toBe('3');
+    await expect(inNamespace(['scale', 'slot/primary', '--replicas=1001'])).rejects.toThrow(/spec\.replicas/);
+  });
+
+  test('refuses an edit by patch that makes an impossible slot, and keeps what was there', async () => {
+    const patch = '{"spec":{"storage":{"claimName":"models","size":"1Gi"}}}';
+    await expect(inNamespace(['patch', 'slot', 'primary', '--type=merge', '--patch', patch])).rejects.toThrow(/spec\.storage\.claimName/);
+    expect(await fieldOf('primary', '.spec.storage')).toBe('');
+  });
+
+  test('is explained', async () => {
+    const explained = await explainedIn('spec.model');
+    expect(explained).toContain('The model that the slot serves, and how');
+    expect(explained).toMatch(/default\s+<string> -required-\s+A catalogue id, or a file in the model store/);
+    expect(explained).toMatch(/context\s+<integer>\s+Context length in tokens/);
+    expect(await explainedIn('spec')).not.toContain('Cluster only');
+  }, 60_000);
+});
+
+/** Where the API server that answers kubectl does not publish the schema itself, a copy of the definition under another name is explained. */
+async function explainedIn(path: string): Promise<string> {
+  const direct = await kubectl(['explain', `slot.${path}`]).catch(() => undefined);
+  if (direct !== undefined) return direct;
+  const text = await readFile(join(import.meta.dirname, '../../crds/slotspecs.inference.svc.dev.yaml'), 'utf8');
+  const copy = parse(text);
+  copy.metadata.name = 'explainedslots.explain.svc.dev';
+  copy.spec.group = 'explain.svc.dev';
+  copy.spec.names = { kind: 'ExplainedSlot', listKind: 'ExplainedSlotList', plural: 'explainedslots', singular: 'explainedslot' };
+  await kubectl(['apply', '--validate=false', '--filename', '-'], stringify(copy));
+  try {
+    await kubectl(['wait', '--for=condition=Established', `crd/${copy.metadata.name}`, '--timeout=30s']);
+    for (let attempt = 0; ; attempt += 1) {
+      const explained = await kubectl(['explain', `explainedslots.${path}`]).catch((error: unknown) => error);
+      if (typeof explained === 'string') return explained;
+      if (attempt > 40) throw explained;
+      await new Promise((resolve) => setTimeout(resolve, 250));
+    }
+  } finally {
+    await kubectl(['delete', 'crd', copy.metadata.name, '--timeout=60s']);
+  }
+}

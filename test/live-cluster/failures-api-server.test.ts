@@ -1,0 +1,134 @@
+/**
+ * The API server is stopped for a minute and started again; and it comes back with a store that has forgotten everything but the present. SVC_TEST_OUTAGE_S:
+ * another length.
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { createClusterController, type ClusterController } from '../support/live-cluster/cluster-controller.ts';
+import { createClusterNamespace, type ClusterNamespace } from '../support/live-cluster/cluster-namespace.ts';
+import { startClusterProxy, type ClusterProxy } from '../support/live-cluster/cluster-proxy.ts';
+import { compactStore, describeWithClusterTool, startApiServer, stopApiServer } from '../support/live-cluster/cluster-tool.ts';
+import { demoSlot, isReady } from '../support/live-cluster/cluster.ts';
+import { isOfLeases, sentBetween, total } from '../support/live-cluster/controller-counts.ts';
+import { logLeaders, type LeaderLog } from '../support/live-cluster/leader-log.ts';
+import { chatText, pause } from '../support/service.ts';
+import { findFaults, listSlotObjects, untilAtRest } from '../support/live-cluster/slot-objects.ts';
+import { startStreamLoop } from '../support/live-cluster/stream-loop.ts';
+
+const OUTAGE_S = Number(process.env['SVC_TEST_OUTAGE_S'] ?? 60);
+/**
+ * What one controller may ask of a server that is away. Each of six kinds is asked for later and later, in the end every 7.5 s on average; who leads tries to
+ * renew its Lease twice a second while it still may, and then, as who follows, every two seconds; a report comes every ten. That is 2.5 a second.
+ */
+const MOST_PER_S = 4;
+/** A collection more or less, and the streams that go through meanwhile. */
+const MEMORY_SLACK_BYTES = 48 * 1024 * 1024;
+const RESTING = new Map([
+  ['primary', 1],
+  ['lazy', 0],
+]);
+const AWAKE = new Map([
+  ['primary', 1],
+  ['lazy', 1],
+]);
+
+describeWithClusterTool('A cluster whose API server goes away', () => {
+  let proxy: ClusterProxy;
+  let space: ClusterNamespace;
+  let controllers: Readonly<Record<'a' | 'b', ClusterController>>;
+  let log: LeaderLog;
+  beforeAll(async () => {
+    proxy = await startClusterProxy();
+    space = await createClusterNamespace('server', () => `${controllers.a.output()}\n${controllers.b.output()}`);
+    const options = { namespace: space.name, environment: {} };
+    controllers = {
+      a: await createClusterController({ ...options, identity: 'gateway-a', kubeconfig: proxy.kubeconfig }),
+      b: await createClusterController({ ...options, identity: 'gateway-b' }),
+    };
+    log = logLeaders(controllers);
+    await Promise.all([controllers.a.start(), controllers.b.start()]);
+    await space.apply(`${demoSlot('primary', 'demo-fox')}${demoSlot('lazy', 'demo-owl', '  load: on-demand\n')}`);
+    await space.untilReady(['primary']);
+    await untilAtRest(space.name, RESTING);
+  }, 120_000);
+  afterAll(async () => {
+    await startApiServer();
+    await log?.stop();
+    for (const each of Object.values(controllers ?? {})) await each.dispose();
+    await space?.dispose();
+    await proxy?.close();
+  }, 180_000);
+
+  const both = async <T>(ask: (controller: ClusterController) => Promise<T>): Promise<readonly [T, T]> =>
+    Promise.all([ask(controllers.a), ask(controllers.b)]);
+
+  test(`is served on for ${OUTAGE_S} s: requests are answered, demand waits, nobody asks without end`, async () => {
+    const before = await listSlotObjects(space.name);
+    // Slowly: memory that requests take is not what is looked for.
+    const ask = (each: ClusterController) => async (body: object | undefined, signal?: AbortSignal) => {
+      await pause(100);
+      return each.chat({ model: 'primary', ...body }, signal);
+    };
+    const loops = await both(async (each) => startStreamLoop({ chat: ask(each) }, 1));
+    await pause(1000);
+    await stopApiServer();
+    const stopped = await both(async (each) => each.counts());
+    const woken = { settled: 0, answers: both(async (each) => each.chat({ model: 'lazy' })) };
+    woken.answers.then(
+      () => (woken.settled += 1),
+      () => (woken.settled += 1),
+    );
+    await pause(OUTAGE_S * 1000);
+    const ended = await both(async (each) => each.counts());
+    const during = loops.map(({ score }) => score.requests);
+    expect(woken.settled).toBe(0);
+    await startApiServer();
+    const begun = performance.now();
+    const texts = await Promise.all((await woken.answers).map(chatText));
+    const wokenMs = Math.round(performance.now() - begun);
+    expect(texts).toEqual([DEMO_SENTENCES['demo-owl'], DEMO_SENTENCES['demo-owl']]);
+    const after = await untilAtRest(space.name, AWAKE);
+    const restMs = Math.round(performance.now() - begun);
+    const scores = await Promise.all(loops.map((loop) => loop.end()));
+
+    const sent = stopped.map((counts, index) => sentBetween(counts, ended[index] ?? counts));
+    const grownMb = stopped.map((counts, index) => Math.round(((ended[index] ?? counts).residentBytes - counts.residentBytes) / 2 ** 20));
+    process.stdout.write(
+      `away for ${OUTAGE_S} s: ${JSON.stringify(during)} requests answered meanwhile, ${JSON.stringify(sent.map((each) => [total(each), total(each, isOfLeases), [...each]]))} asked, ${JSON.stringify(grownMb)} MB grown; the waiting requests answered ${wokenMs} ms, at rest ${restMs} ms after the start\n`,
+    );
+    expect(scores.flatMap(({ failures }) => failures)).toEqual([]);
+    expect(Math.min(...during)).toBeGreaterThan(OUTAGE_S);
+    for (const each of sent) expect(total(each)).toBeLessThan(MOST_PER_S * OUTAGE_S + 20);
+    for (const [index, counts] of stopped.entries()) {
+      expect(ended[index]?.residentBytes).toBeLessThan(counts.residentBytes + MEMORY_SLACK_BYTES);
+    }
+    const primary = before.pods.filter(({ slot }) => slot === 'primary');
+    expect(after.pods.filter(({ slot }) => slot === 'primary')).toEqual(primary);
+    expect(log.trespasses).toEqual([]);
+    expect((await both(async (each) => each.counts())).filter(({ leads }) => leads)).toHaveLength(1);
+  }, 400_000);
+
+  test('whose store forgot the past: everything is listed again, once, and an edit that nobody saw is carried out', async () => {
+    const { a, b } = controllers;
+    await b.kill('SIGTERM');
+    while (!(await a.counts()).leads) await pause(50);
+    const before = await a.counts();
+    proxy.shut();
+    await space.patch('primary', { model: { default: 'demo-owl' } });
+    await stopApiServer();
+    await compactStore();
+    await startApiServer();
+    proxy.open();
+    const begun = performance.now();
+    await space.until('primary', 'ready with the edit', (slot) => isReady(slot) && slot.status?.model === 'demo-owl', 60_000);
+    const objects = await untilAtRest(space.name, AWAKE);
+    const sent = sentBetween(before, await a.counts());
+    process.stdout.write(
+      `after a compaction: at rest after ${Math.round(performance.now() - begun)} ms; ${total(sent)} requests: ${JSON.stringify([...sent])}\n`,
+    );
+    expect(findFaults(objects, AWAKE)).toEqual([]);
+    // Nothing else makes it list them: the timed list comes every ten minutes.
+    for (const kind of ['deployments.apps', 'pods', 'services', 'configmaps']) expect(sent.get(`list ${kind}`)).toBeGreaterThanOrEqual(1);
+    expect(await chatText(await a.chat({ model: 'primary' }))).toBe(DEMO_SENTENCES['demo-owl']);
+  }, 240_000);
+});

@@ -1,0 +1,64 @@
+/** Slots that are ready and asked nothing: what the service then asks of the API server, in the two replicas it has. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createClusterController, type ClusterController } from '../support/live-cluster/cluster-controller.ts';
+import { createClusterNamespace, type ClusterNamespace } from '../support/live-cluster/cluster-namespace.ts';
+import { demoSlot } from '../support/live-cluster/cluster.ts';
+import { isOfLeases, sentBetween, total } from '../support/live-cluster/controller-counts.ts';
+import { describeWithCluster } from '../support/require/require-cluster.ts';
+import { pause } from '../support/service.ts';
+import { listSlotObjects, untilAtRest } from '../support/live-cluster/slot-objects.ts';
+
+const SLOTS = ['one', 'two', 'three', 'four', 'five'];
+const WANTED = new Map(SLOTS.map((name) => [name, 1]));
+const REST_S = 60;
+const LEASE_S = 10;
+/** Watches last five minutes at least, each kind has one, and all of them begin with the process. */
+const KINDS = 6;
+/** Everything is listed anew as often, in this suite: what a re-list costs is to be seen. */
+const RELIST_S = 20;
+
+describeWithCluster('A service at rest', () => {
+  let space: ClusterNamespace;
+  let replicas: readonly [ClusterController, ClusterController];
+  beforeAll(async () => {
+    space = await createClusterNamespace('rest', () => replicas.map((each) => each.output()).join('\n'));
+    const environment = { SVC_RELIST: `${RELIST_S}s`, SVC_LEASE_DURATION: `${LEASE_S}s` };
+    const make = async (identity: string) => createClusterController({ namespace: space.name, identity, environment });
+    replicas = [await make('gateway-a'), await make('gateway-b')];
+    await Promise.all(replicas.map((each) => each.start()));
+    await space.apply(SLOTS.map((name) => demoSlot(name, 'demo-fox')).join(''));
+    await space.untilReady(SLOTS);
+    await untilAtRest(space.name, WANTED);
+  }, 240_000);
+  afterAll(async () => {
+    for (const each of replicas ?? []) await each.dispose();
+    await space?.dispose();
+  }, 240_000);
+
+  test('asks for nothing but watches, its Leases and the timed lists', async () => {
+    // Statuses that nobody waits for are written within ten seconds.
+    await pause(11_000);
+    const objects = await listSlotObjects(space.name);
+    const before = await Promise.all(replicas.map((each) => each.counts()));
+    await pause(REST_S * 1000);
+    const after = await Promise.all(replicas.map((each) => each.counts()));
+    const sent = replicas.map((_, index) => sentBetween(before[index] ?? fault(), after[index] ?? fault()));
+    process.stdout.write(`at rest for ${REST_S} s with ${SLOTS.length} slots: ${JSON.stringify(sent.map((each) => [...each]))}\n`);
+    for (const each of sent) {
+      const lists = total(each, (key) => key.startsWith('list '));
+      const watches = total(each, (key) => key.startsWith('watch '));
+      const leases = total(each, (key) => isOfLeases(key) && !/^(?:list|watch) /.test(key));
+      // A list comes after nine tenths of its interval at the earliest, and a watch after it; the Leases of the replicas are listed once a minute.
+      expect(lists).toBeLessThanOrEqual((KINDS - 1) * Math.ceil(REST_S / (0.9 * RELIST_S)) + 2);
+      expect(watches).toBeLessThanOrEqual(lists + 2);
+      // The leader renews four times a lease, each replica its report once.
+      expect(leases).toBeLessThanOrEqual(Math.ceil((REST_S / LEASE_S) * 5) + 2);
+      expect(total(each)).toBe(lists + watches + leases);
+    }
+    expect(await listSlotObjects(space.name)).toEqual(objects);
+  }, 120_000);
+});
+
+function fault(): never {
+  throw new Error('There are two');
+}

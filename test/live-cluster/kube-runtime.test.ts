@@ -1,0 +1,137 @@
+/** What only a real cluster shows: pods that end in their own time, wait for a place, and fail to fetch. */
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, expect, jest, test } from '@jest/globals';
+import type { ObservedWorkload, Workload } from '../../src/reconciler/ports.ts';
+import type { WorkloadId } from '../../src/schema/names.ts';
+import { describeWithCluster } from '../support/require/require-cluster.ts';
+import { WORKLOAD_IMAGE } from '../support/require/require-podman.ts';
+import { eventually } from '../support/runtimes/runtime-world.ts';
+import { createKubeWorld } from './kube-world.ts';
+import type { KubeWorld } from './kube-world.ts';
+
+jest.setTimeout(180_000);
+
+const SIGNAL = new AbortController().signal;
+let world: KubeWorld;
+afterEach(async () => await world.dispose());
+
+async function apply(workload: Workload): Promise<WorkloadId> {
+  const applied = await world.runtime.apply(workload, SIGNAL);
+  if (!applied.ok) throw new Error(`${applied.failure.reason}: ${applied.failure.message}`);
+  return applied.value;
+}
+
+/** The one workload, as soon as it is so. */
+async function seen(what: string, holds: (workload: ObservedWorkload) => boolean): Promise<ObservedWorkload> {
+  return await eventually(
+    what,
+    async () => {
+      const facts = await world.runtime.observe([], SIGNAL);
+      return facts.ok ? facts.value.workloads.find(holds) : undefined;
+    },
+    90_000,
+  );
+}
+
+const ready = async (): Promise<ObservedWorkload> => await seen('an endpoint', ({ endpoints }) => endpoints.length > 0);
+const left = async (kinds: string): Promise<string> =>
+  await world.kubectl('get', kinds, '--selector', 'app.kubernetes.io/managed-by=svc', '--output', 'name');
+
+describeWithCluster('The kube runtime on a real cluster', () => {
+  test('lets a request in flight end on a pod that is stopped', async () => {
+    world = await createKubeWorld('drain');
+    const plain = world.workload({ port: 8080 });
+    const id = await apply({ ...plain, cluster: { ...plain.cluster, drainTimeoutMs: 60_000 } });
+    const [endpoint] = (await ready()).endpoints;
+    const socket = connect({ host: endpoint?.host ?? '', port: endpoint?.port ?? 0 });
+    const answer = text(socket);
+    socket.write('GET / HTTP/1.1\r\n');
+    const stopping = world.runtime.stop(id, { graceMs: 10_000 }, SIGNAL);
+    await seen('it stops', (each) => each.id === id && each.phase === 'stopping' && each.endpoints.length === 0);
+    // Longer than the pod waits for gateways to notice, and than its server takes to end.
+    await sleep(6000);
+    socket.write('\r\n');
+    expect(await answer).toContain('hello');
+    expect(await stopping).toEqual({ ok: true, value: undefined });
+    expect(await left('deployments,configmaps')).toBe('');
+  });
+
+  test('scales in place, and one pod that is lost is nobody’s business', async () => {
+    world = await createKubeWorld('scale');
+    const plain = world.workload({ port: 8080 });
+    const id = await apply(plain);
+    const first = await ready();
+    const wanted = { ...plain, cluster: { ...plain.cluster, replicas: 2 } };
+    expect(world.runtime.traits.inPlace?.isOutdated(wanted, first)).toBe(true);
+    expect(await apply(wanted)).toBe(id);
+    const both = await seen('two endpoints', ({ endpoints }) => endpoints.length === 2);
+    expect(both).toMatchObject({ id, phase: 'running', replicas: { present: 2, ready: 2 } });
+    expect(both.endpoints).toEqual(expect.arrayContaining([...first.endpoints]));
+    expect(world.runtime.traits.inPlace?.isOutdated(wanted, both)).toBe(false);
+    expect(world.runtime.traits.inPlace?.findAltered(wanted, both)).toEqual([]);
+    await world.exit(first, 1);
+    const one = await seen('one endpoint', ({ endpoints }) => endpoints.length === 1);
+    expect(one).toMatchObject({ id, phase: 'running' });
+    await seen('two endpoints again', ({ endpoints }) => endpoints.length === 2);
+  });
+
+  test('puts back what kubectl edits, and leaves a label and a variable of others', async () => {
+    world = await createKubeWorld('drift');
+    const workload = world.workload({ port: 8080 });
+    const id = await apply(workload);
+    await ready();
+    const deployment = `deployment/${workload.name}`;
+    await world.kubectl('label', deployment, 'team=red');
+    await world.kubectl('set', 'env', deployment, 'OTHER=theirs');
+    await world.kubectl('set', 'image', deployment, 'server=localhost/other:v1');
+    await world.kubectl('scale', deployment, '--replicas=0');
+    await world.kubectl('delete', 'service', `svc-slot-${workload.slot}`);
+    const altered = await seen('drift', (each) => (world.runtime.traits.inPlace?.findAltered(workload, each) ?? []).length === 3);
+    expect(world.runtime.traits.inPlace?.findAltered(workload, altered)).toEqual([
+      'replicas 0 instead of 1',
+      `image "localhost/other:v1" instead of "${WORKLOAD_IMAGE}"`,
+      `Service "svc-slot-${workload.slot}" deleted`,
+    ]);
+    expect(await apply(workload)).toBe(id);
+    const mended = await ready();
+    expect(world.runtime.traits.inPlace?.findAltered(workload, mended)).toEqual([]);
+    const env = await (await fetch(`http://${mended.endpoints[0]?.host}:8080/env`)).text();
+    expect(env).toContain('OTHER=theirs');
+    expect(await world.kubectl('get', deployment, '--output', 'jsonpath={.metadata.labels.team}')).toBe('red');
+    expect(await left('services')).not.toBe('');
+  });
+
+  test('says what a pod waits for', async () => {
+    world = await createKubeWorld('trouble', { SVC_IMAGE: WORKLOAD_IMAGE });
+    const plain = world.workload({ port: 8080 });
+    const big = await apply({ ...plain, cluster: { ...plain.cluster, memoryBytes: 2 ** 50 } });
+    const waiting = await seen('trouble', ({ trouble }) => trouble !== undefined);
+    expect(waiting).toMatchObject({ id: big, phase: 'created', trouble: { kind: 'placement', reason: 'Unschedulable' } });
+    expect(waiting.trouble?.message).toContain('too little free memory (1Pi asked for)');
+    expect(await world.runtime.stop(big, { graceMs: 0 }, SIGNAL)).toMatchObject({ ok: true });
+
+    // The image has no such program: as good as any reason not to fetch a model.
+    const reads = { ...plain, mounts: [{ source: '/models', target: '/models', readOnly: true }] };
+    await apply(reads);
+    const failing = await seen('trouble', ({ trouble }) => trouble?.kind === 'model');
+    expect(failing).toMatchObject({
+      phase: 'created',
+      trouble: { reason: 'ModelFetchFailed', message: expect.stringContaining('svcctl') },
+    });
+  });
+
+  test('everything goes with the slot', async () => {
+    world = await createKubeWorld('cascade');
+    const plain = world.workload({ port: 8080 });
+    await apply({ ...plain, cluster: { ...plain.cluster, storage: { size: '1Gi', className: 'none' } } });
+    expect((await left('deployments,services,configmaps,persistentvolumeclaims')).split('\n')).toHaveLength(4);
+    await world.kubectl('delete', 'configmap', 'owner');
+    await eventually(
+      'nothing is left',
+      async () => ((await left('deployments,services,configmaps,persistentvolumeclaims')) === '' ? true : undefined),
+      60_000,
+    );
+  });
+});

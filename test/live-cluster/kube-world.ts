@@ -1,0 +1,135 @@
+/** A real cluster for the runtimes' tests, in a namespace of its own, and a way to act on it behind the runtime's back: `kubectl`. */
+import { createKubeApi } from '../../src/cluster/client/kube-api.ts';
+import type { KubeApi } from '../../src/cluster/client/ports.ts';
+import type { ObservedWorkload, Runtime, Workload } from '../../src/reconciler/ports.ts';
+import type { KubeSettings } from '../../src/cluster/workloads/decide/kube-pod.ts';
+import { createKubeReflectors } from '../../src/cluster/workloads/kube-reflectors.ts';
+import { createKubeRuntime } from '../../src/cluster/workloads/kube-runtime.ts';
+import { ModelId } from '../../src/schema/names.ts';
+import { LABELS } from '../../src/schema/object-labels.ts';
+import { kubectl as run } from '../support/require/require-cluster.ts';
+import { WORKLOAD_IMAGE } from '../support/require/require-podman.ts';
+import { eventually, tinyWorkload } from '../support/runtimes/runtime-world.ts';
+import type { RuntimeWorld, WorkloadChoice } from '../support/runtimes/runtime-world.ts';
+
+export interface KubeWorld extends RuntimeWorld {
+  readonly api: KubeApi;
+  readonly namespace: string;
+  /** In the namespace. */
+  kubectl(...args: readonly string[]): Promise<string>;
+  workload(choice: WorkloadChoice): Workload & Required<Pick<Workload, 'cluster'>>;
+}
+
+/** `name` tells the namespaces of one test file apart. */
+export async function createKubeWorld(name: string, settings: Partial<KubeSettings> = {}): Promise<KubeWorld> {
+  const namespace = `svc-${name}-${process.pid}-${Math.random().toString(36).slice(2, 8)}`;
+  const kubectl = async (...args: readonly string[]): Promise<string> => (await run(['--namespace', namespace, ...args])).trim();
+  await run(['create', 'namespace', namespace]);
+  // It stands for the SlotSpec: everything belongs to it.
+  const uid = await kubectl('create', 'configmap', 'owner', '--output', 'jsonpath={.metadata.uid}');
+  const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid, controller: true, blockOwnerDeletion: true };
+  const ends = new AbortController();
+  const api = await createKubeApi({ env: process.env, namespace, version: 'test' });
+  if (!api.ok) throw new Error(api.failure.message);
+  const open = (): Runtime => {
+    const reflectors = createKubeReflectors({ api: api.value });
+    for (const reflector of Object.values(reflectors)) reflector.start(ends.signal);
+    return createKubeRuntime({
+      api: api.value,
+      reflectors,
+      settings: { ...SETTINGS, ...settings },
+      ownerOf: () => owner,
+      term: () => ends.signal,
+      now: Date.now,
+    });
+  };
+  const runtime = open();
+  await eventually('the first lists', async () => ((await runtime.observe([], ends.signal)).ok ? true : undefined));
+  await eventually('a service account', async () =>
+    (await kubectl('get', 'serviceaccounts', '--output', 'name')) === '' ? undefined : true,
+  );
+  return {
+    api: api.value,
+    namespace,
+    kubectl,
+    runtime,
+    real: true,
+    patienceMs: 60_000,
+    reopen: open,
+    workload,
+    async exit({ endpoints: [endpoint] }, code) {
+      await fetch(`http://${endpoint?.host}:${endpoint?.port}/exit/${code}`).catch(() => undefined);
+    },
+    crash: async (found) => await kill(kubectl, await podOf(kubectl, found)),
+    vanish: async (found) => await vanish(kubectl, found),
+    alter: async (found) => void (await kubectl('set', 'env', `deployment/${found.name}`, 'GREETING=altered')),
+    occupy: undefined,
+    async dispose() {
+      ends.abort();
+      await run(['delete', 'namespace', namespace, '--wait=false']);
+    },
+  };
+}
+
+function workload(choice: WorkloadChoice): Workload & Required<Pick<Workload, 'cluster'>> {
+  const port = 8080;
+  return {
+    ...tinyWorkload({ ...choice, port }, { host: '0.0.0.0', port }),
+    image: { reference: WORKLOAD_IMAGE },
+    cluster: {
+      provider: 'gguf',
+      backend: 'cpu',
+      model: ModelId.parse('none'),
+      replicas: 1,
+      gpus: undefined,
+      memoryBytes: 16 * 1024 * 1024,
+      readyPath: '/',
+      startTimeoutMs: 60_000,
+      drainTimeoutMs: 0,
+      nodeSelector: {},
+      tolerations: [],
+      storage: undefined,
+      serviceAccountName: undefined,
+    },
+  };
+}
+
+const SETTINGS: KubeSettings = {
+  SVC_IMAGE: undefined,
+  SVC_MODELS_CLAIM: undefined,
+  SVC_MODELS_HOST_PATH: undefined,
+  SVC_GPU_RESOURCES: {},
+  SVC_GPU_ALLOCATION: 'auto',
+};
+
+type Kubectl = KubeWorld['kubectl'];
+
+const selector = ({ slot, revision }: ObservedWorkload): string => `${LABELS.slot}=${slot},${LABELS.revision}=${revision}`;
+
+const podOf = async (kubectl: Kubectl, found: ObservedWorkload): Promise<string> =>
+  await kubectl('get', 'pods', '--selector', selector(found), '--output', 'jsonpath={.items[0].metadata.name}');
+
+/** By a pod that sees all processes of its node: nobody inside a container can kill its first process. */
+async function kill(kubectl: Kubectl, pod: string): Promise<void> {
+  const security = { privileged: true, runAsUser: 0 };
+  const container = {
+    name: 'killer',
+    image: WORKLOAD_IMAGE,
+    imagePullPolicy: 'IfNotPresent',
+    command: ['sleep', '600'],
+    securityContext: security,
+  };
+  const overrides = { spec: { hostPID: true, terminationGracePeriodSeconds: 0, containers: [container] } };
+  await kubectl('run', 'killer', '--image', WORKLOAD_IMAGE, '--restart', 'Never', '--overrides', JSON.stringify(overrides));
+  await kubectl('wait', 'pod/killer', '--for', 'condition=Ready', '--timeout=60s');
+  const script =
+    'for (glob "/proc/[0-9]*/environ") { open F, $_ or next; local $/; my $e = <F> // ""; kill 9, /(\\d+)/ if $e =~ /(^|\\0)HOSTNAME=\\Q$ARGV[0]\\E\\0/ }';
+  await kubectl('exec', 'killer', '--', 'perl', '-e', script, pod);
+}
+
+/** Level by level, so that nothing is made anew meanwhile and all of it goes soon. */
+async function vanish(kubectl: Kubectl, found: ObservedWorkload): Promise<void> {
+  await kubectl('delete', 'deployment', found.name, '--cascade=orphan');
+  await kubectl('delete', 'replicasets', '--selector', selector(found), '--cascade=orphan');
+  await kubectl('delete', 'pods,configmaps', '--selector', selector(found), '--grace-period=1', '--wait=false');
+}

@@ -1,0 +1,181 @@
+/** The main job in a cluster, as a person with kubectl does it: real API server, real node, real llama-server, the gateway a pod of the chart. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { conditionOf, demoSlot, install, isReady, type Installation } from '../support/live-cluster/cluster.ts';
+import { slotPods } from '../support/live-cluster/cluster-replicas.ts';
+import { describeWithCluster } from '../support/require/require-cluster.ts';
+import { chatText, pause } from '../support/service.ts';
+import { startStreamLoop } from '../support/live-cluster/stream-loop.ts';
+
+const FIVE = [
+  demoSlot('primary', 'demo-fox'),
+  demoSlot('embed', 'demo-embed'),
+  demoSlot('stt', 'demo-clock', '  load: on-demand\n'),
+  demoSlot('tts', 'demo-owl', '  enabled: false\n'),
+  demoSlot('img', 'demo-owl', '  load: on-demand\n'),
+].join('');
+
+describeWithCluster('A slot in a cluster', () => {
+  let svc: Installation;
+  beforeAll(async () => {
+    svc = await install({ namespace: 'svc-main-job' });
+  }, 240_000);
+  afterAll(() => svc?.dispose(), 240_000);
+
+  const deployments = async (): Promise<readonly string[]> =>
+    (await svc.kubectl(['get', 'deployments', '--selector', 'inference.svc.dev/slot', '--output', 'name']))
+      .trim()
+      .split('\n')
+      .filter(Boolean);
+  const uid = async (): Promise<string> =>
+    svc.kubectl(['get', 'deployments', '--selector', 'inference.svc.dev/slot=primary', '--output', 'jsonpath={.items[*].metadata.uid}']);
+
+  test('is applied with four others, becomes Ready, and shows its columns', async () => {
+    await svc.apply(FIVE);
+    await svc.kubectl(['wait', '--for=condition=Ready', 'slot/primary', 'slot/embed', '--timeout=120s']);
+    const [head, ...rows] = (await svc.kubectl(['get', 'slots'])).trim().split('\n');
+    expect(head?.split(/\s+/)).toEqual(['NAME', 'STATE', 'MODEL', 'BACKEND', 'READY', 'REASON', 'AGE']);
+    expect(rows.map((row) => row.split(/\s+/).slice(0, 4))).toEqual([
+      ['embed', 'ready', 'demo-embed', 'cpu'],
+      ['img', 'offline', 'demo-owl', 'cpu'],
+      ['primary', 'ready', 'demo-fox', 'cpu'],
+      ['stt', 'offline', 'demo-clock', 'cpu'],
+      ['tts', 'offline', 'demo-owl', 'cpu'],
+    ]);
+  }, 180_000);
+
+  test('answers chat and embeddings through the gateway', async () => {
+    const answer = await svc.chat();
+    expect(answer.status).toBe(200);
+    expect(await chatText(answer)).toBe(DEMO_SENTENCES['demo-fox']);
+    const embedded = await fetch(`${svc.url}/v1/embeddings`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ input: 'hello' }),
+    });
+    expect(embedded.status).toBe(200);
+  }, 60_000);
+
+  test('that is not wanted leaves out Ready, which GitOps tools would wait for', async () => {
+    const slot = await svc.until('tts', 'offline', ({ status }) => status?.state === 'offline');
+    expect(conditionOf(slot, 'Ready')).toBeUndefined();
+    expect(conditionOf(slot, 'Stalled')?.status).toBe('False');
+    expect(slot.status?.observedGeneration).toBe(slot.metadata.generation);
+  });
+
+  test('that loads on demand is woken by a request, which waits for it', async () => {
+    const answer = await svc.chat({ model: 'img' });
+    expect(await chatText(answer)).toBe(DEMO_SENTENCES['demo-owl']);
+  }, 120_000);
+
+  test.each([
+    ['blue-green', 'demo-owl', 'demo-fox'],
+    ['drain', 'demo-fox', 'demo-owl'],
+  ] as const)(
+    'changes its model by kubectl patch and %s without a lost request',
+    async (swap, model, before) => {
+      const loop = startStreamLoop(svc, 3);
+      await pause(500);
+      const patch = JSON.stringify({ spec: { model: { default: model }, lifecycle: { swap } } });
+      await svc.kubectl(['patch', 'slot/primary', '--type=merge', '--patch', patch]);
+      const deadline = Date.now() + 120_000;
+      while (!loop.score.texts.has(DEMO_SENTENCES[model]) && Date.now() < deadline) await pause(50);
+      await pause(2000);
+      const score = await loop.end();
+      expect(score.failures).toEqual([]);
+      expect([...score.texts.keys()].sort()).toEqual([DEMO_SENTENCES[before], DEMO_SENTENCES[model]].sort());
+      const slot = await svc.until('primary', 'ready with the new model', (seen) => isReady(seen) && seen.status?.model === model);
+      expect(conditionOf(slot, 'Ready')?.reason).toBe('ProbePassed');
+    },
+    240_000,
+  );
+
+  test('puts back what somebody changed in its Deployment, and leaves a label that somebody added', async () => {
+    const [name] = (await deployments()).filter((each) => each.includes('primary'));
+    if (name === undefined) throw new Error('There is no Deployment');
+    await svc.kubectl(['label', name, 'team=research']);
+    await svc.kubectl(['scale', name, '--replicas=0']);
+    await svc.until('primary', 'mended', (seen) => conditionOf(seen, 'DriftDetected')?.status === 'False' && isReady(seen));
+    const deadline = Date.now() + 60_000;
+    const replicas = async () => svc.kubectl(['get', name, '--output', 'jsonpath={.spec.replicas}']);
+    while ((await replicas()) !== '1' && Date.now() < deadline) await pause(100);
+    expect(await replicas()).toBe('1');
+    expect(await svc.kubectl(['get', name, '--output', 'jsonpath={.metadata.labels.team}'])).toBe('research');
+    expect(await svc.kubectl(['get', 'events', '--field-selector', 'involvedObject.name=primary'])).toMatch(/Drift/);
+    await svc.kubectl(['wait', '--for=condition=Ready', 'slot/primary', '--timeout=90s']);
+    expect((await svc.chat()).status).toBe(200);
+  }, 180_000);
+
+  test('whose server ends comes back in the same pod, and a request waits for it', async () => {
+    await svc.until('primary', 'ready', isReady);
+    const [deployment, [pod]] = await Promise.all([uid(), slotPods(svc, 'primary')]);
+    const restarts = (await svc.slot('primary'))?.status?.restarts ?? 0;
+    // The first signal lets requests end, the second one does not.
+    await svc.kubectl(['exec', pod?.name ?? '', '--', 'sh', '-c', 'kill -TERM 1; sleep 0.2; kill -TERM 1; sleep 5']).catch(() => undefined);
+    const begun = performance.now();
+    const answer = await svc.chat();
+    expect([answer.status, await chatText(answer)]).toEqual([200, DEMO_SENTENCES['demo-fox']]);
+    process.stdout.write(`a crash in place: a request was answered after ${Math.round(performance.now() - begun)} ms\n`);
+    await svc.until('primary', 'ready again', (seen) => isReady(seen) && seen.status?.restarts === restarts + 1);
+    expect([await uid(), await slotPods(svc, 'primary')]).toMatchObject([deployment, [{ uid: pod?.uid, ready: true }]]);
+    const events = await svc.kubectl(['get', 'events', '--field-selector', 'involvedObject.name=primary,type=Warning']);
+    expect(events).toContain('Its process ended by itself');
+  }, 180_000);
+
+  test('comes back when its Deployment, its Service or its settings are deleted', async () => {
+    const before = await uid();
+    for (const kind of ['deployments', 'services', 'configmaps']) {
+      await svc.kubectl(['delete', kind, '--selector', 'inference.svc.dev/slot=primary']);
+    }
+    const deadline = Date.now() + 90_000;
+    const there = async (kind: string) =>
+      (await svc.kubectl(['get', kind, '--selector', 'inference.svc.dev/slot=primary', '--output', 'name'])) !== '';
+    while (Date.now() < deadline) {
+      const now = await uid();
+      if (now !== '' && now !== before && (await there('services')) && (await there('configmaps'))) break;
+      await pause(200);
+    }
+    expect(await uid()).not.toBe(before);
+    expect([await there('services'), await there('configmaps')]).toEqual([true, true]);
+    await svc.until('primary', 'ready', isReady);
+    expect((await svc.chat()).status).toBe(200);
+  }, 180_000);
+
+  test('goes elsewhere, or waits and says so, when its node is drained, and is back when the node is', async () => {
+    const node = await svc.kubectl([
+      'get',
+      'pods',
+      '--selector',
+      'inference.svc.dev/slot=primary',
+      '--output',
+      'jsonpath={.items[0].spec.nodeName}',
+    ]);
+    try {
+      await svc.kubectl([
+        'drain',
+        node,
+        '--pod-selector=inference.svc.dev/slot=primary',
+        '--ignore-daemonsets',
+        '--delete-emptydir-data',
+        '--disable-eviction',
+        '--timeout=90s',
+      ]);
+      const slot = await svc.until('primary', 'told why it waits', (seen) => conditionOf(seen, 'Ready')?.reason === 'Unschedulable');
+      expect(conditionOf(slot, 'Ready')?.message).toMatch(/node/);
+    } finally {
+      await svc.kubectl(['uncordon', node]);
+    }
+    await svc.until('primary', 'ready', isReady);
+    expect((await svc.chat()).status).toBe(200);
+  }, 240_000);
+
+  test('is deleted with all that it made', async () => {
+    await svc.kubectl(['delete', 'slots', '--all']);
+    const kinds = 'deployments,services,configmaps,pods';
+    const deadline = Date.now() + 90_000;
+    const left = async () => svc.kubectl(['get', kinds, '--selector', 'inference.svc.dev/slot', '--output', 'name']);
+    while ((await left()) !== '' && Date.now() < deadline) await pause(200);
+    expect(await left()).toBe('');
+    expect((await svc.chat()).status).toBe(404);
+  }, 120_000);
+});

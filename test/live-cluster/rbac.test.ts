@@ -1,0 +1,201 @@
+/**
+ * Least privilege: the service runs with the rights of the chart's own service account and goes through all that it does. What it asked the API server for
+ * is exactly what the chart grants: nothing is refused, and each right taken away would have refused a request that was made.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { isTable } from '../../src/schema/key-case.ts';
+import { renderValues } from '../helm/value-sets.ts';
+import { freePort } from '../support/free-port.ts';
+import { startKubeRecorder, type KubeRecorder } from '../support/live-cluster/kube-recorder.ts';
+import { describeWithCluster, kubectl } from '../support/require/require-cluster.ts';
+import { ownEnvironment, pause } from '../support/service.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+const NAMESPACE = `svc-rbac-${process.pid}`;
+const inNamespace = async (args: readonly string[], input?: string) => kubectl(['--namespace', NAMESPACE, ...args], input);
+/** Without DRA, which a cluster may not serve. */
+const VALUES = { gpus: { allocation: 'device-plugin' } };
+const PRIMARY = 'inference.svc.dev/slot=primary';
+const RIGHTS = new Set(['ServiceAccount', 'Role', 'RoleBinding']);
+
+const grantedBy = ({ apiGroups, resources, verbs }: Rule): readonly string[] =>
+  apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`)));
+
+describeWithCluster('The chart’s service account', () => {
+  let recorder: KubeRecorder;
+  let child: ChildProcess;
+  let directory: string;
+  let url: string;
+  let role: Json;
+  let rules: readonly Rule[];
+  let output = '';
+
+  const call = async (method: string, path: string, body?: object): Promise<Response> =>
+    fetch(`${url}${path}`, {
+      method,
+      ...(body === undefined ? {} : { body: JSON.stringify({ spec: body }), headers: { 'content-type': 'application/json' } }),
+    });
+  const change = async (method: string, path: string, body?: object): Promise<void> => {
+    const answer = await call(method, path, body);
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}\n${output.slice(-3000)}`);
+  };
+  const until = async (what: string, holds: () => Promise<boolean> | boolean, timeoutMs = 60_000): Promise<void> => {
+    const deadline = Date.now() + timeoutMs;
+    while (!(await holds())) {
+      if (Date.now() > deadline)
+        throw new Error(`Waited in vain for ${what}; used: ${[...recorder.used].toSorted().join(', ')}\n${output.slice(-3000)}`);
+      await pause(200);
+    }
+  };
+  const isUsed = (right: string) => () => recorder.used.has(right);
+
+  beforeAll(async () => {
+    await kubectl(['delete', 'namespace', NAMESPACE, '--ignore-not-found', '--timeout=120s']);
+    await kubectl(['create', 'namespace', NAMESPACE]);
+    const objects = (await renderValues(VALUES, NAMESPACE)).filter(({ kind }) => RIGHTS.has(String(kind)));
+    for (const object of objects) await inNamespace(['apply', '--filename', '-'], JSON.stringify(object));
+    role = objects.find(({ kind }) => kind === 'Role') ?? {};
+    rules = JSON.parse(JSON.stringify(role['rules']));
+    recorder = await startKubeRecorder(NAMESPACE, 'svc');
+    directory = await mkdtemp(join(tmpdir(), 'svc-rbac-'));
+    await mkdir(join(directory, 'config'));
+    await writeFile(join(directory, 'kubeconfig'), recorder.kubeconfig);
+    await writeFile(join(directory, 'config/toolboxes.toml'), '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\n');
+    const port = await freePort();
+    url = `http://127.0.0.1:${port}`;
+    child = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve'], {
+      env: {
+        ...ownEnvironment(),
+        KUBECONFIG: join(directory, 'kubeconfig'),
+        SVC_RUNTIME: 'kube',
+        SVC_LISTEN: `127.0.0.1:${port}`,
+        SVC_CONFIG_DIR: join(directory, 'config'),
+        SVC_STATE_DIR: join(directory, 'state'),
+        SVC_POD_NAME: 'gateway-of-the-test',
+        SVC_IMAGE: process.env['SVC_TEST_IMAGE'] ?? 'localhost/svc:test',
+        SVC_GPU_ALLOCATION: 'device-plugin',
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    child.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    child.stderr?.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    await until('the service', async () =>
+      call('GET', '/api/health/system').then(
+        ({ ok }) => ok,
+        () => false,
+      ),
+    );
+  }, 240_000);
+
+  afterAll(async () => {
+    child.kill('SIGKILL');
+    await recorder.close();
+    await kubectl(['delete', 'namespace', NAMESPACE, '--ignore-not-found', '--timeout=180s']);
+    await rm(directory, { recursive: true, force: true });
+  }, 240_000);
+
+  const deployment = async (slot: string, jsonPath: string) =>
+    inNamespace(['get', 'deployments', '--selector', `inference.svc.dev/slot=${slot}`, '--output', `jsonpath={.items[*]${jsonPath}}`]);
+  const replicas = async (field: string) =>
+    inNamespace(['get', 'pods', '--selector', PRIMARY, '--output', `jsonpath={.items[*].status.containerStatuses[0].${field}}`]);
+  const readySlot = async (slot: string): Promise<boolean> =>
+    (await inNamespace(['get', 'slotspec', slot, '--output', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'])) === 'True';
+
+  test('is enough for all that the service does', async () => {
+    await until('office', isUsed('list inference.svc.dev/slotspecs'));
+    // A slot by the management API, and its workload.
+    await change('PUT', '/api/slots/primary', {
+      backend: 'cpu',
+      model: { default: 'demo-fox', args: ['--threads', '1'] },
+    });
+    await until('the slot to answer', async () => readySlot('primary'), 120_000);
+    await change('GET', '/api/slots/primary/logs?tail=5');
+    // A Service that somebody put in place of ours while nobody looked, and that cannot be altered into it.
+    const service: unknown = JSON.parse(await inNamespace(['get', 'service', 'svc-slot-primary', '--output', 'json']));
+    const metadata = isTable(service) && isTable(service['metadata']) ? service['metadata'] : {};
+    const { name, labels, ownerReferences } = metadata;
+    const usurper = { apiVersion: 'v1', kind: 'Service', metadata: { name, labels, ownerReferences }, spec: { ports: [{ port: 9 }] } };
+    child.kill('SIGSTOP');
+    await inNamespace(['delete', 'service', 'svc-slot-primary']);
+    await inNamespace(['create', '--filename', '-'], JSON.stringify(usurper));
+    child.kill('SIGCONT');
+    // Two replicas, of which one ends until it has to wait for its restart; an edit that is applied in place has it made anew.
+    await change('PATCH', '/api/slots/primary', { replicas: 2 });
+    await until('two replicas', async () => (await replicas('ready')) === 'true true', 120_000);
+    const [pod = ''] = (await inNamespace(['get', 'pods', '--selector', PRIMARY, '--output', 'jsonpath={.items[*].metadata.name}'])).split(
+      ' ',
+    );
+    const waits = async () => /waiting/.test(await replicas('state'));
+    await until(
+      'the replica to wait for its restart',
+      async () => {
+        if (await waits()) return true;
+        // What has ended takes no command. The longer it waits in the end, the surer its kubelet tells of it.
+        await inNamespace(['exec', pod, '--', '/bin/sh', '-c', 'kill -TERM 1']).catch(() => '');
+        return await waits();
+      },
+      120_000,
+    );
+    await change('PATCH', '/api/slots/primary', { replicas: 3 });
+    await until('the crashed replica to be removed', isUsed('delete /pods'), 120_000);
+    // Another model: another Deployment and an environment that nobody uses any more.
+    await change('PATCH', '/api/slots/primary', { model: { default: 'demo-owl' } });
+    await until('the old environment to go', isUsed('delete /configmaps'), 120_000);
+    // A claim of its own, by kubectl; nobody need provide it.
+    const claiming = { provider: 'gguf', backend: 'cpu', model: { default: 'demo-fox' }, storage: { size: '1Gi' } };
+    await inNamespace(
+      ['create', '--filename', '-'],
+      JSON.stringify({ apiVersion: 'inference.svc.dev/v1alpha1', kind: 'SlotSpec', metadata: { name: 'claiming' }, spec: claiming }),
+    );
+    await until('a claim', isUsed('create /persistentvolumeclaims'));
+    // Its pod waits for a directory that is a file.
+    const misplaced = { provider: 'gguf', backend: 'cpu', model: { default: 'demo-fox' }, storage: { host_path: '/etc/hostname' } };
+    await change('PUT', '/api/slots/misplaced', misplaced);
+    await until('why it does not begin', isUsed('list /events'));
+    await change('DELETE', '/api/slots/misplaced');
+    // A server that ends at once, time and again.
+    const hopeless = { default: 'demo-fox', args: ['--no-such-flag'] };
+    await change('PUT', '/api/slots/crashing', { provider: 'gguf', backend: 'cpu', model: hopeless });
+    await until('an event to be told again', isUsed('patch /events'), 120_000);
+    await change('DELETE', '/api/slots/crashing');
+    await until('the end of the workload', async () => (await deployment('crashing', '.metadata.name')) === '');
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGTERM');
+    await ended;
+    expect([...recorder.refused]).toEqual([]);
+  }, 480_000);
+
+  test('has no right that is not used', () => {
+    const granted = rules.flatMap(grantedBy);
+    expect(granted.filter((right) => !recorder.used.has(right))).toEqual([]);
+    expect(granted.length).toBeGreaterThan(30);
+  });
+
+  test('has every right from one rule alone: without that rule, requests that were made would be refused', async () => {
+    const as = `--as=system:serviceaccount:${NAMESPACE}:svc`;
+    for (const [index, rule] of rules.entries()) {
+      await inNamespace(['apply', '--filename', '-'], JSON.stringify({ ...role, rules: rules.filter((_each, other) => other !== index) }));
+      for (const right of grantedBy(rule).filter((each) => recorder.used.has(each))) {
+        const [verb = '', path = ''] = right.split(' ');
+        const [group, plural = '', subresource] = path.split('/');
+        const of = subresource === undefined ? [] : [`--subresource=${subresource}`];
+        const answer = await inNamespace(['auth', 'can-i', verb, group === '' ? plural : `${plural}.${group}`, ...of, as]).catch(
+          (error: { readonly stdout?: string }) => error.stdout ?? '',
+        );
+        expect([right, answer.trim()]).toEqual([right, 'no']);
+      }
+    }
+    await inNamespace(['apply', '--filename', '-'], JSON.stringify(role));
+  }, 240_000);
+});

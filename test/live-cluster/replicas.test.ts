@@ -1,0 +1,255 @@
+/** Two gateways behind one Service: both serve, one reconciles, and either may go at any time. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { conditionOf, demoSlot, install, render, type Installation } from '../support/live-cluster/cluster.ts';
+import {
+  eventually,
+  gatewaysOf,
+  metricOfAll,
+  slotPods,
+  startClients,
+  startStream,
+  untilEnded,
+  type Gateway,
+} from '../support/live-cluster/cluster-replicas.ts';
+import { describeWithCluster } from '../support/require/require-cluster.ts';
+import { pause } from '../support/service.ts';
+
+interface SlotBody {
+  readonly name: string;
+  readonly spec: { readonly priority?: number };
+  readonly generation: number;
+  readonly resource_version: string;
+  readonly status: {
+    readonly state: string;
+    readonly restarts: number;
+    readonly conditions: readonly { readonly type: string; readonly status: string; readonly reason: string; readonly message: string }[];
+  };
+}
+
+const SLOTS = [
+  demoSlot('primary', 'demo-clock'),
+  demoSlot('closed', 'demo-fox', '  enabled: false\n'),
+  demoSlot('homeless', 'demo-fox', '  nodeSelector: { disk: none-has-it }\n'),
+  demoSlot('nap', 'demo-fox', '  load: on-demand\n'),
+].join('');
+const CLIENTS = 4;
+/** About half a second's work for four at once on one core. */
+const TOKENS = 150;
+
+/** From its deletion until a gateway's process has ended, with only short requests in flight: the stop delay and what kubelets take. Its pod's grace period is 120 s. */
+const ENDED_MS = 40_000;
+
+describeWithCluster('Two gateways', () => {
+  let svc: Installation;
+  let pods: readonly string[] = [];
+  beforeAll(async () => {
+    svc = await install({ namespace: 'svc-replicas', values: 'replicas: 2\n' });
+    await svc.apply(SLOTS);
+    await svc.kubectl(['wait', '--for=condition=Ready', 'slot/primary', '--timeout=120s']);
+    pods = (await slotPods(svc, 'primary')).map(({ uid }) => uid);
+  }, 240_000);
+  afterAll(() => svc?.dispose(), 240_000);
+
+  const gateways = async (): Promise<readonly Gateway[]> =>
+    eventually(
+      'there are two, and one of them leads',
+      async () => gatewaysOf(svc),
+      (seen) => seen.length === 2 && seen[0]?.leads === true,
+    );
+  const both = async (): Promise<{ readonly leader: Gateway; readonly follower: Gateway }> => {
+    const [leader, follower] = await gateways();
+    if (leader === undefined || follower === undefined) throw new Error('There are not two gateways');
+    return { leader, follower };
+  };
+  const call = async (gateway: Gateway, method: string, name: string, body?: object, ifMatch?: string): Promise<Response> =>
+    fetch(`${gateway.url}/api/slots/${name}`, {
+      method,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      headers: { 'content-type': 'application/json', ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }) },
+    });
+  const slotAt = async (gateway: Gateway, name: string): Promise<SlotBody> => JSON.parse(await (await call(gateway, 'GET', name)).text());
+  const shownBy = async ({ url }: Gateway): Promise<readonly object[]> => {
+    const { slots }: { readonly slots: readonly SlotBody[] } = JSON.parse(await (await fetch(`${url}/api/slots`)).text());
+    return slots.map(({ name, status: { state, restarts, conditions } }) => ({
+      name,
+      state,
+      restarts,
+      conditions: conditions.map(({ type, status, reason, message }) => ({ type, status, reason, message })),
+    }));
+  };
+  const oneLeads = async (): Promise<void> => {
+    const sum = await eventually(
+      'one of two leads',
+      async () => metricOfAll(await gateways(), 'svc_leads'),
+      (leads) => leads === 1,
+    );
+    expect(sum).toBe(1);
+  };
+  /** What happens under clients that go through the Service; answers what went wrong for them. */
+  const underLoad = async (happens: () => Promise<unknown>): Promise<readonly string[]> => {
+    const clients = startClients(svc.url, 'primary', CLIENTS, TOKENS);
+    try {
+      await pause(1000);
+      await happens();
+      // Those that go wait for their last requests.
+      await pause(8000);
+      const done = clients.done();
+      await eventually(
+        'answers still come',
+        async () => clients.done(),
+        (now) => now > done,
+      );
+    } catch (error) {
+      await clients.end();
+      throw error;
+    }
+    return clients.end();
+  };
+  const samePods = async (): Promise<void> => {
+    expect((await slotPods(svc, 'primary')).map(({ uid, restarts }) => ({ uid, restarts }))).toEqual(
+      pods.map((uid) => ({ uid, restarts: 0 })),
+    );
+  };
+
+  test('both serve, and one of them leads', async () => {
+    const { leader, follower } = await both();
+    const streams = [leader, follower].map(({ url }) => startStream(url, 'primary', TOKENS));
+    expect(await Promise.all(streams.map(({ failure }) => failure))).toEqual([undefined, undefined]);
+    expect(await metricOfAll([leader], 'svc_leads')).toBe(1);
+    expect(await metricOfAll([follower], 'svc_leads')).toBe(0);
+  }, 60_000);
+
+  test('show the same states, conditions and restarts of every slot', async () => {
+    const { leader, follower } = await both();
+    await svc.until('homeless', 'unschedulable', (slot) => conditionOf(slot, 'Ready')?.reason === 'Unschedulable');
+    const look = async () => ({ leader: await shownBy(leader), follower: await shownBy(follower) });
+    const deadline = Date.now() + 20_000;
+    let seen = await look();
+    while (JSON.stringify(seen.leader) !== JSON.stringify(seen.follower) && Date.now() < deadline) seen = await look();
+    expect(seen.follower).toEqual(seen.leader);
+    expect(seen.leader).toHaveLength(4);
+  }, 60_000);
+
+  test('take edits, the one that does not lead too, and tell of conflicts', async () => {
+    const { leader, follower } = await both();
+    const made = await call(follower, 'PUT', 'embed', {
+      spec: { provider: 'gguf', backend: 'cpu', enabled: false, model: { default: 'demo-embed' } },
+    });
+    expect(made.status).toBe(201);
+    const before = await eventually(
+      'the follower sees it',
+      async () => slotAt(follower, 'embed'),
+      (slot) => slot.status?.state === 'offline',
+    );
+    const changed = await call(follower, 'PATCH', 'embed', { spec: { priority: 7 } }, `"${before.resource_version}"`);
+    expect(changed.status).toBe(200);
+    const stale = await call(follower, 'PATCH', 'embed', { spec: { priority: 8 } }, `"${before.resource_version}"`);
+    expect([stale.status, JSON.parse(await stale.text()).error.code]).toEqual([409, 'slot.conflict']);
+    const after = await eventually(
+      'the leader sees it',
+      async () => slotAt(leader, 'embed'),
+      (slot) => slot.spec.priority === 7,
+    );
+    expect((await call(leader, 'PATCH', 'embed', { spec: { priority: 9 } }, `"${after.resource_version}"`)).status).toBe(200);
+    await svc.until(
+      'embed',
+      'edited',
+      ({ spec, status, metadata }) => spec['priority'] === 9 && status?.observedGeneration === metadata.generation,
+    );
+    expect((await call(follower, 'DELETE', 'embed')).status).toBe(204);
+    expect(await svc.kubectl(['get', 'slot', 'embed', '--ignore-not-found', '--output', 'name'])).toBe('');
+  }, 90_000);
+
+  test('are restarted one after the other without a lost request', async () => {
+    const failures = await underLoad(async () => {
+      await svc.kubectl(['rollout', 'restart', 'deployment/svc']);
+      await svc.kubectl(['rollout', 'status', 'deployment/svc', '--timeout=120s']);
+    });
+    expect(failures).toEqual([]);
+    await samePods();
+    await oneLeads();
+  }, 240_000);
+
+  test('lose no request when the leader’s pod is deleted, and another one leads within 2 s', async () => {
+    const { leader } = await both();
+    const ended = untilEnded(svc, leader.name);
+    let handoverMs = Number.POSITIVE_INFINITY;
+    let endedMs = Number.POSITIVE_INFINITY;
+    const failures = await underLoad(async () => {
+      const begun = performance.now();
+      await svc.kubectl(['delete', 'pod', leader.name, '--wait=false']);
+      await eventually(
+        'another one leads',
+        async () => svc.leader(),
+        (name) => name !== leader.name && name !== '',
+      );
+      handoverMs = performance.now() - begun;
+      await ended;
+      endedMs = performance.now() - begun;
+    });
+    expect(failures).toEqual([]);
+    expect(endedMs).toBeLessThan(ENDED_MS);
+    // And what kubectl takes.
+    expect(handoverMs).toBeLessThan(2000 + 1000);
+    await samePods();
+    await oneLeads();
+  }, 240_000);
+
+  test('a request that waits for its slot in a gateway that goes is answered, once the slot is there', async () => {
+    const { leader, follower } = await both();
+    const waiting = [leader, follower].map(async ({ url }) =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'nap', messages: [{ role: 'user', content: 'Hello' }] }),
+      }),
+    );
+    await eventually(
+      'they wait',
+      async () => metricOfAll([leader, follower], 'svc_parked', 'slot="nap"'),
+      (parked) => parked === 2,
+    );
+    const ended = untilEnded(svc, leader.name);
+    await svc.kubectl(['delete', 'pod', leader.name, '--wait=false']);
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200]);
+    const answeredAt = performance.now();
+    await ended;
+    expect(performance.now() - answeredAt).toBeLessThan(ENDED_MS);
+    await oneLeads();
+  }, 120_000);
+
+  test('lose only the requests that the leader’s pod held when it is killed', async () => {
+    const { leader } = await both();
+    const failures = await underLoad(async () => {
+      await svc.kubectl(['delete', 'pod', leader.name, '--grace-period=0', '--force']);
+      await eventually(
+        'another one leads',
+        async () => svc.leader(),
+        (name) => name !== leader.name && name !== '',
+        15_000,
+      );
+    });
+    expect(failures.length).toBeLessThanOrEqual(CLIENTS);
+    await samePods();
+    await oneLeads();
+  }, 240_000);
+
+  test('are upgraded to another image while the pods of slots run on', async () => {
+    const image = process.env['SVC_TEST_IMAGE'] ?? 'localhost/svc:test';
+    const chart = await render(svc.namespace, 'replicas: 2\npodDisruptionBudget: { enabled: false }\n');
+    // What is fetched with would be another image, which is not there: a pod that were made anew would not start.
+    const upgraded = chart.replace(
+      `name: SVC_IMAGE\n              value: ${image}`,
+      'name: SVC_IMAGE\n              value: localhost/svc:next',
+    );
+    expect(upgraded).not.toBe(chart);
+    const failures = await underLoad(async () => {
+      await svc.kubectl(['apply', '--filename', '-'], upgraded);
+      await svc.kubectl(['rollout', 'status', 'deployment/svc', '--timeout=120s']);
+    });
+    expect(failures).toEqual([]);
+    await samePods();
+    await oneLeads();
+    expect(conditionOf(await svc.slot('primary'), 'DriftDetected')?.status).toBe('False');
+  }, 240_000);
+});

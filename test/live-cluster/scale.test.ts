@@ -1,0 +1,245 @@
+/** More pods for a slot, fewer, and none: through the scale subresource, as HPAs use it, and by leaving a slot alone. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { conditionOf, demoSlot, install, isReady, type Installation } from '../support/live-cluster/cluster.ts';
+import {
+  eventually,
+  gatewaysOf,
+  metric,
+  metricOfAll,
+  slotPods,
+  startClients,
+  startStream,
+  type Gateway,
+  type SlotPod,
+} from '../support/live-cluster/cluster-replicas.ts';
+import { watchDeployments } from '../support/live-cluster/deployment-history.ts';
+import { describeWithCluster } from '../support/require/require-cluster.ts';
+import { pause } from '../support/service.ts';
+
+/** Its server says how many requests it works on. */
+const PRIMARY = demoSlot('primary', 'demo-clock').replace('args: ["--threads", "1"]', 'args: ["--threads", "1", "--metrics"]');
+const NAP = demoSlot('nap', 'demo-fox', '  lifecycle: { idleTimeout: 5s }\n');
+const SELECTOR = 'inference.svc.dev/slot=primary';
+const HPA = `apiVersion: autoscaling/v1
+kind: HorizontalPodAutoscaler
+metadata: { name: primary }
+spec:
+  scaleTargetRef: { apiVersion: inference.svc.dev/v1alpha1, kind: SlotSpec, name: primary }
+  minReplicas: 1
+  maxReplicas: 5
+  targetCPUUtilizationPercentage: 80
+`;
+
+describeWithCluster('Scaling a slot', () => {
+  let svc: Installation;
+  beforeAll(async () => {
+    svc = await install({ namespace: 'svc-scale', values: 'replicas: 2\n' });
+    await svc.apply(PRIMARY);
+    await svc.kubectl(['wait', '--for=condition=Ready', 'slot/primary', '--timeout=120s']);
+  }, 240_000);
+  afterAll(() => svc?.dispose(), 240_000);
+
+  const readyPods = async (count: number): Promise<readonly SlotPod[]> =>
+    eventually(
+      `${count} pods are ready`,
+      async () => slotPods(svc, 'primary'),
+      (pods) => pods.length === count && pods.every(({ ready }) => ready),
+      90_000,
+    );
+  const untilReplicas = async (count: number): Promise<void> => {
+    await svc.until('primary', `ready with ${count}`, (slot) => isReady(slot) && slot.status?.readyReplicas === count);
+  };
+  const deployment = async (slot = 'primary'): Promise<string> =>
+    svc.kubectl(['get', 'deployments', '--selector', `inference.svc.dev/slot=${slot}`, '--output', 'jsonpath={.items[*].metadata.uid}']);
+  const gateways = async (): Promise<readonly Gateway[]> =>
+    eventually(
+      'there are two gateways, and one leads',
+      async () => gatewaysOf(svc),
+      (seen) => seen.length === 2 && seen[0]?.leads === true,
+    );
+  const firstGateway = async (): Promise<string> => (await gateways())[0]?.url ?? '';
+  const working = async (pods: readonly SlotPod[]): Promise<readonly number[]> =>
+    Promise.all(pods.map(({ ip }) => metric(`http://${ip}:8080`, 'llamacpp:requests_processing', '', '/metrics')));
+  const boardHas = async (url: string, count: number): Promise<void> => {
+    await eventually(
+      `the gateway sees ${count}`,
+      async () => JSON.parse(await (await fetch(`${url}/api/slots/primary`)).text()).status.replicas,
+      (replicas) => replicas?.ready === count && replicas?.present === count,
+    );
+  };
+  const ask = async (url: string, model: string): Promise<number> => {
+    const answer = await fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
+    });
+    await answer.text();
+    return answer.status;
+  };
+
+  test('by kubectl scale adds pods and touches none, and its status says so', async () => {
+    const [first] = await readyPods(1);
+    const before = await deployment();
+    await svc.kubectl(['scale', 'slot/primary', '--replicas=3']);
+    const pods = await readyPods(3);
+    expect(pods.find(({ uid }) => uid === first?.uid)).toMatchObject({ restarts: 0 });
+    expect(await deployment()).toBe(before);
+    await untilReplicas(3);
+    const scale = JSON.parse(
+      await svc.kubectl(['get', '--raw', `/apis/inference.svc.dev/v1alpha1/namespaces/${svc.namespace}/slotspecs/primary/scale`]),
+    );
+    expect([scale.spec, scale.status]).toEqual([{ replicas: 3 }, { replicas: 3, selector: SELECTOR }]);
+    const [head = '', row = ''] = (await svc.kubectl(['get', 'slot', 'primary', '--output', 'wide'])).split('\n');
+    expect(row.slice(head.indexOf('REPLICAS'), head.indexOf('RESTARTS')).trim()).toBe('3');
+  }, 180_000);
+
+  test('is what an HPA does, which finds the pods by the selector', async () => {
+    await svc.kubectl(['apply', '--filename', '-'], HPA);
+    const conditions = await eventually(
+      'the HPA has looked',
+      async () => hpaConditions(await svc.kubectl(['get', 'hpa.v1.autoscaling', 'primary', '--output', 'json'])),
+      ({ length }) => length > 0,
+      90_000,
+    );
+    expect(conditions.find(({ type }) => type === 'AbleToScale')?.status).toBe('True');
+    // It found pods to ask about; the cluster may have no server of metrics to ask.
+    const active = conditions.find(({ type }) => type === 'ScalingActive');
+    expect(active?.status === 'True' || active?.reason === 'FailedGetResourceMetric').toBe(true);
+    await svc.kubectl(['delete', 'hpa', 'primary']);
+    expect((await svc.slot('primary'))?.spec['replicas']).toBe(3);
+  }, 120_000);
+
+  test('spreads requests over the pods, each to the one with the fewest', async () => {
+    const pods = await readyPods(3);
+    const gateway = await firstGateway();
+    await boardHas(gateway, 3);
+    const streams = Array.from({ length: 6 }, () => startStream(gateway, 'primary', 1500));
+    const seen = await eventually(
+      'all six are worked on',
+      async () => working(pods),
+      (counts) => counts.reduce((sum, count) => sum + count, 0) === 6,
+      20_000,
+    );
+    expect(seen).toEqual([2, 2, 2]);
+    expect(await Promise.all(streams.map(({ failure }) => failure))).toEqual(streams.map(() => undefined));
+  }, 120_000);
+
+  test('survives the crash of one server: the others answer, and it comes back where it was', async () => {
+    const pods = await readyPods(3);
+    const before = await deployment();
+    const [victim] = pods;
+    const clients = startClients(svc.url, 'primary', 3, 150);
+    await pause(500);
+    const kill = 'kill -TERM 1; sleep 0.2; kill -TERM 1; sleep 5';
+    await svc.kubectl(['exec', victim?.name ?? '', '--', 'sh', '-c', kill]).catch(() => undefined);
+    const states = new Set<string>();
+    await eventually(
+      'it is back',
+      async () => {
+        states.add((await svc.slot('primary'))?.status?.state ?? '');
+        return slotPods(svc, 'primary');
+      },
+      (now) => now.every(({ ready }) => ready) && now.some(({ restarts }) => restarts === 1),
+    );
+    const failures = await clients.end();
+    expect(failures.length).toBeLessThanOrEqual(3);
+    expect(failures.filter((failure) => !/upstream|cut after/.test(failure))).toEqual([]);
+    expect((await slotPods(svc, 'primary')).map(({ uid }) => uid).toSorted()).toEqual(pods.map(({ uid }) => uid).toSorted());
+    expect(await deployment()).toBe(before);
+    expect([...states].filter((state) => !['ready', 'serving', 'idle'].includes(state))).toEqual([]);
+  }, 180_000);
+
+  test('survives a pod that is gone at once: another one takes its place', async () => {
+    const pods = await readyPods(3);
+    const before = await deployment();
+    const [, victim] = pods;
+    const clients = startClients(svc.url, 'primary', 3, 150);
+    await pause(500);
+    await svc.kubectl(['delete', 'pod', victim?.name ?? '', '--grace-period=0', '--force']);
+    const now = await readyPods(3);
+    const failures = await clients.end();
+    expect(failures.length).toBeLessThanOrEqual(3);
+    const stayed = pods.filter((pod) => pod !== victim).map(({ uid }) => uid);
+    expect(now.map(({ uid }) => uid)).toEqual(expect.arrayContaining(stayed));
+    expect(await deployment()).toBe(before);
+    await untilReplicas(3);
+  }, 180_000);
+
+  test('down under clients loses no request: pods that go finish what they have', async () => {
+    const pods = await readyPods(3);
+    const gateway = await firstGateway();
+    await boardHas(gateway, 3);
+    const clients = startClients(svc.url, 'primary', 3, 150);
+    // One for each pod that lasts longer than it takes to take pods out.
+    const long = Array.from({ length: 3 }, () => startStream(gateway, 'primary', 3000));
+    await eventually(
+      'each pod works',
+      async () => working(pods),
+      (counts) => counts.every((count) => count > 0),
+      20_000,
+    );
+    await svc.kubectl(['scale', 'slot/primary', '--replicas=1']);
+    await readyPods(1);
+    expect(await Promise.all(long.map(({ failure }) => failure))).toEqual(long.map(() => undefined));
+    expect(await clients.end()).toEqual([]);
+    await untilReplicas(1);
+    const [left] = await readyPods(1);
+    expect(pods.map(({ uid }) => uid)).toContain(left?.uid);
+  }, 180_000);
+
+  test('that nobody uses takes it away, and a request brings it back', async () => {
+    await svc.apply(NAP);
+    await svc.kubectl(['wait', '--for=condition=Ready', 'slot/nap', '--timeout=90s']);
+    const slot = await svc.until('nap', 'offline', ({ status }) => status?.state === 'offline');
+    expect(conditionOf(slot, 'Ready')).toBeUndefined();
+    expect(conditionOf(slot, 'Stalled')?.status).toBe('False');
+    expect(conditionOf(slot, 'Reconciling')).toMatchObject({ status: 'False' });
+    expect(await deployment('nap')).toBe('');
+    expect(await ask(svc.url, 'nap')).toBe(200);
+    await svc.until('nap', 'offline again', ({ status }) => status?.state === 'offline');
+  }, 180_000);
+
+  test.each([
+    ['both gateways', ({ length }: readonly Gateway[], index: number) => index % length],
+    ['the gateway that does not lead', () => 1],
+  ])(
+    'once, when many wait for it in %s',
+    async (_name, pick) => {
+      await svc.until('nap', 'offline', ({ status }) => status?.state === 'offline');
+      const all = await gateways();
+      const applied = async () => metricOfAll(all, 'svc_actions_total', 'action="apply",result="done"');
+      const before = await applied();
+      const history = await watchDeployments(svc.namespace);
+      const known = history.made();
+      const statuses = await Promise.all(Array.from({ length: 20 }, (_, index) => ask(all[pick(all, index)]?.url ?? '', 'nap')));
+      expect(statuses).toEqual(statuses.map(() => 200));
+      await history.stop();
+      expect([history.made() - known, await applied(), history.duplicates]).toEqual([1, before + 1, []]);
+      expect((await slotPods(svc, 'nap')).map(({ restarts }) => restarts)).toEqual([0]);
+    },
+    120_000,
+  );
+
+  test('to zero by hand turns requests away, and one more brings it back', async () => {
+    await svc.kubectl(['scale', 'slot/primary', '--replicas=0']);
+    const slot = await svc.until('primary', 'offline', ({ status }) => status?.state === 'offline');
+    expect(conditionOf(slot, 'Ready')).toBeUndefined();
+    expect(await ask(svc.url, 'primary')).toBe(503);
+    await svc.kubectl(['scale', 'slot/primary', '--replicas=1']);
+    await untilReplicas(1);
+    expect(await startStream(svc.url, 'primary', 20).failure).toBeUndefined();
+  }, 120_000);
+});
+
+interface HpaCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+}
+
+/** Version 1 has them in an annotation. */
+function hpaConditions(json: string): readonly HpaCondition[] {
+  const { metadata }: { readonly metadata: { readonly annotations?: Readonly<Record<string, string>> } } = JSON.parse(json);
+  const conditions: readonly HpaCondition[] = JSON.parse(metadata.annotations?.['autoscaling.alpha.kubernetes.io/conditions'] ?? '[]');
+  return conditions;
+}

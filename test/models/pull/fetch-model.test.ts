@@ -1,0 +1,179 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Catalogue, CatalogueFile } from '../../../src/models/catalogue.ts';
+import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
+import { fetchModel, type FetchModel } from '../../../src/models/pull/fetch-model.ts';
+import { ModelId } from '../../../src/schema/names.ts';
+
+const fox = encodeDemoModel('demo-fox');
+const weights = randomBytes(2_000_000);
+const PACE = { lookMs: 20, stillMs: 300, retryMs: 5 };
+let root = '';
+let server: Server;
+let requests = 0;
+/** Bytes of each answer after which its connection is cut; the last one serves for all that follow. */
+let cuts: number[] = [];
+
+beforeEach(async () => {
+  root = await mkdtemp(path.join(tmpdir(), 'svc-fetch-'));
+  requests = 0;
+  cuts = [];
+  server = createServer((request, response) => {
+    const from = Number(/^bytes=([0-9]+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
+    const cut = cuts[Math.min(requests, cuts.length - 1)] ?? weights.length;
+    requests += 1;
+    const body = weights.subarray(from);
+    const range = `bytes ${from}-${weights.length - 1}/${weights.length}`;
+    response.writeHead(from > 0 ? 206 : 200, { 'content-length': body.length, ...(from > 0 ? { 'content-range': range } : {}) });
+    if (cut >= body.length) response.end(body);
+    else response.write(body.subarray(0, cut), () => setTimeout(() => response.destroy(), 20));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+});
+afterEach(async () => {
+  server.closeAllConnections();
+  server.close();
+  await rm(root, { recursive: true, force: true });
+});
+
+function catalogueOf(more: Partial<CatalogueFile> = {}): Catalogue {
+  const address = server.address();
+  const url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/weights`;
+  const sha256 = createHash('sha256').update(weights).digest('hex');
+  const file: CatalogueFile = { path: 'far/w.bin', from: { kind: 'url', url }, sha256, sizeBytes: weights.length, ...more };
+  const facts = { provider: 'gguf', family: 'f', description: '', license: '', licenseUrl: '', minVramBytes: 0, selectable: true } as const;
+  return new Map([['far', { id: 'far', files: [file], ...facts }]]);
+}
+
+const fetch = (id: string, more: Partial<FetchModel> = {}, signal = new AbortController().signal) =>
+  fetchModel(
+    { root, id: ModelId.parse(id), writer: 'me', onProgress: () => {}, now: () => performance.now(), pace: PACE, ...more },
+    signal,
+  );
+const leftovers = async (directory = path.join(root, 'far')): Promise<readonly string[]> =>
+  (await readdir(directory)).filter((name) => name.endsWith('.part'));
+
+describe('fetchModel() of a file that the catalogue does not know', () => {
+  test('is content with a whole GGUF file, and names the file that is not there or not whole', async () => {
+    expect(await fetch('own/m.gguf')).toMatchObject({
+      ok: false,
+      failure: { kind: 'stalled', message: expect.stringContaining(`Put the file "${root}/own/m.gguf"`) },
+    });
+    await mkdir(path.join(root, 'own'));
+    await writeFile(path.join(root, 'own/m.gguf'), fox.subarray(0, 100_000));
+    expect(await fetch('own/m.gguf')).toMatchObject({ ok: false, failure: { message: expect.stringContaining('incomplete') } });
+    await appendFile(path.join(root, 'own/m.gguf'), fox.subarray(100_000));
+    expect(await fetch('own/m.gguf')).toEqual({
+      ok: true,
+      value: { file: path.join(root, 'own/m.gguf'), sizeBytes: fox.length, fetched: false, verified: 'header' },
+    });
+  });
+});
+
+describe('fetchModel() of a model of the catalogue', () => {
+  test('writes a demo model once, leaves a right one alone and mends a damaged one', async () => {
+    const file = path.join(root, 'demo/demo-fox.gguf');
+    expect(await fetch('demo-fox')).toMatchObject({ ok: true, value: { file, fetched: true, verified: 'content' } });
+    expect(await fetch('demo-fox')).toMatchObject({ ok: true, value: { fetched: false, verified: 'content' } });
+    await writeFile(file, Buffer.concat([fox.subarray(0, fox.length - 1), Buffer.from([1])]));
+    expect(await fetch('demo-fox')).toMatchObject({ ok: true, value: { fetched: true } });
+    expect(Buffer.compare(await readFile(file), fox)).toBe(0);
+  });
+
+  test('downloads over broken connections as long as bytes come, and leaves nothing else behind', async () => {
+    cuts = [300_000];
+    const done = await fetch('far', { catalogue: catalogueOf() });
+    expect(done).toMatchObject({ ok: true, value: { sizeBytes: weights.length, fetched: true, verified: 'content' } });
+    expect(Buffer.compare(await readFile(path.join(root, 'far/w.bin')), weights)).toBe(0);
+    expect(await leftovers()).toEqual([]);
+    expect(requests).toBe(7);
+  });
+
+  test('gives up when nothing more comes, and goes on from there when it starts again', async () => {
+    cuts = [500_000, 0];
+    expect(await fetch('far', { catalogue: catalogueOf() })).toMatchObject({ ok: false, failure: { kind: 'retry' } });
+    expect(await leftovers()).toEqual(['w.bin.me.part']);
+    cuts = [weights.length];
+    requests = 0;
+    expect(await fetch('far', { catalogue: catalogueOf() })).toMatchObject({ ok: true });
+    expect({ requests, left: await leftovers() }).toEqual({ requests: 1, left: [] });
+  });
+
+  test.each([
+    ['another size', { sizeBytes: 1_000_000 }, 'ModelPullFailed'],
+    ['another hash', { sha256: 'a'.repeat(64) }, 'ModelHashMismatch'],
+  ])('never puts a file of %s in place', async (_, more, reason) => {
+    expect(await fetch('far', { catalogue: catalogueOf(more) })).toMatchObject({ ok: false, failure: { reason } });
+    expect((await readdir(path.join(root, 'far'))).filter((name) => name === 'w.bin')).toEqual([]);
+  });
+
+  test('fetches a file again that lies there with the wrong content', async () => {
+    await mkdir(path.join(root, 'far'));
+    await writeFile(path.join(root, 'far/w.bin'), randomBytes(weights.length));
+    expect(await fetch('far', { catalogue: catalogueOf() })).toMatchObject({ ok: true, value: { fetched: true } });
+    expect(Buffer.compare(await readFile(path.join(root, 'far/w.bin')), weights)).toBe(0);
+  });
+
+  test('ends at once when it is interrupted', async () => {
+    const abort = new AbortController();
+    const others = path.join(root, 'far', 'w.bin.before-me.part');
+    await mkdir(path.dirname(others));
+    await writeFile(others, 'x');
+    const ended = fetch(
+      'far',
+      { catalogue: catalogueOf(), pace: { ...PACE, stillMs: 60_000 }, onProgress: () => abort.abort() },
+      abort.signal,
+    );
+    expect(await ended).toMatchObject({ ok: false, failure: { reason: 'Aborted' } });
+  });
+});
+
+describe('several pods that fetch one model into one volume', () => {
+  test('end with the whole file, whoever is first, and leave nothing behind', async () => {
+    cuts = [400_000];
+    const writers = ['pod-a', 'pod-b', 'pod-c', 'pod-d'];
+    const done = await Promise.all(writers.map((writer) => fetch('far', { catalogue: catalogueOf(), writer })));
+    for (const result of done) expect(result).toMatchObject({ ok: true, value: { sizeBytes: weights.length } });
+    expect(Buffer.compare(await readFile(path.join(root, 'far/w.bin')), weights)).toBe(0);
+    expect(await leftovers()).toEqual([]);
+  });
+
+  test('wait for the one that is further, say so, and go on when the file is there', async () => {
+    const theirs = path.join(root, 'far/w.bin.pod-z.part');
+    await mkdir(path.dirname(theirs));
+    await writeFile(theirs, weights.subarray(0, 1000));
+    const told: string[] = [];
+    const mine = fetch('far', {
+      catalogue: catalogueOf(),
+      onProgress: ({ what }) => {
+        told.push(what);
+        if (told.length !== 5) return;
+        void writeFile(path.join(root, 'far/w.new'), weights).then(() =>
+          rename(path.join(root, 'far/w.new'), path.join(root, 'far/w.bin')),
+        );
+      },
+    });
+    const growing = setInterval(() => void appendFile(theirs, 'x').catch(() => {}), 50);
+    const done = await mine.finally(() => clearInterval(growing));
+    expect(done).toMatchObject({ ok: true });
+    expect(new Set(told)).toEqual(new Set(['w.bin, which another pod fetches']));
+    expect(requests).toBe(0);
+  });
+
+  test('do not wait for one that is gone', async () => {
+    await mkdir(path.join(root, 'far'));
+    await writeFile(path.join(root, 'far/w.bin.pod-gone.part'), weights.subarray(0, 1_000_000));
+    expect(await fetch('far', { catalogue: catalogueOf() })).toMatchObject({ ok: true, value: { fetched: true } });
+    expect(Buffer.compare(await readFile(path.join(root, 'far/w.bin')), weights)).toBe(0);
+  });
+
+  test('write a demo model at the same time without harm', async () => {
+    const done = await Promise.all(Array.from({ length: 8 }, (_, index) => fetch('demo-owl', { writer: `pod-${index}` })));
+    for (const result of done) expect(result).toMatchObject({ ok: true });
+    expect(await readdir(path.join(root, 'demo'))).toEqual(['demo-owl.gguf']);
+  });
+});

@@ -1,0 +1,173 @@
+import { describe, expect, test } from '@jest/globals';
+import { findDrift } from '../../../../src/reconciler/decide/rules/drift.ts';
+import { freePort, workloadOf, type Template } from '../../../../src/reconciler/decide/facts/workload.ts';
+import type { RuntimeTraits } from '../../../../src/reconciler/ports.ts';
+import type { SlotDocument } from '../../../../src/schema/slot-spec.ts';
+import { IMAGE } from '../../../support/simulation/world.ts';
+import { tell, type Told, type ToldWorkload } from '../plan-fixture.ts';
+
+const SHARED: Partial<RuntimeTraits> = { kind: 'process', images: false, network: 'shared', modelsTarget: undefined };
+
+const PODS: Partial<RuntimeTraits> = { kind: 'kube', network: 'pods' };
+
+const templateOf = (slot: Partial<SlotDocument>, traits: Partial<RuntimeTraits> = {}): Template => tell({ slot, traits }).template;
+const revision = (slot: Partial<SlotDocument>, traits?: Partial<RuntimeTraits>): string => templateOf(slot, traits).revision;
+
+describe('a template', () => {
+  test('has another revision for whatever makes another workload', () => {
+    const changes: readonly Partial<SlotDocument>[] = [
+      {},
+      { model: { default: 'a.gguf', args: ['--fast'] } },
+      { env: { A: '1' } },
+      { env: { A: '2' } },
+      { restartedAt: '2026-01-01T00:00:00Z' },
+      { resources: { memory: '1Gi' } },
+    ];
+    expect(new Set(changes.map((change) => revision(change))).size).toBe(changes.length);
+  });
+
+  test('has the same revision for what only the controller looks at', () => {
+    const same: readonly Partial<SlotDocument>[] = [
+      { priority: 5 },
+      { load: 'on-demand' },
+      { lifecycle: { idleTimeout: '1m', swap: 'drain', drift: 'warn' } },
+      { model: { default: 'a.gguf', aliases: ['gpt'] } },
+      { enabled: false },
+    ];
+    for (const change of same) expect(revision(change)).toBe(revision({}));
+  });
+
+  test('has the revision it always had where there is no cluster, so that an upgrade restarts nothing', () => {
+    expect(revision({})).toBe('0c307761efe9');
+    const cluster = { replicas: 3, nodeSelector: { gpu: 'yes' }, tolerations: [{ key: 'gpu' }], serviceAccountName: 'me' };
+    expect(revision(cluster)).toBe(revision({}));
+    expect(revision({ storage: { size: '1Gi' } })).toBe(revision({}));
+  });
+
+  test('has another revision in a cluster for where its pods run, and not for how many there are or for their times', () => {
+    const changes: readonly Partial<SlotDocument>[] = [
+      {},
+      { nodeSelector: { gpu: 'yes' } },
+      { tolerations: [{ key: 'gpu' }] },
+      { storage: { size: '1Gi' } },
+      { storage: { claimName: 'models' } },
+      { serviceAccountName: 'me' },
+      { resources: { gpus: 2 } },
+    ];
+    expect(new Set(changes.map((change) => revision(change, PODS))).size).toBe(changes.length);
+    const same: readonly Partial<SlotDocument>[] = [{ replicas: 5 }, { lifecycle: { startTimeout: '1h', drainTimeout: '9s' } }];
+    for (const change of same) expect(revision(change, PODS)).toBe(revision({}, PODS));
+    const [one, two] = [
+      { a: '1', b: '2' },
+      { b: '2', a: '1' },
+    ].map((nodeSelector) => revision({ nodeSelector }, PODS));
+    expect(one).toBe(two);
+  });
+
+  test('has one revision in a cluster, wherever the replica that computes it keeps its own files', () => {
+    const [here, there] = ['/store', '/elsewhere'].map((store) => tell({ slot: {}, traits: PODS, store }).template);
+    expect(here?.revision).toBe(there?.revision);
+    expect(here?.argv(8080)).toEqual(there?.argv(8080));
+    expect(here?.mounts).toEqual([{ source: '/models', target: '/models', readOnly: true }]);
+  });
+
+  test('does not depend on the port, nor on the order of variables', () => {
+    expect(revision({ env: { A: '1', B: '2' } }, SHARED)).toBe(revision({ env: { B: '2', A: '1' } }, SHARED));
+    const template = templateOf({}, SHARED);
+    expect(template.argv(1234)).toContain('1234');
+    expect(template.argv(4321)).toContain('4321');
+  });
+
+  test('lays the slot’s own variables over the provider’s', () => {
+    expect(templateOf({ env: { SLOT: 'mine', MORE: 'yes' } }).env).toEqual({ SLOT: 'mine', MORE: 'yes' });
+  });
+
+  test('counts the larger of what the spec says and what is estimated', () => {
+    expect(templateOf({}).memoryBytes).toBe(1000);
+    expect(templateOf({ resources: { memory: '1Mi' } }).memoryBytes).toBe(2 ** 20);
+    expect(templateOf({ resources: { memory: '1' } }).memoryBytes).toBe(1000);
+  });
+});
+
+describe('workloadOf()', () => {
+  test('sees the models where the runtime shows them, read-only', () => {
+    const { slot, template } = tell({});
+    expect(workloadOf(slot, template, 18_085, new Set())).toMatchObject({
+      name: 'svc-slot-primary',
+      argv: ['fake-server', '--model', '/models/a.gguf', '--port', '8080'],
+      mounts: [{ source: '/store', target: '/models', readOnly: true }],
+      port: { host: 18_085, container: 8080 },
+      image: IMAGE,
+    });
+  });
+
+  test('listens on the host’s loopback where the runtime shares its network', () => {
+    const { slot, template } = tell({ traits: SHARED });
+    expect(workloadOf(slot, template, 18_085, new Set())).toMatchObject({
+      argv: ['fake-server', '--model', '/store/a.gguf', '--port', '18085'],
+      mounts: [],
+      port: { host: 18_085, container: 18_085 },
+      image: undefined,
+    });
+  });
+
+  test('listens on the port of the container in each pod, and knows what a cluster has to', () => {
+    const { slot, template } = tell({
+      traits: PODS,
+      slot: { replicas: 3, resources: { memory: '1Mi' }, lifecycle: { drainTimeout: '9s' } },
+    });
+    expect(workloadOf(slot, template, 18_085, new Set())).toMatchObject({
+      argv: ['fake-server', '--model', '/models/a.gguf', '--port', '8080'],
+      port: { host: 8080, container: 8080 },
+      cluster: { model: 'a.gguf', replicas: 3, gpus: undefined, memoryBytes: 2 ** 20, readyPath: '/health', drainTimeoutMs: 9000 },
+    });
+    expect(workloadOf(slot, tell({}).template, 18_085, new Set()).cluster).toBeUndefined();
+  });
+
+  test('takes a name with its revision while the plain one is taken', () => {
+    const { slot, template } = tell({});
+    const taken = new Set(['svc-slot-primary']);
+    expect(workloadOf(slot, template, 18_085, taken).name).toBe(`svc-slot-primary--${template.revision}`);
+  });
+});
+
+describe('freePort()', () => {
+  test('is the lowest one that is not taken', () => {
+    expect(freePort({ first: 10, last: 12 }, (port) => port < 12)).toBe(12);
+    expect(freePort({ first: 10, last: 12 }, () => true)).toBeUndefined();
+  });
+});
+
+describe('findDrift()', () => {
+  function drift(altered: NonNullable<ToldWorkload['altered']>, told: Told = {}): string {
+    const { observed, template } = tell({ ...told, workloads: [{ id: 'w1', altered }] });
+    const [workload] = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : [];
+    return workload === undefined ? 'nothing there' : findDrift(workload, template, IMAGE.imageId).join('; ');
+  }
+
+  test('finds each field that was altered', () => {
+    expect(drift({})).toBe('');
+    expect(drift({ imageId: 'sha256:other' })).toContain('image "sha256:other" instead of');
+    expect(drift({ argv: ['x'] })).toContain('argv ["x"] instead of');
+    expect(drift({ mounts: [{ source: '/store', target: '/models', readOnly: false }] })).toContain('mounts ["/store:/models:rw"]');
+    expect(drift({ devices: ['/dev/kfd'] })).toContain('devices ["/dev/kfd"]');
+    expect(drift({ port: { host: 18_080, container: 9999 } })).toContain('port 9999 instead of 8080');
+  });
+
+  test('names altered variables and keeps their values to itself', () => {
+    expect(drift({ env: { SLOT: 'hunter2' } })).toBe('env "SLOT" with other values');
+  });
+
+  test('does not look at what the runtime cannot tell', () => {
+    const nothing = { imageId: undefined, argv: undefined, env: undefined, mounts: undefined, devices: undefined, port: undefined };
+    expect(drift(nothing)).toBe('');
+    expect(drift(nothing, { traits: SHARED })).toBe('');
+  });
+
+  test('compares arguments for the port that the workload has', () => {
+    const { template } = tell({ traits: SHARED });
+    expect(drift({ imageId: undefined, port: { host: 19_000, container: 19_000 }, argv: template.argv(19_000) }, { traits: SHARED })).toBe(
+      '',
+    );
+  });
+});

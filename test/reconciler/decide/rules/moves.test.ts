@@ -1,0 +1,44 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { mayMove, MOVES } from '../../../../src/reconciler/decide/rules/moves.ts';
+import { SLOT_STATES, type SlotState } from '../../../../src/schema/slot-status.ts';
+
+const state = fc.constantFrom(...SLOT_STATES);
+const ANSWERING: readonly SlotState[] = ['ready', 'serving', 'idle'];
+
+describe('the table of moves', () => {
+  test('has a cell for every state by every state', () => {
+    expect(Object.keys(MOVES).sort()).toEqual([...SLOT_STATES].sort());
+    for (const row of Object.values(MOVES)) expect(Object.keys(row).sort()).toEqual([...SLOT_STATES].sort());
+  });
+
+  test('lets every state stay, and come back from anywhere', () => {
+    for (const from of SLOT_STATES) {
+      expect(mayMove(from, from)).toBe(true);
+      expect(reachable(from)).toEqual(new Set(SLOT_STATES));
+    }
+  });
+
+  test('has each walk from offline pass through warming before requests are served', () => {
+    fc.assert(
+      fc.property(fc.array(state, { maxLength: 30 }), (wishes) => {
+        let now: SlotState = 'offline';
+        let warmed = false;
+        for (const wish of wishes) {
+          if (!mayMove(now, wish)) continue;
+          now = wish;
+          // Unloading can be taken back, and whoever unloads was warming or is of another life.
+          warmed ||= now === 'warming' || now === 'unloading';
+          if (ANSWERING.includes(now) && !warmed) return false;
+        }
+        return true;
+      }),
+    );
+  });
+});
+
+function reachable(from: SlotState): ReadonlySet<SlotState> {
+  const seen = new Set<SlotState>([from]);
+  for (const each of seen) for (const to of SLOT_STATES) if (mayMove(each, to)) seen.add(to);
+  return seen;
+}

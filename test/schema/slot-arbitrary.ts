@@ -1,0 +1,69 @@
+/** Random valid slots, as people might write them: keys in camelCase. */
+import fc from 'fast-check';
+import { PROVIDER_KIND_NAMES, PROVIDER_KINDS } from '../../src/schema/provider-kinds.ts';
+
+const duration = fc.tuple(fc.nat({ max: 999 }), fc.constantFrom('ms', 's', 'm', 'h', 'd')).map(([count, unit]) => `${count}${unit}`);
+const size = fc.tuple(fc.nat({ max: 999 }), fc.constantFrom('', 'Mi', 'Gi', 'G')).map(([count, unit]) => `${count}${unit}`);
+const plain = fc.string({ maxLength: 20, unit: 'grapheme' }).filter((text) => !/[\0\r\n]/.test(text));
+const label = fc.stringMatching(/^[a-z]{1,8}(\.[a-z]{1,5}\/[a-z_]{1,8})?$/);
+const some = { requiredKeys: [] };
+const anyTaint = fc.record({ operator: fc.constant('Exists') });
+const oneTaint = fc.record({ key: label, operator: fc.constantFrom('Exists', 'Equal') }, { requiredKeys: ['key'] });
+const forSomeTime = fc.record({ key: label, effect: fc.constant('NoExecute'), tolerationSeconds: fc.nat() });
+
+const kind = fc
+  .constantFrom(...PROVIDER_KIND_NAMES)
+  .chain((provider) =>
+    fc.record(
+      { provider: fc.constant(provider), backend: fc.constantFrom(...PROVIDER_KINDS[provider].backends) },
+      { requiredKeys: ['provider'] },
+    ),
+  );
+const rest = fc.record(
+  {
+    enabled: fc.boolean(),
+    priority: fc.integer({ min: -1000, max: 1000 }),
+    load: fc.constantFrom('always', 'on-demand'),
+    restartedAt: fc.constant('2026-01-31T12:00:00Z'),
+    model: fc.record(
+      {
+        default: fc.constantFrom('a.gguf', 'dir/b.gguf', 'sdxl-turbo', '..hidden/x'),
+        aliases: fc.array(fc.string({ minLength: 1, maxLength: 9, unit: 'grapheme' }), { maxLength: 3 }),
+        context: fc.integer({ min: 64, max: 16_777_216 }),
+        args: fc.array(plain, { maxLength: 3 }),
+      },
+      { requiredKeys: ['default'] },
+    ),
+    lifecycle: fc.record(
+      {
+        idleTimeout: fc.oneof(duration, fc.constant('never')),
+        startTimeout: duration,
+        drainTimeout: duration,
+        swap: fc.constantFrom('auto', 'drain'),
+      },
+      some,
+    ),
+    resources: fc.record({ memory: size, gpus: fc.nat({ max: 64 }) }, some),
+    env: fc.dictionary(
+      fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,9}$/).filter((name) => name !== '__proto__' && name !== 'constructor'),
+      plain,
+      { maxKeys: 4, noNullPrototype: true },
+    ),
+    replicas: fc.nat({ max: 9 }),
+    nodeSelector: fc
+      .dictionary(label, plain, { maxKeys: 3, noNullPrototype: true })
+      .filter((labels) => !('constructor' in labels && Object.hasOwn(labels, 'constructor'))),
+    tolerations: fc.array(fc.oneof(anyTaint, oneTaint, forSomeTime), { maxLength: 2 }),
+    storage: fc.oneof(
+      fc.record({ size, className: label }, some),
+      fc.record({ hostPath: fc.constant('/models') }, some),
+      fc.record({ claimName: label }),
+    ),
+    serviceAccountName: label,
+  },
+  { requiredKeys: ['model'] },
+);
+
+export const slotDocuments = fc
+  .tuple(kind, rest)
+  .map(([provider, others]): Readonly<Record<string, unknown>> => ({ ...provider, ...others }));

@@ -1,0 +1,40 @@
+import { describe, expect, test } from '@jest/globals';
+import { SlotName } from '../../src/schema/names.ts';
+import { SLOT_RULES } from '../../src/schema/slot-rules.ts';
+import { formatProblem } from '../../src/schema/spec-problem.ts';
+import { parseSlot } from '../../src/schema/slot-spec.ts';
+import { REFUSED_COMBINATIONS } from './refused-combinations.ts';
+
+const primary = SlotName.parse('primary');
+
+function problems(part: object, style: 'snake_case' | 'camelCase'): readonly string[] {
+  const parsed = parseSlot(primary, { model: { default: 'a.gguf' }, ...part }, style);
+  return parsed.ok ? [] : parsed.problems.map((problem) => formatProblem(problem, style));
+}
+
+describe('SLOT_RULES', () => {
+  test.each(REFUSED_COMBINATIONS)('refuse %j', (part, path) => {
+    expect(problems(part, 'camelCase')).toEqual([expect.stringMatching(new RegExp(`^${path.replaceAll('.', '\\.')}: `))]);
+  });
+
+  test('are each shown by a sample', () => {
+    const keys = REFUSED_COMBINATIONS.map(([, path]) => path.split('.').at(-1));
+    expect(new Set(keys)).toEqual(new Set(SLOT_RULES.map((rule) => rule.key)));
+  });
+
+  test('name keys as their reader writes them', () => {
+    const part = { storage: { claimName: 'models', hostPath: '/models' } };
+    expect(problems(part, 'snake_case')).toEqual([expect.stringMatching(/^storage\.claim_name: Use "claim_name" alone: "host_path"/)]);
+    expect(problems(part, 'camelCase')).toEqual([expect.stringMatching(/^storage\.claimName: Use "claimName" alone: "hostPath"/)]);
+  });
+
+  test.each([
+    [{ storage: { size: '1Gi', className: 'fast' } }],
+    [{ storage: { claimName: 'models' } }],
+    [{ storage: { className: 'fast' } }],
+    [{ storage: { hostPath: '/models' } }],
+    [{ tolerations: [{ operator: 'Exists' }, { key: 'a', value: 'b' }, { key: 'a', effect: 'NoExecute', tolerationSeconds: 3 }] }],
+  ])('let %j be', (part) => {
+    expect(problems(part, 'camelCase')).toEqual([]);
+  });
+});

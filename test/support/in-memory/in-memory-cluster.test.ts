@@ -1,0 +1,24 @@
+import { createClock } from '../../../src/platform/clock.ts';
+import { createMemoryCluster } from './in-memory-cluster.ts';
+import { describeRuntimeContract } from '../runtimes/runtime-contract.ts';
+import { tinyWorkload, type RuntimeWorld } from '../runtimes/runtime-world.ts';
+
+function createClusterWorld(): Promise<RuntimeWorld> {
+  const runtime = createMemoryCluster({ clock: createClock() });
+  return Promise.resolve({
+    runtime,
+    real: false,
+    // It lives as long as its workloads.
+    reopen: () => runtime,
+    workload: (choice) => ({ ...tinyWorkload(choice, { host: '0.0.0.0', port: 8080 }), port: { host: 8080, container: 8080 } }),
+    exit: async (workload, code) => runtime.exit(workload.id, { code }),
+    crash: async (workload) => runtime.exit(workload.id, { code: 137 }),
+    vanish: async (workload) => runtime.vanish(workload.id),
+    // The suite would ask its server what it was given; that it is mended shows in the tests of the loop.
+    alter: undefined,
+    occupy: undefined,
+    dispose: () => Promise.resolve(),
+  });
+}
+
+describeRuntimeContract('The cluster in memory', createClusterWorld);

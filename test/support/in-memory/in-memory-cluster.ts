@@ -1,0 +1,247 @@
+/**
+ * A runtime in memory that behaves as a cluster does: each workload has pods that find a place or wait for one, fetch their model, load, are lost and
+ * made anew; applying again mends in place; what is stopped goes when its requests have ended. For tests and simulations.
+ */
+import type { ObservedWorkload, Workload } from '../../../src/reconciler/ports.ts';
+import { fail, ok, type Failure, type Result } from '../../../src/schema/failure.ts';
+import { WorkloadId } from '../../../src/schema/names.ts';
+import { addressesOf, factsOf, IN_PLACE, podAt, restartDelayMs, type Deployed, type Pod } from './in-memory-pods.ts';
+import { passTime, type MemoryBehaviour, type MemoryRuntime, type MemoryRuntimeOptions } from './in-memory-runtime.ts';
+
+export interface MemoryClusterBehaviour extends MemoryBehaviour {
+  /** Of one pod, from its place until its model is fetched, and from then until it is ready. */
+  readonly podMs?: () => readonly [number, number];
+  /** Why a pod cannot fetch its model this time; it tries again. */
+  readonly fetchFailure?: (workload: Workload) => string | undefined;
+  /** How long a kubelet waits before it starts a server again that crashed so often. Default: as kubelets do. */
+  readonly restartMs?: (crashes: number) => number;
+  /** How many pods find a place. */
+  readonly room?: () => number;
+  /** Whether a request is in flight on the workload: its pods end afterwards. */
+  readonly inUse?: (id: WorkloadId) => boolean;
+  /** Requests outlasted the time that pods have to end. */
+  readonly onKilled?: (id: WorkloadId) => void;
+}
+
+export interface MemoryCluster extends MemoryRuntime {
+  /** Takes one pod away; another one is made. */
+  evict(id: WorkloadId): void;
+  /** Somebody else changes the number of pods. */
+  scale(id: WorkloadId, replicas: number): void;
+  /** Something that may let a waiting pod in has happened. */
+  place(): void;
+}
+
+export interface MemoryClusterOptions extends Pick<MemoryRuntimeOptions, 'clock' | 'traits'> {
+  readonly behaviour?: MemoryClusterBehaviour;
+}
+
+/** Between two tries to fetch, and between two looks at whether requests have ended. */
+const AGAIN_MS = 500;
+/** As the hook before the end of a pod has it: each gateway has seen by then that the endpoint is gone. */
+const LINGER_MS = 200;
+const MARGIN_MS = 1000;
+
+export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClusterOptions): MemoryCluster {
+  const deployed = new Map<WorkloadId, Deployed>();
+  const wakes = new Set<(withinMs?: number) => void>();
+  let made = 0;
+
+  const changed = (): void => {
+    if (behaviour.losesWake?.() !== true) for (const wake of wakes) wake();
+  };
+  const touch = (each: Deployed): void => {
+    each.facts = factsOf(each);
+    changed();
+  };
+  const later = (ms: number, pod: Pod, of: Deployed, act: () => void): void => {
+    clock.at(clock.now() + ms, () => {
+      if (of.pods.includes(pod)) act();
+    });
+  };
+  const load = (pod: Pod, of: Deployed, readyMs: number): void => {
+    const { crashes } = pod;
+    pod.stage = 'loading';
+    pod.startedAt = clock.now();
+    touch(of);
+    later(readyMs, pod, of, () => {
+      if (pod.stage !== 'loading' || pod.crashes !== crashes) return;
+      pod.stage = 'ready';
+      touch(of);
+    });
+  };
+  const fetchModel = (pod: Pod, of: Deployed): void => {
+    const [fetchMs, readyMs] = behaviour.podMs?.() ?? [0, 0];
+    pod.stage = 'fetching';
+    touch(of);
+    later(fetchMs, pod, of, () => {
+      pod.failure = behaviour.fetchFailure?.(of.workload);
+      if (pod.failure === undefined) return load(pod, of, readyMs);
+      touch(of);
+      later(AGAIN_MS, pod, of, () => fetchModel(pod, of));
+    });
+  };
+  const place = (newest?: Deployed): void => {
+    const room = behaviour.room?.() ?? Number.POSITIVE_INFINITY;
+    const all = room === Number.POSITIVE_INFINITY && newest !== undefined ? [newest] : [...deployed.values()];
+    let free = room - all.flatMap(({ pods }) => pods).filter(({ stage }) => stage !== 'pending').length;
+    for (const each of all) {
+      for (const pod of each.pods) {
+        if (pod.stage !== 'pending' || free <= 0) continue;
+        free -= 1;
+        fetchModel(pod, each);
+      }
+    }
+  };
+  const settle = (each: Deployed): void => {
+    const wanted = each.endsAt === undefined ? each.replicas : each.pods.length;
+    while (each.pods.length > wanted) each.pods.pop();
+    for (; each.pods.length < wanted; made += 1) each.pods.push(podAt(addressesOf(made, each.workload)));
+    touch(each);
+    place(each);
+  };
+  const remove = (id: WorkloadId): void => {
+    if (!deployed.delete(id)) return;
+    changed();
+    place();
+  };
+  const create = (workload: Workload): WorkloadId => {
+    made += 1;
+    const id = WorkloadId.parse(`pods-${made}-${workload.name}`);
+    const replicas = workload.cluster?.replicas ?? 1;
+    const each: Deployed = { id, workload, replicas, container: workload, pods: [], endsAt: undefined, facts: undefined };
+    deployed.set(id, each);
+    settle(each);
+    return id;
+  };
+  const applyNow = (workload: Workload): Result<WorkloadId> => {
+    const same = deployed.values().find(({ workload: other }) => other.name === workload.name);
+    if (same === undefined) return ok(create(workload));
+    const mended = mend(same, workload);
+    if (mended.ok) settle(same);
+    return mended;
+  };
+  const end = (each: Deployed): void => {
+    const used = behaviour.inUse?.(each.id) === true;
+    if (!used || clock.now() >= (each.endsAt ?? 0)) {
+      if (used) behaviour.onKilled?.(each.id);
+      return remove(each.id);
+    }
+    clock.at(clock.now() + AGAIN_MS, () => end(each));
+  };
+  const facts = (): ObservedWorkload[] => [...deployed.values()].map((each) => (each.facts ??= factsOf(each)));
+
+  return {
+    traits: { kind: 'memory', images: false, network: 'pods', modelsTarget: '/models', inPlace: IN_PLACE, ...traits },
+    foreignPorts: new Set(),
+    list: facts,
+    at: ({ host, port }) =>
+      facts().find(({ phase, endpoints }) => phase === 'running' && endpoints.some((each) => each.host === host && each.port === port)),
+    exit(id, { code = 1, outOfMemory = false } = {}) {
+      const each = deployed.get(id);
+      if (each?.facts?.phase !== 'running') return;
+      for (const pod of each.pods.filter(({ stage }) => stage === 'loading' || stage === 'ready')) {
+        pod.stage = 'crashed';
+        pod.crashes += 1;
+        pod.exit = { code, outOfMemory, at: clock.now() };
+        // As a kubelet does: what crashed is started again, later and later.
+        later((behaviour.restartMs ?? restartDelayMs)(pod.crashes), pod, each, () => {
+          if (each.endsAt === undefined) load(pod, each, behaviour.podMs?.()[1] ?? 0);
+        });
+      }
+      touch(each);
+    },
+    vanish: remove,
+    alter(id, part) {
+      const each = deployed.get(id);
+      if (each === undefined || each.endsAt !== undefined) return;
+      each.container = {
+        ...each.container,
+        ...(part.argv === undefined ? {} : { argv: part.argv }),
+        ...(part.env === undefined ? {} : { env: part.env }),
+      };
+      touch(each);
+    },
+    evict(id) {
+      const each = deployed.get(id);
+      if (each === undefined || each.endsAt !== undefined) return;
+      each.pods.shift();
+      settle(each);
+    },
+    scale(id, replicas) {
+      const each = deployed.get(id);
+      if (each === undefined || each.endsAt !== undefined) return;
+      each.replicas = replicas;
+      settle(each);
+    },
+    place: () => place(),
+    plant: create,
+    addImage: () => undefined,
+    removeImage: () => undefined,
+    async observe(wanted, signal) {
+      if (signal.aborted) return GIVEN_UP;
+      const failure = awayNow(behaviour);
+      const workloads = facts();
+      await passTime(clock, behaviour.observeMs?.() ?? 0);
+      const images = wanted.map(({ reference }) => ({ reference, present: true }));
+      return failure === undefined ? ok({ workloads, images }) : { ok: false, failure };
+    },
+    pull: async () => ok(undefined),
+    async apply(workload, signal) {
+      if (signal.aborted) return GIVEN_UP;
+      const [doMs, tellMs] = behaviour.applyMs?.() ?? [0, 0];
+      const ordered = behaviour.applyFailure?.(workload);
+      await passTime(clock, doMs);
+      // An order that was given up before it was sent is not sent.
+      if (signal.aborted) return GIVEN_UP;
+      const failure = awayNow(behaviour) ?? ordered;
+      const answer = failure === undefined || ordered?.late === true ? applyNow(workload) : undefined;
+      await passTime(clock, tellMs);
+      return failure === undefined && answer !== undefined ? answer : { ok: false, failure: failure ?? NEVER };
+    },
+    async stop(id, _options, signal) {
+      if (signal.aborted) return GIVEN_UP;
+      const [doMs, tellMs] = behaviour.stopMs?.() ?? [0, 0];
+      await passTime(clock, doMs);
+      if (signal.aborted) return GIVEN_UP;
+      const failure = awayNow(behaviour) ?? behaviour.stopFailure?.();
+      const each = deployed.get(id);
+      if (failure === undefined && each !== undefined && each.endsAt === undefined) {
+        each.endsAt = clock.now() + (each.workload.cluster?.drainTimeoutMs ?? 0) + MARGIN_MS;
+        touch(each);
+        clock.at(clock.now() + LINGER_MS, () => end(each));
+      }
+      while (failure === undefined && deployed.has(id) && !signal.aborted) await passTime(clock, LINGER_MS);
+      await passTime(clock, tellMs);
+      if (failure === undefined && deployed.has(id)) return GIVEN_UP;
+      return failure === undefined ? ok(undefined) : { ok: false, failure };
+    },
+    async *logs(id) {
+      if (deployed.has(id)) yield { stream: 'stderr', text: `last words of "${id}"` };
+    },
+    changes(wake, signal) {
+      if (signal.aborted) return;
+      wakes.add(wake);
+      signal.addEventListener('abort', () => wakes.delete(wake), { once: true });
+    },
+  };
+}
+
+function awayNow({ unreachable }: MemoryClusterBehaviour): Failure | undefined {
+  const down = unreachable?.();
+  return down === undefined ? undefined : { kind: 'retry', reason: 'RuntimeUnreachable', message: down };
+}
+
+/** Whatever somebody else changed is as it was applied, and the newest wishes hold. */
+function mend(each: Deployed, workload: Workload): Result<WorkloadId> {
+  if (each.endsAt !== undefined || each.workload.revision !== workload.revision)
+    return fail('retry', 'NameTaken', `Wait until "${workload.name}" is gone: it ends, or is of another revision`);
+  each.workload = workload;
+  each.container = workload;
+  each.replicas = workload.cluster?.replicas ?? 1;
+  each.pods = each.pods.filter(({ stage }) => stage !== 'crashed');
+  return ok(each.id);
+}
+
+const GIVEN_UP = fail('retry', 'GivenUp', 'It was given up before it began');
+const NEVER: Failure = { kind: 'retry', reason: 'StartFailed', message: 'It did not start' };

@@ -1,0 +1,125 @@
+/** What an observer sees of a workload with pods, and what differs from what was applied: the pure half of the cluster in memory. */
+import type { InPlaceRepair, ObservedWorkload, Workload, WorkloadExit, WorkloadTrouble } from '../../../src/reconciler/ports.ts';
+import { isSameValue } from '../../../src/schema/same-value.ts';
+import type { WorkloadId } from '../../../src/schema/names.ts';
+
+type Endpoint = ObservedWorkload['endpoints'][number];
+
+export interface Pod {
+  readonly endpoint: Endpoint;
+  stage: 'pending' | 'fetching' | 'loading' | 'ready' | 'crashed';
+  startedAt: number | undefined;
+  /** Why its last fetch failed. */
+  failure: string | undefined;
+  crashes: number;
+  /** How its server ended the last time. */
+  exit: WorkloadExit | undefined;
+}
+
+export interface Deployed {
+  readonly id: WorkloadId;
+  /** As it was applied the last time. */
+  workload: Workload;
+  /** What it is now, whoever changed it. */
+  replicas: number;
+  container: { readonly argv: readonly string[]; readonly env: Readonly<Record<string, string>> };
+  pods: Pod[];
+  /** It is being removed, and gone by then at the latest. */
+  endsAt: number | undefined;
+  /** As observers see it; undefined: to be made anew. */
+  facts: ObservedWorkload | undefined;
+}
+
+interface MemoryRecord {
+  readonly replicas: number;
+  readonly applied: Workload;
+}
+
+export function podAt(endpoint: Endpoint): Pod {
+  return { endpoint, stage: 'pending', startedAt: undefined, failure: undefined, crashes: 0, exit: undefined };
+}
+
+/** An address for each pod, never used again. */
+export function addressesOf(serial: number, { port }: Workload): Endpoint {
+  return { host: `10.${(serial >> 16) & 255}.${(serial >> 8) & 255}.${serial & 255}`, port: port.container };
+}
+
+export function factsOf(each: Deployed): ObservedWorkload {
+  const { id, workload, pods, endsAt } = each;
+  const { name, slot, revision, generation, mounts, devices, port } = workload;
+  const running = pods.filter(({ stage }) => stage === 'loading' || stage === 'ready');
+  const ready = endsAt === undefined ? pods.filter(({ stage }) => stage === 'ready') : [];
+  const phase = endsAt !== undefined ? 'stopping' : running.length > 0 ? 'running' : 'created';
+  const exit = endsAt === undefined ? lastExit(pods) : undefined;
+  const found = exit === undefined && endsAt === undefined ? troubleOf(pods) : undefined;
+  const trouble = phase === 'created' ? found : undefined;
+  const fetching = phase === 'created' && trouble === undefined && exit === undefined && pods.some(({ stage }) => stage === 'fetching');
+  const record: MemoryRecord = { replicas: each.replicas, applied: workload };
+  return {
+    id,
+    name,
+    slot,
+    revision,
+    generation,
+    phase,
+    startedAt: running[0]?.startedAt,
+    endpoints: ready.map(({ endpoint }) => endpoint),
+    container: { imageId: undefined, argv: each.container.argv, env: each.container.env, mounts, devices, port },
+    replicas: { present: pods.length, ready: ready.length },
+    record,
+    ...(exit === undefined ? {} : { exit }),
+    ...(trouble === undefined ? {} : { trouble }),
+    ...(found === undefined || trouble !== undefined ? {} : { missing: found }),
+    ...(fetching ? { fetching: `Its pods fetch the model "${workload.cluster?.model ?? ''}"` } : {}),
+  };
+}
+
+/** Of the newest pod; where there are several, only while none answers and that one is not back. */
+function lastExit(pods: readonly Pod[]): WorkloadExit | undefined {
+  const newest = pods.at(-1);
+  if (pods.length <= 1) return newest?.exit;
+  return pods.some(({ stage }) => stage === 'ready') ? undefined : newest?.exit;
+}
+
+/** How long a kubelet waits before it starts a server again that crashed so often. */
+export function restartDelayMs(crashes: number): number {
+  return crashes <= 1 ? RESTART_MS : Math.min(10_000 * 2 ** (crashes - 2), 300_000);
+}
+
+/** A kubelet looks at its containers about once a second. */
+const RESTART_MS = 500;
+
+function troubleOf(pods: readonly Pod[]): WorkloadTrouble | undefined {
+  if (pods.some(({ stage }) => stage === 'pending')) {
+    return { kind: 'placement', reason: 'Unschedulable', message: 'Add a node or free one: no node has room for its pods' };
+  }
+  const failure = pods.find((pod) => pod.failure !== undefined)?.failure;
+  return failure === undefined ? undefined : { kind: 'model', reason: 'ModelFetchFailed', message: failure };
+}
+
+export const IN_PLACE: InPlaceRepair = {
+  findAltered(wanted, observed) {
+    const { container } = observed;
+    const { replicas, applied } = recordOf(observed) ?? {};
+    const asked = applied?.cluster?.replicas ?? 1;
+    return [
+      ...(replicas === asked ? [] : [`replicas ${replicas} instead of ${asked}`]),
+      ...(isSameValue(container.argv, wanted.argv) ? [] : ['argv with other values']),
+      ...(isSameValue(container.env, wanted.env) ? [] : ['env with other values']),
+    ];
+  },
+  isOutdated: (wanted, observed) => !isSameValue(timesOf(wanted), timesOf(recordOf(observed)?.applied)),
+};
+
+function timesOf(workload: Workload | undefined): unknown {
+  const { replicas, startTimeoutMs, drainTimeoutMs } = workload?.cluster ?? {};
+  return [replicas, startTimeoutMs, drainTimeoutMs];
+}
+
+function recordOf({ record }: ObservedWorkload): MemoryRecord | undefined {
+  return isRecord(record) ? record : undefined;
+}
+
+function isRecord(record: unknown): record is MemoryRecord {
+  return typeof record === 'object' && record !== null && 'replicas' in record && 'applied' in record;
+}

@@ -1,0 +1,205 @@
+/**
+ * A whole runtime in memory, on whatever clock it is given: for tests and simulations. Honest where it can be (names, ports, images, idempotence),
+ * and as bad as it is told to be: `behaviour` is asked at each call how long it takes and whether it fails.
+ */
+import type {
+  Clock,
+  ContainerFacts,
+  ImageReference,
+  LogLine,
+  ObservedWorkload,
+  Runtime,
+  RuntimeTraits,
+  Wake,
+  Workload,
+} from '../../../src/reconciler/ports.ts';
+import type { Failure, Result } from '../../../src/schema/failure.ts';
+import { fail, ok } from '../../../src/schema/failure.ts';
+import { WorkloadId } from '../../../src/schema/names.ts';
+
+/** Each is asked once a call. Times in milliseconds; 0 where missing. */
+export interface MemoryBehaviour {
+  /** Until the answer of an observation, after it was taken. */
+  readonly observeMs?: () => number;
+  /** Until the workload runs, and from then until the caller is told. */
+  readonly applyMs?: () => readonly [number, number];
+  readonly stopMs?: () => readonly [number, number];
+  readonly pullMs?: (image: ImageReference) => number;
+  readonly unreachable?: () => string | undefined;
+  /** `late`: it says that it failed, and starts all the same. */
+  readonly applyFailure?: (workload: Workload) => (Failure & { readonly late?: boolean }) | undefined;
+  readonly stopFailure?: () => Failure | undefined;
+  readonly pullFailure?: (image: ImageReference) => Failure | undefined;
+  /** Whether the notification of a change gets lost. */
+  readonly losesWake?: () => boolean;
+}
+
+export interface MemoryRuntime extends Runtime {
+  /** Everything that exists now, whatever observers are told. */
+  list(): readonly ObservedWorkload[];
+  /** The running workload that listens there. */
+  at(endpoint: ObservedWorkload['endpoints'][number]): ObservedWorkload | undefined;
+  exit(id: WorkloadId, exit?: { readonly code?: number; readonly outOfMemory?: boolean }): void;
+  /** Removes it behind everybody's back. */
+  vanish(id: WorkloadId): void;
+  alter(id: WorkloadId, part: Partial<ContainerFacts>): void;
+  /** Puts a workload there that nobody applied. */
+  plant(workload: Workload): WorkloadId;
+  addImage(image: ImageReference): void;
+  removeImage(reference: string): void;
+  /** A host port that some other program listens on. */
+  readonly foreignPorts: Set<number>;
+}
+
+export interface MemoryRuntimeOptions {
+  readonly clock: Clock;
+  readonly traits?: Partial<RuntimeTraits>;
+  readonly behaviour?: MemoryBehaviour;
+}
+
+interface Kept {
+  readonly workload: Workload;
+  readonly facts: ObservedWorkload;
+  readonly log: readonly LogLine[];
+}
+
+const TRAITS: RuntimeTraits = { kind: 'memory', images: true, network: 'published', modelsTarget: '/models' };
+
+export function createMemoryRuntime({ clock, traits, behaviour = {} }: MemoryRuntimeOptions): MemoryRuntime {
+  const kept = new Map<WorkloadId, Kept>();
+  const images = new Map<string, string | undefined>();
+  const wakes = new Set<Wake>();
+  const foreignPorts = new Set<number>();
+  let made = 0;
+
+  const changed = (): void => {
+    if (behaviour.losesWake?.() !== true) for (const wake of wakes) wake();
+  };
+  const change = (id: WorkloadId, part: Partial<ObservedWorkload>, line?: string): void => {
+    const before = kept.get(id);
+    if (before === undefined) return;
+    const log: readonly LogLine[] = line === undefined ? before.log : [...before.log, { stream: 'stderr', text: line }];
+    kept.set(id, { ...before, log, facts: { ...before.facts, ...part } });
+    changed();
+  };
+  const remove = (id: WorkloadId): void => {
+    if (kept.delete(id)) changed();
+  };
+  const create = (workload: Workload): WorkloadId => {
+    made += 1;
+    const id = WorkloadId.parse(`memory-${made}-${workload.name}`);
+    const facts = observedOf(id, workload, images, clock.now());
+    kept.set(id, { workload, facts, log: [{ stream: 'stdout', text: `listening on ${workload.port.host}` }] });
+    changed();
+    return id;
+  };
+  const refuse = (workload: Workload): Result<WorkloadId> | undefined => {
+    const { name, revision, image, port } = workload;
+    const same = kept.values().find(({ facts }) => facts.name === name);
+    if (same !== undefined) {
+      if (same.facts.revision !== revision) return fail('retry', 'NameTaken', `Remove "${name}" first: it is of another revision`);
+      if (same.facts.phase === 'exited') change(same.facts.id, revived(same.workload, clock.now()));
+      return ok(same.facts.id);
+    }
+    if (image !== undefined && !images.has(image.reference)) return fail('retry', 'ImageMissing', `Pull image "${image.reference}" first`);
+    const held = kept.values().some(({ facts, workload: other }) => facts.phase !== 'exited' && other.port.host === port.host);
+    return held || foreignPorts.has(port.host) ? fail('retry', 'PortTaken', `Use another port: ${port.host} is taken`) : undefined;
+  };
+
+  return {
+    traits: { ...TRAITS, ...traits },
+    foreignPorts,
+    list: () => [...kept.values()].map(({ facts }) => facts),
+    at: ({ port }) => kept.values().find(({ facts, workload }) => facts.phase === 'running' && workload.port.host === port)?.facts,
+    exit(id, { code = 1, outOfMemory = false } = {}) {
+      if (kept.get(id)?.facts.phase !== 'running') return;
+      change(id, { phase: 'exited', endpoints: [], exit: { code, outOfMemory, at: clock.now() } }, `died with code ${code}`);
+    },
+    vanish: remove,
+    alter(id, part) {
+      const before = kept.get(id)?.facts.container;
+      if (before !== undefined) change(id, { container: { ...before, ...part } });
+    },
+    plant: create,
+    addImage(image) {
+      images.set(image.reference, image.imageId);
+      changed();
+    },
+    removeImage(reference) {
+      images.delete(reference);
+      changed();
+    },
+    async observe(wanted, signal) {
+      if (signal.aborted) return GIVEN_UP;
+      const down = behaviour.unreachable?.();
+      const workloads = [...kept.values()].map(({ facts }) => facts);
+      const seen = wanted.map(({ reference }) => {
+        const imageId = images.get(reference);
+        return { reference, present: images.has(reference), ...(imageId === undefined ? {} : { imageId }) };
+      });
+      await passTime(clock, behaviour.observeMs?.() ?? 0);
+      return down === undefined ? ok({ workloads, images: seen }) : fail('retry', 'RuntimeUnreachable', down);
+    },
+    async pull(image, onProgress, signal) {
+      const totalBytes = 1000;
+      onProgress({ what: image.reference, doneBytes: 0, totalBytes });
+      const failure = behaviour.pullFailure?.(image);
+      await passTime(clock, behaviour.pullMs?.(image) ?? 0);
+      if (signal.aborted) return fail('retry', 'PullCancelled', `The pull of "${image.reference}" was cancelled`);
+      if (failure !== undefined) return { ok: false, failure };
+      onProgress({ what: image.reference, doneBytes: totalBytes, totalBytes });
+      images.set(image.reference, image.imageId);
+      changed();
+      return ok(undefined);
+    },
+    async apply(workload, signal) {
+      if (signal.aborted) return GIVEN_UP;
+      const [doMs, tellMs] = behaviour.applyMs?.() ?? [0, 0];
+      const failure = behaviour.applyFailure?.(workload);
+      await passTime(clock, doMs);
+      const down = behaviour.unreachable?.();
+      if (down !== undefined) return fail('retry', 'RuntimeUnreachable', down);
+      const answer = failure !== undefined && failure.late !== true ? undefined : (refuse(workload) ?? ok(create(workload)));
+      await passTime(clock, tellMs);
+      return failure === undefined && answer !== undefined ? answer : { ok: false, failure: failure ?? NEVER };
+    },
+    async stop(id, _options, signal) {
+      if (signal.aborted) return GIVEN_UP;
+      const [doMs, tellMs] = behaviour.stopMs?.() ?? [0, 0];
+      const down = behaviour.unreachable?.();
+      const failure =
+        down === undefined ? behaviour.stopFailure?.() : { kind: 'retry' as const, reason: 'RuntimeUnreachable', message: down };
+      if (failure === undefined && kept.get(id)?.facts.phase === 'running') change(id, { phase: 'stopping', endpoints: [] });
+      await passTime(clock, doMs);
+      if (failure === undefined) remove(id);
+      await passTime(clock, tellMs);
+      return failure === undefined ? ok(undefined) : { ok: false, failure };
+    },
+    async *logs(id, { tail }) {
+      yield* (kept.get(id)?.log ?? []).slice(-tail);
+    },
+    changes(wake, signal) {
+      if (signal.aborted) return;
+      wakes.add(wake);
+      signal.addEventListener('abort', () => wakes.delete(wake), { once: true });
+    },
+  };
+}
+
+const GIVEN_UP = fail('retry', 'GivenUp', 'It was given up before it began');
+const NEVER: Failure = { kind: 'retry', reason: 'StartFailed', message: 'It did not start' };
+
+function observedOf(id: WorkloadId, workload: Workload, images: ReadonlyMap<string, string | undefined>, now: number): ObservedWorkload {
+  const { name, slot, revision, generation, argv, env, mounts, devices, port } = workload;
+  const imageId = workload.image === undefined ? undefined : (images.get(workload.image.reference) ?? workload.image.imageId);
+  const container = { imageId, argv, env, mounts, devices, port };
+  return { id, name, slot, revision, generation, container, ...revived(workload, now) };
+}
+
+function revived({ port }: Workload, now: number): Pick<ObservedWorkload, 'phase' | 'startedAt' | 'endpoints'> {
+  return { phase: 'running', startedAt: now, endpoints: [{ host: '127.0.0.1', port: port.host }] };
+}
+
+export async function passTime(clock: Clock, ms: number): Promise<void> {
+  if (ms > 0) await new Promise<void>((resolve) => void clock.at(clock.now() + ms, resolve));
+}

@@ -1,0 +1,190 @@
+/**
+ * A Kubernetes API server in this process, for tests that must be fast or need faults: list, watch with bookmarks, optimistic concurrency, merge
+ * patch, server-side apply, the status subresource, deletion with owners and grace periods, and faults to order. No admission, no defaults, no schema,
+ * no controllers: no pods come from a Deployment unless the test writes them (`put`). What it must not be is more forgiving than a real server.
+ *
+ *     const fake = await startFakeKubeApi();
+ *     const api = await createKubeApi({ kubeconfigText: fake.kubeconfig('demo'), … });
+ *     fake.faults.answer({ verb: 'list', resource: 'pods' }, { status: 500 }, 3);
+ *     fake.watches.silence();
+ *     await fake.close();
+ */
+import { createServer } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { createFakeDeletion } from './fake-kube-deletion.ts';
+import type { FakeDeletion } from './fake-kube-deletion.ts';
+import { createFakeFaults } from './fake-kube-faults.ts';
+import type { FakeFaults, LoggedRequest, OrderedAnswer } from './fake-kube-faults.ts';
+import { createFakeHandler } from './fake-kube-handler.ts';
+import { parseRequest, statusBody } from './fake-kube-requests.ts';
+import { createFakeStore } from './fake-kube-store.ts';
+import type { FakeStore } from './fake-kube-store.ts';
+import { createFakeWatches } from './fake-kube-watches.ts';
+import type { FakeWatches } from './fake-kube-watches.ts';
+import { DRA_RESOURCES, resourceName, SentObject, SERVED } from './fake-kube-types.ts';
+import type { FakeResource, StoredObject } from './fake-kube-types.ts';
+import type { ResourceType } from '../../../src/cluster/client/ports.ts';
+
+export interface FakeKubeOptions {
+  /** Serves DeviceClasses and ResourceClaimTemplates. */
+  readonly dra?: boolean;
+  readonly bookmarkMs?: number;
+  /** How long a terminating pod stays at the most. */
+  readonly longestGraceMs?: number;
+  /** Bearer token that every request must carry. */
+  readonly token?: string;
+}
+
+export interface FakeKubeApi {
+  readonly url: string;
+  readonly store: FakeStore;
+  readonly faults: FakeFaults;
+  readonly watches: FakeWatches;
+  /** Text of a kubeconfig (JSON is YAML) for this server. */
+  kubeconfig(namespace?: string, token?: string): string;
+  /** Objects of one kind in all namespaces, or in one. */
+  objects(type: ResourceType, namespace?: string): readonly StoredObject[];
+  /** Somebody else's write: creates the object or replaces it; with a `status`, that as well. Throws when it is refused. */
+  put(type: ResourceType, namespace: string, object: Readonly<Record<string, unknown>>): StoredObject;
+  /** Somebody else's deletion. A pod goes at once. */
+  remove(type: ResourceType, namespace: string, name: string): void;
+  /** From now on every request must carry this bearer token. */
+  requireToken(token: string): void;
+  /** What `…/pods/NAME/log` answers. */
+  setLog(pod: string, lines: string): void;
+  /** Forgets the past: lists that go on and watches from an older version are told 410. */
+  compact(): void;
+  /** Closes the port and all connections. */
+  goDown(): Promise<void>;
+  /** Listens on the same port again. */
+  comeUp(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const MANUAL = { manager: 'kubectl-edit', operation: 'Update' } as const;
+
+export async function startFakeKubeApi(options: FakeKubeOptions = {}): Promise<FakeKubeApi> {
+  const served: readonly FakeResource[] = options.dra === true ? [...SERVED, ...DRA_RESOURCES] : SERVED;
+  const store = createFakeStore();
+  const deletion = createFakeDeletion(store, options.longestGraceMs ?? 1000);
+  const faults = createFakeFaults();
+  const watches = createFakeWatches(store, options.bookmarkMs ?? 60_000);
+  const logs = new Map<string, string>();
+  const handle = createFakeHandler({ store, deletion, watches, served, logs });
+  const listener = (request: IncomingMessage, response: ServerResponse): void => {
+    void answer(request, response).catch((error: unknown) => {
+      response.destroy();
+      process.stderr.write(`The fake API server failed: ${String(error)}\n`);
+    });
+  };
+  let token = options.token;
+  let server = createServer(listener);
+  const port = await listen(server, 0);
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const parsed = parseRequest(request.method ?? 'GET', request.url ?? '/', served);
+    const logged: LoggedRequest = {
+      at: Date.now(),
+      verb: parsed.verb,
+      ...parsed.named,
+      url: request.url ?? '/',
+      userAgent: request.headers['user-agent'] ?? '',
+      authorization: request.headers.authorization ?? '',
+      status: 0,
+    };
+    faults.note(logged);
+    const [body, ordered] = await Promise.all([text(request), faults.meet(logged)]);
+    response.on('finish', () => (logged.status = response.statusCode));
+    if (ordered !== undefined) return sendOrdered(response, ordered);
+    if (token !== undefined && logged.authorization !== `Bearer ${token}`) {
+      return sendOrdered(response, { status: 401, reason: 'Unauthorized', message: 'Unauthorized' });
+    }
+    handle(parsed, { body, contentType: request.headers['content-type'] ?? '', userAgent: logged.userAgent }, response);
+  }
+
+  const fake: FakeKubeApi = {
+    url: `http://127.0.0.1:${port}`,
+    store,
+    faults,
+    watches,
+    kubeconfig: (namespace = 'default', carried = token) => kubeconfigText(fake.url, namespace, carried),
+    objects: (type, namespace) => store.list(known(type, served), namespace),
+    put: (type, namespace, object) => put(store, deletion, known(type, served), namespace, SentObject.parse(object)),
+    remove(type, namespace, name) {
+      const resource = known(type, served);
+      deletion.remove({ resource, namespace: resource.namespaced ? namespace : '', name }, { graceSeconds: 0 });
+    },
+    requireToken(required) {
+      token = required;
+    },
+    setLog: (pod, lines) => void logs.set(pod, lines),
+    compact: () => store.compact(),
+    async goDown() {
+      const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+    },
+    async comeUp() {
+      server = createServer(listener);
+      await listen(server, port);
+    },
+    async close() {
+      watches.close();
+      deletion.close();
+      if (server.listening) await fake.goDown();
+    },
+  };
+  return fake;
+}
+
+function put(store: FakeStore, deletion: FakeDeletion, resource: FakeResource, namespace: string, sent: SentObject): StoredObject {
+  const address = { resource, namespace: resource.namespaced ? namespace : '', name: sent.metadata?.name ?? '' };
+  const exists = store.get(address).done;
+  let written = exists ? store.replace(address, sent, MANUAL) : store.create(resource, address.namespace, sent, MANUAL);
+  if (written.done && resource.hasStatus && 'status' in sent) {
+    const latest = { ...written.value, status: sent['status'] };
+    written = store.replace(address, latest, { ...MANUAL, subresource: 'status' });
+  }
+  if (!written.done) throw new Error(`The fake API server refused ${resourceName(resource)}: ${written.refusal.message}`);
+  deletion.collect();
+  return written.value;
+}
+
+function known(type: ResourceType, served: readonly FakeResource[]): FakeResource {
+  const resource = served.find((one) => one.group === type.group && one.plural === type.plural);
+  if (resource === undefined) throw new Error(`The fake API server does not serve ${resourceName(type)}`);
+  return resource;
+}
+
+async function listen(server: Server, port: number): Promise<number> {
+  server.keepAliveTimeout = 60_000;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', resolve);
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('The fake API server has no port');
+  return address.port;
+}
+
+function sendOrdered(response: ServerResponse, { status, reason, message, retryAfterSeconds }: OrderedAnswer): void {
+  if (status === 'cut') {
+    response.destroy();
+    return;
+  }
+  const retry = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
+  response.writeHead(status, { 'content-type': 'application/json', ...retry });
+  response.end(JSON.stringify(statusBody({ code: status, reason: reason ?? 'InternalError', message: message ?? 'ordered by the test' })));
+}
+
+function kubeconfigText(server: string, namespace: string, token: string | undefined): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'fake', cluster: { server, 'insecure-skip-tls-verify': true } }],
+    users: [{ name: 'tester', user: token === undefined ? {} : { token } }],
+    contexts: [{ name: 'fake', context: { cluster: 'fake', user: 'tester', namespace } }],
+    'current-context': 'fake',
+  });
+}

@@ -1,0 +1,16 @@
+/** A client of the fake API server, as the service makes one. */
+import { createKubeApi } from '../../../src/cluster/client/kube-api.ts';
+import type { KubeApiOptions } from '../../../src/cluster/client/kube-api.ts';
+import type { KubeApi } from '../../../src/cluster/client/ports.ts';
+import type { FakeKubeApi } from './fake-kube-api.ts';
+
+/** `userAgent` of its requests is `svc/<version>`: several clients can be told apart by it. */
+export async function connectToFake(
+  fake: FakeKubeApi,
+  namespace = 'default',
+  options: Partial<Omit<KubeApiOptions, 'env' | 'kubeconfigText'>> = {},
+): Promise<KubeApi> {
+  const made = await createKubeApi({ version: 'test', ...options, env: {}, kubeconfigText: fake.kubeconfig(namespace) });
+  if (!made.ok) throw new Error(made.failure.message);
+  return made.value;
+}

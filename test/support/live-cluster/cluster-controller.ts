@@ -1,0 +1,123 @@
+/** The real service as a child process outside of the cluster, which it reaches by a kubeconfig: to be killed and started again. Pods are reached by their addresses. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readCounts, type Counts } from './controller-counts.ts';
+import { freePort } from '../free-port.ts';
+import { KUBECONFIG } from '../require/require-cluster.ts';
+import { ownEnvironment, pause } from '../service.ts';
+
+export interface ClusterController {
+  readonly identity: string;
+  readonly url: string;
+  /** Of all its lives; the last of it where it is long. */
+  output(): string;
+  /** Throws where nobody answers. */
+  counts(): Promise<Counts>;
+  chat(body?: object, signal?: AbortSignal): Promise<Response>;
+  /** Resolves when it answers. */
+  start(): Promise<void>;
+  /** Ends it as the signal does; resolves when it has ended. */
+  kill(signal: NodeJS.Signals): Promise<void>;
+  /** Ends it at once, and removes what it had on disk. */
+  dispose(): Promise<void>;
+}
+
+export interface ClusterControllerOptions {
+  readonly namespace: string;
+  /** Its pod's name, were it one. */
+  readonly identity: string;
+  /** The text of a kubeconfig. Default: what KUBECONFIG names. */
+  readonly kubeconfig?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+const STARTED_WITHIN_MS = 30_000;
+/** It lets requests end for ten seconds. */
+const ENDED_WITHIN_MS = 20_000;
+const KEPT_OUTPUT = 200_000;
+const TOOLBOXES = '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\n';
+
+/** Not started yet. */
+export async function createClusterController(options: ClusterControllerOptions): Promise<ClusterController> {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-cluster-'));
+  await mkdir(join(directory, 'config'));
+  await writeFile(join(directory, 'config/toolboxes.toml'), TOOLBOXES);
+  const kubeconfig = options.kubeconfig === undefined ? KUBECONFIG : join(directory, 'kubeconfig');
+  if (options.kubeconfig !== undefined) await writeFile(kubeconfig, options.kubeconfig, { mode: 0o600 });
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const environment = {
+    ...ownEnvironment(),
+    KUBECONFIG: kubeconfig,
+    SVC_RUNTIME: 'kube',
+    SVC_NAMESPACE: options.namespace,
+    SVC_POD_NAME: options.identity,
+    SVC_IMAGE: process.env['SVC_TEST_IMAGE'] ?? 'localhost/svc:test',
+    SVC_LISTEN: `127.0.0.1:${port}`,
+    SVC_CONFIG_DIR: join(directory, 'config'),
+    SVC_STATE_DIR: join(directory, 'state'),
+    ...options.environment,
+  };
+  let child: ChildProcess | undefined;
+  let text = '';
+
+  const note = (chunk: Buffer): void => {
+    text = `${text}${chunk.toString()}`.slice(-KEPT_OUTPUT);
+  };
+
+  async function kill(signal: NodeJS.Signals): Promise<void> {
+    const running = child;
+    child = undefined;
+    if (running === undefined || running.exitCode !== null || running.signalCode !== null) return;
+    const ended = new Promise((resolve) => running.once('exit', resolve));
+    running.kill(signal);
+    let late = false;
+    const limit = setTimeout(() => {
+      late = true;
+      running.kill('SIGKILL');
+    }, ENDED_WITHIN_MS);
+    await ended;
+    clearTimeout(limit);
+    if (late) throw new Error(`"${options.identity}" did not end:\n${text.slice(-4000)}`);
+  }
+
+  return {
+    identity: options.identity,
+    url,
+    output: () => text,
+    counts: async () => readCounts(await (await fetch(`${url}/api/metrics`, { signal: AbortSignal.timeout(5000) })).text()),
+    chat: async (body = {}, signal) =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ messages: [{ role: 'user', content: 'Hello' }], ...body }),
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    async start() {
+      const started = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve'], { env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
+      child = started;
+      started.stdout?.on('data', note);
+      started.stderr?.on('data', note);
+      const deadline = Date.now() + STARTED_WITHIN_MS;
+      while (!(await answers(`${url}/api/health/system`))) {
+        if (started.exitCode !== null || Date.now() > deadline)
+          throw new Error(`"${options.identity}" did not start:\n${text.slice(-4000)}`);
+        await pause(25);
+      }
+    },
+    kill,
+    async dispose() {
+      await kill('SIGKILL');
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+async function answers(url: string): Promise<boolean> {
+  return fetch(url, { signal: AbortSignal.timeout(5000) }).then(
+    (answer) => answer.ok,
+    () => false,
+  );
+}

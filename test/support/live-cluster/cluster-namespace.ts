@@ -1,0 +1,60 @@
+/** A namespace of the real cluster, for controllers that run outside of it, and what a person with kubectl does there. */
+import { isReady, type SlotResourceView } from './cluster.ts';
+import { kubectl as run } from '../require/require-cluster.ts';
+import { pause } from '../service.ts';
+
+export interface ClusterNamespace {
+  readonly name: string;
+  /** `kubectl -n <namespace> …`. */
+  kubectl(args: readonly string[], input?: string): Promise<string>;
+  apply(manifest: string): Promise<string>;
+  patch(slot: string, spec: object): Promise<string>;
+  slot(name: string): Promise<SlotResourceView | undefined>;
+  /** Polls until the predicate holds; fails with the slot and what `story` tells. */
+  until(name: string, what: string, holds: (slot: SlotResourceView) => boolean, timeoutMs?: number): Promise<SlotResourceView>;
+  untilReady(names: readonly string[], timeoutMs?: number): Promise<void>;
+  dispose(): Promise<void>;
+}
+
+/** One of its own for each run. `story` is what a failure is to be judged by, such as the output of the controllers. */
+export async function createClusterNamespace(suite: string, story: () => string = () => ''): Promise<ClusterNamespace> {
+  const name = `svc-failures-${suite}-${process.pid}`;
+  const kubectl = async (args: readonly string[], input?: string) => run(['--namespace', name, ...args], input);
+  await run(['create', 'namespace', name]);
+  // pods that come before it are refused, and tried again later and later
+  while ((await kubectl(['get', 'serviceaccounts', '--output', 'name'])) === '') await pause(100);
+
+  async function slot(slotName: string): Promise<SlotResourceView | undefined> {
+    const text = await kubectl(['get', 'slotspec', slotName, '--ignore-not-found', '--output', 'json']);
+    if (text === '') return undefined;
+    const seen: SlotResourceView = JSON.parse(text);
+    return seen;
+  }
+
+  const space: ClusterNamespace = {
+    name,
+    kubectl,
+    slot,
+    apply: async (manifest) => kubectl(['apply', '--validate=false', '--filename', '-'], manifest),
+    patch: async (slotName, spec) => kubectl(['patch', 'slot', slotName, '--type=merge', '--patch', JSON.stringify({ spec })]),
+    async until(slotName, what, holds, timeoutMs = 90_000) {
+      const deadline = Date.now() + timeoutMs;
+      for (;;) {
+        const seen = await slot(slotName);
+        if (seen !== undefined && holds(seen)) return seen;
+        if (Date.now() > deadline) {
+          const objects = await kubectl(['get', 'slotspecs,deployments,pods', '--show-labels']);
+          throw new Error(`"${slotName}" did not become ${what}: ${JSON.stringify(seen?.status)}\n${objects}\n${story().slice(-6000)}`);
+        }
+        await pause(100);
+      }
+    },
+    async untilReady(names, timeoutMs) {
+      for (const each of names) await space.until(each, 'ready', isReady, timeoutMs);
+    },
+    async dispose() {
+      await run(['delete', 'namespace', name, '--ignore-not-found', '--wait=false']);
+    },
+  };
+  return space;
+}

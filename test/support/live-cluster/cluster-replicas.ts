@@ -1,0 +1,139 @@
+/** The gateways and the pods of an installation one by one, and clients that know how many tokens a whole answer has. */
+import type { Installation } from './cluster.ts';
+import { pause } from '../service.ts';
+
+export interface Gateway {
+  readonly name: string;
+  /** Of the pod itself, past the Service. */
+  readonly url: string;
+  readonly leads: boolean;
+}
+
+export interface SlotPod {
+  readonly name: string;
+  readonly uid: string;
+  readonly ip: string;
+  readonly ready: boolean;
+  readonly restarts: number;
+}
+
+interface Listed {
+  readonly metadata: { readonly name: string; readonly uid: string; readonly deletionTimestamp?: string };
+  readonly status: {
+    readonly podIP?: string;
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+    readonly containerStatuses?: readonly { readonly restartCount: number }[];
+  };
+}
+
+/** Those that are ready and stay; the one that leads is first. */
+export async function gatewaysOf(svc: Installation): Promise<readonly Gateway[]> {
+  const [leader, pods] = await Promise.all([svc.leader(), podsWith(svc, 'app.kubernetes.io/component=gateway')]);
+  return pods
+    .filter(({ ready }) => ready)
+    .map(({ name, ip }) => ({ name, url: `http://${ip}:8080`, leads: name === leader }))
+    .toSorted((one, other) => Number(other.leads) - Number(one.leads));
+}
+
+/** Those that stay. */
+export const slotPods = async (svc: Installation, slot: string): Promise<readonly SlotPod[]> =>
+  podsWith(svc, `inference.svc.dev/slot=${slot}`);
+
+async function podsWith(svc: Installation, selector: string): Promise<readonly SlotPod[]> {
+  const { items }: { readonly items: readonly Listed[] } = JSON.parse(
+    await svc.kubectl(['get', 'pods', '--selector', selector, '--output', 'json']),
+  );
+  return items
+    .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+    .map(({ metadata, status }) => ({
+      name: metadata.name,
+      uid: metadata.uid,
+      ip: status.podIP ?? '',
+      ready: status.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true,
+      restarts: status.containerStatuses?.[0]?.restartCount ?? 0,
+    }));
+}
+
+/** Resolves once the pod's container has ended: by then its kubelet has not tidied up, which may take it a minute more. */
+export const untilEnded = async (svc: Installation, pod: string): Promise<string> => svc.kubectl(['logs', '--follow', '--tail=1', pod]);
+
+/** The sum over all series of a metric whose labels contain the given text. */
+export async function metric(url: string, name: string, labels = '', path = '/api/metrics'): Promise<number> {
+  const text = await (await fetch(`${url}${path}`)).text();
+  const series = text.split('\n').filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
+  return series.filter((line) => line.includes(labels)).reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+}
+
+/** Over all gateways. */
+export async function metricOfAll(gateways: readonly Gateway[], name: string, labels = ''): Promise<number> {
+  const values = await Promise.all(gateways.map(({ url }) => metric(url, name, labels)));
+  return values.reduce((sum, value) => sum + value, 0);
+}
+
+/** Polls until it holds; fails with what was seen last. */
+export async function eventually<T>(what: string, look: () => Promise<T>, holds: (seen: T) => boolean, withinMs = 60_000): Promise<T> {
+  const deadline = Date.now() + withinMs;
+  for (;;) {
+    const seen = await look().catch((error: unknown) => (Date.now() > deadline ? Promise.reject(error) : undefined));
+    if (seen !== undefined && holds(seen)) return seen;
+    if (Date.now() > deadline) throw new Error(`Waited in vain until ${what}: ${JSON.stringify(seen)}`);
+    await pause(100);
+  }
+}
+
+export interface Stream {
+  /** Resolves with what went wrong; undefined: every token came. */
+  readonly failure: Promise<string | undefined>;
+}
+
+/** Asks `demo-clock`, which never ends by itself, for so many tokens. */
+export function startStream(url: string, model: string, tokens: number): Stream {
+  return { failure: readStream(url, model, tokens).catch((error: unknown) => String(error)) };
+}
+
+export interface Loop {
+  /** Answers read so far. */
+  done(): number;
+  /** Ends it after the present requests and answers what went wrong. */
+  end(): Promise<readonly string[]>;
+}
+
+/** Clients that ask again and again for so many tokens each. */
+export function startClients(url: string, model: string, clients: number, tokens: number): Loop {
+  const failures: string[] = [];
+  let going = true;
+  let done = 0;
+  const loops = Array.from({ length: clients }, async () => {
+    while (going) {
+      const begun = new Date().toISOString();
+      const failure = await startStream(url, model, tokens).failure;
+      if (failure === undefined) done += 1;
+      else {
+        failures.push(`${begun}: ${failure}`);
+        await pause(100);
+      }
+    }
+  });
+  return {
+    done: () => done,
+    async end() {
+      going = false;
+      await Promise.all(loops);
+      return failures;
+    },
+  };
+}
+
+async function readStream(url: string, model: string, tokens: number): Promise<string | undefined> {
+  const answer = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model, stream: true, max_tokens: tokens, messages: [{ role: 'user', content: 'Hello' }] }),
+  });
+  const text = await answer.text();
+  if (answer.status !== 200) return `${answer.status} ${text}`;
+  const events = text.split('\n').filter((line) => line.startsWith('data: '));
+  if (events.at(-1) !== 'data: [DONE]') return `cut after ${events.length} events: ${events.at(-1)?.slice(0, 300) ?? 'nothing'}`;
+  const ticks = text.match(/"content":" ?t[io]ck"/g)?.length ?? 0;
+  return ticks === tokens ? undefined : `${ticks} of ${tokens} tokens`;
+}

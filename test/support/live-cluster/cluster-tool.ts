@@ -1,0 +1,55 @@
+/** What nobody can do to a cluster through its API: SVC_TEST_CLUSTER names a tool with these verbs (see `scripts/test-cluster.sh`). */
+import { execFile } from 'node:child_process';
+import { describe, test } from '@jest/globals';
+import { describeWithCluster, kubectl } from '../require/require-cluster.ts';
+import { pause } from '../service.ts';
+
+const TOOL = process.env['SVC_TEST_CLUSTER'] ?? '';
+const REASON = 'SVC_TEST_CLUSTER names no tool that stops its API server';
+/** The API server starts again in some seconds, and then looks for the servers behind it. */
+const STARTED_WITHIN_MS = 120_000;
+
+export async function stopApiServer(): Promise<void> {
+  await run('api-stop');
+}
+
+/** Resolves when it serves SlotSpecs again, which may be another server's behind it. */
+export async function startApiServer(): Promise<void> {
+  await run('api-start');
+  const deadline = Date.now() + STARTED_WITHIN_MS;
+  for (;;) {
+    const answer = await kubectl(['get', 'slotspecs', '--all-namespaces', '--request-timeout=5s']).catch((error: unknown) => error);
+    if (typeof answer === 'string') return;
+    if (Date.now() > deadline) throw answer;
+    await pause(250);
+  }
+}
+
+/** The store forgets all versions but the present one. */
+export async function compactStore(): Promise<void> {
+  await run('compact');
+}
+
+async function run(verb: 'api-stop' | 'api-start' | 'compact'): Promise<void> {
+  // The servers that it starts keep its output open: what it says goes nowhere.
+  await new Promise<void>((resolve, reject) => {
+    const child = execFile(TOOL, [verb], { timeout: 120_000 });
+    child.once('error', reject);
+    child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`"${TOOL} ${verb}" ended with ${code}`))));
+  });
+}
+
+/** As `describeWithCluster`, for suites that need the tool. */
+export function describeWithClusterTool(name: string, suite: () => void): void {
+  if (TOOL !== '') describeWithCluster(name, suite);
+  else if (process.env['SVC_TEST_REQUIRE']?.includes('cluster') === true) {
+    describe(name, () => {
+      test('has a tool that acts on the cluster', () => {
+        throw new Error(REASON);
+      });
+    });
+  } else {
+    process.stderr.write(`SKIPPED "${name}": ${REASON}\n`);
+    describe.skip(`${name} (skipped: ${REASON})`, suite);
+  }
+}

@@ -1,0 +1,157 @@
+/** Installs the service into a namespace of its own, from the chart, as `helm install` would, and talks to it as its users do: kubectl and HTTP. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { kubectl as run } from '../require/require-cluster.ts';
+import { pause } from '../service.ts';
+
+const execute = promisify(execFile);
+const GATEWAYS = 'app.kubernetes.io/name=svc,app.kubernetes.io/component=gateway';
+
+export interface SlotResourceView {
+  readonly metadata: { readonly name: string; readonly uid: string; readonly generation: number; readonly resourceVersion: string };
+  readonly spec: Readonly<Record<string, unknown>>;
+  readonly status?: {
+    readonly state?: string;
+    readonly model?: string;
+    readonly endpoint?: string;
+    readonly observedGeneration?: number;
+    readonly restarts?: number;
+    readonly replicas?: number;
+    readonly readyReplicas?: number;
+    readonly conditions?: readonly {
+      readonly type: string;
+      readonly status: string;
+      readonly reason: string;
+      readonly message: string;
+      readonly observedGeneration?: number;
+    }[];
+  };
+}
+
+export interface Installation {
+  readonly namespace: string;
+  /** Of the gateway's Service, by its address in the cluster. */
+  readonly url: string;
+  /** `kubectl -n <namespace> …`. */
+  kubectl(args: readonly string[], input?: string): Promise<string>;
+  apply(manifest: string): Promise<string>;
+  slot(name: string): Promise<SlotResourceView | undefined>;
+  /** Polls until the predicate holds; fails with what the cluster and the gateways say. */
+  until(name: string, what: string, holds: (slot: SlotResourceView) => boolean, timeoutMs?: number): Promise<SlotResourceView>;
+  chat(body?: object, signal?: AbortSignal): Promise<Response>;
+  /** Names of the running gateways. */
+  gateways(): Promise<readonly string[]>;
+  /** Name of the gateway that leads. */
+  leader(): Promise<string>;
+  dispose(): Promise<void>;
+}
+
+export interface InstallOptions {
+  readonly namespace: string;
+  /** YAML, over what the tests need. */
+  readonly values?: string;
+}
+
+const GGUF_CPU = 'toolboxes:\n  gguf:\n    cpu:\n      image: localhost/svc-toolbox-gguf-cpu:v1\n';
+
+export async function install({ namespace, values = 'replicas: 1\n' }: InstallOptions): Promise<Installation> {
+  const kubectl = async (args: readonly string[], input?: string) => run(['--namespace', namespace, ...args], input);
+  await run(['delete', 'namespace', namespace, '--ignore-not-found', '--timeout=120s']);
+  await run(['create', 'namespace', namespace]);
+  const versions = await run(['api-versions']);
+  // the test bed's control plane is older than what the chart is for
+  const budget = versions.split('\n').includes('policy/v1') ? '' : 'podDisruptionBudget: { enabled: false }\n';
+  await kubectl(['apply', '--filename', '-'], await render(namespace, `${values}${budget}`));
+  await kubectl(['rollout', 'status', 'deployment/svc', '--timeout=120s']);
+  const address = await kubectl(['get', 'service', 'svc', '--output', 'jsonpath={.spec.clusterIP}:{.spec.ports[0].port}']);
+  const url = `http://${address}`;
+
+  async function slot(name: string): Promise<SlotResourceView | undefined> {
+    const text = await kubectl(['get', 'slotspec', name, '--ignore-not-found', '--output', 'json']);
+    if (text === '') return undefined;
+    const seen: SlotResourceView = JSON.parse(text);
+    return seen;
+  }
+
+  const installation: Installation = {
+    namespace,
+    url,
+    kubectl,
+    apply: async (manifest) => kubectl(['apply', '--validate=false', '--filename', '-'], manifest),
+    slot,
+    async until(name, what, holds, timeoutMs = 90_000) {
+      const deadline = Date.now() + timeoutMs;
+      for (;;) {
+        const seen = await slot(name);
+        if (seen !== undefined && holds(seen)) return seen;
+        if (Date.now() > deadline) {
+          throw new Error(`"${name}" did not become ${what}: ${JSON.stringify(seen?.status)}\n${await story(kubectl)}`);
+        }
+        await pause(100);
+      }
+    },
+    chat: async (body = {}, signal) =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ messages: [{ role: 'user', content: 'Hello' }], ...body }),
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    async gateways() {
+      const names = await kubectl(['get', 'pods', '--selector', GATEWAYS, '--output', 'jsonpath={.items[*].metadata.name}']);
+      return names.split(' ').filter((each) => each !== '');
+    },
+    leader: async () => kubectl(['get', 'lease', 'svc-controller', '--output', 'jsonpath={.spec.holderIdentity}']),
+    async dispose() {
+      // Its pods may take a minute to end; whoever installs there again waits for that.
+      await run(['delete', 'namespace', namespace, '--ignore-not-found', '--wait=false']);
+    },
+  };
+  return installation;
+}
+
+/** The chart's objects as YAML, by `helm template` or what stands in for it. */
+export async function render(namespace: string, values: string): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-chart-'));
+  try {
+    const [repository, tag] = (process.env['SVC_TEST_IMAGE'] ?? 'localhost/svc:test').split(':');
+    const own = join(directory, 'tests.yaml');
+    const given = join(directory, 'values.yaml');
+    await writeFile(own, `image: { repository: ${repository}, tag: ${tag} }\n${GGUF_CPU}`);
+    await writeFile(given, values);
+    const helm = process.env['SVC_TEST_HELM'];
+    const common = ['svc', 'helm/svc', '--namespace', namespace, '--values', own, '--values', given];
+    const { stdout } = await (helm === undefined ? execute('helm', ['template', ...common]) : execute(helm, common));
+    return stdout;
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** A slot for the demo models on the CPU. */
+export function demoSlot(name: string, model: string, more = ''): string {
+  const head = 'apiVersion: inference.svc.dev/v1alpha1\nkind: SlotSpec\n';
+  const spec = `spec:\n  provider: gguf\n  backend: cpu\n  model:\n    default: ${model}\n    args: ["--threads", "1"]\n`;
+  return `${head}metadata:\n  name: ${name}\n${spec}${more}---\n`;
+}
+
+export function isReady(slot: SlotResourceView): boolean {
+  return slot.status?.observedGeneration === slot.metadata.generation && conditionOf(slot, 'Ready')?.status === 'True';
+}
+
+export function conditionOf(slot: SlotResourceView | undefined, type: string) {
+  return slot?.status?.conditions?.find((each) => each.type === type);
+}
+
+async function story(kubectl: Installation['kubectl']): Promise<string> {
+  const said = async (args: readonly string[]) => kubectl(args).catch((error: unknown) => String(error));
+  const parts = await Promise.all([
+    said(['get', 'slotspecs,deployments,pods,services', '--output', 'wide']),
+    said(['get', 'events', '--sort-by=.lastTimestamp']),
+    said(['logs', '--selector', GATEWAYS, '--tail=40', '--prefix']),
+  ]);
+  return parts.map((part) => part.slice(-6000)).join('\n');
+}

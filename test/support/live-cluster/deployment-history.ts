@@ -1,0 +1,49 @@
+/** Watches the Deployments of a namespace with kubectl: a duplicate that lives for a second is one, too. */
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { pause } from '../service.ts';
+
+export interface DeploymentHistory {
+  /** A line for each time there were two of one slot and revision, or three of one slot. */
+  readonly duplicates: readonly string[];
+  /** How many were made so far. */
+  made(): number;
+  /** What happened when, for whoever looks into a failure. */
+  tell(): string;
+  stop(): Promise<void>;
+}
+
+const PATH = String.raw`{.type} {.object.metadata.uid} {.object.metadata.labels.inference\.svc\.dev/slot} {.object.metadata.labels.inference\.svc\.dev/revision}{"\n"}`;
+
+export async function watchDeployments(namespace: string): Promise<DeploymentHistory> {
+  const args = ['--namespace', namespace, 'get', 'deployments', '--selector', 'inference.svc.dev/slot', '--watch', '--output-watch-events'];
+  const child = spawn('kubectl', [...args, '--output', `jsonpath=${PATH}`], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  const living = new Map<string, { readonly slot: string; readonly revision: string }>();
+  const seen = new Set<string>();
+  const duplicates: string[] = [];
+  const events: string[] = [];
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    const [type, uid = '', slot = '', revision = ''] = line.split(' ');
+    if (type === 'DELETED') living.delete(uid);
+    else if (!seen.has(uid)) {
+      const others = [...living.values()].filter((other) => other.slot === slot);
+      if (others.some((other) => other.revision === revision)) duplicates.push(`"${slot}" has another Deployment of revision ${revision}`);
+      if (others.length > 1) duplicates.push(`"${slot}" has a third Deployment`);
+      living.set(uid, { slot, revision });
+    }
+    if (type === 'DELETED' || !seen.has(uid)) events.push(`${new Date().toISOString()} ${line}`);
+    seen.add(uid);
+  });
+  // A watch that has not begun misses what comes first.
+  await pause(500);
+  return {
+    duplicates,
+    made: () => seen.size,
+    tell: () => events.join('\n'),
+    async stop() {
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}

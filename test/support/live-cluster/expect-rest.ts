@@ -1,0 +1,14 @@
+import { expect } from '@jest/globals';
+import type { World } from '../simulation/world.ts';
+
+/** Everything is as it shall be: another pass changes nothing, and nobody complained. */
+export async function expectRest(world: World): Promise<void> {
+  await world.clock.until(() => false, 200);
+  const before = world.changes().length;
+  const version = world.life().board.current().version;
+  world.life().loop.wake();
+  await world.clock.advance(100);
+  expect(world.life().board.current().version).toBeGreaterThan(version);
+  expect(world.changes().slice(before)).toEqual([]);
+  expect(world.life().errors).toEqual([]);
+}

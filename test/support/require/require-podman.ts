@@ -1,0 +1,34 @@
+/** Suites that need podman, as `scripts/test-podman.sh` sets it up: without it they are skipped loudly, or fail where it is required. */
+import { describe, test } from '@jest/globals';
+import { podmanAnswers } from '../../../src/host/podman/podman-api.ts';
+
+const host = process.env['CONTAINER_HOST'] ?? '';
+/** Path of the API socket; empty without podman. */
+export const PODMAN_SOCKET =
+  host.startsWith('unix://') && (await podmanAnswers(host.slice('unix://'.length))) ? host.slice('unix://'.length) : '';
+
+/** First arguments of the `podman` command, so that it acts on the same podman as the tests. */
+export const PODMAN: readonly string[] = ['--remote', '--url', `unix://${PODMAN_SOCKET}`];
+
+/** A `toolboxes.toml` with the real llama-server, built by the set-up. */
+export const GGUF_TOOLBOX = '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\n';
+
+/** The runtimes' own test image. */
+export const WORKLOAD_IMAGE = 'localhost/svc-test-workload:v1';
+
+const REASON = 'no podman answers at CONTAINER_HOST; run: eval "$(scripts/test-podman.sh)"';
+
+export function describeWithPodman(name: string, suite: () => void): void {
+  if (PODMAN_SOCKET !== '') {
+    describe(name, suite);
+  } else if (process.env['SVC_TEST_REQUIRE']?.includes('podman') === true) {
+    describe(name, () => {
+      test('has podman, which SVC_TEST_REQUIRE asks for', () => {
+        throw new Error(REASON);
+      });
+    });
+  } else {
+    process.stderr.write(`SKIPPED "${name}": ${REASON}\n`);
+    describe.skip(`${name} (skipped: ${REASON})`, suite);
+  }
+}

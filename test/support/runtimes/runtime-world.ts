@@ -1,0 +1,71 @@
+/** What the contract suite needs of an adapter: the runtime under test, and hands that act on its workloads from outside. */
+import type { ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
+import { Revision, SlotName } from '../../../src/schema/names.ts';
+
+export interface RuntimeWorld {
+  readonly runtime: Runtime;
+  /** Whether its workloads are real servers that answer on their endpoints and write logs. */
+  readonly real: boolean;
+  /** Another instance over the same workloads, as after a restart of the controller. */
+  reopen(): Runtime;
+  /** A workload whose server runs until it is ended; see `tinyWorkload()`. */
+  workload(choice: WorkloadChoice): Workload;
+  /** The server ends by itself with this code. */
+  exit(workload: ObservedWorkload, code: number): Promise<void>;
+  /** Killed by somebody else. */
+  crash(workload: ObservedWorkload): Promise<void>;
+  /** Taken away with all that was known of it. */
+  vanish(workload: ObservedWorkload): Promise<void>;
+  /** Given another environment, in place or by one of the same name and labels; undefined where nobody could do that. */
+  readonly alter: ((workload: ObservedWorkload) => Promise<void>) | undefined;
+  /** Undefined where workloads take no port of the host. */
+  readonly occupy: ((port: number) => Promise<() => Promise<void>>) | undefined;
+  /** How long its slowest step may take; default: 15 s. */
+  readonly patienceMs?: number;
+  /** Ends whatever still runs. */
+  dispose(): Promise<void>;
+}
+
+export interface WorkloadChoice {
+  readonly port: number;
+  readonly name?: string;
+  readonly revision?: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** The slot of one test; several test files run at the same time against one podman. */
+export const TEST_SLOT = SlotName.parse(`t${process.pid}`);
+
+/** `tiny-server` on the port: the parts that every adapter's workload has. */
+export function tinyWorkload(choice: WorkloadChoice, listen: { readonly host: string; readonly port: number }): Workload {
+  return {
+    name: choice.name ?? `svc-slot-${TEST_SLOT}`,
+    slot: TEST_SLOT,
+    revision: Revision.parse(choice.revision ?? '0123456789ab'),
+    generation: 7,
+    image: undefined,
+    argv: ['tiny-server', '--host', listen.host, '--port', String(listen.port), ...(choice.args ?? [])],
+    env: choice.env ?? { GREETING: 'a b=c "d"', EMPTY: '' },
+    mounts: [],
+    devices: [],
+    port: { host: choice.port, container: listen.port },
+    memoryLimitBytes: undefined,
+  };
+}
+
+export { freePort, occupyPort } from '../free-port.ts';
+
+/** Polls until the answer is defined; fails with what was awaited. */
+export async function eventually<T>(what: string, look: () => Promise<T | undefined>, withinMs = 15_000): Promise<T> {
+  const until = performance.now() + withinMs;
+  for (;;) {
+    const found = await look().catch((error: unknown) => {
+      if (performance.now() > until) throw error;
+      return undefined;
+    });
+    if (found !== undefined) return found;
+    if (performance.now() > until) throw new Error(`Did not come about: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+}

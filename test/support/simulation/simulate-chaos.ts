@@ -1,0 +1,133 @@
+/** A minute in which everything happens to a world that can: edits, crashes, absences, requests, changes of who leads. */
+import type { WorkloadId } from '../../../src/schema/names.ts';
+import { BAD_MODEL, documentOf, MODELS, type Scene } from './simulate-scene.ts';
+import type { Referee } from './world-referee.ts';
+import { IMAGE, slotName, type World } from './world.ts';
+
+const CHAOS_MS = 60_000;
+
+export async function chaos(scene: Scene): Promise<void> {
+  const { world, random, referee, names } = scene;
+  const { clock } = world;
+  const end = clock.now() + CHAOS_MS;
+  for (let events = random.int(5, 14); events > 0; events -= 1) {
+    await watch(world, referee, clock.now() + random.int(0, 2 * Math.floor(CHAOS_MS / 14)));
+    const name = random.pick([names[0] ?? 'primary', ...names]);
+    await (scene.pods && random.chance(0.5) ? happenInCluster(scene, name) : happen(scene, name));
+  }
+  await watch(world, referee, Math.max(clock.now() + 1000, Math.min(end, clock.now() + 5000)));
+}
+
+function victimOf({ world, random }: Scene, name: string): WorkloadId | undefined {
+  const workloads = world.runtime.list().filter(({ slot, phase }) => slot === name && phase === 'running');
+  return workloads[random.int(0, Math.max(0, workloads.length - 1))]?.id;
+}
+
+async function happen(scene: Scene, name: string): Promise<void> {
+  const { world, random, weather, referee } = scene;
+  const victim = victimOf(scene, name);
+  const known = world.desired.has(slotName(name));
+  switch (random.int(0, 13)) {
+    case 0:
+    case 1:
+    case 2:
+      return world.edit(name, documentOf(random, scene.pods));
+    case 3:
+      return known && random.chance(0.5) ? world.spoil(name, 'This is not TOML') : world.remove(name);
+    case 4:
+      if (victim === undefined) return;
+      referee.killed(victim);
+      return world.runtime.exit(victim, { code: 139 });
+    case 5:
+      if (victim === undefined) return;
+      referee.killed(victim);
+      return world.runtime.vanish(victim);
+    case 6:
+      return victim === undefined ? undefined : world.runtime.alter(victim, { argv: ['fake-server', '--altered'] });
+    case 7:
+      return world.setModel(random.pick(MODELS), random.pick(['present', 'pullable', 'missing']), random.int(1, 2) * 1000);
+    case 8:
+      return random.chance(0.5)
+        ? world.runtime.removeImage(IMAGE.reference)
+        : void world.runtime.foreignPorts.add(random.int(18_080, 18_084));
+    case 9:
+      weather.down = random.chance(0.5) ? 'Connection refused' : undefined;
+      return;
+    case 10:
+      weather.deaf = random.chance(0.5);
+      return;
+    case 11:
+      return await restart(scene);
+    default:
+      for (let count = random.int(1, 5); count > 0; count -= 1) ask(scene, name);
+  }
+}
+
+async function happenInCluster(scene: Scene, name: string): Promise<void> {
+  const { world, random, weather } = scene;
+  const victim = victimOf(scene, name);
+  const { cluster } = world;
+  switch (random.int(0, 5)) {
+    case 0:
+      weather.room = random.int(0, 5);
+      return cluster?.place();
+    case 1:
+      return victim === undefined ? undefined : cluster?.evict(victim);
+    case 2:
+      return victim === undefined ? undefined : cluster?.scale(victim, random.int(0, 3));
+    case 3:
+      return await handOver(scene);
+    default:
+      for (let count = random.int(1, 5); count > 0; count -= 1) ask(scene, name);
+  }
+}
+
+async function restart(scene: Scene): Promise<void> {
+  const { world, random, referee } = scene;
+  const index = random.int(0, world.lives().length - 1);
+  const led = world.leader() === index;
+  referee.follow(await world.restart(index));
+  if (led) elect(scene);
+}
+
+/** The one that leads gives up, or was asked to. */
+async function handOver(scene: Scene): Promise<void> {
+  scene.world.lead(undefined);
+  elect(scene);
+}
+
+function elect({ world, random }: Scene): void {
+  const next = random.int(0, world.lives().length - 1);
+  const at = world.clock.now() + (random.chance(0.3) ? 0 : random.int(1, 15_000));
+  world.clock.at(at, () => {
+    if (world.leader() === undefined) world.lead(next);
+  });
+}
+
+function ask({ world, random, pods }: Scene, name: string): void {
+  const patience = random.chance(0.2) ? random.int(10, 5000) : undefined;
+  const workMs = random.chance(0.25) ? 8000 : random.int(1, 1500);
+  const life = pods ? world.lives()[random.int(0, world.lives().length - 1)] : world.life();
+  life?.traffic.ask(slotName(name), workMs, patience);
+}
+
+export async function watch(world: World, referee: Referee, until: number): Promise<void> {
+  await watchUntil(world, referee, () => false, until - world.clock.now());
+  await world.clock.advanceTo(until);
+}
+
+export async function watchUntil(world: World, referee: Referee, condition: () => boolean, ms: number): Promise<boolean> {
+  return await world.clock.until(() => {
+    endBadServers(world, referee);
+    referee.look();
+    return condition();
+  }, ms);
+}
+
+function endBadServers(world: World, referee: Referee): void {
+  for (const { id, phase, container, startedAt } of world.runtime.list()) {
+    if (phase !== 'running' || container.argv?.[2]?.endsWith(BAD_MODEL) !== true || world.clock.now() - (startedAt ?? 0) < 20) continue;
+    referee.killed(id);
+    world.runtime.exit(id, { code: 1 });
+  }
+}

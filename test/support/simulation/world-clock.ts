@@ -1,0 +1,101 @@
+/** Time that passes only when it is told to. Callbacks run in the order of their times, equal ones in the order in which they were asked for. */
+import type { Clock } from '../../../src/reconciler/ports.ts';
+
+export interface WorldClock extends Clock {
+  /** Runs everything due until then, and all that follows from it without time passing. */
+  advanceTo(at: number): Promise<void>;
+  advance(ms: number): Promise<void>;
+  /** Advances from one callback to the next until the condition holds; false when it does not within `ms`. */
+  until(condition: () => boolean, ms: number): Promise<boolean>;
+}
+
+interface Timer {
+  readonly at: number;
+  readonly order: number;
+  callback: (() => void) | undefined;
+}
+
+/** A date in 2001, so that nobody takes these times for durations. */
+export const WORLD_BEGIN = 1_000_000_000_000;
+
+export function createWorldClock(): WorldClock {
+  const heap: Timer[] = [];
+  let now = WORLD_BEGIN;
+  let order = 0;
+
+  async function next(limit: number): Promise<boolean> {
+    for (;;) {
+      const timer = heap[0];
+      if (timer === undefined || timer.at > limit) return false;
+      pop(heap);
+      if (timer.callback === undefined) continue;
+      now = Math.max(now, timer.at);
+      timer.callback();
+      await drained();
+      return true;
+    }
+  }
+
+  async function advanceTo(at: number): Promise<void> {
+    await drained();
+    while (await next(at));
+    now = Math.max(now, at);
+  }
+
+  return {
+    now: () => now,
+    at(at, callback) {
+      order += 1;
+      const timer: Timer = { at, order, callback };
+      push(heap, timer);
+      return () => {
+        timer.callback = undefined;
+      };
+    },
+    advanceTo,
+    advance: async (ms) => await advanceTo(now + ms),
+    async until(condition, ms) {
+      const limit = now + ms;
+      await drained();
+      while (!condition()) if (!(await next(limit))) return condition();
+      return true;
+    },
+  };
+}
+
+/** Everything that follows without time passing has happened: promises settle before the next turn of the event loop. */
+async function drained(): Promise<void> {
+  await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
+function before(a: Timer, b: Timer): boolean {
+  return a.at < b.at || (a.at === b.at && a.order < b.order);
+}
+
+function push(heap: Timer[], timer: Timer): void {
+  let index = heap.push(timer) - 1;
+  while (index > 0) {
+    const up = (index - 1) >> 1;
+    const parent = heap[up];
+    if (parent === undefined || before(parent, timer)) break;
+    heap[index] = parent;
+    index = up;
+  }
+  heap[index] = timer;
+}
+
+function pop(heap: Timer[]): void {
+  const last = heap.pop();
+  if (last === undefined || heap.length === 0) return;
+  let index = 0;
+  for (;;) {
+    const left = heap[2 * index + 1];
+    const right = heap[2 * index + 2];
+    const child = right !== undefined && left !== undefined && before(right, left) ? 2 * index + 2 : 2 * index + 1;
+    const smallest = heap[child];
+    if (smallest === undefined || before(last, smallest)) break;
+    heap[index] = smallest;
+    index = child;
+  }
+  heap[index] = last;
+}

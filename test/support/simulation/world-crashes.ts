@@ -1,0 +1,48 @@
+/** Watches how controllers bear that pods crash: each crash is counted once, and what its kubelet starts again is not made anew. Knows nothing of the planner. */
+import type { Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
+import type { ObservedWorkload } from '../../../src/reconciler/ports.ts';
+import type { WorkloadId } from '../../../src/schema/names.ts';
+
+export interface CrashJudge {
+  /** Answers what is wrong with what one controller knows and plans; undefined: nothing. */
+  judge(made: Plan, observed: Observed): string | undefined;
+}
+
+/** So many make a loop. */
+const LOOP = 5;
+
+export function createCrashJudge(): CrashJudge {
+  // Each controller has a notebook of its own.
+  const seen = new WeakMap<object, Map<WorkloadId, Set<number>>>();
+  return {
+    judge(made, observed) {
+      if (observed.runtime.kind === 'unreachable' || observed.traits.network !== 'pods') return undefined;
+      const ends = seen.get(observed.acquaintances) ?? new Map<WorkloadId, Set<number>>();
+      seen.set(observed.acquaintances, ends);
+      for (const workload of observed.runtime.facts.workloads) {
+        if (workload.exit !== undefined) ends.set(workload.id, (ends.get(workload.id) ?? new Set()).add(workload.exit.at));
+        const wrong = judgeOne(workload, ends.get(workload.id)?.size ?? 0, made, observed);
+        if (wrong !== undefined) return wrong;
+      }
+      return undefined;
+    },
+  };
+}
+
+function judgeOne(workload: ObservedWorkload, ends: number, made: Plan, observed: Observed): string | undefined {
+  const { id, slot, phase, exit } = workload;
+  const decision = made.decisions.get(slot);
+  if (decision === undefined || phase === 'stopping') return undefined;
+  const failures = observed.attempts.get(slot)?.failures ?? [];
+  const counted = failures.filter((attempt) => attempt.workload === id && attempt.kind === 'crash').length;
+  if (counted > ends) return `"${id}" ended ${ends} times, and ${counted} crashes of it are counted`;
+  if (exit === undefined) return undefined;
+  const noted = observed.acquaintances.get(id)?.notedExit === String(exit.at);
+  const notes = made.actions.some(({ name, args }) => name === 'noteCrash' && args.workload === id);
+  const busy = observed.running.has(`noteCrash:${id}`) || observed.running.has(`stop:${id}`);
+  if (!noted && !notes && !busy) return `Nobody takes note that "${id}" crashed`;
+  const stops = made.actions.some(({ name, args }) => name === 'stop' && args.workload === id);
+  const loops = failures.filter(({ kind }) => kind === 'crash' || kind === 'probe' || kind === 'start-timeout').length >= LOOP;
+  const comesBack = phase === 'created' && decision.wanted && decision.revision === workload.revision;
+  return stops && comesBack && !loops ? `"${id}" is stopped, which its kubelet starts again` : undefined;
+}

@@ -1,0 +1,121 @@
+/** One controller with its gateway, from its start to its end. */
+import type { ProbeIo, ProviderRegistry } from '../../../src/providers/provider.ts';
+import { createBoard, type Board } from '../../../src/reconciler/board.ts';
+import { changesWorld } from '../../../src/reconciler/decide/facts/actions.ts';
+import { actionText } from '../../../src/reconciler/decide/outcome/explain.ts';
+import { inspect } from '../../../src/reconciler/decide/inspect.ts';
+import { plan } from '../../../src/reconciler/decide/plan.ts';
+import { createLoop, type Loop, type LoopDeps } from '../../../src/reconciler/loop.ts';
+import type { Clock, ModelStore, Report, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
+import type { MemoryRuntime } from '../in-memory/in-memory-runtime.ts';
+import type { Settings } from '../../../src/schema/settings.ts';
+import { FAKE_PROVIDER } from './world-models.ts';
+import { shareTraffic } from './world-shares.ts';
+import { createWorldTraffic, type WorldTraffic } from './world-traffic.ts';
+import { IMAGE, type WorldOptions } from './world-options.ts';
+
+export interface Life {
+  readonly board: Board;
+  readonly loop: Loop;
+  readonly traffic: WorldTraffic;
+  readonly reports: Report[];
+  /** What the loop complained of. */
+  readonly errors: string[];
+  /** Ends the controller, as a crash would: nothing of it is left but the workloads. */
+  end(): Promise<void>;
+}
+
+export interface LifeParts {
+  readonly options: WorldOptions;
+  readonly clock: Clock;
+  readonly runtime: MemoryRuntime;
+  readonly source: SlotSource;
+  readonly models: ModelStore;
+  readonly settings: Settings;
+  readonly leadership: LoopDeps['leadership'] | undefined;
+  /** The gateways beside it, and who wants to know of waiting requests. */
+  readonly others: () => readonly WorldTraffic[];
+  readonly demandWakes: Set<Wake>;
+  /** Gets every action that is planned where plans are carried out, but probes. */
+  readonly changes: string[];
+}
+
+export function beginLife({
+  options,
+  clock,
+  runtime,
+  source,
+  models,
+  settings,
+  leadership,
+  others,
+  demandWakes,
+  changes,
+}: LifeParts): Life {
+  const board = createBoard();
+  const traffic = createWorldTraffic({
+    clock,
+    board,
+    parkTimeoutMs: 300_000,
+    isReachable: ({ workload }) => leadership === undefined || runtime.list().some(({ id }) => id === workload),
+    ...(options.losesWake === undefined ? {} : { losesWake: options.losesWake }),
+  });
+  const reports: Report[] = [];
+  const errors: string[] = [];
+  const stopping = new AbortController();
+  const loop = createLoop({
+    source,
+    runtime,
+    models,
+    traffic: leadership === undefined ? traffic : shareTraffic(traffic, { others, leadership, clock, demandWakes }),
+    host: { read: async () => options.host ?? { memoryTotalBytes: undefined, memoryAvailableBytes: undefined } },
+    clock,
+    providers: { gguf: FAKE_PROVIDER } satisfies ProviderRegistry,
+    images: () => IMAGE,
+    probeIo: createWorldProbes(options, clock, runtime),
+    sinks: [{ write: (report) => void reports.push(report) }],
+    board,
+    settings,
+    ...(leadership === undefined ? {} : { leadership }),
+    log: {
+      debug: () => undefined,
+      info: () => undefined,
+      warn: () => undefined,
+      error: (fields, message) => void errors.push(`${message}: ${JSON.stringify(fields)}`),
+    },
+    decide: {
+      plan(wanted, observed, now, memory) {
+        const made = (options.decide?.plan ?? plan)(wanted, observed, now, memory);
+        if (observed.leads) for (const action of made.actions.filter(changesWorld)) changes.push(actionText(action));
+        return made;
+      },
+      inspect: options.decide?.inspect ?? inspect,
+    },
+  });
+  const ended = loop.start(stopping.signal);
+  return {
+    board,
+    loop,
+    traffic,
+    reports,
+    errors,
+    async end() {
+      stopping.abort();
+      traffic.close();
+      void ended;
+    },
+  };
+}
+
+function createWorldProbes(options: WorldOptions, clock: Clock, runtime: MemoryRuntime): ProbeIo {
+  return {
+    async request(endpoint) {
+      const workload = runtime.at(endpoint);
+      if (workload === undefined) return { status: 0, body: '', error: 'Nothing listens there' };
+      if (options.answers?.(endpoint.port, endpoint) === false) return { status: 0, body: '', error: 'No answer' };
+      const model = workload.container.argv?.[2] ?? '';
+      const ready = clock.now() - (workload.startedAt ?? 0) >= (options.readyMs?.(model) ?? 50);
+      return { status: ready ? 200 : 503, body: '' };
+    },
+  };
+}

@@ -1,0 +1,78 @@
+/** Models and their server as a world has them: a store in memory, and a provider whose server says how it is. */
+import type { ModelFacts, Provider } from '../../../src/providers/provider.ts';
+import type { Clock, ModelPresence, ModelStore, Wake } from '../../../src/reconciler/ports.ts';
+import { fail, ok, type Failure } from '../../../src/schema/failure.ts';
+import { ModelId } from '../../../src/schema/names.ts';
+
+export interface WorldModels extends ModelStore {
+  set(id: string, presence: 'present' | 'pullable' | 'missing', sizeBytes: number): void;
+}
+
+export interface WorldModelsOptions {
+  readonly clock: Clock;
+  readonly modelPullMs?: (() => number) | undefined;
+  readonly modelPullFailure?: (() => Failure | undefined) | undefined;
+  readonly losesWake?: (() => boolean) | undefined;
+}
+
+export function createWorldModels({ clock, modelPullMs, modelPullFailure, losesWake }: WorldModelsOptions): WorldModels {
+  const presences = new Map<ModelId, ModelPresence>();
+  const wakes = new Set<Wake>();
+  const tell = (): void => {
+    if (losesWake?.() !== true) for (const wake of wakes) wake();
+  };
+  return {
+    root: '/store',
+    observe: async (ids) =>
+      new Map(ids.map((id) => [id, presences.get(id) ?? { kind: 'missing', message: `Put the model "${id}" in place` }])),
+    async pull(id, onProgress, signal) {
+      onProgress({ what: id, doneBytes: 0, totalBytes: 100 });
+      const failure = modelPullFailure?.();
+      const ms = modelPullMs?.() ?? 0;
+      if (ms > 0) await new Promise<void>((resolve) => void clock.at(clock.now() + ms, resolve));
+      if (signal.aborted) return fail('retry', 'PullCancelled', 'The pull was cancelled');
+      if (failure !== undefined) return { ok: false, failure };
+      presences.set(id, { kind: 'present', facts: factsOf(id, 1000) });
+      tell();
+      return ok(undefined);
+    },
+    changes: (wake, signal) => listen(wakes, wake, signal),
+    set(text, presence, sizeBytes) {
+      const id = ModelId.parse(text);
+      if (presence === 'present') presences.set(id, { kind: 'present', facts: factsOf(id, sizeBytes) });
+      else if (presence === 'pullable') presences.set(id, { kind: 'pullable', sizeBytes });
+      else presences.delete(id);
+      tell();
+    },
+  };
+}
+
+/** Model files say in their size what they need: `estimateMemoryBytes` is the size. */
+function factsOf(id: ModelId, sizeBytes: number): ModelFacts {
+  return { id, hostPath: `/store/${id}`, sizeBytes };
+}
+
+/** Wakes until the signal aborts. */
+export function listen(wakes: Set<Wake>, wake: Wake, signal: AbortSignal): void {
+  if (signal.aborted) return;
+  wakes.add(wake);
+  signal.addEventListener('abort', () => wakes.delete(wake), { once: true });
+}
+
+export const FAKE_PROVIDER: Provider = {
+  kind: 'gguf',
+  program: 'fake-server',
+  containerPort: 8080,
+  readyPath: '/health',
+  devices: () => [],
+  buildEnv: ({ name }) => ({ SLOT: name }),
+  startCmd: ({ modelPath, listen: { port }, spec }) => ['fake-server', '--model', modelPath, '--port', String(port), ...spec.model.args],
+  estimateMemoryBytes: (_spec, model) => model.sizeBytes,
+  capabilities: () => ['chat', 'completion'],
+  async health(endpoint, io, _slot, signal) {
+    const { status, error } = await io.request(endpoint, { method: 'GET', path: '/health', timeoutMs: 1000, signal });
+    if (status === 200) return { kind: 'passing' };
+    return status === 503 ? { kind: 'loading', message: 'Loading' } : { kind: 'failing', message: error ?? 'No answer' };
+  },
+  infer: ({ path }) => ({ kind: 'forward', path }),
+};

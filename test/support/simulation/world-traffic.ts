@@ -1,0 +1,149 @@
+/** Requests as the gateway serves them: read the board, then take a lease, park or be refused; and an account of each to its end. */
+import type { Board, BoardSlot, BoardView, Target } from '../../../src/reconciler/board.ts';
+import type { Clock, Demand, Traffic, Wake, WorkloadActivity } from '../../../src/reconciler/ports.ts';
+import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
+
+export type Answer = 'served' | 'refused' | 'failed' | 'timed-out' | 'left';
+
+export interface WorldRequest {
+  readonly id: number;
+  readonly slot: SlotName;
+  readonly workMs: number;
+  lease: WorkloadId | undefined;
+  readonly answers: Answer[];
+  refusal: string | undefined;
+}
+
+export interface WorldTraffic extends Traffic {
+  readonly requests: readonly WorldRequest[];
+  /** A request that takes so long once it is let in. `patienceMs`: its client leaves after that. */
+  ask(slot: SlotName, workMs: number, patienceMs?: number): WorldRequest;
+  inFlight(): number;
+  waiting(): number;
+  /** The workload is gone: its requests fail. */
+  died(workload: WorkloadId): void;
+  /** Workloads whose requests were ended because their drain time was over. */
+  readonly aborted: ReadonlySet<WorkloadId>;
+  /** The gateway ends with its process: its requests end too. */
+  close(): void;
+}
+
+export interface WorldTrafficOptions {
+  readonly clock: Clock;
+  readonly board: Board;
+  readonly parkTimeoutMs: number;
+  readonly losesWake?: () => boolean;
+  /** Whether anything listens there still; a request that meets nobody waits for another board. Default: something does. */
+  readonly isReachable?: (target: Target) => boolean;
+}
+
+export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isReachable }: WorldTrafficOptions): WorldTraffic {
+  const requests: WorldRequest[] = [];
+  const parked = new Map<SlotName, Set<WorldRequest>>();
+  const held = new Map<WorkloadId, Set<WorldRequest>>();
+  const lastUsed = new Map<WorkloadId, number>();
+  const lastAsked = new Map<SlotName, number>();
+  const wakes = new Set<Wake>();
+  const aborted = new Set<WorkloadId>();
+  let open = true;
+
+  const wakeAll = (withinMs: number): void => {
+    if (losesWake?.() !== true) for (const wake of wakes) wake(withinMs);
+  };
+  const release = (request: WorldRequest): void => {
+    const { lease } = request;
+    if (lease === undefined) return;
+    request.lease = undefined;
+    held.get(lease)?.delete(request);
+    lastUsed.set(lease, clock.now());
+    wakeAll(held.get(lease)?.size === 0 ? 0 : 250);
+  };
+  const answer = (request: WorldRequest, kind: Answer): void => {
+    parked.get(request.slot)?.delete(request);
+    release(request);
+    request.answers.push(kind);
+  };
+  const pending = (request: WorldRequest): boolean => request.answers.length === 0;
+
+  function enter(request: WorldRequest, slot: BoardSlot | undefined): void {
+    if (slot === undefined) return answer(request, 'refused');
+    const { admission } = slot;
+    if (admission.kind === 'refuse') {
+      request.refusal = admission.code;
+      return answer(request, 'refused');
+    }
+    if (admission.kind === 'park') return park(request);
+    const load = (id: WorkloadId): number => held.get(id)?.size ?? 0;
+    const target = [...slot.targets].sort((a, b) => load(a.workload) - load(b.workload))[0];
+    if (target === undefined || isReachable?.(target) === false) return park(request);
+    const { workload } = target;
+    parked.get(request.slot)?.delete(request);
+    request.lease = workload;
+    held.set(workload, (held.get(workload) ?? new Set()).add(request));
+    lastUsed.set(workload, clock.now());
+    wakeAll(250);
+    clock.at(clock.now() + request.workMs, () => {
+      if (request.lease === workload && pending(request)) answer(request, 'served');
+    });
+  }
+
+  function park(request: WorldRequest): void {
+    const queue = parked.get(request.slot) ?? new Set();
+    parked.set(request.slot, queue);
+    if (queue.has(request)) return;
+    queue.add(request);
+    wakeAll(0);
+  }
+
+  board.subscribe((view: BoardView) => {
+    if (!open) return;
+    for (const [name, queue] of parked) {
+      const slot = view.slots.get(name);
+      if (slot?.admission.kind !== 'park') for (const request of queue.values().toArray()) enter(request, slot);
+    }
+  });
+
+  return {
+    requests,
+    aborted,
+    ask(slot, workMs, patienceMs) {
+      const request: WorldRequest = { id: requests.length, slot, workMs, lease: undefined, answers: [], refusal: undefined };
+      requests.push(request);
+      lastAsked.set(slot, clock.now());
+      const view = board.current();
+      if (view.version === 0) park(request);
+      else enter(request, view.slots.get(slot));
+      clock.at(clock.now() + parkTimeoutMs, () => {
+        if (parked.get(slot)?.has(request) === true) answer(request, 'timed-out');
+      });
+      if (patienceMs !== undefined) clock.at(clock.now() + patienceMs, () => void (pending(request) && answer(request, 'left')));
+      return request;
+    },
+    inFlight: () => held.values().reduce((sum, each) => sum + each.size, 0),
+    waiting: () => parked.values().reduce((sum, each) => sum + each.size, 0),
+    died(workload) {
+      for (const request of Array.from(held.get(workload) ?? [])) if (pending(request)) answer(request, 'failed');
+    },
+    close() {
+      open = false;
+      wakes.clear();
+      for (const request of requests) if (pending(request)) answer(request, 'left');
+    },
+    read() {
+      const workloads = new Map<WorkloadId, WorkloadActivity>();
+      for (const [id, lastUsedAt] of lastUsed) workloads.set(id, { inFlight: held.get(id)?.size ?? 0, lastUsedAt });
+      const demand = new Map<SlotName, Demand>();
+      for (const [slot, lastAskedAt] of lastAsked) demand.set(slot, { waiting: parked.get(slot)?.size ?? 0, lastAskedAt });
+      return { workloads, demand };
+    },
+    abort(workload) {
+      aborted.add(workload);
+      this.died(workload);
+    },
+    changes(wake, signal) {
+      if (signal.aborted) return;
+      wakes.add(wake);
+      signal.addEventListener('abort', () => wakes.delete(wake), { once: true });
+    },
+  };
+}

@@ -1,0 +1,149 @@
+/** A small world for the real loop: slots to edit, a runtime and a model store in memory, gateways with requests, and a clock that is told to move. */
+import type { BoardSlot } from '../../../src/reconciler/board.ts';
+import type { DesiredSlot, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
+import { createMemoryCluster, type MemoryCluster } from '../in-memory/in-memory-cluster.ts';
+import { createMemoryRuntime, type MemoryRuntime } from '../in-memory/in-memory-runtime.ts';
+import { ok } from '../../../src/schema/failure.ts';
+import { SlotName, type WorkloadId } from '../../../src/schema/names.ts';
+import { parseSlot, type SlotDocument } from '../../../src/schema/slot-spec.ts';
+import { parseSettings } from '../../../src/schema/settings.ts';
+import { createWorldClock, type WorldClock } from './world-clock.ts';
+import { beginLife, type Life } from './world-life.ts';
+import { createWorldModels, listen } from './world-models.ts';
+import { createOffice } from './world-office.ts';
+import { IMAGE, type WorldOptions } from './world-options.ts';
+import type { WorldTraffic } from './world-traffic.ts';
+
+export interface World {
+  readonly clock: WorldClock;
+  readonly runtime: MemoryRuntime;
+  /** The same, in a world with pods. */
+  readonly cluster: MemoryCluster | undefined;
+  /** The present controller; of several, the one that leads, or the first one while none does. */
+  life(): Life;
+  lives(): readonly Life[];
+  /** Undefined: nobody leads. */
+  lead(index: number | undefined): void;
+  leader(): number | undefined;
+  restart(index?: number): Promise<Life>;
+  edit(name: string, document: SlotDocument): void;
+  /** A text that does not parse: the last good one stays in force. */
+  spoil(name: string, message: string): void;
+  remove(name: string): void;
+  setModel(id: string, presence: 'present' | 'pullable' | 'missing', sizeBytes?: number): void;
+  slot(name: string): BoardSlot;
+  /** Lets time pass until the slot is in this state; fails the test when it does not get there. */
+  reach(name: string, state: string, withinMs?: number): Promise<void>;
+  /** Every action planned so far by who leads, but probes, as text. */
+  changes(): readonly string[];
+  readonly desired: ReadonlyMap<SlotName, DesiredSlot>;
+}
+
+export const slotName = (text: string): SlotName => SlotName.parse(text);
+
+export function createWorld(options: WorldOptions = {}): World {
+  const clock = createWorldClock();
+  const lives: Life[] = [];
+  const inUse = (id: WorkloadId): boolean => lives.some(({ traffic }) => (traffic.read().workloads.get(id)?.inFlight ?? 0) > 0);
+  const { cluster, runtime } = createRuntime(options, clock, inUse);
+  runtime.addImage(IMAGE);
+  const desired = new Map<SlotName, DesiredSlot>();
+  const wakes = new Set<Wake>();
+  const tell = (): void => {
+    if (options.losesWake?.() !== true) for (const wake of wakes) wake();
+  };
+  const source: SlotSource = {
+    read: async () => ok({ slots: new Map(desired), refused: new Map() }),
+    changes: (wake, signal) => listen(wakes, wake, signal),
+  };
+  const models = createWorldModels({
+    clock,
+    modelPullMs: options.modelPullMs,
+    modelPullFailure: options.modelPullFailure,
+    losesWake: options.losesWake,
+  });
+  const settings = parseSettings({ SVC_RESYNC: '15s', ...options.env });
+  if (!settings.ok) throw new Error(settings.problems.join());
+
+  const changes: string[] = [];
+  const office = createOffice(options.replicas === undefined ? undefined : 0);
+  const demandWakes = new Set<Wake>();
+  const begin = (index: number): void => {
+    const others = (): readonly WorldTraffic[] => lives.filter((_, other) => other !== index).map(({ traffic }) => traffic);
+    const parts = { options, clock, runtime, source, models, settings: settings.settings, changes, others, demandWakes };
+    lives[index] = beginLife({ ...parts, leadership: options.replicas === undefined ? undefined : office.seat(index) });
+  };
+  for (let index = 0; index < (options.replicas ?? 1); index += 1) begin(index);
+  const lifeAt = (index: number): Life => {
+    const life = lives[index];
+    if (life === undefined) throw new Error(`There is no controller ${index}`);
+    return life;
+  };
+
+  const put = (name: SlotName, part: Pick<DesiredSlot, 'spec' | 'problems'>): void => {
+    desired.set(name, { name, generation: (desired.get(name)?.generation ?? 0) + 1, ...part });
+    tell();
+  };
+  const world: World = {
+    clock,
+    runtime,
+    cluster,
+    desired,
+    changes: () => changes,
+    life: () => lifeAt(office.holder() ?? 0),
+    lives: () => lives,
+    lead: office.give,
+    leader: office.holder,
+    async restart(index = 0) {
+      await lifeAt(index).end();
+      if (office.holder() === index && options.replicas !== undefined) office.give(undefined);
+      begin(index);
+      return lifeAt(index);
+    },
+    edit(text, document) {
+      const name = slotName(text);
+      const parsed = parseSlot(name, document);
+      if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+      put(name, { spec: parsed.spec, problems: [] });
+    },
+    spoil(text, message) {
+      const slot = desired.get(slotName(text));
+      if (slot === undefined) throw new Error(`There is no slot "${text}"`);
+      desired.set(slot.name, { ...slot, problems: [{ path: ['model'], message, file: '/slots/x.toml', line: 3, column: 7 }] });
+      tell();
+    },
+    remove(text) {
+      desired.delete(slotName(text));
+      tell();
+    },
+    setModel: (text, presence, sizeBytes = 1000) => models.set(text, presence, sizeBytes),
+    slot(text) {
+      const slot = world.life().board.current().slots.get(slotName(text));
+      if (slot === undefined) throw new Error(`Slot "${text}" is not on the board`);
+      return slot;
+    },
+    async reach(text, state, withinMs = 60_000) {
+      const seen = (): BoardSlot | undefined => world.life().board.current().slots.get(slotName(text));
+      if (await clock.until(() => seen()?.state === state, withinMs)) return;
+      throw new Error(`Slot "${text}" did not become ${state}:\n${seen()?.explanation ?? 'not there'}`);
+    },
+  };
+  return world;
+}
+
+function createRuntime(
+  options: WorldOptions,
+  clock: WorldClock,
+  inUse: (id: WorkloadId) => boolean,
+): { readonly cluster: MemoryCluster | undefined; readonly runtime: MemoryRuntime } {
+  const parts = {
+    clock,
+    behaviour: { ...(options.losesWake === undefined ? {} : { losesWake: options.losesWake }), inUse, ...options.behaviour },
+    ...(options.traits === undefined ? {} : { traits: options.traits }),
+  };
+  const cluster = options.replicas === undefined ? undefined : createMemoryCluster(parts);
+  return { cluster, runtime: cluster ?? createMemoryRuntime(parts) };
+}
+
+export { FAKE_PROVIDER } from './world-models.ts';
+export { IMAGE, type WorldOptions } from './world-options.ts';
