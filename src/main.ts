@@ -71,8 +71,8 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
   const running = new AbortController();
   world.start(controller.metrics.cluster.requestSent);
   const ended = controller.loop.start(running.signal);
-  const { leases, parking } = controller.traffic;
-  collectAtRest({ activity: () => ({ workloads: leases.read(), demand: parking.read() }), log: options.log }, running.signal);
+  const { holds, parking } = controller.traffic;
+  collectAtRest({ activity: () => ({ workloads: holds.read(), demand: parking.read() }), log: options.log }, running.signal);
   return ok({
     url: urlOf(settings.SVC_LISTEN.host, listening.value),
     runtime: runtime.traits.kind,

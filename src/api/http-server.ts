@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { answerError } from '../gateway/answer.ts';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
 import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
-import { createRoster } from '../gateway/roster.ts';
+import { createDenseSet } from '../gateway/dense-set.ts';
 import { newRequestId } from './request-id.ts';
 
 export interface HttpLimits {
@@ -48,10 +48,10 @@ export function createHttpServer(limits: HttpLimits, listener: (req: IncomingMes
     listener,
   );
   server.maxConnections = limits.SVC_MAX_CONNECTIONS + OVER_LIMIT;
-  const open = createRoster<Socket>();
+  const open = createDenseSet<Socket>();
   server.on('connection', (socket) => {
-    const seat = open.add(socket);
-    socket.on('close', () => open.remove(seat));
+    const member = open.add(socket);
+    socket.on('close', () => open.remove(member));
     if (open.size <= limits.SVC_MAX_CONNECTIONS) return;
     writeError(socket, 'server.overloaded', `Try again later: ${limits.SVC_MAX_CONNECTIONS} connections are open ("SVC_MAX_CONNECTIONS")`);
   });

@@ -44,7 +44,7 @@ export interface MetricsDeps {
   readonly leads: () => boolean;
 }
 
-/** A pass is pure planning over a few slots: milliseconds. Slow work runs outside, so seconds already mean trouble. */
+/** A pass is pure planning over a few slots: milliseconds. Slow work runs outside, so seconds already mean waitingReason. */
 const PASS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
 
 export function createMetrics(deps: MetricsDeps): Metrics {

@@ -1,7 +1,7 @@
 /** The client's side of one exchange: the upstream's answer as it is, or an error of the contract; what can still be said depends on what was sent. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errorBody, type ErrorCode } from '../schema/error-codes.ts';
-import { BURST_MS, type Burst, type Bursts } from './bursts.ts';
+import { BATCH_MS, type WriteBatch, type WriteBatcher } from './write-batcher.ts';
 import { errorAnswer, type ErrorAnswer } from './decide/error-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
 
@@ -13,7 +13,7 @@ const BURST_BYTES = 16 * 1024;
 const LINGER_MS = 2000;
 const NEW_LINE = 0x0a;
 
-export class ClientAnswer implements Burst {
+export class ClientAnswer implements WriteBatch {
   /** Status sent; 0 before. */
   status = 0;
   readonly #req: IncomingMessage;
@@ -22,14 +22,14 @@ export class ClientAnswer implements Burst {
   #stream = false;
   /** We write the chunks' frames ourselves. */
   #framed = false;
-  readonly #bursts: Bursts;
+  readonly #batcher: WriteBatcher;
   #held = '';
   #wroteAt = 0;
   /** Line ends at the end of what was sent: two close an event. */
   #lineEnds = 2;
 
-  constructor(req: IncomingMessage, res: ServerResponse, requestId: string, bursts: Bursts) {
-    this.#bursts = bursts;
+  constructor(req: IncomingMessage, res: ServerResponse, requestId: string, batcher: WriteBatcher) {
+    this.#batcher = batcher;
     this.#req = req;
     this.#res = res;
     this.#requestId = requestId;
@@ -64,13 +64,13 @@ export class ClientAnswer implements Burst {
     const res = this.#res;
     if (!this.#framed) return res.write(bytes);
     if (bytes.length <= BURST_BYTES) return this.#writeFrame(frameOf(bytes));
-    this.flushBurst();
+    this.flushBatch();
     res.write(`${bytes.length.toString(16)}\r\n`, 'latin1');
     res.write(bytes);
     return res.write('\r\n', 'latin1');
   }
 
-  flushBurst(): void {
+  flushBatch(): void {
     if (this.#held === '') return;
     const held = this.#held;
     this.#held = '';
@@ -128,12 +128,12 @@ export class ClientAnswer implements Burst {
 
   #writeFrame(frame: string): boolean {
     const now = performance.now();
-    const soon = now - this.#wroteAt < BURST_MS;
+    const soon = now - this.#wroteAt < BATCH_MS;
     this.#wroteAt = now;
     if (!soon && this.#held === '') return this.#res.write(frame, 'latin1');
-    if (this.#held === '') this.#bursts.hold(this);
+    if (this.#held === '') this.#batcher.hold(this);
     this.#held += frame;
-    if (this.#held.length > BURST_BYTES) this.flushBurst();
+    if (this.#held.length > BURST_BYTES) this.flushBatch();
     return !this.#res.writableNeedDrain;
   }
 

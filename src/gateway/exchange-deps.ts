@@ -4,11 +4,11 @@ import type { ProviderRegistry } from '../providers/provider.ts';
 import type { SlotName } from '../schema/names.ts';
 import type { Settings } from '../schema/settings.ts';
 import type { BufferBudget } from './buffer-budget.ts';
-import type { Bursts } from './bursts.ts';
+import type { WriteBatcher } from './write-batcher.ts';
 import type { Usage } from './decide/read-usage.ts';
-import type { Leases } from './lease.ts';
+import type { Holds } from './hold.ts';
 import type { Parking } from './parking.ts';
-import type { Roster } from './roster.ts';
+import type { DenseSet } from './dense-set.ts';
 import type { GatewayTraffic } from './traffic.ts';
 import type { Upstreams } from './upstreams.ts';
 
@@ -44,12 +44,12 @@ export interface ActiveExchange {
 
 /** What an exchange needs of the gateway. */
 export interface ExchangeDeps extends GatewayDeps {
-  readonly leases: Leases;
+  readonly holds: Holds;
   readonly parking: Parking;
   readonly upstreams: Upstreams;
   readonly budget: BufferBudget;
-  readonly bursts: Bursts;
-  readonly active: Roster<ActiveExchange>;
+  readonly batcher: WriteBatcher;
+  readonly active: DenseSet<ActiveExchange>;
   readonly suspect: () => void;
   /** Milliseconds of a clock that moves about once a second: enough for time limits, and free. */
   readonly tick: () => number;

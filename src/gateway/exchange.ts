@@ -1,5 +1,5 @@
 /**
- * One request from its first byte to the end of its answer: body in, slot chosen, lease or parking, bytes through, lease back. Whatever happens,
+ * One request from its first byte to the end of its answer: body in, slot chosen, hold or parking, bytes through, hold back. Whatever happens,
  * it ends once: `#finish` is the only place that gives back what the exchange holds.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -7,14 +7,14 @@ import type { BoardSlot, Target } from '../reconciler/board.ts';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { SlotName } from '../schema/names.ts';
 import { ClientAnswer } from './answer.ts';
-import { BodyIntake, type IntakeOwner } from './body-intake.ts';
+import { RequestBody, type RequestBodyOwner } from './request-body.ts';
 import type { InferencePath } from './decide/inference-paths.ts';
 import type { RequestHead } from './decide/request-head.ts';
 import { route } from './decide/route.ts';
 import { Forward, type ForwardOwner } from './forward.ts';
 import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
-import { isSameTarget, type Lease, type LeaseHolder } from './lease.ts';
-import type { Seat } from './roster.ts';
+import { isSameTarget, type Hold, type Holder } from './hold.ts';
+import type { Member } from './dense-set.ts';
 import type { Refusal, Ticket, Waiter } from './parking.ts';
 
 export interface ExchangeRequest {
@@ -34,20 +34,20 @@ const BODY_SILENCE_MS = 60_000;
 const CLIENT_GONE = 499;
 
 /** A class, because it is a resource with a lifetime on the hot path. */
-export class Exchange implements ActiveExchange, IntakeOwner, LeaseHolder, ForwardOwner, Waiter {
+export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, ForwardOwner, Waiter {
   readonly #deps: ExchangeDeps;
   readonly #request: ExchangeRequest;
-  readonly #intake: BodyIntake;
+  readonly #requestBody: RequestBody;
   readonly #answer: ClientAnswer;
   readonly #startedAt = performance.now();
-  readonly #seat: Seat<ActiveExchange>;
+  readonly #member: Member<ActiveExchange>;
   #done = false;
   #bodyReady = false;
   /** Coarse milliseconds of the last piece of the body. */
   #bodyAt: number;
   #deadline = 0;
   #slot: SlotName | undefined;
-  #lease: Lease | undefined;
+  #hold: Hold | undefined;
   #forward: Forward | undefined;
   #ticket: Ticket | undefined;
   #retryTimer: NodeJS.Timeout | undefined;
@@ -59,17 +59,17 @@ export class Exchange implements ActiveExchange, IntakeOwner, LeaseHolder, Forwa
     const { req, res, head, requestId } = request;
     this.#deps = deps;
     this.#request = request;
-    this.#answer = new ClientAnswer(req, res, requestId, deps.bursts);
-    this.#intake = new BodyIntake(req, head, deps.settings, deps.budget, this);
+    this.#answer = new ClientAnswer(req, res, requestId, deps.batcher);
+    this.#requestBody = new RequestBody(req, head, deps.settings, deps.budget, this);
     this.#bodyAt = deps.tick();
-    this.#seat = deps.active.add(this);
+    this.#member = deps.active.add(this);
   }
 
   start(): void {
     const { res, head } = this.#request;
     res.on('close', () => this.#clientGone());
     if (head.expectsContinue && (head.contentLength ?? 0) <= this.#deps.settings.SVC_BODY_LIMIT) res.writeContinue();
-    this.#intake.start();
+    this.#requestBody.start();
   }
 
   /** Called about once a second with the coarse clock. */
@@ -104,7 +104,7 @@ export class Exchange implements ActiveExchange, IntakeOwner, LeaseHolder, Forwa
     const { path } = this.#request;
     const { board, parking, now } = this.#deps;
     this.#ticket = undefined;
-    const decision = route(path.capability, path.path, this.#intake.model, board.current());
+    const decision = route(path.capability, path.path, this.#requestBody.model, board.current());
     if (decision.kind === 'refuse') {
       this.#fail(decision.code, decision.message, 'model');
       return;
@@ -124,26 +124,26 @@ export class Exchange implements ActiveExchange, IntakeOwner, LeaseHolder, Forwa
   onOpen(slot: BoardSlot): void {
     this.#unpark();
     const { path, head, requestId } = this.#request;
-    const { providers, leases, upstreams, tick, settings } = this.#deps;
+    const { providers, holds, upstreams, tick, settings } = this.#deps;
     const plan = providers[slot.provider]?.infer({ method: 'POST', path: path.canonical, capability: path.capability }, slot.capabilities);
     if (plan?.kind !== 'forward') {
       this.#fail('model.unsupported', plan?.message ?? `Provider "${slot.provider}" takes no requests in this build`, 'model');
       return;
     }
-    const lease = leases.acquire(slot, this, this.#failedOn);
-    if (lease === undefined) {
+    const hold = holds.acquire(slot, this, this.#failedOn);
+    if (hold === undefined) {
       this.#park(slot.name, false);
       return;
     }
-    this.#lease = lease;
+    this.#hold = hold;
     this.#forward = new Forward(
       {
         upstreams,
-        lease,
+        hold,
         path: plan.path,
         headerLines: head.forwarded,
         requestId,
-        intake: this.#intake,
+        requestBody: this.#requestBody,
         answer: this.#answer,
         startedAt: this.#startedAt,
         tick,
@@ -165,7 +165,7 @@ export class Exchange implements ActiveExchange, IntakeOwner, LeaseHolder, Forwa
     this.#fail(refusal.code, refusal.message);
   }
 
-  onLeaseAborted(): void {
+  onHoldAborted(): void {
     this.#fail('upstream.failed', 'The request was ended because its workload had to go; send it again');
   }
 
@@ -179,24 +179,24 @@ export class Exchange implements ActiveExchange, IntakeOwner, LeaseHolder, Forwa
 
   /** The workload is gone or going: wait for the healed one, and look again by ourselves in case it was a hiccup. */
   onForwardLost({ taken, message }: { readonly taken: boolean; readonly message: string }): void {
-    const lease = this.#lease;
+    const hold = this.#hold;
     if (taken) this.#resends += 1;
-    if (lease === undefined || this.#resends > RESENDS) {
+    if (hold === undefined || this.#resends > RESENDS) {
       this.#fail('upstream.failed', message);
       return;
     }
     this.#forward = undefined;
-    this.#lease = undefined;
-    this.#failedOn = lease;
-    lease.release();
+    this.#hold = undefined;
+    this.#failedOn = hold;
+    hold.release();
     this.#deps.suspect();
-    this.#park(lease.slot, true);
+    this.#park(hold.slot, true);
     if (this.#done) return;
     // Another replica answers, if there is one: each is tried once without a pause.
-    const others = (this.#deps.board.current().slots.get(lease.slot)?.targets.length ?? 0) - 1;
+    const others = (this.#deps.board.current().slots.get(hold.slot)?.targets.length ?? 0) - 1;
     const delay = this.#retries < others ? 0 : Math.min(RETRY_LAST_MS, RETRY_FIRST_MS * 2 ** Math.min(this.#retries, 10));
     this.#retries += 1;
-    this.#retryTimer = setTimeout(() => this.#lookAgain(lease.slot), delay);
+    this.#retryTimer = setTimeout(() => this.#lookAgain(hold.slot), delay);
   }
 
   #lookAgain(name: SlotName): void {
@@ -244,11 +244,11 @@ export class Exchange implements ActiveExchange, IntakeOwner, LeaseHolder, Forwa
     if (this.#done) return;
     this.#done = true;
     const { active, report } = this.#deps;
-    active.remove(this.#seat);
+    active.remove(this.#member);
     this.#unpark();
     this.#forward?.destroy();
-    this.#lease?.release();
-    this.#intake.release();
+    this.#hold?.release();
+    this.#requestBody.release();
     report({
       slot: this.#slot,
       path: this.#request.path.path,

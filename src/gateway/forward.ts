@@ -4,11 +4,11 @@
  */
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { ClientAnswer } from './answer.ts';
-import type { BodyIntake } from './body-intake.ts';
+import type { RequestBody } from './request-body.ts';
 import { readUsage, type Usage } from './decide/read-usage.ts';
 import type { ResponseHead } from './decide/response-head.ts';
 import { isStillLoading, normaliseUpstreamError } from './decide/upstream-error.ts';
-import type { Lease } from './lease.ts';
+import type { Hold } from './hold.ts';
 import type { Breakage, UpstreamConnection, UpstreamSink } from './upstream-connection.ts';
 import type { Upstreams } from './upstreams.ts';
 
@@ -21,12 +21,12 @@ export interface ForwardOwner {
 
 export interface ForwardRequest {
   readonly upstreams: Upstreams;
-  readonly lease: Lease;
+  readonly hold: Hold;
   readonly path: string;
   /** Header lines that go on, each with its line end. */
   readonly headerLines: string;
   readonly requestId: string;
-  readonly intake: BodyIntake;
+  readonly requestBody: RequestBody;
   readonly answer: ClientAnswer;
   /** `performance.now()` of the request's arrival. */
   readonly startedAt: number;
@@ -64,18 +64,18 @@ export class Forward implements UpstreamSink {
   }
 
   start(fresh = false): void {
-    const { upstreams, lease, path, headerLines, requestId, intake } = this.#request;
-    const { host, port } = lease.endpoint;
-    const connection = upstreams.connect(lease.endpoint, this, { fresh });
+    const { upstreams, hold, path, headerLines, requestId, requestBody } = this.#request;
+    const { host, port } = hold.endpoint;
+    const connection = upstreams.connect(hold.endpoint, this, { fresh });
     this.#connection = connection;
     const authority = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-    const head = `POST ${path} HTTP/1.1\r\nhost: ${authority}\r\n${headerLines}x-request-id: ${requestId}\r\n${intake.lengthHeader()}`;
-    if (intake.whole) {
-      connection.send(head, intake.chunks, intake.received);
+    const head = `POST ${path} HTTP/1.1\r\nhost: ${authority}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
+    if (requestBody.whole) {
+      connection.send(head, requestBody.chunks, requestBody.received);
       return;
     }
     connection.write(head);
-    if (connection.connected) intake.flowTo(connection);
+    if (connection.connected) requestBody.flowTo(connection);
   }
 
   /** Ends it without a word to the owner. */
@@ -111,13 +111,13 @@ export class Forward implements UpstreamSink {
 
   onConnected(): void {
     this.noteProgress();
-    const { intake } = this.#request;
-    if (this.#connection !== undefined && !intake.whole) intake.flowTo(this.#connection);
+    const { requestBody } = this.#request;
+    if (this.#connection !== undefined && !requestBody.whole) requestBody.flowTo(this.#connection);
   }
 
   onDrain(): void {
     this.noteProgress();
-    this.#request.intake.onDrain();
+    this.#request.requestBody.onDrain();
   }
 
   onHead(head: ResponseHead): void {
@@ -126,7 +126,7 @@ export class Forward implements UpstreamSink {
     if (head.status >= 300) this.#errorHead = head;
     else {
       // An answer begins: from here on nothing is sent again, and the body's memory can go.
-      if (this.#request.intake.whole) this.#request.intake.release();
+      if (this.#request.requestBody.whole) this.#request.requestBody.release();
       this.#request.answer.head(head, performance.now() - this.#request.startedAt);
     }
   }
@@ -160,7 +160,7 @@ export class Forward implements UpstreamSink {
     this.#connection = undefined;
     if (this.#answering || breakage.kind === 'protocol') this.#fail('upstream.failed', breakage.message);
     // An idle connection was closed while the request was on its way: nothing says that the workload is ill.
-    else if (breakage.reused && this.#request.intake.resendable) this.start(true);
+    else if (breakage.reused && this.#request.requestBody.resendable) this.start(true);
     else this.#lose({ taken: breakage.kind === 'closed', message: breakage.message });
   }
 
@@ -188,7 +188,7 @@ export class Forward implements UpstreamSink {
     }
     const text = Buffer.concat(this.#errorBody).toString('utf8', 0, Math.min(this.#errorBytes, ERROR_BODY_BYTES));
     const body = normaliseUpstreamError(head.status, text);
-    if (isStillLoading(head.status, body) && this.#request.intake.resendable) {
+    if (isStillLoading(head.status, body) && this.#request.requestBody.resendable) {
       this.#lose({ taken: false, message: body.error.message });
       return;
     }
@@ -204,7 +204,7 @@ export class Forward implements UpstreamSink {
   #lose(loss: { readonly taken: boolean; readonly message: string }): void {
     if (this.#over) return;
     this.#dropConnection();
-    if (this.#request.intake.resendable) this.#owner.onForwardLost(loss);
+    if (this.#request.requestBody.resendable) this.#owner.onForwardLost(loss);
     else this.#owner.onForwardFailed('upstream.failed', loss.message);
   }
 

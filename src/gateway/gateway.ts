@@ -1,9 +1,9 @@
 /** The dispatcher as a whole: takes a request whose route and caller are settled, and sees it through. */
 import { createBufferBudget } from './buffer-budget.ts';
-import { createBursts } from './bursts.ts';
+import { createWriteBatcher } from './write-batcher.ts';
 import { Exchange, type ExchangeRequest } from './exchange.ts';
 import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.ts';
-import { createRoster } from './roster.ts';
+import { createDenseSet } from './dense-set.ts';
 import { createUpstreams } from './upstreams.ts';
 
 export interface Gateway {
@@ -19,18 +19,18 @@ const CLOSE_CHECK_MS = 20;
 
 export function createGateway(deps: GatewayDeps): Gateway {
   const { board, traffic, settings } = deps;
-  const active = createRoster<ActiveExchange>();
+  const active = createDenseSet<ActiveExchange>();
   const upstreams = createUpstreams({ board });
   const budget = createBufferBudget(settings.SVC_BUFFER_LIMIT);
-  const bursts = createBursts();
+  const batcher = createWriteBatcher();
   let tick = performance.now();
   const exchangeDeps: ExchangeDeps = {
     ...deps,
-    leases: traffic.leases,
+    holds: traffic.holds,
     parking: traffic.parking,
     upstreams,
     budget,
-    bursts,
+    batcher,
     active,
     suspect: () => traffic.suspect(),
     tick: () => tick,
@@ -60,7 +60,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       for (const exchange of active.items()) exchange.abandon();
       clearInterval(sweeper);
       upstreams.close();
-      bursts.close();
+      batcher.close();
     },
   };
 }

@@ -1,13 +1,13 @@
-/** The reconciler's window on leases and parking: what `Traffic` of `reconciler/ports.ts` promises. */
+/** The reconciler's window on holds and parking: what `Traffic` of `reconciler/ports.ts` promises. */
 import type { Board } from '../reconciler/board.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
-import { createLeases, type Activity, type Leases } from './lease.ts';
+import { createHolds, type Activity, type Holds } from './hold.ts';
 import { createParking, type Parking, type SlotDemand } from './parking.ts';
 
 type Wake = (withinMs?: number) => void;
 
 export interface GatewayTraffic {
-  readonly leases: Leases;
+  readonly holds: Holds;
   readonly parking: Parking;
   read(): {
     readonly workloads: ReadonlyMap<WorkloadId, Activity>;
@@ -43,18 +43,18 @@ export function createTraffic({ board, now, parkLimit, parkTimeoutMs }: TrafficD
     for (const wake of wakes) wake(ms);
   }
 
-  const leases = createLeases({ now, board, onActivity: ({ draining }) => wakeWithin(draining ? 0 : ACTIVITY_WITHIN_MS) });
+  const holds = createHolds({ now, board, onActivity: ({ draining }) => wakeWithin(draining ? 0 : ACTIVITY_WITHIN_MS) });
   const parking = createParking({ board, now, limit: parkLimit, timeoutMs: parkTimeoutMs, onDemand: () => wakeWithin(0) });
 
   return {
-    leases,
+    holds,
     parking,
     read() {
       asked = Number.POSITIVE_INFINITY;
-      return { workloads: leases.read(), demand: parking.read() };
+      return { workloads: holds.read(), demand: parking.read() };
     },
-    ofSlot: (slot) => ({ inFlight: leases.inFlight(slot), parked: parking.waiting(slot) }),
-    abort: (workload) => leases.abort(workload),
+    ofSlot: (slot) => ({ inFlight: holds.inFlight(slot), parked: parking.waiting(slot) }),
+    abort: (workload) => holds.abort(workload),
     changes(wake, signal) {
       if (signal.aborted) return;
       wakes.add(wake);

@@ -10,7 +10,7 @@ import type { SlotStatus, SlotState } from '../schema/slot-status.ts';
 
 /** Whether a request may enter a slot now. */
 export type Admission =
-  /** Take a lease on one of the targets. */
+  /** Take a hold on one of the targets. */
   | { readonly kind: 'open' }
   /** Waiting will help: park. */
   | { readonly kind: 'park' }

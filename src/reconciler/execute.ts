@@ -1,4 +1,4 @@
-/** Carries actions out. One executor an action, no choices: what comes of it is written into the notebook and seen by the next pass. */
+/** Carries actions out. One executor an action, no choices: what comes of it is written into the tracker and seen by the next pass. */
 import type { Endpoint, Health, ProbeIo, ProviderRegistry } from '../providers/provider.ts';
 import { fail, type Failure, type Result } from '../schema/failure.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
@@ -17,7 +17,7 @@ import type { AttemptKind } from './decide/facts/facts.ts';
 import { warmingPauseMs } from './decide/steps/plan-probes.ts';
 import type { Deadline } from './deadline.ts';
 import { pause } from '../platform/pause.ts';
-import type { Notebook } from './notebook.ts';
+import type { Tracker } from './tracker.ts';
 import type { Clock, LogLine, ModelStore, Progress, Runtime, Traffic, Workload } from './ports.ts';
 import { messageOf } from '../platform/error-text.ts';
 
@@ -29,7 +29,7 @@ export interface ExecuteDeps {
   readonly probeIo: ProbeIo;
   readonly clock: Clock;
   readonly within: Deadline;
-  readonly notebook: Notebook;
+  readonly tracker: Tracker;
   /** Slots that wait for this pull now. */
   readonly waitingFor: (key: string) => readonly SlotName[];
   readonly onProgress: (what: 'model' | 'image', bytes: number) => void;
@@ -42,7 +42,7 @@ export type Outcome =
   | { readonly kind: 'none' };
 
 export interface Executor {
-  /** Begins an action. `onEnd` is called once, when its result is in the notebook. */
+  /** Begins an action. `onEnd` is called once, when its result is in the tracker. */
   begin(action: Action, onEnd: (action: Action, outcome: Outcome) => void): void;
   /** Gives up everything under way that changes something: another controller carries on. */
   abandon(): void;
@@ -55,11 +55,11 @@ type Execute<Name extends ActionName> = (args: ActionArgs[Name], slot: SlotName,
 const DONE: Outcome = { kind: 'done' };
 const NONE: Outcome = { kind: 'none' };
 /** As much as a person reads. */
-const LAST_WORDS = 20;
-const LAST_WORDS_WITHIN_MS = 2000;
+const LOG_TAIL_LINES = 20;
+const LOG_TAIL_WITHIN_MS = 2000;
 
 export function createExecutor(deps: ExecuteDeps): Executor {
-  const { notebook, clock } = deps;
+  const { tracker, clock } = deps;
   const aborts = new Map<string, AbortController>();
   const ends = new Set<Promise<void>>();
   const executors: { readonly [Name in ActionName]: Execute<Name> } = {
@@ -68,7 +68,7 @@ export function createExecutor(deps: ExecuteDeps): Executor {
     pullModel: async ({ model }, _slot, signal) =>
       await pull(deps, pullModelKey(model), 'pull-model', signal, (onProgress) => deps.models.pull(model, onProgress, signal)),
     cancelPull: async ({ key }) => {
-      notebook.cancelled(key);
+      tracker.cancelled(key);
       aborts.get(key)?.abort();
       return DONE;
     },
@@ -85,10 +85,10 @@ export function createExecutor(deps: ExecuteDeps): Executor {
       const key = keyOfAction(action);
       const abort = new AbortController();
       aborts.set(key, abort);
-      notebook.begin(action, clock.now());
+      tracker.begin(action, clock.now());
       const end = (outcome: Outcome): void => {
         aborts.delete(key);
-        notebook.end(action);
+        tracker.end(action);
         onEnd(action, outcome);
       };
       const running = run(executors, action, abort.signal).then(end, (error: unknown) => end(broken(deps, action, error)));
@@ -96,7 +96,7 @@ export function createExecutor(deps: ExecuteDeps): Executor {
       void running.finally(() => ends.delete(running));
     },
     abandon() {
-      for (const { action } of notebook.underWay.values()) if (changesWorld(action)) aborts.get(keyOfAction(action))?.abort();
+      for (const { action } of tracker.underWay.values()) if (changesWorld(action)) aborts.get(keyOfAction(action))?.abort();
     },
     async close() {
       for (const abort of aborts.values()) abort.abort();
@@ -127,7 +127,7 @@ async function run(executors: { readonly [Name in ActionName]: Execute<Name> }, 
 }
 
 async function pull(
-  { notebook, clock, waitingFor, onProgress }: ExecuteDeps,
+  { tracker, clock, waitingFor, onProgress }: ExecuteDeps,
   key: string,
   kind: AttemptKind,
   signal: AbortSignal,
@@ -135,59 +135,59 @@ async function pull(
 ): Promise<Outcome> {
   let bytes = 0;
   const result = await work((progress) => {
-    notebook.progress(key, progress);
+    tracker.progress(key, progress);
     onProgress(kind === 'pull-image' ? 'image' : 'model', Math.max(0, progress.doneBytes - bytes));
     bytes = progress.doneBytes;
   }).catch((error: unknown) => fail('retry', 'PullFailed', messageOf(error)));
   if (result.ok) return DONE;
   if (signal.aborted) return NONE;
-  for (const slot of waitingFor(key)) notebook.failed(slot, { kind, failure: result.failure }, clock.now());
+  for (const slot of waitingFor(key)) tracker.failed(slot, { kind, failure: result.failure }, clock.now());
   return { kind: 'failed', failure: result.failure };
 }
 
 async function apply(
-  { runtime, notebook, clock }: ExecuteDeps,
-  { workload, mends }: ActionArgs['apply'],
+  { runtime, tracker, clock }: ExecuteDeps,
+  { workload, inPlace }: ActionArgs['apply'],
   slot: SlotName,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const result = await runtime.apply(workload, signal);
   if (result.ok) {
-    if (mends === undefined) notebook.started(result.value, slot, clock.now());
-    else noteMended(notebook, mends, workload, clock.now());
+    if (inPlace === undefined) tracker.started(result.value, slot, clock.now());
+    else noteInPlaceUpdate(tracker, inPlace, workload, clock.now());
     return DONE;
   }
   const { failure } = result;
   if (signal.aborted) return NONE;
-  if (failure.reason === 'PortTaken') notebook.portTaken(workload.port.host, clock.now());
-  notebook.failed(slot, { kind: 'apply', failure }, clock.now());
+  if (failure.reason === 'PortTaken') tracker.portTaken(workload.port.host, clock.now());
+  tracker.failed(slot, { kind: 'apply', failure }, clock.now());
   return { kind: 'failed', failure };
 }
 
 /** A repair counts, lest two fight over a workload for ever; an update is no failure of anybody. */
-function noteMended(
-  notebook: Notebook,
-  mends: NonNullable<ActionArgs['apply']['mends']>,
+function noteInPlaceUpdate(
+  tracker: Tracker,
+  inPlace: NonNullable<ActionArgs['apply']['inPlace']>,
   { slot, generation }: Workload,
   now: number,
 ): void {
-  notebook.updated(mends.workload, generation, now);
-  if (!mends.altered) return;
+  tracker.updated(inPlace.workload, generation, now);
+  if (!inPlace.altered) return;
   const failure: Failure = { kind: 'retry', reason: 'WorkloadAltered', message: 'It was altered from outside, and put right' };
-  notebook.failed(slot, { kind: 'drift', failure, workload: mends.workload }, now);
+  tracker.failed(slot, { kind: 'drift', failure, workload: inPlace.workload }, now);
 }
 
 async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: AbortSignal): Promise<Outcome> {
-  const { clock, notebook } = deps;
+  const { clock, tracker } = deps;
   const until = clock.now() + args.patienceMs;
   for (;;) {
-    const { health, deaf } = await askAll(deps, args, signal);
+    const { health, failingEndpoints } = await askAll(deps, args, signal);
     if (signal.aborted) return NONE;
     const waitMs = warmingPauseMs(clock.now() - args.since);
     if (health.kind === 'passing' || clock.now() + waitMs >= until) {
-      const before = notebook.acquaintances.get(args.workload)?.probe;
-      const asBefore = health.kind === 'passing' && before?.status === 'passing' && isSameValue(before.deaf, deaf);
-      notebook.probed(args.workload, health, deaf, clock.now());
+      const before = tracker.histories.get(args.workload)?.probe;
+      const asBefore = health.kind === 'passing' && before?.status === 'passing' && isSameValue(before.failingEndpoints, failingEndpoints);
+      tracker.probed(args.workload, health, failingEndpoints, clock.now());
       return asBefore ? { kind: 'done', asBefore } : DONE;
     }
     await pause(clock, waitMs, signal);
@@ -200,16 +200,17 @@ async function askAll(
   { providers, probeIo }: ExecuteDeps,
   args: ActionArgs['probe'],
   signal: AbortSignal,
-): Promise<{ readonly health: Health; readonly deaf: readonly Endpoint[] }> {
+): Promise<{ readonly health: Health; readonly failingEndpoints: readonly Endpoint[] }> {
   const provider = providers[args.spec.provider];
-  if (provider === undefined) return { health: { kind: 'failing', message: `There is no provider "${args.spec.provider}"` }, deaf: [] };
+  if (provider === undefined)
+    return { health: { kind: 'failing', message: `There is no provider "${args.spec.provider}"` }, failingEndpoints: [] };
   const slot = { name: args.slot, spec: args.spec, model: args.model };
   const answers = await Promise.all(
     args.endpoints.map(async (endpoint) => await provider.health(endpoint, probeIo, slot, signal).catch(failing)),
   );
-  const deaf = args.endpoints.filter((_, index) => answers[index]?.kind !== 'passing');
+  const failingEndpoints = args.endpoints.filter((_, index) => answers[index]?.kind !== 'passing');
   const best = (['passing', 'loading'] as const).map((kind) => answers.find((answer) => answer.kind === kind));
-  return { health: best[0] ?? best[1] ?? answers[0] ?? { kind: 'failing', message: 'It has no endpoint' }, deaf };
+  return { health: best[0] ?? best[1] ?? answers[0] ?? { kind: 'failing', message: 'It has no endpoint' }, failingEndpoints };
 }
 
 async function noteCrash(
@@ -217,49 +218,49 @@ async function noteCrash(
   { slot, workload, exitId, failure, startsAgain }: ActionArgs['noteCrash'],
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const { notebook, clock } = deps;
+  const { tracker, clock } = deps;
   const now = clock.now();
-  notebook.exitNoted(workload, exitId);
+  tracker.exitNoted(workload, exitId);
   if (failure === undefined) return DONE;
-  notebook.failed(slot, { kind: 'crash', failure: { kind: 'retry', ...failure }, workload, inPlace: true }, now);
-  if (startsAgain) notebook.startedAgain(slot);
-  notebook.lastWords(slot, { workload, at: now }, await lastWords(deps, workload, signal));
+  tracker.failed(slot, { kind: 'crash', failure: { kind: 'retry', ...failure }, workload, inPlace: true }, now);
+  if (startsAgain) tracker.startedAgain(slot);
+  tracker.logTail(slot, { workload, at: now }, await logTail(deps, workload, signal));
   return DONE;
 }
 
 async function stop(deps: ExecuteDeps, args: ActionArgs['stop'], signal: AbortSignal): Promise<Outcome> {
-  const { runtime, traffic, notebook, clock } = deps;
+  const { runtime, traffic, tracker, clock } = deps;
   const { slot, workload, failure } = args;
   const now = clock.now();
   if (failure !== undefined) {
     const { kind, reason, message } = failure;
-    notebook.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload }, now);
+    tracker.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload }, now);
   }
   if (args.abort) traffic.abort(workload);
   if (failure !== undefined && failure.kind !== 'drift')
-    notebook.lastWords(slot, { workload, at: now }, await lastWords(deps, workload, signal));
+    tracker.logTail(slot, { workload, at: now }, await logTail(deps, workload, signal));
   if (signal.aborted) return NONE;
   const result = await runtime.stop(workload, { graceMs: args.graceMs }, signal);
   if (result.ok) return DONE;
   if (signal.aborted) return NONE;
-  notebook.stopFailed(workload, result.failure, clock.now());
+  tracker.stopFailed(workload, result.failure, clock.now());
   return { kind: 'failed', failure: result.failure };
 }
 
-async function lastWords({ runtime, within }: ExecuteDeps, workload: WorkloadId, signal: AbortSignal): Promise<readonly LogLine[]> {
+async function logTail({ runtime, within }: ExecuteDeps, workload: WorkloadId, signal: AbortSignal): Promise<readonly LogLine[]> {
   const lines: LogLine[] = [];
   const read = async (own: AbortSignal): Promise<void> => {
-    for await (const line of runtime.logs(workload, { tail: LAST_WORDS, follow: false }, own)) lines.push(line);
+    for await (const line of runtime.logs(workload, { tail: LOG_TAIL_LINES, follow: false }, own)) lines.push(line);
   };
-  await within(LAST_WORDS_WITHIN_MS, signal, read).catch(() => undefined);
-  return lines.slice(-LAST_WORDS);
+  await within(LOG_TAIL_WITHIN_MS, signal, read).catch(() => undefined);
+  return lines.slice(-LOG_TAIL_LINES);
 }
 
 /** An adapter threw, which none should: a failure like any other, so that its slot backs off. */
-function broken({ notebook, clock }: ExecuteDeps, action: Action, error: unknown): Outcome {
+function broken({ tracker, clock }: ExecuteDeps, action: Action, error: unknown): Outcome {
   const failure: Failure = { kind: 'retry', reason: 'AdapterBroke', message: messageOf(error) };
-  if (action.name === 'stop') notebook.stopFailed(action.args.workload, failure, clock.now());
-  if (action.name === 'apply') notebook.failed(action.slot, { kind: 'apply', failure }, clock.now());
+  if (action.name === 'stop') tracker.stopFailed(action.args.workload, failure, clock.now());
+  if (action.name === 'apply') tracker.failed(action.slot, { kind: 'apply', failure }, clock.now());
   return { kind: 'failed', failure };
 }
 

@@ -12,12 +12,12 @@ import { changesWorld, type Action } from './decide/facts/actions.ts';
 import type { Change } from './decide/outcome/explain.ts';
 import type { Desired, Observed, Plan } from './decide/facts/facts.ts';
 import { inspect } from './decide/inspect.ts';
-import { createPlanMemory } from './decide/plan-memory.ts';
+import { createPlanCache } from './decide/plan-cache.ts';
 import { plan } from './decide/plan.ts';
 import { createTemplates } from './decide/facts/workload.ts';
 import { createDeadline } from './deadline.ts';
 import { createExecutor, type Outcome } from './execute.ts';
-import { createNotebook } from './notebook.ts';
+import { createTracker } from './tracker.ts';
 import { observe, readDesired, type Senses } from './observe.ts';
 import { createPacer, type Passed } from './pacer.ts';
 import type {
@@ -86,12 +86,12 @@ export function createLoop(deps: LoopDeps): Loop {
   const { clock, runtime, board, log, metrics } = deps;
   const decide = deps.decide ?? { plan, inspect };
   const within = createDeadline(clock);
-  const notebook = createNotebook();
+  const tracker = createTracker();
   const sightings = createSightings();
   const reporter = createReporter(deps.lastSeq ?? 0);
   const senses: Senses = { ...deps, within };
   const templateOf = createTemplates(deps.providers, runtime.traits, deps.models.root);
-  const memory = createPlanMemory();
+  const memory = createPlanCache();
   const desireOf = (read: DesiredState, memoryTotalBytes: number | undefined, templates: Desired['templateOf']): Desired =>
     desire(deps, read, memoryTotalBytes, templates);
   let state: DesiredState | undefined;
@@ -99,11 +99,11 @@ export function createLoop(deps: LoopDeps): Loop {
   const leads = (): boolean => deps.leadership?.leads() ?? true;
   let led = leads();
 
-  const pacer = createPacer(clock, deps.settings.SVC_RESYNC, () => notebook.underWay.size === 0, pass);
+  const pacer = createPacer(clock, deps.settings.SVC_RESYNC, () => tracker.underWay.size === 0, pass);
   const executor = createExecutor({
     ...deps,
     within,
-    notebook,
+    tracker,
     waitingFor: (key) =>
       [...(last?.plan.decisions.values() ?? [])].filter(({ waitsFor }) => waitsFor.includes(key)).map(({ name }) => name),
     onProgress(what, bytes) {
@@ -114,7 +114,7 @@ export function createLoop(deps: LoopDeps): Loop {
 
   async function pass(signal: AbortSignal): Promise<Passed> {
     const beganAt = clock.now();
-    notebook.beginObservation();
+    tracker.beginObservation();
     const read = await readDesired(senses, signal);
     if (signal.aborted) return NOT_PASSED;
     if (read.ok) state = sightings.settle(read.value);
@@ -136,7 +136,7 @@ export function createLoop(deps: LoopDeps): Loop {
     if (leading !== led) turn(leading);
     const { traits } = runtime;
     const observed = absorb({
-      notebook,
+      tracker,
       sightings,
       reporter,
       traits,
@@ -170,14 +170,14 @@ export function createLoop(deps: LoopDeps): Loop {
     log.info({}, leading ? 'Carries plans out from now on' : 'Leaves it to another controller to carry plans out');
     if (leading) return reporter.renew();
     executor.abandon();
-    for (const name of notebook.attempts.keys()) notebook.clearFailures(name);
+    for (const name of tracker.attempts.keys()) tracker.clearFailures(name);
   }
 
   function settle(next: Plan, observed: Observed, now: number): void {
     if (observed.runtime.kind === 'unreachable') return;
-    const leaving = [...next.decisions.values()].flatMap(({ draining }) => draining);
-    notebook.drain(new Set([...leaving, ...next.orphans.keys()]), now);
-    for (const { name, stable } of next.decisions.values()) if (stable) notebook.clearFailures(name);
+    const draining = [...next.decisions.values()].flatMap(({ draining }) => draining);
+    tracker.drain(new Set([...draining, ...next.orphans.keys()]), now);
+    for (const { name, stable } of next.decisions.values()) if (stable) tracker.clearFailures(name);
   }
 
   function begin(action: Action, now: number): void {
@@ -211,11 +211,11 @@ export function createLoop(deps: LoopDeps): Loop {
       const { providers, models, traffic } = deps;
       const learned = (now: number) => ({
         leads: leads(),
-        acquaintances: notebook.acquaintances,
-        attempts: notebook.attempts,
-        running: notebook.running(),
-        lastActive: notebook.lastActive,
-        takenPorts: notebook.takenPorts(now),
+        histories: tracker.histories,
+        attempts: tracker.attempts,
+        running: tracker.running(),
+        lastActive: tracker.lastActive,
+        takenPorts: tracker.takenPorts(now),
         previous: reporter.previous,
       });
       return await preview({ senses, clock, providers, models, traffic, overlay, known: state, learned, desire: desireOf });

@@ -127,9 +127,9 @@ export interface ObservedWorkload {
   /** Its image or model is being fetched by the runtime itself; with phase `created`. */
   readonly fetching?: string;
   /** What keeps it from running and may pass by itself: no node with room, an image that cannot be pulled. Its start time does not count meanwhile. */
-  readonly trouble?: WorkloadTrouble;
+  readonly waitingReason?: WaitingReason;
   /** With phase `running`: why not all of its replicas do. */
-  readonly missing?: WorkloadTrouble;
+  readonly missing?: WaitingReason;
   /** Where a workload may have several. */
   readonly replicas?: { readonly present: number; readonly ready: number };
   /** The runtime's own record of it, for `InPlaceRepair`; opaque to everybody else. The same object for the same facts. */
@@ -145,7 +145,7 @@ export interface WorkloadExit {
   readonly container?: string;
 }
 
-export interface WorkloadTrouble {
+export interface WaitingReason {
   /** `placement`: no node takes it. `image`, `model`: it cannot be fetched. */
   readonly kind: 'placement' | 'image' | 'model' | 'other';
   /** CamelCase: `Unschedulable`, `ImagePullBackOff`. */
@@ -154,7 +154,7 @@ export interface WorkloadTrouble {
   readonly message: string;
 }
 
-/** Of a runtime where applying a workload again mends it in place. Pure functions. */
+/** Of a runtime where applying a workload again inPlace it in place. Pure functions. */
 export interface InPlaceRepair {
   /** What was altered from outside since it was applied, a phrase for each field: `replicas 0 instead of 2`. Foreign fields are nobody's business. */
   findAltered(wanted: Workload, observed: ObservedWorkload): readonly string[];
@@ -170,7 +170,7 @@ export interface ImageFact {
 
 /** What a runtime is like; constant for its life. */
 export interface RuntimeTraits {
-  readonly kind: 'memory' | 'process' | 'podman' | 'kube';
+  readonly kind: 'in-memory' | 'process' | 'podman' | 'kube';
   /** Whether workloads need an image. */
   readonly images: boolean;
   /**
@@ -257,7 +257,7 @@ export interface Demand {
   readonly lastAskedAt: number;
 }
 
-/** Read-only window on the gateway's leases and parking, and the one thing the reconciler may ask of it. */
+/** Read-only window on the gateway's holds and parking, and the one thing the reconciler may ask of it. */
 export interface Traffic {
   read(): {
     readonly workloads: ReadonlyMap<WorkloadId, WorkloadActivity>;

@@ -23,7 +23,7 @@ interface PreviewInput {
   /** What the loop knows beyond what is seen. */
   readonly learned: (
     now: number,
-  ) => Pick<Observed, 'leads' | 'acquaintances' | 'attempts' | 'running' | 'lastActive' | 'takenPorts' | 'previous'>;
+  ) => Pick<Observed, 'leads' | 'histories' | 'attempts' | 'running' | 'lastActive' | 'takenPorts' | 'previous'>;
 }
 
 export async function preview(input: PreviewInput): Promise<{ readonly text: string; readonly changes: readonly Change[] }> {

@@ -172,12 +172,12 @@ function follow(decision: Decision, last: PreviousDecision | undefined, now: num
     since: last?.state === decision.state ? last.since : now,
     admission: decision.admission,
     targets: decision.targets,
-    answering: decision.answering,
+    serving: decision.serving,
     conditions: stampConditions(decision.conditions, last?.conditions ?? [], decision.generation, now),
     capabilities: decision.capabilities,
     generation: decision.generation,
     wanted: decision.wanted,
-    trouble: decision.trouble,
+    waitingReason: decision.waitingReason,
   };
 }
 
@@ -194,9 +194,9 @@ function changes(decision: Decision, next: PreviousDecision, last: PreviousDecis
     const message = from === undefined ? `Found "${next.state}"` : `"${from}" to "${next.state}"`;
     found.push({ at: now, slot, kind: 'state', message, to: next.state, ...(from === undefined ? {} : { from }), ...cause });
   }
-  const { trouble } = decision;
-  if (trouble !== undefined && trouble.kind !== last?.trouble?.kind) {
-    found.push({ at: now, slot, kind: 'failure', message: trouble.message, cause: trouble.reason });
+  const { waitingReason } = decision;
+  if (waitingReason !== undefined && waitingReason.kind !== last?.waitingReason?.kind) {
+    found.push({ at: now, slot, kind: 'failure', message: waitingReason.message, cause: waitingReason.reason });
   }
   for (const condition of next.conditions) {
     const before = last?.conditions.find(({ type }) => type === condition.type);
@@ -230,8 +230,8 @@ function statusOf(slot: DesiredSlot, decision: Decision, next: PreviousDecision,
   };
 }
 
-function answeringModel({ spec }: DesiredSlot, { answering }: Decision, observed: Observed): ModelId {
-  const origin = answering === undefined ? undefined : observed.acquaintances.get(answering)?.origin;
+function answeringModel({ spec }: DesiredSlot, { serving }: Decision, observed: Observed): ModelId {
+  const origin = serving === undefined ? undefined : observed.histories.get(serving)?.origin;
   return origin?.model.id ?? spec.model.default;
 }
 

@@ -1,9 +1,9 @@
-/** From what a look brought to the facts of a plan: keeps what is the same the same object, and enters what is new into the notebook. */
+/** From what a look brought to the facts of a plan: keeps what is the same the same object, and enters what is new into the tracker. */
 import type { ModelId, SlotName } from '../schema/names.ts';
 import { isSameValue } from '../schema/same-value.ts';
 import { exitId } from './decide/facts/exit-id.ts';
 import type { Desired, Observed } from './decide/facts/facts.ts';
-import type { Met, Notebook } from './notebook.ts';
+import type { Met, Tracker } from './tracker.ts';
 import type { Observation } from './observe.ts';
 import type { DesiredSlot, DesiredState, ModelPresence, ObservedWorkload, RuntimeTraits, Traffic } from './ports.ts';
 import type { Reporter } from './report.ts';
@@ -40,7 +40,7 @@ export function createSightings(): Sightings {
 }
 
 interface AbsorbInput {
-  readonly notebook: Notebook;
+  readonly tracker: Tracker;
   readonly sightings: Sightings;
   readonly reporter: Pick<Reporter, 'previous' | 'note'>;
   readonly traits: RuntimeTraits;
@@ -54,29 +54,29 @@ interface AbsorbInput {
 }
 
 export function absorb(input: AbsorbInput): Observed {
-  const { notebook, sightings, reporter, traits, leads, led, traffic, desired, seen, now } = input;
+  const { tracker, sightings, reporter, traits, leads, led, traffic, desired, seen, now } = input;
   const edited = new Set<SlotName>();
-  for (const { name, generation, spec } of desired.slots.values()) if (notebook.turnTo(name, generation, spec)) edited.add(name);
-  for (const name of notebook.attempts.keys()) if (!desired.slots.has(name)) notebook.forget(name);
+  for (const { name, generation, spec } of desired.slots.values()) if (tracker.turnTo(name, generation, spec)) edited.add(name);
+  for (const name of tracker.attempts.keys()) if (!desired.slots.has(name)) tracker.forget(name);
   const workloads = seen.runtime.ok ? seen.runtime.value.workloads : [];
   if (seen.runtime.ok) {
-    for (const { id, slot } of notebook.meet(
+    for (const { id, slot } of tracker.meet(
       workloads.map((workload) => metOf(workload, traits)),
       now,
     )) {
       // What another controller stops goes without a word.
       if (!desired.slots.has(slot) || !leads || !led) continue;
       const message = 'Its workload is gone, and nobody here stopped it';
-      notebook.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
+      tracker.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
       reporter.note(slot, 'failure', message, now);
     }
   }
   const bySlot = Map.groupBy(workloads, ({ slot }) => slot);
   for (const slot of desired.slots.values()) {
-    const at = lastActive(slot, edited.has(slot.name), notebook, traffic, bySlot.get(slot.name) ?? [], reporter, now, leads && !led);
-    if (at !== undefined) notebook.lastActive.set(slot.name, at);
+    const at = lastActive(slot, edited.has(slot.name), tracker, traffic, bySlot.get(slot.name) ?? [], reporter, now, leads && !led);
+    if (at !== undefined) tracker.lastActive.set(slot.name, at);
   }
-  for (const name of notebook.lastActive.keys()) if (!desired.slots.has(name)) notebook.lastActive.delete(name);
+  for (const name of tracker.lastActive.keys()) if (!desired.slots.has(name)) tracker.lastActive.delete(name);
   return {
     traits,
     leads,
@@ -87,11 +87,11 @@ export function absorb(input: AbsorbInput): Observed {
     host: seen.host,
     activity: traffic.workloads,
     demand: traffic.demand,
-    acquaintances: notebook.acquaintances,
-    attempts: notebook.attempts,
-    running: notebook.running(),
-    lastActive: notebook.lastActive,
-    takenPorts: notebook.takenPorts(now),
+    histories: tracker.histories,
+    attempts: tracker.attempts,
+    running: tracker.running(),
+    lastActive: tracker.lastActive,
+    takenPorts: tracker.takenPorts(now),
     previous: reporter.previous,
   };
 }
@@ -103,14 +103,14 @@ export function absorb(input: AbsorbInput): Observed {
 function lastActive(
   { name, spec }: DesiredSlot,
   edited: boolean,
-  notebook: Notebook,
+  tracker: Tracker,
   traffic: ReturnType<Traffic['read']>,
   workloads: readonly ObservedWorkload[],
   reporter: Pick<Reporter, 'previous'>,
   now: number,
   takesOver: boolean,
 ): number | undefined {
-  const before = notebook.lastActive.get(name);
+  const before = tracker.lastActive.get(name);
   const demand = traffic.demand.get(name);
   let at = latest(before, demand?.lastAskedAt);
   if (demand !== undefined && demand.waiting > 0) at = latest(at, now);
@@ -123,7 +123,7 @@ function lastActive(
   const state = previous?.state;
   const loading = state === 'pulling' || state === 'starting' || state === 'warming';
   const owed =
-    spec.load === 'always' && state === 'offline' && previous?.wanted === true && (notebook.attempts.get(name)?.failures.length ?? 0) > 0;
+    spec.load === 'always' && state === 'offline' && previous?.wanted === true && (tracker.attempts.get(name)?.failures.length ?? 0) > 0;
   const found = (before === undefined || takesOver) && workloads.some(({ phase }) => phase === 'running' || phase === 'created');
   return loading || owed || found ? latest(at, now) : at;
 }
@@ -133,7 +133,7 @@ function latest(one: number | undefined, other: number | undefined): number | un
 }
 
 function metOf(workload: ObservedWorkload, { network }: RuntimeTraits): Met {
-  const { id, slot, revision, phase, startedAt, trouble, fetching, exit, replicas } = workload;
+  const { id, slot, revision, phase, startedAt, waitingReason, fetching, exit, replicas } = workload;
   const pods = network === 'pods';
   const running = phase === 'running';
   return {
@@ -146,7 +146,7 @@ function metOf(workload: ObservedWorkload, { network }: RuntimeTraits): Met {
     alone: replicas === undefined || replicas.present <= 1,
     alive: phase === 'created' || running,
     running,
-    counts: trouble === undefined && fetching === undefined && (running || !pods),
+    counts: waitingReason === undefined && fetching === undefined && (running || !pods),
   };
 }
 

@@ -42,7 +42,13 @@ function boardWith(state?: SlotState) {
 
 function start(state: SlotState = 'ready') {
   const board = createBoard();
-  const metrics = createMetrics({ version: '1', runtime: 'memory', board, leads: () => true, traffic: () => ({ inFlight: 3, parked: 4 }) });
+  const metrics = createMetrics({
+    version: '1',
+    runtime: 'in-memory',
+    board,
+    leads: () => true,
+    traffic: () => ({ inFlight: 3, parked: 4 }),
+  });
   board.publish(boardWith(state));
   return { board, metrics };
 }

@@ -110,7 +110,7 @@ describe('any request', () => {
     );
   });
 
-  test('leaves no lease, no parked request and no bytes behind', async () => {
+  test('leaves no hold, no parked request and no bytes behind', async () => {
     await until(() => gateway.gateway.load().requests === 0);
     expect(gateway.gateway.load().bufferedBytes).toBe(0);
     expect(gateway.traffic.ofSlot(slotName('primary'))).toEqual({ inFlight: 0, parked: 0 });

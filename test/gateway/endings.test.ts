@@ -40,7 +40,7 @@ afterEach(async () => {
 });
 
 describe('a client that leaves', () => {
-  test('before the first byte ends the upstream’s work at once, and the lease once', async () => {
+  test('before the first byte ends the upstream’s work at once, and the hold once', async () => {
     await open(silent);
     const req = start();
     await until(() => upstream.seen.length === 1);

@@ -1,84 +1,84 @@
 /** Several replicas behind one workload: each is an endpoint. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createLeases, type Lease, type LeaseHolder, type Leases } from '../../src/gateway/lease.ts';
+import { createHolds, type Hold, type Holder, type Holds } from '../../src/gateway/hold.ts';
 import { createBoard, type BoardSlot, type BoardView } from '../../src/reconciler/board.ts';
 import { boardSlot, boardView, workloadId } from './support/board-fixture.ts';
 
-const HOLDER: LeaseHolder = { onLeaseAborted: () => undefined };
+const HOLDER: Holder = { onHoldAborted: () => undefined };
 
 /** Made anew each time, as each pass does it. */
 const withReplicas = (...ports: readonly number[]): BoardSlot =>
   boardSlot({ name: 'primary', targets: ports.map((port) => ({ workload: 'w', port })) });
-const newLeases = (): Leases => createLeases({ now: () => 1, board: createBoard(), onActivity: () => undefined });
+const newLeases = (): Holds => createHolds({ now: () => 1, board: createBoard(), onActivity: () => undefined });
 
-function take(leases: Leases, slot: BoardSlot, avoid?: Lease): Lease {
-  const lease = leases.acquire(slot, HOLDER, avoid);
-  if (lease === undefined) throw new Error('No target');
-  return lease;
+function take(holds: Holds, slot: BoardSlot, avoid?: Hold): Hold {
+  const hold = holds.acquire(slot, HOLDER, avoid);
+  if (hold === undefined) throw new Error('No target');
+  return hold;
 }
 
-const portsOf = (leases: readonly Lease[]): readonly number[] => leases.map(({ endpoint }) => endpoint.port);
+const portsOf = (holds: readonly Hold[]): readonly number[] => holds.map(({ endpoint }) => endpoint.port);
 
-describe('createLeases() with several replicas of one workload', () => {
+describe('createHolds() with several replicas of one workload', () => {
   test('takes the replica with the fewest requests in flight, whatever comes and goes', () => {
     const action = fc.record({ kind: fc.constantFrom('take', 'release', 'scale'), which: fc.nat() });
     fc.assert(
       fc.property(fc.array(action, { maxLength: 80 }), (actions) => {
-        const leases = newLeases();
+        const holds = newLeases();
         let slot = withReplicas(1, 2, 3);
-        const held: Lease[] = [];
+        const held: Hold[] = [];
         for (const { kind, which } of actions) {
           if (kind === 'take') {
             const load = (port: number): number => portsOf(held).filter((each) => each === port).length;
-            const lease = take(leases, slot);
-            expect(load(lease.endpoint.port)).toBe(Math.min(...slot.targets.map(({ endpoint }) => load(endpoint.port))));
-            held.push(lease);
+            const hold = take(holds, slot);
+            expect(load(hold.endpoint.port)).toBe(Math.min(...slot.targets.map(({ endpoint }) => load(endpoint.port))));
+            held.push(hold);
           } else if (kind === 'release' && held.length > 0) held.splice(which % held.length, 1)[0]?.release();
           else slot = withReplicas(...[1, 2, 3, 4, 5].filter((port) => port === 1 + (which % 5) || (which >> port) % 2 === 0));
-          expect(leases.read().get(workloadId('w'))?.inFlight ?? 0).toBe(held.length);
+          expect(holds.read().get(workloadId('w'))?.inFlight ?? 0).toBe(held.length);
         }
       }),
     );
   });
 
   test('shares the load of one request at a time, over publications and beside other slots', () => {
-    const leases = newLeases();
+    const holds = newLeases();
     const other = boardSlot({ name: 'embed', targets: [7, 8].map((port) => ({ workload: 'e', port })) });
     const used: number[] = [];
     for (let index = 0; index < 12; index += 1) {
-      const lease = take(leases, withReplicas(1, 2, 3));
-      used.push(lease.endpoint.port);
-      lease.release();
-      take(leases, other).release();
+      const hold = take(holds, withReplicas(1, 2, 3));
+      used.push(hold.endpoint.port);
+      hold.release();
+      take(holds, other).release();
     }
     for (const port of [1, 2, 3]) expect(used.filter((each) => each === port)).toHaveLength(4);
   });
 
   test('counts the requests of a replica that stood alone before', () => {
-    const leases = newLeases();
-    for (let index = 0; index < 3; index += 1) take(leases, withReplicas(1));
-    expect(portsOf([1, 2, 3].map(() => take(leases, withReplicas(1, 2))))).toEqual([2, 2, 2]);
+    const holds = newLeases();
+    for (let index = 0; index < 3; index += 1) take(holds, withReplicas(1));
+    expect(portsOf([1, 2, 3].map(() => take(holds, withReplicas(1, 2))))).toEqual([2, 2, 2]);
   });
 
   test('avoids the replica that has just failed, not its workload', () => {
-    const leases = newLeases();
-    const failed = take(leases, withReplicas(1, 2));
+    const holds = newLeases();
+    const failed = take(holds, withReplicas(1, 2));
     failed.release();
-    const next = [1, 2, 3, 4].map(() => take(leases, withReplicas(1, 2), failed));
+    const next = [1, 2, 3, 4].map(() => take(holds, withReplicas(1, 2), failed));
     expect(portsOf(next)).not.toContain(failed.endpoint.port);
-    expect(take(leases, withReplicas(failed.endpoint.port), failed).endpoint).toEqual(failed.endpoint);
+    expect(take(holds, withReplicas(failed.endpoint.port), failed).endpoint).toEqual(failed.endpoint);
   });
 
   test('says that a workload drains when its slot has none of its targets any more', () => {
     const board = createBoard();
     const draining: boolean[] = [];
-    const leases = createLeases({ now: () => 1, board, onActivity: (change) => void draining.push(change.draining) });
+    const holds = createHolds({ now: () => 1, board, onActivity: (change) => void draining.push(change.draining) });
     board.publish(boardView(1, [{ name: 'primary', targets: [1, 2].map((port) => ({ workload: 'w', port })) }]));
-    const lease = take(leases, withReplicas(1, 2));
+    const hold = take(holds, withReplicas(1, 2));
     board.publish(boardView(2, [{ name: 'primary', targets: [{ workload: 'w', port: 2 }] }]));
-    lease.release();
-    const last = take(leases, withReplicas(2));
+    hold.release();
+    const last = take(holds, withReplicas(2));
     board.publish(boardView(3, [{ name: 'primary', targets: [{ workload: 'x', port: 9 }] }]));
     last.release();
     expect(draining).toEqual([false, false, false, true]);
@@ -100,14 +100,14 @@ describe('createLeases() with several replicas of one workload', () => {
     };
     const guarded: BoardView = { ...view, slots };
     const draining: boolean[] = [];
-    const leases = createLeases({
+    const holds = createHolds({
       now: () => 1,
       board: { current: () => guarded },
       onActivity: (change) => void draining.push(change.draining),
     });
     const [slot] = view.slots.values();
     if (slot === undefined) throw new Error('No slot');
-    take(leases, slot).release();
+    take(holds, slot).release();
     expect(draining).toEqual([false, false]);
   });
 });

@@ -6,7 +6,7 @@ import { boardSlot, PARK, publish, slotName, workloadId } from './support/board-
 
 const PRIMARY = slotName('primary');
 const TARGETS = [{ workload: 'w', port: 1 }];
-const HOLDER = { onLeaseAborted: () => undefined };
+const HOLDER = { onHoldAborted: () => undefined };
 const WAITER = { onOpen: () => undefined, onRefused: () => undefined };
 
 function world(): { board: Board; traffic: GatewayTraffic; wakes: (number | undefined)[]; stop: AbortController } {
@@ -25,11 +25,11 @@ describe('createTraffic()', () => {
     const { traffic, wakes } = world();
     const slot = boardSlot({ name: 'primary', targets: TARGETS });
     publishOpen();
-    for (let index = 0; index < 100; index += 1) traffic.leases.acquire(slot, HOLDER)?.release();
+    for (let index = 0; index < 100; index += 1) traffic.holds.acquire(slot, HOLDER)?.release();
     expect(wakes.length).toBeLessThanOrEqual(2);
     const before = wakes.length;
     traffic.read();
-    traffic.leases.acquire(slot, HOLDER);
+    traffic.holds.acquire(slot, HOLDER);
     expect(wakes.length).toBe(before + 1);
 
     function publishOpen(): void {
@@ -40,7 +40,7 @@ describe('createTraffic()', () => {
   test('wakes at once for demand, also when a lazy wake is already asked for', () => {
     const { board, traffic, wakes } = world();
     publish(board, { name: 'primary', targets: TARGETS }, { name: 'embed', admission: PARK });
-    traffic.leases.acquire(boardSlot({ name: 'primary', targets: TARGETS }), HOLDER);
+    traffic.holds.acquire(boardSlot({ name: 'primary', targets: TARGETS }), HOLDER);
     traffic.parking.enter(slotName('embed'), WAITER, { deadline: Date.now() + 1000, again: false });
     expect(wakes).toEqual([250, 0]);
     traffic.parking.close('over');
@@ -49,16 +49,16 @@ describe('createTraffic()', () => {
   test('wakes at once when a workload that has left the board has no more requests', () => {
     const { board, traffic, wakes } = world();
     publish(board, { name: 'primary', targets: TARGETS });
-    const lease = traffic.leases.acquire(boardSlot({ name: 'primary', targets: TARGETS }), HOLDER);
+    const hold = traffic.holds.acquire(boardSlot({ name: 'primary', targets: TARGETS }), HOLDER);
     publish(board, { name: 'primary', admission: PARK });
-    lease?.release();
+    hold?.release();
     expect(wakes.at(-1)).toBe(0);
   });
 
   test('shows in flight, last use and demand', () => {
     const { board, traffic } = world();
     publish(board, { name: 'primary', targets: TARGETS });
-    traffic.leases.acquire(boardSlot({ name: 'primary', targets: TARGETS }), HOLDER);
+    traffic.holds.acquire(boardSlot({ name: 'primary', targets: TARGETS }), HOLDER);
     traffic.parking.asked(PRIMARY, 5);
     const facts = traffic.read();
     expect(facts.workloads.get(workloadId('w'))?.inFlight).toBe(1);

@@ -107,18 +107,18 @@ describeWithCluster('The kube runtime on a real cluster', () => {
     world = await createKubeWorld('trouble', { SVC_IMAGE: WORKLOAD_IMAGE });
     const plain = world.workload({ port: 8080 });
     const big = await apply({ ...plain, cluster: { ...plain.cluster, memoryBytes: 2 ** 50 } });
-    const waiting = await seen('trouble', ({ trouble }) => trouble !== undefined);
-    expect(waiting).toMatchObject({ id: big, phase: 'created', trouble: { kind: 'placement', reason: 'Unschedulable' } });
-    expect(waiting.trouble?.message).toContain('too little free memory (1Pi asked for)');
+    const waiting = await seen('trouble', ({ waitingReason }) => waitingReason !== undefined);
+    expect(waiting).toMatchObject({ id: big, phase: 'created', waitingReason: { kind: 'placement', reason: 'Unschedulable' } });
+    expect(waiting.waitingReason?.message).toContain('too little free memory (1Pi asked for)');
     expect(await world.runtime.stop(big, { graceMs: 0 }, SIGNAL)).toMatchObject({ ok: true });
 
     // The image has no such program: as good as any reason not to fetch a model.
     const reads = { ...plain, mounts: [{ source: '/models', target: '/models', readOnly: true }] };
     await apply(reads);
-    const failing = await seen('trouble', ({ trouble }) => trouble?.kind === 'model');
+    const failing = await seen('trouble', ({ waitingReason }) => waitingReason?.kind === 'model');
     expect(failing).toMatchObject({
       phase: 'created',
-      trouble: { reason: 'ModelFetchFailed', message: expect.stringContaining('svcctl') },
+      waitingReason: { reason: 'ModelFetchFailed', message: expect.stringContaining('svcctl') },
     });
   });
 

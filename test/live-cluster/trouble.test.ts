@@ -12,7 +12,7 @@ interface Trouble {
   readonly reason: string;
   /** What the message says. */
   readonly says: readonly (string | RegExp)[];
-  /** An edit that mends it. */
+  /** An edit that inPlace it. */
   readonly mend: object;
 }
 
@@ -31,7 +31,7 @@ spec:
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: { name: lost }
-spec: { storageClassName: svc-trouble, accessModes: [ReadWriteOnce], resources: { requests: { storage: 1Gi } } }
+spec: { storageClassName: svc-waitingReason, accessModes: [ReadWriteOnce], resources: { requests: { storage: 1Gi } } }
 `;
 
 const WAITING: Readonly<Record<string, Trouble & { readonly spec: string }>> = {

@@ -85,13 +85,13 @@ describe('a slot with pods', () => {
   });
 
   test('leaves out a pod that does not answer its probe while another one does', async () => {
-    let deaf: string | undefined;
-    const world = await serving({ answers: (_port, { host }) => host !== deaf }, { replicas: 2 });
-    deaf = world.slot('primary').targets[0]?.endpoint.host;
+    let failingEndpoints: string | undefined;
+    const world = await serving({ answers: (_port, { host }) => host !== failingEndpoints }, { replicas: 2 });
+    failingEndpoints = world.slot('primary').targets[0]?.endpoint.host;
     await world.clock.until(() => world.slot('primary').targets.length === 1, 70_000);
-    expect(world.slot('primary').targets[0]?.endpoint.host).not.toBe(deaf);
+    expect(world.slot('primary').targets[0]?.endpoint.host).not.toBe(failingEndpoints);
     expect(world.slot('primary').admission.kind).toBe('open');
-    deaf = undefined;
+    failingEndpoints = undefined;
     await world.clock.until(() => world.slot('primary').targets.length === 2, 70_000);
     expect(world.slot('primary').targets).toHaveLength(2);
     await expectRest(world);

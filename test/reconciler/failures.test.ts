@@ -83,12 +83,12 @@ describe('a workload', () => {
   });
 
   test('that answers no more is replaced after three probes', async () => {
-    let deaf = false;
-    const world = await serving({ answers: () => !deaf });
+    let failingEndpoints = false;
+    const world = await serving({ answers: () => !failingEndpoints });
     const before = world.runtime.list()[0]?.id;
-    deaf = true;
+    failingEndpoints = true;
     expect(await world.clock.until(() => world.slot('primary').state === 'unloading', 30_000)).toBe(true);
-    deaf = false;
+    failingEndpoints = false;
     await world.reach('primary', 'ready');
     expect(world.runtime.list()[0]?.id).not.toBe(before);
     await expectRest(world);

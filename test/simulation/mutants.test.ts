@@ -41,8 +41,8 @@ const MUTANTS: Readonly<Record<string, Planner>> = {
     return plan(desired, { ...observed, activity: idle }, now);
   },
   'ends requests at once': (desired, observed, now) => {
-    const since = new Map([...observed.acquaintances].map(([id, known]) => [id, { ...known, drainingSince: 0 }]));
-    return plan(desired, { ...observed, acquaintances: since }, now);
+    const since = new Map([...observed.histories].map(([id, known]) => [id, { ...known, drainingSince: 0 }]));
+    return plan(desired, { ...observed, histories: since }, now);
   },
   'forgets to probe': changeActions((action, now) => (action.name === 'probe' && now % 2 === 0 ? [] : [action])),
   'starts a second workload beside the first': (desired, observed, now) => {
@@ -113,8 +113,8 @@ const MUTANTS: Readonly<Record<string, Planner>> = {
 
 /** Faults that show only where workloads have pods. */
 const POD_MUTANTS: Readonly<Record<string, Planner>> = {
-  'never mends in place': changeActions((action) => (action.name === 'apply' && action.args.mends !== undefined ? [] : [action])),
-  'mends what needs no mending': (desired, observed, now) => {
+  'never inPlace in place': changeActions((action) => (action.name === 'apply' && action.args.inPlace !== undefined ? [] : [action])),
+  'inPlace what needs no mending': (desired, observed, now) => {
     const { inPlace } = observed.traits;
     const made = plan(desired, observed, now);
     const asked = desired.slots.values().find(({ name }) => (made.decisions.get(name)?.targets.length ?? 0) > 0);
@@ -125,7 +125,7 @@ const POD_MUTANTS: Readonly<Record<string, Planner>> = {
   'takes pods that find no place for a failure': (desired, observed, now) => {
     if (observed.runtime.kind === 'unreachable') return plan(desired, observed, now);
     const { workloads } = observed.runtime.facts;
-    const lost = workloads.find(({ slot, trouble }) => trouble?.kind === 'placement' && desired.slots.has(slot));
+    const lost = workloads.find(({ slot, waitingReason }) => waitingReason?.kind === 'placement' && desired.slots.has(slot));
     const made = plan(desired, observed, now);
     if (lost === undefined || observed.running.has(`stop:${lost.id}`) || made.actions.some(({ name }) => name === 'stop')) return made;
     const args = { slot: lost.slot, workload: lost.id, graceMs: 0, abort: true, failure: undefined };
@@ -144,8 +144,8 @@ const POD_MUTANTS: Readonly<Record<string, Planner>> = {
   },
   'counts no crash in place': changeActions((action) => (action.name === 'noteCrash' ? [] : [action])),
   'counts a crash in place again and again': (desired, observed, now) => {
-    const unnoted = new Map([...observed.acquaintances].map(([id, known]) => [id, { ...known, notedExit: undefined }]));
-    return plan(desired, { ...observed, acquaintances: unnoted }, now);
+    const unnoted = new Map([...observed.histories].map(([id, known]) => [id, { ...known, notedExit: undefined }]));
+    return plan(desired, { ...observed, histories: unnoted }, now);
   },
 };
 

@@ -8,7 +8,7 @@ import { createClient, type Client } from '../connect/client.ts';
 import type { Check } from './doctor-checks.ts';
 import { messageOf } from '../../platform/error-text.ts';
 
-/** Conditions that say that an image is the trouble. */
+/** Conditions that say that an image is the waitingReason. */
 const IMAGE_REASONS = new Set([
   'ImageUnknown',
   'ImagePullBackOff',

@@ -53,7 +53,7 @@ export function createReflector(options: ReflectorOptions): Reflector {
   const wakes = new Set<Wake>();
   let listed = false;
   let waiting: (() => void)[] = [];
-  let trouble: { readonly sinceMs: number; readonly message: string } | undefined;
+  let waitingReason: { readonly sinceMs: number; readonly message: string } | undefined;
 
   function wakeAll(): void {
     for (const wake of wakes) wake();
@@ -65,14 +65,14 @@ export function createReflector(options: ReflectorOptions): Reflector {
   }
 
   function noteReached(): void {
-    if (trouble === undefined) return;
-    trouble = undefined;
+    if (waitingReason === undefined) return;
+    waitingReason = undefined;
     wakeAll();
   }
 
   function noteTrouble({ message }: Failure): void {
-    const isNew = trouble === undefined;
-    trouble = { sinceMs: trouble?.sinceMs ?? clock.now(), message };
+    const isNew = waitingReason === undefined;
+    waitingReason = { sinceMs: waitingReason?.sinceMs ?? clock.now(), message };
     if (isNew) wakeAll();
   }
 
@@ -83,9 +83,9 @@ export function createReflector(options: ReflectorOptions): Reflector {
     const answer = await api.list(type, { keep: keepNew, ...(labelSelector === undefined ? {} : { labelSelector }) }, signal);
     if (!answer.ok) return answer;
     const changed = copy.replaceAll(answer.value, begun);
-    const isNews = !listed || trouble !== undefined;
+    const isNews = !listed || waitingReason !== undefined;
     listed = true;
-    trouble = undefined;
+    waitingReason = undefined;
     for (const resolve of waiting.splice(0)) resolve();
     if (isNews) wakeAll();
     else if (changed) tellChange();
@@ -157,11 +157,11 @@ export function createReflector(options: ReflectorOptions): Reflector {
   return {
     items: () => copy.items(),
     health: () =>
-      !listed && trouble === undefined
+      !listed && waitingReason === undefined
         ? { kind: 'starting' }
-        : trouble === undefined
+        : waitingReason === undefined
           ? { kind: 'current' }
-          : { kind: 'unreachable', ...trouble },
+          : { kind: 'unreachable', ...waitingReason },
     noteWritten(object) {
       if (copy.noteWritten(object)) tellChange();
     },

@@ -1,4 +1,4 @@
-/** Brings a workload's objects to what they should be: makes them, or mends them in place. */
+/** Brings a workload's objects to what they should be: makes them, or inPlace them in place. */
 import type { KubeApi, KubeManifest, KubeObject, OwnerReference, ResourceType } from '../client/ports.ts';
 import { CLAIMS, CONFIG_MAPS, DEPLOYMENTS, PODS, RESOURCE_CLAIM_TEMPLATES, SERVICES } from '../client/resource-types.ts';
 import { fail, ok } from '../../schema/failure.ts';

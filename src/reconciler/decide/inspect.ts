@@ -34,10 +34,10 @@ interface Case {
 
 function inspectAction(action: Action, facts: Case): readonly string[] {
   if (action.name === 'apply') {
-    const { workload, mends } = action.args;
+    const { workload, inPlace } = action.args;
     return [
       ...inspectNeeds(workload, facts),
-      ...(mends === undefined ? inspectStart(workload, facts) : inspectMend(workload, mends.workload, facts)),
+      ...(inPlace === undefined ? inspectStart(workload, facts) : inspectInPlaceUpdate(workload, inPlace.workload, facts)),
     ];
   }
   return action.name === 'stop' ? inspectStop(action, facts) : [];
@@ -64,23 +64,23 @@ function inspectNeeds(workload: Workload, { desired, observed }: Case): readonly
 function inspectStart(workload: Workload, { plan, bySlot }: Case): readonly string[] {
   const name = workload.slot;
   const others = bySlot.get(name) ?? [];
-  const answering = plan.decisions.get(name)?.answering;
+  const serving = plan.decisions.get(name)?.serving;
   const found: string[] = [];
-  if (others.some((other) => other.id !== answering)) found.push(`Starts a workload of slot "${name}" beside one that does not answer`);
+  if (others.some((other) => other.id !== serving)) found.push(`Starts a workload of slot "${name}" beside one that does not answer`);
   if (others.some((other) => other.name === workload.name))
     found.push(`Starts a workload under the name "${workload.name}", which is taken`);
   return found;
 }
 
 /** Only what is there, is what is wanted, and stays, is mended: else it would come to life beside another one. */
-function inspectMend(workload: Workload, id: WorkloadId, { plan, observed, byId }: Case): readonly string[] {
+function inspectInPlaceUpdate(workload: Workload, id: WorkloadId, { plan, observed, byId }: Case): readonly string[] {
   const fact = byId.get(id);
   const found: string[] = [];
   if (observed.traits.inPlace === undefined) found.push(`Mends "${id}" in place, which this runtime cannot do`);
   if (fact?.phase !== 'created' && fact?.phase !== 'running') return [...found, `Mends "${id}", which is not there or ends`];
   if (fact.name !== workload.name || fact.slot !== workload.slot || fact.revision !== workload.revision)
     found.push(`Mends "${id}" by what is another workload`);
-  if (plan.decisions.get(workload.slot)?.draining.includes(id) === true) found.push(`Mends "${id}", which is leaving`);
+  if (plan.decisions.get(workload.slot)?.draining.includes(id) === true) found.push(`Mends "${id}", which is draining`);
   return found;
 }
 
@@ -89,11 +89,11 @@ function inspectStop({ args }: Extract<Action, { name: 'stop' }>, facts: Case): 
   const workload = facts.byId.get(args.workload);
   if (workload === undefined) return [`Stops "${args.workload}", which is not there`];
   const found: string[] = [];
-  const answering = plan.decisions.get(workload.slot)?.answering;
-  if (answering === args.workload) found.push(`Stops "${args.workload}" of slot "${workload.slot}", which gets requests`);
+  const serving = plan.decisions.get(workload.slot)?.serving;
+  if (serving === args.workload) found.push(`Stops "${args.workload}" of slot "${workload.slot}", which gets requests`);
   const inFlight = observed.activity.get(args.workload)?.inFlight ?? 0;
   const drainMs = desired.slots.get(workload.slot)?.spec.lifecycle.drainTimeoutMs ?? 30_000;
-  const since = observed.acquaintances.get(args.workload)?.drainingSince;
+  const since = observed.histories.get(args.workload)?.drainingSince;
   const inTime = workload.phase !== 'exited' && (since === undefined ? drainMs > 0 : now - since < drainMs);
   if (inFlight > 0 && inTime) found.push(`Stops "${args.workload}" with ${inFlight} requests in flight before its drain time is over`);
   return found;
@@ -118,7 +118,7 @@ function portsTwice(plan: Plan, observed: Observed, workloads: readonly Observed
   const taken = new Set(workloads.map(({ container }) => container.port?.host));
   for (const { action } of observed.running.values()) if (action.name === 'apply') taken.add(action.args.workload.port.host);
   return plan.actions.flatMap((action) => {
-    if (action.name !== 'apply' || action.args.mends !== undefined) return [];
+    if (action.name !== 'apply' || action.args.inPlace !== undefined) return [];
     const { host } = action.args.workload.port;
     if (taken.has(host)) return [`Gives port ${host} to slot "${action.slot}", which is taken`];
     taken.add(host);
@@ -147,7 +147,7 @@ function targetsWrong(plan: Plan, observed: Observed, byId: ReadonlyMap<Workload
         found.push(`Sends requests of slot "${name}" to "${workload}", which does not run for it`);
       else if (!fact.endpoints.some(({ host, port }) => host === endpoint.host && port === endpoint.port))
         found.push(`Sends requests of slot "${name}" to "${endpoint.host}:${endpoint.port}", where nothing of it listens`);
-      if (draining.includes(workload)) found.push(`Sends requests of slot "${name}" to "${workload}", which is leaving`);
+      if (draining.includes(workload)) found.push(`Sends requests of slot "${name}" to "${workload}", which is draining`);
     }
   }
   return found;

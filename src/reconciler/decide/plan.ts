@@ -6,8 +6,8 @@ import type { SlotName, WorkloadId } from '../../schema/names.ts';
 import type { Action } from './facts/actions.ts';
 import { findGates, whyNotWanted, type Gate } from './rules/checks.ts';
 import type { Decision, Desired, Finding, Observed, Plan } from './facts/facts.ts';
-import { createLedger, type Ledger } from './rules/ledger.ts';
-import type { PlanMemory } from './plan-memory.ts';
+import { createAllocator, type Allocator } from './rules/allocator.ts';
+import type { PlanCache } from './plan-cache.ts';
 import { planOrphanStop, type TimedActions } from './steps/plan-stops.ts';
 import { planSlot, type SlotPlan } from './plan-slot.ts';
 import { planUnreachable } from './steps/plan-unreachable.ts';
@@ -17,7 +17,7 @@ import { gather, viewSlot, viewWorkload, type Gathered, type SlotView } from './
 /** Requests on a workload whose slot was removed get the default drain time. */
 const ORPHAN_DRAIN_MS = 30_000;
 
-interface Wish {
+interface Candidate {
   readonly view: SlotView;
   readonly notWanted: Finding | undefined;
   readonly gates: readonly Gate[];
@@ -27,19 +27,19 @@ interface Wish {
 }
 
 /** Without a memory, each slot is planned anew. */
-export function plan(desired: Desired, observed: Observed, now: number, memory?: PlanMemory): Plan {
+export function plan(desired: Desired, observed: Observed, now: number, memory?: PlanCache): Plan {
   const gathered = gather(observed);
   const views = [...desired.slots.values()].map((slot) => viewSlot(slot, desired, observed, gathered, now));
   if (observed.runtime.kind === 'unreachable') return planUnreachable(views, observed.runtime.message);
-  const wishes = views.map((view) => makeWish(view));
+  const candidates = views.map((view) => makeCandidate(view));
   const budget = desired.memoryBudgetBytes;
   const shares = shareMemory(
-    wishes.flatMap(({ claim }) => claim ?? []),
+    candidates.flatMap(({ claim }) => claim ?? []),
     budget,
   );
   const orphans = planOrphans(desired, observed, gathered, now);
-  const ledger = openLedger(desired, observed, wishes, shares);
-  const slots = wishes.map((wish) => planWish(wish, shares.verdicts.get(wish.view.slot.name), ledger, memory));
+  const allocator = openAllocator(desired, observed, candidates, shares);
+  const slots = candidates.map((candidate) => planCandidate(candidate, shares.verdicts.get(candidate.view.slot.name), allocator, memory));
   memory?.prune(desired.slots);
   const decisions = new Map(slots.map(({ decision }) => [decision.name, decision]));
   const actions = [
@@ -55,21 +55,21 @@ export function plan(desired: Desired, observed: Observed, now: number, memory?:
   };
 }
 
-function planWish(
-  { view, gates, notWanted }: Wish,
+function planCandidate(
+  { view, gates, notWanted }: Candidate,
   verdict: MemoryVerdict | undefined,
-  ledger: Ledger,
-  memory: PlanMemory | undefined,
+  allocator: Allocator,
+  memory: PlanCache | undefined,
 ): SlotPlan {
   const question = { view, notWanted, hindered: gates.length > 0, verdict };
   const known = memory?.recall(question);
   if (known !== undefined) return known;
-  const made = planSlot(view, gates, notWanted, verdict, ledger);
+  const made = planSlot(view, gates, notWanted, verdict, allocator);
   memory?.keep(question, made);
   return made;
 }
 
-function makeWish(view: SlotView): Wish {
+function makeCandidate(view: SlotView): Candidate {
   const notWanted = whyNotWanted(view);
   const held = view.workloads.map((workload) => heldBytes(workload, view));
   const incumbent = view.workloads.some(({ alive }) => alive) || view.applying !== undefined;
@@ -101,24 +101,24 @@ function heldBytes({ fact, known }: SlotView['workloads'][number], view: SlotVie
   return fact.phase === 'exited' ? 0 : (known.origin?.memoryBytes ?? view.template?.memoryBytes ?? 0);
 }
 
-function openLedger(desired: Desired, observed: Observed, wishes: readonly Wish[], shares: MemoryShares): Ledger {
+function openAllocator(desired: Desired, observed: Observed, candidates: readonly Candidate[], shares: MemoryShares): Allocator {
   const ports = new Set(observed.takenPorts);
   const pods = observed.traits.network === 'pods';
-  let heldByAll = wishes.reduce((sum, wish) => sum + wish.heldBytes, 0);
+  let heldByAll = candidates.reduce((sum, candidate) => sum + candidate.heldBytes, 0);
   if (observed.runtime.kind === 'reachable') {
     for (const { id, slot, container, endpoints } of observed.runtime.facts.workloads) {
       const port = container.port?.host ?? endpoints[0]?.port;
       if (port !== undefined && !pods) ports.add(port);
-      if (!desired.slots.has(slot)) heldByAll += observed.acquaintances.get(id)?.origin?.memoryBytes ?? 0;
+      if (!desired.slots.has(slot)) heldByAll += observed.histories.get(id)?.origin?.memoryBytes ?? 0;
     }
   }
   for (const { action } of observed.running.values()) {
-    if (action.name !== 'apply' || action.args.mends !== undefined) continue;
+    if (action.name !== 'apply' || action.args.inPlace !== undefined) continue;
     if (!pods) ports.add(action.args.workload.port.host);
     heldByAll += action.args.origin.memoryBytes;
   }
-  const bySlot = new Map(wishes.map((wish) => [wish.view.slot.name, wish]));
-  return createLedger({
+  const bySlot = new Map(candidates.map((candidate) => [candidate.view.slot.name, candidate]));
+  return createAllocator({
     portRange: desired.portRange,
     takenPorts: ports,
     budgetBytes: desired.memoryBudgetBytes,
@@ -127,8 +127,8 @@ function openLedger(desired: Desired, observed: Observed, wishes: readonly Wish[
     heldBytes: heldByAll,
     admittedBytes: shares.admittedBytes,
     claimOf: ({ slot }) => {
-      const wish = bySlot.get(slot.name);
-      return { claimBytes: wish?.claim?.bytes ?? 0, heldBytes: wish?.heldBytes ?? 0 };
+      const candidate = bySlot.get(slot.name);
+      return { claimBytes: candidate?.claim?.bytes ?? 0, heldBytes: candidate?.heldBytes ?? 0 };
     },
   });
 }

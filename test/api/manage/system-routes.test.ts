@@ -80,7 +80,7 @@ describe('/api/status', () => {
     await world.settled();
     world.traffic.set(name, { inFlight: 2, parked: 7 });
     const { body } = await get('/api/status');
-    expect(body).toMatchObject({ version: '1.2.3', runtime: 'memory', auth_enabled: false });
+    expect(body).toMatchObject({ version: '1.2.3', runtime: 'in-memory', auth_enabled: false });
     expect(body.slots).toEqual([
       {
         name: 'primary',

@@ -11,8 +11,8 @@ import type { SlotName } from '../../../src/schema/names.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
 import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
 import type { Condition, SlotState } from '../../../src/schema/slot-status.ts';
-import { createMemoryFeed, type MemoryFeed } from './memory-feed.ts';
-import { createMemorySlots, type MemorySlots } from './memory-slots.ts';
+import { createInMemoryFeed, type MemoryFeed } from './in-memory-feed.ts';
+import { createInMemorySlots, type MemorySlots } from './in-memory-slots.ts';
 
 export interface World {
   readonly url: string;
@@ -47,14 +47,14 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const parsed = parseSettings(options.env ?? {});
   if (!parsed.ok) throw new Error(parsed.problems.join());
   const board = createBoard();
-  const feed = createMemoryFeed(options.keptEntries ?? 1000);
+  const feed = createInMemoryFeed(options.keptEntries ?? 1000);
   const generations = new Map<SlotName, { text: string; generation: number; readyAt: number }>();
   const traffic = new Map<string, { inFlight: number; parked: number }>();
   const logs = new Map<string, readonly string[]>();
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   let openLogs = 0;
-  const slots = createMemorySlots(() => reconcileSoon(5));
+  const slots = createInMemorySlots(() => reconcileSoon(5));
 
   function reconcileSoon(ms: number): void {
     clearTimeout(timer);
@@ -87,11 +87,11 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   }
 
   const trafficOf = (slot: SlotName) => traffic.get(slot) ?? { inFlight: 0, parked: 0 };
-  const metrics = createMetrics({ version: '1.2.3', runtime: 'memory', board, leads: () => true, traffic: trafficOf });
+  const metrics = createMetrics({ version: '1.2.3', runtime: 'in-memory', board, leads: () => true, traffic: trafficOf });
   const deps: ManageDeps = {
     manage: {
       version: '1.2.3',
-      runtime: 'memory',
+      runtime: 'in-memory',
       startedAt: Date.now(),
       editor: slots,
       planner: {

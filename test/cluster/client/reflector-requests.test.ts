@@ -50,7 +50,7 @@ const TROUBLES: Readonly<Record<string, (fake: FakeKubeApi) => () => void>> = {
   'every watch is broken off': often((fake) => fake.watches.drop()),
 };
 
-/** Requests in ten minutes of this trouble; and then all must be well again soon. */
+/** Requests in ten minutes of this waitingReason; and then all must be well again soon. */
 async function requestsIn(order: (fake: FakeKubeApi) => () => void): Promise<number> {
   const fake = await startFakeKubeApi();
   try {

@@ -152,7 +152,7 @@ describe('createLeadership()', () => {
   play('goes on when answers to renewals get lost', async ({ server, begin, until, spec }) => {
     const only = begin('pod-a');
     await until(() => leads(only));
-    only.connection.network = 'deaf';
+    only.connection.network = 'failingEndpoints';
     await sleep(DURATION_MS / 2.5);
     only.connection.network = 'fine';
     const { requests } = server;

@@ -3,7 +3,7 @@ import { createResourceEditor } from '../../../src/cluster/slots/resource-editor
 import { SlotName } from '../../../src/schema/names.ts';
 import type { EditResult, SlotEditor } from '../../../src/schema/slot-editor.ts';
 import { formatProblem } from '../../../src/schema/spec-problem.ts';
-import { createMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
+import { createInMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
 
 const primary = SlotName.parse('primary');
 const embed = SlotName.parse('embed');
@@ -13,7 +13,7 @@ describe('createResourceEditor()', () => {
   let kube: MemoryKube;
   let editor: SlotEditor;
   beforeEach(() => {
-    kube = createMemoryKube();
+    kube = createInMemoryKube();
     editor = createResourceEditor(kube);
   });
   const specOf = (name: string) => kube.find('SlotSpec', name)?.['spec'];

@@ -3,7 +3,7 @@ import type { DesiredState } from '../../../src/reconciler/ports.ts';
 import { createSlotResources, type SlotResources } from '../../../src/cluster/slots/slot-resources.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import { formatProblem } from '../../../src/schema/spec-problem.ts';
-import { createMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
+import { createInMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
 
 const primary = SlotName.parse('primary');
 const embed = SlotName.parse('embed');
@@ -14,7 +14,7 @@ describe('createSlotResources()', () => {
   let kube: MemoryKube;
   let source: SlotResources;
   beforeEach(() => {
-    kube = createMemoryKube();
+    kube = createInMemoryKube();
     source = createSlotResources({ slots: kube.slots, log: kube.log, now: kube.clock.now });
   });
   const read = async (): Promise<DesiredState> => {

@@ -3,7 +3,7 @@ import { createResourceEvents, type ResourceEvents } from '../../../src/cluster/
 import { createSlotResources } from '../../../src/cluster/slots/slot-resources.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import type { TimelineEntry } from '../../../src/schema/slot-status.ts';
-import { createMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
+import { createInMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
 
 const reporter = { component: 'svc-controller', instance: 'svc-0' };
 
@@ -11,7 +11,7 @@ describe('createResourceEvents()', () => {
   let kube: MemoryKube;
   let sink: ResourceEvents;
   beforeEach(() => {
-    kube = createMemoryKube();
+    kube = createInMemoryKube();
     kube.apply('img', {});
     const { ownerOf } = createSlotResources({ slots: kube.slots, log: kube.log, now: kube.clock.now });
     sink = createResourceEvents({ ...kube, ownerOf, reporter });

@@ -4,7 +4,7 @@ import { SlotName } from '../../../src/schema/names.ts';
 import type { SlotStatus } from '../../../src/schema/slot-status.ts';
 import { judge } from './decide/kstatus.ts';
 import { condition, READY, slotStatus } from './decide/status-fixture.ts';
-import { createMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
+import { createInMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
 
 const nameOf = (index: number) => SlotName.parse(`s${index}`);
 const WARMING = { state: 'warming', conditions: [condition('Ready', 'False', 'Warming'), condition('Reconciling', 'True')] } as const;
@@ -23,7 +23,7 @@ describe('createStatusResources()', () => {
     return made;
   };
   beforeEach(() => {
-    kube = createMemoryKube();
+    kube = createInMemoryKube();
     kube.behaviour.latencyMs = 5;
     sink = create();
   });
@@ -182,7 +182,7 @@ describe('createStatusResources()', () => {
     expect(statusOf(0)).toMatchObject({ state: 'ready' });
   });
 
-  test('a conflict is no trouble: the next attempt looks at what is there then', async () => {
+  test('a conflict is no waitingReason: the next attempt looks at what is there then', async () => {
     make(1);
     let conflicts = 2;
     kube.behaviour.fault = () => (conflicts-- > 0 ? { kind: 'retry', reason: 'Conflict', message: 'another uid' } : undefined);

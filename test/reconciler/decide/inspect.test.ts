@@ -18,12 +18,12 @@ function wrong(told: Told, change: (made: Plan) => Plan, from?: SlotState): stri
     since: 0,
     admission: { kind: 'park' },
     targets: [],
-    answering: undefined,
+    serving: undefined,
     conditions: [],
     capabilities: [],
     generation: 3,
     wanted: true,
-    trouble: undefined,
+    waitingReason: undefined,
   };
   const previous = from === undefined ? observed.previous : new Map([[PRIMARY, last]]);
   return inspect(change(made), desired, { ...observed, previous }, NOW).join('; ');
@@ -68,20 +68,20 @@ describe('inspect()', () => {
 
   test('refuses to stop what gets requests, what has some, and what is not there', () => {
     expect(wrong({ workloads: [{ id: 'w1' }] }, adding(stop('w1')))).toContain('Stops "w1" of slot "primary", which gets requests');
-    const leaving: Told = { slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 3, draining: 29_999 }] };
-    expect(wrong(leaving, adding(stop('w1')))).toBe('Stops "w1" with 3 requests in flight before its drain time is over');
+    const draining: Told = { slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 3, draining: 29_999 }] };
+    expect(wrong(draining, adding(stop('w1')))).toBe('Stops "w1" with 3 requests in flight before its drain time is over');
     expect(wrong({}, adding(stop('w9')))).toBe('Stops "w9", which is not there');
   });
 
   test('refuses to mend what is not there, is another one or leaves', () => {
     const traits = { network: 'pods', inPlace: { findAltered: () => ['env'], isOutdated: () => false } } as const;
     const mend = doing({ traits, workloads: [{ id: 'w1' }] });
-    expect(mend).toMatchObject([{ name: 'apply', args: { mends: { workload: 'w1' } } }]);
+    expect(mend).toMatchObject([{ name: 'apply', args: { inPlace: { workload: 'w1' } } }]);
     expect(wrong({ traits }, adding(...mend))).toContain('Mends "w1", which is not there or ends');
     expect(wrong({ traits, workloads: [{ id: 'w1', phase: 'stopping' }] }, adding(...mend))).toContain('which is not there or ends');
     expect(wrong({ traits, workloads: [{ id: 'w1', revision: 'other' }] }, adding(...mend))).toContain('by what is another workload');
     expect(wrong({ traits, slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 1 }] }, adding(...mend))).toContain(
-      'which is leaving',
+      'which is draining',
     );
     expect(wrong({ workloads: [{ id: 'w1' }] }, adding(...mend))).toContain('which this runtime cannot do');
   });

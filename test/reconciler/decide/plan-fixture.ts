@@ -1,6 +1,6 @@
 /** Facts for one slot, told in a few words: everything that is not told is well. */
 import type { Endpoint } from '../../../src/providers/provider.ts';
-import type { Acquaintance, Attempt, Desired, Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
+import type { WorkloadHistory, Attempt, Desired, Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { createTemplates, workloadOf, type Template } from '../../../src/reconciler/decide/facts/workload.ts';
@@ -49,10 +49,10 @@ export interface ToldWorkload {
   readonly port?: number;
   readonly name?: string;
   readonly fact?: Partial<ObservedWorkload>;
-  readonly deaf?: readonly Endpoint[];
+  readonly failingEndpoints?: readonly Endpoint[];
 }
 
-const TRAITS: RuntimeTraits = { kind: 'memory', images: true, network: 'published', modelsTarget: '/models' };
+const TRAITS: RuntimeTraits = { kind: 'in-memory', images: true, network: 'published', modelsTarget: '/models' };
 const OTHER_REVISION = Revision.parse('0123456789ab');
 
 export function tell(told: Told): {
@@ -111,7 +111,7 @@ export function tell(told: Told): {
       ]),
     ),
     demand: told.waiting === undefined ? new Map() : new Map([[PRIMARY, { waiting: told.waiting, lastAskedAt: NOW }]]),
-    acquaintances: new Map(workloads.map((each) => [WorkloadId.parse(each.id), acquaintanceTold(each)])),
+    histories: new Map(workloads.map((each) => [WorkloadId.parse(each.id), acquaintanceTold(each)])),
     attempts: new Map([[PRIMARY, { generation: 3, failures: told.failures ?? [], starts: 1 }]]),
     running: new Map(),
     lastActive: 'lastActive' in told && told.lastActive === undefined ? new Map() : new Map([[PRIMARY, NOW - (told.lastActive ?? 0)]]),
@@ -158,17 +158,24 @@ function workloadTold(told: ToldWorkload, slot: DesiredSlot, template: Template)
   };
 }
 
-function acquaintanceTold({ probe = 'passing', draining, seen = 60_000, deaf = [], fact, notedExit }: ToldWorkload): Acquaintance {
+function acquaintanceTold({
+  probe = 'passing',
+  draining,
+  seen = 60_000,
+  failingEndpoints = [],
+  fact,
+  notedExit,
+}: ToldWorkload): WorkloadHistory {
   const since = NOW - 5000;
   const facts = {
     none: undefined,
-    passing: { status: 'passing', since, lastAt: NOW - 1000, consecutiveFailures: 0, message: '', passed: true, deaf },
-    loading: { status: 'loading', since, lastAt: NOW - 2, consecutiveFailures: 0, message: 'Loading', passed: false, deaf },
-    dead: { status: 'failing', since, lastAt: NOW - 1000, consecutiveFailures: 3, message: 'No answer', passed: true, deaf },
+    passing: { status: 'passing', since, lastAt: NOW - 1000, consecutiveFailures: 0, message: '', passed: true, failingEndpoints },
+    loading: { status: 'loading', since, lastAt: NOW - 2, consecutiveFailures: 0, message: 'Loading', passed: false, failingEndpoints },
+    dead: { status: 'failing', since, lastAt: NOW - 1000, consecutiveFailures: 3, message: 'No answer', passed: true, failingEndpoints },
   } as const;
   return {
     seenAt: NOW - seen,
-    startCountsFrom: fact?.trouble === undefined && fact?.fetching === undefined ? NOW - seen : undefined,
+    startCountsFrom: fact?.waitingReason === undefined && fact?.fetching === undefined ? NOW - seen : undefined,
     probe: facts[probe],
     drainingSince: draining === undefined ? undefined : NOW - draining,
     origin: undefined,

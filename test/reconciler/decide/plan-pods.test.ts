@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
-import { createPlanMemory } from '../../../src/reconciler/decide/plan-memory.ts';
+import { createPlanCache } from '../../../src/reconciler/decide/plan-cache.ts';
 import type { Plan } from '../../../src/reconciler/decide/facts/facts.ts';
-import type { RuntimeTraits, WorkloadTrouble } from '../../../src/reconciler/ports.ts';
+import type { RuntimeTraits, WaitingReason } from '../../../src/reconciler/ports.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
 import { failed, NOW, planOf, PRIMARY, tell, type Told } from './plan-fixture.ts';
 
@@ -22,7 +22,7 @@ const one = { id: 'w1', fact: { endpoints: [A] } } as const;
 const old = { id: 'w0', revision: 'other', fact: { endpoints: [B] } } as const;
 const altered = { id: 'w1', fact: { endpoints: [A], record: 'altered' } } as const;
 const outdated = { id: 'w1', fact: { endpoints: [A], record: 'outdated' } } as const;
-const unplaced: WorkloadTrouble = { kind: 'placement', reason: 'Unschedulable', message: 'Add a node' };
+const unplaced: WaitingReason = { kind: 'placement', reason: 'Unschedulable', message: 'Add a node' };
 const next = { id: 'w1', name: 'svc-slot-primary--x', phase: 'created', probe: 'none' } as const;
 const repaired = [3, 2, 1].map((minutes) => failed(minutes * 60_000, 'drift'));
 const onDemand = { load: 'on-demand', lifecycle: { idleTimeout: '10s' } } as const;
@@ -43,8 +43,8 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
   'needs no host port': [{ takenPorts: [18_080, 18_081, 18_082] }, ['apply:primary'], 'starting', 'park'],
   'does not start what is scaled to nothing': [{ slot: { replicas: 0 } }, [], 'offline', 'slot.disabled'],
   'stops what is scaled to nothing': [{ slot: { replicas: 0 }, workloads: [one] }, ['stop:w1'], 'unloading', 'slot.disabled'],
-  'mends an altered workload that serves': [{ workloads: [altered] }, ['apply:primary'], 'ready', 'open'],
-  'mends an altered workload that warms up': [
+  'inPlace an altered workload that serves': [{ workloads: [altered] }, ['apply:primary'], 'ready', 'open'],
+  'inPlace an altered workload that warms up': [
     { workloads: [{ ...altered, probe: 'none' }] },
     ['apply:primary', 'probe:w1'],
     'warming',
@@ -57,25 +57,25 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
   'brings an outdated workload up to date in place': [{ workloads: [outdated] }, ['apply:primary'], 'ready', 'open'],
   'is pulling while pods fetch': [{ workloads: [{ ...next, fact: { fetching: 'The model' } }] }, [], 'pulling', 'park'],
   'is starting while pods find no place, however long': [
-    { workloads: [{ ...next, seen: 1e9, fact: { trouble: unplaced } }] },
+    { workloads: [{ ...next, seen: 1e9, fact: { waitingReason: unplaced } }] },
     [],
     'starting',
     'park',
   ],
   'drains the old one for a new one that finds no place': [
-    { workloads: [old, { ...next, fact: { trouble: unplaced } }] },
+    { workloads: [old, { ...next, fact: { waitingReason: unplaced } }] },
     ['stop:w0'],
     'unloading',
     'park',
   ],
   'keeps the old one when told to swap beside it': [
-    { slot: { lifecycle: { swap: 'blue-green' } }, workloads: [old, { ...next, fact: { trouble: unplaced } }] },
+    { slot: { lifecycle: { swap: 'blue-green' } }, workloads: [old, { ...next, fact: { waitingReason: unplaced } }] },
     [],
     'ready',
     'open',
   ],
   'keeps the old one while the new one cannot fetch': [
-    { workloads: [old, { ...next, fact: { trouble: { ...unplaced, kind: 'model' } } }] },
+    { workloads: [old, { ...next, fact: { waitingReason: { ...unplaced, kind: 'model' } } }] },
     [],
     'ready',
     'open',
@@ -113,7 +113,7 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
     'park',
   ],
   'does not back off from what runs again': [{ workloads: [{ ...backUp, notedExit: '5' }], failures: justNow }, [], 'ready', 'open'],
-  'mends in place what has just crashed': [
+  'inPlace in place what has just crashed': [
     { workloads: [{ ...backUp, notedExit: '5', fact: { ...backUp.fact, record: 'altered' } }], failures: justNow },
     ['apply:primary'],
     'ready',
@@ -176,11 +176,11 @@ describe('plan() of pods', () => {
     }
   });
 
-  test('sends requests to each endpoint but those that are deaf, unless all are', () => {
+  test('sends requests to each endpoint but those that are failingEndpoints, unless all are', () => {
     const both = { endpoints: [A, B] };
     expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both }] })).made)).toEqual([A.host, B.host]);
-    expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both, deaf: [A] }] })).made)).toEqual([B.host]);
-    expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both, deaf: [A, B] }] })).made)).toEqual([A.host, B.host]);
+    expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both, failingEndpoints: [A] }] })).made)).toEqual([B.host]);
+    expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both, failingEndpoints: [A, B] }] })).made)).toEqual([A.host, B.host]);
   });
 
   test('says how many replicas answer, and why not all', () => {
@@ -197,12 +197,12 @@ describe('plan() of pods', () => {
     expect(saidOf({ missing: unplaced })).toEqual(both('2 of 3 replicas answer: Add a node'));
   });
 
-  test('mends under the name of the workload, and says what was altered', () => {
+  test('inPlace under the name of the workload, and says what was altered', () => {
     const [action] = planOf(told({ workloads: [{ ...altered, name: 'svc-slot-primary--0123' }] })).made.actions;
     expect(action).toMatchObject({
       because: { name: 'workloadAltered', message: 'It was altered from outside: replicas 0 instead of 1' },
       args: {
-        mends: { workload: 'w1', altered: true },
+        inPlace: { workload: 'w1', altered: true },
         workload: { name: 'svc-slot-primary--0123', port: { host: 8080, container: 8080 } },
       },
     });
@@ -243,10 +243,10 @@ describe('plan() of pods', () => {
 
   test('brings up to date again only after a while', () => {
     const { desired, observed } = tell(told({ workloads: [outdated] }));
-    const [[id, known] = []] = observed.acquaintances;
+    const [[id, known] = []] = observed.histories;
     if (id === undefined || known === undefined) throw new Error('Nobody is known');
     const after = (updates: typeof known.updates): Plan =>
-      plan(desired, { ...observed, acquaintances: new Map([[id, { ...known, updates }]]) }, NOW);
+      plan(desired, { ...observed, histories: new Map([[id, { ...known, updates }]]) }, NOW);
     const last = { generation: 3, times: 2, lastAt: NOW - 500 };
     expect(after(last)).toMatchObject({ actions: [], wakeAt: NOW + 1500 });
     expect(after({ ...last, lastAt: NOW - 2000 }).actions).toHaveLength(1);
@@ -256,7 +256,7 @@ describe('plan() of pods', () => {
 
 describe('a remembered plan', () => {
   const rest = tell(told({ workloads: [one] }));
-  const memory = createPlanMemory();
+  const memory = createPlanCache();
   const { desired } = rest;
   const first = plan(desired, rest.observed, NOW, memory);
   const decision = first.decisions.get(PRIMARY);

@@ -138,7 +138,7 @@ describe('plan()', () => {
 
   test('records a crash once', () => {
     const { desired, observed } = tell({ workloads: [{ ...one, ...crash }] });
-    const [id] = observed.acquaintances.keys();
+    const [id] = observed.histories.keys();
     expect(plan(desired, observed, NOW).actions).toMatchObject([
       // It has no requests to end, even where its runtime has started it again.
       { name: 'stop', args: { graceMs: 1000, failure: { kind: 'crash', reason: 'Crashed' } } },

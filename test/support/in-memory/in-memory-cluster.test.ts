@@ -1,10 +1,10 @@
 import { createClock } from '../../../src/platform/clock.ts';
-import { createMemoryCluster } from './in-memory-cluster.ts';
+import { createInMemoryCluster } from './in-memory-cluster.ts';
 import { describeRuntimeContract } from '../runtimes/runtime-contract.ts';
 import { tinyWorkload, type RuntimeWorld } from '../runtimes/runtime-world.ts';
 
 function createClusterWorld(): Promise<RuntimeWorld> {
-  const runtime = createMemoryCluster({ clock: createClock() });
+  const runtime = createInMemoryCluster({ clock: createClock() });
   return Promise.resolve({
     runtime,
     real: false,

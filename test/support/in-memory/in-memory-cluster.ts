@@ -1,14 +1,14 @@
 /**
  * A runtime in memory that behaves as a cluster does: each workload has pods that find a place or wait for one, fetch their model, load, are lost and
- * made anew; applying again mends in place; what is stopped goes when its requests have ended. For tests and simulations.
+ * made anew; applying again inPlace in place; what is stopped goes when its requests have ended. For tests and simulations.
  */
 import type { ObservedWorkload, Workload } from '../../../src/reconciler/ports.ts';
 import { fail, ok, type Failure, type Result } from '../../../src/schema/failure.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
 import { addressesOf, factsOf, IN_PLACE, podAt, restartDelayMs, type Deployed, type Pod } from './in-memory-pods.ts';
-import { passTime, type MemoryBehaviour, type MemoryRuntime, type MemoryRuntimeOptions } from './in-memory-runtime.ts';
+import { passTime, type InMemoryBehaviour, type InMemoryRuntime, type InMemoryRuntimeOptions } from './in-memory-runtime.ts';
 
-export interface MemoryClusterBehaviour extends MemoryBehaviour {
+export interface InMemoryClusterBehaviour extends InMemoryBehaviour {
   /** Of one pod, from its place until its model is fetched, and from then until it is ready. */
   readonly podMs?: () => readonly [number, number];
   /** Why a pod cannot fetch its model this time; it tries again. */
@@ -23,7 +23,7 @@ export interface MemoryClusterBehaviour extends MemoryBehaviour {
   readonly onKilled?: (id: WorkloadId) => void;
 }
 
-export interface MemoryCluster extends MemoryRuntime {
+export interface InMemoryCluster extends InMemoryRuntime {
   /** Takes one pod away; another one is made. */
   evict(id: WorkloadId): void;
   /** Somebody else changes the number of pods. */
@@ -32,8 +32,8 @@ export interface MemoryCluster extends MemoryRuntime {
   place(): void;
 }
 
-export interface MemoryClusterOptions extends Pick<MemoryRuntimeOptions, 'clock' | 'traits'> {
-  readonly behaviour?: MemoryClusterBehaviour;
+export interface InMemoryClusterOptions extends Pick<InMemoryRuntimeOptions, 'clock' | 'traits'> {
+  readonly behaviour?: InMemoryClusterBehaviour;
 }
 
 /** Between two tries to fetch, and between two looks at whether requests have ended. */
@@ -42,7 +42,7 @@ const AGAIN_MS = 500;
 const LINGER_MS = 200;
 const MARGIN_MS = 1000;
 
-export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClusterOptions): MemoryCluster {
+export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemoryClusterOptions): InMemoryCluster {
   const deployed = new Map<WorkloadId, Deployed>();
   const wakes = new Set<(withinMs?: number) => void>();
   let made = 0;
@@ -132,7 +132,7 @@ export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClu
   const facts = (): ObservedWorkload[] => [...deployed.values()].map((each) => (each.facts ??= factsOf(each)));
 
   return {
-    traits: { kind: 'memory', images: false, network: 'pods', modelsTarget: '/models', inPlace: IN_PLACE, ...traits },
+    traits: { kind: 'in-memory', images: false, network: 'pods', modelsTarget: '/models', inPlace: IN_PLACE, ...traits },
     foreignPorts: new Set(),
     list: facts,
     at: ({ host, port }) =>
@@ -227,7 +227,7 @@ export function createMemoryCluster({ clock, traits, behaviour = {} }: MemoryClu
   };
 }
 
-function awayNow({ unreachable }: MemoryClusterBehaviour): Failure | undefined {
+function awayNow({ unreachable }: InMemoryClusterBehaviour): Failure | undefined {
   const down = unreachable?.();
   return down === undefined ? undefined : { kind: 'retry', reason: 'RuntimeUnreachable', message: down };
 }

@@ -1,5 +1,5 @@
 /** What an observer sees of a workload with pods, and what differs from what was applied: the pure half of the cluster in memory. */
-import type { InPlaceRepair, ObservedWorkload, Workload, WorkloadExit, WorkloadTrouble } from '../../../src/reconciler/ports.ts';
+import type { InPlaceRepair, ObservedWorkload, Workload, WorkloadExit, WaitingReason } from '../../../src/reconciler/ports.ts';
 import { isSameValue } from '../../../src/schema/same-value.ts';
 import type { WorkloadId } from '../../../src/schema/names.ts';
 
@@ -52,8 +52,9 @@ export function factsOf(each: Deployed): ObservedWorkload {
   const phase = endsAt !== undefined ? 'stopping' : running.length > 0 ? 'running' : 'created';
   const exit = endsAt === undefined ? lastExit(pods) : undefined;
   const found = exit === undefined && endsAt === undefined ? troubleOf(pods) : undefined;
-  const trouble = phase === 'created' ? found : undefined;
-  const fetching = phase === 'created' && trouble === undefined && exit === undefined && pods.some(({ stage }) => stage === 'fetching');
+  const waitingReason = phase === 'created' ? found : undefined;
+  const fetching =
+    phase === 'created' && waitingReason === undefined && exit === undefined && pods.some(({ stage }) => stage === 'fetching');
   const record: MemoryRecord = { replicas: each.replicas, applied: workload };
   return {
     id,
@@ -68,8 +69,8 @@ export function factsOf(each: Deployed): ObservedWorkload {
     replicas: { present: pods.length, ready: ready.length },
     record,
     ...(exit === undefined ? {} : { exit }),
-    ...(trouble === undefined ? {} : { trouble }),
-    ...(found === undefined || trouble !== undefined ? {} : { missing: found }),
+    ...(waitingReason === undefined ? {} : { waitingReason }),
+    ...(found === undefined || waitingReason !== undefined ? {} : { missing: found }),
     ...(fetching ? { fetching: `Its pods fetch the model "${workload.cluster?.model ?? ''}"` } : {}),
   };
 }
@@ -89,7 +90,7 @@ export function restartDelayMs(crashes: number): number {
 /** A kubelet looks at its containers about once a second. */
 const RESTART_MS = 500;
 
-function troubleOf(pods: readonly Pod[]): WorkloadTrouble | undefined {
+function troubleOf(pods: readonly Pod[]): WaitingReason | undefined {
   if (pods.some(({ stage }) => stage === 'pending')) {
     return { kind: 'placement', reason: 'Unschedulable', message: 'Add a node or free one: no node has room for its pods' };
   }

@@ -1,11 +1,11 @@
 import { createClock } from '../../../src/platform/clock.ts';
-import { createMemoryRuntime } from './in-memory-runtime.ts';
+import { createInMemoryRuntime } from './in-memory-runtime.ts';
 import { describeRuntimeContract } from '../runtimes/runtime-contract.ts';
 import { tinyWorkload } from '../runtimes/runtime-world.ts';
 import type { RuntimeWorld } from '../runtimes/runtime-world.ts';
 
-function createMemoryWorld(): Promise<RuntimeWorld> {
-  const runtime = createMemoryRuntime({ clock: createClock() });
+function createInMemoryWorld(): Promise<RuntimeWorld> {
+  const runtime = createInMemoryRuntime({ clock: createClock() });
   return Promise.resolve({
     runtime,
     real: false,
@@ -24,4 +24,4 @@ function createMemoryWorld(): Promise<RuntimeWorld> {
   });
 }
 
-describeRuntimeContract('The memory runtime', createMemoryWorld);
+describeRuntimeContract('The memory runtime', createInMemoryWorld);

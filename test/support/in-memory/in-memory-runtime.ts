@@ -18,7 +18,7 @@ import { fail, ok } from '../../../src/schema/failure.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
 
 /** Each is asked once a call. Times in milliseconds; 0 where missing. */
-export interface MemoryBehaviour {
+export interface InMemoryBehaviour {
   /** Until the answer of an observation, after it was taken. */
   readonly observeMs?: () => number;
   /** Until the workload runs, and from then until the caller is told. */
@@ -34,7 +34,7 @@ export interface MemoryBehaviour {
   readonly losesWake?: () => boolean;
 }
 
-export interface MemoryRuntime extends Runtime {
+export interface InMemoryRuntime extends Runtime {
   /** Everything that exists now, whatever observers are told. */
   list(): readonly ObservedWorkload[];
   /** The running workload that listens there. */
@@ -51,10 +51,10 @@ export interface MemoryRuntime extends Runtime {
   readonly foreignPorts: Set<number>;
 }
 
-export interface MemoryRuntimeOptions {
+export interface InMemoryRuntimeOptions {
   readonly clock: Clock;
   readonly traits?: Partial<RuntimeTraits>;
-  readonly behaviour?: MemoryBehaviour;
+  readonly behaviour?: InMemoryBehaviour;
 }
 
 interface Kept {
@@ -63,9 +63,9 @@ interface Kept {
   readonly log: readonly LogLine[];
 }
 
-const TRAITS: RuntimeTraits = { kind: 'memory', images: true, network: 'published', modelsTarget: '/models' };
+const TRAITS: RuntimeTraits = { kind: 'in-memory', images: true, network: 'published', modelsTarget: '/models' };
 
-export function createMemoryRuntime({ clock, traits, behaviour = {} }: MemoryRuntimeOptions): MemoryRuntime {
+export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemoryRuntimeOptions): InMemoryRuntime {
   const kept = new Map<WorkloadId, Kept>();
   const images = new Map<string, string | undefined>();
   const wakes = new Set<Wake>();

@@ -15,7 +15,7 @@ export interface MadeRequest {
 
 type Ordered = Failure | 'throw';
 
-export function createMemoryKube() {
+export function createInMemoryKube() {
   const clock = createWorldClock();
   const objects = new Map<string, KubeObject>();
   const wakes = new Set<Wake>();
@@ -179,4 +179,4 @@ function listen(wakes: Set<Wake>, wake: Wake, signal: AbortSignal): void {
   signal.addEventListener('abort', () => wakes.delete(wake), { once: true });
 }
 
-export type MemoryKube = ReturnType<typeof createMemoryKube>;
+export type MemoryKube = ReturnType<typeof createInMemoryKube>;

@@ -13,18 +13,18 @@ export interface LeaseServer {
   /** Requests from everybody; not the watches. */
   readonly requests: string[];
   watches(): number;
-  /** A copy of everything, as a reflector keeps it: `deaf` while it hears nothing. */
+  /** A copy of everything, as a reflector keeps it: `failingEndpoints` while it hears nothing. */
   copy(): LeaseCopy;
 }
 
 export interface LeaseCopy extends Pick<Reflector, 'items' | 'health' | 'changes'> {
-  deaf: boolean;
+  failingEndpoints: boolean;
 }
 
 export interface LeaseConnection {
   readonly api: KubeApi;
-  /** `refused`: fails at once. `hangs`: no answer comes. `deaf`: writes are done, but no answer comes. */
-  network: 'fine' | 'refused' | 'hangs' | 'deaf';
+  /** `refused`: fails at once. `hangs`: no answer comes. `failingEndpoints`: writes are done, but no answer comes. */
+  network: 'fine' | 'refused' | 'hangs' | 'failingEndpoints';
   /** No event comes any more, and no end. */
   silent: boolean;
 }
@@ -42,7 +42,7 @@ export function createLeaseServer(): LeaseServer {
     const wakes = new Set<Wake>();
     let items = new Map(objects);
     const made: LeaseCopy = {
-      deaf: false,
+      failingEndpoints: false,
       items: () => items,
       health: () => ({ kind: 'current' }),
       changes(wake, signal) {
@@ -51,7 +51,7 @@ export function createLeaseServer(): LeaseServer {
       },
     };
     watchers.add(() => {
-      if (made.deaf) return;
+      if (made.failingEndpoints) return;
       items = new Map(objects);
       for (const wake of wakes) wake();
     });

@@ -54,7 +54,7 @@ async function happen(scene: Scene, name: string): Promise<void> {
       weather.down = random.chance(0.5) ? 'Connection refused' : undefined;
       return;
     case 10:
-      weather.deaf = random.chance(0.5);
+      weather.failingEndpoints = random.chance(0.5);
       return;
     case 11:
       return await restart(scene);

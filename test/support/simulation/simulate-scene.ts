@@ -15,7 +15,7 @@ export const DRAIN_MS = 3000;
 export interface Weather {
   chaos: boolean;
   down: string | undefined;
-  deaf: boolean;
+  failingEndpoints: boolean;
   /** How many pods find a place. */
   room: number;
 }
@@ -36,7 +36,7 @@ export function weatherOf(random: Random, weather: Weather) {
   return {
     losesWake: () => random.chance(weather.chaos ? 0.3 : 0.1),
     readyMs: (model: string) => (model.length % 7) * 20,
-    answers: () => !weather.deaf,
+    answers: () => !weather.failingEndpoints,
     modelPullMs: () => random.int(0, 8000),
     modelPullFailure: () => (weather.chaos && random.chance(0.2) ? failure('PullFailed') : undefined),
     behaviour: {

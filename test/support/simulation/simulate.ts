@@ -23,7 +23,7 @@ const isCluster = (seed: number): boolean => seed % 5 === 0;
 /** Resolves when all went well; rejects with what was foul. */
 export async function simulate(seed: number, decide: Decide = { plan, inspect }, trace?: (line: string) => void): Promise<void> {
   const random = createRandom(seed);
-  const weather: Weather = { chaos: true, down: undefined, deaf: false, room: Number.POSITIVE_INFINITY };
+  const weather: Weather = { chaos: true, down: undefined, failingEndpoints: false, room: Number.POSITIVE_INFINITY };
   const referees: Referee[] = [];
   const crashes = createCrashJudge();
   const pods = isCluster(seed);
@@ -61,7 +61,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   await chaos(scene);
   weather.chaos = false;
   weather.down = undefined;
-  weather.deaf = false;
+  weather.failingEndpoints = false;
   await calm(scene);
 }
 

@@ -12,13 +12,13 @@ export interface CrashJudge {
 const LOOP = 5;
 
 export function createCrashJudge(): CrashJudge {
-  // Each controller has a notebook of its own.
+  // Each controller has a tracker of its own.
   const seen = new WeakMap<object, Map<WorkloadId, Set<number>>>();
   return {
     judge(made, observed) {
       if (observed.runtime.kind === 'unreachable' || observed.traits.network !== 'pods') return undefined;
-      const ends = seen.get(observed.acquaintances) ?? new Map<WorkloadId, Set<number>>();
-      seen.set(observed.acquaintances, ends);
+      const ends = seen.get(observed.histories) ?? new Map<WorkloadId, Set<number>>();
+      seen.set(observed.histories, ends);
       for (const workload of observed.runtime.facts.workloads) {
         if (workload.exit !== undefined) ends.set(workload.id, (ends.get(workload.id) ?? new Set()).add(workload.exit.at));
         const wrong = judgeOne(workload, ends.get(workload.id)?.size ?? 0, made, observed);
@@ -37,7 +37,7 @@ function judgeOne(workload: ObservedWorkload, ends: number, made: Plan, observed
   const counted = failures.filter((attempt) => attempt.workload === id && attempt.kind === 'crash').length;
   if (counted > ends) return `"${id}" ended ${ends} times, and ${counted} crashes of it are counted`;
   if (exit === undefined) return undefined;
-  const noted = observed.acquaintances.get(id)?.notedExit === String(exit.at);
+  const noted = observed.histories.get(id)?.notedExit === String(exit.at);
   const notes = made.actions.some(({ name, args }) => name === 'noteCrash' && args.workload === id);
   const busy = observed.running.has(`noteCrash:${id}`) || observed.running.has(`stop:${id}`);
   if (!noted && !notes && !busy) return `Nobody takes note that "${id}" crashed`;

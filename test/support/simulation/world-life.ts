@@ -7,7 +7,7 @@ import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { createLoop, type Loop, type LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { Clock, ModelStore, Report, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
-import type { MemoryRuntime } from '../in-memory/in-memory-runtime.ts';
+import type { InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
 import type { Settings } from '../../../src/schema/settings.ts';
 import { FAKE_PROVIDER } from './world-models.ts';
 import { shareTraffic } from './world-shares.ts';
@@ -28,7 +28,7 @@ export interface Life {
 export interface LifeParts {
   readonly options: WorldOptions;
   readonly clock: Clock;
-  readonly runtime: MemoryRuntime;
+  readonly runtime: InMemoryRuntime;
   readonly source: SlotSource;
   readonly models: ModelStore;
   readonly settings: Settings;
@@ -107,7 +107,7 @@ export function beginLife({
   };
 }
 
-function createWorldProbes(options: WorldOptions, clock: Clock, runtime: MemoryRuntime): ProbeIo {
+function createWorldProbes(options: WorldOptions, clock: Clock, runtime: InMemoryRuntime): ProbeIo {
   return {
     async request(endpoint) {
       const workload = runtime.at(endpoint);

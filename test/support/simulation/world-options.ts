@@ -2,14 +2,14 @@
 import type { Endpoint } from '../../../src/providers/provider.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { HostFacts, ImageReference, RuntimeTraits } from '../../../src/reconciler/ports.ts';
-import type { MemoryClusterBehaviour } from '../in-memory/in-memory-cluster.ts';
+import type { InMemoryClusterBehaviour } from '../in-memory/in-memory-cluster.ts';
 import type { Failure } from '../../../src/schema/failure.ts';
 
 export interface WorldOptions {
   readonly traits?: Partial<RuntimeTraits>;
   /** Workloads have pods; how many controllers and gateways there are. The first one leads. Default: no cluster, and one controller. */
   readonly replicas?: number;
-  readonly behaviour?: MemoryClusterBehaviour;
+  readonly behaviour?: InMemoryClusterBehaviour;
   /** Until a started workload passes its probe. Default 50 ms. */
   readonly readyMs?: (model: string) => number;
   /** Whether a workload's server answers at all. Default: it does. */

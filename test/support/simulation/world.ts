@@ -1,8 +1,8 @@
 /** A small world for the real loop: slots to edit, a runtime and a model store in memory, gateways with requests, and a clock that is told to move. */
 import type { BoardSlot } from '../../../src/reconciler/board.ts';
 import type { DesiredSlot, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
-import { createMemoryCluster, type MemoryCluster } from '../in-memory/in-memory-cluster.ts';
-import { createMemoryRuntime, type MemoryRuntime } from '../in-memory/in-memory-runtime.ts';
+import { createInMemoryCluster, type InMemoryCluster } from '../in-memory/in-memory-cluster.ts';
+import { createInMemoryRuntime, type InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
 import { ok } from '../../../src/schema/failure.ts';
 import { SlotName, type WorkloadId } from '../../../src/schema/names.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot-spec.ts';
@@ -16,9 +16,9 @@ import type { WorldTraffic } from './world-traffic.ts';
 
 export interface World {
   readonly clock: WorldClock;
-  readonly runtime: MemoryRuntime;
+  readonly runtime: InMemoryRuntime;
   /** The same, in a world with pods. */
-  readonly cluster: MemoryCluster | undefined;
+  readonly cluster: InMemoryCluster | undefined;
   /** The present controller; of several, the one that leads, or the first one while none does. */
   life(): Life;
   lives(): readonly Life[];
@@ -135,14 +135,14 @@ function createRuntime(
   options: WorldOptions,
   clock: WorldClock,
   inUse: (id: WorkloadId) => boolean,
-): { readonly cluster: MemoryCluster | undefined; readonly runtime: MemoryRuntime } {
+): { readonly cluster: InMemoryCluster | undefined; readonly runtime: InMemoryRuntime } {
   const parts = {
     clock,
     behaviour: { ...(options.losesWake === undefined ? {} : { losesWake: options.losesWake }), inUse, ...options.behaviour },
     ...(options.traits === undefined ? {} : { traits: options.traits }),
   };
-  const cluster = options.replicas === undefined ? undefined : createMemoryCluster(parts);
-  return { cluster, runtime: cluster ?? createMemoryRuntime(parts) };
+  const cluster = options.replicas === undefined ? undefined : createInMemoryCluster(parts);
+  return { cluster, runtime: cluster ?? createInMemoryRuntime(parts) };
 }
 
 export { FAKE_PROVIDER } from './world-models.ts';

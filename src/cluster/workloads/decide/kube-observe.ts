@@ -167,7 +167,7 @@ function entryOf(before: Entry | undefined, facts: DeploymentFacts, pods: readon
     slot: facts.slot,
     revision: facts.revision,
     generation: facts.generation,
-    ...doingOf(facts, pods, before?.observed.trouble ?? before?.observed.missing, sight.warnings),
+    ...doingOf(facts, pods, before?.observed.waitingReason ?? before?.observed.missing, sight.warnings),
     container: { ...UNKNOWN_CONTAINER, port: port === undefined ? undefined : { host: port, container: port } },
     record,
   };

@@ -1,21 +1,24 @@
 /** What a workload is doing, judged by its pods. Pure. */
-import type { ObservedWorkload, WorkloadExit, WorkloadTrouble } from '../../../reconciler/ports.ts';
+import type { ObservedWorkload, WorkloadExit, WaitingReason } from '../../../reconciler/ports.ts';
 import { instant, isOver, isReady, isTerminating, serverPort, serverStatus } from './kube-facts.ts';
 import type { ContainerStatus, DeploymentFacts, PodFacts } from './kube-facts.ts';
 import { MODEL_CONTAINER } from './kube-names.ts';
 import type { PodWarnings } from './kube-pod-warnings.ts';
-import { troubleOf } from './kube-trouble.ts';
+import { troubleOf } from './kube-waiting-reason.ts';
 
-export type Doing = Pick<ObservedWorkload, 'phase' | 'startedAt' | 'endpoints' | 'exit' | 'fetching' | 'trouble' | 'missing' | 'replicas'>;
+export type Doing = Pick<
+  ObservedWorkload,
+  'phase' | 'startedAt' | 'endpoints' | 'exit' | 'fetching' | 'waitingReason' | 'missing' | 'replicas'
+>;
 
 /** How a server ended. */
 type End = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
 
-/** `pods` newest first; `before` is the trouble that was told last. */
+/** `pods` newest first; `before` is the waitingReason that was told last. */
 export function doingOf(
   deployment: DeploymentFacts,
   pods: readonly PodFacts[],
-  before: WorkloadTrouble | undefined,
+  before: WaitingReason | undefined,
   warnings: PodWarnings,
 ): Doing {
   const living = pods.filter((pod) => !isTerminating(pod) && !isOver(pod));
@@ -33,16 +36,16 @@ export function doingOf(
     const missing = whyMissing(deployment, pods, before, warnings);
     return { ...facts, ...crash, phase: 'running', ...(missing === undefined ? {} : { missing }) };
   }
-  // Of what crashed, only its own trouble with coming back is told.
+  // Of what crashed, only its own waitingReason with coming back is told.
   const told = exit === undefined ? pods : living.slice(0, 1);
   const found = troubleOf(deployment, told, before, warnings);
-  const trouble = exit !== undefined && found?.reason === START_FAILED ? undefined : found;
-  const fetching = trouble === undefined ? living.map(fetchingOf).find((each) => each !== undefined) : undefined;
+  const waitingReason = exit !== undefined && found?.reason === START_FAILED ? undefined : found;
+  const fetching = waitingReason === undefined ? living.map(fetchingOf).find((each) => each !== undefined) : undefined;
   return {
     ...facts,
     ...crash,
     phase: 'created',
-    ...(trouble === undefined ? {} : { trouble }),
+    ...(waitingReason === undefined ? {} : { waitingReason }),
     ...(fetching === undefined ? {} : { fetching }),
   };
 }
@@ -51,9 +54,9 @@ export function doingOf(
 function whyMissing(
   deployment: DeploymentFacts,
   pods: readonly PodFacts[],
-  before: WorkloadTrouble | undefined,
+  before: WaitingReason | undefined,
   warnings: PodWarnings,
-): WorkloadTrouble | undefined {
+): WaitingReason | undefined {
   const silent = pods.filter((pod) => !isTerminating(pod) && !isReady(pod));
   const crashed = silent.find(isCrashed);
   const end = crashed === undefined ? undefined : crashOf(crashed);

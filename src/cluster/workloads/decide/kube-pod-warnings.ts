@@ -1,7 +1,7 @@
 /** Why a pod that has a node does not begin: kubelets tell it in Events alone, not in the pod's status. Pure. */
 import { z } from 'zod';
 import type { KubeObject } from '../../client/ports.ts';
-import type { WorkloadTrouble } from '../../../reconciler/ports.ts';
+import type { WaitingReason } from '../../../reconciler/ports.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
 import { instant, isOver, isTerminating } from './kube-facts.ts';
 import type { ContainerStatus, PodFacts } from './kube-facts.ts';
@@ -85,7 +85,7 @@ const lastSeen = ({ series, lastTimestamp, eventTime, metadata }: EventFacts): n
 /** Each attempt at a sandbox has an id of its own, which would make each a new message. */
 const withoutIds = (message: string): string => message.replaceAll(/\s*"?\b[0-9a-f]{64}\b"?/g, '');
 
-export function warnedTrouble(pod: PodFacts, warning: PodWarning | undefined): WorkloadTrouble | undefined {
+export function warnedTrouble(pod: PodFacts, warning: PodWarning | undefined): WaitingReason | undefined {
   if (warning === undefined || !hasNotBegun(pod)) return undefined;
   const { reason, message } = warning;
   const node = `Node "${pod.spec.nodeName ?? ''}"`;

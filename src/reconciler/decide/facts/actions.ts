@@ -13,8 +13,8 @@ export interface ActionArgs {
   apply: {
     readonly workload: Workload;
     readonly origin: Origin;
-    /** What it mends in place; undefined: it starts something. */
-    readonly mends?: { readonly workload: WorkloadId; /** It was altered from outside. */ readonly altered: boolean };
+    /** What it inPlace in place; undefined: it starts something. */
+    readonly inPlace?: { readonly workload: WorkloadId; /** It was altered from outside. */ readonly altered: boolean };
   };
   probe: {
     readonly slot: SlotName;

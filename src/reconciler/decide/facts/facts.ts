@@ -18,7 +18,7 @@ import type {
   RuntimeFacts,
   RuntimeTraits,
   WorkloadActivity,
-  WorkloadTrouble,
+  WaitingReason,
 } from '../../ports.ts';
 import type { Action } from './actions.ts';
 import type { AttemptKind, Finding, Origin } from './finding.ts';
@@ -51,7 +51,7 @@ export interface Observed {
   readonly activity: ReadonlyMap<WorkloadId, WorkloadActivity>;
   readonly demand: ReadonlyMap<SlotName, Demand>;
   /** What is known of workloads beyond what their runtime says. */
-  readonly acquaintances: ReadonlyMap<WorkloadId, Acquaintance>;
+  readonly histories: ReadonlyMap<WorkloadId, WorkloadHistory>;
   readonly attempts: ReadonlyMap<SlotName, Attempts>;
   /** By key. Holds those that ended after the observation began, too: the observation may not show their effect yet. */
   readonly running: ReadonlyMap<string, RunningAction>;
@@ -72,10 +72,10 @@ export interface ProbeFact {
   /** Whether it ever passed. */
   readonly passed: boolean;
   /** Endpoints that did not pass the last time; the workload passes as long as one of its endpoints does. */
-  readonly deaf: readonly Endpoint[];
+  readonly failingEndpoints: readonly Endpoint[];
 }
 
-export interface Acquaintance {
+export interface WorkloadHistory {
   /** When this controller first saw it. */
   readonly seenAt: number;
   /** Since when its start time runs; undefined: it does not run now, as nothing of its own can get on. */
@@ -126,12 +126,12 @@ export interface PreviousDecision {
   readonly since: number;
   readonly admission: Admission;
   readonly targets: readonly Target[];
-  readonly answering: WorkloadId | undefined;
+  readonly serving: WorkloadId | undefined;
   readonly conditions: readonly Condition[];
   readonly capabilities: readonly Capability[];
   readonly generation: number;
   readonly wanted: boolean;
-  readonly trouble: WorkloadTrouble | undefined;
+  readonly waitingReason: WaitingReason | undefined;
 }
 
 export type ConditionInput = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
@@ -148,7 +148,7 @@ export interface Decision {
   readonly admission: Admission;
   readonly targets: readonly Target[];
   /** The workload behind the targets. */
-  readonly answering: WorkloadId | undefined;
+  readonly serving: WorkloadId | undefined;
   /** Workloads that get no new requests and go when theirs have ended. */
   readonly draining: readonly WorkloadId[];
   readonly memory: MemoryVerdict | undefined;
@@ -165,7 +165,7 @@ export interface Decision {
   /** What was altered from outside. */
   readonly drift: readonly string[];
   /** What keeps a workload of it from running. */
-  readonly trouble: WorkloadTrouble | undefined;
+  readonly waitingReason: WaitingReason | undefined;
   /** Of the workload that stands for the slot. */
   readonly replicas: ObservedWorkload['replicas'];
 }

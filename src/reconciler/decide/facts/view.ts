@@ -4,12 +4,12 @@ import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import type { Action } from './actions.ts';
 import { findDrift } from '../rules/drift.ts';
-import type { Acquaintance, Attempt, Desired, Observed, PreviousDecision, RunningAction } from './facts.ts';
+import type { WorkloadHistory, Attempt, Desired, Observed, PreviousDecision, RunningAction } from './facts.ts';
 import type { Template } from './workload.ts';
 
 export interface WorkloadView {
   readonly fact: ObservedWorkload;
-  readonly known: Acquaintance;
+  readonly known: WorkloadHistory;
   readonly inFlight: number;
   /** It had a request. */
   readonly used: boolean;
@@ -21,8 +21,8 @@ export interface WorkloadView {
   /** Against what is wanted now. Without a template nothing can be told apart, and all are current. */
   readonly standing: 'current' | 'outdated' | 'altered';
   readonly drift: readonly string[];
-  /** Applying it again mends it: an altered one is still the current one. */
-  readonly mendable: boolean;
+  /** Applying it again inPlace it: an altered one is still the current one. */
+  readonly updatable: boolean;
   /** An edit asks for something that is changed in place. */
   readonly behind: boolean;
 }
@@ -46,7 +46,7 @@ export interface SlotView {
   readonly lastActiveAt: number | undefined;
   /** Of this generation, oldest first. */
   readonly failures: readonly Attempt[];
-  /** The action under way that creates or mends a workload of it. */
+  /** The action under way that creates or inPlace a workload of it. */
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
   readonly running: ReadonlyMap<string, RunningAction>;
@@ -152,7 +152,7 @@ export function viewWorkload(
   const stopUnderWay = fact.phase === 'stopping' || underWay.stops.has(fact.id);
   return {
     fact,
-    known: observed.acquaintances.get(fact.id) ?? stranger(now),
+    known: observed.histories.get(fact.id) ?? stranger(now),
     inFlight: activity?.inFlight ?? 0,
     used: activity?.lastUsedAt !== undefined,
     alive: (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay,
@@ -160,14 +160,14 @@ export function viewWorkload(
     probeUnderWay: underWay.probes.has(fact.id),
     standing: !same ? 'outdated' : drift.length > 0 ? 'altered' : 'current',
     drift,
-    mendable: inPlace !== undefined,
+    updatable: inPlace !== undefined,
     behind: inPlace?.outdated === true,
   };
 }
 
 const NO_DRIFT: readonly string[] = [];
 
-function stranger(now: number): Acquaintance {
+function stranger(now: number): WorkloadHistory {
   return {
     seenAt: now,
     startCountsFrom: now,

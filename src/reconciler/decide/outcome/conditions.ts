@@ -4,7 +4,7 @@
  */
 import { formatProblem } from '../../../schema/spec-problem.ts';
 import type { Condition } from '../../../schema/slot-status.ts';
-import type { Cast } from '../rules/cast-roles.ts';
+import type { Roles } from '../rules/assign-roles.ts';
 import { whySilent, type Gate } from '../rules/checks.ts';
 import type { ConditionInput, Finding } from '../facts/facts.ts';
 import { findShortage } from './list-findings.ts';
@@ -12,7 +12,7 @@ import type { SlotView } from '../facts/view.ts';
 
 export interface ConditionFacts {
   readonly view: SlotView;
-  readonly cast: Cast;
+  readonly roles: Roles;
   readonly unwanted: Finding | undefined;
   /** The gravest reason why nothing can be started; undefined: nothing hinders. */
   readonly gate: Gate | undefined;
@@ -56,37 +56,37 @@ function reasonOf(finding: Finding & { readonly reason?: string }): string {
   return finding.reason ?? finding.name.charAt(0).toUpperCase() + finding.name.slice(1);
 }
 
-function ready({ view, cast, unwanted, gate }: ConditionFacts): ConditionInput {
-  const { answering, coming, leaving } = cast;
-  if (answering !== undefined) {
-    const current = answering.standing !== 'outdated';
-    const message = findShortage(answering, view)?.message ?? 'It answers';
+function ready({ view, roles, unwanted, gate }: ConditionFacts): ConditionInput {
+  const { serving, starting, draining } = roles;
+  if (serving !== undefined) {
+    const current = serving.standing !== 'outdated';
+    const message = findShortage(serving, view)?.message ?? 'It answers';
     if (current) return { type: 'Ready', status: 'True', reason: 'ProbePassed', message };
-    const why = hindrance(coming)?.message ?? gate?.message ?? 'the new one is on its way';
+    const why = hindrance(starting)?.message ?? gate?.message ?? 'the new one is on its way';
     return { type: 'Ready', status: 'True', reason: 'PreviousServes', message: `What ran before the edit still answers: ${why}` };
   }
-  const finding = unwanted ?? hindrance(coming) ?? gate ?? leaving[0]?.because ?? cast.waitsFor;
+  const finding = unwanted ?? hindrance(starting) ?? gate ?? draining[0]?.because ?? roles.waitsFor;
   if (finding !== undefined) return { type: 'Ready', status: 'False', reason: reasonOf(finding), message: finding.message };
-  const probe = (coming ?? cast.pending)?.known.probe;
+  const probe = (starting ?? roles.unprobed)?.known.probe;
   const message = probe === undefined ? 'It was started' : `It does not answer yet: ${probe.message}`;
   return { type: 'Ready', status: 'False', reason: view.workloads.length === 0 ? 'Starting' : 'Warming', message };
 }
 
 /** What keeps a new workload from getting on, though nothing of it failed. */
-function hindrance(coming: Cast['coming']): (Finding & { readonly reason?: string }) | undefined {
-  if (coming === undefined) return undefined;
-  const { trouble, fetching, phase, endpoints, exit } = coming.fact;
-  const passedBefore = phase === 'running' && endpoints.length === 0 && coming.known.probe?.passed === true;
+function hindrance(starting: Roles['starting']): (Finding & { readonly reason?: string }) | undefined {
+  if (starting === undefined) return undefined;
+  const { waitingReason, fetching, phase, endpoints, exit } = starting.fact;
+  const passedBefore = phase === 'running' && endpoints.length === 0 && starting.known.probe?.passed === true;
   const crashed = phase === 'created' && exit !== undefined;
-  return trouble !== undefined || fetching !== undefined || crashed || passedBefore ? whySilent(coming) : undefined;
+  return waitingReason !== undefined || fetching !== undefined || crashed || passedBefore ? whySilent(starting) : undefined;
 }
 
-function reconciling({ view, cast, unwanted, gate, busy }: ConditionFacts): ConditionInput {
-  const waits = unwanted === undefined && (gate?.kind === 'waiting' || gate?.kind === 'pulling' || cast.waitsFor !== undefined);
-  const held = hindrance(cast.coming) ?? findShortage(cast.answering, view);
+function reconciling({ view, roles, unwanted, gate, busy }: ConditionFacts): ConditionInput {
+  const waits = unwanted === undefined && (gate?.kind === 'waiting' || gate?.kind === 'pulling' || roles.waitsFor !== undefined);
+  const held = hindrance(roles.starting) ?? findShortage(roles.serving, view);
   if (!busy && !waits && held === undefined)
     return { type: 'Reconciling', status: 'False', reason: 'AtRest', message: 'There is nothing to do' };
-  const finding = cast.leaving[0]?.because ?? held ?? (waits ? (gate ?? cast.waitsFor) : undefined);
+  const finding = roles.draining[0]?.because ?? held ?? (waits ? (gate ?? roles.waitsFor) : undefined);
   return finding === undefined
     ? { type: 'Reconciling', status: 'True', reason: 'Progressing', message: 'It is being loaded' }
     : { type: 'Reconciling', status: 'True', reason: reasonOf(finding), message: finding.message };

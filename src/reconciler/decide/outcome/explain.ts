@@ -14,7 +14,7 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
     ...attemptLines(decision, now),
     ...(decision.progress === undefined ? [] : [`  has fetched ${progressText(decision.progress)}`]),
     ...(decision.draining.length === 0 ? [] : [`  waits for the requests of ${quoted(decision.draining)} to end`]),
-    ...(decision.answering === undefined ? [] : [`  answers through "${decision.answering}"`]),
+    ...(decision.serving === undefined ? [] : [`  answers through "${decision.serving}"`]),
   ];
   return lines.join('\n');
 }
@@ -75,8 +75,8 @@ function sentence(action: Action): string {
   }
 }
 
-function applyText({ workload, origin, mends }: ActionArgs['apply']): string {
-  if (mends !== undefined) return `${mends.altered ? 'repair' : 'update'} "${workload.name}" in place`;
+function applyText({ workload, origin, inPlace }: ActionArgs['apply']): string {
+  if (inPlace !== undefined) return `${inPlace.altered ? 'repair' : 'update'} "${workload.name}" in place`;
   const { cluster, port } = workload;
   const where =
     cluster === undefined ? `on port ${port.host}` : `in ${cluster.replicas} ${cluster.replicas === 1 ? 'replica' : 'replicas'}`;

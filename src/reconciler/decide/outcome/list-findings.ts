@@ -1,20 +1,20 @@
 /** Why a slot is as it is: what is left to say of it, the most telling first; nothing of a slot that is as it shall be. Pure. */
-import type { Cast } from '../rules/cast-roles.ts';
+import type { Roles } from '../rules/assign-roles.ts';
 import { mismatchText, whySilent, type Gate } from '../rules/checks.ts';
 import type { Finding } from '../facts/facts.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 
-export function listFindings(view: SlotView, cast: Cast, unwanted: Finding | undefined, gates: readonly Gate[]): readonly Finding[] {
-  const { waitsFor } = cast;
-  if (unwanted === undefined && gates.length === 0 && isAtRest(view, cast)) return NO_FINDINGS;
+export function listFindings(view: SlotView, roles: Roles, unwanted: Finding | undefined, gates: readonly Gate[]): readonly Finding[] {
+  const { waitsFor } = roles;
+  if (unwanted === undefined && gates.length === 0 && isAtRest(view, roles)) return NO_FINDINGS;
   const all = [
     ...(unwanted === undefined ? [] : [unwanted]),
-    ...cast.leaving.map(({ because }) => because),
+    ...roles.draining.map(({ because }) => because),
     ...gates,
-    ...outdated(view, cast),
-    ...silent(view, cast),
+    ...outdated(view, roles),
+    ...silent(view, roles),
     ...altered(view),
-    ...behind(cast),
+    ...behind(roles),
     ...(waitsFor ? [waitsFor] : []),
   ];
   return all.filter((finding, index) => all.findIndex(({ name }) => name === finding.name) === index);
@@ -22,32 +22,32 @@ export function listFindings(view: SlotView, cast: Cast, unwanted: Finding | und
 
 const NO_FINDINGS: readonly Finding[] = [];
 
-function isAtRest(view: SlotView, { leaving, coming, waitsFor, answering }: Cast): boolean {
-  if (leaving.length > 0 || coming !== undefined || waitsFor !== undefined || findShortage(answering, view) !== undefined) return false;
+function isAtRest(view: SlotView, { draining, starting, waitsFor, serving }: Roles): boolean {
+  if (draining.length > 0 || starting !== undefined || waitsFor !== undefined || findShortage(serving, view) !== undefined) return false;
   return view.workloads.every(({ standing, behind: late }) => standing === 'current' && !late);
 }
 
-function outdated(view: SlotView, { answering }: Cast): readonly Finding[] {
-  if (answering?.standing !== 'outdated') return [];
-  const message = `Revision "${answering.fact.revision}" serves until "${view.template?.revision ?? ''}" does`;
+function outdated(view: SlotView, { serving }: Roles): readonly Finding[] {
+  if (serving?.standing !== 'outdated') return [];
+  const message = `Revision "${serving.fact.revision}" serves until "${view.template?.revision ?? ''}" does`;
   return [{ name: 'revisionOutdated', message }];
 }
 
 /** Of what is to answer, and of replicas that are missing beside those that do. */
-function silent(view: SlotView, { answering, coming }: Cast): readonly Finding[] {
-  if (coming === undefined) {
-    const shortage = findShortage(answering, view);
+function silent(view: SlotView, { serving, starting }: Roles): readonly Finding[] {
+  if (starting === undefined) {
+    const shortage = findShortage(serving, view);
     return shortage === undefined ? [] : [shortage];
   }
-  const why = whySilent(coming);
-  const waits = coming.fact.trouble?.kind === 'placement' && answering !== undefined && view.spec.lifecycle.swap === 'blue-green';
+  const why = whySilent(starting);
+  const waits = starting.fact.waitingReason?.kind === 'placement' && serving !== undefined && view.spec.lifecycle.swap === 'blue-green';
   return [waits ? { ...why, message: `${why.message}; as "swap" is "blue-green", the old one does not make room for it` } : why];
 }
 
 /** It answers, and not with all its replicas. */
-export function findShortage(answering: WorkloadView | undefined, { spec }: SlotView): Finding | undefined {
-  if (answering === undefined || answering.standing === 'outdated') return undefined;
-  const { replicas, missing } = answering.fact;
+export function findShortage(serving: WorkloadView | undefined, { spec }: SlotView): Finding | undefined {
+  if (serving === undefined || serving.standing === 'outdated') return undefined;
+  const { replicas, missing } = serving.fact;
   if (replicas === undefined || replicas.ready >= spec.cluster.replicas) return undefined;
   const why = missing === undefined ? '' : `: ${missing.message}`;
   return { name: 'replicasNotReady', message: `${replicas.ready} of ${spec.cluster.replicas} replicas answer${why}` };
@@ -60,7 +60,7 @@ function altered({ workloads, spec }: SlotView): readonly Finding[] {
     .map((workload) => ({ name: 'workloadAltered', message: mismatchText(workload) }));
 }
 
-function behind({ answering, coming }: Cast): readonly Finding[] {
-  const late = [answering, coming].some((workload) => workload?.behind === true);
+function behind({ serving, starting }: Roles): readonly Finding[] {
+  const late = [serving, starting].some((workload) => workload?.behind === true);
   return late ? [{ name: 'applyOutdated', message: 'An edit changed what needs no new workload' }] : [];
 }

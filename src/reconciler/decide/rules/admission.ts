@@ -1,18 +1,19 @@
 /** Where requests of a slot go: in, to wait, or away with a reason. Pure. */
 import type { Endpoint } from '../../../providers/provider.ts';
 import type { Admission, Target } from '../../board.ts';
-import type { Cast } from './cast-roles.ts';
+import type { Roles } from './assign-roles.ts';
 import type { Gate } from './checks.ts';
 import type { Finding } from '../facts/facts.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 
 /** An endpoint that did not pass its last probe is left out while there is another one. The targets of before, where they are the same. */
-export function targetsOf(answering: WorkloadView | undefined, before: readonly Target[] | undefined): readonly Target[] {
-  if (answering === undefined) return NO_TARGETS;
-  const { id, endpoints } = answering.fact;
-  const deaf = answering.known.probe?.deaf ?? [];
-  const hearing = deaf.length === 0 ? endpoints : endpoints.filter((endpoint) => !deaf.some((each) => isSame(each, endpoint)));
-  const taken = hearing.length === 0 ? endpoints : hearing;
+export function targetsOf(serving: WorkloadView | undefined, before: readonly Target[] | undefined): readonly Target[] {
+  if (serving === undefined) return NO_TARGETS;
+  const { id, endpoints } = serving.fact;
+  const failingEndpoints = serving.known.probe?.failingEndpoints ?? [];
+  const passingEndpoints =
+    failingEndpoints.length === 0 ? endpoints : endpoints.filter((endpoint) => !failingEndpoints.some((each) => isSame(each, endpoint)));
+  const taken = passingEndpoints.length === 0 ? endpoints : passingEndpoints;
   const same =
     before?.length === taken.length && before.every(({ workload, endpoint }, index) => workload === id && isSame(endpoint, taken[index]));
   return same ? before : taken.map((endpoint) => ({ workload: id, endpoint }));
@@ -20,7 +21,7 @@ export function targetsOf(answering: WorkloadView | undefined, before: readonly 
 
 export function admissionOf(
   view: SlotView,
-  cast: Cast,
+  roles: Roles,
   targets: readonly Target[],
   why: { readonly notWanted: Finding | undefined; readonly memoryGate: Gate | undefined; readonly gate: Gate | undefined },
 ): Admission {
@@ -33,7 +34,7 @@ export function admissionOf(
     const message = `Free memory or lower what slot "${name}" needs: ${memoryGate.message}`;
     return { kind: 'refuse', code: 'slot.insufficient_memory', message };
   }
-  if (gate?.kind !== 'stalled' || cast.coming !== undefined || cast.pending !== undefined) return PARK;
+  if (gate?.kind !== 'stalled' || roles.starting !== undefined || roles.unprobed !== undefined) return PARK;
   return { kind: 'refuse', code: 'slot.stalled', message: `Mend slot "${name}" first: ${gate.message}` };
 }
 

@@ -176,7 +176,7 @@ function probeFailing({ fact, known, inFlight }: WorkloadView, { now }: SlotView
   const dead = probe.consecutiveFailures >= UNHEALTHY_AFTER && (!busy || silentMs >= BUSY_PATIENCE_MS);
   const stuck = silentMs >= (busy ? STUCK_PATIENCE_MS : BUSY_PATIENCE_MS);
   if (!dead && !stuck) return undefined;
-  const message = `It stopped answering ${Math.round(silentMs / 1000)} s ago; the last probe said: ${probe.message}`;
+  const message = `It stopped serving ${Math.round(silentMs / 1000)} s ago; the last probe said: ${probe.message}`;
   return { kind: 'probe', name: 'probeFailing', reason: 'ProbeFailing', message };
 }
 
@@ -186,7 +186,7 @@ export function mismatch(workload: WorkloadView, view: SlotView): Finding | unde
     const wanted = view.template?.revision ?? '';
     return { name: 'revisionOutdated', message: `Revision "${workload.fact.revision}" runs and "${wanted}" is wanted` };
   }
-  if (workload.standing !== 'altered' || workload.mendable) return undefined;
+  if (workload.standing !== 'altered' || workload.updatable) return undefined;
   return { name: 'workloadAltered', message: mismatchText(workload) };
 }
 
@@ -201,8 +201,8 @@ export function repairsDrift({ spec, failures }: SlotView): boolean {
 
 /** Why a workload that shall answer does not, or not with all its replicas. */
 export function whySilent({ fact, known }: WorkloadView): Finding & { readonly reason?: string } {
-  const { trouble, fetching, phase, endpoints, exit } = fact;
-  if (trouble !== undefined) return { name: 'workloadTroubled', reason: trouble.reason, message: trouble.message };
+  const { waitingReason, fetching, phase, endpoints, exit } = fact;
+  if (waitingReason !== undefined) return { name: 'workloadWaiting', reason: waitingReason.reason, message: waitingReason.message };
   if (fetching !== undefined) return { name: 'fetching', message: fetching };
   if (phase === 'created' && exit !== undefined) return { name: 'crashedInPlace', ...exitTold(exit) };
   if (phase === 'running' && endpoints.length === 0) {
@@ -212,7 +212,7 @@ export function whySilent({ fact, known }: WorkloadView): Finding & { readonly r
   return { name: 'probeNotPassed', message };
 }
 
-const WISH_CHECKS = [notEnabled, noReplicas, notAskedFor, idleTimedOut] as const;
+const WANTED_CHECKS = [notEnabled, noReplicas, notAskedFor, idleTimedOut] as const;
 
 const GATE_CHECKS = [
   providerMissing,
@@ -230,7 +230,7 @@ const FAULT_CHECKS = [workloadExited, startTimedOut, probeFailing] as const;
 
 /** Why a slot is not wanted now; undefined: it is. */
 export function whyNotWanted(view: SlotView): Finding | undefined {
-  return first(WISH_CHECKS, (check) => check(view));
+  return first(WANTED_CHECKS, (check) => check(view));
 }
 
 /** What keeps a workload from being started, all of it, the gravest first. */

@@ -4,9 +4,9 @@ import type { SlotState } from '../../../schema/slot-status.ts';
 export interface StateFacts {
   /**
    * The workload that stands for the slot: the one that answers, else the one that is to answer, else one that is going away.
-   * `leaving`: it gets no new requests. An exited workload is none.
+   * `draining`: it gets no new requests. An exited workload is none.
    */
-  readonly workload: 'none' | 'created' | 'running' | 'leaving';
+  readonly workload: 'none' | 'created' | 'running' | 'draining';
   /** Its runtime still fetches what it needs. */
   readonly fetching: boolean;
   /** It passed its last probe, or failed it too seldom to matter, and requests can be sent to it. */
@@ -28,7 +28,7 @@ export function deriveState(facts: StateFacts): SlotState {
       return facts.pulling ? 'pulling' : 'offline';
     case 'created':
       return facts.fetching ? 'pulling' : 'starting';
-    case 'leaving':
+    case 'draining':
       return 'unloading';
     case 'running':
       if (!facts.passing) return 'warming';

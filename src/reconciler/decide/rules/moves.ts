@@ -56,7 +56,7 @@ export const MOVES = {
     ready: 'stays',
     serving: 'a request came',
     idle: 'a request came and ended',
-    unloading: 'it is no longer wanted, is replaced, or stopped answering',
+    unloading: 'it is no longer wanted, is replaced, or stopped serving',
   },
   serving: {
     offline: 'its process ended',
@@ -66,7 +66,7 @@ export const MOVES = {
     ready: 'another workload of it took over',
     serving: 'stays',
     idle: 'the last request ended',
-    unloading: 'it is no longer wanted, is replaced, or stopped answering',
+    unloading: 'it is no longer wanted, is replaced, or stopped serving',
   },
   idle: {
     offline: 'its process ended',
@@ -76,7 +76,7 @@ export const MOVES = {
     ready: 'another workload of it took over',
     serving: 'a request came',
     idle: 'stays',
-    unloading: 'it is no longer wanted, is replaced, or stopped answering',
+    unloading: 'it is no longer wanted, is replaced, or stopped serving',
   },
   unloading: {
     offline: 'its workload is gone',

@@ -2,7 +2,7 @@
 import type { Action } from '../facts/actions.ts';
 import { noteCrashKey } from '../facts/actions.ts';
 import { isCrashLoop } from '../rules/backoff.ts';
-import { blame } from '../rules/cast-roles.ts';
+import { blame } from '../rules/assign-roles.ts';
 import { crashedInPlace } from '../rules/checks.ts';
 import type { Finding } from '../facts/facts.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';

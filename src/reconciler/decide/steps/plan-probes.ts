@@ -1,6 +1,6 @@
 /** Who is probed now, and when next. Pure. */
 import type { ModelFacts } from '../../../providers/provider.ts';
-import type { Cast } from '../rules/cast-roles.ts';
+import type { Roles } from '../rules/assign-roles.ts';
 import type { Finding, ProbeFact } from '../facts/facts.ts';
 import type { TimedActions } from './plan-stops.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
@@ -18,11 +18,11 @@ const PATIENCE_MS = 1000;
 const LIVENESS_OF_PODS_MS = 60_000;
 const LIVENESS_SLACK_OF_PODS_MS = 20_000;
 
-export function planProbes(view: SlotView, cast: Cast): TimedActions {
-  const shown = [cast.answering, cast.coming, cast.pending].filter((workload) => workload !== undefined);
+export function planProbes(view: SlotView, roles: Roles): TimedActions {
+  const shown = [roles.serving, roles.starting, roles.unprobed].filter((workload) => workload !== undefined);
   // What this controller takes for faulty may answer the one that leads: it is asked until it is gone.
-  const asked = view.leads ? shown : [...shown, ...cast.leaving.flatMap(({ workload }) => (workload.alive ? workload : []))];
-  const all = asked.map((workload) => planProbe(workload, view, workload === cast.pending));
+  const asked = view.leads ? shown : [...shown, ...roles.draining.flatMap(({ workload }) => (workload.alive ? workload : []))];
+  const all = asked.map((workload) => planProbe(workload, view, workload === roles.unprobed));
   return {
     actions: all.flatMap(({ actions }) => actions),
     wakes: all.flatMap(({ wakes }) => wakes),
@@ -61,8 +61,8 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
   return { actions: [{ name: 'probe', slot: view.slot.name, because: whyProbe(probe), args }], wakes: [] };
 }
 
-function isAskedByCluster({ deaf }: ProbeFact, { network }: SlotView): boolean {
-  return network === 'pods' && deaf.length === 0;
+function isAskedByCluster({ failingEndpoints }: ProbeFact, { network }: SlotView): boolean {
+  return network === 'pods' && failingEndpoints.length === 0;
 }
 
 function nextProbeAt(probe: ProbeFact | undefined, seenAt: number, view: SlotView): number {

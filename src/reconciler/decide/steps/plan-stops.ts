@@ -1,7 +1,7 @@
 /** When a workload that leaves is stopped: at once when nobody uses it, else when its requests have ended or its drain time is over. Pure. */
 import { noteCrashKey, type Action } from '../facts/actions.ts';
 import { delayAfter } from '../rules/backoff.ts';
-import type { Cast, Leaving } from '../rules/cast-roles.ts';
+import type { Roles, Draining } from '../rules/assign-roles.ts';
 import type { Finding } from '../facts/facts.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 
@@ -17,9 +17,9 @@ export interface TimedActions {
   readonly freshUntil?: number;
 }
 
-export function planStops(view: SlotView, cast: Cast): TimedActions {
-  if (cast.leaving.length === 0) return NOTHING;
-  const all = cast.leaving.map((leaving) => planStop(leaving, view));
+export function planStops(view: SlotView, roles: Roles): TimedActions {
+  if (roles.draining.length === 0) return NOTHING;
+  const all = roles.draining.map((draining) => planStop(draining, view));
   return { actions: all.flatMap(({ actions }) => actions), wakes: all.flatMap(({ wakes }) => wakes) };
 }
 
@@ -28,15 +28,15 @@ export function planOrphanStop(workload: WorkloadView, because: Finding, drainMs
   return planAt(workload, because, undefined, drainMs, now);
 }
 
-function planStop({ workload, because, failure }: Leaving, view: SlotView): TimedActions {
-  // What mends it might bring it back: that ends first.
-  if (view.applying?.args.mends?.workload === workload.fact.id) return NOTHING;
+function planStop({ workload, because, failure }: Draining, view: SlotView): TimedActions {
+  // What inPlace it might bring it back: that ends first.
+  if (view.applying?.args.inPlace?.workload === workload.fact.id) return NOTHING;
   // Its last words are asked for before it goes.
   if (view.running.has(noteCrashKey(workload.fact.id))) return NOTHING;
   return planAt(workload, because, failure, view.spec.lifecycle.drainTimeoutMs, view.now);
 }
 
-function planAt(workload: WorkloadView, because: Finding, failure: Leaving['failure'], drainMs: number, now: number): TimedActions {
+function planAt(workload: WorkloadView, because: Finding, failure: Draining['failure'], drainMs: number, now: number): TimedActions {
   const { fact, known, inFlight } = workload;
   if (workload.stopUnderWay) return NOTHING;
   const exited = fact.phase === 'exited';

@@ -25,7 +25,7 @@ function decide(view: SlotView, why: string): Decision {
     conditions: unknownConditions(view, message),
     admission: never ?? admission(view),
     targets: never === undefined ? (previous?.targets ?? []) : [],
-    answering: previous?.answering,
+    serving: previous?.serving,
     draining: [],
     memory: undefined,
     memoryBytes: view.template?.memoryBytes,
@@ -37,7 +37,7 @@ function decide(view: SlotView, why: string): Decision {
     progress: undefined,
     stable: false,
     drift: [],
-    trouble: previous?.trouble,
+    waitingReason: previous?.waitingReason,
     replicas: undefined,
   };
 }

@@ -19,7 +19,7 @@ describe('candidates for a lease, whatever happens', () => {
     expect(all.filter(({ history }) => history.overlaps.length > 0).map(({ seed, history }) => [seed, history.overlaps[0]])).toEqual([]);
   });
 
-  test('have one leader again when the trouble is over', () => {
+  test('have one leader again when the waitingReason is over', () => {
     expect(all.filter(({ history }) => history.leadersAtEnd.length !== 1).map(({ seed }) => seed)).toEqual([]);
   });
 

@@ -115,7 +115,7 @@ describe('createKubeObserver()', () => {
     const sight = sightOf([WORKLOAD], [pod]);
     const warnings = new Map([[pod.metadata.uid ?? '', { reason: 'NetworkNotReady', message: 'no CNI' }]]);
     const observer = createKubeObserver();
-    const troubleIn = (seen: KubeSight) => observer.observe(seen)[0]?.trouble?.reason;
+    const troubleIn = (seen: KubeSight) => observer.observe(seen)[0]?.waitingReason?.reason;
     const told = { ...sight, warnings };
     expect([sight, told, sight].map(troubleIn)).toEqual([undefined, 'NetworkNotReady', undefined]);
     expect(observer.observe({ ...told, warnings: new Map(warnings) })).toEqual(observer.observe(told));

@@ -61,7 +61,7 @@ describe('a workload', () => {
     const created = { phase: 'created', startedAt: undefined, endpoints: [], exit };
     expect(doing({ ready: false, server: { state: { terminated: END } } })).toMatchObject(created);
     expect(doing(backOff)).toMatchObject(created);
-    expect(doing(backOff)).not.toHaveProperty('trouble');
+    expect(doing(backOff)).not.toHaveProperty('waitingReason');
     expect(doing(again(false))).toMatchObject({ phase: 'running', endpoints: [], exit });
     expect(doing(again(true))).toMatchObject({ phase: 'running', endpoints: [], exit });
     expect(doing({ ...again(true), ready: true })).toMatchObject({ phase: 'running', endpoints: [{ host: '10.0.0.1' }], exit });
@@ -72,9 +72,9 @@ describe('a workload', () => {
       ready: false,
       server: { state: { waiting: { reason } }, lastState: { terminated: END } },
     });
-    expect(doing(waiting('ErrImageNeverPull'))).toMatchObject({ phase: 'created', exit: { code: 7 }, trouble: { kind: 'image' } });
-    expect(doing(waiting('RunContainerError'))).not.toHaveProperty('trouble');
-    expect(doing(backOff, { ...waiting('ErrImageNeverPull'), name: 'other' })).not.toHaveProperty('trouble');
+    expect(doing(waiting('ErrImageNeverPull'))).toMatchObject({ phase: 'created', exit: { code: 7 }, waitingReason: { kind: 'image' } });
+    expect(doing(waiting('RunContainerError'))).not.toHaveProperty('waitingReason');
+    expect(doing(backOff, { ...waiting('ErrImageNeverPull'), name: 'other' })).not.toHaveProperty('waitingReason');
   });
 
   test('tells two ends within one second apart', () => {
@@ -125,7 +125,7 @@ describe('a workload', () => {
   ])('of several pods says why not all answer: %s', (_name, other, message) => {
     const both = doing({}, other);
     expect(both).toMatchObject({ phase: 'running', replicas: { ready: 1 } });
-    expect([both.missing?.message, both.trouble]).toEqual([message, undefined]);
+    expect([both.missing?.message, both.waitingReason]).toEqual([message, undefined]);
   });
 
   test('is judged by its newest pod where none is ready', () => {

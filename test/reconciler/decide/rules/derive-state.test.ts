@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { deriveState, type StateFacts } from '../../../../src/reconciler/decide/rules/derive-state.ts';
 import type { SlotState } from '../../../../src/schema/slot-status.ts';
 
-const WORKLOADS = ['none', 'created', 'running', 'leaving'] as const;
+const WORKLOADS = ['none', 'created', 'running', 'draining'] as const;
 const FLAGS = ['fetching', 'passing', 'inFlight', 'served', 'applying', 'pulling'] as const;
 
 const ALL: readonly StateFacts[] = WORKLOADS.flatMap((workload) =>
@@ -22,7 +22,7 @@ const ALL: readonly StateFacts[] = WORKLOADS.flatMap((workload) =>
 
 /** The same rules, written as a list of patterns: the first one that fits decides. */
 const RULES: readonly (readonly [Partial<StateFacts>, SlotState])[] = [
-  [{ workload: 'leaving' }, 'unloading'],
+  [{ workload: 'draining' }, 'unloading'],
   [{ workload: 'created', fetching: true }, 'pulling'],
   [{ workload: 'created' }, 'starting'],
   [{ workload: 'running', passing: true, inFlight: true }, 'serving'],

@@ -21,12 +21,12 @@ describe('the table of moves', () => {
 
   test('has each walk from offline pass through warming before requests are served', () => {
     fc.assert(
-      fc.property(fc.array(state, { maxLength: 30 }), (wishes) => {
+      fc.property(fc.array(state, { maxLength: 30 }), (candidates) => {
         let now: SlotState = 'offline';
         let warmed = false;
-        for (const wish of wishes) {
-          if (!mayMove(now, wish)) continue;
-          now = wish;
+        for (const candidate of candidates) {
+          if (!mayMove(now, candidate)) continue;
+          now = candidate;
           // Unloading can be taken back, and whoever unloads was warming or is of another life.
           warmed ||= now === 'warming' || now === 'unloading';
           if (ANSWERING.includes(now) && !warmed) return false;

@@ -6,28 +6,28 @@ import { findFault, givenUp, isPassing, mismatch, repairsDrift, type Fault } fro
 import type { Finding } from '../facts/facts.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 
-export interface Leaving {
+export interface Draining {
   readonly workload: WorkloadView;
   readonly because: Finding;
   /** What counts as a failure of this generation; undefined when it goes for another reason than its own fault. */
   readonly failure: Fault | undefined;
 }
 
-export interface Cast {
+export interface Roles {
   /** Gets the requests. */
-  readonly answering: WorkloadView | undefined;
+  readonly serving: WorkloadView | undefined;
   /** Is what is wanted, and does not answer yet. */
-  readonly coming: WorkloadView | undefined;
+  readonly starting: WorkloadView | undefined;
   /** Not what is wanted, found rather than started by us: its first probe decides whether it may serve on until it is replaced. */
-  readonly pending: WorkloadView | undefined;
-  readonly leaving: readonly Leaving[];
+  readonly unprobed: WorkloadView | undefined;
+  readonly draining: readonly Draining[];
   /** A workload shall be started in this pass. */
   readonly start: boolean;
   /** What a start still waits for, when nothing else says so. */
   readonly waitsFor: Finding | undefined;
 }
 
-export interface CastRules {
+export interface RoleRules {
   /** Why the slot is not to run now; undefined: it is. */
   readonly unwanted: Finding | undefined;
   /** All that a start needs is there, and nothing forbids it. */
@@ -38,19 +38,19 @@ export interface CastRules {
   readonly fitsBeside: boolean;
 }
 
-export function castRoles(view: SlotView, rules: CastRules): Cast {
-  const faults = view.workloads.flatMap((workload): readonly Leaving[] => {
+export function assignRoles(view: SlotView, rules: RoleRules): Roles {
+  const faults = view.workloads.flatMap((workload): readonly Draining[] => {
     if (workload.stopUnderWay) return [];
     const fault = findFault(workload, view);
     if (fault !== undefined) return [{ workload, because: fault, failure: blame(workload, fault, view, rules.unwanted) }];
     const because = givenUp(workload, view);
     return because === undefined ? [] : [{ workload, because, failure: undefined }];
   });
-  const sound = view.workloads.filter((workload) => workload.alive && faults.every((leaving) => leaving.workload !== workload));
+  const sound = view.workloads.filter((workload) => workload.alive && faults.every((draining) => draining.workload !== workload));
   const { unwanted } = rules;
   if (unwanted !== undefined) {
-    const leaving = sound.filter((workload) => !isBeingApplied(workload, view)).map((workload) => go(workload, unwanted));
-    return { ...NOBODY, leaving: [...faults, ...leaving] };
+    const draining = sound.filter((workload) => !isBeingApplied(workload, view)).map((workload) => go(workload, unwanted));
+    return { ...NOBODY, draining: [...faults, ...draining] };
   }
   const current = best(
     sound.filter((workload) => isCurrent(workload, view)),
@@ -62,31 +62,34 @@ export function castRoles(view: SlotView, rules: CastRules): Cast {
   );
   // What failed in this very pass is a failure of the next one's facts: until then nothing new begins.
   const startable = rules.startable && faults.every(({ failure }) => failure === undefined);
-  const cast = current === undefined ? withoutCurrent(view, { ...rules, startable }, sound, old) : withCurrent(view, current, sound, old);
-  return { ...cast, leaving: [...faults, ...cast.leaving] };
+  const roles = current === undefined ? withoutCurrent(view, { ...rules, startable }, sound, old) : withCurrent(view, current, sound, old);
+  return { ...roles, draining: [...faults, ...roles.draining] };
 }
 
-const NOBODY: Cast = { answering: undefined, coming: undefined, pending: undefined, leaving: [], start: false, waitsFor: undefined };
+const NOBODY: Roles = { serving: undefined, starting: undefined, unprobed: undefined, draining: [], start: false, waitsFor: undefined };
 
-function withCurrent(view: SlotView, current: WorkloadView, sound: readonly WorkloadView[], old: WorkloadView | undefined): Cast {
+function withCurrent(view: SlotView, current: WorkloadView, sound: readonly WorkloadView[], old: WorkloadView | undefined): Roles {
   const ready = isPassing(current, view) && isReachable(current);
   const standIn = ready || old === undefined || givesWay(old, current, view) ? undefined : old;
-  const pending = ready || old !== undefined ? undefined : sound.find((workload) => workload !== current && isUntried(workload));
-  const goers = sound.filter((workload) => workload !== current && workload !== standIn && workload !== pending);
-  const leaving = goers.map((workload) => go(workload, workload === old && !ready ? roomNeeded(current) : reasonToGo(workload, view)));
-  const answering = ready ? current : standIn !== undefined && isReachable(standIn) ? standIn : undefined;
-  return { ...NOBODY, answering, coming: ready ? undefined : current, pending, leaving };
+  const unprobed = ready || old !== undefined ? undefined : sound.find((workload) => workload !== current && isUntried(workload));
+  const others = sound.filter((workload) => workload !== current && workload !== standIn && workload !== unprobed);
+  const draining = others.map((workload) => go(workload, workload === old && !ready ? roomNeeded(current) : reasonToGo(workload, view)));
+  const serving = ready ? current : standIn !== undefined && isReachable(standIn) ? standIn : undefined;
+  return { ...NOBODY, serving, starting: ready ? undefined : current, unprobed, draining };
 }
 
 /** The new one finds no place beside the old one, which may go first. A drain that has begun goes on. */
 function givesWay(old: WorkloadView, current: WorkloadView, { spec, network }: SlotView): boolean {
   if (network !== 'pods' || spec.lifecycle.swap === 'blue-green' || current.known.probe?.passed === true) return false;
-  const { phase, trouble } = current.fact;
-  return (phase === 'created' && trouble?.kind === 'placement') || old.known.drainingSince !== undefined;
+  const { phase, waitingReason } = current.fact;
+  return (phase === 'created' && waitingReason?.kind === 'placement') || old.known.drainingSince !== undefined;
 }
 
 function roomNeeded({ fact }: WorkloadView): Finding {
-  return { name: 'roomNeeded', message: `It makes room for the new one${fact.trouble === undefined ? '' : `: ${fact.trouble.message}`}` };
+  return {
+    name: 'roomNeeded',
+    message: `It makes room for the new one${fact.waitingReason === undefined ? '' : `: ${fact.waitingReason.message}`}`,
+  };
 }
 
 /** Requests can be sent to it: at times no replica of a workload that runs is ready. */
@@ -94,39 +97,39 @@ function isReachable({ fact }: WorkloadView): boolean {
   return fact.endpoints.length > 0;
 }
 
-function withoutCurrent(view: SlotView, rules: CastRules, sound: readonly WorkloadView[], old: WorkloadView | undefined): Cast {
+function withoutCurrent(view: SlotView, rules: RoleRules, sound: readonly WorkloadView[], old: WorkloadView | undefined): Roles {
   const others = sound.filter((workload) => workload !== old);
-  const pending = old === undefined ? others.find((workload) => isUntried(workload)) : undefined;
-  const goers = others.filter((workload) => workload !== pending && !isBeingApplied(workload, view));
-  const leaving = goers.map((workload) => go(workload, reasonToGo(workload, view)));
+  const unprobed = old === undefined ? others.find((workload) => isUntried(workload)) : undefined;
+  const surplus = others.filter((workload) => workload !== unprobed && !isBeingApplied(workload, view));
+  const draining = surplus.map((workload) => go(workload, reasonToGo(workload, view)));
   const mayStart = rules.startable && view.applying === undefined && !view.stopping;
   if (old === undefined) {
-    if (!mayStart) return { ...NOBODY, pending, leaving };
-    if (view.workloads.length > 0) return { ...NOBODY, pending, leaving, waitsFor: waitsForOthers };
+    if (!mayStart) return { ...NOBODY, unprobed, draining };
+    if (view.workloads.length > 0) return { ...NOBODY, unprobed, draining, waitsFor: waitsForOthers };
     return rules.fitsNow ? { ...NOBODY, start: true } : { ...NOBODY, waitsFor: waitsForMemory };
   }
-  const serving = { ...NOBODY, answering: isReachable(old) ? old : undefined, leaving };
-  if (!rules.startable || view.applying !== undefined) return serving;
-  if (view.workloads.length > 1 || view.stopping) return { ...serving, waitsFor: waitsForOthers };
-  if (isReachable(old) && swapsBeside(view, rules, old)) return { ...serving, start: true };
-  return { ...NOBODY, leaving: [...leaving, go(old, reasonToGo(old, view))] };
+  const keepOld = { ...NOBODY, serving: isReachable(old) ? old : undefined, draining };
+  if (!rules.startable || view.applying !== undefined) return keepOld;
+  if (view.workloads.length > 1 || view.stopping) return { ...keepOld, waitsFor: waitsForOthers };
+  if (isReachable(old) && swapsBeside(view, rules, old)) return { ...keepOld, start: true };
+  return { ...NOBODY, draining: [...draining, go(old, reasonToGo(old, view))] };
 }
 
 const waitsForOthers: Finding = { name: 'workloadsLeaving', message: 'It starts when the workloads before it are gone' };
 const waitsForMemory: Finding = {
   name: 'memoryNotFree',
-  message: 'It starts when workloads that are leaving have given their memory back',
+  message: 'It starts when workloads that are draining have given their memory back',
 };
 
 /** Blue-green or drain. A drain that has begun goes on, lest a figure that trembles makes the slot change its mind. */
-function swapsBeside(view: SlotView, rules: CastRules, old: WorkloadView): boolean {
+function swapsBeside(view: SlotView, rules: RoleRules, old: WorkloadView): boolean {
   if (old.known.drainingSince !== undefined) return false;
   const { swap } = view.spec.lifecycle;
   return swap === 'blue-green' || (swap === 'auto' && rules.fitsBeside);
 }
 
 function isCurrent(workload: WorkloadView, view: SlotView): boolean {
-  if (workload.standing === 'altered') return workload.mendable || !repairsDrift(view);
+  if (workload.standing === 'altered') return workload.updatable || !repairsDrift(view);
   return workload.standing === 'current';
 }
 
@@ -135,7 +138,7 @@ function best(workloads: readonly WorkloadView[], view: SlotView): WorkloadView 
   if (workloads.length <= 1) return workloads[0];
   const rank = (workload: WorkloadView): readonly number[] => [
     isPassing(workload, view) ? 0 : 1,
-    view.previous?.answering === workload.fact.id ? 0 : 1,
+    view.previous?.serving === workload.fact.id ? 0 : 1,
     workload.known.drainingSince === undefined ? 0 : 1,
     workload.known.seenAt,
   ];
@@ -156,7 +159,7 @@ function isUntried({ fact, known }: WorkloadView): boolean {
 function isBeingApplied({ fact }: WorkloadView, { applying }: SlotView): boolean {
   return (
     applying !== undefined &&
-    applying.args.mends === undefined &&
+    applying.args.inPlace === undefined &&
     applying.args.workload.revision === fact.revision &&
     applying.args.workload.name === fact.name
   );
@@ -166,7 +169,7 @@ function reasonToGo(workload: WorkloadView, view: SlotView): Finding {
   return mismatch(workload, view) ?? { name: 'workloadSurplus', message: 'Another workload of the slot does its work' };
 }
 
-function go(workload: WorkloadView, because: Finding): Leaving {
+function go(workload: WorkloadView, because: Finding): Draining {
   const drifted = because.name === 'workloadAltered';
   return { workload, because, failure: drifted ? { ...because, kind: 'drift', reason: 'WorkloadAltered' } : undefined };
 }

@@ -2,7 +2,7 @@
 import { freePort } from '../facts/workload.ts';
 import type { SlotView } from '../facts/view.ts';
 
-export interface LedgerFacts {
+export interface AllocatorFacts {
   readonly portRange: { readonly first: number; readonly last: number };
   readonly takenPorts: ReadonlySet<number>;
   readonly budgetBytes: number | undefined;
@@ -15,14 +15,14 @@ export interface LedgerFacts {
   readonly claimOf: (view: SlotView) => { readonly claimBytes: number; readonly heldBytes: number };
 }
 
-export interface Ledger {
+export interface Allocator {
   takePort(): number | undefined;
   takeMemory(bytes: number): void;
   /** Whether one more workload of the slot finds memory: now, and for good beside the one that serves. */
   room(view: SlotView): { readonly fitsNow: boolean; readonly fitsBeside: boolean };
 }
 
-export function createLedger(facts: LedgerFacts): Ledger {
+export function createAllocator(facts: AllocatorFacts): Allocator {
   const { budgetBytes } = facts;
   const taken = facts.takenPorts;
   // All below it are taken.

@@ -3,7 +3,7 @@
  * changes in place. It serves meanwhile. Pure.
  */
 import { delayAfter } from '../rules/backoff.ts';
-import type { Cast } from '../rules/cast-roles.ts';
+import type { Roles } from '../rules/assign-roles.ts';
 import { mismatchText, repairsDrift } from '../rules/checks.ts';
 import type { Finding } from '../facts/facts.ts';
 import type { TimedActions } from './plan-stops.ts';
@@ -11,8 +11,8 @@ import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { workloadNamed } from '../facts/workload.ts';
 
 /** `hindered`: nothing may be started now; then nothing is mended either. */
-export function planMends(view: SlotView, cast: Cast, hindered: boolean): TimedActions {
-  const workload = findMendable(cast);
+export function planInPlaceUpdates(view: SlotView, roles: Roles, hindered: boolean): TimedActions {
+  const workload = findUpdatable(roles);
   if (workload === undefined || hindered || view.applying !== undefined) return NOTHING;
   if (workload.standing === 'altered' && repairsDrift(view)) {
     return mend(workload, view, { name: 'workloadAltered', message: mismatchText(workload) });
@@ -23,8 +23,8 @@ export function planMends(view: SlotView, cast: Cast, hindered: boolean): TimedA
   return mend(workload, view, { name: 'applyOutdated', message: 'An edit changed what needs no new workload' });
 }
 
-function findMendable({ answering, coming }: Cast): WorkloadView | undefined {
-  return [answering, coming].find((workload) => workload?.mendable === true && (workload.behind || workload.standing === 'altered'));
+function findUpdatable({ serving, starting }: Roles): WorkloadView | undefined {
+  return [serving, starting].find((workload) => workload?.updatable === true && (workload.behind || workload.standing === 'altered'));
 }
 
 /** An update that does not hold is repeated less and less often. */
@@ -38,8 +38,8 @@ function mend({ fact, known }: WorkloadView, { slot, spec, template, model }: Sl
   const hostPort = fact.container.port?.host ?? template.containerPort ?? 0;
   const workload = workloadNamed(slot, template, fact.name, hostPort);
   const origin = known.origin ?? { spec, model: model.facts, memoryBytes: template.memoryBytes };
-  const mends = { workload: fact.id, altered: because.name === 'workloadAltered' };
-  return { actions: [{ name: 'apply', slot: slot.name, because, args: { workload, origin, mends } }], wakes: [] };
+  const inPlace = { workload: fact.id, altered: because.name === 'workloadAltered' };
+  return { actions: [{ name: 'apply', slot: slot.name, because, args: { workload, origin, inPlace } }], wakes: [] };
 }
 
 const NOTHING: TimedActions = { actions: [], wakes: [] };

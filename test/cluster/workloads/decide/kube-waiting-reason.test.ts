@@ -36,7 +36,7 @@ const unscheduled = (message: string, spec = {}): PodFacts =>
   madeUp({ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }] }, spec);
 const waiting = (reason: string, message: string): PodFacts =>
   madeUp({ containerStatuses: [{ name: 'server', ready: false, restartCount: 0, state: { waiting: { reason, message } } }] });
-const told = (pods: readonly PodFacts[], failure?: string) => doingOf(deployment(failure), pods, undefined, undefined).trouble;
+const told = (pods: readonly PodFacts[], failure?: string) => doingOf(deployment(failure), pods, undefined, undefined).waitingReason;
 
 describe('what keeps a recorded pod from running', () => {
   test.each([
@@ -97,8 +97,8 @@ describe('what keeps a recorded pod from running', () => {
     ],
   ])('%s: %s, %s', (name, kind, reason, message) => {
     const doing = doingOf(deployment(), [recorded(name)], undefined, undefined);
-    expect(doing).toMatchObject({ phase: 'created', endpoints: [], startedAt: undefined, trouble: { kind, reason } });
-    expect(doing.trouble?.message).toEqual(message);
+    expect(doing).toMatchObject({ phase: 'created', endpoints: [], startedAt: undefined, waitingReason: { kind, reason } });
+    expect(doing.waitingReason?.message).toEqual(message);
     expect(doing).not.toHaveProperty('exit');
   });
 
@@ -136,7 +136,7 @@ describe('what keeps a recorded pod from running', () => {
     const doing = doingOf(deployment(), [recorded(name)], undefined, undefined);
     expect(doing).toMatchObject({ phase: 'created', endpoints: [], exit: { code, outOfMemory } });
     expect(doing.exit?.message).toBe(message);
-    expect(doing).not.toHaveProperty('trouble');
+    expect(doing).not.toHaveProperty('waitingReason');
   });
 });
 
@@ -179,7 +179,7 @@ describe('what newer servers say', () => {
 
   test('the cause of a failed pull stays while the kubelet only waits', () => {
     const failed = told([waiting('ErrImagePull', 'not found')]);
-    const backOff = doingOf(deployment(), [waiting('ImagePullBackOff', 'Back-off pulling image "x"')], failed, undefined).trouble;
+    const backOff = doingOf(deployment(), [waiting('ImagePullBackOff', 'Back-off pulling image "x"')], failed, undefined).waitingReason;
     expect(failed?.message).toContain('does not have it');
     expect(backOff).toBe(failed);
   });

@@ -3,41 +3,41 @@
  * table point to it; once a dead one has grown old it keeps all later ones and what stood in them, and a quarter of the gateway's garbage outlived its collection.
  */
 
-export interface Seat<T> {
+export interface Member<T> {
   readonly item: T;
   /** -1 after leaving. */
   index: number;
 }
 
-export interface Roster<T> {
-  add(item: T): Seat<T>;
+export interface DenseSet<T> {
+  add(item: T): Member<T>;
   /** Twice is once. */
-  remove(seat: Seat<T>): void;
+  remove(member: Member<T>): void;
   readonly size: number;
   /** A copy: those who are told something may leave meanwhile. */
   items(): readonly T[];
 }
 
-export function createRoster<T>(): Roster<T> {
-  const seats: Seat<T>[] = [];
+export function createDenseSet<T>(): DenseSet<T> {
+  const members: Member<T>[] = [];
   return {
     add(item) {
-      const seat = { item, index: seats.length };
-      seats.push(seat);
-      return seat;
+      const member = { item, index: members.length };
+      members.push(member);
+      return member;
     },
-    remove(seat) {
-      const { index } = seat;
+    remove(member) {
+      const { index } = member;
       if (index === -1) return;
-      seat.index = -1;
-      const last = seats.pop();
-      if (last === undefined || last === seat) return;
-      seats[index] = last;
+      member.index = -1;
+      const last = members.pop();
+      if (last === undefined || last === member) return;
+      members[index] = last;
       last.index = index;
     },
     get size() {
-      return seats.length;
+      return members.length;
     },
-    items: () => seats.map((seat) => seat.item),
+    items: () => members.map((member) => member.item),
   };
 }

@@ -16,7 +16,7 @@ export interface SlotQuestion {
   readonly verdict: MemoryVerdict | undefined;
 }
 
-export interface PlanMemory {
+export interface PlanCache {
   recall(question: SlotQuestion): SlotPlan | undefined;
   keep(question: SlotQuestion, made: SlotPlan): void;
   /** Forgets slots that are gone. */
@@ -28,7 +28,7 @@ interface Kept {
   readonly made: SlotPlan;
 }
 
-export function createPlanMemory(): PlanMemory {
+export function createPlanCache(): PlanCache {
   const kept = new Map<SlotName, Kept>();
   return {
     recall(question) {
@@ -55,7 +55,7 @@ function isAtRest({ failures }: SlotView, { actions, alone }: SlotPlan): boolean
 
 /** What was decided then is what was decided last. */
 function isFollowed({ decision }: SlotPlan, { previous }: SlotView): boolean {
-  return previous?.targets === decision.targets && previous.answering === decision.answering;
+  return previous?.targets === decision.targets && previous.serving === decision.serving;
 }
 
 function isSameQuestion(before: SlotQuestion, now: SlotQuestion): boolean {

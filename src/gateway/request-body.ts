@@ -9,7 +9,7 @@ import type { RequestHead } from './decide/request-head.ts';
 import { scanBody, type BodyScan } from './decide/scan-body.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
 
-export interface IntakeOwner {
+export interface RequestBodyOwner {
   /** Enough is known to route. Called once. */
   onBodyReady(): void;
   onBodyProblem(code: ErrorCode, message: string, param: string | null): void;
@@ -25,7 +25,7 @@ export interface IntakeLimits {
   readonly SVC_BODY_LIMIT: number;
 }
 
-export class BodyIntake {
+export class RequestBody {
   /** The whole body lies here, or what came before reading stopped. */
   chunks: Buffer[] = [];
   received = 0;
@@ -35,13 +35,13 @@ export class BodyIntake {
   readonly #head: RequestHead;
   readonly #limits: IntakeLimits;
   readonly #budget: BufferBudget;
-  readonly #owner: IntakeOwner;
+  readonly #owner: RequestBodyOwner;
   #held = 0;
   #ready = false;
   #over = false;
   #connection: UpstreamConnection | undefined;
 
-  constructor(req: IncomingMessage, head: RequestHead, limits: IntakeLimits, budget: BufferBudget, owner: IntakeOwner) {
+  constructor(req: IncomingMessage, head: RequestHead, limits: IntakeLimits, budget: BufferBudget, owner: RequestBodyOwner) {
     this.#req = req;
     this.#head = head;
     this.#limits = limits;

@@ -1,5 +1,5 @@
 /** Why a workload does not come to run, in words for people. Pure. */
-import type { WorkloadTrouble } from '../../../reconciler/ports.ts';
+import type { WaitingReason } from '../../../reconciler/ports.ts';
 import { isOver, isTerminating } from './kube-facts.ts';
 import type { ContainerStatus, DeploymentFacts, PodFacts } from './kube-facts.ts';
 import { MODEL_CONTAINER, MODELS_TARGET } from './kube-names.ts';
@@ -15,19 +15,19 @@ import { placementMessage } from './kube-placement.ts';
 export function troubleOf(
   deployment: DeploymentFacts,
   pods: readonly PodFacts[],
-  before: WorkloadTrouble | undefined,
+  before: WaitingReason | undefined,
   warnings: PodWarnings,
-): WorkloadTrouble | undefined {
+): WaitingReason | undefined {
   const living = pods.filter((pod) => !isOver(pod) && !isTerminating(pod));
   for (const pod of living) {
-    const trouble = unscheduled(pod) ?? stuckContainer(pod, before) ?? warnedTrouble(pod, warnings?.get(pod.metadata.uid));
-    if (trouble !== undefined) return trouble;
+    const waitingReason = unscheduled(pod) ?? stuckContainer(pod, before) ?? warnedTrouble(pod, warnings?.get(pod.metadata.uid));
+    if (waitingReason !== undefined) return waitingReason;
   }
   const failed = pods.find((pod) => isOver(pod) && pod.status.reason !== undefined);
   return notCreated(deployment, living) ?? (failed === undefined ? undefined : ended(failed));
 }
 
-function unscheduled(pod: PodFacts): WorkloadTrouble | undefined {
+function unscheduled(pod: PodFacts): WaitingReason | undefined {
   const condition = pod.status.conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
   if (condition === undefined) return undefined;
   if (condition.reason === 'SchedulingGated') {
@@ -40,14 +40,14 @@ function unscheduled(pod: PodFacts): WorkloadTrouble | undefined {
   return { kind: 'placement', reason: 'Unschedulable', message: placementMessage(condition.message ?? '', pod) };
 }
 
-function stuckContainer(pod: PodFacts, before: WorkloadTrouble | undefined): WorkloadTrouble | undefined {
+function stuckContainer(pod: PodFacts, before: WaitingReason | undefined): WaitingReason | undefined {
   for (const status of pod.status.initContainerStatuses) {
-    const trouble = waitingTrouble(pod, status, before) ?? failedFetch(pod, status);
-    if (trouble !== undefined) return trouble;
+    const waitingReason = waitingTrouble(pod, status, before) ?? failedFetch(pod, status);
+    if (waitingReason !== undefined) return waitingReason;
   }
   for (const status of pod.status.containerStatuses) {
-    const trouble = waitingTrouble(pod, status, before);
-    if (trouble !== undefined) return trouble;
+    const waitingReason = waitingTrouble(pod, status, before);
+    if (waitingReason !== undefined) return waitingReason;
   }
   return undefined;
 }
@@ -67,7 +67,7 @@ const CONFIG_REASONS: ReadonlySet<string> = new Set([
   'PostStartHookError',
 ]);
 
-function waitingTrouble(pod: PodFacts, status: ContainerStatus, before: WorkloadTrouble | undefined): WorkloadTrouble | undefined {
+function waitingTrouble(pod: PodFacts, status: ContainerStatus, before: WaitingReason | undefined): WaitingReason | undefined {
   const reason = status.state?.waiting?.reason ?? '';
   const cause = status.state?.waiting?.message ?? '';
   if (reason === 'InvalidImageName') {
@@ -80,7 +80,7 @@ function waitingTrouble(pod: PodFacts, status: ContainerStatus, before: Workload
 }
 
 /** Both reasons of a failed pull are told as one, so that its condition does not change with each attempt. */
-function pullTrouble(reason: string, cause: string, image: string, before: WorkloadTrouble | undefined): WorkloadTrouble {
+function pullTrouble(reason: string, cause: string, image: string, before: WaitingReason | undefined): WaitingReason {
   const told = reason === 'ErrImagePull' || reason === 'ImagePullBackOff' ? 'ImagePullBackOff' : reason;
   const known =
     reason === 'ImagePullBackOff' && !/: (ErrImagePull|Err)/.test(cause) ? '' : cause.replace(/^Back-off pulling image "[^"]*": \w+: /, '');
@@ -112,7 +112,7 @@ function configMessage(cause: string, container: string): string {
 }
 
 /** What the container said at its end; between two attempts it says nothing of its own. */
-function failedFetch(pod: PodFacts, status: ContainerStatus): WorkloadTrouble | undefined {
+function failedFetch(pod: PodFacts, status: ContainerStatus): WaitingReason | undefined {
   const end = status.state?.terminated ?? status.lastState?.terminated;
   if (end === undefined || end.exitCode === 0) return undefined;
   if (status.state?.running !== undefined) return undefined;
@@ -140,7 +140,7 @@ function whereModelsLie(words: string, { spec }: PodFacts): string {
   return `. "${MODELS_TARGET}" is empty in each new pod: give the slot a "storage", or the chart "models.claim" or "models.hostPath"`;
 }
 
-function notCreated({ conditions }: DeploymentFacts, living: readonly PodFacts[]): WorkloadTrouble | undefined {
+function notCreated({ conditions }: DeploymentFacts, living: readonly PodFacts[]): WaitingReason | undefined {
   const condition = conditions.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True');
   if (condition === undefined || living.length > 0) return undefined;
   const cause = (condition.message ?? '').replace(/^pods "[^"]*" is forbidden: /, '');
@@ -163,7 +163,7 @@ function notCreated({ conditions }: DeploymentFacts, living: readonly PodFacts[]
 }
 
 /** It is over, and the one that replaces it is not there yet. */
-function ended(pod: PodFacts): WorkloadTrouble {
+function ended(pod: PodFacts): WaitingReason {
   const reason = pod.status.reason ?? 'Failed';
   const cause = cut((pod.status.message ?? '').trim().replace(/\.$/, ''));
   const node = pod.spec.nodeName === undefined ? 'Its node' : `Node "${pod.spec.nodeName}"`;

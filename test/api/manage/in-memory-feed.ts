@@ -8,7 +8,7 @@ export interface MemoryFeed extends EventFeed {
   listeners(): number;
 }
 
-export function createMemoryFeed(kept: number): MemoryFeed {
+export function createInMemoryFeed(kept: number): MemoryFeed {
   let entries: TimelineEntry[] = [];
   let seq = 0;
   const listeners = new Set<(entry: TimelineEntry) => void>();

@@ -1,18 +1,18 @@
 /**
- * Who uses which workload now, and which of its endpoints. A lease is taken in the same tick as the board is read, so that a workload that is on the board
+ * Who uses which workload now, and which of its endpoints. A hold is taken in the same tick as the board is read, so that a workload that is on the board
  * cannot go away unseen between the two, and is given back exactly once. In memory and synchronous: the hot path pays a few additions.
  */
 import type { BoardSlot, BoardView, Target } from '../reconciler/board.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
 import type { Endpoint } from '../providers/provider.ts';
-import { createRoster, type Roster, type Seat } from './roster.ts';
+import { createDenseSet, type DenseSet, type Member } from './dense-set.ts';
 
-export interface LeaseHolder {
-  /** The workload's time is over: end the request now. The lease is still held, and the holder gives it back. */
-  onLeaseAborted(): void;
+export interface Holder {
+  /** The workload's time is over: end the request now. The hold is still held, and the holder gives it back. */
+  onHoldAborted(): void;
 }
 
-export interface Lease {
+export interface Hold {
   readonly slot: SlotName;
   readonly workload: WorkloadId;
   readonly endpoint: Endpoint;
@@ -26,19 +26,19 @@ export interface Activity {
   readonly lastUsedAt: number | undefined;
 }
 
-export interface Leases {
+export interface Holds {
   /**
    * The target with the fewest requests in flight, of equal ones the one that was not taken for longest; undefined when the slot has none.
    * `avoid` is taken only when there is no other.
    */
-  acquire(slot: BoardSlot, holder: LeaseHolder, avoid?: Target): Lease | undefined;
+  acquire(slot: BoardSlot, holder: Holder, avoid?: Target): Hold | undefined;
   read(): ReadonlyMap<WorkloadId, Activity>;
   /** Requests in flight on a slot's workloads. */
   inFlight(slot: SlotName): number;
   abort(workload: WorkloadId): void;
 }
 
-export interface LeaseDeps {
+export interface HoldDeps {
   readonly now: () => number;
   readonly board: { current(): BoardView };
   /** Called when a workload gets its first request or loses its last one. `draining`: it is no longer on the board. */
@@ -51,7 +51,7 @@ const REMEMBERED = 4096;
 interface Entry {
   readonly slot: SlotName;
   readonly ofSlot: SlotLoad;
-  readonly holders: Roster<LeaseHolder>;
+  readonly holders: DenseSet<Holder>;
   /** Of the endpoints that are targets or in use. */
   loads: readonly Load[];
   lastUsedAt: number;
@@ -71,7 +71,7 @@ interface SlotLoad {
   inFlight: number;
 }
 
-export function createLeases({ now, board, onActivity }: LeaseDeps): Leases {
+export function createHolds({ now, board, onActivity }: HoldDeps): Holds {
   const entries = new Map<WorkloadId, Entry>();
   const slots = new Map<SlotName, SlotLoad>();
   /** By the board's own lists, which live as long as what they say: a list is looked through once, not for each request. */
@@ -88,7 +88,7 @@ export function createLeases({ now, board, onActivity }: LeaseDeps): Leases {
       slots.set(slot, ofSlot);
     }
     ofSlot.entries += 1;
-    const entry: Entry = { slot, ofSlot, holders: createRoster(), loads: [], lastUsedAt: 0 };
+    const entry: Entry = { slot, ofSlot, holders: createDenseSet(), loads: [], lastUsedAt: 0 };
     entries.set(workload, entry);
     return entry;
   }
@@ -125,9 +125,9 @@ export function createLeases({ now, board, onActivity }: LeaseDeps): Leases {
     return load;
   }
 
-  function release(load: Load, seat: Seat<LeaseHolder>): void {
+  function release(load: Load, member: Member<Holder>): void {
     const { entry } = load;
-    entry.holders.remove(seat);
+    entry.holders.remove(member);
     entry.ofSlot.inFlight -= 1;
     load.inFlight -= 1;
     entry.lastUsedAt = now();
@@ -139,7 +139,7 @@ export function createLeases({ now, board, onActivity }: LeaseDeps): Leases {
       const load = choose(slot, avoid);
       if (load === undefined) return undefined;
       const { entry, target } = load;
-      const seat = entry.holders.add(holder);
+      const member = entry.holders.add(holder);
       entry.ofSlot.inFlight += 1;
       load.inFlight += 1;
       entry.lastUsedAt = now();
@@ -149,7 +149,7 @@ export function createLeases({ now, board, onActivity }: LeaseDeps): Leases {
         workload: target.workload,
         endpoint: target.endpoint,
         release() {
-          if (seat.index !== -1) release(load, seat);
+          if (member.index !== -1) release(load, member);
         },
       };
     },
@@ -157,7 +157,7 @@ export function createLeases({ now, board, onActivity }: LeaseDeps): Leases {
       new Map([...entries].map(([workload, entry]) => [workload, { inFlight: entry.holders.size, lastUsedAt: entry.lastUsedAt }])),
     inFlight: (slot) => slots.get(slot)?.inFlight ?? 0,
     abort(workload) {
-      for (const holder of entries.get(workload)?.holders.items() ?? []) holder.onLeaseAborted();
+      for (const holder of entries.get(workload)?.holders.items() ?? []) holder.onHoldAborted();
     },
   };
 }

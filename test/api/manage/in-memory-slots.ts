@@ -11,7 +11,7 @@ export interface MemorySlots extends SlotEditor {
   broken: string | undefined;
 }
 
-export function createMemorySlots(onChange: () => void): MemorySlots {
+export function createInMemorySlots(onChange: () => void): MemorySlots {
   const texts = new Map<SlotName, string>();
 
   const stored = (name: SlotName, text: string): StoredSlot => {

@@ -3,34 +3,34 @@
  * its neighbours: with many fast streams the system calls, one a piece, are most of what the gateway costs. A piece after a pause never waits.
  */
 
-export interface Burst {
+export interface WriteBatch {
   /** Called once for each `hold`. */
-  flushBurst(): void;
+  flushBatch(): void;
 }
 
-export interface Bursts {
+export interface WriteBatcher {
   /** Flushes the burst within about a millisecond. */
-  hold(burst: Burst): void;
+  hold(burst: WriteBatch): void;
   close(): void;
 }
 
-export const BURST_MS = 1;
+export const BATCH_MS = 1;
 
-export function createBursts(): Bursts {
-  let held: Burst[] = [];
+export function createWriteBatcher(): WriteBatcher {
+  let held: WriteBatch[] = [];
   let timer: NodeJS.Timeout | undefined;
 
   function flush(): void {
     timer = undefined;
     const due = held;
     held = [];
-    for (const burst of due) burst.flushBurst();
+    for (const burst of due) burst.flushBatch();
   }
 
   return {
     hold(burst) {
       held.push(burst);
-      timer ??= setTimeout(flush, BURST_MS);
+      timer ??= setTimeout(flush, BATCH_MS);
     },
     close() {
       clearTimeout(timer);

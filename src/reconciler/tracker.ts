@@ -7,7 +7,7 @@ import type { SlotName, WorkloadId } from '../schema/names.ts';
 import type { Endpoint, Health } from '../providers/provider.ts';
 import type { SlotSpec } from '../schema/slot-spec.ts';
 import { keyOfAction, type Action } from './decide/facts/actions.ts';
-import type { Acquaintance, Attempt, AttemptKind, Attempts, Origin, ProbeFact, RunningAction } from './decide/facts/facts.ts';
+import type { WorkloadHistory, Attempt, AttemptKind, Attempts, Origin, ProbeFact, RunningAction } from './decide/facts/facts.ts';
 import type { LogLine, Progress } from './ports.ts';
 
 export interface Attempted {
@@ -17,8 +17,8 @@ export interface Attempted {
   readonly inPlace?: true;
 }
 
-export interface Notebook {
-  readonly acquaintances: ReadonlyMap<WorkloadId, Acquaintance>;
+export interface Tracker {
+  readonly histories: ReadonlyMap<WorkloadId, WorkloadHistory>;
   readonly attempts: ReadonlyMap<SlotName, Attempts>;
   readonly lastActive: Map<SlotName, number>;
   /** Under way, and ended since the last observation began. */
@@ -48,10 +48,10 @@ export interface Notebook {
   startedAgain(slot: SlotName): void;
   failed(slot: SlotName, attempted: Attempted, now: number): void;
   /** Of the attempt of this workload that failed then. */
-  lastWords(slot: SlotName, of: { readonly workload: WorkloadId; readonly at: number }, lines: readonly LogLine[]): void;
+  logTail(slot: SlotName, of: { readonly workload: WorkloadId; readonly at: number }, lines: readonly LogLine[]): void;
   exitNoted(id: WorkloadId, exitId: string): void;
-  /** `deaf`: endpoints that did not pass. */
-  probed(id: WorkloadId, health: Health, deaf: readonly Endpoint[], now: number): void;
+  /** `failingEndpoints`: endpoints that did not pass. */
+  probed(id: WorkloadId, health: Health, failingEndpoints: readonly Endpoint[], now: number): void;
   stopFailed(id: WorkloadId, failure: Failure, now: number): void;
   portTaken(port: number, now: number): void;
 }
@@ -78,7 +78,7 @@ const KEPT_FAILURES = 20;
 /** Whoever had the port may have gone by then. */
 const PORT_TAKEN_MS = 60_000;
 
-interface Known extends Acquaintance {
+interface Known extends WorkloadHistory {
   readonly startedAt: number | undefined;
   /** The last one it was met with. */
   readonly exitId: string | undefined;
@@ -91,7 +91,7 @@ interface Known extends Acquaintance {
   readonly running: boolean;
 }
 
-export function createNotebook(): Notebook {
+export function createTracker(): Tracker {
   const known = new Map<WorkloadId, Known>();
   const attempts = new Map<SlotName, Attempts>();
   const underWay = new Map<string, RunningAction>();
@@ -110,7 +110,7 @@ export function createNotebook(): Notebook {
   };
 
   return {
-    acquaintances: known,
+    histories: known,
     attempts,
     lastActive: new Map(),
     underWay,
@@ -181,7 +181,7 @@ export function createNotebook(): Notebook {
       if (running !== undefined) ended.set(key, running);
     },
     started(id, slot, now) {
-      if (!known.has(id)) known.set(id, { ...acquaint(slot, origins.get(slot)?.origin, now), fresh: true });
+      if (!known.has(id)) known.set(id, { ...newHistory(slot, origins.get(slot)?.origin, now), fresh: true });
       changeAttempts(slot, ({ starts }) => ({ starts: starts + 1 }));
     },
     // One that was found running was started once, too.
@@ -190,7 +190,7 @@ export function createNotebook(): Notebook {
       const attempt: Attempt = { at: now, ...attempted };
       changeAttempts(slot, ({ failures }) => ({ failures: [...failures, attempt].slice(-KEPT_FAILURES) }));
     },
-    lastWords(slot, { workload, at }, lines) {
+    logTail(slot, { workload, at }, lines) {
       changeAttempts(slot, ({ failures }) => ({
         failures: failures.map((attempt) =>
           attempt.workload === workload && attempt.at === at ? { ...attempt, logTail: lines } : attempt,
@@ -199,9 +199,9 @@ export function createNotebook(): Notebook {
     },
     exitNoted: (id, exitId) => change(id, { notedExit: exitId }),
     updated: (id, generation, now) => change(id, { updates: countUpdate(known.get(id)?.updates, generation, now) }),
-    probed(id, health, deaf, now) {
+    probed(id, health, failingEndpoints, now) {
       const before = known.get(id);
-      if (before !== undefined) change(id, { probe: foldProbe(before.probe, health, deaf, now) });
+      if (before !== undefined) change(id, { probe: foldProbe(before.probe, health, failingEndpoints, now) });
     },
     stopFailed(id, { message }, now) {
       change(id, { stops: { failures: (known.get(id)?.stops?.failures ?? 0) + 1, lastAt: now, message }, expectedToGo: false });
@@ -210,7 +210,7 @@ export function createNotebook(): Notebook {
   };
 }
 
-function acquaint(slot: SlotName, origin: Origin | undefined, now: number): Known {
+function newHistory(slot: SlotName, origin: Origin | undefined, now: number): Known {
   return {
     slot,
     seenAt: now,
@@ -233,7 +233,7 @@ function acquaint(slot: SlotName, origin: Origin | undefined, now: number): Know
 /** The same object while nothing is new. */
 function meetOne(before: Known | undefined, met: Met, origin: Origin | undefined, now: number): Known {
   const { startedAt, alone, running, counts } = met;
-  const base = before === undefined ? acquaint(met.slot, origin, now) : meetAgain(before, met, now);
+  const base = before === undefined ? newHistory(met.slot, origin, now) : meetAgain(before, met, now);
   const next: Known = {
     ...base,
     startedAt,
@@ -251,7 +251,7 @@ function meetOne(before: Known | undefined, met: Met, origin: Origin | undefined
 
 /** What was known of its processes no longer holds where others run now. */
 function meetAgain(before: Known, met: Met, now: number): Known {
-  if (before.startedAt !== undefined && before.startedAt !== met.startedAt) return acquaint(met.slot, before.origin, now);
+  if (before.startedAt !== undefined && before.startedAt !== met.startedAt) return newHistory(met.slot, before.origin, now);
   const ended = met.exitId !== undefined && met.exitId !== before.exitId && !isOldExit(before, met);
   return ended ? { ...before, seenAt: now, startCountsFrom: now, probe: undefined } : before;
 }
@@ -276,12 +276,12 @@ function isAsBefore(before: Known, next: Known): boolean {
   );
 }
 
-function countUpdate(before: Acquaintance['updates'], generation: number, now: number): Acquaintance['updates'] {
+function countUpdate(before: WorkloadHistory['updates'], generation: number, now: number): WorkloadHistory['updates'] {
   return { generation, times: before?.generation === generation ? before.times + 1 : 1, lastAt: now };
 }
 
 /** A probe that says "loading" of a workload that passed before is no failure: the server is busy. */
-function foldProbe(before: ProbeFact | undefined, health: Health, deaf: readonly Endpoint[], now: number): ProbeFact {
+function foldProbe(before: ProbeFact | undefined, health: Health, failingEndpoints: readonly Endpoint[], now: number): ProbeFact {
   const passing = health.kind === 'passing';
   const same = before !== undefined && (before.status === 'passing') === passing;
   const failures = before?.consecutiveFailures ?? 0;
@@ -292,6 +292,6 @@ function foldProbe(before: ProbeFact | undefined, health: Health, deaf: readonly
     consecutiveFailures: passing ? 0 : health.kind === 'failing' ? failures + 1 : failures,
     message: passing ? '' : health.message,
     passed: passing || before?.passed === true,
-    deaf,
+    failingEndpoints,
   };
 }

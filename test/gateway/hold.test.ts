@@ -1,0 +1,138 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { createHolds, type Hold, type Holder, type Holds } from '../../src/gateway/hold.ts';
+import { createBoard, type Board } from '../../src/reconciler/board.ts';
+import { boardSlot, publish, slotName, workloadId } from './support/board-fixture.ts';
+
+const HOLDER: Holder = { onHoldAborted: () => undefined };
+const TARGETS = ['a', 'b', 'c'].map((workload, index) => ({ workload, port: index + 1 }));
+const SLOT = boardSlot({ name: 'primary', targets: TARGETS });
+
+interface World {
+  readonly holds: Holds;
+  readonly board: Board;
+  readonly draining: boolean[];
+  time: number;
+}
+
+function world(): World {
+  const board = createBoard();
+  const draining: boolean[] = [];
+  const made: World = {
+    holds: createHolds({ now: () => made.time, board, onActivity: (change) => void draining.push(change.draining) }),
+    board,
+    draining,
+    time: 1,
+  };
+  return made;
+}
+
+function take(holds: Holds, holder = HOLDER): Hold {
+  const hold = holds.acquire(SLOT, holder);
+  if (hold === undefined) throw new Error('no target');
+  return hold;
+}
+
+describe('createHolds()', () => {
+  test('spreads requests over the targets, and counts each hold until its first release', () => {
+    const action = fc.record({ kind: fc.constantFrom('take', 'release', 'release-again'), which: fc.nat() });
+    fc.assert(
+      fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
+        const { holds } = world();
+        const held: Hold[] = [];
+        const gone: Hold[] = [];
+        for (const { kind, which } of actions) {
+          if (kind === 'take') {
+            const before = holds.read();
+            const hold = take(holds);
+            const load = (id: string): number => before.get(workloadId(id))?.inFlight ?? 0;
+            expect(load(hold.workload)).toBe(Math.min(...TARGETS.map((target) => load(target.workload))));
+            held.push(hold);
+          } else if (kind === 'release' && held.length > 0) {
+            const [hold] = held.splice(which % held.length, 1);
+            hold?.release();
+            if (hold !== undefined) gone.push(hold);
+          } else if (gone.length > 0) gone[which % gone.length]?.release();
+          const counted = [...holds.read().values()].reduce((sum, entry) => sum + entry.inFlight, 0);
+          expect(counted).toBe(held.length);
+          expect(holds.inFlight(slotName('primary'))).toBe(held.length);
+        }
+      }),
+    );
+  });
+
+  test('avoids the target that has just failed, unless there is no other', () => {
+    const { holds } = world();
+    const avoided = { workload: workloadId('a'), endpoint: { host: '127.0.0.1', port: 1 } };
+    for (let index = 0; index < 10; index += 1) expect(holds.acquire(SLOT, HOLDER, avoided)?.workload).not.toBe('a');
+    const only = boardSlot({ name: 'primary', targets: TARGETS.slice(0, 1) });
+    expect(holds.acquire(only, HOLDER, avoided)?.workload).toBe('a');
+  });
+
+  test('gives none on a slot without targets', () => {
+    expect(world().holds.acquire(boardSlot({ name: 'primary' }), HOLDER)).toBeUndefined();
+  });
+
+  test('remembers when a workload was last used: begin while a request runs, end after it', () => {
+    const made = world();
+    const hold = take(made.holds);
+    expect(made.holds.read().get(hold.workload)).toEqual({ inFlight: 1, lastUsedAt: 1 });
+    made.time = 50;
+    hold.release();
+    expect(made.holds.read().get(hold.workload)).toEqual({ inFlight: 0, lastUsedAt: 50 });
+  });
+
+  test('aborts the holders of one workload, each once, and they give back what they hold', () => {
+    const { holds } = world();
+    const aborted: string[] = [];
+    for (let index = 0; index < 9; index += 1) {
+      const hold: Hold = take(holds, {
+        onHoldAborted() {
+          aborted.push(hold.workload);
+          hold.release();
+        },
+      });
+    }
+    holds.abort(workloadId('b'));
+    expect(aborted).toEqual(['b', 'b', 'b']);
+    expect(holds.read().get(workloadId('b'))?.inFlight).toBe(0);
+    expect(holds.inFlight(slotName('primary'))).toBe(6);
+  });
+
+  test('tells when the last request of a workload that left the board has ended', () => {
+    const { holds, board, draining } = world();
+    publish(board, { name: 'primary', targets: TARGETS.slice(0, 1) });
+    const first = holds.acquire(boardSlot({ name: 'primary', targets: TARGETS.slice(0, 1) }), HOLDER);
+    const second = holds.acquire(boardSlot({ name: 'primary', targets: TARGETS.slice(0, 1) }), HOLDER);
+    publish(board, { name: 'primary', targets: TARGETS.slice(1, 2) });
+    first?.release();
+    expect(draining).toEqual([false]);
+    second?.release();
+    expect(draining).toEqual([false, true]);
+  });
+
+  test('counts the requests of a workload that left the board until the last one ends', () => {
+    const { holds, board } = world();
+    const primary = slotName('primary');
+    publish(board, { name: 'primary', targets: TARGETS.slice(0, 1) });
+    const held = [1, 2].map(() => holds.acquire(boardSlot({ name: 'primary', targets: TARGETS.slice(0, 1) }), HOLDER));
+    publish(board, { name: 'primary', targets: TARGETS.slice(1, 2) });
+    holds.acquire(boardSlot({ name: 'primary', targets: TARGETS.slice(1, 2) }), HOLDER);
+    expect(holds.inFlight(primary)).toBe(3);
+    for (const hold of held) hold?.release();
+    expect([holds.inFlight(primary), holds.inFlight(slotName('embed'))]).toEqual([1, 0]);
+  });
+
+  test('does not grow with the workloads that come and go', () => {
+    const { holds } = world();
+    for (let index = 0; index < 6000; index += 1) {
+      holds.acquire(boardSlotOf(`w${index}`), HOLDER)?.release();
+    }
+    expect(holds.read().size).toBeLessThanOrEqual(4096);
+    expect(holds.read().has(workloadId('w5999'))).toBe(true);
+  });
+});
+
+function boardSlotOf(workload: string): typeof SLOT {
+  return { ...SLOT, targets: [{ workload: workloadId(workload), endpoint: { host: '127.0.0.1', port: 1 } }] };
+}
