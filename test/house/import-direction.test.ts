@@ -129,6 +129,15 @@ describe('Imports between the folders of src/', () => {
     expect(findings.get(path)).toHaveLength(1);
   });
 
+  test.each([
+    ['host', 'cluster/client/ports.ts'],
+    ['cluster', 'host/podman/podman-runtime.ts'],
+  ])('"host" and "cluster" never import each other: "%s" does not import "%s" in any way', (from, target) => {
+    const cases = CASES.filter((each) => each.from === from && each.target === target);
+    expect(cases.map(({ kind }) => kind)).toEqual(['value', 'dynamic', 're-export', 'type']);
+    expect(cases.filter((each) => !findings.has(pathOf(each)))).toEqual([]);
+  });
+
   test('the message says what may be imported and where that is written', () => {
     const [finding] = findings.get('src/gateway/x-value-host-podman-podman-runtime-ts.ts') ?? [];
     expect(finding?.message).toBe(
