@@ -20,7 +20,14 @@ const CHANGING_METHODS = new Set([
   'copyWithin',
 ]);
 /** A function inside one of these is handed on with it. */
-const WRAPPERS = new Set(['Property', 'ObjectExpression', 'ArrayExpression', 'ConditionalExpression', 'LogicalExpression', 'SpreadElement']);
+const WRAPPERS = new Set([
+  'Property',
+  'ObjectExpression',
+  'ArrayExpression',
+  'ConditionalExpression',
+  'LogicalExpression',
+  'SpreadElement',
+]);
 const TYPE_WRAPPERS = new Set(['TSAsExpression', 'TSSatisfiesExpression', 'TSNonNullExpression', 'ParenthesizedExpression']);
 
 /** Variables of functions that a closure changes after it was returned: name and the place of the change. */

@@ -23,12 +23,14 @@ export const functionLength = {
       open.at(-1)?.inner.push(node);
       const factory = FACTORY.test(name);
       const count = codeLines(lines, node, factory ? inner : []);
-      if (count > max) report(node, `Split ${name === '' ? 'this function' : `"${name}"`}: it has ${count} lines, and at most ${max} are allowed`);
+      if (count > max)
+        report(node, `Split ${name === '' ? 'this function' : `"${name}"`}: it has ${count} lines, and at most ${max} are allowed`);
       if (factory) checkWhole(node, name);
     };
     const checkWhole = (node, name) => {
       const count = codeLines(lines, node, []);
-      if (count > wholeMax) report(node, `Split "${name}" by responsibility: as a whole it has ${count} lines, and at most ${wholeMax} are allowed`);
+      if (count > wholeMax)
+        report(node, `Split "${name}" by responsibility: as a whole it has ${count} lines, and at most ${wholeMax} are allowed`);
     };
     return Object.fromEntries([
       ...FUNCTIONS.flatMap((type) => [

@@ -3,7 +3,7 @@ import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** Two folders above this file: a checkout may itself lie below a folder named "src". */
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 export function pathInCheckout(filename) {
   return filename.startsWith(ROOT) ? filename.slice(ROOT.length).replaceAll(sep, '/') : undefined;

@@ -17,7 +17,8 @@ export const pureDecide = {
     const checkFunction = (node) => {
       if (node.async) refuse(node, 'Make this function synchronous, and let its caller wait');
       const name = node.id ?? (node.parent?.type === 'VariableDeclarator' ? node.parent.id : undefined);
-      if (FACTORY.test(name?.name)) refuse(name, `Rename "${name.name}" or move it out: a name with "create" stands for a thing with state`);
+      if (FACTORY.test(name?.name))
+        refuse(name, `Rename "${name.name}" or move it out: a name with "create" stands for a thing with state`);
     };
     const checkClass = (node) => {
       const fields = findClassState(node).map(({ key }) => `"${key.name}"`);
