@@ -62,12 +62,12 @@ function clockVisitors(refuse) {
 }
 
 function importProblem(filename, { node, specifier, typeOnly, names }) {
-  if (node.type === 'ImportExpression') return 'Do not load modules while deciding';
+  if (node.type === 'ImportExpression') return 'Do not load modules here';
   if (typeOnly) return undefined;
   if (specifier.startsWith('.')) {
     const path = placeInSource(resolveImport(filename, specifier))?.path ?? '';
     const pure = path.startsWith('schema/') || isDecide(path) || path.endsWith('.json');
-    return pure ? undefined : `Import only types of "${specifier}", or move what is needed into "decide/" or "schema/"`;
+    return pure ? undefined : `Import only types of "${specifier}", or move what you need into "decide/" or "schema/"`;
   }
   if (PURE_PACKAGES.includes(specifier)) return undefined;
   const pureNames = PURE_NODE_NAMES[specifier];

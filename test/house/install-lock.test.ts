@@ -1,4 +1,4 @@
-/** Two installations at once would corrupt node_modules: the lock lets one work at a time, and outlives nobody. */
+/** Two installations at once would corrupt node_modules: the lock admits one at a time, and a dead process does not keep it. */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
