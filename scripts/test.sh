@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests: sets up what suites need, passes its arguments on to jest, and ends with one line that counts.
-# SVC_TEST_REQUIRE=podman: a suite that cannot have podman fails instead of being skipped.
+# Runs the tests: sets up what the suites need, passes its arguments on to jest, and ends with one line of counts.
+# SVC_TEST_REQUIRE=podman: suites that need podman fail instead of being skipped when it is not available.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PWD/node_modules/.bin:$PATH"
@@ -17,17 +17,17 @@ skip() {
 set_up_podman() {
   local settings
   if settings=$(bash scripts/test-podman.sh); then
-    # what it prints are "export NAME=value" lines
+    # It prints "export NAME=value" lines.
     eval "$settings"
   else
-    skip 'its set-up failed (the messages of "scripts/test-podman.sh" are above)'
+    skip 'its set-up failed (see the messages of "scripts/test-podman.sh" above)'
   fi
 }
 
-# With arguments only some tests run, and most of them need no podman.
+# With arguments, only some tests run, and most of them do not need podman.
 case "${SVC_TEST_REQUIRE:-} $*" in
 ' ' | *podman* | *e2e* | *host* | *providers*) set_up_podman ;;
 esac
 
-# What needs a cluster is run by "npm run test:cluster".
+# The suites that need a cluster are run by "npm run test:cluster".
 exec bash scripts/run-jest.sh "$@" --testPathIgnorePatterns '<rootDir>/test/live-cluster/'
