@@ -13,7 +13,7 @@ export interface SharedResources {
   readonly availableBytes: number | undefined;
   /** What all workloads that exist or are being started hold. */
   readonly heldBytes: number;
-  /** The memory of all slots that admission let in. */
+  /** The sum of the memory claims that were admitted. */
   readonly admittedBytes: number;
 }
 
@@ -29,7 +29,7 @@ export interface Allocation {
 export interface SlotMemory {
   /** What one more workload of it needs. */
   readonly neededBytes: number;
-  /** What admission counted for it. */
+  /** Its part of the admitted memory. */
   readonly claimedBytes: number;
   /** What its workloads hold. */
   readonly heldBytes: number;
