@@ -29,15 +29,17 @@ export interface SlotPlan {
   readonly alone: boolean;
 }
 
-export interface SlotInputs {
+/** Everything that the plan of one slot depends on, except what the slots before it left of ports and memory. */
+export interface SlotQuestion {
   readonly view: SlotView;
+  /** What prevents a workload from being started, the gravest first. */
   readonly gates: readonly Gate[];
   readonly notWanted: Finding | undefined;
   readonly verdict: MemoryVerdict | undefined;
   readonly memory: SlotMemory;
 }
 
-export function planSlot({ view, gates, notWanted, verdict, memory }: SlotInputs, allocation: Allocation): SlotPlan {
+export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuestion, allocation: Allocation): SlotPlan {
   const memoryGate = insufficientMemory(verdict);
   const unwanted = notWanted ?? memoryGate;
   const roles = assignRoles(view, {
