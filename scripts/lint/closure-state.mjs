@@ -45,7 +45,28 @@ export function findClosureState(scopeManager) {
   return [...found].map(([{ name }, node]) => ({ name, node }));
 }
 
-/** Members of a class that change after an object was made; none for classes of errors. */
+/** Arguments of exported functions that the functions change: name and the place of the change. */
+export function findChangedArguments(scopeManager) {
+  return scopeManager.scopes
+    .filter(({ type, block }) => type === 'function' && isExported(block))
+    .flatMap(({ variables }) => variables.filter(({ defs }) => defs[0]?.type === 'Parameter'))
+    .flatMap(({ name, references }) => {
+      const change = references.find((reference) => !reference.isWrite() && changes(reference));
+      return change === undefined ? [] : [{ name, node: change.identifier }];
+    });
+}
+
+/** Whether `this` is changed after it was made. Not in classes that `findClassState` finds: those are reported once. */
+export function changesThis(node) {
+  if (!changesAt(node)) return false;
+  for (let { parent } = node; parent !== undefined && parent !== null; parent = parent.parent) {
+    if (parent.type === 'MethodDefinition' && parent.kind === 'constructor') return false;
+    if (parent.type === 'ClassBody') return findClassState(parent.parent).length === 0;
+  }
+  return true;
+}
+
+/** Fields of a class that may change after an object was made; none for classes of errors. */
 export function findClassState(classNode) {
   if (classNode.superClass?.name?.endsWith('Error')) return [];
   return classNode.body.body.filter(
@@ -53,11 +74,21 @@ export function findClassState(classNode) {
   );
 }
 
+function isExported({ type, parent }) {
+  if (type === 'FunctionDeclaration') return parent?.type === 'ExportNamedDeclaration';
+  return parent?.type === 'VariableDeclarator' && parent.parent?.parent?.type === 'ExportNamedDeclaration';
+}
+
 function changes(reference) {
   if (reference.isWrite()) return reference.init !== true;
-  let node = reference.identifier;
+  return changesAt(reference.identifier);
+}
+
+/** Whether the object that an expression stands for is changed through it: by an assignment, or by a method. */
+function changesAt(object) {
+  let node = object;
   while (node.parent?.type === 'MemberExpression' && node.parent.object === node) node = node.parent;
-  if (node === reference.identifier) return false;
+  if (node === object) return false;
   const { parent } = node;
   if (parent.type === 'AssignmentExpression') return parent.left === node;
   if (parent.type === 'UpdateExpression') return true;

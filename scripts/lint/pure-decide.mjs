@@ -2,7 +2,7 @@
  * A folder named `decide/` contains pure functions. This rule checks imports, time, asynchrony and state that outlives a call; the globals that
  * do I/O (`process`, `fetch`, timers …) are listed under "no-restricted-globals" in `.oxlintrc.json`.
  */
-import { findClassState, findClosureState } from './closure-state.mjs';
+import { changesThis, findChangedArguments, findClassState, findClosureState } from './closure-state.mjs';
 import { PURE_NODE_NAMES, PURE_PACKAGES } from './import-table.mjs';
 import { eachImport, placeInSource, resolveImport } from './modules.mjs';
 
@@ -36,7 +36,13 @@ export const pureDecide = {
       ClassDeclaration: checkClass,
       ClassExpression: checkClass,
       AwaitExpression: (node) => refuse(node, 'Do not wait here'),
+      ThisExpression(node) {
+        if (changesThis(node)) refuse(node, 'Return a new object instead of changing "this"');
+      },
       'Program:exit'() {
+        for (const { name, node } of findChangedArguments(context.sourceCode.scopeManager)) {
+          refuse(node, `Return a new value instead of changing the argument "${name}"`);
+        }
         for (const { name, node } of findClosureState(context.sourceCode.scopeManager)) {
           refuse(node, `Pass "${name}" as a value and return the next one: this closure would keep it between calls`);
         }

@@ -23,13 +23,20 @@ const STATEFUL: Readonly<Record<string, string>> = {
     'export function memo(): object {\n  let last = 0;\n  function keep(value: number): void {\n    last = value;\n  }\n  return { keep, get: () => last };\n}\n',
   'an inner function that a returned one calls':
     'export function memo(): object {\n  let last = 0;\n  const keep = (value: number): void => {\n    last = value;\n  };\n  return {\n    twice(value: number): number {\n      keep(2 * value);\n      return last;\n    },\n  };\n}\n',
-  'an arrow function that answers a closure':
-    'export const counter = (start: { count: number }) => (): number => {\n  start.count += 1;\n  return start.count;\n};\n',
+  'an arrow function that returns a closure': 'export const counter = (count: number) => (): number => (count += 1);\n',
   'a closure in a returned conditional':
     'export function memo(on: boolean): (() => number) | undefined {\n  let count = 0;\n  return on ? () => (count += 1) : undefined;\n}\n',
   'a class with a field that changes': 'export class Cursor {\n  position = 0;\n  step(): void {\n    this.position += 1;\n  }\n}\n',
   'a class with a private field that changes':
     'export class Cursor {\n  #position = 0;\n  step(): number {\n    return (this.#position += 1);\n  }\n}\n',
+  'a class with a collection that changes':
+    'export class Names {\n  readonly #known = new Set<string>();\n  keep(name: string): void {\n    this.#known.add(name);\n  }\n}\n',
+  'an object that changes itself':
+    'export const counter = {\n  count: 0,\n  next(): number {\n    this.count += 1;\n    return this.count;\n  },\n};\n',
+  'an exported function that changes its argument':
+    'export function addTo(names: Set<string>, name: string): void {\n  names.add(name);\n}\n',
+  'an exported function that changes a field of its argument':
+    'export const rename = (slot: { name: string }): void => {\n  slot.name = "";\n};\n',
   'a factory by its name': 'export function createPlan(): number {\n  return 1;\n}\n',
   'a factory by the name of a constant': 'export const createPlan = (): number => 1;\n',
 };
@@ -48,6 +55,10 @@ const PURE: Readonly<Record<string, string>> = {
     'export function sum(): (values: readonly number[]) => number {\n  return (values) => {\n    let total = 0;\n    for (const value of values) total += value;\n    return total;\n  };\n}\n',
   'a returned object with a filled map':
     'export function index(names: readonly string[]): { readonly byName: ReadonlyMap<string, number> } {\n  const byName = new Map<string, number>();\n  names.forEach((name, at) => byName.set(name, at));\n  return { byName };\n}\n',
+  'a helper that adds to a list of its caller':
+    'export function both(): readonly string[] {\n  const names: string[] = [];\n  addTo(names);\n  return names;\n}\n\nfunction addTo(names: string[]): void {\n  names.push("a", "b");\n}\n',
+  'an argument that is replaced by a default':
+    'export function nameOf(name: string | undefined): string {\n  name ??= "primary";\n  return name;\n}\n',
   'a class whose fields stay':
     'export class Range {\n  readonly first: number;\n  constructor(first: number) {\n    this.first = first;\n  }\n}\n',
   'an error with a field': 'export class Refused extends Error {\n  status = 400;\n}\n',
