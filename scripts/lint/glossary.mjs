@@ -36,7 +36,7 @@ const MEND = 'update in place" or "fix';
 export const GLOSSARY = [
   {
     term: 'action',
-    meaning: 'One step of a plan, complete to the last argument: apply, stop, probe, a pull. It names the finding that caused it.',
+    meaning: 'One step of a plan with all its arguments, such as apply, stop, probe or pull. It names the finding that caused it.',
   },
   { term: 'admission', meaning: 'Whether a request may enter a slot now: it is let in, parked or refused.' },
   {
@@ -50,7 +50,10 @@ export const GLOSSARY = [
   { term: 'board', meaning: 'The snapshot of all slots that each pass publishes. Requests and status pages read it and nothing else.' },
   { term: 'catalogue', meaning: 'The models that the project knows by a short id, with the files they consist of.' },
   { term: 'condition', meaning: 'One aspect of a status, as in Kubernetes: type, status, reason, message, last change.' },
-  { term: 'crash loop', meaning: 'Five crashes of a slot within ten minutes. The slot is not started again until a user acts.' },
+  {
+    term: 'crash loop',
+    meaning: 'Five crashes, failed probes or start timeouts of a slot within ten minutes. It is not started again until a user acts.',
+  },
   {
     term: 'drain',
     meaning: 'To let a workload finish its requests, without new ones, before it is stopped; ends after `drain_timeout`.',
@@ -63,8 +66,8 @@ export const GLOSSARY = [
     meaning: 'An endpoint that did not pass its last probe. It gets no requests while another one passes.',
     not: ['deaf'],
   },
-  { term: 'finding', meaning: 'The result of one check: a name and a message that says what is the case.' },
-  { term: 'generation', meaning: "The number of accepted edits of a slot. Failures count for one generation: an edit clears the slot's." },
+  { term: 'finding', meaning: 'The result of one check: a name for programs and a message for users.' },
+  { term: 'generation', meaning: 'Grows by one with each accepted edit of a slot. Failures of earlier generations no longer count.' },
   {
     term: 'hold',
     meaning: "A request's claim on a target. While it is held, its workload is in use; it is released exactly once.",
@@ -86,12 +89,15 @@ export const GLOSSARY = [
   { term: 'model store', meaning: 'The place where model files are: a directory, or volumes of a cluster.' },
   { term: 'move', meaning: 'A change from one state of a slot to another. A table lists the permitted ones with their causes.' },
   { term: 'orphan', meaning: 'A workload whose slot is no longer declared. It is drained and stopped.' },
-  { term: 'parking', meaning: 'Holding a request until its slot can answer; limited in number and time.' },
+  { term: 'parking', meaning: 'Keeping a request waiting until its slot can answer; limited in number and time.' },
   { term: 'pass', meaning: 'One run of the loop: observe, plan, inspect, execute, report.' },
-  { term: 'plan', meaning: 'What is to be done next and why, for all slots. Made by a pure function of desired state, facts and time.' },
+  {
+    term: 'plan',
+    meaning: 'What to do next and why, for all slots. A pure function computes it from the desired state, the observed facts and the time.',
+  },
   { term: 'probe', meaning: 'A request to an endpoint that checks whether the server answers, and with which model.' },
   { term: 'provider', meaning: 'A kind of model server. Its contract says how the server is started, probed and addressed.' },
-  { term: 'quiet period', meaning: 'How long no file may have changed before the slot files are read again.' },
+  { term: 'quiet period', meaning: 'How long the slot files must stay unchanged after an edit before they are read.' },
   {
     term: 'reason',
     meaning: 'A word in CamelCase that classifies a condition, a failure or an event, for programs. The message is for users.',
@@ -123,12 +129,12 @@ export const GLOSSARY = [
   { term: 'spec', meaning: 'The parsed text of a slot with every default filled in.' },
   {
     term: 'swap',
-    meaning: 'Replacing a workload by one of another revision: beside the old one where both fit, else after it has drained.',
+    meaning: 'Replacing a workload by one of another revision: beside the old one if both fit, otherwise after the old one has drained.',
   },
   { term: 'target', meaning: 'A workload and one of its endpoints, as the board offers them to requests.' },
-  { term: 'template', meaning: 'A workload without its port: what the spec, the model and the image amount to.' },
+  { term: 'template', meaning: 'A workload without its port: everything that follows from the spec, the model and the image.' },
   { term: 'term', meaning: 'The time from becoming the leader to losing the Lease. Work that was begun in a term ends with it.' },
-  { term: 'timeline', meaning: 'What happened to a slot, one line for each change, with its cause.' },
+  { term: 'timeline', meaning: 'The history of a slot: one line for each change, with its cause.' },
   { term: 'toolbox', meaning: 'The container image with the server of a provider for one backend.' },
   {
     term: 'tracker',
@@ -141,7 +147,7 @@ export const GLOSSARY = [
     not: [{ word: 'trouble', in: 'names' }],
   },
   { term: 'wake', meaning: 'A request for a pass. It carries no data.' },
-  { term: 'workload', meaning: 'One running copy of the server of a slot: a container, a process or a Deployment.' },
+  { term: 'workload', meaning: 'The server of a slot as its runtime runs it: a container, a process or a Deployment.' },
   {
     term: 'workload history',
     meaning: 'What the tracker knows of one workload beyond what its runtime reports.',
