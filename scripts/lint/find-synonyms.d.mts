@@ -1,7 +1,7 @@
 export interface Synonym {
   readonly word: string;
   /** What to write instead. */
-  readonly use: string;
+  readonly use: readonly string[];
   readonly pattern: RegExp;
 }
 

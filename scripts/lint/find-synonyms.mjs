@@ -2,7 +2,7 @@
 import { GLOSSARY, PLAIN_ENGLISH } from './glossary.mjs';
 
 const SYNONYMS = [
-  ...GLOSSARY.flatMap(({ term, not = [] }) => not.map((each) => ({ use: term, ...optionsOf(each) }))),
+  ...GLOSSARY.flatMap(({ term, not = [] }) => not.map((each) => ({ use: [term], ...optionsOf(each) }))),
   ...PLAIN_ENGLISH.flatMap(({ use, not }) => not.map((each) => ({ use, ...optionsOf(each) }))),
 ];
 
@@ -22,9 +22,14 @@ export function findSynonyms(text, synonyms, isName) {
       .map(({ index, 0: word }) => ({
         index,
         length: word.length,
-        message: `Write "${use}" instead of "${word.replaceAll(/\s+/g, ' ')}" (glossary: "scripts/lint/glossary.mjs")`,
+        message: `Write ${listOf(use)} instead of "${word.replaceAll(/\s+/g, ' ')}" (glossary: "scripts/lint/glossary.mjs")`,
       })),
   );
+}
+
+function listOf(words) {
+  const quoted = words.map((word) => `"${word}"`);
+  return quoted.length === 1 ? quoted[0] : `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`;
 }
 
 function optionsOf(synonym) {

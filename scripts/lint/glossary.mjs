@@ -13,7 +13,7 @@ const KUBERNETES_LEASE = [
   'src/cli/connect/',
   'src/schema/object-labels.ts',
   'src/schema/settings.ts',
-  'src/platform/decide/time-to-collect.ts',
+  'src/platform/',
   'test/cluster/',
   'test/live-cluster/',
   'test/support/kube/',
@@ -31,7 +31,7 @@ const PAGES = [
   'test/support/README.md',
 ];
 
-const MEND = 'update in place" or "fix';
+const MEND = ['update in place', 'fix'];
 
 export const GLOSSARY = [
   {
@@ -139,7 +139,7 @@ export const GLOSSARY = [
   {
     term: 'tracker',
     meaning: 'What the loop itself remembers between passes: probes, attempts, what it started. In RAM; a restart rebuilds it.',
-    not: ['notebook', 'absorb', 'absorbed'],
+    not: ['notebook', { word: 'absorb', use: ['record'] }, { word: 'absorbed', use: ['recorded'] }],
   },
   {
     term: 'waiting reason',
@@ -151,7 +151,7 @@ export const GLOSSARY = [
   {
     term: 'workload history',
     meaning: 'What the tracker knows of one workload beyond what its runtime reports.',
-    not: ['acquaintance', 'sighting', { word: 'stranger', in: 'names' }],
+    not: ['acquaintance', { word: 'sighting', use: ['observation'] }, { word: 'stranger', in: 'names', use: ['unknown workload'] }],
   },
   {
     term: 'world',
@@ -161,21 +161,21 @@ export const GLOSSARY = [
 
 /** Words that are no concept of the project, each with what to write instead. */
 export const PLAIN_ENGLISH = [
-  { use: 'again', not: ['anew'] },
-  { use: 'must" or "will', not: ['shall'] },
-  { use: 'so that … not" or "because otherwise', not: ['lest'] },
-  { use: 'the caller" or another concrete subject', not: ['whoever'] },
-  { use: 'as desired', not: ['as it shall be'] },
-  { use: 'indefinitely', not: ['for ever'] },
-  { use: 'expensive', not: ['dear'] },
-  { use: 'candidate', not: ['wish', 'wishes'] },
-  { use: 'reported", "published" or "logged', not: [{ word: 'told', before: 'apart' }, 'retell', 'retold'] },
-  { use: 'reports", "publishes" or "logs', not: [{ word: 'tells', before: 'apart' }] },
-  { use: 'report', not: [{ word: 'tell', in: 'names' }] },
-  { use: 'reported', not: [{ word: 'said', in: 'names' }] },
-  { use: 'is notified of', not: ['hears of'] },
-  { use: 'cache', not: ['plan memory'] },
-  { use: 'dense set" and "member', not: ['roster', 'seat'] },
-  { use: 'batch', not: [{ word: 'burst', in: 'names', except: ['src/cluster/status/', 'test/cluster/status/'] }] },
-  { use: 'request body', not: ['intake'] },
+  { use: ['again'], not: ['anew'] },
+  { use: ['must', 'will'], not: ['shall'] },
+  { use: ['so that … not', 'because otherwise'], not: ['lest'] },
+  { use: ['the caller', 'the user', 'every client'], not: ['whoever'] },
+  { use: ['as desired'], not: ['as it shall be'] },
+  { use: ['indefinitely'], not: ['for ever'] },
+  { use: ['expensive'], not: ['dear'] },
+  { use: ['candidate'], not: ['wish', 'wishes'] },
+  { use: ['reported', 'published', 'logged'], not: [{ word: 'told', before: 'apart' }, 'retell', 'retold'] },
+  { use: ['reports', 'publishes', 'logs'], not: [{ word: 'tells', before: 'apart' }] },
+  { use: ['report'], not: [{ word: 'tell', in: 'names' }] },
+  { use: ['reported'], not: [{ word: 'said', in: 'names' }] },
+  { use: ['is notified of'], not: ['hears of'] },
+  { use: ['cache'], not: ['plan memory'] },
+  { use: ['dense set', 'member'], not: ['roster', 'seat'] },
+  { use: ['batch'], not: [{ word: 'burst', in: 'names', except: ['src/cluster/status/', 'test/cluster/status/'] }] },
+  { use: ['request body'], not: ['intake'] },
 ];
