@@ -1,4 +1,4 @@
-/** One slot: from its view to its decision and its actions. Pure, but for the allocator of what earlier slots of the same plan took. */
+/** One slot: from its view, and what earlier slots of the same plan left of ports and memory, to its decision and its actions. Pure. */
 import { PROVIDER_KINDS } from '../../schema/provider-kinds.ts';
 import { pullImageKey, pullModelKey, type Action } from './facts/actions.ts';
 import { admissionOf, targetsOf } from './rules/admission.ts';
@@ -8,7 +8,7 @@ import { insufficientMemory, type Gate } from './rules/checks.ts';
 import { deriveConditions } from './outcome/conditions.ts';
 import { deriveState } from './rules/derive-state.ts';
 import type { Decision, Finding } from './facts/facts.ts';
-import type { Allocator } from './rules/allocator.ts';
+import { roomFor, type Allocation, type SlotMemory } from './rules/allocator.ts';
 import { listFindings } from './outcome/list-findings.ts';
 import { planCrashNotes } from './steps/plan-crash-notes.ts';
 import { planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
@@ -29,22 +29,26 @@ export interface SlotPlan {
   readonly alone: boolean;
 }
 
-export function planSlot(
-  view: SlotView,
-  gates: readonly Gate[],
-  notWanted: Finding | undefined,
-  verdict: MemoryVerdict | undefined,
-  allocator: Allocator,
-): SlotPlan {
+/** Everything that the plan of one slot depends on, except what the slots before it left of ports and memory. */
+export interface SlotQuestion {
+  readonly view: SlotView;
+  /** What prevents a workload from being started, the gravest first. */
+  readonly gates: readonly Gate[];
+  readonly notWanted: Finding | undefined;
+  readonly verdict: MemoryVerdict | undefined;
+  readonly memory: SlotMemory;
+}
+
+export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuestion, allocation: Allocation): SlotPlan {
   const memoryGate = insufficientMemory(verdict);
   const unwanted = notWanted ?? memoryGate;
   const roles = assignRoles(view, {
     unwanted,
     startable: gates.length === 0 && view.template !== undefined,
-    ...allocator.room(view),
+    ...roomFor(memory, allocation),
   });
   const wanted = unwanted === undefined;
-  const start = roles.start ? planApply(view, allocator) : undefined;
+  const start = roles.start ? planApply(view, allocation.freePort) : undefined;
   const pulls = wanted ? planPulls(view, gates) : NO_PULLS;
   const inPlace = planInPlaceUpdates(view, roles, gates.length > 0);
   const stops = planStops(view, roles);
@@ -102,15 +106,14 @@ function aspectsOf(view: SlotView, roles: Roles) {
   };
 }
 
-function planApply(view: SlotView, allocator: Allocator): { readonly action?: Action; readonly gate?: Gate } {
+function planApply(view: SlotView, freePort: number | undefined): { readonly action?: Action; readonly gate?: Gate } {
   const { template, slot, model } = view;
   if (template === undefined || model?.kind !== 'present') return {};
-  const port = template.cluster === undefined ? allocator.takePort() : template.containerPort;
+  const port = template.cluster === undefined ? freePort : template.containerPort;
   if (port === undefined) {
     const message = 'Widen "SVC_PORT_RANGE": every port of it is taken';
     return { gate: { kind: 'waiting', name: 'portRangeUsedUp', message } };
   }
-  allocator.takeMemory(template.memoryBytes);
   const names = new Set(view.workloads.map(({ fact }) => fact.name));
   const workload = workloadOf(slot, template, port, names);
   const origin = { spec: view.spec, model: model.facts, memoryBytes: template.memoryBytes };

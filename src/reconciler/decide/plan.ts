@@ -6,7 +6,7 @@ import type { SlotName, WorkloadId } from '../../schema/names.ts';
 import type { Action } from './facts/actions.ts';
 import { findGates, whyNotWanted, type Gate } from './rules/checks.ts';
 import type { Decision, Desired, Finding, Observed, Plan } from './facts/facts.ts';
-import { createAllocator, type Allocator } from './rules/allocator.ts';
+import { afterStarts, openAllocation, type Allocation } from './rules/allocator.ts';
 import type { PlanCache } from './plan-cache.ts';
 import { planOrphanStop, type TimedActions } from './steps/plan-stops.ts';
 import { planSlot, type SlotPlan } from './plan-slot.ts';
@@ -38,8 +38,13 @@ export function plan(desired: Desired, observed: Observed, now: number, memory?:
     budget,
   );
   const orphans = planOrphans(desired, observed, gathered, now);
-  const allocator = openAllocator(desired, observed, candidates, shares);
-  const slots = candidates.map((candidate) => planCandidate(candidate, shares.verdicts.get(candidate.view.slot.name), allocator, memory));
+  let allocation = allocate(desired, observed, candidates, shares);
+  const slots: SlotPlan[] = [];
+  for (const candidate of candidates) {
+    const slot = planCandidate(candidate, shares.verdicts.get(candidate.view.slot.name), allocation, memory);
+    slots.push(slot);
+    allocation = afterStarts(allocation, slot.actions);
+  }
   memory?.prune(desired.slots);
   const decisions = new Map(slots.map(({ decision }) => [decision.name, decision]));
   const actions = [
@@ -56,15 +61,16 @@ export function plan(desired: Desired, observed: Observed, now: number, memory?:
 }
 
 function planCandidate(
-  { view, gates, notWanted }: Candidate,
+  { view, gates, notWanted, claim, heldBytes }: Candidate,
   verdict: MemoryVerdict | undefined,
-  allocator: Allocator,
+  allocation: Allocation,
   memory: PlanCache | undefined,
 ): SlotPlan {
   const question = { view, notWanted, hindered: gates.length > 0, verdict };
   const known = memory?.recall(question);
   if (known !== undefined) return known;
-  const made = planSlot(view, gates, notWanted, verdict, allocator);
+  const memoryOfSlot = { neededBytes: view.template?.memoryBytes ?? 0, claimedBytes: claim?.bytes ?? 0, heldBytes };
+  const made = planSlot({ view, gates, notWanted, verdict, memory: memoryOfSlot }, allocation);
   memory?.keep(question, made);
   return made;
 }
@@ -101,7 +107,7 @@ function heldBytes({ fact, known }: SlotView['workloads'][number], view: SlotVie
   return fact.phase === 'exited' ? 0 : (known.origin?.memoryBytes ?? view.template?.memoryBytes ?? 0);
 }
 
-function openAllocator(desired: Desired, observed: Observed, candidates: readonly Candidate[], shares: MemoryShares): Allocator {
+function allocate(desired: Desired, observed: Observed, candidates: readonly Candidate[], shares: MemoryShares): Allocation {
   const ports = new Set(observed.takenPorts);
   const pods = observed.traits.network === 'pods';
   let heldByAll = candidates.reduce((sum, candidate) => sum + candidate.heldBytes, 0);
@@ -117,8 +123,7 @@ function openAllocator(desired: Desired, observed: Observed, candidates: readonl
     if (!pods) ports.add(action.args.workload.port.host);
     heldByAll += action.args.origin.memoryBytes;
   }
-  const bySlot = new Map(candidates.map((candidate) => [candidate.view.slot.name, candidate]));
-  return createAllocator({
+  return openAllocation({
     portRange: desired.portRange,
     takenPorts: ports,
     budgetBytes: desired.memoryBudgetBytes,
@@ -126,10 +131,6 @@ function openAllocator(desired: Desired, observed: Observed, candidates: readonl
     availableBytes: pods ? undefined : observed.host.memoryAvailableBytes,
     heldBytes: heldByAll,
     admittedBytes: shares.admittedBytes,
-    claimOf: ({ slot }) => {
-      const candidate = bySlot.get(slot.name);
-      return { claimBytes: candidate?.claim?.bytes ?? 0, heldBytes: candidate?.heldBytes ?? 0 };
-    },
   });
 }
 
