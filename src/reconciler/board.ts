@@ -41,8 +41,8 @@ export interface BoardSlot {
   readonly spec: SlotSpec;
   readonly generation: number;
   readonly problems: readonly SpecProblem[];
-  /** Text of `explain` for this slot. */
-  readonly explanation: string;
+  /** Why the slot is what it is, line by line; times are relative to `now`, in Unix milliseconds. */
+  explain(now: number): string;
 }
 
 export interface BoardView {

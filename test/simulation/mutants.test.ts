@@ -3,7 +3,7 @@ import type { Action } from '../../src/reconciler/decide/facts/actions.ts';
 import type { Plan } from '../../src/reconciler/decide/facts/facts.ts';
 import { inspect } from '../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../src/reconciler/decide/plan.ts';
-import { createTemplates } from '../../src/reconciler/decide/facts/workload.ts';
+import { templatingOf } from '../../src/reconciler/desire.ts';
 import { simulate } from '../support/simulation/simulate.ts';
 import { FAKE_PROVIDER } from '../support/simulation/world.ts';
 
@@ -113,14 +113,15 @@ const MUTANTS: Readonly<Record<string, Planner>> = {
 
 /** Faults that show only where workloads have pods. */
 const POD_MUTANTS: Readonly<Record<string, Planner>> = {
-  'never inPlace in place': changeActions((action) => (action.name === 'apply' && action.args.inPlace !== undefined ? [] : [action])),
-  'inPlace what needs no mending': (desired, observed, now) => {
+  'never updates in place': changeActions((action) => (action.name === 'apply' && action.args.inPlace !== undefined ? [] : [action])),
+  'updates in place what needs no update': (desired, observed, now) => {
     const { inPlace } = observed.traits;
     const made = plan(desired, observed, now);
     const asked = desired.slots.values().find(({ name }) => (made.decisions.get(name)?.targets.length ?? 0) > 0);
     if (inPlace === undefined || asked === undefined || now % 7 !== 0) return made;
     const traits = { ...observed.traits, inPlace: { ...inPlace, isOutdated: () => true } };
-    return plan({ ...desired, templateOf: createTemplates({ gguf: FAKE_PROVIDER }, traits, '/store') }, { ...observed, traits }, now);
+    const { compare } = templatingOf({ providers: { gguf: FAKE_PROVIDER }, runtime: { traits }, models: { root: '/store' } });
+    return plan({ ...desired, compare }, { ...observed, traits }, now);
   },
   'takes pods that find no place for a failure': (desired, observed, now) => {
     if (observed.runtime.kind === 'unreachable') return plan(desired, observed, now);

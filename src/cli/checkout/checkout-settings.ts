@@ -1,7 +1,7 @@
 /** What `--checkout` stands for: everything in `.svc` of the checkout, models as plain processes, and nothing left behind. The environment goes before. */
 import path from 'node:path';
 
-export const CHECKOUT = path.resolve(import.meta.dirname, '../..');
+export const CHECKOUT = path.resolve(import.meta.dirname, '../../..');
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

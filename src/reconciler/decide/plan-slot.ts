@@ -23,10 +23,6 @@ export interface SlotPlan {
   readonly actions: readonly Action[];
   /** Unix milliseconds at which time alone changes something. */
   readonly wakes: readonly number[];
-  /** Until then, planning it again answers the same while nothing else changes. */
-  readonly freshUntil: number;
-  /** No other slot has a say in it. */
-  readonly alone: boolean;
 }
 
 export function planSlot(
@@ -54,7 +50,7 @@ export function planSlot(
   const gate = memoryGate ?? startGate ?? gates[0];
   const applyingNow = view.applying !== undefined || start?.action !== undefined;
   const busy = applyingNow || inPlace.actions.length > 0 || roles.starting !== undefined || roles.draining.length > 0 || view.stopping;
-  const targets = targetsOf(roles.serving, view.previous?.targets);
+  const targets = targetsOf(roles.serving);
   const decision: Decision = {
     ...aspectsOf(view, roles),
     state: deriveState({
@@ -79,21 +75,19 @@ export function planSlot(
     decision,
     actions: [...stops.actions, ...pulls.actions, ...starts, ...inPlace.actions, ...probes.actions, ...notes],
     wakes,
-    alone: !roles.start && roles.waitsFor === undefined && roles.draining.length === 0,
-    freshUntil: Math.min(probes.freshUntil ?? Number.POSITIVE_INFINITY, ...wakes),
   };
 }
 
 /** What of a decision can be read off the slot and its roles. */
 function aspectsOf(view: SlotView, roles: Roles) {
-  const { slot, spec, template, previous, workloads } = view;
+  const { slot, spec, template, published, workloads } = view;
   return {
     name: slot.name,
     generation: slot.generation,
     serving: roles.serving?.fact.id,
     draining: roles.draining.filter(({ workload }) => workload.alive).map(({ workload }) => workload.fact.id),
     revision: template?.revision,
-    capabilities: template?.capabilities ?? previous?.capabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    capabilities: template?.capabilities ?? published?.decision.capabilities ?? PROVIDER_KINDS[spec.provider].serves,
     lastFailure: view.failures.findLast(({ kind }) => kind !== 'drift'),
     stable: isStable(view, roles),
     drift: workloads.flatMap((workload) => (workload.alive ? workload.drift : [])),

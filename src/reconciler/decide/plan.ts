@@ -7,7 +7,6 @@ import type { Action } from './facts/actions.ts';
 import { findGates, whyNotWanted, type Gate } from './rules/checks.ts';
 import type { Decision, Desired, Finding, Observed, Plan } from './facts/facts.ts';
 import { createAllocator, type Allocator } from './rules/allocator.ts';
-import type { PlanCache } from './plan-cache.ts';
 import { planOrphanStop, type TimedActions } from './steps/plan-stops.ts';
 import { planSlot, type SlotPlan } from './plan-slot.ts';
 import { planUnreachable } from './steps/plan-unreachable.ts';
@@ -26,8 +25,7 @@ interface Candidate {
   readonly heldBytes: number;
 }
 
-/** Without a memory, each slot is planned anew. */
-export function plan(desired: Desired, observed: Observed, now: number, memory?: PlanCache): Plan {
+export function plan(desired: Desired, observed: Observed, now: number): Plan {
   const gathered = gather(observed);
   const views = [...desired.slots.values()].map((slot) => viewSlot(slot, desired, observed, gathered, now));
   if (observed.runtime.kind === 'unreachable') return planUnreachable(views, observed.runtime.message);
@@ -39,8 +37,9 @@ export function plan(desired: Desired, observed: Observed, now: number, memory?:
   );
   const orphans = planOrphans(desired, observed, gathered, now);
   const allocator = openAllocator(desired, observed, candidates, shares);
-  const slots = candidates.map((candidate) => planCandidate(candidate, shares.verdicts.get(candidate.view.slot.name), allocator, memory));
-  memory?.prune(desired.slots);
+  const slots = candidates.map(({ view, gates, notWanted }) =>
+    planSlot(view, gates, notWanted, shares.verdicts.get(view.slot.name), allocator),
+  );
   const decisions = new Map(slots.map(({ decision }) => [decision.name, decision]));
   const actions = [
     ...orphans.flatMap(({ timed }) => timed.actions),
@@ -53,20 +52,6 @@ export function plan(desired: Desired, observed: Observed, now: number, memory?:
     orphans: new Map(orphans.map(({ workload, because }) => [workload, because])),
     wakeAt: soonest([...orphans.map(({ timed }) => timed), ...slots]),
   };
-}
-
-function planCandidate(
-  { view, gates, notWanted }: Candidate,
-  verdict: MemoryVerdict | undefined,
-  allocator: Allocator,
-  memory: PlanCache | undefined,
-): SlotPlan {
-  const question = { view, notWanted, hindered: gates.length > 0, verdict };
-  const known = memory?.recall(question);
-  if (known !== undefined) return known;
-  const made = planSlot(view, gates, notWanted, verdict, allocator);
-  memory?.keep(question, made);
-  return made;
 }
 
 function makeCandidate(view: SlotView): Candidate {
@@ -145,7 +130,7 @@ function planOrphans(
     const because = whyOrphan(slot, desired);
     if (because === undefined) continue;
     for (const fact of workloads) {
-      const view = viewWorkload(fact, undefined, undefined, undefined, observed, gathered.underWay, now);
+      const view = viewWorkload(fact, { desired, observed, underWay: gathered.underWay, now });
       orphans.push({ workload: fact.id, because, timed: planOrphanStop(view, because, ORPHAN_DRAIN_MS, now) });
     }
   }

@@ -3,8 +3,8 @@ import type { SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import type { Action } from './actions.ts';
-import { findDrift } from '../rules/drift.ts';
-import type { WorkloadHistory, Attempt, Desired, Observed, PreviousDecision, RunningAction } from './facts.ts';
+import type { Comparison } from '../rules/drift.ts';
+import type { WorkloadHistory, Attempt, Desired, Observed, PublishedSlot, RunningAction } from './facts.ts';
 import type { Template } from './workload.ts';
 
 export interface WorkloadView {
@@ -50,7 +50,7 @@ export interface SlotView {
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
   readonly running: ReadonlyMap<string, RunningAction>;
-  readonly previous: PreviousDecision | undefined;
+  readonly published: PublishedSlot | undefined;
 }
 
 /** What is true of all slots in one pass, gathered once. */
@@ -107,7 +107,7 @@ export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed
   const template = model?.kind === 'present' && imageUsable ? desired.templateOf(slot, model.facts, image) : undefined;
   const imageId = image === undefined ? undefined : (gathered.images.get(image.reference) ?? image.imageId);
   const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) =>
-    viewWorkload(fact, slot, template, imageId, observed, gathered.underWay, now),
+    viewWorkload(fact, { slot, template, imageId, desired, observed, underWay: gathered.underWay, now }),
   );
   const demand = observed.demand.get(slot.name);
   const attempts = observed.attempts.get(slot.name);
@@ -131,24 +131,27 @@ export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed
     applying: gathered.underWay.applies.get(slot.name),
     stopping: gathered.underWay.stopping.has(slot.name),
     running: observed.running,
-    previous: observed.previous.get(slot.name),
+    published: observed.published.get(slot.name),
   };
 }
 
-export function viewWorkload(
-  fact: ObservedWorkload,
-  slot: DesiredSlot | undefined,
-  template: Template | undefined,
-  imageId: string | undefined,
-  observed: Observed,
-  underWay: UnderWay,
-  now: number,
-): WorkloadView {
+export interface WorkloadContext {
+  /** Undefined if the slot is no longer desired. */
+  readonly slot?: DesiredSlot;
+  readonly template?: Template | undefined;
+  readonly imageId?: string | undefined;
+  readonly desired: Desired;
+  readonly observed: Observed;
+  readonly underWay: UnderWay;
+  readonly now: number;
+}
+
+export function viewWorkload(fact: ObservedWorkload, context: WorkloadContext): WorkloadView {
+  const { slot, template, imageId, desired, observed, underWay, now } = context;
   const activity = observed.activity.get(fact.id);
   const same = template === undefined || template.revision === fact.revision;
-  const own = same && fact.phase !== 'exited' ? template : undefined;
-  const inPlace = own?.compare === undefined || slot === undefined ? undefined : own.compare(slot, fact);
-  const drift = own === undefined ? NO_DRIFT : (inPlace?.drift ?? findDrift(fact, own, imageId));
+  const comparable = same && fact.phase !== 'exited' && slot !== undefined && template !== undefined;
+  const { drift, outdated, updatable } = comparable ? desired.compare(slot, template, imageId, fact) : NO_DIFFERENCE;
   const stopUnderWay = fact.phase === 'stopping' || underWay.stops.has(fact.id);
   return {
     fact,
@@ -160,12 +163,12 @@ export function viewWorkload(
     probeUnderWay: underWay.probes.has(fact.id),
     standing: !same ? 'outdated' : drift.length > 0 ? 'altered' : 'current',
     drift,
-    updatable: inPlace !== undefined,
-    behind: inPlace?.outdated === true,
+    updatable,
+    behind: outdated,
   };
 }
 
-const NO_DRIFT: readonly string[] = [];
+const NO_DIFFERENCE: Comparison = { drift: [], outdated: false, updatable: false };
 
 function stranger(now: number): WorkloadHistory {
   return {

@@ -13,8 +13,6 @@ const EXITED_GRACE_MS = 1000;
 export interface TimedActions {
   readonly actions: readonly Action[];
   readonly wakes: readonly number[];
-  /** Until then, asking again answers the same while nothing else changes; where that is earlier than the wakes. */
-  readonly freshUntil?: number;
 }
 
 export function planStops(view: SlotView, roles: Roles): TimedActions {
