@@ -38,6 +38,7 @@ import type {
   Wake,
 } from './ports.ts';
 import { preview } from './preview.ts';
+import { rememberPlans } from './remember-plans.ts';
 import { createReporter } from './report.ts';
 import type { Log } from '../platform/log.ts';
 
@@ -94,6 +95,7 @@ export function createLoop(deps: LoopDeps): Loop {
   const tracker = createTracker();
   const reporter = createReporter(deps.lastSeq ?? 0);
   const templating = rememberTemplating(templatingOf(deps));
+  const plans = rememberPlans();
   const leads = (): boolean => deps.leadership?.leads() ?? true;
   const memory: LoopMemory = { desired: undefined, models: new Map(), plan: NO_PLAN, passedAt: undefined, led: leads() };
 
@@ -167,7 +169,8 @@ export function createLoop(deps: LoopDeps): Loop {
     }
     const desired = desire(deps, state, seen.host.memoryTotalBytes, templating);
     const observed = observedFacts(tracker, { seen, models: memory.models, traffic: use, traits, leads: leading, published, now });
-    const made = decide.plan(desired, observed, now);
+    const made = decide.plan(desired, observed, now, plans.planSlot);
+    plans.keepOnly(state.slots);
     templating.keepOnly(state.slots, seen.runtime.ok ? seen.runtime.value.workloads : []);
     return { observed, plan: made, objections: decide.inspect(made, desired, observed, now) };
   }

@@ -13,6 +13,7 @@ import { stampConditions } from './decide/outcome/conditions.ts';
 import { actionText, explainSlot } from './decide/outcome/explain.ts';
 import { describeChanges, statusFacts, statusOf, type NewEntry, type StatusFacts } from './decide/outcome/slot-status.ts';
 import type { Outcome } from './execute.ts';
+import { hasSameInputs } from './memo.ts';
 import type { DesiredSlot, Report } from './ports.ts';
 
 export interface Reporter {
@@ -38,7 +39,8 @@ interface Inputs {
 }
 
 interface Publication extends PublishedSlot {
-  readonly inputs: Inputs;
+  /** Of `publishSlot`. */
+  inputs: readonly unknown[];
   readonly seen: boolean;
   readonly status: SlotStatus;
   readonly board: BoardSlot;
@@ -135,7 +137,8 @@ function publishSlots(
 
 /** The same object while its inputs are the same by value. */
 function publishSlot(last: Publication | undefined, inputs: Inputs, seen: boolean, now: number): Publication {
-  if (last?.seen === seen && isSameValue(last.inputs, inputs)) return last;
+  const values = [seen, ...Object.values(inputs)];
+  if (last !== undefined && hasSameInputs(last, values)) return last;
   const before = last?.seen === true ? last : undefined;
   const decision = { ...inputs.decision, targets: reuse(before?.decision.targets, inputs.decision.targets) };
   const published: PublishedSlot = {
@@ -144,7 +147,7 @@ function publishSlot(last: Publication | undefined, inputs: Inputs, seen: boolea
     conditions: reuse(before?.conditions, stampConditions(decision.conditions, before?.conditions ?? [], decision.generation, now)),
   };
   const status = reuse(last?.status, statusOf(inputs.slot, inputs.facts, published));
-  return { ...published, inputs, seen, status, board: boardSlot(inputs, published, status) };
+  return { ...published, inputs: values, seen, status, board: boardSlot(inputs, published, status) };
 }
 
 function hasOtherStatus(before: ReadonlyMap<SlotName, Publication>, after: ReadonlyMap<SlotName, Publication>): boolean {

@@ -4,13 +4,11 @@ import { isTable } from './key-case.ts';
 export function isSameValue(left: unknown, right: unknown): boolean {
   if (Object.is(left, right)) return true;
   if (Array.isArray(left) && Array.isArray(right)) {
-    return left.length === right.length && left.every((value, index) => isSameValue(value, right[index]));
+    return left.length === right.length && left.every((value, index) => value === right[index] || isSameValue(value, right[index]));
   }
   if (left instanceof Date && right instanceof Date) return left.toISOString() === right.toISOString();
   if (!isTable(left) || !isTable(right) || left instanceof Map || left instanceof Set) return false;
-  for (const key of Object.keys(left)) if (!isSameValue(left[key], ownValue(right, key))) return false;
-  for (const key of Object.keys(right)) if (!Object.hasOwn(left, key) && right[key] !== undefined) return false;
-  return true;
+  return isSameTable(left, right);
 }
 
 /** Returns `before` if both mean the same, else `after`: what has not changed stays the same object. */
@@ -18,6 +16,15 @@ export function reuse<Value>(before: Value | undefined, after: Value): Value {
   return before !== undefined && isSameValue(before, after) ? before : after;
 }
 
-function ownValue(table: Readonly<Record<string, unknown>>, key: string): unknown {
-  return Object.hasOwn(table, key) ? table[key] : undefined;
+/** Compares without allocating anything, since the loop compares thousands of tables in each pass. */
+function isSameTable(left: Readonly<Record<string, unknown>>, right: Readonly<Record<string, unknown>>): boolean {
+  let unmatched = 0;
+  for (const key in left) {
+    const value = left[key];
+    if (value === undefined) continue;
+    if (value !== right[key] && (!Object.hasOwn(right, key) || !isSameValue(value, right[key]))) return false;
+    unmatched -= 1;
+  }
+  for (const key in right) if (right[key] !== undefined) unmatched += 1;
+  return unmatched === 0;
 }

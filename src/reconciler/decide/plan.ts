@@ -25,10 +25,11 @@ interface Candidate {
   readonly heldBytes: number;
 }
 
-export function plan(desired: Desired, observed: Observed, now: number): Plan {
+/** `planEach` plans one slot; the loop passes in one that remembers the plans of slots at rest. */
+export function plan(desired: Desired, observed: Observed, now: number, planEach: typeof planSlot = planSlot): Plan {
   const gathered = gather(observed);
   const views = [...desired.slots.values()].map((slot) => viewSlot(slot, desired, observed, gathered, now));
-  if (observed.runtime.kind === 'unreachable') return planUnreachable(views, observed.runtime.message);
+  if (observed.runtime.kind === 'unreachable') return planUnreachable(views, observed.published, observed.runtime.message);
   const candidates = views.map((view) => makeCandidate(view));
   const budget = desired.memoryBudgetBytes;
   const shares = shareMemory(
@@ -38,7 +39,7 @@ export function plan(desired: Desired, observed: Observed, now: number): Plan {
   const orphans = planOrphans(desired, observed, gathered, now);
   const allocator = openAllocator(desired, observed, candidates, shares);
   const slots = candidates.map(({ view, gates, notWanted }) =>
-    planSlot(view, gates, notWanted, shares.verdicts.get(view.slot.name), allocator),
+    planEach({ view, gates, notWanted, verdict: shares.verdicts.get(view.slot.name) }, allocator),
   );
   const decisions = new Map(slots.map(({ decision }) => [decision.name, decision]));
   const actions = [

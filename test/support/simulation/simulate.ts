@@ -34,8 +34,8 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
     ...(pods ? { ...clusterWeather(random, weather, onKilled), replicas: random.int(1, 3) } : weatherOf(random, weather)),
     env: { ...(budget === undefined ? {} : { SVC_MEMORY_BUDGET: budget }), SVC_PORT_RANGE: '18080-18099' },
     decide: {
-      plan(desired, observed, now) {
-        const made = decide.plan(desired, observed, now);
+      plan(desired, observed, now, planEach) {
+        const made = decide.plan(desired, observed, now, planEach);
         if (seed % 20 === 3 || seed % 40 === 0) compareWithFresh(decide, { desired, observed, now, made });
         const wrong = crashes.judge(made, observed);
         if (wrong !== undefined) foul(wrong);

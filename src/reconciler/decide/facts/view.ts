@@ -1,10 +1,11 @@
 /** One slot with everything a check may look at, gathered from the facts: lookups and sums, and no decisions. Pure. */
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import type { Action } from './actions.ts';
 import type { Comparison } from '../rules/drift.ts';
-import type { WorkloadHistory, Attempt, Desired, Observed, PublishedSlot, RunningAction } from './facts.ts';
+import type { WorkloadHistory, Attempt, Desired, Observed, RunningAction } from './facts.ts';
 import type { Template } from './workload.ts';
 
 export interface WorkloadView {
@@ -18,6 +19,7 @@ export interface WorkloadView {
   /** A stop of it is under way. */
   readonly stopUnderWay: boolean;
   readonly probeUnderWay: boolean;
+  readonly crashNoteUnderWay: boolean;
   /** Against what is wanted now. Without a template nothing can be told apart, and all are current. */
   readonly standing: 'current' | 'outdated' | 'altered';
   readonly drift: readonly string[];
@@ -49,8 +51,11 @@ export interface SlotView {
   /** The action under way that creates or inPlace a workload of it. */
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
-  readonly running: ReadonlyMap<string, RunningAction>;
-  readonly published: PublishedSlot | undefined;
+  /** All pulls under way, by key. */
+  readonly pulls: ReadonlyMap<string, RunningAction>;
+  /** The workload that served and the capabilities of the slot, as of the last pass. */
+  readonly lastServing: WorkloadId | undefined;
+  readonly lastCapabilities: readonly Capability[] | undefined;
 }
 
 /** What is true of all slots in one pass, gathered once. */
@@ -66,6 +71,8 @@ interface UnderWay {
   readonly applies: ReadonlyMap<SlotName, Extract<Action, { name: 'apply' }>>;
   readonly stops: ReadonlySet<WorkloadId>;
   readonly probes: ReadonlySet<WorkloadId>;
+  readonly crashNotes: ReadonlySet<WorkloadId>;
+  readonly pulls: ReadonlyMap<string, RunningAction>;
   /** Slots with a stop. */
   readonly stopping: ReadonlySet<SlotName>;
 }
@@ -88,16 +95,24 @@ function gatherUnderWay({ running }: Observed): UnderWay {
   const applies = new Map<SlotName, Extract<Action, { name: 'apply' }>>();
   const stops = new Set<WorkloadId>();
   const probes = new Set<WorkloadId>();
+  const crashNotes = new Set<WorkloadId>();
+  const pulls = new Map<string, RunningAction>();
   const stopping = new Set<SlotName>();
-  for (const { action } of running.values()) {
+  for (const [key, each] of running) {
+    const { action } = each;
+    if (action.name === 'pullImage' || action.name === 'pullModel') pulls.set(key, each);
+    if (action.name === 'noteCrash') crashNotes.add(action.args.workload);
     if (action.name === 'apply') applies.set(action.args.workload.slot, action);
     if (action.name === 'probe') probes.add(action.args.workload);
     if (action.name !== 'stop') continue;
     stops.add(action.args.workload);
     stopping.add(action.args.slot);
   }
-  return { applies, stops, probes, stopping };
+  return { applies, stops, probes, crashNotes, pulls: pulls.size === 0 ? NO_PULLS : pulls, stopping };
 }
+
+/** The same object in each pass, so that a view without pulls is the same by value. */
+const NO_PULLS: ReadonlyMap<string, RunningAction> = new Map();
 
 export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed, gathered: Gathered, now: number): SlotView {
   const { spec } = slot;
@@ -111,6 +126,7 @@ export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed
   );
   const demand = observed.demand.get(slot.name);
   const attempts = observed.attempts.get(slot.name);
+  const last = observed.published.get(slot.name)?.decision;
   return {
     slot,
     spec,
@@ -130,8 +146,9 @@ export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed
     failures: attempts?.generation === slot.generation ? attempts.failures : [],
     applying: gathered.underWay.applies.get(slot.name),
     stopping: gathered.underWay.stopping.has(slot.name),
-    running: observed.running,
-    published: observed.published.get(slot.name),
+    pulls: gathered.underWay.pulls,
+    lastServing: last?.serving,
+    lastCapabilities: last?.capabilities,
   };
 }
 
@@ -161,6 +178,7 @@ export function viewWorkload(fact: ObservedWorkload, context: WorkloadContext): 
     alive: (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay,
     stopUnderWay,
     probeUnderWay: underWay.probes.has(fact.id),
+    crashNoteUnderWay: underWay.crashNotes.has(fact.id),
     standing: !same ? 'outdated' : drift.length > 0 ? 'altered' : 'current',
     drift,
     updatable,

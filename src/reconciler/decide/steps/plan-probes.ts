@@ -27,6 +27,7 @@ export function planProbes(view: SlotView, roles: Roles): TimedActions {
   return {
     actions: all.flatMap(({ actions }) => actions),
     wakes: all.flatMap(({ wakes }) => wakes),
+    validUntil: Math.min(...all.map(({ validUntil }) => validUntil ?? Number.POSITIVE_INFINITY)),
   };
 }
 
@@ -43,7 +44,7 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
   if (fact.phase !== 'running' || fact.endpoints.length === 0 || workload.probeUnderWay) return NOTHING;
   const dueAt = nextProbeAt(probe, known.seenAt, view);
   const slack = probe?.status !== 'passing' ? 0 : isAskedByCluster(probe, view) ? LIVENESS_SLACK_OF_PODS_MS : LIVENESS_SLACK_MS;
-  if (dueAt - slack > view.now) return { actions: [], wakes: [dueAt] };
+  if (dueAt - slack > view.now) return { actions: [], wakes: [dueAt], validUntil: dueAt - slack };
   const patienceMs = once || probe?.passed === true ? 0 : PATIENCE_MS;
   const origin = known.origin ?? { spec: view.spec, model: modelOf(view) };
   const args = {

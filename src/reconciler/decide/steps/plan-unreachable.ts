@@ -3,32 +3,33 @@ import { PROVIDER_KINDS } from '../../../schema/provider-kinds.ts';
 import type { Admission } from '../../board.ts';
 import { neverAdmits } from '../rules/admission.ts';
 import { unknownConditions } from '../outcome/conditions.ts';
-import type { Decision, Plan } from '../facts/facts.ts';
+import type { DesiredSlot } from '../../ports.ts';
+import type { Decision, Observed, Plan } from '../facts/facts.ts';
 import type { SlotView } from '../facts/view.ts';
 
-export function planUnreachable(views: readonly SlotView[], why: string): Plan {
-  const decisions = new Map(views.map((view) => [view.slot.name, decide(view, why)]));
+export function planUnreachable(views: readonly SlotView[], published: Observed['published'], why: string): Plan {
+  const decisions = new Map(views.map((view) => [view.slot.name, decide(view, published.get(view.slot.name)?.decision, why)]));
   return { actions: [], decisions, orphans: new Map(), wakeAt: undefined };
 }
 
-function decide(view: SlotView, why: string): Decision {
-  const { published, slot, spec, template } = view;
+function decide(view: SlotView, last: Decision | undefined, why: string): Decision {
+  const { slot, spec, template } = view;
   const message = `Start the runtime again or mend its address: ${why}`;
   const never = neverAdmits(view);
   return {
-    ...(published?.decision ?? UNKNOWN),
+    ...(last ?? UNKNOWN),
     name: slot.name,
     generation: slot.generation,
-    wanted: published?.decision.wanted ?? spec.enabled,
+    wanted: last?.wanted ?? spec.enabled,
     findings: [{ name: 'runtimeUnreachable', message }],
     conditions: unknownConditions(view, message),
-    admission: never ?? admission(view),
+    admission: never ?? admission(slot, last),
     ...(never === undefined ? {} : { targets: [] }),
     draining: [],
     memory: undefined,
     memoryBytes: template?.memoryBytes,
     revision: template?.revision,
-    capabilities: template?.capabilities ?? published?.decision.capabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    capabilities: template?.capabilities ?? last?.capabilities ?? PROVIDER_KINDS[spec.provider].serves,
     nextAttemptAt: undefined,
     lastFailure: view.failures.at(-1),
     waitsFor: [],
@@ -42,8 +43,7 @@ function decide(view: SlotView, why: string): Decision {
 /** Of a slot that was not decided about before. */
 const UNKNOWN = { state: 'offline', targets: [], serving: undefined, waitingReason: undefined } as const;
 
-function admission({ published, slot }: SlotView): Admission {
-  const last = published?.decision;
+function admission(slot: DesiredSlot, last: Decision | undefined): Admission {
   if (last?.admission.kind === 'open' || last?.generation === slot.generation) return last.admission;
   // What was refused before the edit may not be refused after it.
   return { kind: 'park' };
