@@ -1,6 +1,6 @@
-/** Carries actions out. One executor an action, no choices: what comes of it is written into the tracker and seen by the next pass. */
+/** Carries out actions without making choices. The result of each one is recorded in the tracker, where the next pass finds it. */
 import type { Endpoint, Health, ProbeIo, ProviderRegistry } from '../providers/provider.ts';
-import { fail, type Failure, type Result } from '../schema/failure.ts';
+import { fail, type Failure } from '../schema/failure.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
 import { isSameValue } from '../schema/same-value.ts';
 import { changesWorld, keyOfAction, probeKey, type Action, type ActionArgs } from './decide/facts/actions.ts';
@@ -25,18 +25,18 @@ export interface ExecuteDeps {
   readonly onProgress: (what: 'model' | 'image', bytes: number) => void;
 }
 
-/** How an action ended. `none`: it was cancelled, and nothing is to be said. */
+/** How an action ended. `none`: it was cancelled, and there is nothing to report. */
 export type Outcome =
-  | { readonly kind: 'done'; /** It brought nothing new. */ readonly asBefore?: true }
+  | { readonly kind: 'done'; /** The result is the same as last time. */ readonly asBefore?: true }
   | { readonly kind: 'failed'; readonly failure: Failure }
   | { readonly kind: 'none' };
 
 export interface Executor {
-  /** Begins an action. `onEnd` is called once, when its result is in the tracker. */
+  /** Begins an action. Calls `onEnd` once, after its result was recorded in the tracker. */
   begin(action: Action, onEnd: (action: Action, outcome: Outcome) => void): void;
-  /** Gives up everything under way that changes something: another controller carries on. */
+  /** Aborts every action under way that changes the world, because another controller has taken over. */
   abandon(): void;
-  /** Ends everything under way, and resolves when it has ended. */
+  /** Aborts every action under way, and resolves once all have ended. */
   close(): Promise<void>;
 }
 
@@ -45,7 +45,7 @@ type PullAction = Extract<Action, { name: 'pullImage' | 'pullModel' }>;
 
 const DONE: Outcome = { kind: 'done' };
 const NONE: Outcome = { kind: 'none' };
-/** As much as a person reads. */
+/** Enough to show the cause of a crash. */
 const LOG_TAIL_LINES = 20;
 const LOG_TAIL_WITHIN_MS = 2000;
 
@@ -140,7 +140,7 @@ async function apply(
   return { kind: 'failed', failure };
 }
 
-/** A repair counts, lest two fight over a workload for ever; an update is no failure of anybody. */
+/** A repair counts as a failure, so that two programs that fight over a workload are noticed; an update does not. */
 function noteInPlaceUpdate(
   tracker: Tracker,
   inPlace: NonNullable<ActionArgs['apply']['inPlace']>,
@@ -149,7 +149,7 @@ function noteInPlaceUpdate(
 ): void {
   tracker.histories.updatedInPlace(inPlace.workload, generation, now);
   if (!inPlace.altered) return;
-  const failure: Failure = { kind: 'retry', reason: 'WorkloadAltered', message: 'It was altered from outside, and put right' };
+  const failure: Failure = { kind: 'retry', reason: 'WorkloadAltered', message: 'It was altered from outside and has been repaired' };
   tracker.attempts.failed(slot, { kind: 'drift', failure, workload: inPlace.workload }, now);
 }
 
@@ -171,7 +171,7 @@ async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: Abort
   }
 }
 
-/** The best answer of all its endpoints, and those that did not pass. */
+/** Returns the best answer of all endpoints, and the endpoints that did not pass. */
 async function askAll(
   { providers, probeIo }: ExecuteDeps,
   args: ActionArgs['probe'],
@@ -232,7 +232,7 @@ async function logTail({ runtime, within }: ExecuteDeps, workload: WorkloadId, s
   return lines.slice(-LOG_TAIL_LINES);
 }
 
-/** An adapter threw, which none should: a failure like any other, so that its slot backs off. */
+/** An adapter threw, which none should do. That is a failure like any other, so that its slot backs off. */
 function broken({ tracker, clock }: ExecuteDeps, action: Action, error: unknown): Outcome {
   const failure: Failure = { kind: 'retry', reason: 'AdapterBroke', message: messageOf(error) };
   if (action.name === 'stop') tracker.histories.stopFailed(action.args.workload, failure.message, clock.now());

@@ -42,7 +42,7 @@ import { rememberPlans } from './remember-plans.ts';
 import { createReporter } from './report.ts';
 import type { Log } from '../platform/log.ts';
 
-/** Every method is cheap and never throws. Moves and drift are counted from the entries that sinks get. */
+/** Every method is cheap and never throws. State changes and drift are counted from the timeline entries that sinks get. */
 export interface LoopMetrics {
   passFinished(pass: { readonly seconds: number; readonly result: string }): void;
   actionFinished(action: { readonly action: string; readonly result: string }): void;
@@ -57,7 +57,7 @@ export interface LoopDeps {
   readonly host: HostProbe;
   readonly clock: Clock;
   readonly providers: ProviderRegistry;
-  /** The image a provider runs in; undefined: none is known. Asked anew in each pass. */
+  /** The image in which a provider runs; undefined if none is known. Asked again in each pass. */
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
   readonly probeIo: ProbeIo;
   readonly sinks: readonly StatusSink[];
@@ -65,21 +65,21 @@ export interface LoopDeps {
   readonly settings: Pick<Settings, 'SVC_RESYNC' | 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'>;
   readonly log: Log;
   readonly metrics?: LoopMetrics;
-  /** Whether plans are carried out here, where several controllers look at one world. While they are not, all that is begun are probes. Default: they are. */
+  /** Whether this controller carries out its plans, where several controllers observe one world. A follower begins probes only. Default: it leads. */
   readonly leadership?: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };
-  /** `seq` of the newest timeline entry of an earlier life. Default 0. */
+  /** `seq` of the newest timeline entry that an earlier process wrote. Default 0. */
   readonly lastSeq?: number;
-  /** Stands in for the planner: how the simulation proves that it would notice a broken one. */
+  /** Replaces the planner; the simulation uses this to prove that it would notice a broken one. */
   readonly decide?: { readonly plan: typeof plan; readonly inspect: typeof inspect };
 }
 
 export interface Loop {
-  /** Runs until the signal aborts; resolves when everything under way has ended. Workloads keep running. */
+  /** Runs until the signal aborts; resolves when every action under way has ended. Workloads keep running. */
   start(signal: AbortSignal): Promise<void>;
   readonly wake: Wake;
-  /** Resolves when a pass has nothing more to do and nothing is under way. Waiting for a time (a back-off, a probe) counts as nothing. */
+  /** Resolves when no pass is due and no action is under way. Waiting for a time (a back-off, the next probe) does not count. */
   idle(): Promise<void>;
-  /** Plans with these documents laid over the present ones (undefined: remove the slot) and carries nothing out. */
+  /** Plans as if these documents replaced the present ones (undefined removes the slot), and carries nothing out. */
   preview(
     overlay: ReadonlyMap<SlotName, SlotDocument | undefined>,
   ): Promise<{ readonly text: string; readonly changes: readonly Change[] }>;
@@ -138,7 +138,7 @@ export function createLoop(deps: LoopDeps): Loop {
     memory.led = leading;
     memory.passedAt = now;
     if (objections.length > 0) {
-      log.error({ objections }, 'Report this as a bug: a plan broke its own rules and is not carried out');
+      log.error({ objections }, 'Report this as a bug: a plan violated the rules for plans and is not carried out');
       return undefined;
     }
     memory.plan = next;
@@ -161,7 +161,7 @@ export function createLoop(deps: LoopDeps): Loop {
     const use = traffic.read();
     const vanished = trackObservation(tracker, { slots: state.slots, seen, traffic: use, traits, published, takesOver, now });
     for (const { id, slot } of vanished) {
-      // A workload that another controller stopped is not reported.
+      // A workload that another controller stopped is not worth a report.
       if (!state.slots.has(slot) || !leading || takesOver) continue;
       const message = 'Its workload is gone, and nobody here stopped it';
       tracker.attempts.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
@@ -177,7 +177,7 @@ export function createLoop(deps: LoopDeps): Loop {
 
   /** What this controller learned of failures belongs to its own term as the leader. */
   function changeLeadership(leading: boolean): void {
-    log.info({}, leading ? 'Carries plans out from now on' : 'Leaves it to another controller to carry plans out');
+    log.info({}, leading ? 'This controller now carries out plans' : 'Another controller carries out plans from now on');
     if (leading) return reporter.renew();
     executor.abandon();
     for (const name of tracker.attempts.all.keys()) tracker.attempts.clearFailures(name);

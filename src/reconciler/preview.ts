@@ -1,4 +1,4 @@
-/** What an edit would do: the same look and the same plan as a pass, with nothing remembered and nothing carried out. */
+/** Tells what an edit would do: observes and plans as a pass does, without recording or carrying out anything. */
 import type { SlotName } from '../schema/names.ts';
 import { formatProblem } from '../schema/spec-problem.ts';
 import { parseSlot, type SlotDocument } from '../schema/slot-spec.ts';
@@ -16,7 +16,7 @@ interface PreviewInput {
   readonly overlay: ReadonlyMap<SlotName, SlotDocument | undefined>;
   /** The last state read, for when the source cannot be read now. */
   readonly known: DesiredState | undefined;
-  /** What this look and the loop's tracker show. */
+  /** The facts of a plan, from this observation and the loop's tracker. */
   readonly observedOf: (seen: Observation, now: number) => Observed;
 }
 
@@ -25,7 +25,7 @@ export async function preview(input: PreviewInput): Promise<{ readonly text: str
   const { signal } = new AbortController();
   const read = await readDesired(senses, signal);
   const present = read.ok ? read.value : (input.known ?? { slots: new Map(), refused: new Map() });
-  const { state, refusals } = layOver(present, overlay);
+  const { state, refusals } = applyOverlay(present, overlay);
   const seen = await observe(senses, state.slots, signal);
   const now = clock.now();
   const observed = input.observedOf(seen, now);
@@ -35,7 +35,7 @@ export async function preview(input: PreviewInput): Promise<{ readonly text: str
   return { text: [...refusals, explain(next, now)].join('\n'), changes: listChanges(next) };
 }
 
-function layOver(
+function applyOverlay(
   present: DesiredState,
   overlay: ReadonlyMap<SlotName, SlotDocument | undefined>,
 ): { readonly state: DesiredState; readonly refusals: readonly string[] } {

@@ -63,7 +63,7 @@ export function planSlot({ view, gates, notWanted, verdict }: SlotQuestion, allo
     state: deriveState({
       ...subjectFacts(view, roles),
       applying: applyingNow,
-      pulling: wanted && pulls.waitsFor.some((key) => view.pulls.has(key) || pulls.planned.has(key)),
+      pulling: wanted && pulls.waitsFor.some((key) => view.pulls?.has(key) === true || pulls.planned.has(key)),
     }),
     wanted,
     findings: listFindings(view, roles, unwanted, startGate === undefined ? gates : [startGate, ...gates]),
@@ -74,7 +74,7 @@ export function planSlot({ view, gates, notWanted, verdict }: SlotQuestion, allo
     memoryBytes: verdict?.bytes ?? view.template?.memoryBytes,
     nextAttemptAt: gates.find(({ until }) => until !== undefined)?.until,
     waitsFor: pulls.waitsFor,
-    progress: pulls.waitsFor.map((key) => view.pulls.get(key)?.progress).find((progress) => progress !== undefined),
+    progress: pulls.waitsFor.map((key) => view.pulls?.get(key)?.progress).find((progress) => progress !== undefined),
   };
   const starts = start?.action === undefined ? [] : [start.action];
   const wakes = [...stops.wakes, ...inPlace.wakes, ...probes.wakes, ...slotWakes(view, wanted, gates, roles)];
@@ -155,7 +155,7 @@ function planPulls(view: SlotView, gates: readonly Gate[]): Pulls {
     return action.name === 'pullModel' ? pullModelKey(action.args.model) : [];
   });
   const due = gates.every(({ kind }) => kind === 'pulling');
-  const begun = due ? actions.filter((_, index) => !view.pulls.has(waitsFor[index] ?? '')) : [];
+  const begun = due ? actions.filter((_, index) => view.pulls?.has(waitsFor[index] ?? '') !== true) : [];
   return { actions: begun, planned: new Set(due ? waitsFor : []), waitsFor };
 }
 

@@ -8,9 +8,9 @@ import { findGates, whyNotWanted, type Gate } from './rules/checks.ts';
 import type { Decision, Desired, Finding, Observed, Plan } from './facts/facts.ts';
 import { createAllocator, type Allocator } from './rules/allocator.ts';
 import { planOrphanStop, type TimedActions } from './steps/plan-stops.ts';
-import { planSlot, type SlotPlan } from './plan-slot.ts';
+import { planSlot } from './plan-slot.ts';
 import { planUnreachable } from './steps/plan-unreachable.ts';
-import { shareMemory, type MemoryClaim, type MemoryShares, type MemoryVerdict } from './rules/share-memory.ts';
+import { shareMemory, type MemoryClaim, type MemoryShares } from './rules/share-memory.ts';
 import { gather, viewSlot, viewWorkload, type Gathered, type SlotView } from './facts/view.ts';
 
 /** Requests on a workload whose slot was removed get the default drain time. */

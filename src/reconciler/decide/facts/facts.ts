@@ -1,5 +1,5 @@
 /** Everything that a plan may look at, and what it answers. Facts only: nothing here is decided, nothing here does anything. */
-import type { Endpoint, ModelFacts, ProviderRegistry } from '../../../providers/provider.ts';
+import type { ModelFacts, ProviderRegistry } from '../../../providers/provider.ts';
 import type { Failure } from '../../../schema/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { Backend, Capability, ProviderKind } from '../../../schema/provider-kinds.ts';

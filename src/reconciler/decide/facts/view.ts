@@ -52,7 +52,7 @@ export interface SlotView {
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
   /** All pulls under way, by key. */
-  readonly pulls: ReadonlyMap<string, RunningAction>;
+  readonly pulls: ReadonlyMap<string, RunningAction> | undefined;
   /** The workload that served and the capabilities of the slot, as of the last pass. */
   readonly lastServing: WorkloadId | undefined;
   readonly lastCapabilities: readonly Capability[] | undefined;
@@ -72,7 +72,7 @@ interface UnderWay {
   readonly stops: ReadonlySet<WorkloadId>;
   readonly probes: ReadonlySet<WorkloadId>;
   readonly crashNotes: ReadonlySet<WorkloadId>;
-  readonly pulls: ReadonlyMap<string, RunningAction>;
+  readonly pulls: ReadonlyMap<string, RunningAction> | undefined;
   /** Slots with a stop. */
   readonly stopping: ReadonlySet<SlotName>;
 }
@@ -108,11 +108,8 @@ function gatherUnderWay({ running }: Observed): UnderWay {
     stops.add(action.args.workload);
     stopping.add(action.args.slot);
   }
-  return { applies, stops, probes, crashNotes, pulls: pulls.size === 0 ? NO_PULLS : pulls, stopping };
+  return { applies, stops, probes, crashNotes, pulls: pulls.size === 0 ? undefined : pulls, stopping };
 }
-
-/** The same object in each pass, so that a view without pulls is the same by value. */
-const NO_PULLS: ReadonlyMap<string, RunningAction> = new Map();
 
 export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed, gathered: Gathered, now: number): SlotView {
   const { spec } = slot;
