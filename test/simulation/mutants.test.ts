@@ -3,7 +3,7 @@ import type { Action } from '../../src/reconciler/decide/facts/actions.ts';
 import type { Plan } from '../../src/reconciler/decide/facts/facts.ts';
 import { inspect } from '../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../src/reconciler/decide/plan.ts';
-import { createTemplates } from '../../src/reconciler/decide/facts/workload.ts';
+import { templatingOf } from '../../src/reconciler/desire.ts';
 import { simulate } from '../support/simulation/simulate.ts';
 import { FAKE_PROVIDER } from '../support/simulation/world.ts';
 
@@ -120,7 +120,8 @@ const POD_MUTANTS: Readonly<Record<string, Planner>> = {
     const asked = desired.slots.values().find(({ name }) => (made.decisions.get(name)?.targets.length ?? 0) > 0);
     if (inPlace === undefined || asked === undefined || now % 7 !== 0) return made;
     const traits = { ...observed.traits, inPlace: { ...inPlace, isOutdated: () => true } };
-    return plan({ ...desired, templateOf: createTemplates({ gguf: FAKE_PROVIDER }, traits, '/store') }, { ...observed, traits }, now);
+    const { compare } = templatingOf({ providers: { gguf: FAKE_PROVIDER }, runtime: { traits }, models: { root: '/store' } });
+    return plan({ ...desired, compare }, { ...observed, traits }, now);
   },
   'stops a workload whose pods cannot be scheduled': (desired, observed, now) => {
     if (observed.runtime.kind === 'unreachable') return plan(desired, observed, now);

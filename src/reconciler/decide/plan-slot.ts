@@ -23,10 +23,10 @@ export interface SlotPlan {
   readonly actions: readonly Action[];
   /** Unix milliseconds at which time alone changes something. */
   readonly wakes: readonly number[];
-  /** Until then, planning it again answers the same while nothing else changes. */
-  readonly freshUntil: number;
-  /** No other slot has a say in it. */
-  readonly alone: boolean;
+  /** Unix milliseconds. Until then time alone changes nothing in it: the earliest of its wakes, or earlier where a probe may come early. */
+  readonly validUntil: number;
+  /** The slot is at rest: nothing is to be done, and the plan does not depend on other slots. */
+  readonly atRest: boolean;
 }
 
 /** Everything that the plan of one slot depends on, except what the slots before it left of ports and memory. */
@@ -58,13 +58,13 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
   const gate = memoryGate ?? startGate ?? gates[0];
   const applyingNow = view.applying !== undefined || start?.action !== undefined;
   const busy = applyingNow || inPlace.actions.length > 0 || roles.starting !== undefined || roles.draining.length > 0 || view.stopping;
-  const targets = targetsOf(roles.serving, view.previous?.targets);
+  const targets = targetsOf(roles.serving);
   const decision: Decision = {
     ...aspectsOf(view, roles),
     state: deriveState({
       ...subjectFacts(view, roles),
       applying: applyingNow,
-      pulling: wanted && pulls.waitsFor.some((key) => view.running.has(key) || pulls.planned.has(key)),
+      pulling: wanted && pulls.waitsFor.some((key) => view.pulls?.has(key) === true || pulls.planned.has(key)),
     }),
     wanted,
     findings: listFindings(view, roles, unwanted, startGate === undefined ? gates : [startGate, ...gates]),
@@ -75,29 +75,35 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
     memoryBytes: verdict?.bytes ?? view.template?.memoryBytes,
     nextAttemptAt: gates.find(({ until }) => until !== undefined)?.until,
     waitsFor: pulls.waitsFor,
-    progress: pulls.waitsFor.map((key) => view.running.get(key)?.progress).find((progress) => progress !== undefined),
+    progress: pulls.waitsFor.map((key) => view.pulls?.get(key)?.progress).find((progress) => progress !== undefined),
   };
   const starts = start?.action === undefined ? [] : [start.action];
   const wakes = [...stops.wakes, ...inPlace.wakes, ...probes.wakes, ...slotWakes(view, wanted, gates, roles)];
+  const actions = [...stops.actions, ...pulls.actions, ...starts, ...inPlace.actions, ...probes.actions, ...notes];
   return {
     decision,
-    actions: [...stops.actions, ...pulls.actions, ...starts, ...inPlace.actions, ...probes.actions, ...notes],
+    actions,
     wakes,
-    alone: !roles.start && roles.waitsFor === undefined && roles.draining.length === 0,
-    freshUntil: Math.min(probes.freshUntil ?? Number.POSITIVE_INFINITY, ...wakes),
+    validUntil: Math.min(probes.validUntil ?? Number.POSITIVE_INFINITY, ...wakes),
+    atRest: actions.length === 0 && gates.length === 0 && view.failures.length === 0 && isIndependent(roles),
   };
+}
+
+/** It neither waits for other slots nor takes anything from what they share. */
+function isIndependent({ start, waitsFor, draining }: Roles): boolean {
+  return !start && waitsFor === undefined && draining.length === 0;
 }
 
 /** What of a decision can be read off the slot and its roles. */
 function aspectsOf(view: SlotView, roles: Roles) {
-  const { slot, spec, template, previous, workloads } = view;
+  const { slot, spec, template, lastCapabilities, workloads } = view;
   return {
     name: slot.name,
     generation: slot.generation,
     serving: roles.serving?.fact.id,
     draining: roles.draining.filter(({ workload }) => workload.alive).map(({ workload }) => workload.fact.id),
     revision: template?.revision,
-    capabilities: template?.capabilities ?? previous?.capabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    capabilities: template?.capabilities ?? lastCapabilities ?? PROVIDER_KINDS[spec.provider].serves,
     lastFailure: view.failures.findLast(({ kind }) => kind !== 'drift'),
     stable: isStable(view, roles),
     drift: workloads.flatMap((workload) => (workload.alive ? workload.drift : [])),
@@ -149,7 +155,7 @@ function planPulls(view: SlotView, gates: readonly Gate[]): Pulls {
     return action.name === 'pullModel' ? pullModelKey(action.args.model) : [];
   });
   const due = gates.every(({ kind }) => kind === 'pulling');
-  const begun = due ? actions.filter((_, index) => !view.running.has(waitsFor[index] ?? '')) : [];
+  const begun = due ? actions.filter((_, index) => view.pulls?.has(waitsFor[index] ?? '') !== true) : [];
   return { actions: begun, planned: new Set(due ? waitsFor : []), waitsFor };
 }
 

@@ -216,6 +216,6 @@ function boardSlot(name: SlotName, spec: SlotSpec, state: SlotState, generation:
     spec,
     generation,
     problems: [],
-    explanation: `slot ${name}: ${state}\n  because the model is "${spec.model.default}"`,
+    explain: () => `slot ${name}: ${state}\n  because the model is "${spec.model.default}"`,
   };
 }

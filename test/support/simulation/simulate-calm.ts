@@ -95,7 +95,7 @@ function heldBytes(world: World): number {
 function describe(world: World, names: readonly string[]): string {
   const texts = world.lives().flatMap(({ board }, index) =>
     names.map((name) => {
-      const text = board.current().slots.get(slotName(name))?.explanation ?? `Slot "${name}" is not there`;
+      const text = board.current().slots.get(slotName(name))?.explain(world.clock.now()) ?? `Slot "${name}" is not there`;
       return world.lives().length === 1 ? text : `${index}${index === world.leader() ? ' (leads)' : ''}: ${text}`;
     }),
   );

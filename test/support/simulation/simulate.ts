@@ -3,6 +3,7 @@ import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
 import type { Desired, Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
+import { templatingOf } from '../../../src/reconciler/desire.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { WorkloadId } from '../../../src/schema/names.ts';
 import { isSameValue } from '../../../src/schema/same-value.ts';
@@ -33,9 +34,9 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
     ...(pods ? { ...clusterOptions(random, faults, onKilled), replicas: random.int(1, 3) } : hostOptions(random, faults)),
     env: { ...(budget === undefined ? {} : { SVC_MEMORY_BUDGET: budget }), SVC_PORT_RANGE: '18080-18099' },
     decide: {
-      plan(desired, observed, now, memory) {
-        const made = decide.plan(desired, observed, now, memory);
-        if (seed % 20 === 3 || seed % 40 === 0) compareWithFresh(decide, desired, observed, now, made);
+      plan(desired, observed, now, planEach) {
+        const made = decide.plan(desired, observed, now, planEach);
+        if (seed % 20 === 3 || seed % 40 === 0) compareWithFresh(decide, { desired, observed, now, made });
         const wrong = crashes.judge(made, observed);
         if (wrong !== undefined) violation(wrong);
         if (observed.leads) for (const referee of referees) referee.planned(made);
@@ -74,9 +75,14 @@ function addSlots(world: ReturnType<typeof createWorld>, random: Random, pods: b
   return names;
 }
 
-/** What is remembered from pass to pass must not change what is decided. */
-function compareWithFresh(decide: Decide, desired: Desired, observed: Observed, now: number, made: Plan): void {
-  const fresh = decide.plan(desired, observed, now);
+/** What the memos of a loop remember must not change what is decided. */
+function compareWithFresh(
+  decide: Decide,
+  { desired, observed, now, made }: { readonly desired: Desired; readonly observed: Observed; readonly now: number; readonly made: Plan },
+): void {
+  const { traits } = observed;
+  const templating = templatingOf({ providers: desired.providers, runtime: { traits }, models: { root: desired.modelsRoot } });
+  const fresh = decide.plan({ ...desired, ...templating }, observed, now);
   const parts = (each: Plan): unknown => [each.actions, [...each.decisions], [...each.orphans], each.wakeAt];
   if (!isSameValue(parts(fresh), parts(made)))
     violation(`A remembered plan is not the one that would be made: ${JSON.stringify([parts(fresh), parts(made)])}`);

@@ -84,8 +84,8 @@ export function beginLife({
       error: (fields, message) => void errors.push(`${message}: ${JSON.stringify(fields)}`),
     },
     decide: {
-      plan(wanted, observed, now, memory) {
-        const made = (options.decide?.plan ?? plan)(wanted, observed, now, memory);
+      plan(wanted, observed, now, planEach) {
+        const made = (options.decide?.plan ?? plan)(wanted, observed, now, planEach);
         if (observed.leads) for (const action of made.actions.filter(changesWorld)) changes.push(actionText(action));
         return made;
       },
