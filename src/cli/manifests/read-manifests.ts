@@ -9,6 +9,7 @@ import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import type { Manifests } from './manifest.ts';
 import { readResources } from './read-resources.ts';
 import { harmless } from '../output/terminal.ts';
+import { codeOf } from '../../platform/error-text.ts';
 
 const ENDINGS = ['.toml', '.yaml', '.yml', '.json'];
 
@@ -77,7 +78,7 @@ async function readFiles(file: string): Promise<readonly { readonly file: string
     return await Promise.all(files.map(async (name) => ({ file: name, text: await readFile(name, 'utf8') })));
   } catch (cause) {
     if (cause instanceof CliFailure) throw cause;
-    const missing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
+    const missing = codeOf(cause) === 'ENOENT';
     throw new CliFailure(missing ? `There is no file "${file}"` : `Could not read "${file}"`, { cause });
   }
 }
