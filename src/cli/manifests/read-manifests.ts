@@ -1,7 +1,7 @@
 /** Reads slots from a file, a directory or standard input: TOML (the file's name is the slot's), or resources in YAML or JSON. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { readSlot } from '../../host/slots/decide/read-slot.ts';
+import { parseSlotText } from '../../host/slots/decide/parse-slot-text.ts';
 import { SlotName } from '../../schema/names.ts';
 import { formatProblem, type SpecProblem } from '../../schema/spec-problem.ts';
 import type { Cli } from '../cli.ts';
@@ -89,7 +89,7 @@ function readToml(file: string, text: string): Manifests {
     const message = `Rename the file: ${name.error.issues[0]?.message ?? 'its name is the slot’s'}`;
     return { slots: [], problems: [{ path: [], message, file }], skipped: [] };
   }
-  const read = readSlot(name.data, text, file);
+  const read = parseSlotText(name.data, text, file);
   const slots = read.document === undefined ? [] : [{ name: name.data, document: read.document, file, metadata: {}, dropped: [] }];
   return { slots, problems: read.ok ? [] : read.problems, skipped: [] };
 }
