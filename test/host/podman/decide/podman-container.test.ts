@@ -3,7 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { Workload } from '../../../../src/reconciler/ports.ts';
 import { containerSpec } from '../../../../src/host/podman/decide/podman-container.ts';
-import { ContainerInspect, observedWorkload, undeclared } from '../../../../src/host/podman/decide/podman-inspect.ts';
+import { undeclared } from '../../../../src/host/podman/decide/container-facts.ts';
+import { observedWorkload } from '../../../../src/host/podman/decide/observed-workload.ts';
+import { ContainerInspect } from '../../../../src/host/podman/decide/podman-inspect.ts';
 import { Revision, SlotName } from '../../../../src/schema/names.ts';
 
 const workload: Workload = {
