@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The command line's entry: nothing is loaded here that the verb asked for does not need. */
 import { enableCompileCache } from 'node:module';
-import { keepYoungHeapSmall } from '../platform/heap-limits.ts';
+import { keepYoungHeapSmall } from '../platform/heap/heap-limits.ts';
 
 enableCompileCache();
 keepYoungHeapSmall();

@@ -7,6 +7,7 @@ import type { ClusterAccess } from '../connect/cluster-access.ts';
 import { LEADER_LEASE } from '../connect/cluster-transport.ts';
 import type { Check } from './doctor-checks.ts';
 import { messageOf } from '../../platform/error-text.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
 
 /** https://kubernetes.io/releases/version-skew-policy/ supports three minor versions; this is the oldest that the service is made for. */
 const LEAST_MINOR = 29;
@@ -155,13 +156,5 @@ export async function get(cluster: ClusterAccess, path: string, sent?: object): 
     return { status: answer.status, body: parsed, problem, serverTime: Date.parse(answer.header('date') ?? '') || Date.now() };
   } catch (error) {
     return { status: 0, body: undefined, problem: messageOf(error), serverTime: Date.now() };
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { findLlamaServer } from '../../providers/gguf/find-llama-server.ts';
 import { podmanAnswers } from '../../host/podman/podman-api.ts';
 import { findPodmanSocket } from '../../host/podman/podman-socket.ts';
-import { readSlot } from '../../host/slots/decide/read-slot.ts';
+import { parseSlotText } from '../../host/slots/decide/parse-slot-text.ts';
 import { checkToolboxFile } from '../../files/toolbox-manifest.ts';
 import { SlotName } from '../../schema/names.ts';
 import type { Settings } from '../../schema/settings.ts';
@@ -70,7 +70,7 @@ export async function checkSlots({ SVC_CONFIG_DIR: dir }: Settings): Promise<Che
     const text = await readFile(path.join(slots, file), 'utf8').catch((error: unknown) => error);
     if (typeof text !== 'string') problems.push(`${file}: cannot be read`);
     else {
-      const read = readSlot(name.data, text, file);
+      const read = parseSlotText(name.data, text, file);
       if (!read.ok) problems.push(...read.problems.map((problem) => formatProblem(problem)));
     }
   }

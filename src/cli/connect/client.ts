@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { ErrorShape } from './api-shapes.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import type { Answered, Transport } from './transport.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
 
 export interface RequestOptions {
   readonly body?: unknown;
@@ -119,12 +120,4 @@ function hintOf(code: string | undefined): string | undefined {
 async function* textOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   for await (const chunk of body) yield decoder.decode(chunk, { stream: true });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

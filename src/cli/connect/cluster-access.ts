@@ -7,7 +7,7 @@ import { badName } from '../../cluster/client/decide/resource-path.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import type { ServerOptions } from './server-address.ts';
 import { ANSWER_MS, type Answered, type Asked } from './transport.ts';
-import { messageOf } from '../../platform/error-text.ts';
+import { codeOf, messageOf } from '../../platform/error-text.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -109,11 +109,11 @@ function noAnswer(server: string, why: string, cause: unknown): CliFailure {
 }
 
 function reasonOf(cause: unknown): string {
-  const code: unknown = typeof cause === 'object' && cause !== null && 'code' in cause ? cause.code : undefined;
+  const code = codeOf(cause);
   if (code === 'ECONNREFUSED') return 'nothing listens there';
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'the host name is not known';
   if (code === 'ECONNRESET' || code === 'EPIPE') return 'the connection was cut';
-  return cause instanceof Error && cause.message !== '' ? cause.message : String(code ?? cause);
+  return messageOf(cause);
 }
 
 function nonEmpty(value: string | undefined): string | undefined {

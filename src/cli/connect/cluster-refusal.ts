@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { ClusterAccess } from './cluster-access.ts';
 import { CliFailure } from '../output/exit-codes.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
 
 /** `kind: Status`; the service itself never answers so. */
 const StatusShape = z.looseObject({
@@ -16,11 +17,7 @@ const StatusShape = z.looseObject({
 export type ApiStatus = Pick<z.output<typeof StatusShape>, 'message' | 'reason' | 'code'>;
 
 export function readStatus(text: string): ApiStatus | undefined {
-  try {
-    return StatusShape.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
+  return StatusShape.safeParse(parseJson(text)).data;
 }
 
 /** The verb that the API server checks for a request through its proxy. */

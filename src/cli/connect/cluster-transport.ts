@@ -2,7 +2,6 @@
  * To the service in a cluster, through the API server's proxy to the pod that leads: whoever may use it needs no address, no port of the service's own
  * and no second credential. Which pod that is stands in a Lease; when it is gone, the next one is waited for and asked once.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { badName } from '../../cluster/client/decide/resource-path.ts';
 import type { ClusterAccess } from './cluster-access.ts';
@@ -10,6 +9,8 @@ import { readStatus, refusal, type ApiStatus } from './cluster-refusal.ts';
 import { bytesOf } from './direct-transport.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import type { Answered, Asked, Transport } from './transport.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
+import { sleep } from '../../platform/pause.ts';
 
 export const LEADER_LEASE = 'svc-controller';
 /** Where the container port has no name. */
@@ -140,12 +141,4 @@ function noLeader(namespace: string, holder: string): CliFailure {
   return new CliFailure(`No replica of the service in namespace "${namespace}" can be asked: ${who}`, {
     hint: `Look at its pods: kubectl --namespace ${namespace} get pods --selector app.kubernetes.io/name=svc`,
   });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,6 +1,7 @@
 /** To a service at an address. */
 import { CliFailure } from '../output/exit-codes.ts';
 import { ANSWER_MS, type Answered, type Asked, type Transport } from './transport.ts';
+import { codeOf, messageOf, nameOf } from '../../platform/error-text.ts';
 
 /** An answer comes from the service's memory and costs it nothing. */
 const POLL_MS = 150;
@@ -64,8 +65,8 @@ export async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {
 }
 
 function unreachable(server: string, cause: unknown): CliFailure {
-  if (cause instanceof Error && cause.name === 'AbortError') return new CliFailure('Interrupted', { cause });
-  const why = cause instanceof Error && cause.name === 'TimeoutError' ? 'no answer came in time' : reasonOf(cause);
+  if (nameOf(cause) === 'AbortError') return new CliFailure('Interrupted', { cause });
+  const why = nameOf(cause) === 'TimeoutError' ? 'no answer came in time' : reasonOf(cause);
   return new CliFailure(`Could not reach the service at "${server}": ${why}`, {
     cause,
     hint: 'Start it with "svcctl serve", or name its address with --server or SVCCTL_SERVER',
@@ -74,9 +75,9 @@ function unreachable(server: string, cause: unknown): CliFailure {
 
 function reasonOf(error: unknown): string {
   const inner: unknown = error instanceof Error ? (error.cause ?? error) : error;
-  const code: unknown = typeof inner === 'object' && inner !== null && 'code' in inner ? inner.code : undefined;
+  const code = codeOf(inner);
   if (code === 'ECONNREFUSED') return 'nothing listens there';
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'the host name is not known';
   if (code === 'ECONNRESET' || code === 'UND_ERR_SOCKET') return 'the connection was cut';
-  return inner instanceof Error && inner.message !== '' ? inner.message : String(code ?? inner);
+  return messageOf(inner);
 }

@@ -1,7 +1,7 @@
 /** Reads slots from a file, a directory or standard input: TOML (the file's name is the slot's), or resources in YAML or JSON. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { readSlot } from '../../host/slots/decide/read-slot.ts';
+import { parseSlotText } from '../../host/slots/decide/parse-slot-text.ts';
 import { SlotName } from '../../schema/names.ts';
 import { formatProblem, type SpecProblem } from '../../schema/spec-problem.ts';
 import type { Cli } from '../cli.ts';
@@ -9,6 +9,7 @@ import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import type { Manifests } from './manifest.ts';
 import { readResources } from './read-resources.ts';
 import { harmless } from '../output/terminal.ts';
+import { codeOf } from '../../platform/error-text.ts';
 
 const ENDINGS = ['.toml', '.yaml', '.yml', '.json'];
 
@@ -77,7 +78,7 @@ async function readFiles(file: string): Promise<readonly { readonly file: string
     return await Promise.all(files.map(async (name) => ({ file: name, text: await readFile(name, 'utf8') })));
   } catch (cause) {
     if (cause instanceof CliFailure) throw cause;
-    const missing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
+    const missing = codeOf(cause) === 'ENOENT';
     throw new CliFailure(missing ? `There is no file "${file}"` : `Could not read "${file}"`, { cause });
   }
 }
@@ -88,7 +89,7 @@ function readToml(file: string, text: string): Manifests {
     const message = `Rename the file: ${name.error.issues[0]?.message ?? 'its name is the slot’s'}`;
     return { slots: [], problems: [{ path: [], message, file }], skipped: [] };
   }
-  const read = readSlot(name.data, text, file);
+  const read = parseSlotText(name.data, text, file);
   const slots = read.document === undefined ? [] : [{ name: name.data, document: read.document, file, metadata: {}, dropped: [] }];
   return { slots, problems: read.ok ? [] : read.problems, skipped: [] };
 }

@@ -9,6 +9,7 @@ import { CliFailure, EXIT, usageFailure, type ExitCode } from '../output/exit-co
 import { writeYaml } from '../manifests/kubernetes-yaml.ts';
 import type { Manifest } from '../manifests/manifest.ts';
 import { readGoodManifests } from '../manifests/read-manifests.ts';
+import { codeOf } from '../../platform/error-text.ts';
 
 export interface ConvertOptions {
   readonly file: string;
@@ -72,7 +73,7 @@ async function writeNew(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text, { flag: 'wx' });
   } catch (cause) {
-    const exists = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST';
+    const exists = codeOf(cause) === 'EEXIST';
     throw new CliFailure(exists ? `"${file}" exists already` : `Could not write "${file}"`, {
       cause,
       hint: 'Name another directory in --output-dir',

@@ -1,5 +1,4 @@
 /** `svcctl get slots|models|pulls|providers`. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
 import { ModelsShape, ProvidersShape, PullsShape, SlotsShape, StatusShape, type SlotShape } from '../connect/api-shapes.ts';
 import type { Cli } from '../cli.ts';
@@ -10,6 +9,7 @@ import { ageText, sizeText } from '../output/quantities-text.ts';
 import type { ServerOptions } from '../connect/server-address.ts';
 import { noticeOf, readyOf } from '../output/slot-progress.ts';
 import type { Terminal } from '../output/terminal.ts';
+import { sleep } from '../../platform/pause.ts';
 
 export const LISTINGS = ['slots', 'models', 'pulls', 'providers'] as const;
 

@@ -1,11 +1,11 @@
 /** Waits until a slot is as wanted. Used by `svcctl wait` and by every `--wait`. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { SlotShape } from '../connect/api-shapes.ts';
 import type { Cli } from '../cli.ts';
 import type { Client } from '../connect/client.ts';
 import { CliFailure, EXIT } from '../output/exit-codes.ts';
 import { progressLine, progressOf, readyOf } from '../output/slot-progress.ts';
 import { harmless } from '../output/terminal.ts';
+import { sleep } from '../../platform/pause.ts';
 
 export type Goal =
   /** The condition has this status: `True`, `False` or `Unknown`. */
