@@ -1,4 +1,4 @@
-/** Whether two documents or specs mean the same: by value, whatever the order of keys; a key that is undefined counts as absent. Pure. */
+/** Compares two documents by value. The order of keys does not matter, and an undefined key counts as absent. Pure. */
 import { isTable } from './key-case.ts';
 
 export function isSameValue(left: unknown, right: unknown): boolean {

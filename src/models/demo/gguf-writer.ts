@@ -1,6 +1,6 @@
 /**
- * Writes GGUF version 3 with float32 tensors: as much of the format as small hand-made models need. Pure; the same input gives the
- * same bytes. The layout is that of ggml's `docs/gguf.md`.
+ * Encodes GGUF version 3 with float32 tensors: the part of the format that the generated models need. Pure.
+ * https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
  */
 
 export type GgufValue =
@@ -12,7 +12,7 @@ export type GgufValue =
 
 export interface GgufTensor {
   readonly name: string;
-  /** In ggml's order: the length of a row first. */
+  /** In the order of ggml, which puts the length of a row first. */
   readonly shape: readonly number[];
   readonly data: Float32Array;
 }
@@ -30,7 +30,7 @@ export const texts = (value: readonly string[]): GgufValue => ({ type: 'strings'
 export const i32s = (value: readonly number[]): GgufValue => ({ type: 'i32s', value });
 export const f32s = (value: readonly number[]): GgufValue => ({ type: 'f32s', value });
 
-/** Offsets of tensors are multiples of this; the format's default, so it needs no key. */
+/** Tensor offsets are multiples of this. It is the default of the format, so it needs no metadata key. */
 const ALIGNMENT = 32;
 const VERSION = 3;
 const TYPE_ID = { u32: 4, i32: 5, f32: 6, bool: 7, string: 8, array: 9 } as const;
