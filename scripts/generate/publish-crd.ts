@@ -117,7 +117,7 @@ function rootRules(): readonly Json[] {
       const { backends } = PROVIDER_KINDS[kind];
       return {
         rule: `has(self.spec.provider) || !has(self.spec.backend) || !(self.metadata.name in ${celList(names)}) || self.spec.backend in ${celList(backends)}`,
-        message: `This slot’s default provider "${kind}" does not offer this backend; use ${quoted(backends)}`,
+        message: `The default provider "${kind}" does not support this backend; use ${quoted(backends)}`,
         fieldPath: '.spec.backend',
       };
     }),
@@ -131,7 +131,7 @@ function backendRules(): readonly Json[] {
       const { backends } = PROVIDER_KINDS[kind];
       return {
         rule: `!has(self.provider) || self.provider != ${celText(kind)} || !has(self.backend) || self.backend in ${celList(backends)}`,
-        message: `Provider "${kind}" does not offer this backend; use ${quoted(backends)}`,
+        message: `Provider "${kind}" does not support this backend; use ${quoted(backends)}`,
         fieldPath: '.backend',
       };
     });

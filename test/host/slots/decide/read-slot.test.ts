@@ -55,7 +55,7 @@ describe('readSlot()', () => {
       'img.toml:5:17: model.aliases.1: Write a string in quotes, not 1',
       'img.toml:7:1: lifecycle.swap: Use one of "auto", "blue-green", "drain", not "blue_green"; did you mean "blue-green"?',
       'img.toml:8:1: lifecycle.idleTimeout: Unknown key "idleTimeout"; did you mean "idle_timeout"?',
-      'img.toml:10:1: env.a b: An environment variable is named with letters, digits and "_"',
+      'img.toml:10:1: env.a b: The name of an environment variable consists of letters, digits and "_" and does not start with a digit',
       'img.toml:14:1: tolerations.1.efect: Unknown key "efect"; did you mean "effect"?',
     ]);
   });
