@@ -38,19 +38,13 @@ export function isTable(value: unknown): value is Readonly<Record<string, unknow
 
 function renameTop(document: unknown, records: ReadonlySet<string>): unknown {
   if (!isTable(document)) return document;
-  const entries = Object.entries(document).map(([key, value]) => [renameKey(key), records.has(key) ? copy(value) : rename(value)]);
+  const entries = Object.entries(document).map(([key, value]) => [renameKey(key), mapKeys(value, records.has(key) ? String : renameKey)]);
   return Object.fromEntries(entries);
 }
 
-function rename(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(rename);
+/** Returns a deep copy with other keys, made of plain objects whatever prototype a parser gave its tables. */
+function mapKeys(value: unknown, mapKey: (key: string) => string): unknown {
+  if (Array.isArray(value)) return value.map((entry) => mapKeys(entry, mapKey));
   if (!isTable(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [renameKey(key), rename(inner)]));
-}
-
-/** Returns a deep copy made of plain objects, whatever prototype a parser gave its tables. */
-function copy(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(copy);
-  if (!isTable(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, copy(inner)]));
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [mapKey(key), mapKeys(inner, mapKey)]));
 }

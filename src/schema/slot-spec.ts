@@ -193,34 +193,30 @@ function resolveKind(name: SlotName, document: unknown): ResolvedKind {
 }
 
 function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): SlotSpec {
-  const { lifecycle, resources, model } = parsed;
+  const { enabled, priority, load, restartedAt, model, lifecycle, resources, env } = parsed;
+  const { replicas, nodeSelector, tolerations, storage, serviceAccountName } = parsed;
+  const { idleTimeout, startTimeout, drainTimeout, swap, drift } = lifecycle;
   return {
-    enabled: parsed.enabled,
+    enabled,
     provider,
     backend,
-    priority: parsed.priority,
-    load: parsed.load,
-    restartedAt: parsed.restartedAt,
-    model: { default: model.default, aliases: model.aliases, context: model.context, args: model.args },
+    priority,
+    load,
+    restartedAt,
+    env,
+    model: { ...model, context: model.context },
     lifecycle: {
-      idleTimeoutMs: lifecycle.idleTimeout === 'never' ? Number.POSITIVE_INFINITY : parseDurationMs(lifecycle.idleTimeout),
-      startTimeoutMs: parseDurationMs(lifecycle.startTimeout),
-      drainTimeoutMs: parseDurationMs(lifecycle.drainTimeout),
-      swap: lifecycle.swap,
-      drift: lifecycle.drift,
+      idleTimeoutMs: idleTimeout === 'never' ? Number.POSITIVE_INFINITY : parseDurationMs(idleTimeout),
+      startTimeoutMs: parseDurationMs(startTimeout),
+      drainTimeoutMs: parseDurationMs(drainTimeout),
+      swap,
+      drift,
     },
     resources: {
       memoryBytes: resources.memory === undefined ? undefined : parseSizeBytes(resources.memory),
       gpus: resources.gpus,
     },
-    env: parsed.env,
-    cluster: {
-      replicas: parsed.replicas,
-      nodeSelector: parsed.nodeSelector,
-      tolerations: parsed.tolerations,
-      storage: parsed.storage,
-      serviceAccountName: parsed.serviceAccountName,
-    },
+    cluster: { replicas, nodeSelector, tolerations, storage, serviceAccountName },
   };
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { encodeDemoModel, writeDemoModels } from '../../src/models/demo/demo-models.ts';
-import { encodeGguf, text } from '../../src/models/demo/gguf-writer.ts';
+import { encodeGguf, text } from '../../src/models/demo/encode-gguf.ts';
 import { createModelStore, type DirectoryModelStore } from '../../src/models/store.ts';
 import type { ModelPresence } from '../../src/reconciler/ports.ts';
 import { ModelId } from '../../src/schema/names.ts';

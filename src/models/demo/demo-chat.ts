@@ -4,7 +4,7 @@
  * real inference server therefore answers any prompt with that sentence, at any temperature. Pure.
  */
 import { buildVocabulary, END, tokenId, type Vocabulary } from './demo-vocabulary.ts';
-import { encodeGguf, f32, text, u32, type GgufTensor } from './gguf-writer.ts';
+import { encodeGguf, f32, text, u32, type GgufTensor } from './encode-gguf.ts';
 
 export interface SentenceModel {
   readonly name: string;

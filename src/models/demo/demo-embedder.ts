@@ -4,7 +4,7 @@
  * texts get equal embeddings, texts that share words get similar ones, and the order matters a little. Pure.
  */
 import { buildVocabulary, type Vocabulary } from './demo-vocabulary.ts';
-import { bool, encodeGguf, f32, text, texts, u32, type GgufTensor } from './gguf-writer.ts';
+import { bool, encodeGguf, f32, text, texts, u32, type GgufTensor } from './encode-gguf.ts';
 
 export interface EmbedderModel {
   readonly name: string;

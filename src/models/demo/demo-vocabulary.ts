@@ -2,7 +2,7 @@
  * The vocabulary of the generated models, for SentencePiece: a token for each byte and each common character, and whole words.
  * SentencePiece joins two neighbouring tokens at a time, so each prefix of a word has to be a token too. Pure.
  */
-import { bool, f32s, i32s, text, texts, u32, type GgufValue } from './gguf-writer.ts';
+import { bool, f32s, i32s, text, texts, u32, type GgufValue } from './encode-gguf.ts';
 
 export interface Vocabulary {
   readonly tokens: readonly string[];

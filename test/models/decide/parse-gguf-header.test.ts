@@ -4,7 +4,7 @@ import { parseGgufHeader } from '../../../src/models/decide/parse-gguf-header.ts
 import { modelFacts, projectorFor, shardNames } from '../../../src/models/decide/model-facts.ts';
 import { encodeEmbedder } from '../../../src/models/demo/demo-embedder.ts';
 import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
-import { encodeGguf, i32s, text, texts, u32 } from '../../../src/models/demo/gguf-writer.ts';
+import { encodeGguf, i32s, text, texts, u32 } from '../../../src/models/demo/encode-gguf.ts';
 import { ModelId } from '../../../src/schema/names.ts';
 
 const facts = (bytes: Uint8Array) => {
