@@ -120,6 +120,9 @@ export const SettingsSchema = z.strictObject({
   SVC_FIRST_BYTE_TIMEOUT: DurationMs.prefault('600s').describe(
     'Maximum time until a model server sends the first byte of its response. After that, the request fails with 504 `upstream.timeout`',
   ),
+  SVC_STREAM_TIMEOUT: DurationMs.prefault('300s').describe(
+    'Maximum time that a model server may send nothing within a response. After that, the request fails with `upstream.timeout`',
+  ),
   SVC_NAMESPACE: ObjectName.optional().describe(
     'Cluster only: namespace of the slots. Default: the namespace of the pod, or that of the current context in the kubeconfig',
   ),
@@ -155,9 +158,6 @@ export const SettingsSchema = z.strictObject({
   ),
   SVC_RELIST: DurationMs.prefault('10m').describe(
     'Cluster only: how often all objects are listed again, in case a watch has silently stopped',
-  ),
-  SVC_STREAM_TIMEOUT: DurationMs.prefault('300s').describe(
-    'Maximum time that a model server may send nothing within a response. After that, the request fails with 504 `upstream.timeout`',
   ),
 });
 
