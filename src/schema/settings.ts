@@ -38,36 +38,23 @@ const PortRange = z
   .refine((range) => range.first < range.last && range.last <= 65_535, 'Use a first port below the last one, and a last port up to 65535');
 
 export const SettingsSchema = z.strictObject({
-  SVC_LISTEN: ListenAddress.optional().describe(
-    'Address and port of the gateway and the API. Default: `0.0.0.0:8080`, or `127.0.0.1:8080` if authentication is enabled, because a proxy is then expected in front',
-  ),
+  SVC_LISTEN: ListenAddress.optional().describe('Address to listen on. Default: `0.0.0.0:8080`, or `127.0.0.1:8080` with authentication'),
   SVC_RUNTIME: z
     .enum(['auto', 'podman', 'kube', 'process'])
     .default('auto')
-    .describe(
-      'Where workloads run: in podman containers, as pods of a cluster, or as processes. `auto` selects podman if its socket answers, otherwise kube if a service account is mounted, otherwise process',
-    ),
+    .describe('Where workloads run. `auto`: podman if its socket answers, else kube if a service account is mounted, else process'),
   SVC_PODMAN_SOCKET: z
     .string()
     .optional()
     .describe('Path of the podman API socket. Default: `CONTAINER_HOST`, then the socket of the user, then that of the system'),
-  SVC_CONFIG_DIR: AbsolutePath.default('/etc/svc').describe(
-    'Configuration directory with `slots/*.toml`, `toolboxes.toml`, `tokens.toml` and `api.env`',
-  ),
-  SVC_STATE_DIR: AbsolutePath.default('/var/lib/svc').describe(
-    'State directory for timelines, status, the last valid specs, env files and the image cache',
-  ),
+  SVC_CONFIG_DIR: AbsolutePath.default('/etc/svc').describe('Contains `slots/*.toml`, `toolboxes.toml`, `tokens.toml` and `api.env`'),
+  SVC_STATE_DIR: AbsolutePath.default('/var/lib/svc').describe('Contains timelines, status, last valid specs, env files, image cache'),
   SVC_MODELS_DIR: AbsolutePath.optional().describe('Directory of the model store. Default: `models` in the state directory'),
   SVC_AUTH_ENABLED: Flag.prefault('0').describe('Whether routes require credentials, except those that are open to everyone'),
   SVC_TRUSTED_PROXIES: z
     .string()
     .default('127.0.0.1,::1')
-    .transform((text) =>
-      text
-        .split(',')
-        .map((part) => part.trim())
-        .filter((part) => part !== ''),
-    )
+    .transform((text) => text.split(/[\s,]+/).filter((address) => address !== ''))
     .describe('Comma-separated addresses of proxies whose `X-Forwarded-Email` header is trusted'),
   SVC_PROXY_SECRET: z
     .string()
@@ -80,69 +67,40 @@ export const SettingsSchema = z.strictObject({
     .default('info')
     .describe('Lowest level of messages that are logged'),
   SVC_PORT_RANGE: PortRange.prefault('18080-18979').describe(
-    'Loopback ports on which workloads are published. The default is below the ephemeral ports of Linux, so outgoing connections cannot occupy one',
+    'Loopback ports for workloads. The default is below the ephemeral ports of Linux, so outgoing connections do not occupy any',
   ),
   SVC_ON_EXIT: z
     .enum(['leave', 'stop'])
     .default('leave')
-    .describe(
-      'What happens to running slots when the service stops. `leave`: they keep running and the next start adopts them; `stop`: they are stopped',
-    ),
-  SVC_STOP_DELAY: DurationMs.prefault('0s').describe(
-    'How long a stopping service still accepts requests, so that load balancers can remove it first. Every response then closes its connection',
-  ),
-  SVC_STOP_GRACE: DurationMs.prefault('10s').describe(
-    'How long requests in flight may take to finish after `SVC_STOP_DELAY`. A second signal stops the service immediately',
-  ),
+    .describe('What happens to slots when the service stops. `leave`: they keep running and the next start adopts them; `stop`: they stop'),
+  SVC_STOP_DELAY: DurationMs.prefault('0s').describe('How long a stopping service still accepts requests, until load balancers notice'),
+  SVC_STOP_GRACE: DurationMs.prefault('10s').describe('Then, how long requests in flight may take to finish. A second signal ends them'),
   SVC_RESYNC: DurationMs.prefault('15s').describe('Maximum time between two reconcile passes, even if no event arrives'),
-  SVC_QUIET_PERIOD: DurationMs.prefault('10ms').describe(
-    'How long no file in the slot directory may have changed before it is read. Covers editors that write a file in several steps',
-  ),
-  SVC_MEMORY_BUDGET: SizeBytes.optional().describe(
-    'Memory available to all slots together. Default: nine tenths of the memory of the host; in a cluster, unlimited',
-  ),
-  SVC_PARK_LIMIT: Count(0, 100_000)
-    .prefault('64')
-    .describe('Maximum number of requests parked for one slot. Further requests fail with 429 `slot.queue_full`'),
-  SVC_PARK_TIMEOUT: DurationMs.prefault('300s').describe(
-    'Maximum time that a request waits for its slot. After that, it fails with 503 `slot.loading`',
-  ),
-  SVC_BODY_LIMIT: SizeBytes.prefault('64Mi').describe('Maximum size of a request body. Larger requests fail with 413 `request.too_large`'),
-  SVC_BUFFER_LIMIT: SizeBytes.prefault('256Mi').describe(
-    'Maximum size of all buffered request bodies together. Further requests fail with 503 `server.overloaded`',
-  ),
-  SVC_HEADER_LIMIT: SizeBytes.prefault('16Ki').describe(
-    'Maximum size of the request line and headers. Larger requests fail with 431 `request.headers_too_large`',
-  ),
-  SVC_MAX_CONNECTIONS: Count(1, 1_000_000)
-    .prefault('10000')
-    .describe('Maximum number of open client connections. Further connections get 503 `server.overloaded`'),
+  SVC_QUIET_PERIOD: DurationMs.prefault('10ms').describe('How long files of slots must be unchanged before they are read'),
+  SVC_MEMORY_BUDGET: SizeBytes.optional().describe('Memory for all slots together. Default: 90 % of the host; in a cluster, no limit'),
+  SVC_PARK_LIMIT: Count(0, 100_000).prefault('64').describe('Parked requests per slot. Further requests fail with 429 `slot.queue_full`'),
+  SVC_PARK_TIMEOUT: DurationMs.prefault('300s').describe('How long a request waits for its slot; then it fails with 503 `slot.loading`'),
+  SVC_BODY_LIMIT: SizeBytes.prefault('64Mi').describe('Maximum size of a request body; larger ones fail with 413 `request.too_large`'),
+  SVC_BUFFER_LIMIT: SizeBytes.prefault('256Mi').describe('Maximum size of all buffered bodies together; then 503 `server.overloaded`'),
+  SVC_HEADER_LIMIT: SizeBytes.prefault('16Ki').describe('Maximum size of request headers; then 431 `request.headers_too_large`'),
+  SVC_MAX_CONNECTIONS: Count(1, 1_000_000).prefault('10000').describe('Open client connections; then 503 `server.overloaded`'),
   SVC_FIRST_BYTE_TIMEOUT: DurationMs.prefault('600s').describe(
-    'Maximum time until a model server sends the first byte of its response. After that, the request fails with 504 `upstream.timeout`',
+    'Maximum time until a model server sends the first byte of its response; then the request fails with 504 `upstream.timeout`',
   ),
-  SVC_STREAM_TIMEOUT: DurationMs.prefault('300s').describe(
-    'Maximum time that a model server may send nothing within a response. After that, the request fails with `upstream.timeout`',
-  ),
-  SVC_NAMESPACE: ObjectName.optional().describe(
-    'Cluster only: namespace of the slots. Default: the namespace of the pod, or that of the current context in the kubeconfig',
-  ),
+  SVC_STREAM_TIMEOUT: DurationMs.prefault('300s').describe('Maximum silence within a response; then it ends with `upstream.timeout`'),
+  SVC_NAMESPACE: ObjectName.optional().describe('Cluster only: namespace of the slots. Default: that of the pod or of the kubeconfig'),
   SVC_POD_NAME: ObjectName.optional().describe('Cluster only: name of this replica. Default: the host name'),
-  SVC_POD_UID: z
-    .uuid()
-    .optional()
-    .describe('Cluster only: uid of the pod of this replica. Objects that belong to the replica are deleted together with the pod'),
+  SVC_POD_UID: z.uuid().optional().describe('Cluster only: uid of the pod of this replica, which owns the objects of the replica'),
   SVC_IMAGE: z
     .string()
     .min(1)
     .optional()
     .describe(
-      'Cluster only: image of this service, which downloads and verifies models in the pods of slots. If unset, models must already be in place',
+      'Cluster only: image of this service, which downloads and verifies models in the pods of slots. If unset, models must be in place',
     ),
-  SVC_MODELS_CLAIM: ObjectName.optional().describe(
-    'Cluster only: PersistentVolumeClaim with the models of slots that do not set `storage`',
-  ),
+  SVC_MODELS_CLAIM: ObjectName.optional().describe('Cluster only: claim with the models of slots that do not set `storage`'),
   SVC_MODELS_HOST_PATH: AbsolutePath.optional().describe(
-    'Cluster only: directory on each node with the models of slots that do not set `storage`. Without this and `SVC_MODELS_CLAIM`, each pod downloads its model again',
+    'Cluster only: directory on each node with these models, instead of a claim. With neither, each new pod downloads its model',
   ),
   SVC_GPU_RESOURCES: GpuResources.prefault('cuda=nvidia.com/gpu,rocm=amd.com/gpu,vulkan=amd.com/gpu').describe(
     'Cluster only: extended resource that stands for one GPU, for each backend',
@@ -151,14 +109,12 @@ export const SettingsSchema = z.strictObject({
     .enum(['auto', 'device-plugin', 'dra'])
     .default('auto')
     .describe(
-      'Cluster only: how GPUs are requested. `auto` uses Dynamic Resource Allocation (`dra`) if the cluster has a device class for the backend, otherwise extended resources (`device-plugin`)',
+      'Cluster only: how GPUs are requested. `auto`: with Dynamic Resource Allocation (`dra`) if the cluster has a device class for the backend, otherwise as extended resources (`device-plugin`)',
     ),
   SVC_LEASE_DURATION: DurationMs.prefault('10s').describe(
-    'Cluster only: how long the leader may fail to renew its Lease before another replica takes over',
+    'Cluster only: how long a leader may fail to renew its Lease before another replica takes over',
   ),
-  SVC_RELIST: DurationMs.prefault('10m').describe(
-    'Cluster only: how often all objects are listed again, in case a watch has silently stopped',
-  ),
+  SVC_RELIST: DurationMs.prefault('10m').describe('Cluster only: how often all objects are listed again, in case a watch fails'),
 });
 
 type Parsed = z.output<typeof SettingsSchema>;

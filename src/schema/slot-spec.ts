@@ -29,12 +29,7 @@ const PlainText = z
 const Model = z.strictObject({
   default: ModelId.describe('Model to serve: an id from the catalogue, or the path of a file in the model store'),
   aliases: z.array(z.string().min(1).max(200)).max(50).default([]).describe('Additional names that clients may send as "model"'),
-  context: z
-    .int()
-    .min(64)
-    .max(16_777_216)
-    .optional()
-    .describe('Context length in tokens, for providers that have one. Default: the context length of the model'),
+  context: z.int().min(64).max(16_777_216).optional().describe('Context length in tokens. Default: that of the model'),
   args: z.array(PlainText.max(4096)).max(100).default([]).describe('Additional arguments of the model server, appended after all others'),
 });
 
@@ -43,9 +38,7 @@ const Lifecycle = z.strictObject({
     .union([z.literal('never'), Duration], 'Write a duration such as "15m", or "never"')
     .default('never')
     .describe('Time without requests after which the model is unloaded; the next request loads it again. "never" keeps it loaded'),
-  startTimeout: Duration.default('5m').describe(
-    'Maximum time from the start of the workload until the model answers; after that, the start has failed',
-  ),
+  startTimeout: Duration.default('5m').describe('Maximum time from the start until the model answers'),
   drainTimeout: Duration.default('30s').describe('Maximum time to wait for requests in flight before the workload is stopped'),
   swap: z
     .enum(['auto', 'blue-green', 'drain'])
@@ -62,15 +55,8 @@ const Lifecycle = z.strictObject({
 });
 
 const Resources = z.strictObject({
-  memory: Size.optional().describe(
-    'Memory to reserve for the slot. Admission uses this or the estimate for the model, whichever is larger',
-  ),
-  gpus: z
-    .int()
-    .min(0)
-    .max(64)
-    .optional()
-    .describe('Number of GPUs; 0 computes on the CPU. Default: all GPUs of a host; one GPU in a cluster'),
+  memory: Size.optional().describe('Memory to reserve. Admission uses this or the estimate for the model, whichever is larger'),
+  gpus: z.int().min(0).max(64).optional().describe('Number of GPUs; 0 computes on the CPU. Default: all on a host, one in a cluster'),
 });
 
 const Toleration = z.strictObject({
@@ -86,10 +72,7 @@ const Toleration = z.strictObject({
 
 const Storage = z.strictObject({
   size: Size.optional().describe('Size of the claim that is created for the slot'),
-  className: z
-    .string()
-    .optional()
-    .describe('Storage class of the claim that is created for the slot. Default: the default class of the cluster'),
+  className: z.string().optional().describe('Storage class of that claim. Default: the default class of the cluster'),
   claimName: z.string().optional().describe('Name of an existing claim that holds the models'),
   hostPath: z.string().startsWith('/').optional().describe('Absolute path of a directory on the node that holds the models'),
 });
@@ -102,14 +85,8 @@ export const SlotDocument = z.strictObject({
     .describe('Kind of server that runs in the slot. Required unless the slot has one of the built-in names'),
   backend: z.enum(BACKENDS).optional().describe('What the server computes with. Default: the default backend of the provider'),
   priority: z.int().min(-1000).max(1000).default(0).describe('When memory is short, slots with a lower priority are unloaded first'),
-  load: z
-    .enum(['always', 'on-demand'])
-    .default('always')
-    .describe('When to load the model. "always": as soon as possible; "on-demand": with the first request'),
-  restartedAt: z.iso
-    .datetime()
-    .optional()
-    .describe('Time of the last restart by "svcctl slot restart", in UTC. A new value restarts the workload'),
+  load: z.enum(['always', 'on-demand']).default('always').describe('"on-demand" loads the model with the first request'),
+  restartedAt: z.iso.datetime().optional().describe('Set by "svcctl slot restart", in UTC. A new value restarts the workload'),
   model: Model.describe('The model that the slot serves'),
   lifecycle: Lifecycle.prefault({}).describe('When the slot loads and unloads its model, and how it applies changes'),
   resources: Resources.prefault({}).describe('Resources of the slot'),
