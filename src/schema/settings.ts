@@ -1,6 +1,8 @@
 /** The settings of the service (`SVC_*`). Parsing, defaults and the reference page all come from this schema. */
 import { z } from 'zod';
+import { nearestWord } from './nearest-word.ts';
 import { Duration, parseDurationMs, parseSizeBytes, Size } from './quantities.ts';
+import { checkDocument, formatProblem } from './spec-problem.ts';
 
 const ListenAddress = z
   .string()
@@ -131,30 +133,25 @@ export type ParsedSettings =
 
 /** Parses the `SVC_*` variables of an environment and ignores all others. Messages never contain the value of a secret. Pure. */
 export function parseSettings(env: Readonly<Record<string, string | undefined>>): ParsedSettings {
-  const own = Object.fromEntries(Object.entries(env).filter(([key, value]) => key.startsWith('SVC_') && value !== undefined));
-  const parsed = SettingsSchema.safeParse(own);
-  if (!parsed.success) return { ok: false, problems: parsed.error.issues.flatMap((issue) => problemLines(issue, own)) };
-  const { data } = parsed;
-  const host = data.SVC_AUTH_ENABLED ? '127.0.0.1' : '0.0.0.0';
+  const own = Object.entries(env).filter(([key, value]) => key.startsWith('SVC_') && value !== undefined);
+  const isKnown = (key: string): boolean => Object.hasOwn(SettingsSchema.shape, key);
+  const unknown = own.flatMap(([key]) => (isKnown(key) ? [] : [describeUnknown(key)]));
+  const checked = checkDocument(SettingsSchema, Object.fromEntries(own.filter(([key]) => isKnown(key))), 'camelCase');
+  const problems = [...unknown, ...(checked.ok ? [] : checked.problems.map((problem) => formatProblem(problem, 'camelCase')))];
+  if (!checked.ok || problems.length > 0) return { ok: false, problems };
+  const { value } = checked;
+  const host = value.SVC_AUTH_ENABLED ? '127.0.0.1' : '0.0.0.0';
   return {
     ok: true,
     settings: {
-      ...data,
-      SVC_LISTEN: data.SVC_LISTEN ?? { host, port: 8080 },
-      SVC_MODELS_DIR: data.SVC_MODELS_DIR ?? `${data.SVC_STATE_DIR}/models`,
+      ...value,
+      SVC_LISTEN: value.SVC_LISTEN ?? { host, port: 8080 },
+      SVC_MODELS_DIR: value.SVC_MODELS_DIR ?? `${value.SVC_STATE_DIR}/models`,
     },
   };
 }
 
-const SECRET_KEYS: ReadonlySet<string> = new Set(['SVC_PROXY_SECRET']);
-
-function problemLines(issue: z.core.$ZodIssue, env: Readonly<Record<string, unknown>>): string[] {
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map(
-      (key) => `Unknown setting "${key}": correct its spelling or remove it; docs/reference/settings.md lists all settings`,
-    );
-  }
-  const key = String(issue.path[0]);
-  const value = SECRET_KEYS.has(key) ? '' : ` "${String(env[key])}"`;
-  return [`Invalid value${value} of "${key}": ${issue.message}`];
+function describeUnknown(key: string): string {
+  const meant = nearestWord(key, Object.keys(SettingsSchema.shape));
+  return `Unknown setting "${key}"; ${meant === undefined ? 'docs/reference/settings.md lists all settings' : `did you mean "${meant}"?`}`;
 }

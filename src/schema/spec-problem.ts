@@ -1,4 +1,4 @@
-/** Validates a document against a zod schema and turns each zod issue into a problem whose message says how to fix it. */
+/** Validates a slot document, a toolbox manifest or settings with a zod schema, and explains for each problem how to fix it. */
 import { z } from 'zod';
 import { pathToSnakeCase, renameKey } from './key-case.ts';
 import { nearestWord } from './nearest-word.ts';
@@ -83,9 +83,9 @@ function describeIssue(issue: z.core.$ZodIssue, path: SpecProblem['path'], style
   }
 }
 
-/** Environment variables and arguments may be secrets, and messages end up in logs and responses. */
+/** Messages end up in logs and responses. Environment variables and arguments of a slot may contain secrets. */
 function mayBeSecret(path: SpecProblem['path']): boolean {
-  return path[0] === 'env' || (path[0] === 'model' && path[1] === 'args');
+  return path[0] === 'env' || (path[0] === 'model' && path[1] === 'args') || /secret|password|token/i.test(String(path.at(-1)));
 }
 
 const EXPECTED: Readonly<Record<string, string>> = {
