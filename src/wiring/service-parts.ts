@@ -63,15 +63,7 @@ export function reportTo(metrics: Metrics, onFirst: () => void): (finished: Fini
   return ({ slot, path: route, status, seconds, ttftSeconds, tokens }) => {
     if (first) onFirst();
     first = false;
-    metrics.requests.requestFinished({
-      slot,
-      route,
-      method: 'POST',
-      status,
-      seconds,
-      ...(ttftSeconds === undefined ? {} : { ttftSeconds }),
-      ...(tokens === undefined ? {} : { tokens }),
-    });
+    metrics.requests.requestFinished({ slot, route, method: 'POST', status, seconds, ttftSeconds, tokens });
   };
 }
 
