@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the image of the service with podman: scripts/build-image.sh [TAG]   (default: localhost/svc:<version>)
-#   BASE=…      what it is built on, instead of what installer/image/Containerfile names
-#   ARCHIVE=…   also writes the image to this file, as nodes import it (docker-archive)
-# The same sources give the same image: files carry no times.
+#   BASE=…      base image, instead of the one in installer/image/Containerfile
+#   ARCHIVE=…   also saves the image to this file as a docker-archive, which nodes can import
+# Builds are reproducible: the files in the image have no modification times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 022
@@ -22,7 +22,7 @@ arguments+=(--label org.opencontainers.image.title=svc --label "org.opencontaine
 arguments+=(--label org.opencontainers.image.licenses=Apache-2.0)
 [ -z "${BASE:-}" ] || arguments+=(--build-arg "BASE=$BASE")
 
-# A podman that CONTAINER_HOST names is a service elsewhere on this machine.
+# CONTAINER_HOST is the socket of a podman service.
 podman=(podman)
 [ -z "${CONTAINER_HOST:-}" ] || podman=(podman --remote --url "$CONTAINER_HOST")
 "${podman[@]}" build --quiet "${arguments[@]}" "$context" >/dev/null

@@ -1,6 +1,6 @@
 /**
- * Sees to it that what package-lock.json pins is installed, and that a Node that can run the sources is among it.
- * Every npm script begins with it. It runs on any Node from 18 on and imports no package; when nothing is to do it reads two files.
+ * Installs the packages that package-lock.json pins, if necessary, and checks that a Node that can run the sources is available.
+ * Every npm script starts with it. It runs on Node 18 or newer and imports no packages. If nothing has to be done, it reads two files.
  */
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,23 +11,23 @@ import { missingPackages, readStamp, stampFor, writeStamp } from './install/inst
 import { installPackages } from './install/install-packages.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const say = (line) => process.stderr.write(`${line}\n`);
+const print = (line) => process.stderr.write(`${line}\n`);
 
 try {
   const wanted = stampFor(root);
   if (readStamp(root) !== wanted) {
     mkdirSync(join(root, '.svc'), { recursive: true });
-    await withInstallLock(join(root, '.svc', 'install.lock'), say, (own) => install(wanted, own));
+    await withInstallLock(join(root, '.svc', 'install.lock'), print, (addOwner) => install(wanted, addOwner));
   }
 } catch (error) {
-  say(error?.told === true ? error.message : `Could not install the packages: ${error?.stack ?? error}`);
+  print(error?.isUserError === true ? error.message : `Could not install the packages: ${error?.stack ?? error}`);
   process.exitCode = error?.exitCode ?? 1;
 }
 
-async function install(wanted, own) {
-  // Another process may have done it while this one waited for the lock.
+async function install(wanted, addOwner) {
+  // Another process may have installed them while this one waited for the lock.
   if (readStamp(root) === wanted) return;
-  if (missingPackages(root).length > 0) await installPackages(root, say, own);
-  checkNode(root, say);
+  if (missingPackages(root).length > 0) await installPackages(root, print, addOwner);
+  checkNode(root, print);
   writeStamp(root, wanted);
 }

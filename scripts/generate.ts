@@ -1,4 +1,4 @@
-/** Writes every generated file; with `--check` writes nothing and exits 1 where one is stale. */
+/** Writes every generated file. With `--check`, writes nothing and exits with 1 if a file is stale. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
@@ -9,7 +9,6 @@ interface GeneratedFile {
   readonly text: string;
 }
 
-/** A later room adds its own here: anything with a path and a text. */
 export function generatedFiles(): readonly GeneratedFile[] {
   return publishedFiles().map(({ path, content }) => ({ path, text: textOf(content) }));
 }
@@ -31,7 +30,7 @@ async function main(check: boolean): Promise<void> {
   const stale = await staleFiles(top);
   for (const file of stale) {
     if (check) {
-      console.error(`Stale: "${file.path}"; run "npm run generate" and commit what it writes`);
+      console.error(`Stale: "${file.path}"; run "npm run generate" and commit the result`);
       continue;
     }
     await mkdir(dirname(join(top, file.path)), { recursive: true });

@@ -1,6 +1,6 @@
 /**
- * Writes manifests/base from the chart: `node scripts/render-manifests.ts`, with `helm` on the PATH or a program that renders as "helm template" does named
- * in SVC_TEST_HELM. No part of `npm run generate`, since Helm is not there everywhere; a test says when the base is stale.
+ * Renders the chart into manifests/base: `node scripts/render-manifests.ts`. It needs `helm` on the PATH, or a program in SVC_TEST_HELM that works like
+ * "helm template". It is not part of `npm run generate`, because Helm is not available everywhere; a test fails if manifests/base is stale.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
@@ -19,12 +19,12 @@ export interface RenderedFile {
 const TOP = join(import.meta.dirname, '..');
 const BASE = join(TOP, 'manifests/base');
 const NOTICE = '# Rendered from helm/svc by "node scripts/render-manifests.ts". Do not edit: patch it in an overlay.\n';
-/** What says that Helm manages an object. */
-const HELMS_OWN = ['helm.sh/chart', 'app.kubernetes.io/managed-by'];
-/** Of the base: an overlay may name another one. */
+/** Labels of objects that Helm manages. */
+const HELM_LABELS = ['helm.sh/chart', 'app.kubernetes.io/managed-by'];
+/** The namespace of the base, which overlays may change. */
 export const BASE_NAMESPACE = 'svc';
 
-/** The chart's objects, each with the name of its template. Fails with what the renderer says. */
+/** Returns the objects of the chart, each with the name of its template. Throws the error of the renderer. */
 export async function renderChart(args: readonly string[]): Promise<readonly (readonly [string, Json])[]> {
   const given = process.env['SVC_TEST_HELM'];
   const common = ['svc', join(TOP, 'helm/svc'), ...args];
@@ -33,7 +33,7 @@ export async function renderChart(args: readonly string[]): Promise<readonly (re
   const [program, before] = given === undefined ? ['helm', ['template']] : [given, []];
   const { stdout } = await run(program, [...before, ...common], options).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
-    throw new Error(`Install Helm, or name a program that renders charts in SVC_TEST_HELM: "${program}" is not there`, { cause: error });
+    throw new Error(`Install Helm, or set SVC_TEST_HELM to a program that renders charts: "${program}" was not found`, { cause: error });
   });
   return stdout.split(/^---\n/m).flatMap((text): readonly (readonly [string, Json])[] => {
     const source = /^# Source: svc\/(?:templates|crds)\/(.+)\n/m.exec(text)?.[1];
@@ -42,7 +42,7 @@ export async function renderChart(args: readonly string[]): Promise<readonly (re
   });
 }
 
-/** Every file of manifests/base. */
+/** Returns all files of manifests/base. */
 export async function baseFiles(): Promise<readonly RenderedFile[]> {
   const objects = await renderChart(['--namespace', BASE_NAMESPACE]);
   const names = [...new Set(objects.map(([name]) => name))].toSorted();
@@ -56,11 +56,11 @@ export async function baseFiles(): Promise<readonly RenderedFile[]> {
 
 export function withoutHelm(object: Json): Json {
   const metadata = isTable(object['metadata']) ? object['metadata'] : {};
-  const labels = isTable(metadata['labels']) ? Object.entries(metadata['labels']).filter(([key]) => !HELMS_OWN.includes(key)) : [];
+  const labels = isTable(metadata['labels']) ? Object.entries(metadata['labels']).filter(([key]) => !HELM_LABELS.includes(key)) : [];
   return labels.length === 0 ? object : { ...object, metadata: { ...metadata, labels: Object.fromEntries(labels) } };
 }
 
-/** In YAML 1.1, which is what kubectl reads: an "off" stays a text. */
+/** Formats a value as YAML 1.1, the version that kubectl reads, so that the string "off" is quoted. */
 function yamlOf(value: unknown): string {
   return stringify(value, { version: '1.1', lineWidth: 0, aliasDuplicateObjects: false });
 }

@@ -1,13 +1,13 @@
 /**
- * Lays out the context of the service's image: `node scripts/stage-image.mjs DIRECTORY`. Takes what lies in node_modules and belongs to production,
- * which is what was tested, and leaves out what only compilers and people read. One folder for each layer; nothing of the machine gets in.
+ * Creates the build context of the service image: `node scripts/stage-image.mjs DIRECTORY`. Copies the production packages from node_modules, which
+ * are those that were tested, without files that only compilers and users read. There is one folder for each layer of the image.
  */
 import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 
 const root = dirname(import.meta.dirname);
 const INSTALLED_IN = 'opt/svc';
-/** Beside the packages: the sources as they are, what the service reads at start, and the licence. */
+/** Copied in addition to the packages. */
 const SERVICE = ['src', 'package.json', 'toolboxes/manifest.json', 'LICENSE'];
 const NOT_FOR_RUNNING = /\.(?:d\.[cm]?ts|map|md|markdown|flow)$/;
 const LEGAL = /^(?:licen[cs]e|notice|copying)/i;
@@ -15,7 +15,8 @@ const LEGAL = /^(?:licen[cs]e|notice|copying)/i;
 function stage(to) {
   const node = `node-linux-${process.arch}`;
   const production = productionPackages();
-  if (!production.includes(`node_modules/${node}`)) throw new Error(`No package brings a Node for linux on "${process.arch}"`);
+  if (!production.includes(`node_modules/${node}`))
+    throw new Error(`Build the image on another platform: no package provides a Node for linux on "${process.arch}"`);
   stageNode(join(to, 'node'), node);
   for (const path of production) {
     if (!isNode(path) && !path.includes('/@types/')) copyPackage(path, join(to, 'packages'));
@@ -23,7 +24,7 @@ function stage(to) {
   stageService(join(to, 'service'), node);
 }
 
-/** Paths of the installed packages that the program needs when it runs. */
+/** Returns the paths of the installed packages that are needed at run time. */
 function productionPackages() {
   const { packages } = JSON.parse(readFileSync(join(root, 'node_modules/.package-lock.json'), 'utf8'));
   return Object.entries(packages)
@@ -33,7 +34,7 @@ function productionPackages() {
 
 const isNode = (path) => /^node_modules\/node-(?:bin-)?(?:linux|darwin)-/.test(path);
 
-/** The program alone: no headers, no manuals. */
+/** Copies only the program, without headers and manuals. */
 function stageNode(to, node) {
   const from = join(root, 'node_modules', node);
   const here = join(to, 'node_modules', node);
@@ -44,7 +45,7 @@ function stageNode(to, node) {
   symlinkSync(`../${node}/bin/node`, join(to, 'node_modules/.bin/node'));
 }
 
-/** Packages inside of it have an entry of their own. */
+/** Copies one package; nested packages have their own entries. */
 function copyPackage(path, to) {
   const from = join(root, path);
   cpSync(from, join(to, path), {
@@ -61,11 +62,11 @@ function stageService(to, node) {
   for (const path of SERVICE) cpSync(join(root, path), join(to, path), { recursive: true });
   const program = join(to, 'bin/svcctl');
   mkdirSync(dirname(program));
-  // The interpreter by its path: the base may have no "env".
+  // An absolute path, because the base image may not have "env".
   writeFileSync(program, `#!/${INSTALLED_IN}/node_modules/${node}/bin/node\nimport '../src/cli/svcctl.ts';\n`);
   chmodSync(program, 0o755);
 }
 
 const [, , directory] = process.argv;
-if (directory === undefined) throw new Error('Name the directory to stage into');
+if (directory === undefined) throw new Error('Pass the directory to stage into');
 stage(resolve(directory));

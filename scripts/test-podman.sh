@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# Gives the tests a podman with all they need, on Debian as root, without any container registry. Prints `export NAME=value` lines:
+# Sets up podman and all images for the tests, on Debian as root, without a container registry. Prints `export NAME=value` lines:
 #   eval "$(scripts/test-podman.sh)"
-# May be run again at any time; what is there already is kept. A socket that CONTAINER_HOST names and that answers is used as it is.
-# Everything but the packages lies in SVC_TEST_DIR (/var/tmp/svc-test); `kill $(cat /var/tmp/svc-test/podman.pid)` ends the API service.
+# It can be run repeatedly and keeps what already exists. If the socket in CONTAINER_HOST answers, it is used unchanged.
+# Everything except the packages is in SVC_TEST_DIR (/var/tmp/svc-test); `kill $(cat /var/tmp/svc-test/podman.pid)` stops the API service.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=${SVC_TEST_DIR:-/var/tmp/svc-test}
-suite=forky # the first Debian that has llama-server
+suite=forky # the first Debian release with llama-server
 base=localhost/svc-base:$suite
 
 say() { echo "$*" >&2; }
 give_up() {
-  say "The suites that need podman are skipped: $*"
+  say "Skipping the suites that need podman: $*"
   exit 3
 }
 answers() { curl --silent --fail --output /dev/null --max-time 3 --unix-socket "$1" http://podman/_ping; }
 
-[ -e /etc/debian_version ] || give_up 'this set-up knows Debian only; elsewhere name a podman socket in CONTAINER_HOST and build the images by hand'
-[ "$(id -u)" = 0 ] || give_up 'only root can install podman and make the base image'
+[ -e /etc/debian_version ] || give_up 'this script supports only Debian; on other systems, set CONTAINER_HOST to a podman socket and build the images manually'
+[ "$(id -u)" = 0 ] || give_up 'only root can install podman and create the base image'
 mkdir -p "$dir"
 exec 9>"$dir/lock"
 flock 9
@@ -33,21 +33,21 @@ install_packages() {
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
 }
 
-# Taken out of its package and not installed: the package would start a service on a public port.
+# Extracted from its package instead of installed, because the package would start a service on a public port.
 fetch_registry() {
   [ -x "$dir/registry/usr/bin/docker-registry" ] && return
   say 'Fetching docker-registry'
   local download
   download=$(mktemp -d)
   chmod 755 "$download"
-  # apt's own user may write there, or it warns
+  # Without this, apt warns that its user cannot write there.
   chown _apt "$download" 2>/dev/null || true
   (cd "$download" && apt-get download -qq docker-registry >&2) || (apt-get update -qq >&2 && cd "$download" && apt-get download -qq docker-registry >&2)
   dpkg-deb --extract "$download"/docker-registry_*.deb "$dir/registry"
   rm -rf "$download"
 }
 
-# runc: crun refuses machines that mix both versions of cgroups. Limits: without CAP_SYS_RESOURCE a runtime may not raise them to podman's defaults.
+# runc: crun does not support machines that mix both versions of cgroups. Limits: without CAP_SYS_RESOURCE, a runtime cannot raise them to podman's defaults.
 write_settings() {
   cat >"$dir/containers.conf" <<'CONF'
 [containers]
@@ -63,15 +63,15 @@ start_service() {
   export CONTAINER_HOST="unix://$socket"
   [ -S "$socket" ] && answers "$socket" && return
   rm -f "$socket"
-  # The lock must not live as long as the service; and where CONTAINER_HOST is set, podman would be a client of it.
-  # And its working directory must not be a checkout that may be deleted: containers could not start any more.
+  # The service must not inherit the lock. With CONTAINER_HOST set, podman would act as a client. If the working directory were a checkout
+  # that is deleted later, containers could no longer start.
   (cd "$dir" && exec setsid env --unset=CONTAINER_HOST podman system service --time=0 "$CONTAINER_HOST" >"$dir/podman.log" 2>&1 </dev/null 9>&-) &
   echo $! >"$dir/podman.pid"
   for _ in $(seq 100); do
     answers "$socket" && return
     sleep 0.1
   done
-  say 'podman does not start its API service:'
+  say 'The API service of podman did not start:'
   tail -n 5 "$dir/podman.log" >&2
   exit 1
 }
@@ -83,21 +83,21 @@ make_base_image() {
   local mirror root=$dir/base scripts=/usr/share/debootstrap/scripts
   mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | sed -n 1p)
   mirror=${mirror:-http://deb.debian.org/debian/}
-  say "Making $base from $mirror"
+  say "Creating $base from $mirror"
   rm -rf "$root"
-  # an older debootstrap does not know the suite by name; all suites are made alike
+  # An older debootstrap does not know the suite by name, but the script of sid works for all suites.
   debootstrap --variant=minbase "$suite" "$root" "$mirror" "$([ -e "$scripts/$suite" ] && echo "$scripts/$suite" || echo "$scripts/sid")" >"$dir/debootstrap.log" 2>&1 || {
     tail -n 5 "$dir/debootstrap.log" >&2
     exit 1
   }
-  # a mirror may lag so far behind that its signature's date has passed
+  # The signature of a mirror that lags behind may have expired.
   echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/99mirror-may-lag"
   rm -f "$root"/var/cache/apt/archives/*.deb
   tar -C "$root" -c . | podman_at_socket import - "$base" >/dev/null
   rm -rf "$root"
 }
 
-# build_image NAME DIRECTORY ARGUMENT…: unless it was built from this very directory and base before
+# build_image NAME DIRECTORY ARGUMENT…: builds an image, unless it was already built from the same files and base
 build_image() {
   local name=$1 context=$2 hash label=inference.svc.dev/built-from
   shift 2

@@ -1,60 +1,49 @@
-/** The whole service: every concrete part, made once and put together. Nothing here decides anything. */
-import path from 'node:path';
-import { createMetrics } from './api/metrics.ts';
-import type { Manage } from './api/ports.ts';
-import { createRoutes } from './api/routes.ts';
-import { buildServer } from './api/server.ts';
-import { createV1Routes } from './api/v1/v1-routes.ts';
-import { chooseWorld } from './wiring/choose-world.ts';
-import { createInventory } from './wiring/inventory.ts';
-import type { Log } from './platform/log.ts';
-import { createLogSink, createLogSource, listen, makeDirectories, reportTo, urlOf } from './wiring/service-parts.ts';
+/**
+ * Puts the service together from its parts and runs it. Nothing is decided here.
+ *
+ * Start: create the directories → choose the world (a host or a cluster) → create the controller (loop, traffic, metrics, files) → create
+ * the HTTP API → listen → start the world → start the loop → collect garbage when the service is idle.
+ *
+ * Stop: answer with `connection: close` and report not ready → let another replica lead → after `SVC_STOP_DELAY`, close the HTTP API and let
+ * requests in flight finish → stop all slots if `SVC_ON_EXIT` is "stop" → stop the loop and the world → write the last status files.
+ */
 import { collectWhenIdle } from './platform/heap/collect-when-idle.ts';
-import { createHeapLimits } from './platform/heap/heap-limits.ts';
-import type { World } from './wiring/world.ts';
-import { createGateway } from './gateway/gateway.ts';
-import { createTraffic } from './gateway/traffic.ts';
-import { PROVIDERS } from './providers/registry.ts';
-import { createBoard } from './reconciler/board.ts';
-import { createLoop } from './reconciler/loop.ts';
+import type { Log } from './platform/log.ts';
+import { sleep } from './platform/pause.ts';
 import type { Runtime } from './reconciler/ports.ts';
-import { createClock } from './platform/clock.ts';
-import { createProbeIo } from './platform/probe-io.ts';
-import { createEventFeed } from './files/event-feed.ts';
-import { createStatusFiles } from './files/status-files.ts';
 import { fail, ok, type Result } from './schema/failure.ts';
 import type { Settings } from './schema/settings.ts';
-import { sleep } from './platform/pause.ts';
+import { chooseWorld } from './wiring/choose-world.ts';
+import { createApi } from './wiring/create-api.ts';
+import { createController } from './wiring/create-controller.ts';
+import { listen, makeDirectories, urlOf } from './wiring/service-parts.ts';
 
 export interface ServiceOptions {
   readonly settings: Settings;
   readonly version: string;
   readonly log: Log;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The shipped manifest of toolbox images. */
+  /** Path of the shipped `toolboxes/manifest.json`. */
   readonly toolboxManifest: string;
 }
 
 export interface Service {
   readonly url: string;
   readonly runtime: string;
-  /** Lets requests in flight end within `SVC_STOP_GRACE`. Slots stay, or stop too where `SVC_ON_EXIT` says so. */
+  /** Lets requests in flight finish within `SVC_STOP_GRACE`. Slots keep running unless `SVC_ON_EXIT` is "stop". */
   stop(): Promise<void>;
 }
 
-/** What stopping every slot may take when the service stops too; what is not gone by then stays, and the next start finds it. */
+/** The maximum time for stopping all slots together with the service. The next start finds those that are left. */
 const EXIT_STOP_MS = 30_000;
-/** Who is let in late has to be answered too. */
+/** The part of the grace period in which parked requests may still be forwarded; the rest is for answering them. */
 const PARKED_SHARE = 0.5;
-/** With more, most of the memory is what passes leave behind. */
-const MANY_SLOTS = 100;
-/** Files of the kernel are read in microseconds. */
-const HARDWARE_WITHIN_MS = 5000;
+const EMPTY_POLL_MS = 25;
 
 export async function createService(options: ServiceOptions): Promise<Result<Service>> {
-  const { settings } = options;
+  const { settings, log } = options;
   if (settings.SVC_AUTH_ENABLED) {
-    const message = 'Set "SVC_AUTH_ENABLED" to 0: this version has no authentication yet, and does not start as if it had';
+    const message = 'Set "SVC_AUTH_ENABLED" to 0: this version does not support authentication yet';
     return fail('stalled', 'AuthenticationNotBuilt', message);
   }
   const made = await makeDirectories(settings);
@@ -62,141 +51,43 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
   const chosen = await chooseWorld(options);
   if (!chosen.ok) return chosen;
   const world = chosen.value;
-  const { runtime } = world;
   const controller = await createController(options, world);
   const stopping = new AbortController();
-  const api = createApi(options, controller, stopping.signal);
+  const api = createApi(options, { world, controller, stopping: stopping.signal });
   const listening = await listen(api, settings.SVC_LISTEN);
   if (!listening.ok) return listening;
   const running = new AbortController();
   world.start(controller.metrics.cluster.requestSent);
-  const ended = controller.loop.start(running.signal);
+  const loopEnded = controller.loop.start(running.signal);
   const { holds, parking } = controller.traffic;
-  collectWhenIdle({ activity: () => ({ workloads: holds.read(), demand: parking.read() }), log: options.log }, running.signal);
-  return ok({
-    url: urlOf(settings.SVC_LISTEN.host, listening.value),
-    runtime: runtime.traits.kind,
-    async stop() {
-      const graceMs = settings.SVC_STOP_GRACE;
-      stopping.abort();
-      api.leave();
-      const resigned = world.resign();
-      await sleep(settings.SVC_STOP_DELAY);
-      // Where there are other replicas, what waits here may go on waiting: meanwhile they take what is new.
-      await api.close(graceMs, runtime.traits.network === 'pods' ? graceMs * PARKED_SHARE : 0);
-      if (settings.SVC_ON_EXIT === 'stop') {
-        world.wantNothing();
-        controller.loop.wake();
-        await untilEmpty(runtime, EXIT_STOP_MS);
-      }
-      running.abort();
-      await Promise.all([ended, resigned, world.stop()]);
-      await controller.files.flush();
-    },
-  });
+  collectWhenIdle({ activity: () => ({ workloads: holds.read(), demand: parking.read() }), log }, running.signal);
+
+  async function stop(): Promise<void> {
+    const graceMs = settings.SVC_STOP_GRACE;
+    stopping.abort();
+    api.leave();
+    const resigned = world.resign();
+    await sleep(settings.SVC_STOP_DELAY);
+    // Requests that are parked here can wait on if there are other replicas, which meanwhile serve new requests.
+    await api.close(graceMs, world.runtime.traits.network === 'pods' ? graceMs * PARKED_SHARE : 0);
+    if (settings.SVC_ON_EXIT === 'stop') {
+      world.wantNothing();
+      controller.loop.wake();
+      await untilEmpty(world.runtime, AbortSignal.timeout(EXIT_STOP_MS));
+    }
+    running.abort();
+    await Promise.all([loopEnded, resigned, world.stop()]);
+    await controller.files.flush();
+  }
+
+  return ok({ url: urlOf(settings.SVC_LISTEN.host, listening.value), runtime: world.runtime.traits.kind, stop });
 }
 
-/** Keeps slots true: the loop with all that it senses and tells. */
-async function createController({ settings, version, log }: ServiceOptions, world: World) {
-  const { runtime } = world;
-  const clock = createClock();
-  const heap = createHeapLimits();
-  const board = createBoard();
-  const traffic = createTraffic({ board, now: clock.now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
-  const slotTraffic = traffic.ofSlot;
-  const metrics = createMetrics({
-    version,
-    runtime: runtime.traits.kind,
-    board,
-    traffic: slotTraffic,
-    leads: () => world.leadership.leads(),
-  });
-  const timelineDirectory = path.join(settings.SVC_STATE_DIR, 'timelines');
-  const events = await createEventFeed({ timelineDirectory });
-  // In a cluster, each SlotSpec has its own.
-  const statusDirectory = runtime.traits.kind === 'kube' ? undefined : path.join(settings.SVC_STATE_DIR, 'status');
-  const files = createStatusFiles({ statusDirectory, timelineDirectory, log });
-  const loop = createLoop({
-    ...world,
-    traffic: world.shareTraffic(traffic),
-    clock,
-    providers: PROVIDERS,
-    images: (kind, backend) => world.toolboxes().find(kind, backend),
-    probeIo: createProbeIo(),
-    sinks: [events, files, metrics.reconcile, createLogSink(log), ...world.sinks],
-    board: {
-      ...board,
-      publish(view) {
-        if (view.slots.size > MANY_SLOTS) heap.growForManySlots();
-        board.publish(world.show(view));
-      },
-    },
-    settings,
-    log,
-    metrics: metrics.reconcile,
-    lastSeq: events.last(),
-  });
-  return { world, runtime, clock, heap, board, traffic, slotTraffic, metrics, events, files, loop };
-}
-
-/** Answers requests: the gateway and the management API on one server. */
-function createApi(options: ServiceOptions, controller: Awaited<ReturnType<typeof createController>>, stopping: AbortSignal) {
-  const { settings, version, log } = options;
-  const { world, runtime, board, metrics, traffic, clock, heap, loop } = controller;
-  const startedAt = clock.now();
-  const manage: Manage = {
-    ...createInventory({
-      board,
-      models: world.modelFiles,
-      traits: runtime.traits,
-      toolboxes: () => world.toolboxes(),
-      stateDir: settings.SVC_STATE_DIR,
-    }),
-    version,
-    runtime: runtime.traits.kind,
-    startedAt,
-    editor: world.editor,
-    planner: { preview: async (overlay) => loop.preview(overlay) },
-    events: controller.events,
-    logs: createLogSource(board, runtime),
-    lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
-    hardware: async () => world.host.read(AbortSignal.timeout(HARDWARE_WITHIN_MS)),
-  };
-  const gateway = createGateway({
-    board,
-    providers: PROVIDERS,
-    traffic,
-    settings,
-    now: clock.now,
-    report: reportTo(metrics, heap.growForTraffic),
-  });
-  const features = () => ({
-    authentication: settings.SVC_AUTH_ENABLED,
-    podman: runtime.traits.kind === 'podman',
-    images: false,
-    audio: false,
-  });
-  const routes = createRoutes(createV1Routes({ board, gateway, startedAt }), {
-    manage,
-    board,
-    metrics,
-    traffic: controller.slotTraffic,
-    settings,
-    features,
-    now: clock.now,
-    stopping,
-  });
-  const onFault = (error: unknown, requestId: string) =>
-    log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
-  return buildServer({ routes, settings, gateway, metrics: metrics.requests, onFault });
-}
-
-/** Resolves when no workload is left, or after `limitMs`. */
-async function untilEmpty(runtime: Runtime, limitMs: number): Promise<void> {
-  const limit = AbortSignal.timeout(limitMs);
-  while (!limit.aborted) {
-    const facts = await runtime.observe([], limit).catch(() => undefined);
+/** Resolves when no workload is left, or when the signal aborts. */
+async function untilEmpty(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const facts = await runtime.observe([], signal).catch(() => undefined);
     if (facts?.ok === true && facts.value.workloads.length === 0) return;
-    await new Promise((resolve) => setTimeout(resolve, 25));
+    await sleep(EMPTY_POLL_MS, signal);
   }
 }

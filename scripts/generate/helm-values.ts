@@ -1,4 +1,4 @@
-/** The chart's values: what helm/svc/values.yaml may hold. Slots, settings and toolbox images have the schemas that the program itself reads them by. */
+/** The schema of helm/svc/values.yaml. Slots, settings and toolbox images have the schemas with which the service itself validates them. */
 import { z } from 'zod';
 import { SettingsSchema } from '../../src/schema/settings.ts';
 import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN } from '../../src/schema/names.ts';
@@ -6,7 +6,7 @@ import { SlotDocument } from '../../src/schema/slot-spec.ts';
 import { ToolboxManifest } from '../../src/schema/toolbox-images.ts';
 
 const Labels = z.record(z.string(), z.string());
-/** Parts of Kubernetes' own objects, which the API server checks. */
+/** Parts of Kubernetes objects, which the API server validates. */
 const Part = z.looseObject({});
 const Parts = z.array(Part);
 const OrEmpty = (schema: z.ZodString) => z.union([z.literal(''), schema]);
@@ -15,7 +15,7 @@ const ObjectName = OrEmpty(z.string().regex(/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-
 const Port = z.int().min(1).max(65_535);
 const Quantity = z.string().regex(/^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$/);
 
-/** Set by the chart itself from other values, without meaning in a cluster, or a secret, for which `extraEnv` is the place. */
+/** Settings that the chart sets itself, that have no effect in a cluster, or that are secrets and belong in `extraEnv`. */
 const NOT_FOR_VALUES = {
   SVC_LISTEN: true,
   SVC_RUNTIME: true,
@@ -41,14 +41,14 @@ const NOT_FOR_VALUES = {
 
 const Models = z.strictObject({
   claim: z.strictObject({
-    name: ObjectName.describe('A claim that is there, or a name for the one to be made'),
-    create: z.boolean().describe('Makes a claim, and leaves it when the release is uninstalled'),
+    name: ObjectName.describe('Name of an existing claim, or of the claim to create'),
+    create: z.boolean().describe('Whether to create a claim. It is kept when the release is uninstalled'),
     size: Quantity,
     accessModes: z.array(z.enum(['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'])).min(1),
     storageClassName: z.string(),
   }),
-  hostPath: OrEmpty(z.string().startsWith('/')).describe('A directory of each node instead'),
-  mountInGateway: z.boolean().describe('Shows them to the gateway too, read-only'),
+  hostPath: OrEmpty(z.string().startsWith('/')).describe('Directory on each node, instead of a claim'),
+  mountInGateway: z.boolean().describe('Whether to mount the models into the gateway too, read-only'),
 });
 
 const Gpus = z.strictObject({
@@ -58,12 +58,12 @@ const Gpus = z.strictObject({
 
 const NetworkPolicy = z.strictObject({
   enabled: z.boolean(),
-  gatewayFrom: Parts.describe('Who may reach the gateway; empty: anybody'),
-  slotsFrom: Parts.describe('Who may reach the servers in slots beside the gateway'),
+  gatewayFrom: Parts.describe('Peers that may connect to the gateway. Default: all'),
+  slotsFrom: Parts.describe('Peers, besides the gateway, that may connect to the servers in slots'),
   modelSources: z
     .strictObject({ to: Parts.min(1), ports: z.array(Port).min(1) })
     .nullable()
-    .describe('Where pods of slots may fetch models from; null: nowhere'),
+    .describe('Destinations from which the pods of slots may download models; null allows none'),
   apiServerPorts: z.array(Port).min(1),
 });
 
@@ -76,22 +76,22 @@ const ChatUi = z.strictObject({
 });
 
 export const HelmValues = z.strictObject({
-  replicas: z.int().min(0).max(100).describe('How many gateways answer'),
+  replicas: z.int().min(0).max(100).describe('Number of gateways'),
   image: z.strictObject({
     repository: z.string().min(1),
-    tag: z.string().describe('Default: the chart’s appVersion'),
-    digest: Digest.describe('Instead of a tag'),
+    tag: z.string().describe('Tag of the image. Default: the appVersion of the chart'),
+    digest: Digest.describe('Digest of the image, instead of a tag'),
     pullPolicy: z.enum(['Always', 'IfNotPresent', 'Never']),
   }),
   imagePullSecrets: Parts,
   fullnameOverride: OrEmpty(z.string().regex(/^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$/)),
-  settings: SettingsSchema.omit(NOT_FOR_VALUES).describe('Settings of the service'),
-  extraEnv: Parts.describe('More of the gateway’s environment, for secrets'),
+  settings: SettingsSchema.omit(NOT_FOR_VALUES).describe('Settings of the service; see docs/reference/settings.md'),
+  extraEnv: Parts.describe('Additional environment variables of the gateway, for example from secrets'),
   slots: z
     .record(z.string().max(SLOT_NAME_LENGTH).regex(new RegExp(SLOT_NAME_PATTERN)), SlotDocument)
-    .describe('Slots to make with the release, by name'),
-  toolboxes: ToolboxManifest.describe('Images that slots run in, by provider and backend'),
-  models: Models.describe('Where models lie that a slot’s own "storage" does not say'),
+    .describe('Slots to create with the release, by name'),
+  toolboxes: ToolboxManifest.describe('Images in which slots run, by provider and backend'),
+  models: Models.describe('Storage for the models of slots that do not set "storage"'),
   gpus: Gpus,
   service: z.strictObject({
     type: z.enum(['ClusterIP', 'NodePort', 'LoadBalancer']),
@@ -115,7 +115,7 @@ export const HelmValues = z.strictObject({
     maxUnavailable: z.union([z.int().min(1), z.string().regex(/^[0-9]+%$/)]),
   }),
   serviceMonitor: z.strictObject({ enabled: z.boolean(), interval: z.string().regex(/^[0-9]+(ms|s|m|h)$/), labels: Labels }),
-  chatUi: ChatUi.describe('Open WebUI, wired to the gateway'),
+  chatUi: ChatUi.describe('Open WebUI, connected to the gateway'),
   resources: Part,
   terminationGracePeriodSeconds: z.int().min(15).max(86_400),
   priorityClassName: z.string(),

@@ -1,4 +1,4 @@
-/** A JSON Schema of zod's in the narrower form that Kubernetes calls structural, so that it prunes, defaults and checks. Pure. */
+/** Converts a zod schema to a structural schema of Kubernetes, which API servers use to prune, default and validate objects. Pure. */
 import { z } from 'zod';
 import { isTable } from '../../src/schema/key-case.ts';
 import { MODEL_ID_PATTERN, MODEL_ID_RULE } from '../../src/schema/names.ts';
@@ -11,7 +11,7 @@ export function structuralSchema(schema: z.ZodType): Json {
   return isTable(converted) ? converted : {};
 }
 
-/** The same schema with another node at `path`, a path of keys; `*` is the schema of a list's entries. Throws where there is none. */
+/** Replaces the node at a path of keys, where `*` stands for the entries of a list. Throws if there is no such node. */
 export function alterAt(schema: Json, path: readonly string[], alter: (node: Json) => Json): Json {
   const [head, ...rest] = path;
   if (head === undefined) return alter(schema);
@@ -31,32 +31,32 @@ function convert(node: unknown): unknown {
     if (key === 'properties' && isTable(value)) {
       return [[key, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, convert(inner)]))]];
     }
-    // Kubernetes prunes unknown keys, and refuses this beside "properties".
+    // Kubernetes prunes unknown keys and does not allow this together with "properties".
     if (key === 'additionalProperties') return value === false ? [] : [[key, convert(value)]];
     if (key === 'items') return [[key, convert(value)]];
     if (key === 'anyOf' && Array.isArray(value)) return joinTexts(value);
-    // zod's own formats mean nothing to Kubernetes, which warns of them.
+    // Kubernetes does not know the formats of zod and warns about them.
     if (key === 'format' && value !== 'date-time') return [];
-    if (key === 'description') return [[key, hereOnly(String(value))]];
+    if (key === 'description') return [[key, withoutClusterOnly(String(value))]];
     return [[key, value]];
   });
   return withRule(withFormat(Object.fromEntries(entries)));
 }
 
-/** In a cluster nothing is for clusters only. */
-function hereOnly(description: string): string {
+/** In the CRD, the remark that a key applies only to clusters is unnecessary. */
+function withoutClusterOnly(description: string): string {
   return description.replace(/^Cluster only: ./, (match) => match.slice(-1).toUpperCase());
 }
 
 function withFormat(node: Json): Json {
-  // Kubernetes knows what a time is; that it is in UTC is left to say.
+  // Kubernetes validates the time, but does not require UTC.
   if (node['format'] === 'date-time') return { ...node, pattern: 'Z$' };
   if (node['type'] !== 'integer') return node;
   const maximum = node['maximum'];
   return { ...node, format: typeof maximum === 'number' && maximum < 2 ** 31 ? 'int32' : 'int64' };
 }
 
-/** A refused pattern shows people the pattern; a rule says what to write. */
+/** If a pattern does not match, the API server shows the pattern; a rule can explain what to write. */
 function withRule(node: Json): Json {
   const { pattern } = node;
   const message = typeof pattern === 'string' ? PATTERN_RULES[pattern] : undefined;
@@ -72,11 +72,11 @@ const PATTERN_RULES: Readonly<Record<string, string>> = {
   [new RegExp(MODEL_ID_PATTERN).source]: MODEL_ID_RULE,
 };
 
-/** Branches of a union of texts as one pattern: of a refused "anyOf" the server says no more than that. */
+/** Joins a union of strings into one pattern, because API servers do not explain why an "anyOf" does not match. */
 function joinTexts(branches: readonly unknown[]): readonly (readonly [string, unknown])[] {
   const tables = branches.filter(isTable);
   if (tables.some((branch) => branch['type'] !== 'string'))
-    throw new Error('Make every branch of a union a text: a CRD cannot say anything else');
+    throw new Error('Use only strings in a union: a CRD cannot express other unions');
   const patterns = tables.flatMap((branch) =>
     Array.isArray(branch['enum']) ? branch['enum'].map((value) => `^${String(value)}$`) : [String(branch['pattern'])],
   );

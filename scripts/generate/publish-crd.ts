@@ -1,4 +1,4 @@
-/** The CustomResourceDefinition of SlotSpec, from the schema. Pure. */
+/** Generates the CustomResourceDefinition of SlotSpec from the schema. Pure. */
 import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE } from '../../src/schema/names.ts';
 import { alterAt, celList, celText, structuralSchema } from './publish-crd-schema.ts';
 import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, type ProviderKind } from '../../src/schema/provider-kinds.ts';
@@ -16,7 +16,7 @@ export function slotCrd(): Json {
     metadata: { name: `${plural}.${group}` },
     spec: {
       group,
-      // Not "svc": a category goes before short names, and "kubectl get svc" would list slots and no Services any more.
+      // Not "svc": categories take precedence over short names, and "kubectl get svc" would list slots instead of Services.
       names: { kind, listKind, plural, singular, shortNames: [...shortNames], categories: ['all', 'inference'] },
       scope: 'Namespaced',
       versions: [
@@ -41,26 +41,26 @@ export function slotCrd(): Json {
 }
 
 const ready = (field: string): string => `.status.conditions[?(@.type=="Ready")].${field}`;
-/** Those of priority 1 are shown by `-o wide`. */
+/** `-o wide` also shows the columns with priority 1. */
 const PRINTER_COLUMNS = [
-  { name: 'State', type: 'string', jsonPath: '.status.state', description: 'Where the slot is in its lifecycle' },
-  { name: 'Model', type: 'string', jsonPath: '.status.model', description: 'The model that answers' },
-  { name: 'Backend', type: 'string', jsonPath: '.status.backend', description: 'What the runtime computes on' },
-  { name: 'Ready', type: 'string', jsonPath: ready('status'), description: 'Whether it answers as the spec says' },
-  { name: 'Reason', type: 'string', jsonPath: ready('reason'), description: 'Why, in one word' },
-  { name: 'Replicas', type: 'integer', jsonPath: '.status.readyReplicas', priority: 1, description: 'Pods that answer' },
-  { name: 'Restarts', type: 'integer', jsonPath: '.status.restarts', priority: 1, description: 'Starts after the first one' },
-  { name: 'Message', type: 'string', jsonPath: ready('message'), priority: 1, description: 'Why, in a sentence' },
+  { name: 'State', type: 'string', jsonPath: '.status.state', description: 'Lifecycle state of the slot' },
+  { name: 'Model', type: 'string', jsonPath: '.status.model', description: 'Model that the slot serves' },
+  { name: 'Backend', type: 'string', jsonPath: '.status.backend', description: 'Backend that the server computes with' },
+  { name: 'Ready', type: 'string', jsonPath: ready('status'), description: 'Whether the slot is ready' },
+  { name: 'Reason', type: 'string', jsonPath: ready('reason'), description: 'Reason of the condition Ready' },
+  { name: 'Replicas', type: 'integer', jsonPath: '.status.readyReplicas', priority: 1, description: 'Number of pods that answer' },
+  { name: 'Restarts', type: 'integer', jsonPath: '.status.restarts', priority: 1, description: 'Number of restarts' },
+  { name: 'Message', type: 'string', jsonPath: ready('message'), priority: 1, description: 'Message of the condition Ready' },
   { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
 ];
 
 function rootSchema(): Json {
   return {
     type: 'object',
-    description: 'A named slot and the model that is served in it',
+    description: 'A SlotSpec declares a slot and the model that it serves',
     required: ['spec'],
     properties: {
-      apiVersion: { type: 'string', description: 'Version of this schema' },
+      apiVersion: { type: 'string', description: 'API version of this resource' },
       kind: { type: 'string', description: 'Kind of this resource' },
       metadata: { type: 'object' },
       spec: specSchema(),
@@ -71,7 +71,11 @@ function rootSchema(): Json {
 }
 
 function specSchema(): Json {
-  const schema = { ...structuralSchema(SlotDocument), description: 'What the slot should be', 'x-kubernetes-validations': backendRules() };
+  const schema = {
+    ...structuralSchema(SlotDocument),
+    description: 'Desired state of the slot',
+    'x-kubernetes-validations': backendRules(),
+  };
   return [...SLOT_RULES.map(combinationRule), ENV_NAMES].reduce<Json>(
     (whole, { at, rule }) => alterAt(whole, at, (node) => ({ ...node, 'x-kubernetes-validations': [...rulesOf(node), rule] })),
     schema,
@@ -87,7 +91,7 @@ function combinationRule(rule: (typeof SLOT_RULES)[number]): PlacedRule {
   return { at: rule.at, rule: { rule: rule.cel, message: ruleMessage(rule, 'camelCase'), fieldPath: `.${rule.key}` } };
 }
 
-/** A structural schema says nothing of the keys of a map. */
+/** A structural schema cannot restrict the keys of a map. */
 const ENV_NAMES: PlacedRule = {
   at: ['env'],
   rule: { rule: `self.all(name, name.matches(${celText(ENV_NAME_PATTERN)}))`, message: ENV_NAME_RULE },
@@ -109,7 +113,7 @@ function rootRules(): readonly Json[] {
     },
     {
       rule: `has(self.spec.provider) || self.metadata.name in ${celList(builtIn.map(([name]) => name))}`,
-      message: `Set "provider" to one of ${quoted(Object.keys(PROVIDER_KINDS))}: only the built-in slots have a default`,
+      message: `Set "provider" to one of ${quoted(Object.keys(PROVIDER_KINDS))}: only the built-in slots have a default provider`,
       fieldPath: '.spec.provider',
     },
     ...kinds.map((kind) => {
@@ -117,7 +121,7 @@ function rootRules(): readonly Json[] {
       const { backends } = PROVIDER_KINDS[kind];
       return {
         rule: `has(self.spec.provider) || !has(self.spec.backend) || !(self.metadata.name in ${celList(names)}) || self.spec.backend in ${celList(backends)}`,
-        message: `This slot’s default provider "${kind}" does not offer this backend; use ${quoted(backends)}`,
+        message: `The default provider "${kind}" does not support this backend; use ${quoted(backends)}`,
         fieldPath: '.spec.backend',
       };
     }),
@@ -131,7 +135,7 @@ function backendRules(): readonly Json[] {
       const { backends } = PROVIDER_KINDS[kind];
       return {
         rule: `!has(self.provider) || self.provider != ${celText(kind)} || !has(self.backend) || self.backend in ${celList(backends)}`,
-        message: `Provider "${kind}" does not offer this backend; use ${quoted(backends)}`,
+        message: `Provider "${kind}" does not support this backend; use ${quoted(backends)}`,
         fieldPath: '.backend',
       };
     });
@@ -141,9 +145,9 @@ function isKind(text: string): text is ProviderKind {
   return Object.hasOwn(PROVIDER_KINDS, text);
 }
 
-/** Conditions are merged by their type. */
+/** Conditions are a map with the type as key, so that patches merge them. */
 function statusSchema(): Json {
-  const schema = { ...structuralSchema(SlotResourceStatus), description: 'What the slot is; written by the controller' };
+  const schema = { ...structuralSchema(SlotResourceStatus), description: 'Observed state of the slot, written by the controller' };
   return alterAt(schema, ['conditions'], (conditions) => ({
     ...conditions,
     'x-kubernetes-list-type': 'map',

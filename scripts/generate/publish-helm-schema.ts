@@ -1,11 +1,11 @@
-/** The JSON Schema that Helm checks values with before it renders anything. Pure. */
+/** Generates the JSON Schema with which Helm validates values before it renders templates. Pure. */
 import { z } from 'zod';
 import { HelmValues } from './helm-values.ts';
 import { isTable } from '../../src/schema/key-case.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Draft 7, which every version of Helm reads. Values may leave anything out: the chart has defaults. */
+/** All versions of Helm read draft 7. No value is required, because the chart has defaults. */
 export function helmValuesSchema(): Json {
   const schema = adapt(z.toJSONSchema(HelmValues, { io: 'input', target: 'draft-07' }), []);
   const values = isTable(schema) ? schema : {};
@@ -14,12 +14,12 @@ export function helmValuesSchema(): Json {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'Values of the chart "svc"',
     ...values,
-    // Helm puts it there when the chart is part of another one.
+    // Helm adds it if the chart is a dependency of another one.
     properties: { ...properties, global: { type: 'object' } },
   };
 }
 
-/** Whatever stands in a slot is checked as a SlotSpec is; the chart's own keys are all optional. */
+/** Keys within slots are validated like those of a SlotSpec; the chart's own keys are all optional. */
 function adapt(node: unknown, path: readonly string[]): unknown {
   if (Array.isArray(node)) return node.map((inner) => adapt(inner, path));
   if (!isTable(node)) return node;
@@ -28,28 +28,28 @@ function adapt(node: unknown, path: readonly string[]): unknown {
     if (key === 'properties' && isTable(value)) {
       return [[key, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, adapt(inner, [...path, name])]))]];
     }
-    if (key === 'required' && !inSlot && !isPinned(node)) return [];
+    if (key === 'required' && !inSlot && !isToolboxImage(node)) return [];
     if (key === 'default' || key === 'enum' || key === 'const') return [[key, value]];
-    // Formats that only zod knows.
+    // Other formats are known only to zod.
     if (key === 'format' && value !== 'date-time') return [];
     return [[key, adapt(value, path)]];
   });
-  return alsoAsWritten(pinned(Object.fromEntries(entries)), path);
+  return acceptYamlTypes(requireDigest(Object.fromEntries(entries)), path);
 }
 
-/** The entry of a toolbox image. */
-function isPinned(node: Json): boolean {
+/** Whether a schema node is the entry of a toolbox image. */
+function isToolboxImage(node: Json): boolean {
   return isTable(node['properties']) && 'digest' in node['properties'] && 'id' in node['properties'];
 }
 
-/** An image is pinned unless it was built here: what the schema of a file checks by a refinement. */
-function pinned(node: Json): Json {
-  if (!isPinned(node)) return node;
+/** Requires a digest unless the image was built locally. In the zod schema, this is a refinement, which JSON Schema cannot express. */
+function requireDigest(node: Json): Json {
+  if (!isToolboxImage(node)) return node;
   return { ...node, anyOf: [{ required: ['digest'] }, { properties: { image: { pattern: '^localhost/' } } }] };
 }
 
-/** Settings are texts of the environment; in YAML a number or a truth value is written as such. */
-function alsoAsWritten(node: Json, path: readonly string[]): Json {
+/** Settings are strings in the environment. In YAML, they may also be numbers and booleans. */
+function acceptYamlTypes(node: Json, path: readonly string[]): Json {
   if (path[0] !== 'settings' || path.length !== 2) return node;
   const { description, ...rest } = node;
   const more = [

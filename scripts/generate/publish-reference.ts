@@ -1,4 +1,4 @@
-/** The reference pages: slot keys, settings, error codes. Pure. */
+/** Generates the reference pages of slot keys, settings and error codes. Pure. */
 import { z } from 'zod';
 import { ERROR_CODES } from '../../src/schema/error-codes.ts';
 import { isTable, renameKey } from '../../src/schema/key-case.ts';
@@ -19,22 +19,22 @@ export function slotReference(): string {
     code(facts.defaultBackend),
   ]);
   return page('Slot keys', [
-    'A slot is one file, `<config>/slots/<slot>.toml`; the name of the file is the name of the slot. A `SlotSpec` resource has the same keys',
-    'in camelCase (`idle_timeout` is `idleTimeout`). Unknown keys and impossible values are refused, and the last good text stays in force.',
+    'A slot is a file, `<config>/slots/<slot>.toml`, whose name is the name of the slot. A `SlotSpec` resource has the same keys in camelCase',
+    '(`idle_timeout` becomes `idleTimeout`). Unknown keys and invalid values are rejected, and the last valid version remains in effect.',
     '',
-    'To have an editor check a file, write this as its first line: `#:schema <path or URL of slot.schema.json>`.',
+    'To validate and complete a file in an editor, add this as its first line: `#:schema <path or URL of slot.schema.json>`.',
     '',
     ...table(['Key', 'Type', 'Default', 'Meaning'], rows),
     '',
-    'Durations are a number and a unit: `500ms`, `30s`, `15m`, `2h`, `1d`. Sizes: `512Mi`, `9Gi` (powers of 1024), `9G` (powers of 1000).',
+    'Durations consist of a number and a unit: `500ms`, `30s`, `15m`, `2h`, `1d`. Sizes likewise: `512Mi`, `9Gi` (powers of 1024), `9G` (powers of 1000).',
     '',
     '## Providers',
     '',
     ...table(['Provider', 'Serves', 'Backends', 'Default backend'], kinds),
     '',
     `Default providers: ${Object.entries(DEFAULT_PROVIDER_OF_SLOT)
-      .map(([name, kind]) => `${code(name)} has ${code(kind)}`)
-      .join(', ')}. Any other slot must name one.`,
+      .map(([name, kind]) => `${code(kind)} for the slot ${code(name)}`)
+      .join(', ')}. All other slots must set "provider".`,
   ]);
 }
 
@@ -47,7 +47,7 @@ export function settingsReference(): string {
     textOf(node['description']),
   ]);
   return page('Settings', [
-    'Read from the environment; the service unit loads `/etc/svc/api.env`. An unknown `SVC_*` key or a bad value stops the start with one clear line.',
+    'Settings are environment variables; the systemd unit loads them from `/etc/svc/api.env`. The service does not start if a `SVC_*` variable is unknown or invalid.',
     '',
     ...table(['Setting', 'Default', 'Values', 'Meaning'], rows),
   ]);
@@ -62,12 +62,12 @@ export function errorReference(): string {
     facts.when,
   ]);
   return page('Errors', [
-    'Every error has the body `{"error":{"message","type","param","code","origin"}}`, in which the four keys of OpenAI are always present. `origin` is',
-    '`gateway` for errors of the service and `upstream` for those of a model server that are passed on. The header `x-request-id` finds the request in the log.',
+    'Every error has the body `{"error":{"message","type","param","code","origin"}}`, which always contains the four keys of OpenAI. `origin` is',
+    '`gateway` for errors of the service, and `upstream` for errors that a model server returned. The header `x-request-id` identifies the request in the log.',
     '',
     ...table(['Status', 'Code', 'Type', 'Retry helps', 'When'], rows),
     '',
-    'Where a retry cannot help though the status suggests it, the answer says `x-should-retry: false`.',
+    'If the status suggests a retry that cannot help, the response has the header `x-should-retry: false`.',
   ]);
 }
 
@@ -83,7 +83,7 @@ function slotRows(schema: Json, path: readonly string[]): readonly (readonly str
   });
 }
 
-/** A string as it is, nothing as nothing, and other values as JSON. */
+/** Formats a string as it is, undefined as an empty string, and other values as JSON. */
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
 }
@@ -96,13 +96,13 @@ function typeOf(node: Json): string {
   if (node['type'] === 'object')
     return isTable(node['additionalProperties']) ? `table of ${typeOf(node['additionalProperties'])}s` : 'table';
   if (node['type'] !== 'integer')
-    return typeof node['pattern'] === 'string' ? (SHAPES[unitOf(node['pattern'])] ?? 'text') : (NAMES[String(node['type'])] ?? '');
+    return typeof node['pattern'] === 'string' ? (SHAPES[unitOf(node['pattern'])] ?? 'string') : (NAMES[String(node['type'])] ?? '');
   const { minimum, maximum } = node;
   const known = typeof maximum === 'number' && maximum < Number.MAX_SAFE_INTEGER;
-  return typeof minimum === 'number' && known ? `whole number, ${minimum} to ${maximum}` : 'whole number';
+  return typeof minimum === 'number' && known ? `integer, ${minimum} to ${maximum}` : 'integer';
 }
 
-const NAMES: Readonly<Record<string, string>> = { string: 'text', boolean: 'true or false', number: 'number' };
+const NAMES: Readonly<Record<string, string>> = { string: 'string', boolean: 'boolean', number: 'number' };
 const SHAPES: Readonly<Record<string, string>> = { duration: 'duration', size: 'size' };
 
 function unitOf(pattern: string): string {
@@ -113,8 +113,7 @@ function unitOf(pattern: string): string {
 function settingType(node: Json): string {
   if (Array.isArray(node['enum'])) return node['enum'].map((value) => code(String(value))).join(', ');
   const pattern = typeof node['pattern'] === 'string' ? node['pattern'] : '';
-  if (pattern === '^[0-9]+$') return 'whole number';
-  return SHAPES[unitOf(pattern)] ?? 'text';
+  return pattern === '^[0-9]+$' ? 'integer' : (SHAPES[unitOf(pattern)] ?? 'string');
 }
 
 function propertiesOf(schema: Json): Readonly<Record<string, Json>> {

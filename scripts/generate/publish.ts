@@ -1,25 +1,25 @@
-/** Everything that is generated from the schemas: `npm run generate` writes it, `npm run check` fails where it is stale. Pure. */
+/** All files that are generated from the schemas. `npm run generate` writes them, and `npm run check` fails if one is stale. Pure. */
 import { slotCrd } from './publish-crd.ts';
 import { slotEditorSchema } from './publish-editor-schema.ts';
 import { helmValuesSchema } from './publish-helm-schema.ts';
 import { errorReference, settingsReference, slotReference } from './publish-reference.ts';
 
 export interface PublishedFile {
-  /** From the top of the repository. */
+  /** Relative to the root of the repository. */
   readonly path: string;
   readonly content:
     | { readonly format: 'text'; readonly text: string }
-    /** Written as YAML or JSON by whoever writes the file. */
+    /** Serialised by `scripts/generate.ts`. */
     | { readonly format: 'yaml' | 'json'; readonly value: unknown };
 }
 
 const CRD_FILE = 'slotspecs.inference.svc.dev.yaml';
 
-/** A new generated file is one line here. */
+/** A new generated file is one more line here. */
 export function publishedFiles(): readonly PublishedFile[] {
   return [
     { path: `crds/${CRD_FILE}`, content: { format: 'yaml', value: slotCrd() } },
-    // Helm installs what lies here before anything else.
+    // Helm installs the files in this folder before anything else.
     { path: `helm/svc/crds/${CRD_FILE}`, content: { format: 'yaml', value: slotCrd() } },
     { path: 'helm/svc/values.schema.json', content: { format: 'json', value: helmValuesSchema() } },
     { path: 'docs/reference/slot.schema.json', content: { format: 'json', value: slotEditorSchema() } },

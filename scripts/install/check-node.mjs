@@ -1,25 +1,25 @@
-/** The Node that npm's scripts will find first must run the sources as they are: type stripping without a flag or a warning. */
+/** Checks that the Node that npm scripts find first runs the sources unchanged, with type stripping and without flags or warnings. */
 import { spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { told } from './told.mjs';
+import { userError } from './user-error.mjs';
 
 const NEEDED = [24, 12];
 
-export function checkNode(root, say) {
+export function checkNode(root, print) {
   const bundled = join(root, 'node_modules', '.bin', 'node');
   const version = versionOf(bundled);
   if (version !== undefined && isNewEnough(version)) return;
   const own = process.execPath.startsWith(join(root, 'node_modules')) ? undefined : process.version;
   if (own !== undefined && isNewEnough(own)) {
-    // One that is there but does not run here (another libc, say) would stand in front of the one that does.
+    // A bundled Node that does not run here (because of another libc, for example) would be found before the one that does.
     if (version === undefined) rmSync(bundled, { force: true });
-    else say(`Using Node ${own} of this system`);
+    else print(`Using Node ${own} of this system`);
     return;
   }
   const platform = `${process.platform}-${process.arch}`;
-  throw told(
-    `Install Node ${NEEDED.join('.')} or newer and run this again: no npm package brings a Node that runs on "${platform}"${own === undefined ? '' : `, and this system has ${own}`}`,
+  throw userError(
+    `Install Node ${NEEDED.join('.')} or newer and run this again: no npm package provides a Node for "${platform}"${own === undefined ? '' : `, and this system has ${own}`}`,
   );
 }
 

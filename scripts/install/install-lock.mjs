@@ -1,6 +1,6 @@
 /**
- * One installation at a time, over processes: a directory is made (which only one can do) and touched while its owner lives.
- * A lock that nobody has touched for a while, and whose processes are gone, is taken over.
+ * Lets only one process install at a time. The lock is a directory, which only one process can create and which its owner touches
+ * regularly. A lock that has not been touched for a while and whose processes no longer run is removed.
  */
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -8,18 +8,18 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const TOUCH_MS = 1_000;
-/** Ten missed touches: a machine that swaps may miss some. */
+/** Ten missed touches: a machine that is swapping may miss some. */
 const STALE_MS = 10_000;
-const LOOK_MS = 250;
+const POLL_MS = 250;
 
-/** `work` is given a function with which it names a process of its own that may outlive it. */
-export async function withInstallLock(path, say, work) {
-  let told = false;
-  while (!take(path)) {
+/** Calls `work` with a function that registers a child process as a further owner, because it may outlive this process. */
+export async function withInstallLock(path, print, work) {
+  let reported = false;
+  while (!acquire(path)) {
     if (removeStale(path)) continue;
-    if (!told) say('Waiting for another process that is installing the packages');
-    told = true;
-    await sleep(LOOK_MS);
+    if (!reported) print('Waiting for another process that is installing the packages');
+    reported = true;
+    await sleep(POLL_MS);
   }
   const beat = setInterval(() => touch(path), TOUCH_MS);
   try {
@@ -30,7 +30,7 @@ export async function withInstallLock(path, say, work) {
   }
 }
 
-function take(path) {
+function acquire(path) {
   try {
     mkdirSync(path);
   } catch (error) {
@@ -49,27 +49,27 @@ function touch(path) {
   try {
     utimesSync(path, new Date(), new Date());
   } catch {
-    // Taken away by hand; the work under way goes on.
+    // Somebody has removed the lock; the installation continues.
   }
 }
 
 function removeStale(path) {
-  const seen = look(path);
-  if (seen === undefined) return true;
-  if (Date.now() - seen.touchedAt < STALE_MS || isAlive(seen.owners)) return false;
+  const lock = readLock(path);
+  if (lock === undefined) return true;
+  if (Date.now() - lock.touchedAt < STALE_MS || isAlive(lock.owners)) return false;
   const aside = `${path}.${process.pid}`;
   try {
     renameSync(path, aside);
   } catch {
     return true;
   }
-  // Someone else may have replaced the stale lock between the look and the rename: give theirs back.
-  if (look(aside)?.inode !== seen.inode) renameSync(aside, path);
+  // Another process may have replaced the stale lock before the rename: restore its lock.
+  if (readLock(aside)?.inode !== lock.inode) renameSync(aside, path);
   else rmSync(aside, { recursive: true, force: true });
   return true;
 }
 
-function look(path) {
+function readLock(path) {
   try {
     const { mtimeMs, ino } = statSync(path);
     return { touchedAt: mtimeMs, inode: ino, owners: readOwners(path) };
@@ -86,7 +86,7 @@ function readOwners(path) {
   }
 }
 
-/** Any of the owners: npm outlives the process that started it for a moment. */
+/** Whether any owner still runs: npm outlives the process that started it for a moment. */
 function isAlive(owners) {
   if (owners === undefined || owners.host !== hostname()) return false;
   return owners.pids.some((pid) => {

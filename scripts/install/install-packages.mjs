@@ -1,15 +1,15 @@
 /**
- * Installs what package-lock.json pins, shows that something goes on, and says what to do when it fails. Nothing that a package brings is
- * executed. `npm install` and not `npm ci`: the latter refuses a lock file that lacks the binaries of foreign platforms, which npm itself
- * leaves out where a registry does not carry them. What `npm ci` promises is upheld here: it begins with nothing, leaves the lock file
- * as it is, and what was installed is compared with it.
+ * Installs the packages that package-lock.json pins, shows progress, and explains what to do if that fails. No scripts of packages are run.
+ * It uses `npm install`, because `npm ci` refuses a lock file without the binaries of other platforms, which npm itself omits if a
+ * registry does not have them. The guarantees of `npm ci` are kept: it starts without node_modules, does not change the lock file, and
+ * compares the installed packages with it.
  */
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
 import { missingPackages } from './installed.mjs';
-import { told } from './told.mjs';
+import { userError } from './user-error.mjs';
 
 const ARGUMENTS = [
   'install',
@@ -21,46 +21,46 @@ const ARGUMENTS = [
   '--include=optional',
   '--engine-strict=false',
   '--loglevel=error',
-  // a connection that stalls is given up and tried again after a minute, not after npm's five
+  // A connection that stalls is retried after one minute instead of npm's five.
   '--fetch-timeout=60000',
 ];
-/** npm undoes what it has done so far, which can take it 20 s. The next start begins with nothing anyway. */
+/** npm may take 20 s to undo an interrupted installation, which is unnecessary: the next one starts without node_modules. */
 const ROLLBACK_MS = 1_000;
-const KEPT_OUTPUT = 8_192;
+const MAX_OUTPUT_CHARACTERS = 8_192;
 
-/** What npm's output holds → what to do. The first that fits counts. */
+/** Patterns of npm's output with advice for the user. The first match counts. */
 const ADVICE = [
   [
     /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|network/i,
     'Check the network: npm cannot reach its registry (behind a proxy, set "https_proxy")',
   ],
-  [/ENOSPC/, 'Make room: the disk is full'],
-  [/EINTEGRITY/, 'Run "npm cache clean --force" and try again: a package is not what the lock file says it is'],
-  [/EACCES|EPERM|EROFS/, 'Check who owns "node_modules" and the npm cache: npm may not write there'],
+  [/ENOSPC/, 'Free some disk space: the disk is full'],
+  [/EINTEGRITY/, 'Run "npm cache clean --force" and try again: a package does not match the lock file'],
+  [/EACCES|EPERM|EROFS/, 'Check the permissions of "node_modules" and the npm cache: npm cannot write there'],
 ];
 
-/** `own` is told npm's process id. */
-export async function installPackages(root, say, own) {
+/** Calls `addOwner` with the process id of npm. */
+export async function installPackages(root, print, addOwner) {
   checkLock(root);
   rmSync(join(root, 'node_modules'), { recursive: true, force: true });
-  const stopShowing = showProgress('Installing the locked packages, Node 24 among them, into "node_modules"', say);
+  const stopShowing = showProgress('Installing the locked packages, including Node 24, into "node_modules"', print);
   const startedAt = Date.now();
-  const { code, signal, output } = await run(root, own);
+  const { code, signal, output } = await run(root, addOwner);
   stopShowing();
-  if (signal !== null) throw told('Installation was interrupted; the next start begins it again', 130);
-  if (code !== 0) throw told(`${output.trim()}\nCould not install the packages. ${advice(output)}`);
+  if (signal !== null) throw userError('The installation was interrupted; run the command again to restart it', 130);
+  if (code !== 0) throw userError(`${output.trim()}\nCould not install the packages. ${advice(output)}`);
   const missing = missingPackages(root);
   if (missing.length > 0)
-    throw told(
+    throw userError(
       `Could not install ${missing
         .slice(0, 5)
         .map((path) => `"${path}"`)
         .join(', ')} as package-lock.json pins it`,
     );
-  say(`Installed in ${Math.round((Date.now() - startedAt) / 1000)} s`);
+  print(`Installed in ${Math.round((Date.now() - startedAt) / 1000)} s`);
 }
 
-/** `npm install` would quietly resolve what the lock file does not have. */
+/** `npm install` would silently resolve packages that are missing in the lock file. */
 function checkLock(root) {
   const read = (file) => JSON.parse(readFileSync(join(root, file), 'utf8'));
   const wanted = read('package.json');
@@ -70,21 +70,21 @@ function checkLock(root) {
     const names = new Set([...Object.keys(wanted[kind] ?? {}), ...Object.keys(inLock)]);
     for (const name of names) {
       if (wanted[kind]?.[name] !== inLock[name])
-        throw told(`Run "npm install": package-lock.json does not have "${name}" as package.json asks for it`);
+        throw userError(`Run "npm install": package-lock.json does not contain the version of "${name}" in package.json`);
     }
   }
 }
 
-function run(root, own) {
+function run(root, addOwner) {
   const { command, prefix } = npmCommand();
   const env = { ...process.env, ...cacheEnvironment(root) };
-  // A NODE_ENV of "production" would leave out what the checks need.
+  // With NODE_ENV=production, npm would omit the development dependencies.
   delete env.NODE_ENV;
   return new Promise((resolve) => {
     const child = spawn(command, [...prefix, ...ARGUMENTS], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
-    if (child.pid !== undefined) own(child.pid);
+    if (child.pid !== undefined) addOwner(child.pid);
     let output = '';
-    const keep = (chunk) => (output = (output + chunk).slice(-KEPT_OUTPUT));
+    const keep = (chunk) => (output = (output + chunk).slice(-MAX_OUTPUT_CHARACTERS));
     child.stdout.on('data', keep);
     child.stderr.on('data', keep);
     let stopped = null;
@@ -103,14 +103,14 @@ function run(root, own) {
   });
 }
 
-/** The npm that runs this script, by the Node that runs npm: the one in node_modules is about to be replaced. */
+/** Returns the npm that runs this script, with the Node that runs it: the Node in node_modules is about to be replaced. */
 function npmCommand() {
   const script = process.env.npm_execpath;
   if (script === undefined || basename(script) !== 'npm-cli.js') return { command: 'npm', prefix: [] };
   return { command: process.env.npm_node_execpath ?? process.execPath, prefix: [script] };
 }
 
-/** npm keeps its cache in the home directory; where that cannot be written, in the checkout. */
+/** Moves npm's cache into the checkout if its directory is not writable. */
 function cacheEnvironment(root) {
   const cache = process.env.npm_config_cache ?? join(homedir(), '.npm');
   const probe = join(cache, `.svc-probe-${process.pid}`);
@@ -124,15 +124,15 @@ function cacheEnvironment(root) {
   }
 }
 
-function showProgress(text, say) {
+function showProgress(text, print) {
   const terminal = process.stderr.isTTY === true && process.env.CI === undefined;
-  say(`${text} …`);
+  print(`${text} …`);
   const startedAt = Date.now();
   const beat = setInterval(
     () => {
       const line = `  ${Math.round((Date.now() - startedAt) / 1000)} s`;
       if (terminal) process.stderr.write(`\r${line}`);
-      else say(`${line}, still installing`);
+      else print(`${line}, still installing`);
     },
     terminal ? 1_000 : 15_000,
   );
@@ -143,5 +143,5 @@ function showProgress(text, say) {
 }
 
 function advice(output) {
-  return ADVICE.find(([pattern]) => pattern.test(output))?.[1] ?? 'The lines above say why';
+  return ADVICE.find(([pattern]) => pattern.test(output))?.[1] ?? 'The lines above explain why';
 }

@@ -1,11 +1,11 @@
-/** Whether node_modules holds what package-lock.json pins. The stamp answers at once; without it, npm's own record is compared. */
+/** Checks whether node_modules contains what package-lock.json pins: quickly by a stamp file, or else by npm's own record. */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const stampFile = (root) => join(root, 'node_modules', '.svc-stamp');
 
-/** Changes with the lock file, and with the platform: a checkout may be mounted on another machine. */
+/** Returns the stamp for the lock file and the platform, because a checkout may be mounted on another machine. */
 export function stampFor(root) {
   const lock = createHash('sha256')
     .update(readFileSync(join(root, 'package-lock.json')))
@@ -27,7 +27,7 @@ export function writeStamp(root, stamp) {
   renameSync(temporary, stampFile(root));
 }
 
-/** Paths of locked packages that this platform needs and that are not there in the locked version. Empty after `npm ci` by hand as well. */
+/** Returns the paths of locked packages that this platform needs and that are not installed in the locked version. */
 export function missingPackages(root) {
   const locked = readPackages(join(root, 'package-lock.json')) ?? {};
   const present = readPackages(join(root, 'node_modules', '.package-lock.json')) ?? {};
@@ -37,7 +37,7 @@ export function missingPackages(root) {
     .map(([path]) => path);
 }
 
-/** An optional package may be absent unless it was made for this platform; where a libc is named too, npm knows better. */
+/** An optional package is needed only if it is for this platform. If it also requires a certain libc, npm decides. */
 function isNeeded(entry) {
   if (entry.optional !== true) return true;
   if (entry.os === undefined || entry.cpu === undefined || entry.libc !== undefined) return false;
@@ -52,7 +52,7 @@ function readPackages(file) {
   }
 }
 
-/** A package's `os` or `cpu`: names that fit, or names with "!" in front that do not. */
+/** Evaluates the `os` or `cpu` of a package: a list of supported names, or of unsupported ones with a leading "!". */
 function fits(names, own) {
   if (names === undefined) return true;
   const list = [names].flat();

@@ -9,7 +9,7 @@ import type { ModelStore } from '../reconciler/ports.ts';
 import { fail } from '../schema/failure.ts';
 import type { ModelId } from '../schema/names.ts';
 import { CATALOGUE, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
-import { readGgufHeader } from '../models/decide/gguf-header.ts';
+import { parseGgufHeader } from '../models/decide/parse-gguf-header.ts';
 import { isProjector, modelFacts } from '../models/decide/model-facts.ts';
 import { encodeDemoModel, type DemoModelId } from '../models/demo/demo-models.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
@@ -70,7 +70,7 @@ function factsOfEntry(root: string, id: ModelId, entry: CatalogueEntry): ModelFa
 /** As a reader of the file would find them. */
 function factsOfGenerated(id: ModelId, hostPath: string, model: DemoModelId): ModelFacts {
   const bytes = encodeDemoModel(model);
-  const read = readGgufHeader(bytes);
+  const read = parseGgufHeader(bytes);
   if (read.kind !== 'header' || isProjector(read.header)) throw new Error(`The generated model "${model}" has no readable header`);
   return modelFacts({ id, hostPath, headers: [read.header], sizeBytes: bytes.length, projectorPath: undefined });
 }

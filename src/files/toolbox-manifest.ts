@@ -6,7 +6,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { parse, TomlError } from 'smol-toml';
 import type { ImageReference } from '../reconciler/ports.ts';
 import { PROVIDER_KIND_NAMES, type Backend, type ProviderKind } from '../schema/provider-kinds.ts';
-import { formatProblem, problemsOfIssues, type SpecProblem } from '../schema/spec-problem.ts';
+import { checkDocument, formatProblem, type SpecProblem } from '../schema/spec-problem.ts';
 import { ToolboxManifest, type ToolboxImage } from '../schema/toolbox-images.ts';
 import { findPositions } from './toml/decide/toml-positions.ts';
 import { isSameValue } from '../schema/same-value.ts';
@@ -122,11 +122,10 @@ async function readOne(file: string): Promise<OneManifest | undefined> {
   try {
     const text = await readFile(file, 'utf8');
     const document: unknown = isToml ? parse(text) : JSON.parse(text);
-    const parsed = ToolboxManifest.safeParse(document);
-    if (parsed.success) return { manifest: parsed.data, problems: [] };
+    const checked = checkDocument(ToolboxManifest, document, 'snake_case');
+    if (checked.ok) return { manifest: checked.value, problems: [] };
     const positionOfPath = isToml ? findPositions(text) : () => ({});
-    const problems = problemsOfIssues(parsed.error.issues, document, ToolboxManifest, 'snake_case');
-    return { manifest: {}, problems: problems.map((problem) => ({ ...problem, file, ...positionOfPath(problem.path) })) };
+    return { manifest: {}, problems: checked.problems.map((problem) => ({ ...problem, file, ...positionOfPath(problem.path) })) };
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
     const position = error instanceof TomlError ? { line: error.line, column: error.column } : {};

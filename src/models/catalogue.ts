@@ -1,13 +1,13 @@
-/** The model catalogue: models that the project knows by a short id, and how their files come to be. */
+/** The model catalogue: models with a short id, and how to obtain their files. */
 import { DEMO_MODEL_IDS, demoModelPath, type DemoModelId } from './demo/demo-models.ts';
 import type { ModelFacts } from '../providers/provider.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 
 export interface CatalogueFile {
-  /** Below the store's root; never absolute, never with `..`. */
+  /** Relative to the root of the store, without `..`. */
   readonly path: string;
   readonly from: { readonly kind: 'url'; readonly url: string } | { readonly kind: 'generated'; readonly model: DemoModelId };
-  /** Hexadecimal; a download without a hash is not accepted. */
+  /** Hexadecimal. Required for downloads. */
   readonly sha256?: string;
   readonly sizeBytes?: number;
 }
@@ -17,27 +17,27 @@ export interface CatalogueEntry {
   readonly provider: ProviderKind;
   readonly family: string;
   readonly description: string;
-  /** The first one is what the server is given. */
+  /** The server loads the first one. */
   readonly files: readonly [CatalogueFile, ...CatalogueFile[]];
   readonly license: string;
   readonly licenseUrl: string;
   readonly minVramBytes: number;
   /**
-   * What the header of a GGUF download says, for those who decide without the file: the gateway of a cluster, where pods have the models.
-   * Needless for what is generated.
+   * Facts from the header of a GGUF download, for a gateway that cannot read the file because only the pods of a cluster have it.
+   * Not needed for generated models.
    */
   readonly headerFacts?: Omit<ModelFacts, 'id' | 'hostPath' | 'sizeBytes' | 'projectorPath'>;
-  /** What the slot pickers show; false for what the project's workflows cannot drive yet. */
+  /** Whether users can choose the model in lists; false for models that this version cannot run yet. */
   readonly selectable: boolean;
 }
 
 export type Catalogue = ReadonlyMap<string, CatalogueEntry>;
 
 const DEMO_DESCRIPTIONS: Readonly<Record<DemoModelId, string>> = {
-  'demo-fox': 'A demonstration without trained weights: answers everything with one sentence about a fox',
-  'demo-owl': 'A demonstration without trained weights: answers everything with one sentence about an owl',
-  'demo-clock': 'A demonstration without trained weights: says "tick tock" until it is stopped',
-  'demo-embed': 'A demonstration without trained weights: embeddings made from a table of word directions',
+  'demo-fox': 'A demo without trained weights: it answers every request with one sentence about a fox',
+  'demo-owl': 'A demo without trained weights: it answers every request with one sentence about an owl',
+  'demo-clock': 'A demo without trained weights: it repeats "tick tock" until it is stopped',
+  'demo-embed': 'A demo without trained weights: it makes embeddings from a table of word directions',
 };
 
 export const CATALOGUE: Catalogue = new Map(DEMO_MODEL_IDS.map((id) => [id, demoEntry(id)]));

@@ -1,33 +1,39 @@
-/** Looks at one model in the store: whether it is there, whole and readable, and what its header says. */
+/** Reads one model in the store: whether it exists and is complete, and the facts in its header. */
 import { open, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelFacts } from '../providers/provider.ts';
 import type { ModelId } from '../schema/names.ts';
-import { readGgufHeader, type GgufHeader } from './decide/gguf-header.ts';
+import { parseGgufHeader, type GgufHeader } from './decide/parse-gguf-header.ts';
 import { isProjector, modelFacts, projectorFor, shardNames } from './decide/model-facts.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 
 export type ModelRead =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
   | { readonly kind: 'absent' }
-  /** There, but not to be used; the message says what is wrong and what to do. */
+  /** The file exists but cannot be used; the message says why and what to do. */
   | { readonly kind: 'unusable'; readonly message: string };
 
+/** `problem` continues the sentence "The model file …". */
 type HeaderResult = { readonly ok: true; readonly header: GgufHeader } | { readonly ok: false; readonly problem: string };
 
+interface ShardHeader {
+  readonly result: HeaderResult;
+  readonly sizeBytes: number;
+}
+
 export interface ModelReader {
-  /** `file` is relative to the store's root. */
+  /** `file` is relative to the root of the store. */
   read(id: ModelId, file: string): Promise<ModelRead>;
 }
 
-/** Most headers end within the first; a vocabulary of 150,000 tokens within the third. No header is longer than the last. */
+/** Most headers fit into the first step, one with a vocabulary of 150,000 tokens into the third. No header is longer than the last. */
 const READ_STEPS_BYTES = [2 ** 18, 2 ** 22, 2 ** 24, 2 ** 26, 2 ** 28];
 const MAX_CACHED = 512;
 
 export function createModelReader(root: string): ModelReader {
   const cache = new Map<string, HeaderResult>();
 
-  async function header(file: string): Promise<{ readonly result: HeaderResult; readonly sizeBytes: number }> {
+  async function header(file: string): Promise<ShardHeader> {
     const { size, mtimeMs, ino } = await stat(file);
     const key = `${file}\0${ino}\0${mtimeMs}\0${size}`;
     const known = cache.get(key);
@@ -51,16 +57,15 @@ export function createModelReader(root: string): ModelReader {
       }
       const headers: GgufHeader[] = [];
       let sizeBytes = 0;
-      for (const part of shardNames(name)) {
-        const read = await header(path.join(directory, part)).catch((error: unknown) => ({ problem: problemOf(error) }));
-        if ('problem' in read) return { kind: 'unusable', message: `The model file "${part}" of "${id}" cannot be read: ${read.problem}` };
-        if (!read.result.ok) return { kind: 'unusable', message: `The model file "${part}" of "${id}" ${read.result.problem}` };
-        headers.push(read.result.header);
-        sizeBytes += read.sizeBytes;
+      for (const shard of shardNames(name)) {
+        const { result, sizeBytes: shardBytes } = await header(path.join(directory, shard)).catch(unreadable);
+        if (!result.ok) return { kind: 'unusable', message: `The model file "${shard}" of "${id}" ${result.problem}` };
+        headers.push(result.header);
+        sizeBytes += shardBytes;
       }
       const [first] = headers;
       if (first !== undefined && isProjector(first)) {
-        return { kind: 'unusable', message: `"${id}" is a vision projector, not a model: name the model that lies beside it` };
+        return { kind: 'unusable', message: `"${id}" is a vision projector, not a model: use the model that it belongs to` };
       }
       const projector = projectorFor(name, await readdir(directory).catch(() => []));
       const projectorPath = projector === undefined ? undefined : path.join(directory, projector);
@@ -72,8 +77,8 @@ export function createModelReader(root: string): ModelReader {
 type Located = { readonly kind: 'file'; readonly path: string } | Exclude<ModelRead, { readonly kind: 'present' }>;
 
 /**
- * Links within the store are followed and their target is what the server gets; a link that leaves it is refused, because a container
- * sees nothing but the store and because an id must not be a way to any file of the host.
+ * Resolves links within the store; the server gets their target. A link that leaves the store is refused, because a container sees
+ * only the store, and because an id must not give access to other files of the host.
  */
 async function locate(root: string, file: string): Promise<Located> {
   try {
@@ -83,12 +88,12 @@ async function locate(root: string, file: string): Promise<Located> {
     if (inside.startsWith('..') || path.isAbsolute(inside)) {
       return {
         kind: 'unusable',
-        message: `"${file}" is a link out of the model store: copy or hard-link the model into it, or mount its directory there`,
+        message: `"${file}" links to a file outside the model store: copy or hard-link the model into it, or mount its directory there`,
       };
     }
     const facts = await stat(real);
-    if (facts.isDirectory()) return { kind: 'unusable', message: `"${file}" is a directory: name a model file in it` };
-    if (!facts.isFile()) return { kind: 'unusable', message: `"${file}" is not a plain file` };
+    if (facts.isDirectory()) return { kind: 'unusable', message: `"${file}" is a directory: use the name of a model file in it` };
+    if (!facts.isFile()) return { kind: 'unusable', message: `"${file}" is not a regular file` };
     return { kind: 'file', path: path.join(root, inside) };
   } catch (error) {
     const code = codeOf(error);
@@ -104,30 +109,37 @@ async function readHeader(file: string, sizeBytes: number): Promise<HeaderResult
       const length = Math.min(step, sizeBytes);
       const buffer = Buffer.allocUnsafe(length);
       const { bytesRead } = await handle.read(buffer, 0, length, 0);
-      const read = readGgufHeader(buffer.subarray(0, bytesRead));
-      if (read.kind === 'header') return checkWhole(read.header, sizeBytes);
-      if (read.kind === 'corrupt') return { ok: false, problem: `is damaged or no GGUF file: ${read.message}; get it again` };
+      const parsed = parseGgufHeader(buffer.subarray(0, bytesRead));
+      if (parsed.kind === 'header') return checkComplete(parsed.header, sizeBytes);
+      if (parsed.kind === 'corrupt') return { ok: false, problem: `is damaged or not a GGUF file: ${parsed.message}; get it again` };
       if (length === sizeBytes) {
         return {
           ok: false,
-          problem: `is incomplete: its header does not end within its ${sizeBytes} bytes; wait until its copy has ended, or get it again`,
+          problem: `is incomplete: it ends within its header, after ${sizeBytes} bytes; wait until it is copied, or get it again`,
         };
       }
     }
-    return { ok: false, problem: 'is damaged: its header does not end; get it again' };
+    return { ok: false, problem: 'is damaged: its header is too long; get it again' };
   } finally {
     await handle.close();
   }
 }
 
-function checkWhole(header: GgufHeader, sizeBytes: number): HeaderResult {
+function checkComplete(header: GgufHeader, sizeBytes: number): HeaderResult {
   if (sizeBytes >= header.fileBytes) return { ok: true, header };
-  return { ok: false, problem: `is incomplete: ${sizeBytes} of ${header.fileBytes} bytes; wait until its copy has ended, or get it again` };
+  return {
+    ok: false,
+    problem: `is incomplete: it has ${sizeBytes} of ${header.fileBytes} bytes; wait until it is copied, or get it again`,
+  };
+}
+
+function unreadable(error: unknown): ShardHeader {
+  return { result: { ok: false, problem: `cannot be read: ${problemOf(error)}` }, sizeBytes: 0 };
 }
 
 function problemOf(error: unknown): string {
   const code = codeOf(error);
-  if (code === 'EACCES') return 'the service may not read it; change its permissions';
-  if (code === 'ENOENT') return 'it is not there';
+  if (code === 'EACCES') return 'the service has no permission; change the permissions of the file';
+  if (code === 'ENOENT') return 'it does not exist';
   return messageOf(error);
 }

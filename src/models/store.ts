@@ -1,4 +1,4 @@
-/** The model store: a directory of model files, and the catalogue of those that can be had. */
+/** The model store: a directory of model files, and the catalogue of models that can be pulled into it. */
 import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { watch } from 'chokidar';
@@ -12,13 +12,13 @@ import { createModelReader } from './read-model.ts';
 
 export interface ListedModel {
   readonly id: ModelId;
-  /** Undefined: a file that the catalogue does not know. */
+  /** Undefined if the model is not in the catalogue. */
   readonly entry: CatalogueEntry | undefined;
   readonly presence: ModelPresence;
 }
 
 export interface DirectoryModelStore extends ModelStore {
-  /** Every entry of the catalogue, and every other GGUF model in the directory, by id. */
+  /** Lists every entry of the catalogue and every other GGUF model in the directory. */
   list(signal: AbortSignal): Promise<readonly ListedModel[]>;
 }
 
@@ -28,10 +28,10 @@ export interface ModelStoreOptions {
   readonly catalogue?: Catalogue;
 }
 
-/** Deeper directories are neither watched nor listed; a model named by a slot is found at any depth. */
+/** Deeper directories are neither watched nor listed. A model that a slot names is found at any depth. */
 const DEPTH = 5;
 const MAX_LISTED = 2000;
-/** While a file is copied its changes come many times a second, and one look in this time is enough. */
+/** A file that is being copied changes many times a second; one pass in this time is enough. */
 const WAKE_WITHIN_MS = 100;
 
 export function createModelStore({ root, catalogue = CATALOGUE }: ModelStoreOptions): DirectoryModelStore {
@@ -48,11 +48,11 @@ export function createModelStore({ root, catalogue = CATALOGUE }: ModelStoreOpti
       if (entry !== undefined) return { kind: 'pullable', sizeBytes: totalBytes(entry) };
       return {
         kind: 'missing',
-        message: `There is no model "${id}": put the file "${path.join(root, id)}" in place, or use an id of the catalogue`,
+        message: `Put the file "${path.join(root, id)}" in place, or use an id from the catalogue: the model "${id}" does not exist`,
       };
     }
     const [first] = reads;
-    if (first?.kind !== 'present') return { kind: 'missing', message: `The catalogue entry "${id}" names no file` };
+    if (first?.kind !== 'present') return { kind: 'missing', message: `The catalogue entry "${id}" has no files` };
     const sizeBytes = reads.reduce((sum, read) => sum + (read.kind === 'present' ? read.facts.sizeBytes : 0), 0);
     return { kind: 'present', facts: { ...first.facts, sizeBytes } };
   }
@@ -87,7 +87,7 @@ async function watchRoot(root: string, changed: () => void, signal: AbortSignal)
   await mkdir(root, { recursive: true }).catch(() => undefined);
   if (signal.aborted) return;
   const watcher = watch(root, { depth: DEPTH, ignoreInitial: true, followSymlinks: false, ignored: (file) => file.endsWith('.part') });
-  // a store that cannot be watched is looked at by the timed resync
+  // A store that cannot be watched is still read by the timed resync.
   watcher.on('error', () => undefined);
   watcher.on('all', changed);
   signal.addEventListener('abort', () => void watcher.close(), { once: true });
@@ -98,7 +98,7 @@ function totalBytes(entry: CatalogueEntry): number | undefined {
   return sizes.reduce<number | undefined>((sum, size) => (sum === undefined || size === undefined ? undefined : sum + size), 0);
 }
 
-/** GGUF files below the root, relative to it: of a split model its first part, and no projectors. */
+/** Returns the paths of GGUF files relative to the root: only the first shard of a split model, and no projectors. */
 async function findModels(root: string): Promise<readonly string[]> {
   const found: string[] = [];
   const visit = async (directory: string, depth: number): Promise<void> => {

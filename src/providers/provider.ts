@@ -1,45 +1,45 @@
 /**
- * The provider contract. A provider knows one kind of inference server: how to start it, how to see that it answers, and
- * where a request goes. It holds no state and starts nothing. A new provider is one folder here and one line in `registry.ts`.
+ * The provider contract. A provider knows one kind of inference server: how to start it, how to check its health, and which path serves
+ * a request. It has no state and starts nothing itself. A new provider is a folder here and a line in `registry.ts`.
  */
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type { Backend, Capability, ProviderKind } from '../schema/provider-kinds.ts';
 import type { SlotSpec } from '../schema/slot-spec.ts';
 
-/** What is known of a model that lies in the store. */
+/** Facts about a model in the store. */
 export interface ModelFacts {
   readonly id: ModelId;
-  /** Absolute path on the host of the file the server is given. */
+  /** Absolute path on the host of the file that the server loads. */
   readonly hostPath: string;
   readonly sizeBytes: number;
-  /** GGUF `general.architecture`, when it is a GGUF file that could be read. */
+  /** GGUF `general.architecture`. */
   readonly architecture?: string;
   /** GGUF `<arch>.pooling_type`: 0 none, 1 mean, 2 cls, 3 last, 4 rank. */
   readonly poolingType?: number;
-  /** Whether the file carries a classifier head (`cls*` tensors). */
+  /** Whether the file has a classifier head (`cls*` tensors). */
   readonly hasClassifier?: boolean;
   /** GGUF `<arch>.context_length`, in tokens. */
   readonly trainedContext?: number;
   readonly blockCount?: number;
   readonly embeddingLength?: number;
   readonly headCount?: number;
-  /** The mean over the layers, where they differ. */
+  /** The mean over all layers. */
   readonly headCountKv?: number;
-  /** GGUF `<arch>.attention.key_length` and `value_length`; default: the embedding's length over the number of heads. */
+  /** GGUF `<arch>.attention.key_length` and `value_length`. Default: the embedding length divided by the number of heads. */
   readonly keyLength?: number;
   readonly valueLength?: number;
-  /** Absolute host path of a vision projector that lies beside the model. */
+  /** Absolute path on the host of the model's vision projector. */
   readonly projectorPath?: string;
 }
 
-/** Everything a provider may look at to compute a workload. */
+/** Everything from which a provider may compute a workload. */
 export interface SlotContext {
   readonly name: SlotName;
   readonly spec: SlotSpec;
   readonly model: ModelFacts;
-  /** The model's path as the server will see it (inside the container, or on the host). */
+  /** Path of the model as the server sees it (inside the container, or on the host). */
   readonly modelPath: string;
-  /** As `ModelFacts.projectorPath`, as the server will see it. */
+  /** Path of the vision projector as the server sees it. */
   readonly projectorPath?: string;
   /** Where the server must listen. */
   readonly listen: { readonly host: string; readonly port: number };
@@ -50,7 +50,7 @@ export interface Endpoint {
   readonly port: number;
 }
 
-/** The I/O a health probe may do: one bounded HTTP exchange. Never throws; `status` 0 says that no answer came. */
+/** Performs the HTTP requests of health probes. Never throws; `status` is 0 if there was no response. */
 export interface ProbeIo {
   request(
     endpoint: Endpoint,
@@ -66,46 +66,45 @@ export interface ProbeIo {
 
 export type Health =
   | { readonly kind: 'passing' }
-  /** Alive, not yet able to answer. */
+  /** Running, but not able to answer yet. */
   | { readonly kind: 'loading'; readonly message: string }
   | { readonly kind: 'failing'; readonly message: string };
 
-/** The part of a client's request that may decide where it goes. */
+/** The part of a client's request that determines where it is sent. */
 export interface InferRequest {
   readonly method: string;
-  /** The route's canonical path: `/v1/rerankings` for each of its aliases. */
+  /** The canonical path of the route, such as `/v1/rerankings` for all of its aliases. */
   readonly path: string;
   readonly capability: Capability;
 }
 
 export type InferPlan =
-  /** Send the client's bytes untouched to this path of the upstream. */
+  /** Send the client's body unchanged to this path of the server. */
   | { readonly kind: 'forward'; readonly path: string }
-  /** This model cannot do that, and why: becomes a clear 4xx. */
+  /** The model does not support the request; the client gets a 4xx with this message. */
   | { readonly kind: 'refuse'; readonly message: string };
 
-/** What the slot can do with the model it has: narrower than the kind's `serves`. */
 export interface Provider {
   readonly kind: ProviderKind;
-  /** The program of the toolbox image and of the host's PATH: `llama-server`. */
+  /** The program in the toolbox image, and on the `PATH` of a host: `llama-server`. */
   readonly program: string;
-  /** The port the server listens on inside its container. */
+  /** The port on which the server listens inside its container. */
   readonly containerPort: number;
-  /** `GET` on this path answers 200 as soon as the server takes requests: what a cluster's own probes ask. */
+  /** `GET` on this path returns 200 as soon as the server accepts requests. Probes of Kubernetes use it. */
   readonly readyPath: string;
-  /** The device nodes a backend needs, as paths or CDI names. Pure. */
+  /** Returns the devices that a backend needs, as paths or CDI names. Pure. */
   devices(backend: Backend): readonly string[];
-  /** The environment of the server. Pure; the slot's own `[env]` is laid over it by the caller. */
+  /** Returns the environment of the server; the caller adds the `[env]` of the slot, which takes precedence. Pure. */
   buildEnv(slot: SlotContext): Readonly<Record<string, string>>;
-  /** The argument vector, `program` first. Pure; each element one argument, never a shell string. */
+  /** Returns the command, starting with `program`. Each element is one argument; no shell is involved. Pure. */
   startCmd(slot: SlotContext): readonly [string, ...string[]];
-  /** What admission counts when the spec names no more, in bytes. Pure. */
+  /** Returns the bytes that admission counts unless the spec sets more. Pure. */
   estimateMemoryBytes(spec: SlotSpec, model: ModelFacts): number;
-  /** What this model in this slot serves. Pure. */
+  /** Returns what this model serves in this slot, which may be less than its kind `serves`. Pure. */
   capabilities(name: SlotName, spec: SlotSpec, model: ModelFacts): readonly Capability[];
-  /** The cheapest request that shows that the model answers, not only that the port does. */
+  /** Sends the cheapest request that shows that the model works, and not only that the port is open. */
   health(endpoint: Endpoint, io: ProbeIo, slot: Pick<SlotContext, 'name' | 'spec' | 'model'>, signal: AbortSignal): Promise<Health>;
-  /** The request path the dispatcher proxies to. Pure. */
+  /** Decides where the gateway forwards a request. Pure. */
   infer(request: InferRequest, capabilities: readonly Capability[]): InferPlan;
 }
 

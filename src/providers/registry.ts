@@ -1,4 +1,4 @@
-/** Every provider there is. A new one is a folder beside this file and a line here. */
+/** All providers. A new one is a folder beside this file and a line here. */
 import type { ProviderRegistry } from './provider.ts';
 import { gguf } from './gguf/gguf.ts';
 

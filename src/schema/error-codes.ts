@@ -1,75 +1,42 @@
-/** Every error a client of the HTTP API can meet: the table the documentation is generated from and the error handler looks up. */
+/** Every error that the HTTP API can return. The reference page is generated from this table, and the error handler looks codes up in it. */
 
 interface ErrorFacts {
   readonly status: number;
   /** OpenAI's `type`. */
   readonly type: string;
   readonly when: string;
-  /** Whether a client's automatic retry can help; false sends `x-should-retry: false`. */
+  /** False where an automatic retry cannot help; the response then carries `x-should-retry: false`. */
   readonly retry?: false;
 }
 
 export const ERROR_CODES = {
-  'request.invalid': { status: 400, type: 'invalid_request_error', when: 'Malformed JSON, field, header or path; `param` names the field' },
-  'auth.required': { status: 401, type: 'authentication_error', when: 'Authentication is on and the request carries no credential' },
-  'auth.invalid': { status: 401, type: 'authentication_error', when: 'The bearer token matches no stored token' },
-  'auth.scope': { status: 403, type: 'permission_error', when: 'The credential is valid but its scope does not allow this' },
-  'route.not_found': { status: 404, type: 'not_found_error', when: 'No such path' },
-  'slot.not_found': { status: 404, type: 'not_found_error', when: 'No such slot' },
-  'model.not_found': { status: 404, type: 'not_found_error', when: 'No slot answers to this model; the message lists the known names' },
-  'route.method': {
-    status: 405,
-    type: 'invalid_request_error',
-    when: 'The path exists, but not with this method; `Allow` lists those it has',
-  },
-  'request.timeout': { status: 408, type: 'invalid_request_error', when: 'The request did not arrive whole in time' },
-  'slot.conflict': {
-    status: 409,
-    type: 'conflict_error',
-    when: 'The edit was based on an older `resourceVersion` (`If-Match`)',
-    retry: false,
-  },
-  'request.too_large': { status: 413, type: 'invalid_request_error', when: 'The body is over `SVC_BODY_LIMIT`' },
-  'request.media_type': { status: 415, type: 'invalid_request_error', when: 'The body has a media type that this route does not take' },
-  'slot.invalid': {
-    status: 422,
-    type: 'invalid_request_error',
-    when: 'The slot’s document does not pass the schema; the message names each key',
-  },
-  'model.unsupported': { status: 422, type: 'invalid_request_error', when: 'The slot’s model cannot do what this route asks' },
-  'request.headers_too_large': {
-    status: 431,
-    type: 'invalid_request_error',
-    when: 'The request line and headers are over `SVC_HEADER_LIMIT`',
-  },
-  'slot.queue_full': { status: 429, type: 'rate_limit_error', when: 'As many requests are parked for the slot as `SVC_PARK_LIMIT` allows' },
-  'server.internal': { status: 500, type: 'server_error', when: 'A fault of the gateway itself; its log has the request id' },
-  'upstream.failed': {
-    status: 502,
-    type: 'upstream_error',
-    when: 'The runtime broke its promise: it closed the connection, or answered what is no HTTP',
-  },
-  'slot.loading': {
-    status: 503,
-    type: 'unavailable_error',
-    when: 'Loading took longer than `SVC_PARK_TIMEOUT`; `Retry-After` says when to come back',
-  },
-  'slot.disabled': { status: 503, type: 'unavailable_error', when: 'The slot is not enabled', retry: false },
-  'slot.stalled': { status: 503, type: 'unavailable_error', when: 'The slot needs a person: an edit or a restart', retry: false },
-  'slot.insufficient_memory': { status: 503, type: 'unavailable_error', when: 'The slot’s model does not fit into memory', retry: false },
-  'server.overloaded': { status: 503, type: 'unavailable_error', when: 'Connections or buffered bytes are at their limit' },
-  'server.starting': {
-    status: 503,
-    type: 'unavailable_error',
-    when: 'No pass has finished since the start, so that no slot is known yet; only `/api/health/ready` says so',
-  },
-  'server.stalled': {
-    status: 503,
-    type: 'server_error',
-    when: 'The reconcile loop has not finished a pass for too long; only `/api/health/system` says so',
-  },
-  'upstream.timeout': { status: 504, type: 'upstream_error', when: 'No first byte, or silence inside a stream, for longer than allowed' },
-} as const satisfies Record<string, ErrorFacts>;
+  'request.invalid': error(400, 'invalid_request_error', 'The JSON, a field, a header or the path is malformed; `param` names the field'),
+  'auth.required': error(401, 'authentication_error', 'Authentication is enabled and the request has no credentials'),
+  'auth.invalid': error(401, 'authentication_error', 'The bearer token matches no stored token'),
+  'auth.scope': error(403, 'permission_error', 'The credentials are valid, but their scope does not allow this request'),
+  'route.not_found': error(404, 'not_found_error', 'The path does not exist'),
+  'slot.not_found': error(404, 'not_found_error', 'The slot does not exist'),
+  'model.not_found': error(404, 'not_found_error', 'No slot serves this model; the message lists the known names'),
+  'route.method': error(405, 'invalid_request_error', 'The path does not support this method; `Allow` lists those that it supports'),
+  'request.timeout': error(408, 'invalid_request_error', 'The request did not arrive completely in time'),
+  'slot.conflict': permanent(409, 'conflict_error', 'The slot has changed since the version in `If-Match`; read it again'),
+  'request.too_large': error(413, 'invalid_request_error', 'The body is larger than `SVC_BODY_LIMIT`'),
+  'request.media_type': error(415, 'invalid_request_error', 'The route does not accept the media type of the body'),
+  'slot.invalid': error(422, 'invalid_request_error', 'The slot document does not match the schema; the message names the invalid keys'),
+  'model.unsupported': error(422, 'invalid_request_error', 'The model in the slot does not support this kind of request'),
+  'request.headers_too_large': error(431, 'invalid_request_error', 'The request line and headers are larger than `SVC_HEADER_LIMIT`'),
+  'slot.queue_full': error(429, 'rate_limit_error', 'The number of requests parked for the slot has reached `SVC_PARK_LIMIT`'),
+  'server.internal': error(500, 'server_error', 'The gateway failed internally; search its log for the request id'),
+  'upstream.failed': error(502, 'upstream_error', 'The model server closed the connection or sent an invalid HTTP response'),
+  'slot.loading': error(503, 'unavailable_error', 'The model took longer to load than `SVC_PARK_TIMEOUT`; retry after `Retry-After`'),
+  'slot.disabled': permanent(503, 'unavailable_error', 'The slot is not enabled'),
+  'slot.stalled': permanent(503, 'unavailable_error', 'The slot has stopped retrying; edit or restart it'),
+  'slot.insufficient_memory': permanent(503, 'unavailable_error', 'The model does not fit into the available memory'),
+  'server.overloaded': error(503, 'unavailable_error', 'The limit `SVC_MAX_CONNECTIONS` or `SVC_BUFFER_LIMIT` is reached'),
+  'server.starting': error(503, 'unavailable_error', 'The first reconcile pass has not finished; only `/api/health/ready` returns this'),
+  'server.stalled': error(503, 'server_error', 'No reconcile pass has finished for too long; only `/api/health/system` returns this'),
+  'upstream.timeout': error(504, 'upstream_error', 'The model server exceeded `SVC_FIRST_BYTE_TIMEOUT` or `SVC_STREAM_TIMEOUT`'),
+} satisfies Record<string, ErrorFacts>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
@@ -86,4 +53,12 @@ export interface ErrorBody {
 
 export function errorBody(code: ErrorCode, message: string, param: string | null = null): ErrorBody {
   return { error: { message, type: ERROR_CODES[code].type, param, code, origin: 'gateway' } };
+}
+
+function error(status: number, type: string, when: string): ErrorFacts {
+  return { status, type, when };
+}
+
+function permanent(status: number, type: string, when: string): ErrorFacts {
+  return { status, type, when, retry: false };
 }

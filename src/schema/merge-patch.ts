@@ -1,4 +1,4 @@
-/** JSON merge patch, RFC 7396: tables merge, `null` removes, everything else replaces. */
+/** Applies a JSON merge patch (RFC 7396): objects are merged, `null` removes a key, any other value replaces the old one. */
 import { isTable } from './key-case.ts';
 
 export function mergePatch(target: unknown, patch: unknown): unknown {

@@ -1,15 +1,15 @@
-/** Finds the word somebody meant: for "did you mean" in messages. */
+/** Finds the most similar known word, for "did you mean" hints in messages. */
 
-/** Longer words are not compared: the cost grows with the square. */
+/** Longer words are not compared, because the cost grows with the square of the length. */
 const LONGEST = 64;
 
-/** The candidate that `word` is most probably a slip of; undefined when none is near. Pure. */
+/** Returns the candidate most similar to `word`, or undefined if none is similar enough. Pure. */
 export function nearestWord(word: string, candidates: readonly string[]): string | undefined {
   if (word.length > LONGEST) return undefined;
-  const letters = plain(word);
+  const letters = normalise(word);
   let best: { readonly candidate: string; readonly distance: number } | undefined;
   for (const candidate of candidates) {
-    const target = plain(candidate);
+    const target = normalise(candidate);
     const limit = Math.max(1, Math.floor(Math.max(letters.length, target.length) / 3));
     const distance = editDistance(letters, target);
     if (distance <= limit && (best === undefined || distance < best.distance)) best = { candidate, distance };
@@ -17,11 +17,11 @@ export function nearestWord(word: string, candidates: readonly string[]): string
   return best?.candidate;
 }
 
-function plain(word: string): string {
+function normalise(word: string): string {
   return word.toLowerCase().replaceAll(/[_-]/g, '');
 }
 
-/** Insertions, deletions, replacements and swaps of two neighbours, each counted once. */
+/** Damerau–Levenshtein distance: insertions, deletions, replacements and swaps of neighbours count one each. */
 function editDistance(left: string, right: string): number {
   let beforeLast: readonly number[] = [];
   let last = Array.from({ length: right.length + 1 }, (_, index) => index);

@@ -1,19 +1,19 @@
-/** Labels and annotations on everything that the service makes, the same on containers and in a cluster. */
+/** Labels and annotations on every object that the service creates, the same for containers and in a cluster. */
 export const LABEL_PREFIX = 'inference.svc.dev';
 
 export const LABELS = {
-  /** The slot's name. */
+  /** Name of the slot. */
   slot: `${LABEL_PREFIX}/slot`,
-  /** The workload's revision. */
+  /** Revision of the workload. */
   revision: `${LABEL_PREFIX}/revision`,
-  /** The generation of the slot it was made for. */
+  /** Generation of the slot that the workload was created for. */
   generation: `${LABEL_PREFIX}/generation`,
-  /** `gateway` on the leases of the replicas. */
+  /** `gateway` on the Leases of the replicas. */
   component: `${LABEL_PREFIX}/component`,
   managedBy: 'app.kubernetes.io/managed-by',
 } as const;
 
-/** Value of `app.kubernetes.io/managed-by` on all objects of a cluster that the service makes. */
+/** Value of `app.kubernetes.io/managed-by` on every Kubernetes object that the service creates. */
 export const MANAGER = 'svc';
-/** Who owns the fields that the controller applies. */
+/** Field manager of everything that the controller applies. */
 export const FIELD_MANAGER = 'svc-controller';

@@ -1,9 +1,9 @@
-/** Which provider kinds there are, and what each may run on and serve: facts a spec is checked against, without importing a provider. */
+/** The provider kinds with the backends and capabilities of each. Specs are checked against these facts without importing a provider. */
 
 export const BACKENDS = ['vulkan', 'rocm', 'cuda', 'cpu', 'npu'] as const;
 export type Backend = (typeof BACKENDS)[number];
 
-/** What a request asks for; a slot serves one or several of these. */
+/** Kinds of requests; a slot serves one or more of them. */
 export const CAPABILITIES = ['chat', 'completion', 'embedding', 'rerank', 'transcription', 'speech', 'image'] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 
@@ -29,7 +29,7 @@ export type ProviderKind = keyof typeof PROVIDER_KINDS;
 
 export const PROVIDER_KIND_NAMES = ['gguf', 'npu', 'stt', 'tts', 'image'] as const satisfies readonly ProviderKind[];
 
-/** The provider a built-in slot has when its file names none. */
+/** The provider of a built-in slot that does not name one. */
 export const DEFAULT_PROVIDER_OF_SLOT: Readonly<Record<string, ProviderKind>> = {
   primary: 'gguf',
   embed: 'gguf',

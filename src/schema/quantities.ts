@@ -1,4 +1,4 @@
-/** Durations (`15m`) and sizes (`9Gi`) as people write them. Bounds are the callers'. */
+/** Durations (`15m`) and sizes (`9Gi`) as users write them. Callers check bounds. */
 import { z } from 'zod';
 
 const DURATION_PATTERN = '^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$';
@@ -19,23 +19,23 @@ const BYTES: Readonly<Record<string, number>> = {
 
 const DURATION_RULE = 'Write a duration as a number and a unit: "500ms", "30s", "15m", "2h" or "1d"';
 const SIZE_RULE = 'Write a size as a number and a unit: "512Mi", "9Gi" (powers of 1024) or "9G" (powers of 1000)';
-/** Bounded, so that API servers know what checking it costs. */
+/** API servers need an upper bound to estimate the cost of validation rules. */
 const QUANTITY_LENGTH = 24;
 
 export const Duration = z.string().max(QUANTITY_LENGTH, DURATION_RULE).regex(new RegExp(DURATION_PATTERN), DURATION_RULE);
 
 export const Size = z.string().max(QUANTITY_LENGTH, SIZE_RULE).regex(new RegExp(SIZE_PATTERN), SIZE_RULE);
 
-/** What to write instead of a text that a pattern refuses. */
+/** Explains, for each pattern, what to write instead of a value that does not match it. */
 export const QUANTITY_RULES: Readonly<Record<string, string>> = { [DURATION_PATTERN]: DURATION_RULE, [SIZE_PATTERN]: SIZE_RULE };
 
-/** Milliseconds of a text that `Duration` accepts. */
+/** Returns the milliseconds of a text that `Duration` accepts. */
 export function parseDurationMs(text: string): number {
   const match = /^([0-9.]+)(ms|s|m|h|d)$/.exec(text);
   return Math.round(Number(match?.[1]) * (MILLISECONDS[match?.[2] ?? ''] ?? Number.NaN));
 }
 
-/** Bytes of a text that `Size` accepts. */
+/** Returns the bytes of a text that `Size` accepts. */
 export function parseSizeBytes(text: string): number {
   const match = /^([0-9.]+)([A-Za-z]*)$/.exec(text);
   return Math.round(Number(match?.[1]) * (BYTES[match?.[2] ?? ''] ?? Number.NaN));

@@ -1,136 +1,124 @@
-/** The settings of the service, from `SVC_*`. One schema: parsing, defaults and the reference page come from it. */
+/** The settings of the service (`SVC_*`). Parsing, defaults and the reference page all come from this schema. */
 import { z } from 'zod';
+import { nearestWord } from './nearest-word.ts';
 import { Duration, parseDurationMs, parseSizeBytes, Size } from './quantities.ts';
+import { checkDocument, formatProblem } from './spec-problem.ts';
 
 const ListenAddress = z
   .string()
-  .regex(/^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})$/, 'Write an address and a port: "0.0.0.0:8080" or "[::1]:8080"')
+  .regex(/^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})$/, 'Use an address and a port, such as "0.0.0.0:8080" or "[::1]:8080"')
   .transform((text) => {
     const colon = text.lastIndexOf(':');
     return { host: text.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(text.slice(colon + 1)) };
   })
-  .refine((address) => address.port <= 65_535, 'A port is at most 65535');
+  .refine((address) => address.port <= 65_535, 'Use a port up to 65535');
 
 const Flag = z.enum(['0', '1', 'false', 'true']).transform((text) => text === '1' || text === 'true');
 const Count = (min: number, max: number) =>
   z
     .string()
-    .regex(/^[0-9]+$/, 'Write a whole number')
+    .regex(/^[0-9]+$/, 'Use a whole number')
     .transform(Number)
     .pipe(z.int().min(min).max(max));
 const DurationMs = Duration.transform(parseDurationMs);
 const SizeBytes = Size.transform(parseSizeBytes);
-const AbsolutePath = z.string().startsWith('/', 'Write an absolute path');
+const AbsolutePath = z.string().startsWith('/', 'Use an absolute path');
 const ObjectName = z
   .string()
-  .regex(/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/, 'Write a name as Kubernetes has them: lower-case letters, digits, "-" and "."');
+  .regex(/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/, 'Use a Kubernetes object name: lower-case letters, digits, "-" and "."');
 const GpuResources = z
   .string()
   .regex(
     /^(?:[a-z]+=[a-z0-9.-]+\/[a-z0-9._-]+)(?:,[a-z]+=[a-z0-9.-]+\/[a-z0-9._-]+)*$/,
-    'Write backends and resources: "cuda=nvidia.com/gpu,rocm=amd.com/gpu"',
+    'Use backends and resource names, such as "cuda=nvidia.com/gpu,rocm=amd.com/gpu"',
   )
   .transform((text): Readonly<Record<string, string>> => Object.fromEntries(text.split(',').map((pair) => pair.split('=', 2))));
 const PortRange = z
   .string()
-  .regex(/^[0-9]{4,5}-[0-9]{4,5}$/, 'Write two ports with a hyphen: "18080-18979"')
+  .regex(/^[0-9]{4,5}-[0-9]{4,5}$/, 'Use the first and the last port, such as "18080-18979"')
   .transform((text) => ({ first: Number(text.slice(0, text.indexOf('-'))), last: Number(text.slice(text.indexOf('-') + 1)) }))
-  .refine((range) => range.first < range.last && range.last <= 65_535, 'The first port is below the last, and the last at most 65535');
+  .refine((range) => range.first < range.last && range.last <= 65_535, 'Use a first port below the last one, and a last port up to 65535');
 
 export const SettingsSchema = z.strictObject({
-  SVC_LISTEN: ListenAddress.optional().describe(
-    'Address of the gateway and the API. Default `0.0.0.0:8080`; `127.0.0.1:8080` once authentication is on, since the proxy stands in front then',
-  ),
+  SVC_LISTEN: ListenAddress.optional().describe('Address to listen on. Default: `0.0.0.0:8080`, or `127.0.0.1:8080` with authentication'),
   SVC_RUNTIME: z
     .enum(['auto', 'podman', 'kube', 'process'])
     .default('auto')
-    .describe('Where workloads run. `auto`: podman where its socket answers, kube where a service account is mounted, else process'),
+    .describe('Where workloads run. `auto`: podman if its socket answers, else kube if a service account is mounted, else process'),
   SVC_PODMAN_SOCKET: z
     .string()
     .optional()
-    .describe('Path of podman’s API socket. Default: `CONTAINER_HOST`, then the user’s, then the system’s socket'),
-  SVC_CONFIG_DIR: AbsolutePath.default('/etc/svc').describe('Holds `slots/*.toml`, `toolboxes.toml`, `tokens.toml`, `api.env`'),
-  SVC_STATE_DIR: AbsolutePath.default('/var/lib/svc').describe('Image cache, timelines, last good specs, env files'),
-  SVC_MODELS_DIR: AbsolutePath.optional().describe('The model store. Default: `models` in the state directory'),
-  SVC_AUTH_ENABLED: Flag.prefault('0').describe('1: every route but the open ones needs a credential'),
+    .describe('Path of the podman API socket. Default: `CONTAINER_HOST`, then the socket of the user, then that of the system'),
+  SVC_CONFIG_DIR: AbsolutePath.default('/etc/svc').describe('Contains `slots/*.toml`, `toolboxes.toml`, `tokens.toml` and `api.env`'),
+  SVC_STATE_DIR: AbsolutePath.default('/var/lib/svc').describe('Contains timelines, status, last valid specs, env files, image cache'),
+  SVC_MODELS_DIR: AbsolutePath.optional().describe('Directory of the model store. Default: `models` in the state directory'),
+  SVC_AUTH_ENABLED: Flag.prefault('0').describe('Whether routes require credentials, except those that are open to everyone'),
   SVC_TRUSTED_PROXIES: z
     .string()
     .default('127.0.0.1,::1')
-    .transform((text) =>
-      text
-        .split(',')
-        .map((part) => part.trim())
-        .filter((part) => part !== ''),
-    )
-    .describe('Addresses from which `X-Forwarded-Email` is believed'),
+    .transform((text) => text.split(/[\s,]+/).filter((address) => address !== ''))
+    .describe('Comma-separated addresses of proxies whose `X-Forwarded-Email` header is trusted'),
   SVC_PROXY_SECRET: z
     .string()
     .min(16, 'Use at least 16 characters')
     .optional()
-    .describe('What the proxy proves itself with, so that a local user cannot forge its header'),
-  SVC_PUBLIC_URL: z.url().optional().describe('The address people use, for the URLs the API hands out'),
-  SVC_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info').describe('How much is logged'),
+    .describe('Secret with which the proxy authenticates, so that local users cannot forge its headers. At least 16 characters'),
+  SVC_PUBLIC_URL: z.url().optional().describe('URL under which users reach the service. The API uses it in the URLs that it returns'),
+  SVC_LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('Lowest level of messages that are logged'),
   SVC_PORT_RANGE: PortRange.prefault('18080-18979').describe(
-    'Loopback ports that workloads are published on. The default lies below the ephemeral ports of Linux, so that no outgoing connection takes one',
+    'Loopback ports for workloads. The default is below the ephemeral ports of Linux, so outgoing connections do not occupy any',
   ),
   SVC_ON_EXIT: z
     .enum(['leave', 'stop'])
     .default('leave')
-    .describe('What a clean stop does with running slots. `leave`: the next start adopts them'),
-  SVC_STOP_DELAY: DurationMs.prefault('0s').describe(
-    'When the service is told to stop, it goes on taking requests for so long, each answer asking for a new connection: until all who send requests here know',
-  ),
-  SVC_STOP_GRACE: DurationMs.prefault('10s').describe(
-    'Then requests in flight are given this long to end; a second signal ends everything at once',
-  ),
-  SVC_RESYNC: DurationMs.prefault('15s').describe('A pass runs at least this often, whatever events were lost'),
+    .describe('What happens to slots when the service stops. `leave`: they keep running and the next start adopts them; `stop`: they stop'),
+  SVC_STOP_DELAY: DurationMs.prefault('0s').describe('How long a stopping service still accepts requests, until load balancers notice'),
+  SVC_STOP_GRACE: DurationMs.prefault('10s').describe('Then, how long requests in flight may take to finish. A second signal ends them'),
+  SVC_RESYNC: DurationMs.prefault('15s').describe('Maximum time between two reconcile passes, even if no event arrives'),
   SVC_QUIET_PERIOD: DurationMs.prefault('10ms').describe(
-    'The quiet period: slot files are read once none of them has changed for this long, so that an editor’s write and rename are one change',
+    'Quiet period: how long the files of slots must be unchanged before they are read',
   ),
-  SVC_MEMORY_BUDGET: SizeBytes.optional().describe('What admission may hand out. Default: nine tenths of the host’s memory'),
-  SVC_PARK_LIMIT: Count(0, 100_000).prefault('64').describe('Requests parked for one slot; more get 429 `slot.queue_full`'),
-  SVC_PARK_TIMEOUT: DurationMs.prefault('300s').describe('How long a request waits for its slot before 503 `slot.loading`'),
-  SVC_BODY_LIMIT: SizeBytes.prefault('64Mi').describe('Largest request body; over it 413 `request.too_large`'),
-  SVC_BUFFER_LIMIT: SizeBytes.prefault('256Mi').describe(
-    'Bytes of request bodies held in memory at once, over all requests; over it 503 `server.overloaded`',
-  ),
-  SVC_HEADER_LIMIT: SizeBytes.prefault('16Ki').describe('Largest request header'),
-  SVC_MAX_CONNECTIONS: Count(1, 1_000_000).prefault('10000').describe('Open client connections'),
+  SVC_MEMORY_BUDGET: SizeBytes.optional().describe('Memory for all slots together. Default: 90 % of the host; in a cluster, no limit'),
+  SVC_PARK_LIMIT: Count(0, 100_000).prefault('64').describe('Parked requests per slot. Further requests fail with 429 `slot.queue_full`'),
+  SVC_PARK_TIMEOUT: DurationMs.prefault('300s').describe('How long a request waits for its slot; then it fails with 503 `slot.loading`'),
+  SVC_BODY_LIMIT: SizeBytes.prefault('64Mi').describe('Maximum size of a request body; larger ones fail with 413 `request.too_large`'),
+  SVC_BUFFER_LIMIT: SizeBytes.prefault('256Mi').describe('Maximum size of all buffered bodies together; then 503 `server.overloaded`'),
+  SVC_HEADER_LIMIT: SizeBytes.prefault('16Ki').describe('Maximum size of request headers; then 431 `request.headers_too_large`'),
+  SVC_MAX_CONNECTIONS: Count(1, 1_000_000).prefault('10000').describe('Open client connections; then 503 `server.overloaded`'),
   SVC_FIRST_BYTE_TIMEOUT: DurationMs.prefault('600s').describe(
-    'How long a ready upstream may take for its first byte before 504 `upstream.timeout`',
+    'Maximum time until a model server sends the first byte of its response; then the request fails with 504 `upstream.timeout`',
   ),
-  SVC_NAMESPACE: ObjectName.optional().describe(
-    'Cluster: the namespace of the slots. Default: the pod’s own, else that of the kubeconfig’s context',
-  ),
-  SVC_POD_NAME: ObjectName.optional().describe('Cluster: the name of this replica. Default: the host’s name'),
-  SVC_POD_UID: z.uuid().optional().describe('Cluster: the uid of this replica’s pod, so that what it leaves behind goes with the pod'),
+  SVC_STREAM_TIMEOUT: DurationMs.prefault('300s').describe('Maximum silence within a response; then it ends with `upstream.timeout`'),
+  SVC_NAMESPACE: ObjectName.optional().describe('Cluster only: namespace of the slots. Default: that of the pod or of the kubeconfig'),
+  SVC_POD_NAME: ObjectName.optional().describe('Cluster only: name of this replica. Default: the host name'),
+  SVC_POD_UID: z.uuid().optional().describe('Cluster only: uid of the pod of this replica, which owns the objects of the replica'),
   SVC_IMAGE: z
     .string()
     .min(1)
     .optional()
     .describe(
-      'Cluster: the image of this service, which fetches and verifies models in the pods of slots. Unset: models must lie in place',
+      'Cluster only: image of this service, which downloads and verifies models in the pods of slots. If unset, models must be in place',
     ),
-  SVC_MODELS_CLAIM: ObjectName.optional().describe('Cluster: the claim that holds the models of slots that name no storage of their own'),
+  SVC_MODELS_CLAIM: ObjectName.optional().describe('Cluster only: claim with the models of slots that do not set `storage`'),
   SVC_MODELS_HOST_PATH: AbsolutePath.optional().describe(
-    'Cluster: a directory of each node that holds them instead. Without both, each pod fetches its model anew',
+    'Cluster only: directory on each node with these models, instead of a claim. With neither, each new pod downloads its model',
   ),
   SVC_GPU_RESOURCES: GpuResources.prefault('cuda=nvidia.com/gpu,rocm=amd.com/gpu,vulkan=amd.com/gpu').describe(
-    'Cluster: which resource of a node a GPU of each backend is',
+    'Cluster only: extended resource that stands for one GPU, for each backend',
   ),
   SVC_GPU_ALLOCATION: z
     .enum(['auto', 'device-plugin', 'dra'])
     .default('auto')
     .describe(
-      'Cluster: how GPUs are asked for. `auto`: by DRA (`resource.k8s.io/v1`) where the cluster has a device class for the backend, else by resource name',
+      'Cluster only: how GPUs are requested. `auto`: with Dynamic Resource Allocation (`dra`) if the cluster has a device class for the backend, otherwise as extended resources (`device-plugin`)',
     ),
   SVC_LEASE_DURATION: DurationMs.prefault('10s').describe(
-    'Cluster: how long the reconciling replica may be silent before another one takes over',
+    'Cluster only: how long a leader may fail to renew its Lease before another replica takes over',
   ),
-  SVC_RELIST: DurationMs.prefault('10m').describe(
-    'Cluster: how often everything is listed anew although nothing asks for it, since a watch may go silent',
-  ),
-  SVC_STREAM_TIMEOUT: DurationMs.prefault('300s').describe('How long a stream may be silent'),
+  SVC_RELIST: DurationMs.prefault('10m').describe('Cluster only: how often all objects are listed again, in case a watch fails'),
 });
 
 type Parsed = z.output<typeof SettingsSchema>;
@@ -142,33 +130,30 @@ export interface Settings extends Omit<Parsed, 'SVC_LISTEN' | 'SVC_MODELS_DIR'> 
 
 export type ParsedSettings =
   | { readonly ok: true; readonly settings: Settings }
-  /** One clear line a problem. */
+  /** One line for each problem. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
-/** Reads the `SVC_*` keys of an environment; other keys are not looked at. Values are never repeated for secrets. Pure. */
+/** Parses the `SVC_*` variables of an environment and ignores all others. Messages never contain the value of a secret. Pure. */
 export function parseSettings(env: Readonly<Record<string, string | undefined>>): ParsedSettings {
-  const own = Object.fromEntries(Object.entries(env).filter(([key, value]) => key.startsWith('SVC_') && value !== undefined));
-  const parsed = SettingsSchema.safeParse(own);
-  if (!parsed.success) return { ok: false, problems: parsed.error.issues.flatMap((issue) => problemLines(issue, own)) };
-  const { data } = parsed;
-  const host = data.SVC_AUTH_ENABLED ? '127.0.0.1' : '0.0.0.0';
+  const own = Object.entries(env).filter(([key, value]) => key.startsWith('SVC_') && value !== undefined);
+  const isKnown = (key: string): boolean => Object.hasOwn(SettingsSchema.shape, key);
+  const unknown = own.flatMap(([key]) => (isKnown(key) ? [] : [describeUnknown(key)]));
+  const checked = checkDocument(SettingsSchema, Object.fromEntries(own.filter(([key]) => isKnown(key))), 'camelCase');
+  const problems = [...unknown, ...(checked.ok ? [] : checked.problems.map((problem) => formatProblem(problem, 'camelCase')))];
+  if (!checked.ok || problems.length > 0) return { ok: false, problems };
+  const { value } = checked;
+  const host = value.SVC_AUTH_ENABLED ? '127.0.0.1' : '0.0.0.0';
   return {
     ok: true,
     settings: {
-      ...data,
-      SVC_LISTEN: data.SVC_LISTEN ?? { host, port: 8080 },
-      SVC_MODELS_DIR: data.SVC_MODELS_DIR ?? `${data.SVC_STATE_DIR}/models`,
+      ...value,
+      SVC_LISTEN: value.SVC_LISTEN ?? { host, port: 8080 },
+      SVC_MODELS_DIR: value.SVC_MODELS_DIR ?? `${value.SVC_STATE_DIR}/models`,
     },
   };
 }
 
-const SECRET_KEYS: ReadonlySet<string> = new Set(['SVC_PROXY_SECRET']);
-
-function problemLines(issue: z.core.$ZodIssue, env: Readonly<Record<string, unknown>>): string[] {
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => `Unknown setting "${key}": see the reference of settings for the known ones`);
-  }
-  const key = String(issue.path[0]);
-  const shown = SECRET_KEYS.has(key) ? '' : ` "${String(env[key])}"`;
-  return [`Bad value${shown} of "${key}": ${issue.message}`];
+function describeUnknown(key: string): string {
+  const meant = nearestWord(key, Object.keys(SettingsSchema.shape));
+  return `Unknown setting "${key}"; ${meant === undefined ? 'docs/reference/settings.md lists all settings' : `did you mean "${meant}"?`}`;
 }

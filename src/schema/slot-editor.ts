@@ -1,14 +1,14 @@
-/** Edits of desired state: the only way in which `svcctl slot load`, the dashboard and the API start or stop anything. */
+/** A port, not an implementation: how the API, `svcctl` and the dashboard edit desired state. There is no other way to start or stop a slot. */
 import type { SlotName } from './names.ts';
 import type { SpecProblem } from './slot-spec.ts';
 
 export interface StoredSlot {
   readonly name: SlotName;
-  /** As written, keys in camelCase, unchecked; undefined when the text cannot be parsed at all. */
+  /** The document as written, with keys in camelCase and not validated. Undefined if the text cannot be parsed. */
   readonly document: Readonly<Record<string, unknown>> | undefined;
-  /** Opaque; changes with each change of the text. */
+  /** Opaque; changes whenever the text changes. */
   readonly resourceVersion: string;
-  /** Whoever keeps it has filled in defaults, as an API server does: it means the same as a document without them. */
+  /** Set if the storage fills in defaults, as an API server does: the document then means the same as one without them. */
   readonly defaultsFilled?: true;
 }
 
@@ -18,25 +18,25 @@ export type SlotPatch = Readonly<Record<string, unknown>>;
 export type EditResult =
   | { readonly kind: 'done'; readonly slot: StoredSlot; readonly created: boolean }
   | { readonly kind: 'not-found' }
-  /** `ifMatch` names an older version. */
+  /** The slot no longer has the version in `ifMatch`. */
   | { readonly kind: 'conflict'; readonly resourceVersion: string }
   | { readonly kind: 'invalid'; readonly problems: readonly SpecProblem[] }
-  /** The text could not be written: full disk, no permission. */
+  /** The document could not be written, for example because the disk is full. */
   | { readonly kind: 'failed'; readonly message: string };
 
 export interface EditOptions {
-  /** Only when the slot still has this resource version; `*`: only when it exists. */
+  /** Edit only if the slot still has this resource version; `*` requires only that it exists. */
   readonly ifMatch?: string;
-  /** Check everything, write nothing. */
+  /** Validate the edit without writing it. */
   readonly dryRun?: boolean;
 }
 
 export interface SlotEditor {
   list(): Promise<readonly StoredSlot[]>;
   read(name: SlotName): Promise<StoredSlot | undefined>;
-  /** Replaces the whole document; creates the slot when there is none. */
+  /** Replaces the whole document. Creates the slot if it does not exist. */
   put(name: SlotName, document: unknown, options?: EditOptions): Promise<EditResult>;
-  /** JSON merge patch; comments and order of the text stay. */
+  /** Applies a JSON merge patch. Comments and the order of keys are preserved. */
   patch(name: SlotName, patch: SlotPatch, options?: EditOptions): Promise<EditResult>;
   remove(name: SlotName, options?: EditOptions): Promise<EditResult>;
 }

@@ -1,4 +1,4 @@
-/** The SlotSpec resource: the same document as a slot's file, in the form of the cluster. */
+/** The SlotSpec resource: the document of a slot as a Kubernetes object, and the schema of its status. */
 import { z } from 'zod';
 import { isTable } from './key-case.ts';
 import { SlotName } from './names.ts';
@@ -20,7 +20,7 @@ export interface SlotResource {
   readonly apiVersion: typeof SLOT_RESOURCE.apiVersion;
   readonly kind: typeof SLOT_RESOURCE.kind;
   readonly metadata: { readonly name: SlotName };
-  /** Keys in camelCase, unchecked. */
+  /** Keys in camelCase, not validated. */
   readonly spec: unknown;
 }
 
@@ -29,19 +29,19 @@ export type FromResource =
       readonly ok: true;
       readonly name: SlotName;
       readonly document: unknown;
-      /** Parts of the resource that a file has no place for: `metadata.labels`, `status`. */
+      /** Fields that a slot file cannot hold, such as `metadata.labels` and `status`. */
       readonly dropped: readonly string[];
     }
   | { readonly ok: false; readonly problems: readonly SpecProblem[] };
 
-/** Pure. */
+/** Wraps a slot document into a SlotSpec. Pure. */
 export function toResource(name: SlotName, document: unknown): SlotResource {
   return { apiVersion: SLOT_RESOURCE.apiVersion, kind: SLOT_RESOURCE.kind, metadata: { name }, spec: document };
 }
 
-/** The name and the document of a resource; the document is as written, `parseSlot` checks it. Pure. */
+/** Extracts the name and the document from a resource. `parseSlot` validates the document. Pure. */
 export function fromResource(resource: unknown): FromResource {
-  if (!isTable(resource)) return refuse([], 'Write an object with "apiVersion", "kind", "metadata" and "spec"');
+  if (!isTable(resource)) return refuse([], 'Use an object with "apiVersion", "kind", "metadata" and "spec"');
   if (resource['apiVersion'] !== SLOT_RESOURCE.apiVersion)
     return refuse(['apiVersion'], `Set "apiVersion" to "${SLOT_RESOURCE.apiVersion}"`);
   if (resource['kind'] !== SLOT_RESOURCE.kind) return refuse(['kind'], `Set "kind" to "${SLOT_RESOURCE.kind}"`);
@@ -65,28 +65,28 @@ const ConditionOfResource = z.object({
   type: z
     .string()
     .max(316)
-    .describe(`One of ${CONDITION_TYPES.join(', ')}`),
-  status: z.enum(['True', 'False', 'Unknown']).describe('Whether it holds'),
-  observedGeneration: z.int().min(0).optional().describe('The generation this was seen at'),
-  lastTransitionTime: z.iso.datetime().describe('When the status last changed'),
-  reason: z.string().min(1).max(1024).describe('Why, in one CamelCase word'),
-  message: z.string().max(32_768).describe('Why, for people'),
+    .describe(`Type of the condition: ${CONDITION_TYPES.join(', ')}`),
+  status: z.enum(['True', 'False', 'Unknown']).describe('Status of the condition: True, False or Unknown'),
+  observedGeneration: z.int().min(0).optional().describe('Generation of the spec that the condition was computed from'),
+  lastTransitionTime: z.iso.datetime().describe('Time of the last change of the status'),
+  reason: z.string().min(1).max(1024).describe('Machine-readable reason in CamelCase'),
+  message: z.string().max(32_768).describe('Human-readable explanation'),
 });
 
-/** `status` of the resource, as the controller writes it. */
+/** Schema of the `status` subresource, which the controller writes. */
 export const SlotResourceStatus = z.object({
-  state: z.enum(SLOT_STATES).optional().describe('Where the slot is in its lifecycle'),
-  observedGeneration: z.int().min(0).optional().describe('The generation of the spec that this status speaks of'),
-  conditions: z.array(ConditionOfResource).optional().describe('What holds of the slot; kstatus reads them'),
-  provider: z.string().optional().describe('Which runtime serves the slot'),
-  backend: z.string().optional().describe('What the runtime computes on'),
-  model: z.string().optional().describe('The model that answers now, or the wanted one while none does'),
-  endpoint: z.string().optional().describe('Where the model answers inside the cluster'),
-  memoryBytes: z.int().min(0).optional().describe('What admission counts for this slot, in bytes'),
-  restarts: z.int().min(0).max(2_147_483_647).optional().describe('Starts after the first one of this generation'),
-  since: z.iso.datetime().optional().describe('Since when the state holds'),
-  replicas: z.int().min(0).max(2_147_483_647).optional().describe('Pods there are'),
-  readyReplicas: z.int().min(0).max(2_147_483_647).optional().describe('Pods that answer'),
+  state: z.enum(SLOT_STATES).optional().describe('Lifecycle state of the slot'),
+  observedGeneration: z.int().min(0).optional().describe('Generation of the spec that this status was computed from'),
+  conditions: z.array(ConditionOfResource).optional().describe('Conditions of the slot, in the form that kstatus and GitOps tools read'),
+  provider: z.string().optional().describe('Provider that serves the slot'),
+  backend: z.string().optional().describe('Backend that the server computes with'),
+  model: z.string().optional().describe('Model that answers now; while none does, the model in the spec'),
+  endpoint: z.string().optional().describe('Address of the model server inside the cluster'),
+  memoryBytes: z.int().min(0).optional().describe('Memory that admission counts for the slot, in bytes'),
+  restarts: z.int().min(0).max(2_147_483_647).optional().describe('Number of restarts since the first start of this generation'),
+  since: z.iso.datetime().optional().describe('Time since which the slot is in this state'),
+  replicas: z.int().min(0).max(2_147_483_647).optional().describe('Number of pods'),
+  readyReplicas: z.int().min(0).max(2_147_483_647).optional().describe('Number of pods that answer'),
   selector: z.string().optional().describe('Label selector of the pods, for autoscalers'),
 });
 export type SlotResourceStatus = z.output<typeof SlotResourceStatus>;

@@ -1,6 +1,6 @@
 /**
- * What keys of a slot may not be combined, beyond what each may be alone. One table for both worlds: the program checks files and requests with
- * `holds`, an API server checks SlotSpecs with `cel`. Rules that need the slot's name or provider stand where those are resolved.
+ * Rules about combinations of keys that the schema of a slot cannot express. The program checks files and requests with `holds`; an API
+ * server checks SlotSpecs with the equivalent `cel`. Rules that need the slot's name or provider are where those are resolved.
  */
 import { isTable, renameKey } from './key-case.ts';
 import type { KeyStyle, SpecProblem } from './spec-problem.ts';
@@ -8,14 +8,14 @@ import type { KeyStyle, SpecProblem } from './spec-problem.ts';
 type Table = Readonly<Record<string, unknown>>;
 
 export interface SlotRule {
-  /** Where the table stands that the rule is about; `*` is each entry of a list. */
+  /** Path of the table that the rule applies to; `*` stands for each entry of a list. */
   readonly at: readonly string[];
-  /** The key of that table to blame. */
+  /** Key of that table that the problem is reported for. */
   readonly key: string;
-  /** With keys in camelCase between `{` and `}`. */
+  /** Keys in camelCase are enclosed in `{` and `}`. */
   readonly message: string;
   readonly holds: (table: Table) => boolean;
-  /** `self` is that table. */
+  /** The same check as a CEL expression about `self`, the table. */
   readonly cel: string;
 }
 
@@ -25,42 +25,41 @@ export const SLOT_RULES: readonly SlotRule[] = [
   {
     at: ['storage'],
     key: 'claimName',
-    message:
-      'Use "{claimName}" alone: "{hostPath}", "{size}" and "{className}" are for models that lie elsewhere or in a claim of the slot’s own',
+    message: 'Use "{claimName}" alone: "{hostPath}", "{size}" and "{className}" cannot be combined with an existing claim',
     holds: (storage) => !has(storage, 'claimName') || !has(storage, 'hostPath', 'size', 'className'),
     cel: '!has(self.claimName) || !(has(self.hostPath) || has(self.size) || has(self.className))',
   },
   {
     at: ['storage'],
     key: 'hostPath',
-    message: 'Use "{hostPath}" alone: "{size}" and "{className}" are for a claim of the slot’s own',
+    message: 'Use "{hostPath}" alone: "{size}" and "{className}" apply only to a claim that is created for the slot',
     holds: (storage) => !has(storage, 'hostPath') || !has(storage, 'size', 'className'),
     cel: '!has(self.hostPath) || !(has(self.size) || has(self.className))',
   },
   {
     at: ['tolerations', '*'],
     key: 'value',
-    message: 'Leave "{value}" out, or set "{operator}" to "Equal": "Exists" compares no value',
+    message: 'Remove "{value}" or set "{operator}" to "Equal": "Exists" does not compare values',
     holds: (toleration) => toleration['operator'] !== 'Exists' || !has(toleration, 'value'),
     cel: "!has(self.operator) || self.operator != 'Exists' || !has(self.value)",
   },
   {
     at: ['tolerations', '*'],
     key: 'operator',
-    message: 'Set "{operator}" to "Exists", or "{key}" to the key of a taint: without a key there is nothing to compare',
+    message: 'Set "{operator}" to "Exists", or "{key}" to the key of a taint: "Equal" needs a key',
     holds: (toleration) => has(toleration, 'key') || toleration['operator'] === 'Exists',
     cel: "has(self.key) || (has(self.operator) && self.operator == 'Exists')",
   },
   {
     at: ['tolerations', '*'],
     key: 'tolerationSeconds',
-    message: 'Set "{effect}" to "NoExecute": only that is tolerated for a time',
+    message: 'Set "{effect}" to "NoExecute": "{tolerationSeconds}" applies only to that effect',
     holds: (toleration) => !has(toleration, 'tolerationSeconds') || toleration['effect'] === 'NoExecute',
     cel: "!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
   },
 ];
 
-/** Every rule that a document with keys in camelCase breaks. Pure. */
+/** Returns a problem for each rule that a document with keys in camelCase breaks. Pure. */
 export function brokenRules(document: unknown, style: KeyStyle): readonly SpecProblem[] {
   return SLOT_RULES.flatMap((rule) =>
     tablesAt(document, rule.at, [])
@@ -69,7 +68,7 @@ export function brokenRules(document: unknown, style: KeyStyle): readonly SpecPr
   );
 }
 
-/** Pure. */
+/** Returns the message of a rule with its keys in the given style. Pure. */
 export function ruleMessage(rule: SlotRule, style: KeyStyle): string {
   return rule.message.replace(/\{([A-Za-z]+)\}/g, (_match, key: string) => (style === 'snake_case' ? renameKey(key) : key));
 }

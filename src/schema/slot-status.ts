@@ -1,11 +1,11 @@
-/** What a slot is like now, as people and programs see it. Derived anew by each pass; never read back to decide anything. */
+/** The observed status of a slot, as users and programs see it. Each pass derives it from facts; nothing is decided by reading it back. */
 import type { ModelId, SlotName } from './names.ts';
 import type { Backend, ProviderKind } from './provider-kinds.ts';
 
 export const SLOT_STATES = ['offline', 'pulling', 'starting', 'warming', 'ready', 'serving', 'idle', 'unloading'] as const;
 export type SlotState = (typeof SLOT_STATES)[number];
 
-/** kstatus conditions first, then our own. https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md */
+/** The conditions of kstatus, then our own. https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md */
 export const CONDITION_TYPES = ['Ready', 'Reconciling', 'Stalled', 'SpecValid', 'DriftDetected'] as const;
 export type ConditionType = (typeof CONDITION_TYPES)[number];
 
@@ -15,7 +15,7 @@ export interface Condition {
   /** CamelCase. */
   readonly reason: string;
   readonly message: string;
-  /** Unix milliseconds of the last change of `status`; moves only then. */
+  /** Unix milliseconds of the last change of `status`. */
   readonly lastTransitionAt: number;
   readonly observedGeneration: number;
 }
@@ -27,25 +27,25 @@ export interface SlotStatus {
   readonly observedGeneration: number;
   readonly provider: ProviderKind;
   readonly backend: Backend;
-  /** The model that answers now, or the wanted one while none does. */
+  /** The model that answers now; while none does, the model in the spec. */
   readonly model: ModelId;
   /** `http://host:port` of the workload that answers now. */
   readonly endpoint?: string;
-  /** What admission counts for this slot, in bytes. */
+  /** Memory that admission counts for the slot, in bytes. */
   readonly memoryBytes?: number;
-  /** Starts after the first one of this generation. */
+  /** Number of restarts since the first start of this generation. */
   readonly restarts: number;
-  /** Where a slot may have several. */
+  /** Set where a slot may have several replicas. */
   readonly replicas?: { readonly present: number; readonly ready: number };
-  /** Unix milliseconds since when `state` holds. */
+  /** Unix milliseconds since which the slot is in `state`. */
   readonly since: number;
-  /** Bytes of a pull under way. */
+  /** Progress of a running pull. */
   readonly progress?: { readonly what: string; readonly doneBytes: number; readonly totalBytes?: number };
 }
 
-/** One line of a slot's timeline: what changed, and why. Append-only. */
+/** An entry of a slot's append-only timeline: what changed, and why. */
 export interface TimelineEntry {
-  /** Grows by one for each entry of this controller's life and continues after a restart; the id of the event stream. */
+  /** Sequence number, which continues after a restart of the controller. Event streams use it as the event id. */
   readonly seq: number;
   /** Unix milliseconds. */
   readonly at: number;
@@ -53,7 +53,7 @@ export interface TimelineEntry {
   readonly kind: 'state' | 'spec' | 'action' | 'failure' | 'drift' | 'condition';
   /** One sentence: `"warming" to "ready"`, `Pulled image "…"`. */
   readonly message: string;
-  /** What brought it about: a finding's name and sentence, or a request id. */
+  /** What caused the change: name and message of a finding, or a request id. */
   readonly cause?: string;
   readonly from?: SlotState;
   readonly to?: SlotState;

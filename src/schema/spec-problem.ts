@@ -1,62 +1,70 @@
-/** One thing that is wrong with a slot's text, and how what zod finds becomes a sentence that says what would be right. */
+/** Validates a slot document, a toolbox manifest or settings with a zod schema, and explains for each problem how to fix it. */
 import { z } from 'zod';
-import { isTable, pathToSnakeCase, renameKey } from './key-case.ts';
+import { pathToSnakeCase, renameKey } from './key-case.ts';
 import { nearestWord } from './nearest-word.ts';
 
-/** `path` is in the schema's camelCase; sources add file, line and column. */
+/** `path` uses the schema's camelCase keys; sources add file, line and column. */
 export interface SpecProblem {
   readonly path: readonly (string | number)[];
-  /** What is wrong and what would be right. */
+  /** What is wrong and how to fix it. */
   readonly message: string;
   readonly file?: string;
-  /** From 1. */
+  /** Counted from 1. */
   readonly line?: number;
-  /** From 1. */
+  /** Counted from 1. */
   readonly column?: number;
-  /** How keys are written where its reader mends it; unset: in snake_case. */
+  /** How keys are written in the source of the problem. Default: snake_case. */
   readonly style?: KeyStyle;
 }
 
-/** How keys are written where the reader of a message writes them. */
+/** How keys are written in the document that a message is about. */
 export type KeyStyle = 'snake_case' | 'camelCase';
 
-/** `img.toml:3:1: model.default: Write a text in quotes, not a whole number`. Pure. */
+export type CheckedDocument<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly problems: readonly SpecProblem[] };
+
+/** Looking for similar words takes time, and a document of one megabyte could hold a hundred thousand unknown keys: the rest is only counted. */
+const MAX_UNKNOWN_KEYS = 50;
+/** Keeps a quoted value within one line. */
+const MAX_QUOTED_CHARACTERS = 80;
+
+/** Formats a problem as `img.toml:3:1: model.default: Write a string in quotes, not 5`. Pure. */
 export function formatProblem(problem: SpecProblem, style: KeyStyle = problem.style ?? 'snake_case'): string {
-  const path = style === 'snake_case' ? pathToSnakeCase(problem.path) : problem.path;
   const place = [problem.file, problem.line, problem.column].filter((part) => part !== undefined).join(':');
-  return [place, path.map((part) => shortened(String(part))).join('.'), problem.message].filter((part) => part !== '').join(': ');
+  const path = pathIn(style, problem.path)
+    .map((part) => shorten(String(part)))
+    .join('.');
+  return [place, path, problem.message].filter((part) => part !== '').join(': ');
 }
 
-/** More are counted, not named: looking for what was meant takes time, and a text of one megabyte could hold a hundred thousand. */
-const MOST_UNKNOWN = 50;
-
-/** Every problem that zod found in `document`. Pure. */
-export function problemsOfIssues(
-  issues: readonly z.core.$ZodIssue[],
-  document: unknown,
-  schema: z.ZodType,
-  style: KeyStyle,
-): readonly SpecProblem[] {
-  return issues.flatMap((issue) => {
-    const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
-    if (issue.code !== 'unrecognized_keys') return [{ path, message: messageOf(issue, valueAt(document, path), path, style) }];
-    const known = knownKeys(schema);
-    const here = keysAt(schema, path);
-    const named = issue.keys.slice(0, MOST_UNKNOWN).map((key) => ({ path: [...path, key], message: unknownKey(key, here, known, style) }));
-    const more = issue.keys.length - named.length;
-    return more === 0 ? named : [...named, { path, message: `There are ${more} more unknown keys here` }];
-  });
+/** Validates a document and returns all of its problems at once. `style` determines how messages name keys. Pure. */
+export function checkDocument<T>(schema: z.ZodType<T>, document: unknown, style: KeyStyle): CheckedDocument<T> {
+  const parsed = schema.safeParse(document, { reportInput: true });
+  if (parsed.success) return { ok: true, value: parsed.data };
+  return { ok: false, problems: parsed.error.issues.flatMap((issue) => problemsOf(issue, schema, style)) };
 }
 
-function messageOf(issue: z.core.$ZodIssue, value: unknown, path: SpecProblem['path'], style: KeyStyle): string {
+function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, style: KeyStyle): readonly SpecProblem[] {
+  const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
+  if (issue.code !== 'unrecognized_keys') return [{ path, message: describeIssue(issue, path, style) }];
+  const named = issue.keys.slice(0, MAX_UNKNOWN_KEYS);
+  const problems = named.map((key) => ({ path: [...path, key], message: describeUnknownKey(key, path, schema, style) }));
+  const more = issue.keys.length - named.length;
+  return more === 0 ? problems : [...problems, { path, message: `Remove ${more} more unknown keys` }];
+}
+
+function describeIssue(issue: z.core.$ZodIssue, path: SpecProblem['path'], style: KeyStyle): string {
+  const value = issue.input;
   if (value === undefined && issue.code !== 'custom') {
-    const what = issue.code === 'invalid_type' && issue.expected === 'object' ? 'Add the table' : 'Set';
-    return `${what} "${shownPath(path, style)}": it is required`;
+    const verb = issue.code === 'invalid_type' && issue.expected === 'object' ? 'Add the table' : 'Set';
+    return `${verb} "${pathIn(style, path).join('.')}": it is required`;
   }
-  const notThis = mayBeSecret(path) ? '' : `, not ${shown(value)}`;
+  const secret = mayBeSecret(path);
+  const notThis = secret ? '' : `, not ${quote(value)}`;
   switch (issue.code) {
     case 'invalid_type':
-      return `Write ${EXPECTED[issue.expected] ?? issue.expected}, not ${mayBeSecret(path) ? bareKindOf(value) : kindOf(value)}`;
+      return `Write ${EXPECTED[issue.expected] ?? issue.expected}, not ${secret && typeof value !== 'object' ? `a ${typeof value}` : quote(value)}`;
     case 'invalid_value': {
       const meant = typeof value === 'string' ? nearestWord(value, issue.values.map(String)) : undefined;
       const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
@@ -75,14 +83,14 @@ function messageOf(issue: z.core.$ZodIssue, value: unknown, path: SpecProblem['p
   }
 }
 
-/** Values below `env` and arguments may be tokens: messages end up in logs and in answers. */
+/** Messages end up in logs and responses. Environment variables and arguments of a slot may contain secrets. */
 function mayBeSecret(path: SpecProblem['path']): boolean {
-  return path[0] === 'env' || (path[0] === 'model' && path[1] === 'args');
+  return path[0] === 'env' || (path[0] === 'model' && path[1] === 'args') || /secret|password|token/i.test(String(path.at(-1)));
 }
 
 const EXPECTED: Readonly<Record<string, string>> = {
   boolean: 'true or false',
-  string: 'a text in quotes',
+  string: 'a string in quotes',
   number: 'a number',
   int: 'a whole number',
   object: 'a table',
@@ -92,86 +100,56 @@ const EXPECTED: Readonly<Record<string, string>> = {
 
 const UNITS: Readonly<Record<string, string>> = { string: ' characters', array: ' entries' };
 
-function kindOf(value: unknown): string {
-  if (value === null) return 'null';
+function sizeOf(value: unknown): string {
+  return typeof value === 'string' || Array.isArray(value) ? String(value.length) : quote(value);
+}
+
+/** Formats a value for a message. The contents of tables and lists are left out: they may hold secrets. */
+function quote(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(shorten(value));
   if (Array.isArray(value)) return 'a list';
   if (value instanceof Date) return 'a date or time without quotes';
-  if (typeof value === 'object') return 'a table';
-  if (typeof value === 'string') return `the text ${shown(value)}`;
-  return shown(value);
+  return typeof value === 'object' && value !== null ? 'a table' : String(value);
 }
 
-function bareKindOf(value: unknown): string {
-  return typeof value === 'object' ? kindOf(value) : `a ${typeof value}`;
+function shorten(text: string): string {
+  return text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text;
 }
 
-function sizeOf(value: unknown): string {
-  return typeof value === 'string' || Array.isArray(value) ? String(value.length) : shown(value);
+function pathIn(style: KeyStyle, path: SpecProblem['path']): SpecProblem['path'] {
+  return style === 'snake_case' ? pathToSnakeCase(path) : path;
 }
 
-/** A value of the user's, short enough for a line. Tables are not shown: they may hold secrets of `env`. */
-function shown(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(shortened(value));
-  if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return String(value);
-  return kindOf(value);
-}
-
-function shortened(text: string): string {
-  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
-}
-
-function shownPath(path: SpecProblem['path'], style: KeyStyle): string {
-  return (style === 'snake_case' ? pathToSnakeCase(path) : path).join('.');
-}
-
-function unknownKey(key: string, here: readonly string[], known: ReadonlyMap<string, readonly string[]>, style: KeyStyle): string {
-  const text = (name: string) => shortened(style === 'snake_case' ? renameKey(name) : name);
-  const meant = nearestWord(key, here);
+function describeUnknownKey(key: string, path: SpecProblem['path'], schema: z.ZodType, style: KeyStyle): string {
+  const text = (name: string) => shorten(style === 'snake_case' ? renameKey(name) : name);
+  const known = keysAt(schema, path);
+  const meant = nearestWord(key, known);
   if (meant !== undefined) return `Unknown key "${text(key)}"; did you mean "${text(meant)}"?`;
-  const home = [...known].find(([, keys]) => keys.includes(key))?.[0];
-  if (home !== undefined) {
-    return `Unknown key "${text(key)}" here; ${home === '' ? 'it stands at the top, before the first table' : `it belongs in [${text(home)}]`}`;
-  }
-  return `Unknown key "${text(key)}"; known here: ${here.map((name) => `"${text(name)}"`).join(', ')}`;
+  const table = tableWith(schema, key);
+  if (table === undefined) return `Unknown key "${text(key)}"; known here: ${known.map((name) => `"${text(name)}"`).join(', ')}`;
+  const advice = table === '' ? 'move it to the top, before the first table' : `move it to [${text(table)}]`;
+  return `Unknown key "${text(key)}" here; ${advice}`;
 }
 
-/** Keys that may stand at a path. */
+/** Returns the keys that are allowed at a path. */
 function keysAt(schema: unknown, [part, ...rest]: SpecProblem['path']): readonly string[] {
-  const node = bare(schema);
-  if (part === undefined) return keysOf(node);
-  if (node instanceof z.ZodArray) return keysAt(node.element, rest);
-  if (node instanceof z.ZodRecord) return keysAt(node.valueType, rest);
-  return node instanceof z.ZodObject && Object.hasOwn(node.shape, part) ? keysAt(node.shape[part], rest) : [];
-}
-
-function keysOf(node: unknown): readonly string[] {
-  if (node instanceof z.ZodRecord && node.keyType instanceof z.ZodEnum) return node.keyType.options.map(String);
-  return node instanceof z.ZodObject ? Object.keys(node.shape) : [];
-}
-
-function bare(node: unknown): unknown {
-  return node instanceof z.ZodOptional || node instanceof z.ZodDefault || node instanceof z.ZodPrefault ? bare(node.unwrap()) : node;
-}
-
-/** Known keys by the table they stand in: '' is the top. */
-function knownKeys(schema: z.ZodType): ReadonlyMap<string, readonly string[]> {
-  const known = new Map<string, readonly string[]>();
-  const visit = (wrapped: unknown, place: string): void => {
-    const node = bare(wrapped);
-    if (!(node instanceof z.ZodObject)) return;
-    known.set(place, Object.keys(node.shape));
-    for (const [key, inner] of Object.entries(node.shape)) visit(inner, place === '' ? key : `${place}.${key}`);
-  };
-  visit(schema, '');
-  return known;
-}
-
-function valueAt(document: unknown, path: SpecProblem['path']): unknown {
-  let value = document;
-  for (const part of path) {
-    if (Array.isArray(value) && typeof part === 'number') value = value[part];
-    else if (isTable(value) && Object.hasOwn(value, part)) value = value[part];
-    else return undefined;
+  const node = unwrap(schema);
+  if (node instanceof z.ZodArray) return part === undefined ? [] : keysAt(node.element, rest);
+  if (node instanceof z.ZodRecord) {
+    if (part !== undefined) return keysAt(node.valueType, rest);
+    return node.keyType instanceof z.ZodEnum ? node.keyType.options.map(String) : [];
   }
-  return value;
+  if (!(node instanceof z.ZodObject)) return [];
+  if (part === undefined) return Object.keys(node.shape);
+  return Object.hasOwn(node.shape, part) ? keysAt(node.shape[part], rest) : [];
+}
+
+/** Returns the table that a key belongs in: '' is the top level, undefined means that no table has such a key. */
+function tableWith(schema: z.ZodType, key: string): string | undefined {
+  if (!(schema instanceof z.ZodObject)) return undefined;
+  return ['', ...Object.keys(schema.shape)].find((table) => keysAt(schema, table === '' ? [] : [table]).includes(key));
+}
+
+function unwrap(node: unknown): unknown {
+  return node instanceof z.ZodOptional || node instanceof z.ZodDefault || node instanceof z.ZodPrefault ? unwrap(node.unwrap()) : node;
 }

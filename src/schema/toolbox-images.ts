@@ -1,31 +1,23 @@
 /**
- * The manifest of toolbox images: which image a provider runs in, pinned. The shipped one is `toolboxes/manifest.json`;
- * `<config>/toolboxes.toml` has the same shape and lies over it, and `svcctl toolbox build` writes it.
+ * The schema of toolbox manifests, which name the pinned image of each provider and backend. `toolboxes/manifest.json` is shipped;
+ * `<config>/toolboxes.toml` has the same structure and overrides its entries.
  */
 import { z } from 'zod';
 import { BACKENDS, PROVIDER_KIND_NAMES } from './provider-kinds.ts';
 
-const SHA256 = /^sha256:[0-9a-f]{64}$/;
+const Sha256 = z.string().regex(/^sha256:[0-9a-f]{64}$/, 'Use "sha256:" followed by 64 hexadecimal digits');
 
 export const ToolboxImage = z
   .strictObject({
     image: z
       .string()
-      .regex(/^[a-z0-9][a-zA-Z0-9._:/-]*$/, 'Write an image name without a digest: "localhost/svc-toolbox-gguf-cpu:v1"')
-      .describe('Name and tag'),
-    digest: z
-      .string()
-      .regex(SHA256, 'Write "sha256:" and 64 hexadecimal characters')
-      .optional()
-      .describe('Manifest digest: what a pull asks for'),
-    id: z
-      .string()
-      .regex(SHA256, 'Write "sha256:" and 64 hexadecimal characters')
-      .optional()
-      .describe('Image id of one that was built here'),
+      .regex(/^[a-z0-9][a-zA-Z0-9._:/-]*$/, 'Use an image name without a digest, such as "localhost/svc-toolbox-gguf-cpu:v1"')
+      .describe('Name and tag of the image'),
+    digest: Sha256.optional().describe('Digest of the image manifest. Required unless the image was built on this machine'),
+    id: Sha256.optional().describe('Id of an image that was built on this machine'),
   })
   .refine((entry) => entry.digest !== undefined || entry.image.startsWith('localhost/'), {
-    message: 'Pin the image with "digest"; only an image built here (its name begins with "localhost/") may go without',
+    message: 'Set "digest": only images built on this machine (named "localhost/…") may omit it',
   });
 
 export type ToolboxImage = z.output<typeof ToolboxImage>;

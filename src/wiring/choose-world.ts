@@ -1,4 +1,4 @@
-/** Which world the service lives in: the runtime that the settings name, or the first that is there. */
+/** Chooses the world of the service: the runtime in the settings, or the first one that is available. */
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { ensureEmbeddedEngine } from '../providers/gguf/embedded-engine.ts';
@@ -16,45 +16,35 @@ export interface WorldChoice {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
   readonly version: string;
-  /** The shipped manifest of toolbox images. */
+  /** Path of the shipped `toolboxes/manifest.json`. */
   readonly toolboxManifest: string;
 }
 
 export async function chooseWorld(choice: WorldChoice): Promise<Result<World>> {
   const { settings, env } = choice;
-  switch (settings.SVC_RUNTIME) {
-    case 'process':
-      return ok(await createHostWorld(choice, processRuntime(choice)));
-    case 'podman': {
-      const { createPodmanRuntime, findPodmanSocket } = await loadPodman();
-      const socketPath = await findPodmanSocket(env);
-      if (socketPath !== undefined)
-        return ok(await createHostWorld(choice, createPodmanRuntime({ socketPath, instance: settings.SVC_CONFIG_DIR })));
-      const message = 'No podman socket answers: start it with "systemctl enable --now podman.socket", or name it in "SVC_PODMAN_SOCKET"';
-      return fail('stalled', 'PodmanNotFound', message);
-    }
-    case 'kube':
-      return clusterWorld(choice);
-    case 'auto': {
-      const { createPodmanRuntime, findPodmanSocket, podmanAnswers } = await loadPodman();
-      const socketPath = await findPodmanSocket(env);
-      if (socketPath !== undefined && (await podmanAnswers(socketPath)))
-        return ok(await createHostWorld(choice, createPodmanRuntime({ socketPath, instance: settings.SVC_CONFIG_DIR })));
-      if (await isFile(SERVICE_ACCOUNT_TOKEN)) return clusterWorld(choice);
-      return ok(await createHostWorld(choice, processRuntime(choice)));
-    }
-    default:
-      return settings.SVC_RUNTIME satisfies never;
+  const { SVC_RUNTIME: wanted } = settings;
+  if (wanted === 'kube') return clusterWorld(choice);
+  if (wanted === 'process') return ok(await createHostWorld(choice, processRuntime(choice)));
+  const { createPodmanRuntime, findPodmanSocket, podmanAnswers } = await loadPodman();
+  const socketPath = await findPodmanSocket(env);
+  if (socketPath !== undefined && (wanted === 'podman' || (await podmanAnswers(socketPath)))) {
+    return ok(await createHostWorld(choice, createPodmanRuntime({ socketPath, instance: settings.SVC_CONFIG_DIR })));
   }
+  if (wanted === 'podman') {
+    const message = 'Start podman with "systemctl enable --now podman.socket", or set "SVC_PODMAN_SOCKET": no podman socket was found';
+    return fail('stalled', 'PodmanNotFound', message);
+  }
+  if (await isFile(SERVICE_ACCOUNT_TOKEN)) return clusterWorld(choice);
+  return ok(await createHostWorld(choice, processRuntime(choice)));
 }
 
-/** Only in a cluster: its client is large. */
+/** Imported only in a cluster, because the Kubernetes client is large. */
 async function clusterWorld(choice: WorldChoice): Promise<Result<World>> {
   const { createClusterWorld } = await import('./cluster-world.ts');
   return createClusterWorld(choice);
 }
 
-/** Where every pod finds it, unless it asked for none. https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/ */
+/** Mounted into every pod unless the pod opts out. https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/ */
 const SERVICE_ACCOUNT_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 async function isFile(file: string): Promise<boolean> {
@@ -64,7 +54,7 @@ async function isFile(file: string): Promise<boolean> {
   );
 }
 
-/** Only where it may be used: its HTTP client is large. */
+/** Imported only if podman may be used, because its HTTP client is large. */
 async function loadPodman() {
   return {
     ...(await import('../host/podman/podman-runtime.ts')),
@@ -79,7 +69,8 @@ function processRuntime({ settings, env, log }: WorldChoice): Runtime {
     stateDir: settings.SVC_STATE_DIR,
     env,
     async resolveProgram(name, signal) {
-      if (name !== 'llama-server') return fail('stalled', 'ProgramUnknown', `Nothing is known of a program "${name}"`);
+      if (name !== 'llama-server')
+        return fail('stalled', 'ProgramUnknown', `Install a version that supports the program "${name}": this one does not know it`);
       const installed = await findLlamaServer(env['PATH']);
       if (installed !== undefined) return ok([installed]);
       return ensureEmbeddedEngine({ dir: engineDir, env, onProgress: (message) => log.info({}, message) }, signal);

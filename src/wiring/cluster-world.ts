@@ -143,7 +143,7 @@ async function createParts(choice: WorldChoice, { api }: Apis, leadership: Leade
     host: UNKNOWN_HOST,
     editor: createResourceEditor({ api, slots }),
     sinks: [statuses, events],
-    show: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),
+    publishedView: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),
   } satisfies Partial<World>;
   return { world, slots, leases, statuses, reflectors: [slots, leases, ...Object.values(objects)] };
 }

@@ -1,4 +1,4 @@
-/** Slots and toolbox images, read together. */
+/** Reads slots and toolbox images together, so that each pass sees both in their latest version. */
 import path from 'node:path';
 import type { SlotSource } from '../reconciler/ports.ts';
 import { createToolboxSource, type ToolboxImages } from '../files/toolbox-manifest.ts';
@@ -7,18 +7,18 @@ import type { Log } from '../platform/log.ts';
 
 export interface DesiredInputs {
   readonly source: SlotSource;
-  /** As of the last reading. */
-  toolboxes(): ToolboxImages;
-  /** From now on nothing is wanted, whatever the slots say. */
+  /** The images as of the last read of `source`. */
+  readonly toolboxes: () => ToolboxImages;
+  /** From now on, `source` returns no slots. */
   wantNothing(): void;
 }
 
 export interface DesiredInputsOptions {
   readonly slots: SlotSource;
   readonly configDir: string;
-  /** `toolboxes/manifest.json`. */
+  /** Path of the shipped `toolboxes/manifest.json`. */
   readonly toolboxManifest: string;
-  /** Where the last good `toolboxes.toml` is kept; unset: nowhere. */
+  /** File for the last valid `toolboxes.toml`. If unset, it is kept in memory only. */
   readonly keepToolboxesIn?: string;
   readonly log: Log;
 }
@@ -32,13 +32,13 @@ export async function createDesiredInputs(options: DesiredInputsOptions): Promis
     log,
   });
   let toolboxes = await manifest.read();
-  let nothing = false;
+  let wantsNothing = false;
   return {
     toolboxes: () => toolboxes,
-    wantNothing: () => void (nothing = true),
+    wantNothing: () => void (wantsNothing = true),
     source: {
       async read(signal) {
-        if (nothing) return ok({ slots: new Map(), refused: new Map() });
+        if (wantsNothing) return ok({ slots: new Map(), refused: new Map() });
         toolboxes = await manifest.read();
         return slots.read(signal);
       },

@@ -1,4 +1,4 @@
-/** One machine: slots are files, workloads run in podman or as processes, and this is the only replica. */
+/** The world of a single machine: slots are files, workloads run in podman or as processes, and there is only one replica. */
 import path from 'node:path';
 import { createModelStore } from '../models/store.ts';
 import type { Runtime } from '../reconciler/ports.ts';
@@ -41,7 +41,7 @@ export async function createHostWorld({ settings, toolboxManifest, log }: HostWo
     sinks: [],
     shareTraffic: (local) => local,
     leadership: ALWAYS_LEADS,
-    show: (view) => view,
+    publishedView: (view) => view,
     start: () => undefined,
     resign: async () => undefined,
     stop: async () => undefined,

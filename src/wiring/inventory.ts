@@ -1,4 +1,4 @@
-/** What the management API lists: providers, models, and how far the installation is. */
+/** Lists providers and models for the management API, and the progress of the installation. */
 import { access, mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Manage, ModelListing, ProviderListing } from '../api/ports.ts';
@@ -31,13 +31,13 @@ export function createInventory(deps: InventoryDeps): Inventory {
         {
           id: 'model',
           done: listed.some((model) => model.presence.kind === 'present'),
-          hint: 'Put a model into the store, or name one of the catalogue in a slot',
+          hint: 'Put a model into the store, or set one from the catalogue in a slot',
         },
-        { id: 'slot', done: slots.length > 0, hint: 'Save a slot file, or run "svcctl slot create primary --model ID"' },
+        { id: 'slot', done: slots.length > 0, hint: 'Create a slot file, or run "svcctl slot create primary --model ID"' },
         {
           id: 'ready',
           done: slots.some((slot) => slot.admission.kind === 'open'),
-          hint: 'Wait for a slot to answer; "svcctl explain SLOT" says what it waits for',
+          hint: 'Wait until a slot is ready; "svcctl explain SLOT" shows its progress',
         },
       ];
       return { complete: await exists(sentinel), steps };
@@ -52,11 +52,11 @@ export function createInventory(deps: InventoryDeps): Inventory {
 function listProvider(kind: ProviderKind, { traits, toolboxes }: InventoryDeps): ProviderListing {
   const facts = PROVIDER_KINDS[kind];
   const listing = { kind, serves: facts.serves, backends: facts.backends, defaultBackend: facts.defaultBackend };
-  if (!Object.hasOwn(PROVIDERS, kind)) return { ...listing, available: false, reason: 'This version has no such provider yet' };
-  if (!traits.images) return { ...listing, available: true, reason: 'Runs as a process of this machine' };
+  if (!Object.hasOwn(PROVIDERS, kind)) return { ...listing, available: false, reason: 'This version does not include the provider yet' };
+  if (!traits.images) return { ...listing, available: true, reason: 'Runs as a process on this machine' };
   const pinned = facts.backends.filter((backend) => toolboxes().find(kind, backend) !== undefined);
   return pinned.length === 0
-    ? { ...listing, available: false, reason: 'No toolbox image is known: build one and name it in "toolboxes.toml"' }
+    ? { ...listing, available: false, reason: 'Build a toolbox image and add it to "toolboxes.toml": none is configured' }
     : { ...listing, available: true, reason: `Toolbox images for ${pinned.map((backend) => `"${backend}"`).join(', ')}` };
 }
 

@@ -1,4 +1,4 @@
-/** Small joints between the parts of the service: each fits what one room gives to what another asks for. */
+/** Small adapters between the parts of the service. */
 import { mkdir } from 'node:fs/promises';
 import type { Metrics } from '../api/metrics.ts';
 import type { LogSource } from '../api/ports.ts';
@@ -11,7 +11,7 @@ import type { Settings } from '../schema/settings.ts';
 import type { Log } from '../platform/log.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 
-/** The directories that the service writes to, or one line that says which of them it cannot. */
+/** Creates the directories that the service writes to, or returns the failure of the first one that it cannot create. */
 export async function makeDirectories(settings: Settings): Promise<Result<void>> {
   for (const [key, directory] of [
     ['SVC_STATE_DIR', settings.SVC_STATE_DIR],
@@ -21,13 +21,13 @@ export async function makeDirectories(settings: Settings): Promise<Result<void>>
       await mkdir(directory, { recursive: true });
     } catch (error) {
       const why = messageOf(error);
-      return fail('stalled', 'DirectoryUnusable', `Make "${directory}" writable, or name another one in "${key}": ${why}`);
+      return fail('stalled', 'DirectoryUnusable', `Make "${directory}" writable, or set "${key}" to another directory: ${why}`);
     }
   }
   return ok(undefined);
 }
 
-/** A line of the log for each line of a timeline. */
+/** Logs each timeline entry. */
 export function createLogSink(log: Log): StatusSink {
   return {
     write({ entries }) {
@@ -36,7 +36,7 @@ export function createLogSink(log: Log): StatusSink {
   };
 }
 
-/** Logs of the workload that answers in a slot, or else of the newest one it has. */
+/** Opens the logs of the workload that serves a slot, or of its newest workload if none does. */
 export function createLogSource(board: Pick<Board, 'current'>, runtime: Runtime): LogSource {
   return {
     open(name, options, signal) {
@@ -57,25 +57,17 @@ async function newestWorkload(runtime: Runtime, name: string, signal: AbortSigna
   return own.toSorted((a, b) => (b.startedAt ?? 0) - (a.startedAt ?? 0))[0]?.id;
 }
 
-/** Counts finished requests; `onFirst` is called with the first. */
+/** Returns a function that counts finished requests in the metrics and calls `onFirst` for the first one. */
 export function reportTo(metrics: Metrics, onFirst: () => void): (finished: FinishedExchange) => void {
   let first = true;
   return ({ slot, path: route, status, seconds, ttftSeconds, tokens }) => {
     if (first) onFirst();
     first = false;
-    metrics.requests.requestFinished({
-      slot,
-      route,
-      method: 'POST',
-      status,
-      seconds,
-      ...(ttftSeconds === undefined ? {} : { ttftSeconds }),
-      ...(tokens === undefined ? {} : { tokens }),
-    });
+    metrics.requests.requestFinished({ slot, route, method: 'POST', status, seconds, ttftSeconds, tokens });
   };
 }
 
-/** Takes the port, or says who to ask for another one. */
+/** Listens on an address and returns the port, or a failure that explains which setting to change. */
 export async function listen(api: HttpApi, address: Settings['SVC_LISTEN']): Promise<Result<number>> {
   try {
     return ok(await api.listen(address));
@@ -83,14 +75,14 @@ export async function listen(api: HttpApi, address: Settings['SVC_LISTEN']): Pro
     const code = codeOf(error);
     const where = `"${address.host}:${address.port}"`;
     if (code === 'EADDRINUSE')
-      return fail('stalled', 'ListenFailed', `Free the address ${where} or set "SVC_LISTEN" to another one: it is in use`);
-    if (code === 'EACCES') return fail('stalled', 'ListenFailed', `Set "SVC_LISTEN" to a port above 1023: ${where} needs privileges`);
-    return fail('stalled', 'ListenFailed', `Set "SVC_LISTEN" to an address of this machine: ${where} cannot be used: ${String(error)}`);
+      return fail('stalled', 'ListenFailed', `Free the address ${where} or set "SVC_LISTEN" to another one: it is already in use`);
+    if (code === 'EACCES') return fail('stalled', 'ListenFailed', `Set "SVC_LISTEN" to a port above 1023: ${where} requires privileges`);
+    return fail('stalled', 'ListenFailed', `Set "SVC_LISTEN" to an address of this machine: ${where} cannot be used: ${messageOf(error)}`);
   }
 }
 
-/** Where a person on this machine finds the service. */
+/** Returns the URL of the service for users on this machine. */
 export function urlOf(host: string, port: number): string {
-  const shown = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-  return `http://${shown.includes(':') ? `[${shown}]` : shown}:${port}`;
+  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
 }

@@ -1,4 +1,4 @@
-/** What differs between a host and a cluster: all that the loop senses and tells, and who may act. Made whole for one of the two. */
+/** Everything that differs between a host and a cluster: what the loop observes, where it reports, and which replica may act. */
 import type { DirectoryModelStore } from '../models/store.ts';
 import type { BoardView } from '../reconciler/board.ts';
 import type { HostProbe, ModelStore, Runtime, SlotSource, StatusSink, Traffic, Wake } from '../reconciler/ports.ts';
@@ -8,29 +8,29 @@ import type { SlotEditor } from '../schema/slot-editor.ts';
 export interface World {
   readonly runtime: Runtime;
   readonly source: SlotSource;
-  /** As of the last reading of the source. */
-  toolboxes(): ToolboxImages;
-  /** From now on nothing is wanted, whatever the slots say. */
+  /** The images as of the last read of the source. */
+  readonly toolboxes: () => ToolboxImages;
+  /** From now on, the source returns no slots. */
   wantNothing(): void;
   readonly models: ModelStore;
-  /** For the list of models. */
+  /** Lists the models. */
   readonly modelFiles: DirectoryModelStore;
   readonly host: HostProbe;
   readonly editor: SlotEditor;
   readonly sinks: readonly StatusSink[];
-  /** The gateway's traffic as the loop is to see it: with that of other replicas, where there are any. To be called once, before `start`. */
+  /** Returns the traffic that the loop observes, which includes that of other replicas. Call it once, before `start`. */
   shareTraffic(local: Traffic): Traffic;
-  /** Whether this replica carries plans out. */
+  /** Only the leader executes plans. */
   readonly leadership: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };
-  /** What this replica shows of what its loop found. */
-  show(view: BoardView): BoardView;
-  /** Begins what runs beside the loop. `requestSent` hears of each request to the API server of a cluster. */
+  /** Returns the view that this replica publishes instead of the one that its loop derived. */
+  publishedView(view: BoardView): BoardView;
+  /** Starts what runs beside the loop. `requestSent` is called for each request to the API server of a cluster. */
   start(requestSent: (request: { readonly verb: string; readonly resource: string }) => void): void;
-  /** Lets another replica lead. Everything else goes on. */
+  /** Gives up leadership. Everything else continues. */
   resign(): Promise<void>;
-  /** Ends it: nothing is sensed any more. */
+  /** Stops everything that `start` has started. */
   stop(): Promise<void>;
 }
 
-/** Of a world with one replica. */
+/** Leadership of a single replica. */
 export const ALWAYS_LEADS: World['leadership'] = { leads: () => true, changes: () => undefined };

@@ -57,7 +57,7 @@ describe('keys that Kubernetes may drop without a word', () => {
       '',
       '<stdin>:3:31: metadata.lables: Unknown key "lables"; Kubernetes may drop it without a word',
       '<stdin>:5:31: spec.model.contxt: Unknown key "contxt"; did you mean "context"?; Kubernetes may drop it without a word',
-      '<stdin>:6:13: spec.priority: Write a number, not the text "x"',
+      '<stdin>:6:13: spec.priority: Write a number, not "x"',
       '<stdin>:7:8: specs: Unknown key "specs"; Kubernetes may drop it without a word',
     ]);
   });

@@ -30,7 +30,7 @@ describe('svcctl model fetch', () => {
     await writeFile(log, '');
     const { code, err } = await svcctl(['model', 'fetch', 'own/m.gguf', '--store', dir, '--termination-log', log]);
     expect(code).toBe(1);
-    const message = `Put the file "${dir}/own/m.gguf" into the model store: it is not there, and the catalogue has no model "own/m.gguf"`;
+    const message = `Put the file "${dir}/own/m.gguf" into the model store: it does not exist, and the catalogue cannot provide it`;
     expect(err).toBe(`error: ${message}\n`);
     expect(await readFile(log, 'utf8')).toBe(message);
   });
@@ -38,7 +38,7 @@ describe('svcctl model fetch', () => {
   test('says what is wrong with a file that is there', async () => {
     await writeFile(path.join(dir, 'm.gguf'), '<html>');
     const { code, err } = await svcctl(['model', 'fetch', 'm.gguf', '--store', dir]);
-    expect({ code, err: err.includes('damaged or no GGUF file') }).toEqual({ code: 1, err: true });
+    expect({ code, err: err.includes('damaged or not a GGUF file') }).toEqual({ code: 1, err: true });
   });
 
   test('says who must be able to write where a store cannot be written', async () => {
@@ -47,7 +47,7 @@ describe('svcctl model fetch', () => {
     // a file where the directory of the model would be: no permission stops the user that tests may run as
     await writeFile(path.join(store, 'demo'), '');
     const blocked = await svcctl(['model', 'fetch', 'demo-fox', '--store', store]);
-    expect(blocked).toMatchObject({ code: 1, err: expect.stringContaining(`cannot be written into "${store}/demo"`) });
+    expect(blocked).toMatchObject({ code: 1, err: expect.stringContaining(`cannot be written to "${store}/demo"`) });
     await chmod(store, 0o555);
     if (process.getuid?.() === 0) return;
     await rm(path.join(store, 'demo'));

@@ -34,10 +34,10 @@ describe('svcctl serve', () => {
   const own = (): Record<string, string> => ({ SVC_CONFIG_DIR: path.join(dir, 'config'), SVC_STATE_DIR: path.join(dir, 'state') });
 
   test.each([
-    ['SVC_LISTEN', 'foo', 'Write an address and a port'],
-    ['SVC_RUNTIME', 'docker', 'expected one of'],
-    ['SVC_PARK_LIMT', '3', 'Unknown setting "SVC_PARK_LIMT"'],
-    ['SVC_PORT_RANGE', '5-3', 'Write two ports'],
+    ['SVC_LISTEN', 'foo', 'SVC_LISTEN: Use an address and a port'],
+    ['SVC_RUNTIME', 'docker', 'SVC_RUNTIME: Use one of "auto", "podman", "kube", "process", not "docker"'],
+    ['SVC_PARK_LIMT', '3', 'Unknown setting "SVC_PARK_LIMT"; did you mean "SVC_PARK_LIMIT"?'],
+    ['SVC_PORT_RANGE', '5-3', 'SVC_PORT_RANGE: Use the first and the last port'],
     ['SVC_PARK_TIMEOUT', 'soon', 'Write a duration'],
   ])('refuses %s=%s with one line that says what would be right', async (key, value, told) => {
     const { code, errors } = await serve({ ...own(), [key]: value });

@@ -46,7 +46,7 @@ describe('createToolboxSource()', () => {
   });
 
   test.each([
-    ['[gguf.cpu]\nimage = "ghcr.io/x:v1"\n', { line: 1, message: expect.stringContaining('Pin the image') }],
+    ['[gguf.cpu]\nimage = "ghcr.io/x:v1"\n', { line: 1, message: expect.stringContaining('Set "digest"') }],
     ['[gguf.cpu]\nimage = "localhost/x"\nid = "abc"\n', { line: 3, column: 1, path: ['gguf', 'cpu', 'id'] }],
     ['[gguf\n', { line: 1, message: expect.stringContaining('Correct this file') }],
     ['[other.cpu]\nimage = "localhost/x"\n', { line: 1, message: expect.stringContaining('Unknown key "other"; known here: "gguf"') }],

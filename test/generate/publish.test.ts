@@ -17,7 +17,7 @@ const at = (value: unknown, ...path: readonly (string | number)[]): unknown =>
 const version = at(slotCrd(), 'spec', 'versions', 0);
 const root = at(version, 'schema', 'openAPIV3Schema');
 
-/** Every schema node with its path. */
+/** Yields every schema node with its path. */
 function* nodes(node: unknown, path: string): Generator<readonly [string, Json]> {
   if (!isTable(node)) return;
   yield [path, node];
@@ -26,7 +26,7 @@ function* nodes(node: unknown, path: string): Generator<readonly [string, Json]>
   yield* nodes(node['additionalProperties'], `${path}{}`);
 }
 
-/** What Kubernetes does with a value before it is stored: defaults, then checks; enough of it for our schema. */
+/** Validates a value like Kubernetes, as far as our schema needs it. */
 function accepts(schema: Json, value: unknown): boolean {
   const branches = Array.isArray(schema['anyOf']) ? schema['anyOf'].filter(isTable) : [];
   if (branches.length > 0 && !branches.some((branch) => accepts({ ...branch, type: schema['type'] }, value))) return false;
@@ -53,7 +53,7 @@ function accepts(schema: Json, value: unknown): boolean {
 }
 
 describe('the CRD', () => {
-  test('is structural: a type everywhere, nothing that Kubernetes refuses', () => {
+  test('is structural: every node has a type, and nothing that Kubernetes rejects', () => {
     for (const [path, node] of nodes(root, '')) {
       expect([path, typeof node['type']]).toEqual([path, 'string']);
       expect([path, node['additionalProperties'] !== false]).toEqual([path, true]);
@@ -65,7 +65,7 @@ describe('the CRD', () => {
     }
   });
 
-  test('has patterns that RE2 takes', () => {
+  test('has patterns that RE2 supports', () => {
     for (const [path, node] of nodes(root, ''))
       expect([path, /\(\?[=!<]|\\[1-9]/.test(JSON.stringify(node['pattern'] ?? ''))]).toEqual([path, false]);
   });
@@ -77,7 +77,7 @@ describe('the CRD', () => {
     }
   });
 
-  test('takes every slot that the schema takes', () => {
+  test('accepts every slot that the schema accepts', () => {
     const spec = at(root, 'properties', 'spec');
     if (!isTable(spec)) throw new Error('No schema of the spec');
     fc.assert(
@@ -111,7 +111,7 @@ describe('the CRD', () => {
     expect(shown.map((column) => at(column, 'name'))).toEqual(['State', 'Model', 'Backend', 'Ready', 'Reason', 'Age']);
   });
 
-  test('says in CEL which backends each provider has, and what keys may not be combined', () => {
+  test('restricts in CEL the backends of each provider and the combinations of keys', () => {
     const rules = [...nodes(root, '')].flatMap(([path, node]) =>
       (Array.isArray(node['x-kubernetes-validations']) ? node['x-kubernetes-validations'] : []).map((rule: unknown) => [
         path,
@@ -125,7 +125,7 @@ describe('the CRD', () => {
     for (const { at: place, cel } of SLOT_RULES) expect(rules).toContainEqual([`.spec.${place.join('.').replace('.*', '[]')}`, cel]);
   });
 
-  test('says what to write wherever a duration, a size or a model id is refused', () => {
+  test('has a message for every duration, size and model id that does not match its pattern', () => {
     for (const [path, node] of nodes(root, '')) {
       if (/Timeout$|memory$|\.size$|model\.default$/.test(path))
         expect([path, typeof at(node, 'x-kubernetes-validations', 0, 'message')]).toEqual([path, 'string']);
@@ -134,7 +134,7 @@ describe('the CRD', () => {
 });
 
 describe('the editor’s schema', () => {
-  test('has the keys of TOML and refuses unknown ones', () => {
+  test('has the keys of TOML and rejects unknown ones', () => {
     const schema = slotEditorSchema();
     expect(at(schema, 'properties', 'lifecycle', 'properties', 'idle_timeout', 'default')).toBe('never');
     expect(at(schema, 'properties', 'lifecycle', 'properties', 'idleTimeout')).toBeUndefined();
@@ -145,7 +145,7 @@ describe('the editor’s schema', () => {
 });
 
 describe('generatedFiles()', () => {
-  test('are texts that end in one line break; the YAML reads back as the CRD', () => {
+  test('end with one line break, and the YAML files contain the CRD', () => {
     for (const file of generatedFiles()) expect([file.path, /[^\n]\n$/.test(file.text)]).toEqual([file.path, true]);
     const crds = generatedFiles().filter((file) => /(^|\/)crds\//.test(file.path));
     expect(crds).toHaveLength(2);

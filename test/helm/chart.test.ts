@@ -1,4 +1,4 @@
-/** What the chart makes of its values. */
+/** Tests the rendered objects of the chart. */
 import { expect, test } from '@jest/globals';
 import { parse as parseToml } from 'smol-toml';
 import { isTable } from '../../src/schema/key-case.ts';
@@ -27,7 +27,7 @@ const textAt = (value: unknown, key: string): string | undefined => {
   return typeof found === 'string' ? found : undefined;
 };
 
-/** As the gateway would read its environment in a pod. */
+/** Parses the environment of the gateway container. */
 function settingsOf(objects: readonly Json[]): ParsedSettings {
   const variables = listAt(container(objects), 'env').map((each) => [
     textAt(each, 'name'),
@@ -37,25 +37,28 @@ function settingsOf(objects: readonly Json[]): ParsedSettings {
 }
 
 describeWithHelm('The chart', () => {
-  test.each(Object.entries(VALUE_SETS))('with the values "%s" sets an environment that the service takes', async (_name, values) => {
+  test.each(Object.entries(VALUE_SETS))('with the values "%s" sets an environment that the service accepts', async (_name, values) => {
     const parsed = settingsOf(await renderValues(values));
     expect(parsed.ok ? [] : parsed.problems).toEqual([]);
   });
 
-  test.each(Object.entries(VALUE_SETS))('with the values "%s" runs the gateway as strictly as Kubernetes knows', async (_name, values) => {
-    const objects = await renderValues(values);
-    expect(at(gateway(objects), 'spec', 'template', 'spec')).toMatchObject({
-      enableServiceLinks: false,
-      securityContext: { runAsNonRoot: true, runAsUser: 65_532, seccompProfile: { type: 'RuntimeDefault' } },
-    });
-    expect(at(container(objects), 'securityContext')).toEqual({
-      allowPrivilegeEscalation: false,
-      readOnlyRootFilesystem: true,
-      capabilities: { drop: ['ALL'] },
-    });
-  });
+  test.each(Object.entries(VALUE_SETS))(
+    'with the values "%s" runs the gateway with the restricted security profile',
+    async (_name, values) => {
+      const objects = await renderValues(values);
+      expect(at(gateway(objects), 'spec', 'template', 'spec')).toMatchObject({
+        enableServiceLinks: false,
+        securityContext: { runAsNonRoot: true, runAsUser: 65_532, seccompProfile: { type: 'RuntimeDefault' } },
+      });
+      expect(at(container(objects), 'securityContext')).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      });
+    },
+  );
 
-  test('hands settings, GPUs and models on', async () => {
+  test('passes on settings, GPUs and models', async () => {
     const everything = settingsOf(await renderValues(VALUE_SETS['everything'] ?? {}));
     expect(everything.ok && everything.settings).toMatchObject({
       SVC_LOG_LEVEL: 'debug',
@@ -73,12 +76,12 @@ describeWithHelm('The chart', () => {
     expect(onNodes.ok && onNodes.settings.SVC_MODELS_CLAIM).toBe(undefined);
   });
 
-  test('refuses two places for models', async () => {
+  test('rejects two storages for models', async () => {
     const values = { models: { hostPath: '/srv/models', claim: { name: 'models' } } };
     await expect(renderValues(values)).rejects.toThrow('Set either "models.claim" or "models.hostPath", not both');
   });
 
-  test('writes toolbox images as the service reads them', async () => {
+  test('writes toolbox images in the format of the service', async () => {
     const { toolboxes } = VALUE_SETS['everything'] ?? {};
     const [config] = ofKind(await renderValues({ toolboxes }), 'ConfigMap');
     expect(ToolboxManifest.parse(parseToml(String(at(config, 'data', 'toolboxes.toml'))))).toEqual(toolboxes);
@@ -86,13 +89,13 @@ describeWithHelm('The chart', () => {
     expect(parseToml(String(at(empty, 'data', 'toolboxes.toml')))).toEqual({});
   });
 
-  test('makes slots that the service takes', async () => {
+  test('renders slots that the service accepts', async () => {
     const slots = ofKind(await renderValues(VALUE_SETS['everything'] ?? {}), 'SlotSpec');
     expect(new Set(slots.map((slot) => at(slot, 'metadata', 'name')))).toEqual(new Set(['embed', 'primary']));
     for (const slot of slots) expect(parseSlot(SlotName.parse(at(slot, 'metadata', 'name')), slot['spec'], 'camelCase').ok).toBe(true);
   });
 
-  test('asks for a cluster-wide right only where device classes are read, and names it after the namespace', async () => {
+  test('requests a cluster-wide permission only to read device classes, and names it after the namespace', async () => {
     const named = (objects: readonly Json[]) => ofKind(objects, 'ClusterRole').map((role) => at(role, 'metadata', 'name'));
     expect(named(await renderValues({}, 'one'))).toEqual(['svc-one-device-classes']);
     const without = await renderValues({ gpus: { allocation: 'device-plugin' } });
@@ -102,12 +105,12 @@ describeWithHelm('The chart', () => {
     expect(ofKind(await renderValues({ rbac: { create: false } }), 'Role')).toEqual([]);
   });
 
-  test('binds the rights to its own service account in its own namespace', async () => {
+  test('binds the permissions to its own service account in its own namespace', async () => {
     for (const binding of (await renderValues({}, 'two')).filter(({ kind }) => String(kind).endsWith('Binding')))
       expect(binding['subjects']).toEqual([{ kind: 'ServiceAccount', name: 'svc', namespace: 'two' }]);
   });
 
-  test('lets no one but gateways at the servers in slots', async () => {
+  test('allows only gateways to connect to the servers in slots', async () => {
     const [slots] = ofKind(await renderValues({}), 'NetworkPolicy');
     expect(at(slots, 'spec', 'podSelector')).toEqual({ matchExpressions: [{ key: 'inference.svc.dev/slot', operator: 'Exists' }] });
     const labels = at(gateway(await renderValues({})), 'spec', 'template', 'metadata', 'labels');
@@ -115,7 +118,7 @@ describeWithHelm('The chart', () => {
     expect(at(slots, 'spec', 'egress', 1, 'to', 0, 'ipBlock', 'except')).toEqual(['169.254.0.0/16']);
   });
 
-  test('wires the chat to the gateway', async () => {
+  test('connects the chat UI to the gateway', async () => {
     const objects = await renderValues({
       chatUi: { enabled: true },
       service: { port: 8000 },
@@ -132,7 +135,7 @@ describeWithHelm('The chart', () => {
     );
   });
 
-  test('every object is in the release’s namespace, and no name comes twice', async () => {
+  test('puts every object into the namespace of the release, and all names are unique', async () => {
     for (const values of Object.values(VALUE_SETS)) {
       const objects = await renderValues(values, 'three');
       const identities = objects.map((object) => `${String(object['kind'])}/${String(at(object, 'metadata', 'name'))}`);

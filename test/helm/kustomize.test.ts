@@ -1,4 +1,4 @@
-/** The kustomizations and the chart are two ways to the same objects. */
+/** Checks that the kustomizations and the chart produce the same objects. */
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ function byIdentity(objects: readonly Json[]): ReadonlyMap<string, Json> {
   return new Map(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** A patch puts its variables first; none of ours refers to another, so that their order says nothing. */
+/** Sorts environment variables: patches change their order, which does not matter because none refers to another. */
 function sorted<T>(value: T): T {
   const text = JSON.stringify(value, (key, inner: unknown) =>
     key === 'env' && Array.isArray(inner) ? inner.toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b))) : inner,
@@ -45,7 +45,7 @@ function sorted<T>(value: T): T {
 }
 
 describeWithHelm('The kustomizations', () => {
-  test('have a base that was rendered from the chart as it is', async () => {
+  test('have a base that was rendered from the current chart', async () => {
     const files = await baseFiles();
     expect((await readdir(join(TOP, 'manifests/base'))).toSorted()).toEqual(files.map(({ name }) => name).toSorted());
     for (const { name, text } of files) {
@@ -53,16 +53,13 @@ describeWithHelm('The kustomizations', () => {
     }
   });
 
-  test('have a base of the objects that the chart makes by default', async () => {
+  test('have a base with the default objects of the chart', async () => {
     const fromChart = await charted();
     expect(await kustomized('base')).toEqual(fromChart);
     expect(fromChart.size).toBeGreaterThan(10);
   });
 
-  test.each(['cpu', 'nvidia', 'amd'])(
-    'have an overlay "%s" of the objects that the chart makes with the example of that name',
-    async (name) => {
-      expect(await kustomized(`overlays/${name}`)).toEqual(await charted('--values', join(TOP, `helm/svc/examples/${name}.yaml`)));
-    },
-  );
+  test.each(['cpu', 'nvidia', 'amd'])('have an overlay "%s" with the objects of the chart for the example of that name', async (name) => {
+    expect(await kustomized(`overlays/${name}`)).toEqual(await charted('--values', join(TOP, `helm/svc/examples/${name}.yaml`)));
+  });
 });

@@ -1,4 +1,4 @@
-/** What the chart and the GitOps examples say, against the published schemas of those who are to read it. */
+/** Validates the chart and the GitOps examples with the published schemas of Kubernetes, Flux and Argo CD. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
@@ -11,7 +11,7 @@ import { renderValues, VALUE_SETS } from './value-sets.ts';
 const GITOPS = join(import.meta.dirname, '../../manifests/gitops');
 
 describeWithHelm('The chart', () => {
-  test.each(Object.entries(VALUE_SETS))('with the values "%s" makes objects of today’s Kubernetes', async (_name, values) => {
+  test.each(Object.entries(VALUE_SETS))('with the values "%s" renders valid Kubernetes objects', async (_name, values) => {
     const objects = (await renderValues(values)).filter(({ kind }) => kind !== 'SlotSpec');
     expect(objects.length).toBeGreaterThan(3);
     for (const object of objects) expect([object['kind'], schemaProblem(object)]).toEqual([object['kind'], undefined]);
@@ -19,7 +19,7 @@ describeWithHelm('The chart', () => {
 });
 
 describe('The GitOps examples', () => {
-  test('are what Flux and Argo CD read', async () => {
+  test('are valid for Flux and Argo CD', async () => {
     const files = (await readdir(GITOPS, { recursive: true })).filter((file) => file.endsWith('.yaml'));
     expect(files.length).toBeGreaterThan(3);
     for (const file of files) {
@@ -30,7 +30,7 @@ describe('The GitOps examples', () => {
     }
   });
 
-  test('would be refused for a wrong value', () => {
+  test('would be rejected with a wrong value', () => {
     const budget = { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: { name: 'a' }, spec: { maxUnavailable: true } };
     expect(schemaProblem(budget)).toContain('maxUnavailable');
   });

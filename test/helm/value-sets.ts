@@ -1,4 +1,4 @@
-/** Values with which the chart is rendered: together they turn on everything that it has. */
+/** Values with which tests render the chart. Together they enable all of its features. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -72,7 +72,7 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
     networkPolicy: { modelSources: null },
     gpus: { allocation: 'dra', resources: { cuda: 'nvidia.com/mig-1g.10gb' } },
   },
-  'a claim that is there, rights by others': {
+  'existing claim, role and service account': {
     models: { claim: { name: 'models' }, mountInGateway: false },
     rbac: { create: false },
     serviceAccount: { create: false, name: 'given' },
@@ -81,7 +81,7 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
   },
 };
 
-/** The chart's objects with these values. */
+/** Returns the objects of the chart with these values. */
 export async function renderValues(values: Json, namespace = 'inference', release: readonly string[] = []): Promise<readonly Json[]> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-values-'));
   try {

@@ -1,4 +1,4 @@
-/** The chart's values: the schema that Helm checks them with, the defaults, the examples. */
+/** The values of the chart: their schema, the defaults and the examples. */
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
@@ -16,7 +16,7 @@ function problems(values: unknown): readonly string[] {
 
 const valuesOf = async (file: string): Promise<unknown> => parse(await readFile(join(CHART, file), 'utf8'));
 
-/** Keys of a schema with those of its tables; what stands below maps is people's own. */
+/** Returns the keys of a schema and of its tables. Keys of maps belong to users and are left out. */
 function keysOf(schema: unknown, path = ''): readonly string[] {
   const properties = isTable(schema) && isTable(schema['properties']) ? Object.entries(schema['properties']) : [];
   if (path === '.settings') return [path];
@@ -33,7 +33,7 @@ function has(values: unknown, path: string): boolean {
 }
 
 describe('values.yaml', () => {
-  test('is what its schema asks for, and has a default for every key of it', async () => {
+  test('matches its schema and has a default for every key', async () => {
     const values = await valuesOf('values.yaml');
     expect(problems(values)).toEqual([]);
     const keys = keysOf(helmValuesSchema()).filter((key) => key !== '.global');
@@ -41,7 +41,7 @@ describe('values.yaml', () => {
     for (const key of keys) expect({ key, inValues: has(values, key) }).toEqual({ key, inValues: true });
   });
 
-  test('has examples that its schema takes', async () => {
+  test('has valid examples', async () => {
     const names = await readdir(join(CHART, 'examples'));
     expect(names.length).toBeGreaterThan(2);
     for (const name of names) expect({ name, problems: problems(await valuesOf(`examples/${name}`)) }).toEqual({ name, problems: [] });
@@ -61,7 +61,7 @@ describe('values.yaml', () => {
     [{ toolboxes: { llama: {} } }, /\/toolboxes: property name must be valid/],
     [{ gpus: { allocation: 'magic' } }, /\/gpus\/allocation/],
     [{ service: { type: 'ExternalName' } }, /\/service\/type/],
-  ])('refuses %j', (values, problem) => {
+  ])('rejects %j', (values, problem) => {
     expect(problems(values).join('\n')).toMatch(problem);
   });
 
@@ -72,7 +72,7 @@ describe('values.yaml', () => {
     [{ toolboxes: { gguf: { cpu: { image: 'localhost/a:v1' } } } }],
     [{ slots: { primary: { backend: 'cpu', model: { default: 'a' }, lifecycle: { idleTimeout: 'never' } } } }],
     [{ networkPolicy: { modelSources: null } }],
-  ])('takes %j', (values) => {
+  ])('accepts %j', (values) => {
     expect(problems(values)).toEqual([]);
   });
 });

@@ -48,7 +48,7 @@ describeWithCluster('The definition of slots', () => {
   test.each<readonly [name: string, spec: object, message: RegExp]>([
     ['primary', {}, /spec\.model: Required value/],
     ['primary', { model: {} }, /spec\.model\.default: Required value/],
-    ['primary', { model: { default: '../a' } }, /spec\.model\.default: .*: A model id holds letters, digits/],
+    ['primary', { model: { default: '../a' } }, /spec\.model\.default: .*: A model id consists of letters, digits/],
     ['primary', { model: { ...MODEL, context: 1 } }, /spec\.model\.context: Invalid value: 1: .*greater than or equal to 64/],
     ['primary', { model: MODEL, replicas: -1 }, /spec\.replicas: Invalid value: -1/],
     ['primary', { model: MODEL, replicas: 1001 }, /spec\.replicas: Invalid value: 1001: .*less than or equal to 1000/],
@@ -59,11 +59,19 @@ describeWithCluster('The definition of slots', () => {
     ['primary', { model: MODEL, resources: { memory: '5X' } }, /spec\.resources\.memory: .*: Write a size/],
     ['primary', { model: MODEL, restartedAt: '2026-01-31T12:00:00+01:00' }, /spec\.restartedAt: Invalid value/],
     ['primary', { model: MODEL, storage: { hostPath: 'models' } }, /spec\.storage\.hostPath: Invalid value/],
-    ['primary', { model: MODEL, env: { '1A': 'x' } }, /spec\.env: .*: An environment variable is named with/],
-    ['primary', { model: MODEL, backend: 'npu' }, /spec\.backend: .*default provider "gguf" does not offer this backend; use "vulkan"/],
-    ['mine', { model: MODEL, provider: 'npu', backend: 'cuda' }, /spec\.backend: .*Provider "npu" does not offer this backend; use "npu"/],
+    ['primary', { model: MODEL, env: { '1A': 'x' } }, /spec\.env: .*: The name of an environment variable consists of/],
+    [
+      'primary',
+      { model: MODEL, backend: 'npu' },
+      /spec\.backend: .*The default provider "gguf" does not support this backend; use "vulkan"/,
+    ],
+    [
+      'mine',
+      { model: MODEL, provider: 'npu', backend: 'cuda' },
+      /spec\.backend: .*Provider "npu" does not support this backend; use "npu"/,
+    ],
     ['mine', { model: MODEL }, /spec\.provider: .*Set "provider" to one of "gguf"/],
-    ['a--b', { model: MODEL, provider: 'stt' }, /metadata\.name: A slot name holds lower-case letters/],
+    ['a--b', { model: MODEL, provider: 'stt' }, /metadata\.name: A slot name consists of lower-case letters/],
     ['a'.repeat(41), { model: MODEL, provider: 'stt' }, /metadata\.name: A slot name .* at most 40 characters/],
     ['primary', { model: MODEL, bakend: 'cpu' }, /unknown field "spec\.bakend"/],
   ])('refuses "%s" with %j and names the field', async (name, spec, message) => {
@@ -155,8 +163,8 @@ describeWithCluster('The definition of slots', () => {
 
   test('is explained', async () => {
     const explained = await explainedIn('spec.model');
-    expect(explained).toContain('The model that the slot serves, and how');
-    expect(explained).toMatch(/default\s+<string> -required-\s+A catalogue id, or a file in the model store/);
+    expect(explained).toContain('The model that the slot serves');
+    expect(explained).toMatch(/default\s+<string> -required-\s+Model to serve: an id from the catalogue/);
     expect(explained).toMatch(/context\s+<integer>\s+Context length in tokens/);
     expect(await explainedIn('spec')).not.toContain('Cluster only');
   }, 60_000);

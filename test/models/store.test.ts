@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { encodeDemoModel, writeDemoModels } from '../../src/models/demo/demo-models.ts';
-import { encodeGguf, text } from '../../src/models/demo/gguf-writer.ts';
+import { encodeGguf, text } from '../../src/models/demo/encode-gguf.ts';
 import { createModelStore, type DirectoryModelStore } from '../../src/models/store.ts';
 import type { ModelPresence } from '../../src/reconciler/ports.ts';
 import { ModelId } from '../../src/schema/names.ts';
@@ -29,25 +29,25 @@ async function look(id: string): Promise<ModelPresence> {
   return presence;
 }
 
-test('a file of the store is present under its path, with the facts of its header', async () => {
+test('a file in the store is present under its path, with the facts from its header', async () => {
   await mkdir(path.join(root, 'family'));
   await writeFile(path.join(root, 'family', 'm.gguf'), fox);
   const hostPath = path.join(root, 'family', 'm.gguf');
   expect(await look('family/m.gguf')).toMatchObject({ kind: 'present', facts: { hostPath, sizeBytes: fox.length, architecture: 'llama' } });
 });
 
-test('a catalogue model is pullable until it is there, and a pull puts it there', async () => {
+test('a catalogue model is pullable until a pull has stored it', async () => {
   expect(await look('demo-owl')).toMatchObject({ kind: 'pullable' });
   expect(await store.pull(ModelId.parse('demo-owl'), () => {}, signal)).toEqual({ ok: true, value: undefined });
   expect(await look('demo-owl')).toMatchObject({ kind: 'present', facts: { hostPath: path.join(root, 'demo/demo-owl.gguf') } });
 });
 
-test('an unknown model is missing, and a pull of it needs a person', async () => {
+test('an unknown model is missing, and pulling it is stalled', async () => {
   expect(await look('nothing.gguf')).toMatchObject({ kind: 'missing', message: expect.stringContaining(`"${root}/nothing.gguf"`) });
   expect(await store.pull(ModelId.parse('nothing.gguf'), () => {}, signal)).toMatchObject({ ok: false, failure: { kind: 'stalled' } });
 });
 
-test('a copy in progress is incomplete, at whatever byte it is, and present once it is whole', async () => {
+test('a file that is being copied is incomplete at every length, and present once it is complete', async () => {
   const file = path.join(root, 'm.gguf');
   for (const length of [0, 3, 24, 10_000, fox.length - 1]) {
     await writeFile(file, fox.subarray(0, length));
@@ -62,9 +62,9 @@ test('a copy in progress is incomplete, at whatever byte it is, and present once
 });
 
 test.each([
-  ['no GGUF file', Buffer.from('<html>404 Not Found</html>'), 'damaged or no GGUF file: it does not begin with "GGUF"'],
+  ['a file in another format', Buffer.from('<html>404 Not Found</html>'), 'damaged or not a GGUF file: it does not start with "GGUF"'],
   ['a projector', encodeGguf({ metadata: [['general.architecture', text('clip')]], tensors: [] }), 'vision projector'],
-])('%s is missing with a message that says so', async (_, bytes, message) => {
+])('%s is missing, with a message that explains it', async (_, bytes, message) => {
   await writeFile(path.join(root, 'm.gguf'), bytes);
   expect(await look('m.gguf')).toMatchObject({ kind: 'missing', message: expect.stringContaining(message) });
 });
@@ -74,28 +74,31 @@ test('a directory is not a model', async () => {
   expect(await look('dir')).toMatchObject({ kind: 'missing', message: expect.stringContaining('is a directory') });
 });
 
-test('a link within the store leads to its target, and one that leaves it is refused', async () => {
+test('a link within the store resolves to its target, and a link that leaves the store is refused', async () => {
   await writeFile(path.join(root, 'm.gguf'), fox);
   await symlink(path.join(root, 'm.gguf'), path.join(root, 'link.gguf'));
   await writeFile(path.join(directory, 'secret.gguf'), fox);
   await symlink(path.join(directory, 'secret.gguf'), path.join(root, 'out.gguf'));
   await symlink(directory, path.join(root, 'away'));
   expect(await look('link.gguf')).toMatchObject({ kind: 'present', facts: { hostPath: path.join(root, 'm.gguf') } });
-  expect(await look('out.gguf')).toMatchObject({ kind: 'missing', message: expect.stringContaining('link out of the model store') });
+  expect(await look('out.gguf')).toMatchObject({
+    kind: 'missing',
+    message: expect.stringContaining('links to a file outside the model store'),
+  });
   expect(await look('away/secret.gguf')).toMatchObject({
     kind: 'missing',
-    message: expect.stringContaining('link out of the model store'),
+    message: expect.stringContaining('links to a file outside the model store'),
   });
 });
 
-test('a split model is present with all its parts and their sizes together', async () => {
+test('a split model is present if all its shards are, with their total size', async () => {
   await writeFile(path.join(root, 'm-00001-of-00002.gguf'), fox);
   expect(await look('m-00001-of-00002.gguf')).toMatchObject({ kind: 'missing', message: expect.stringContaining('m-00002-of-00002.gguf') });
   await writeFile(path.join(root, 'm-00002-of-00002.gguf'), fox);
   expect(await look('m-00001-of-00002.gguf')).toMatchObject({ kind: 'present', facts: { sizeBytes: 2 * fox.length } });
 });
 
-test('a projector beside a model is part of its facts', async () => {
+test('the facts of a model include a projector in its directory', async () => {
   await mkdir(path.join(root, 'v'));
   await writeFile(path.join(root, 'v', 'm.gguf'), fox);
   await writeFile(path.join(root, 'v', 'mmproj-F16.gguf'), 'x');
@@ -119,13 +122,13 @@ test('list() has the catalogue and the other models of the directory, once each'
   ]);
 });
 
-test('changes() wakes when a model appears, in a directory that was not there before', async () => {
+test('changes() wakes when a model appears in a new directory', async () => {
   const abort = new AbortController();
   try {
     const woken = new Promise<void>((resolve) =>
       store.changes(() => void look('new/m.gguf').then((seen) => seen.kind === 'present' && resolve()), abort.signal),
     );
-    // a watcher that is not up yet misses this, as the resync would tell; so it is written until it is seen
+    // A watcher that has not started yet misses the change, which only the resync would find; so it is repeated until it is noticed.
     const write = setInterval(
       () => void mkdir(path.join(root, 'new'), { recursive: true }).then(() => writeFile(path.join(root, 'new', 'm.gguf'), fox)),
       300,

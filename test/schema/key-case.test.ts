@@ -12,7 +12,7 @@ const document = fc.dictionary(
 );
 
 describe('toCamelCase() and toSnakeCase()', () => {
-  test('rename the keys of a slot and leave those of people alone', () => {
+  test('rename the keys of a slot, but not those that users choose', () => {
     const snake = {
       lifecycle: { idle_timeout: '15m' },
       env: { HSA_OVERRIDE_GFX_VERSION: '11.0.0', some_key: 'x' },
@@ -31,7 +31,7 @@ describe('toCamelCase() and toSnakeCase()', () => {
     expect(toSnakeCase(camel)).toEqual(snake);
   });
 
-  test('lose nothing of any document, in either order', () => {
+  test('convert any document without loss, in either order', () => {
     fc.assert(
       fc.property(document, (value) => {
         expect(toSnakeCase(toCamelCase(value))).toEqual(value);
@@ -41,11 +41,11 @@ describe('toCamelCase() and toSnakeCase()', () => {
     );
   });
 
-  test('keep a key in the wrong case wrong', () => {
+  test('do not correct a key in the wrong case', () => {
     expect(toCamelCase({ lifecycle: { idleTimeout: '1m' } })).toEqual({ lifecycle: { idle_timeout: '1m' } });
   });
 
-  test('renameKey() is its own inverse and makes no two keys one', () => {
+  test('renameKey() is its own inverse', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom('_', 'a', 'B', '1', '-') }), (key) => {
         expect(renameKey(renameKey(key))).toBe(key);

@@ -3,14 +3,14 @@ import fc from 'fast-check';
 import { MODEL_ID_PATTERN, ModelId, SlotName } from '../../src/schema/names.ts';
 
 describe('SlotName', () => {
-  test.each(['img', 'a', 'a-b-1', 'x'.repeat(40)])('takes "%s"', (name) => expect(SlotName.safeParse(name).success).toBe(true));
+  test.each(['img', 'a', 'a-b-1', 'x'.repeat(40)])('accepts "%s"', (name) => expect(SlotName.safeParse(name).success).toBe(true));
   test.each(['', 'Img', '1a', 'a--b', 'a-', '-a', 'a_b', 'x'.repeat(41), `a${'-b'.repeat(20)}`, 'a\n', '../a'])('refuses %j', (name) =>
     expect(SlotName.safeParse(name).success).toBe(false),
   );
 });
 
 describe('ModelId', () => {
-  test('never has an empty part, "." or "..", and takes everything else of its letters', () => {
+  test('refuses empty parts, "." and "..", and accepts everything else in its alphabet', () => {
     const byHand = (id: string) =>
       /^[A-Za-z0-9_.]/.test(id) &&
       /^[A-Za-z0-9_.:@+/-]*$/.test(id) &&
@@ -23,7 +23,7 @@ describe('ModelId', () => {
     );
   });
 
-  test('is written without look-ahead, which Kubernetes does not have', () => {
+  test('uses no look-ahead, which Kubernetes does not support', () => {
     expect(MODEL_ID_PATTERN).not.toMatch(/\(\?[=!<]/);
   });
 });

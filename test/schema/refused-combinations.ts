@@ -1,4 +1,4 @@
-/** Parts of a slot that break exactly one rule each, with the path that is blamed: for the program's own check and for that of an API server. */
+/** Parts of a slot that break exactly one rule each, with the path of the problem. Tests use them for our own validation and that of API servers. */
 export const REFUSED_COMBINATIONS: readonly (readonly [part: Readonly<Record<string, unknown>>, path: string])[] = [
   [{ storage: { claimName: 'models', hostPath: '/models' } }, 'storage.claimName'],
   [{ storage: { hostPath: '/models', size: '1Gi' } }, 'storage.hostPath'],

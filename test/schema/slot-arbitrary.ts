@@ -1,4 +1,4 @@
-/** Random valid slots, as people might write them: keys in camelCase. */
+/** Generates random valid slot documents with keys in camelCase. */
 import fc from 'fast-check';
 import { PROVIDER_KIND_NAMES, PROVIDER_KINDS } from '../../src/schema/provider-kinds.ts';
 

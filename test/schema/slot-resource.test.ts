@@ -10,7 +10,7 @@ import { slotDocuments } from './slot-arbitrary.ts';
 const name = SlotName.parse('mine');
 
 describe('a slot as a file and as a resource', () => {
-  test('is the same both ways, for any slot', () => {
+  test('is converted in both directions without loss, for any slot', () => {
     fc.assert(
       fc.property(slotDocuments, (document) => {
         const text = newSlotText(document);
@@ -28,7 +28,7 @@ describe('a slot as a file and as a resource', () => {
     );
   });
 
-  test('names what a file has no place for', () => {
+  test('lists the fields that a file cannot hold', () => {
     const resource = { ...toResource(name, {}), metadata: { name, namespace: 'models', labels: {} }, status: {} };
     expect(fromResource(resource)).toMatchObject({ ok: true, dropped: ['metadata.namespace', 'metadata.labels', 'status'] });
   });

@@ -17,12 +17,12 @@ describe('SLOT_RULES', () => {
     expect(problems(part, 'camelCase')).toEqual([expect.stringMatching(new RegExp(`^${path.replaceAll('.', '\\.')}: `))]);
   });
 
-  test('are each shown by a sample', () => {
+  test('each have a sample that breaks them', () => {
     const keys = REFUSED_COMBINATIONS.map(([, path]) => path.split('.').at(-1));
     expect(new Set(keys)).toEqual(new Set(SLOT_RULES.map((rule) => rule.key)));
   });
 
-  test('name keys as their reader writes them', () => {
+  test('name keys in the style of the document', () => {
     const part = { storage: { claimName: 'models', hostPath: '/models' } };
     expect(problems(part, 'snake_case')).toEqual([expect.stringMatching(/^storage\.claim_name: Use "claim_name" alone: "host_path"/)]);
     expect(problems(part, 'camelCase')).toEqual([expect.stringMatching(/^storage\.claimName: Use "claimName" alone: "hostPath"/)]);
@@ -34,7 +34,7 @@ describe('SLOT_RULES', () => {
     [{ storage: { className: 'fast' } }],
     [{ storage: { hostPath: '/models' } }],
     [{ tolerations: [{ operator: 'Exists' }, { key: 'a', value: 'b' }, { key: 'a', effect: 'NoExecute', tolerationSeconds: 3 }] }],
-  ])('let %j be', (part) => {
+  ])('accept %j', (part) => {
     expect(problems(part, 'camelCase')).toEqual([]);
   });
 });

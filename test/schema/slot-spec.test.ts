@@ -13,7 +13,7 @@ describe('parseSlot()', () => {
     });
   });
 
-  test('asks for a provider when the name has no default', () => {
+  test('requires a provider if the name has no default', () => {
     const parsed = parseSlot(SlotName.parse('mine'), { model: { default: 'a.gguf' } });
     expect(parsed).toMatchObject({ ok: false, problems: [{ path: ['provider'] }] });
   });

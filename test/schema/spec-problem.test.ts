@@ -9,12 +9,12 @@ const messages = (document: unknown, style: 'snake_case' | 'camelCase' = 'snake_
 };
 
 describe('parseSlot() of a bad document', () => {
-  test('answers every problem at once, the choice of backend included', () => {
+  test('returns all problems at once, including an unsupported backend', () => {
     expect(messages({ provider: 'image', backend: 'cpu', enabled: 1, model: {}, lifecycle: { swop: 'auto' } })).toEqual([
       'enabled: Write true or false, not 1',
       'model.default: Set "model.default": it is required',
       'lifecycle.swop: Unknown key "swop"; did you mean "swap"?',
-      'backend: Provider "image" does not offer backend "cpu"; use "rocm"',
+      'backend: Provider "image" does not support backend "cpu"; use "rocm"',
     ]);
   });
 
@@ -28,21 +28,21 @@ describe('parseSlot() of a bad document', () => {
       'resources.memory: Write a size as a number and a unit: "512Mi", "9Gi" (powers of 1024) or "9G" (powers of 1000), not "9GB"',
     ],
     [{ env: [] }, 'env: Write a table, not a list'],
-    [{ idleTimeout: '5m' }, 'idle_timeout: Unknown key "idle_timeout" here; it belongs in [lifecycle]'],
+    [{ idleTimeout: '5m' }, 'idle_timeout: Unknown key "idle_timeout" here; move it to [lifecycle]'],
     [{ tolerations: [{ effekt: 'x' }] }, 'tolerations.0.effekt: Unknown key "effekt"; did you mean "effect"?'],
     [{ zzzzzz: 1 }, /^zzzzzz: Unknown key "zzzzzz"; known here: "enabled", "provider"/],
-  ])('%j: says what would be right', (part, message) => {
+  ])('%j: says how to fix it', (part, message) => {
     const found = messages({ provider: 'gguf', model: { default: 'a' }, ...part });
     expect(found).toEqual([typeof message === 'string' ? message : expect.stringMatching(message)]);
   });
 
-  test('names keys as the reader writes them', () => {
+  test('names keys in the style of the document', () => {
     expect(messages({ provider: 'gguf', model: { default: 'a' }, lifecycle: { idleTimout: '5m' } }, 'camelCase')).toEqual([
       'lifecycle.idleTimout: Unknown key "idleTimout"; did you mean "idleTimeout"?',
     ]);
   });
 
-  test('never repeats a value of "env" or of the arguments', () => {
+  test('never contains values of "env" or of the arguments', () => {
     const document = { provider: 'gguf', model: { default: 'a', args: ['--api-key\nhunter2'] }, env: { TOKEN: 'hunter2\n', OTHER: 4711 } };
     expect(messages(document).join()).not.toMatch(/hunter2|4711/);
     expect(messages(document)).toHaveLength(3);

@@ -11,7 +11,7 @@ test('the shipped manifest is valid and has an image for every backend of the pr
   expect(Object.keys(manifest.gguf ?? {}).toSorted()).toEqual([...PROVIDER_KINDS.gguf.backends].toSorted());
 });
 
-test('the engine’s lock file has no registry in it, and no packages for GPUs', async () => {
+test('the lock file of the engine contains no registry and no packages for GPUs', async () => {
   const lock: { packages: Record<string, { name?: string; resolved?: string; os?: string[] | string; hasInstallScript?: boolean }> } =
     JSON.parse(await readFile(path.join(toolboxes, 'embedded', 'package-lock.json'), 'utf8'));
   for (const entry of Object.values(lock.packages)) expect(entry.resolved).toBeUndefined();

@@ -1,9 +1,9 @@
-/** The model, loaded: text in, text, vectors or scores out. Knows nothing of HTTP. */
+/** A loaded model, which turns text into text, vectors or scores. Independent of HTTP. */
 import { availableParallelism } from 'node:os';
-import { createStopText } from './decide/stop-text.ts';
+import { createStopStrings } from './decide/stop-strings.ts';
 import type { Flags } from './decide/parse-flags.ts';
-import { refuse, type Message, type Read, type Sampling, type TextInput } from './decide/read-request.ts';
-import type { FinishReason, Usage } from './decide/write-reply.ts';
+import { refuse, type Message, type Outcome, type Sampling, type TextInput } from './decide/parse-request.ts';
+import type { FinishReason, Usage } from './decide/format-response.ts';
 import { loadNative, loadTemplate, type ChatTemplate } from './load-native.ts';
 import type { NativeEmbedder, NativeModel, NativeRanker, NativeSequence, Token } from './native.ts';
 import { createWorkQueue, type WorkQueue } from './work-queue.ts';
@@ -16,33 +16,38 @@ export interface Generated {
 
 export interface Engine {
   readonly context: number;
-  prompt(messages: readonly Message[]): Promise<Read<TextInput>>;
-  /** `onText` gets each piece as soon as it is certain; waiting on its answer is the back-pressure. */
-  generate(prompt: TextInput, sampling: Sampling, onText: (text: string) => Promise<void>, signal: AbortSignal): Promise<Read<Generated>>;
+  prompt(messages: readonly Message[]): Promise<Outcome<TextInput>>;
+  /** Calls `onText` with each piece of text and awaits it, which provides back-pressure. */
+  generate(
+    prompt: TextInput,
+    sampling: Sampling,
+    onText: (text: string) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<Outcome<Generated>>;
   embed(
     inputs: readonly TextInput[],
     signal: AbortSignal,
-  ): Promise<Read<{ readonly vectors: readonly (readonly number[])[]; readonly tokens: number }>>;
+  ): Promise<Outcome<{ readonly vectors: readonly (readonly number[])[]; readonly tokens: number }>>;
   rerank(
     query: string,
     documents: readonly string[],
     signal: AbortSignal,
-  ): Promise<Read<{ readonly scores: readonly number[]; readonly tokens: number }>>;
+  ): Promise<Outcome<{ readonly scores: readonly number[]; readonly tokens: number }>>;
   tokenize(text: string, special: boolean): readonly number[];
 }
 
-/** A context that nobody asked for is not made larger: on a processor a long one costs memory and is rarely filled. */
+/** The largest context unless one is set: on a CPU, a longer one needs much memory and is rarely filled. */
 const DEFAULT_CONTEXT = 8192;
-/** A context this small may be had several times over, one for each of the requests served at once. */
+/** Up to this size, several contexts are created, one for each concurrent request. */
 const CHEAP_CONTEXT = 16_384;
 const MAX_WAITING = 256;
-/** More tokens than the bytes of the longest character: a piece that still is not text then never will be. */
+/** More tokens than the bytes of the longest character: pending tokens that are not valid text by then never will be. */
 const MAX_PENDING_TOKENS = 8;
 const CHATML =
   '{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}';
 
-const ABORTED = refuse(499, 'server_error', 'The client left');
-const FULL = refuse(503, 'unavailable_error', `More than ${MAX_WAITING} requests are waiting; try again later`);
+const ABORTED = refuse(499, 'server_error', 'The client disconnected');
+const FULL = refuse(503, 'unavailable_error', `Try again later: ${MAX_WAITING} requests are already waiting`);
 
 export async function loadEngine(flags: Flags, modulesDir: string): Promise<Engine> {
   const threads = flags.threads || Math.max(1, availableParallelism() - 1);
@@ -66,31 +71,31 @@ export async function loadEngine(flags: Flags, modulesDir: string): Promise<Engi
 type Size = { readonly contextSize: number; readonly threads: number };
 
 /**
- * A context of its own for each request served at once. One context could hold several sequences, but then one request now and then gets
- * a token of another: the library samples them on several threads from logits they share.
+ * Creates a separate context for each concurrent request. With several sequences in one context, a request sometimes gets a token of
+ * another one, because the library samples them on several threads from shared logits.
  */
 async function createSequence(model: NativeModel, size: Size): Promise<NativeSequence> {
   return (await model.createContext({ ...size, sequences: 1 })).getSequence();
 }
 
-/** After the first one, which is enough to answer. */
+/** Adds further sequences in the background; one is enough to answer requests. */
 async function addSequences(model: NativeModel, size: Size, count: number, queue: WorkQueue<NativeSequence>): Promise<void> {
   try {
     for (let added = 0; added < count; added += 1) queue.add(await createSequence(model, size));
   } catch (error) {
     process.stderr.write(
-      `warning: There is no room to serve more requests at once: ${error instanceof Error ? error.message : String(error)}\n`,
+      `warning: The memory is not sufficient for more concurrent requests: ${error instanceof Error ? error.message : String(error)}\n`,
     );
   }
 }
 
-interface Seats {
+interface Queues {
   readonly sequences?: WorkQueue<NativeSequence>;
   readonly embedder?: WorkQueue<NativeEmbedder>;
   readonly ranker?: WorkQueue<NativeRanker>;
 }
 
-function createEngine(model: NativeModel, context: number, seats: Seats, modulesDir: string): Engine {
+function createEngine(model: NativeModel, context: number, queues: Queues, modulesDir: string): Engine {
   let template: Promise<ChatTemplate> | undefined;
   const tokens = (input: TextInput): Token[] => tokensOf(model, input);
   return {
@@ -107,30 +112,31 @@ function createEngine(model: NativeModel, context: number, seats: Seats, modules
         });
         return { ok: true, value: text };
       } catch (error) {
-        return refuse(400, 'invalid_request_error', `The model's chat template refuses these messages: ${String(error)}`);
+        return refuse(400, 'invalid_request_error', `The chat template of the model does not accept these messages: ${String(error)}`);
       }
     },
     async generate(input, sampling, onText, signal) {
-      if (seats.sequences === undefined) return refuse(501, 'not_supported_error', 'This server was not started for text generation');
+      if (queues.sequences === undefined)
+        return refuse(501, 'not_supported_error', 'Send the request to another server: this one was not started for text generation');
       const prompt = tokens(input);
       if (prompt.length >= context) return tooLong(prompt.length, context);
-      const done = await seats.sequences.run((sequence) => generateOn(model, sequence, prompt, sampling, onText, signal), signal);
-      return settle(done);
+      const done = await queues.sequences.run((sequence) => generateOn(model, sequence, prompt, sampling, onText, signal), signal);
+      return toOutcome(done);
     },
     async embed(inputs, signal) {
-      if (seats.embedder === undefined)
-        return refuse(501, 'not_supported_error', 'This server does not support embeddings. Start it with `--embeddings`');
-      const done = await seats.embedder.run((embedder) => embedOn(embedder, inputs.map(tokens), context, signal), signal);
-      return settle(done);
+      if (queues.embedder === undefined)
+        return refuse(501, 'not_supported_error', 'Start the server with "--embeddings": it does not support embeddings now');
+      const done = await queues.embedder.run((embedder) => embedOn(embedder, inputs.map(tokens), context, signal), signal);
+      return toOutcome(done);
     },
     async rerank(query, documents, signal) {
-      if (seats.ranker === undefined)
-        return refuse(501, 'not_supported_error', 'This server does not support reranking. Start it with `--reranking`');
+      if (queues.ranker === undefined)
+        return refuse(501, 'not_supported_error', 'Start the server with "--reranking": it does not support reranking now');
       const length = (text: string): number => model.tokenize(text, false).length;
       const most = length(query) + Math.max(...documents.map(length)) + 4;
       if (most >= context) return tooLong(most, context);
-      const done = await seats.ranker.run((ranker) => rankOn(ranker, query, documents, signal), signal);
-      if (done === 'full' || done === 'aborted' || !done.ok) return settle(done);
+      const done = await queues.ranker.run((ranker) => rankOn(ranker, query, documents, signal), signal);
+      if (done === 'full' || done === 'aborted' || !done.ok) return toOutcome(done);
       return {
         ok: true,
         value: { scores: done.value, tokens: documents.reduce((sum, text) => sum + length(query) + length(text) + 4, 0) },
@@ -147,12 +153,12 @@ async function generateOn(
   sampling: Sampling,
   onText: (text: string) => Promise<void>,
   signal: AbortSignal,
-): Promise<Read<Generated>> {
-  // what the sequence still knows of an earlier turn need not be read again; the last token must be, for it is what is answered
+): Promise<Outcome<Generated>> {
+  // The sequence keeps the state of an earlier turn as far as the prompt is the same. The last token must be evaluated again to continue from it.
   await sequence.adaptStateToTokens(prompt.slice(0, -1), false);
   const cachedTokens = sequence.nextTokenIndex;
   const limit = Math.min(sampling.maxTokens ?? Number.POSITIVE_INFINITY, sequence.contextSize - prompt.length);
-  const stop = createStopText(sampling.stop);
+  const stop = createStopStrings(sampling.stop);
   const text = createTokenText(model);
   let whole = '';
   let finish: FinishReason = 'length';
@@ -193,21 +199,21 @@ function evaluateOptions(sampling: Sampling, last: () => Token[]) {
   };
 }
 
-/** Tokens to text: a character may need several tokens, and a word's space depends on the token before. */
+/** Converts tokens to text. A character may need several tokens, and the space before a word depends on the previous tokens. */
 function createTokenText(model: NativeModel): { push(token: Token): string; last(): Token[] } {
-  const told: Token[] = [];
+  const decoded: Token[] = [];
   let pending: Token[] = [];
   return {
     push(token) {
       pending.push(token);
-      const text = model.detokenize(pending, false, told.slice(-8));
+      const text = model.detokenize(pending, false, decoded.slice(-8));
       if (text.endsWith('\uFFFD') && pending.length < MAX_PENDING_TOKENS) return '';
-      told.push(...pending);
-      if (told.length > 256) told.splice(0, told.length - 64);
+      decoded.push(...pending);
+      if (decoded.length > 256) decoded.splice(0, decoded.length - 64);
       pending = [];
       return text;
     },
-    last: () => told.slice(-64),
+    last: () => decoded.slice(-64),
   };
 }
 
@@ -224,7 +230,7 @@ async function embedOn(embedder: NativeEmbedder, inputs: readonly Token[][], con
   return { ok: true, value: { vectors, tokens } } as const;
 }
 
-/** The library answers probabilities; llama-server answers what they were made of. */
+/** Returns logits, like llama-server. The library returns probabilities. */
 async function rankOn(ranker: NativeRanker, query: string, documents: readonly string[], signal: AbortSignal) {
   const scores: number[] = [];
   for (const document of documents) {
@@ -249,14 +255,14 @@ function tokensOf(model: NativeModel, input: TextInput): Token[] {
 }
 
 function tooLong(tokens: number, context: number) {
-  const message = `The request has ${tokens} tokens, more than the context of ${context}; shorten it or start the server with a larger "--ctx-size"`;
+  const message = `Shorten the request or start the server with a larger "--ctx-size": it has ${tokens} tokens, and the context has ${context}`;
   return {
     ok: false,
     refusal: { status: 400, type: 'exceed_context_size_error', message, extra: { n_prompt_tokens: tokens, n_ctx: context } },
   } as const;
 }
 
-function settle<T>(done: Read<T> | 'full' | 'aborted') {
+function toOutcome<T>(done: Outcome<T> | 'full' | 'aborted') {
   if (done === 'full') return FULL;
   return done === 'aborted' ? ABORTED : done;
 }

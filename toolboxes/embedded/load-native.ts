@@ -1,11 +1,11 @@
-/** Finds and loads node-llama-cpp's prebuilt CPU binary, the short way where the pinned version's layout is there. */
+/** Loads the prebuilt CPU binary of node-llama-cpp: directly if the layout of the pinned version is found, otherwise with `getLlama`. */
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Native } from './native.ts';
 
-/** The prebuilt package of a platform; node-llama-cpp's own names. */
+/** The prebuilt packages of node-llama-cpp by platform. */
 const PREBUILT: Readonly<Record<string, { readonly name: string; readonly bins: string }>> = {
   'linux-x64': { name: '@node-llama-cpp/linux-x64', bins: 'linux-x64' },
   'linux-arm64': { name: '@node-llama-cpp/linux-arm64', bins: 'linux-arm64' },
@@ -15,9 +15,9 @@ export interface ChatTemplate {
   render(variables: Readonly<Record<string, unknown>>): string;
 }
 
-/** `modulesDir` holds the `node_modules` that `package-lock.json` beside this file describes. */
+/** `modulesDir` contains the `node_modules` that are locked in the `package-lock.json` of this folder. */
 export async function loadNative(modulesDir: string, threads: number): Promise<Native> {
-  return (await loadDirectly(modulesDir, threads)) ?? loadByItself(modulesDir, threads);
+  return (await loadDirectly(modulesDir, threads)) ?? loadWithGetLlama(modulesDir, threads);
 }
 
 export async function loadTemplate(modulesDir: string, source: string): Promise<ChatTemplate> {
@@ -26,8 +26,8 @@ export async function loadTemplate(modulesDir: string, source: string): Promise<
 }
 
 /**
- * `getLlama` starts a second process that tries the binary, which costs a quarter of a second, and imports everything there is.
- * A binary that does not fit ends this process instead; whoever watches it sees its exit and its last words.
+ * `getLlama` imports the whole library and starts a second process to test the binary, which takes a quarter of a second. Without that
+ * test, an unsuitable binary crashes this process; the service then reports its exit code and the end of its log.
  */
 async function loadDirectly(modulesDir: string, threads: number): Promise<Native | undefined> {
   const prebuilt = PREBUILT[`${process.platform}-${process.arch}`];
@@ -53,7 +53,7 @@ async function loadDirectly(modulesDir: string, threads: number): Promise<Native
   });
 }
 
-async function loadByItself(modulesDir: string, threads: number): Promise<Native> {
+async function loadWithGetLlama(modulesDir: string, threads: number): Promise<Native> {
   const library = await importFrom<{ getLlama: (options: object) => Promise<Native> }>(modulesDir, 'node-llama-cpp');
   return library.getLlama({
     gpu: process.platform === 'darwin' ? 'auto' : false,

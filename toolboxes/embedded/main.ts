@@ -1,13 +1,13 @@
 /**
- * The embedded engine: a small server around node-llama-cpp's prebuilt CPU binaries that takes llama-server's flags and speaks its
- * paths. It is the fallback for machines without llama-server: text chat, completions, embeddings and reranking, no more.
+ * The embedded engine: a small server around the prebuilt CPU binaries of node-llama-cpp with the flags and paths of llama-server. It is
+ * the fallback for machines without llama-server and supports only text chat, completions, embeddings and reranking.
  */
 import { enableCompileCache } from 'node:module';
 import path from 'node:path';
 import { parseFlags } from './decide/parse-flags.ts';
 import { createEngineServer } from './server.ts';
 
-/** A token that is being computed cannot be interrupted; after this long the process goes anyway. */
+/** The computation of a token cannot be interrupted; after this time, the process exits anyway. */
 const STOP_GRACE_MS = 3000;
 
 const parsed = parseFlags(process.argv.slice(2));

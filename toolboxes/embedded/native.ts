@@ -1,9 +1,9 @@
 /**
- * The part of node-llama-cpp that the engine uses, as types of our own: the package is installed on demand, outside this checkout,
- * so that its own types cannot be asked for. The shapes are those of the version that `package.json` pins.
+ * Types for the part of node-llama-cpp that the engine uses. Its own types are not available, because the package is installed on demand
+ * and outside this checkout. These match the version that is pinned in `package.json`.
  */
 
-/** A token's number in the model's vocabulary. */
+/** The number of a token in the vocabulary of the model. */
 export type Token = number;
 
 export interface EvaluateOptions {

@@ -1,20 +1,20 @@
-/** The HTTP side: llama-server's paths and shapes around an engine that may still be loading. */
+/** The HTTP server: the paths and formats of llama-server for an engine that may still be loading. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Flags } from './decide/parse-flags.ts';
 import {
-  readBody,
-  readChat,
-  readCompletion,
-  readEmbedding,
-  readRerank,
+  parseBody,
+  parseChat,
+  parseCompletion,
+  parseEmbedding,
+  parseRerank,
   refuse,
   type Generation,
-  type Read,
+  type Outcome,
   type Refusal,
   type TextInput,
-} from './decide/read-request.ts';
+} from './decide/parse-request.ts';
 import {
   chunkBody,
   embeddingsBody,
@@ -24,13 +24,13 @@ import {
   usageChunkBody,
   wholeBody,
   type Head,
-} from './decide/write-reply.ts';
+} from './decide/format-response.ts';
 import type { Engine } from './engine.ts';
 
 export interface EngineServer {
   readonly http: Server;
   ready(engine: Engine): void;
-  /** Ends what runs; resolves when nothing does any more. */
+  /** Aborts all requests and resolves when they have ended. */
   stop(): Promise<void>;
 }
 
@@ -49,10 +49,10 @@ type Route = (body: Body, exchange: Exchange) => Promise<Refusal | undefined>;
 
 const LOADING: Refusal = { status: 503, type: 'unavailable_error', message: 'Loading model' };
 const NOT_FOUND: Refusal = { status: 404, type: 'not_found_error', message: 'File Not Found' };
-const TOO_LARGE: Refusal = { status: 413, type: 'invalid_request_error', message: `A body may have at most ${BODY_LIMIT_BYTES} bytes` };
+const TOO_LARGE: Refusal = { status: 413, type: 'invalid_request_error', message: `Send a body of at most ${BODY_LIMIT_BYTES} bytes` };
 
 const unsupported: Route = async () =>
-  refuse(501, 'not_supported_error', 'The embedded engine does not speak this dialect; install llama-server for it').refusal;
+  refuse(501, 'not_supported_error', 'Install llama-server to use this API: the embedded engine does not support it').refusal;
 
 const POST_ROUTES: Readonly<Record<string, Route>> = {
   '/v1/chat/completions': chat,
@@ -79,7 +79,7 @@ export function createEngineServer(flags: Flags, nowMs: () => number): EngineSer
     running.add(entry);
     void entry.done.finally(() => running.delete(entry));
   });
-  // a generation may be silent for long; llama-server gives an hour
+  // Generating may take long without sending anything; llama-server allows an hour.
   http.requestTimeout = 3_600_000;
 
   async function answer(request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
@@ -95,7 +95,7 @@ export function createEngineServer(flags: Flags, nowMs: () => number): EngineSer
     if (route === undefined) return send(response, NOT_FOUND.status, errorBody(NOT_FOUND));
     const text = await readText(request);
     if (text === undefined) return send(response, TOO_LARGE.status, errorBody(TOO_LARGE));
-    const body = readBody(text);
+    const body = parseBody(text);
     const refusal = body.ok ? await route(body.value, { engine, flags, response, signal }) : body.refusal;
     if (refusal !== undefined) send(response, refusal.status, errorBody(refusal));
   }
@@ -116,15 +116,15 @@ export function createEngineServer(flags: Flags, nowMs: () => number): EngineSer
 }
 
 async function chat(body: Body, exchange: Exchange): Promise<Refusal | undefined> {
-  const read = readChat(body);
-  if (!read.ok) return read.refusal;
-  const prompt = await exchange.engine.prompt(read.value.messages);
-  return prompt.ok ? generate('chat', prompt.value, read.value, exchange) : prompt.refusal;
+  const parsed = parseChat(body);
+  if (!parsed.ok) return parsed.refusal;
+  const prompt = await exchange.engine.prompt(parsed.value.messages);
+  return prompt.ok ? generate('chat', prompt.value, parsed.value, exchange) : prompt.refusal;
 }
 
 async function complete(body: Body, exchange: Exchange): Promise<Refusal | undefined> {
-  const read = readCompletion(body);
-  return read.ok ? generate('completion', read.value.prompt, read.value, exchange) : read.refusal;
+  const parsed = parseCompletion(body);
+  return parsed.ok ? generate('completion', parsed.value.prompt, parsed.value, exchange) : parsed.refusal;
 }
 
 async function generate(kind: Head['kind'], prompt: TextInput, options: Generation, exchange: Exchange): Promise<Refusal | undefined> {
@@ -165,33 +165,33 @@ async function generate(kind: Head['kind'], prompt: TextInput, options: Generati
 }
 
 async function embed(body: Body, { engine, flags, response, signal }: Exchange): Promise<Refusal | undefined> {
-  const read = readEmbedding(body);
-  if (!read.ok) return read.refusal;
-  return finish(response, await engine.embed(read.value.inputs, signal), (done) =>
-    embeddingsBody(flags.alias, done.vectors, done.tokens, read.value.base64),
+  const parsed = parseEmbedding(body);
+  if (!parsed.ok) return parsed.refusal;
+  return finish(response, await engine.embed(parsed.value.inputs, signal), (done) =>
+    embeddingsBody(flags.alias, done.vectors, done.tokens, parsed.value.base64),
   );
 }
 
 async function rerank(body: Body, { engine, flags, response, signal }: Exchange): Promise<Refusal | undefined> {
-  const read = readRerank(body);
-  if (!read.ok) return read.refusal;
-  const done = await engine.rerank(read.value.query, read.value.documents, signal);
-  return finish(response, done, (scored) => rerankBody(flags.alias, scored.scores, read.value.topN, scored.tokens));
+  const parsed = parseRerank(body);
+  if (!parsed.ok) return parsed.refusal;
+  const done = await engine.rerank(parsed.value.query, parsed.value.documents, signal);
+  return finish(response, done, (scored) => rerankBody(flags.alias, scored.scores, parsed.value.topN, scored.tokens));
 }
 
 async function tokenize(body: Body, { engine, response }: Exchange): Promise<Refusal | undefined> {
-  if (typeof body['content'] !== 'string') return refuse(400, 'invalid_request_error', 'Send "content", a text').refusal;
+  if (typeof body['content'] !== 'string') return refuse(400, 'invalid_request_error', 'Set "content" to a string').refusal;
   send(response, 200, { tokens: engine.tokenize(body['content'], body['add_special'] === true) });
   return undefined;
 }
 
-function finish<T>(response: ServerResponse, done: Read<T>, body: (value: T) => object): Refusal | undefined {
+function finish<T>(response: ServerResponse, done: Outcome<T>, body: (value: T) => object): Refusal | undefined {
   if (!done.ok) return done.refusal;
   send(response, 200, body(done.value));
   return undefined;
 }
 
-/** Undefined: larger than the limit. */
+/** Returns undefined if the body is larger than the limit. */
 async function readText(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -215,6 +215,6 @@ function fail(response: ServerResponse, error: unknown): void {
   const refusal: Refusal = { status: 500, type: 'server_error', message: error instanceof Error ? error.message : String(error) };
   process.stderr.write(`error: ${refusal.message}\n`);
   if (!response.headersSent) return send(response, refusal.status, errorBody(refusal));
-  // inside a stream an error can only be told as an event; clients of OpenAI know this form
+  // Within a stream, an error can only be sent as an event. OpenAI clients support this format.
   response.end(`data: ${JSON.stringify(errorBody(refusal))}\n\n`);
 }

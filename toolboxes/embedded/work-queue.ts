@@ -1,50 +1,50 @@
-/** Lets a bounded number of jobs run at once, and a bounded number wait in the order they came. */
+/** Runs jobs on a fixed set of workers. A limited number of jobs wait for a free worker, in the order of their arrival. */
 
-export interface WorkQueue<Seat> {
-  /** Waits for a seat, runs, gives the seat back. `full` when too many wait already; a wait ends with its signal. */
-  run<T>(job: (seat: Seat) => Promise<T>, signal: AbortSignal): Promise<T | 'full' | 'aborted'>;
-  /** One more seat, for whoever waits longest. */
-  add(seat: Seat): void;
+export interface WorkQueue<Worker> {
+  /** Runs a job as soon as a worker is free. Resolves to `full` if too many jobs wait, and to `aborted` if the signal aborts the wait. */
+  run<T>(job: (worker: Worker) => Promise<T>, signal: AbortSignal): Promise<T | 'full' | 'aborted'>;
+  /** Adds a worker, which takes the job that has waited longest. */
+  add(worker: Worker): void;
 }
 
-export function createWorkQueue<Seat>(seats: readonly Seat[], maxWaiting: number): WorkQueue<Seat> {
-  const free = [...seats];
-  const waiting: ((seat: Seat) => void)[] = [];
+export function createWorkQueue<Worker>(workers: readonly Worker[], maxWaiting: number): WorkQueue<Worker> {
+  const free = [...workers];
+  const waiting: ((worker: Worker) => void)[] = [];
 
-  async function takeSeat(signal: AbortSignal): Promise<{ readonly seat: Seat } | 'full' | 'aborted'> {
+  async function acquire(signal: AbortSignal): Promise<{ readonly worker: Worker } | 'full' | 'aborted'> {
     if (signal.aborted) return 'aborted';
     const ready = free.pop();
-    if (ready !== undefined) return { seat: ready };
+    if (ready !== undefined) return { worker: ready };
     if (waiting.length >= maxWaiting) return 'full';
     return new Promise((resolve) => {
-      const take = (given: Seat): void => {
+      const accept = (worker: Worker): void => {
         signal.removeEventListener('abort', leave);
-        resolve({ seat: given });
+        resolve({ worker });
       };
       const leave = (): void => {
-        waiting.splice(waiting.indexOf(take), 1);
+        waiting.splice(waiting.indexOf(accept), 1);
         resolve('aborted');
       };
-      waiting.push(take);
+      waiting.push(accept);
       signal.addEventListener('abort', leave, { once: true });
     });
   }
 
-  const add = (seat: Seat): void => {
+  const add = (worker: Worker): void => {
     const next = waiting.shift();
-    if (next === undefined) free.push(seat);
-    else next(seat);
+    if (next === undefined) free.push(worker);
+    else next(worker);
   };
 
   return {
     add,
     async run(job, signal) {
-      const given = await takeSeat(signal);
-      if (given === 'full' || given === 'aborted') return given;
+      const acquired = await acquire(signal);
+      if (acquired === 'full' || acquired === 'aborted') return acquired;
       try {
-        return await job(given.seat);
+        return await job(acquired.worker);
       } finally {
-        add(given.seat);
+        add(acquired.worker);
       }
     },
   };

@@ -1,4 +1,4 @@
-{{/* What everything is called: the release, with "svc" in it. At most 40 characters, since names are made from it. */}}
+{{/* Name of all objects: the name of the release, with "svc" in it. At most 40 characters, because other names are derived from it. */}}
 {{- define "svc.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride -}}
@@ -17,12 +17,12 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Cluster-wide objects bear the namespace in their name: there is one service in each. */}}
+{{/* The names of cluster-wide objects contain the namespace, because each namespace may have its own release. */}}
 {{- define "svc.deviceClassRole" -}}
 {{- printf "%s-%s-device-classes" (include "svc.fullname" .) .Release.Namespace -}}
 {{- end -}}
 
-{{/* The image by digest where there is one; the same for the gateway and for the init containers of slots. */}}
+{{/* The image of the gateway and of the init containers of slots, by digest if one is set. */}}
 {{- define "svc.image" -}}
 {{- with .Values.image -}}
 {{- if .digest -}}
@@ -49,14 +49,14 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
-{{/* Labels of one component, which also select its pods: dict "root" $ "component" "gateway". */}}
+{{/* Labels of a component, which also select its pods. Arguments: dict "root" $ "component" "gateway". */}}
 {{- define "svc.selector" -}}
 app.kubernetes.io/name: {{ .root.Chart.Name }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
-{{/* Name, namespace and labels: dict "root" $ "component" "gateway" "name" "…". */}}
+{{/* Name, namespace and labels. Arguments: dict "root" $ "component" "gateway" "name" "…". */}}
 {{- define "svc.metadata" -}}
 name: {{ .name }}
 namespace: {{ .root.Release.Namespace }}
@@ -65,7 +65,7 @@ labels:
   {{- include "svc.labels" .root | nindent 2 }}
 {{- end -}}
 
-{{/* The claim that holds the models: one that is there, or the chart's own. */}}
+{{/* The claim with the models: an existing one, or the one of the chart. */}}
 {{- define "svc.modelsClaim" -}}
 {{- if .Values.models.claim.create -}}
 {{- .Values.models.claim.name | default (printf "%s-models" (include "svc.fullname" .)) -}}

@@ -39,7 +39,7 @@ async function fetchAndTell(cli: Cli, name: string, options: ModelFetchOptions):
   const root = path.resolve(options.store ?? cli.env['SVC_MODELS_DIR'] ?? path.join(cli.env['SVC_STATE_DIR'] ?? STATE_DIR, 'models'));
   const stop = stopSignal();
   const result = await fetchModel(
-    { root, id: id.data, writer: writerName(), now: () => performance.now(), onProgress: (progress) => tell(cli, progress) },
+    { root, id: id.data, writer: writerName(), onProgress: (progress) => tell(cli, progress) },
     stop.signal,
   ).finally(stop.release);
   cli.terminal.endProgress();

@@ -1,31 +1,30 @@
-/** Steps through little-endian bytes; what does not fit is thrown, for the header's reader to catch. Pure but for its position. */
+/** Reads little-endian values of the GGUF format one after the other. Throws for the header's parser to catch. Pure except for its position. */
 
 export type Scalar = number | string | boolean;
 
-/** The bytes end too early: with more of the file the reading may go on. */
-export class Short extends Error {}
-/** No more bytes will help. The message continues "The file is damaged: ". */
-export class Corrupt extends Error {}
+/** The bytes end before the value does; more bytes of the file are needed. */
+export class EndOfBytes extends Error {}
+/** The file is damaged. The message is part of a sentence and starts with "it" or "its". */
+export class CorruptHeader extends Error {}
 
-/** No text of a model is longer; chat templates have some ten thousand characters. */
+/** Longer than any text in a known model; chat templates have some ten thousand characters. */
 const MAX_TEXT_BYTES = 64 * 2 ** 20;
 
-/** GGUF's scalar types by number: bytes, and how to read them. */
-const SCALARS: readonly (readonly [size: number, read: (view: DataView, at: number) => Scalar])[] = [
-  [1, (view, at) => view.getUint8(at)],
-  [1, (view, at) => view.getInt8(at)],
-  [2, (view, at) => view.getUint16(at, true)],
-  [2, (view, at) => view.getInt16(at, true)],
-  [4, (view, at) => view.getUint32(at, true)],
-  [4, (view, at) => view.getInt32(at, true)],
-  [4, (view, at) => view.getFloat32(at, true)],
-  [1, (view, at) => view.getUint8(at) !== 0],
-];
 const STRING = 8;
-const WIDE_SCALARS: Readonly<Record<number, (view: DataView, at: number) => Scalar>> = {
-  10: (view, at) => Number(view.getBigUint64(at, true)),
-  11: (view, at) => Number(view.getBigInt64(at, true)),
-  12: (view, at) => view.getFloat64(at, true),
+
+/** The scalar types of GGUF by their number, with their size in bytes. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md */
+const SCALARS: Readonly<Record<number, readonly [size: number, get: (view: DataView, at: number) => Scalar]>> = {
+  0: [1, (view, at) => view.getUint8(at)],
+  1: [1, (view, at) => view.getInt8(at)],
+  2: [2, (view, at) => view.getUint16(at, true)],
+  3: [2, (view, at) => view.getInt16(at, true)],
+  4: [4, (view, at) => view.getUint32(at, true)],
+  5: [4, (view, at) => view.getInt32(at, true)],
+  6: [4, (view, at) => view.getFloat32(at, true)],
+  7: [1, (view, at) => view.getUint8(at) !== 0],
+  10: [8, (view, at) => Number(view.getBigUint64(at, true))],
+  11: [8, (view, at) => Number(view.getBigInt64(at, true))],
+  12: [8, (view, at) => view.getFloat64(at, true)],
 };
 
 // oxlint-disable-next-line house/pure-decide -- lives within one call that parses a header; a position passed along as a value would make each read return a pair
@@ -40,19 +39,19 @@ export class ByteCursor {
   }
 
   u32(): number {
-    return this.#view.getUint32(this.#advance(4), true);
+    return this.#view.getUint32(this.skip(4), true);
   }
 
-  /** `what` and its greatest number, for the message of a count that cannot be. */
-  u64(what: string, most: number): number {
-    const value = this.#view.getBigUint64(this.#advance(8), true);
-    if (value > BigInt(most)) throw new Corrupt(`it says it has ${value} ${what}`);
+  /** Reads a count. `what` names the counted things in the message about a count above `max`. */
+  u64(what: string, max: number): number {
+    const value = this.#view.getBigUint64(this.skip(8), true);
+    if (value > BigInt(max)) throw new CorruptHeader(`it claims to have ${value} ${what}`);
     return Number(value);
   }
 
-  text(mostBytes = MAX_TEXT_BYTES): string {
-    const length = this.u64('characters in one text', mostBytes);
-    const at = this.#advance(length);
+  text(maxBytes = MAX_TEXT_BYTES): string {
+    const length = this.u64('characters in one text', maxBytes);
+    const at = this.skip(length);
     return new TextDecoder().decode(this.#bytes.subarray(at, at + length));
   }
 
@@ -60,29 +59,28 @@ export class ByteCursor {
     this.skip(this.u64('characters in one text', MAX_TEXT_BYTES));
   }
 
-  skip(bytes: number): void {
-    this.#advance(bytes);
-  }
-
   scalar(type: number): Scalar {
     if (type === STRING) return this.text();
-    const size = this.sizeOf(type);
-    const read = SCALARS[type]?.[1] ?? WIDE_SCALARS[type];
-    if (read === undefined) throw new Corrupt(`it has a value of the unknown type ${type}`);
-    return read(this.#view, this.#advance(size));
+    const [size, get] = scalarOf(type);
+    return get(this.#view, this.skip(size));
   }
 
-  /** Bytes of a scalar that is no text. */
+  /** Returns the size in bytes of a scalar that is not a text. */
   sizeOf(type: number): number {
-    const size = type in WIDE_SCALARS ? 8 : SCALARS[type]?.[0];
-    if (size === undefined) throw new Corrupt(`it has a value of the unknown type ${type}`);
-    return size;
+    return scalarOf(type)[0];
   }
 
-  #advance(bytes: number): number {
+  /** Moves on by a number of bytes and returns the position of the first one. */
+  skip(bytes: number): number {
     const at = this.position;
-    if (at + bytes > this.#bytes.length) throw new Short();
+    if (at + bytes > this.#bytes.length) throw new EndOfBytes();
     this.position = at + bytes;
     return at;
   }
+}
+
+function scalarOf(type: number): (typeof SCALARS)[number] {
+  const scalar = SCALARS[type];
+  if (scalar === undefined) throw new CorruptHeader(`it has a value of the unknown type ${type}`);
+  return scalar;
 }

@@ -1,6 +1,6 @@
-/** How much room tensors take: ggml's block formats, by their number in GGUF files. Pure. */
+/** The sizes of tensors, from ggml's block formats by their number in GGUF files. Pure. */
 
-/** Elements a block, bytes a block. The numbers that are missing were withdrawn. */
+/** Elements and bytes per block. The missing numbers belong to formats that were removed from ggml. */
 const BLOCKS: Readonly<Record<number, readonly [elements: number, bytes: number]>> = {
   0: [1, 4], // F32
   1: [1, 2], // F16
@@ -36,7 +36,7 @@ const BLOCKS: Readonly<Record<number, readonly [elements: number, bytes: number]
   39: [32, 17], // MXFP4
 };
 
-/** Bytes of a tensor; 0 for a format that is not known here, which makes the answer a lower bound. */
+/** Returns the size of a tensor in bytes, or 0 for an unknown format: sums of sizes are lower bounds. */
 export function tensorBytes(type: number, elements: number): number {
   const block = BLOCKS[type];
   return block === undefined ? 0 : Math.ceil(elements / block[0]) * block[1];

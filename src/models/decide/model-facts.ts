@@ -1,20 +1,20 @@
-/** What a model's files say, put together as the facts providers decide with. Pure. */
+/** Derives the facts about a model that providers use from its file names and headers. Pure. */
 import type { ModelFacts } from '../../providers/provider.ts';
 import type { ModelId } from '../../schema/names.ts';
 import type { Scalar } from './byte-cursor.ts';
-import type { GgufHeader } from './gguf-header.ts';
+import type { GgufHeader } from './parse-gguf-header.ts';
 
 export interface ModelFiles {
   readonly id: ModelId;
-  /** The first part's path. */
+  /** Path of the first shard. */
   readonly hostPath: string;
-  /** All parts, in their order. */
+  /** The headers of all shards, in order. */
   readonly headers: readonly GgufHeader[];
   readonly sizeBytes: number;
   readonly projectorPath: string | undefined;
 }
 
-/** The architecture of a vision projector, which is no model by itself. */
+/** The architecture of a vision projector, which is not a model of its own. */
 const PROJECTOR = 'clip';
 
 export function isProjector(header: GgufHeader): boolean {
@@ -51,7 +51,7 @@ export function modelFacts(files: ModelFiles): ModelFacts {
 
 const SHARD = /-(\d{5})-of-(\d{5})\.gguf$/i;
 
-/** The names of all parts of a model that is split, the given one among them; just the name when it is not. */
+/** Returns the file names of all shards of a split model, or just the given name if the model is not split. */
 export function shardNames(name: string): readonly string[] {
   const match = SHARD.exec(name);
   const count = Number(match?.[2] ?? 1);
@@ -61,15 +61,15 @@ export function shardNames(name: string): readonly string[] {
 }
 
 /**
- * The vision projector that belongs to a model: `mmproj*.gguf` beside it. Where several models lie in one directory only one that
- * carries the model's name does: `mmproj-<model>*.gguf` or `<model>.mmproj*.gguf`.
+ * Returns the file name of the vision projector that belongs to a model: `mmproj*.gguf` in the same directory. If the directory has
+ * several models, the projector must carry the model's name: `mmproj-<model>*.gguf` or `<model>.mmproj*.gguf`.
  */
 export function projectorFor(name: string, siblings: readonly string[]): string | undefined {
   const projectors = siblings.filter((sibling) => /mmproj.*\.gguf$/i.test(sibling) && sibling !== name).toSorted();
   const stem = name.replace(SHARD, '').replace(/\.gguf$/i, '');
   const own = projectors.find((projector) => projector.startsWith(`mmproj-${stem}`) || projector.startsWith(`${stem}.mmproj`));
   if (own !== undefined) return own;
-  const parts = new Set(shardNames(name));
-  const others = siblings.filter((sibling) => /\.gguf$/i.test(sibling) && !parts.has(sibling) && !projectors.includes(sibling));
+  const shards = new Set(shardNames(name));
+  const others = siblings.filter((sibling) => /\.gguf$/i.test(sibling) && !shards.has(sibling) && !projectors.includes(sibling));
   return others.length === 0 ? projectors.find((projector) => projector.startsWith('mmproj')) : undefined;
 }

@@ -1,16 +1,16 @@
 /**
- * A chat model that is a table, not a language model: no weight of it is trained. Attention and feed-forward add nothing, each word
- * of one sentence has its own direction in the embedding, and the output matrix maps each word to the one after it. So the real engine,
- * doing all of its real work, says that sentence to any prompt at any temperature. Pure.
+ * Generates a chat model that is a table instead of a language model: none of its weights are trained. Attention and feed-forward add
+ * nothing, each word of one sentence has its own direction in the embedding, and the output matrix maps each word to the next one. A
+ * real inference server therefore answers any prompt with that sentence, at any temperature. Pure.
  */
 import { buildVocabulary, END, tokenId, type Vocabulary } from './demo-vocabulary.ts';
-import { encodeGguf, f32, text, u32, type GgufTensor } from './gguf-writer.ts';
+import { encodeGguf, f32, text, u32, type GgufTensor } from './encode-gguf.ts';
 
 export interface SentenceModel {
   readonly name: string;
-  /** As the tokenizer writes them, `▁` standing for a space; no word twice, since the state is the last word alone. */
+  /** In the notation of the tokenizer, where `▁` is a space. No word may occur twice, because the last word alone is the state. */
   readonly words: readonly string[];
-  /** After the last word: end, or go on with the second, for ever. */
+  /** What follows the last word: the end, or the second word again without end. */
   readonly then: 'end' | 'repeat';
 }
 
@@ -21,10 +21,10 @@ const CONTEXT = 4096;
 const WIDTH = 64;
 const HEADS = 2;
 const FEED_FORWARD = 64;
-/** With an RMS-normalised state of √64 it puts the next word 160 ahead of all others: a temperature of 10 changes nothing. */
+/** With an RMS-normalised state of √64, the logit of the next word is 160 above all others, so even a temperature of 10 has no effect. */
 const CERTAINTY = 20;
 
-/** Throws on a sentence that cannot be made: a word twice, or more words than the embedding is wide. */
+/** Throws if the sentence repeats a word or has more words than the embedding is wide. */
 export function encodeSentenceModel(model: SentenceModel): Uint8Array {
   const vocabulary = buildVocabulary(model.words, { end: false, spacePrefix: false });
   return encodeGguf({
@@ -49,26 +49,26 @@ export function encodeSentenceModel(model: SentenceModel): Uint8Array {
   });
 }
 
-/** What the words say when they are put together. */
+/** Joins words into the sentence that the model generates. */
 export function sentenceOf(words: readonly string[]): string {
   return words.join('').replaceAll('▁', ' ');
 }
 
 function tableTensors(model: SentenceModel, vocabulary: Vocabulary): GgufTensor[] {
   const { words } = model;
-  if (new Set(words).size !== words.length) throw new Error(`A word stands twice in the sentence of "${model.name}"`);
+  if (new Set(words).size !== words.length) throw new Error(`The sentence of "${model.name}" repeats a word`);
   if (words.length >= WIDTH) throw new Error(`The sentence of "${model.name}" has more than ${WIDTH - 1} words`);
   const ids = words.map((word) => tokenId(vocabulary, word));
   const embedding = new Float32Array(vocabulary.tokens.length * WIDTH);
   const output = new Float32Array(vocabulary.tokens.length * WIDTH);
-  // direction 0 is "not in the sentence": what comes next is its first word
+  // Direction 0 means "not in the sentence"; the first word follows it.
   for (let id = 0; id < vocabulary.tokens.length; id += 1) embedding[id * WIDTH + ids.indexOf(id) + 1] = 1;
-  const say = (state: number, id: number): void => {
+  const follow = (state: number, id: number): void => {
     output[id * WIDTH + state] = CERTAINTY;
   };
   const [first = END, second = END] = ids;
-  say(0, first);
-  ids.forEach((_, position) => say(position + 1, ids[position + 1] ?? (model.then === 'repeat' ? second : END)));
+  follow(0, first);
+  ids.forEach((_, position) => follow(position + 1, ids[position + 1] ?? (model.then === 'repeat' ? second : END)));
   return [
     { name: 'token_embd.weight', shape: [WIDTH, vocabulary.tokens.length], data: embedding },
     { name: 'output_norm.weight', shape: [WIDTH], data: new Float32Array(WIDTH).fill(1) },

@@ -1,15 +1,22 @@
 /**
- * Models of the BERT family made by hand: an embedding model and a reranker. No weight of them is trained: each token has a
- * pseudo-random direction that its number decides, attention and feed-forward add nothing, and the mean over the tokens is the answer.
- * So equal texts are equal, texts that share words are near each other, and order counts a little. Pure; the same bytes each time.
+ * Generates models of the BERT family without trained weights: an embedding model and a reranker. Each token has a pseudo-random
+ * direction that depends on its number, attention and feed-forward add nothing, and the embedding is the mean over the tokens. Equal
+ * texts get equal embeddings, texts that share words get similar ones, and the order matters a little. Pure.
  */
 import { buildVocabulary, type Vocabulary } from './demo-vocabulary.ts';
-import { bool, encodeGguf, f32, text, texts, u32, type GgufTensor } from './gguf-writer.ts';
+import { bool, encodeGguf, f32, text, texts, u32, type GgufTensor } from './encode-gguf.ts';
 
 export interface EmbedderModel {
   readonly name: string;
-  /** A classifier head over the first token makes it a reranker. */
+  /** `rank` adds a classifier head over the first token, which makes the model a reranker. */
   readonly head: 'mean' | 'rank';
+}
+
+type Shape = readonly [columns: number, rows: number];
+
+interface Spread {
+  readonly scale: number;
+  readonly seed: number;
 }
 
 const CONTEXT = 512;
@@ -17,7 +24,7 @@ const WIDTH = 64;
 const HEADS = 2;
 const FEED_FORWARD = 64;
 const POOLING = { mean: 1, rank: 4 } as const;
-/** Small beside the words, so that the same words in another order are near, not equal. */
+/** Small compared with the words, so that the same words in another order are similar but not equal. */
 const POSITION_WEIGHT = 0.15;
 
 const WORDS =
@@ -45,7 +52,7 @@ export function encodeEmbedder(model: EmbedderModel): Uint8Array {
       ...(model.head === 'rank' ? [['bert.classifier.output_labels', texts(['relevance'])] as const] : []),
       ...vocabulary.metadata,
       ['tokenizer.ggml.token_type_count', u32(1)],
-      // between query and document, as the tokenizers of real rerankers have it
+      // Between query and document, as in the tokenizers of real rerankers.
       ['tokenizer.ggml.add_sep_token', bool(true)],
       ['tokenizer.ggml.seperator_token_id', u32(2)],
       ['tokenizer.ggml.padding_token_id', u32(0)],
@@ -56,37 +63,37 @@ export function encodeEmbedder(model: EmbedderModel): Uint8Array {
 
 function inputTensors(vocabulary: Vocabulary): GgufTensor[] {
   return [
-    random('token_embd.weight', WIDTH, vocabulary.tokens.length, 1, 11),
+    random('token_embd.weight', [WIDTH, vocabulary.tokens.length], { scale: 1, seed: 11 }),
     { name: 'token_types.weight', shape: [WIDTH, 1], data: new Float32Array(WIDTH) },
-    random('position_embd.weight', WIDTH, CONTEXT, POSITION_WEIGHT, 12),
+    random('position_embd.weight', [WIDTH, CONTEXT], { scale: POSITION_WEIGHT, seed: 12 }),
     ...norm('token_embd_norm'),
   ];
 }
 
-/** A reranker's attention lets the first token, which its head reads, see the words. */
+/** The head of a reranker reads only the first token, so its attention has to mix in the other tokens. */
 function block(model: EmbedderModel): GgufTensor[] {
-  const linear = (name: string, columns: number, rows: number, scale: number, seed: number): GgufTensor[] => [
-    random(`blk.0.${name}.weight`, columns, rows, scale, seed),
-    { name: `blk.0.${name}.bias`, shape: [rows], data: new Float32Array(rows) },
+  const linear = (name: string, shape: Shape, spread: Spread): GgufTensor[] => [
+    random(`blk.0.${name}.weight`, shape, spread),
+    { name: `blk.0.${name}.bias`, shape: [shape[1]], data: new Float32Array(shape[1]) },
   ];
-  const mixing = model.head === 'rank' ? 0.4 : 0;
+  const attention = (name: string, seed: number) => linear(name, [WIDTH, WIDTH], { scale: model.head === 'rank' ? 0.4 : 0, seed });
   return [
-    ...linear('attn_q', WIDTH, WIDTH, mixing, 21),
-    ...linear('attn_k', WIDTH, WIDTH, mixing, 22),
-    ...linear('attn_v', WIDTH, WIDTH, mixing, 23),
-    ...linear('attn_output', WIDTH, WIDTH, mixing, 24),
+    ...attention('attn_q', 21),
+    ...attention('attn_k', 22),
+    ...attention('attn_v', 23),
+    ...attention('attn_output', 24),
     ...norm('blk.0.attn_output_norm'),
-    ...linear('ffn_up', WIDTH, FEED_FORWARD, 0, 25),
-    ...linear('ffn_down', FEED_FORWARD, WIDTH, 0, 26),
+    ...linear('ffn_up', [WIDTH, FEED_FORWARD], { scale: 0, seed: 25 }),
+    ...linear('ffn_down', [FEED_FORWARD, WIDTH], { scale: 0, seed: 26 }),
     ...norm('blk.0.layer_output_norm'),
   ];
 }
 
 function classifier(): GgufTensor[] {
   return [
-    random('cls.weight', WIDTH, WIDTH, 0.3, 31),
+    random('cls.weight', [WIDTH, WIDTH], { scale: 0.3, seed: 31 }),
     { name: 'cls.bias', shape: [WIDTH], data: new Float32Array(WIDTH) },
-    random('cls.output.weight', WIDTH, 1, 0.5, 32),
+    random('cls.output.weight', [WIDTH, 1], { scale: 0.5, seed: 32 }),
     { name: 'cls.output.bias', shape: [1], data: new Float32Array(1) },
   ];
 }
@@ -98,12 +105,12 @@ function norm(name: string): GgufTensor[] {
   ];
 }
 
-/** Evenly spread over ±`scale` by a linear congruential generator: whole numbers only, so that every machine makes the same bytes. */
-function random(name: string, columns: number, rows: number, scale: number, seed: number): GgufTensor {
+/** Values evenly spread over ±`scale` by a linear congruential generator on integers, which gives the same bytes on every machine. */
+function random(name: string, shape: Shape, { scale, seed }: Spread): GgufTensor {
   let state = Math.imul(seed, 2_654_435_761) >>> 0;
-  const data = Float32Array.from({ length: columns * rows }, () => {
+  const data = Float32Array.from({ length: shape[0] * shape[1] }, () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     return (((state >>> 8) % 2001) / 1000 - 1) * scale;
   });
-  return { name, shape: [columns, rows], data };
+  return { name, shape, data };
 }

@@ -1,16 +1,16 @@
 /**
- * The demo models: a few hundred kilobytes each, made here, never downloaded. They contain NO trained weights and know nothing.
- * They make a first run possible without a download, and tests exact: which model answered is visible in the text.
+ * The demo models: generated files of a few hundred kilobytes WITHOUT trained weights, which know nothing. They allow a first run without
+ * a download, and exact tests, because the text of an answer shows which model gave it.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { encodeSentenceModel, sentenceOf } from './demo-chat.ts';
 import { encodeEmbedder } from './demo-embedder.ts';
 
 const FOX = ['The', '▁quick', '▁brown', '▁fox', '▁jumps', '▁over', '▁the', '▁lazy', '▁dog', '.'];
 const OWL = ['A', '▁wise', '▁old', '▁owl', '▁sat', '▁in', '▁the', '▁oak', '▁and', '▁listened', '▁to', '▁every', '▁word', '.'];
-/** The first "tick" begins the text, so it has no space before it; the rounds after it alternate between the other two. */
+/** The first "tick" starts the text without a space; after it, the other two alternate. */
 const CLOCK = ['tick', '▁tock', '▁tick'];
 
 export const DEMO_SENTENCES = { 'demo-fox': sentenceOf(FOX), 'demo-owl': sentenceOf(OWL) } as const;
@@ -26,29 +26,37 @@ export type DemoModelId = keyof typeof DEMO_MODELS;
 
 export const DEMO_MODEL_IDS: readonly DemoModelId[] = ['demo-fox', 'demo-owl', 'demo-clock', 'demo-embed'];
 
-/** `demo-clock` never stops by itself, so that a first run does not get it unasked. */
+/** Without `demo-clock`, which generates text until it is stopped. */
 const FIRST_RUN: readonly DemoModelId[] = ['demo-fox', 'demo-owl', 'demo-embed'];
 
-/** The file of a demo model below the store's root. */
+/** Returns the path of a demo model, relative to the root of the store. */
 export const demoModelPath = (id: DemoModelId): string => `demo/${id}.gguf`;
 
-/** The bytes of a demo model: the same each time, on each machine. */
+/** Returns the bytes of a demo model, which are the same on every machine. */
 export const encodeDemoModel = (id: DemoModelId): Uint8Array => DEMO_MODELS[id]();
 
-/** Writes demo models below `root` and answers their absolute paths. A file that has the right bytes is left alone. */
+/** Writes demo models below `root` and returns their absolute paths. Files that already have the right content are not touched. */
 export async function writeDemoModels(root: string, ids: readonly DemoModelId[] = FIRST_RUN): Promise<readonly string[]> {
   return Promise.all(
     ids.map(async (id) => {
       const file = path.join(root, demoModelPath(id));
-      const bytes = encodeDemoModel(id);
       const present = await readFile(file).catch(() => undefined);
-      if (present !== undefined && Buffer.compare(present, bytes) === 0) return file;
-      await mkdir(path.dirname(file), { recursive: true });
-      // a process id tells nothing apart on a volume that several pods share
-      const partial = `${file}.${randomUUID()}.part`;
-      await writeFile(partial, bytes);
-      await rename(partial, file);
+      if (present === undefined || Buffer.compare(present, encodeDemoModel(id)) !== 0) await writeDemoModel(id, file);
       return file;
     }),
   );
+}
+
+/** Writes one demo model atomically. Other processes and pods may write the same file at the same time. */
+export async function writeDemoModel(id: DemoModelId, file: string): Promise<void> {
+  // A process id would not be unique on a volume that several pods share.
+  const part = `${file}.${randomUUID()}.part`;
+  try {
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(part, encodeDemoModel(id));
+    await rename(part, file);
+  } catch (error) {
+    await rm(part, { force: true }).catch(() => undefined);
+    throw error;
+  }
 }

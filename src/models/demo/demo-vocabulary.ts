@@ -1,8 +1,8 @@
 /**
- * The vocabulary of the hand-made models: a SentencePiece one with a token a byte, a token a usual character, and whole words.
- * SentencePiece joins two neighbours at a time, so that each prefix of a word has to be a token too. Pure.
+ * The vocabulary of the generated models, for SentencePiece: a token for each byte and each common character, and whole words.
+ * SentencePiece joins two neighbouring tokens at a time, so each prefix of a word has to be a token too. Pure.
  */
-import { bool, f32s, i32s, text, texts, u32, type GgufValue } from './gguf-writer.ts';
+import { bool, f32s, i32s, text, texts, u32, type GgufValue } from './encode-gguf.ts';
 
 export interface Vocabulary {
   readonly tokens: readonly string[];
@@ -11,7 +11,7 @@ export interface Vocabulary {
   readonly metadata: readonly (readonly [string, GgufValue])[];
 }
 
-/** ids of the special tokens, in each vocabulary made here. */
+/** Ids of the special tokens. */
 const UNKNOWN = 0;
 const BEGIN = 1;
 export const END = 2;
@@ -21,7 +21,7 @@ const CHARACTERS = '▁abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 /** Types of `tokenizer.ggml.token_type`. */
 const TYPE = { normal: 1, unknown: 2, control: 3, byte: 6 } as const;
 
-/** `words` as the tokenizer writes them, `▁` standing for a space. */
+/** `words` are in the notation of the tokenizer, where `▁` is a space. */
 export function buildVocabulary(words: readonly string[], options: { readonly end: boolean; readonly spacePrefix: boolean }): Vocabulary {
   const tokens: string[] = [];
   const types: number[] = [];
@@ -39,7 +39,7 @@ export function buildVocabulary(words: readonly string[], options: { readonly en
   for (const character of CHARACTERS) add(character, TYPE.normal, -1000);
   for (const word of words) {
     const characters = Array.from(word);
-    // a longer join wins, so that a word that has begun is finished
+    // Longer tokens score higher, so that the tokenizer completes a word that it has started.
     for (let length = 2; length <= characters.length; length += 1) add(characters.slice(0, length).join(''), TYPE.normal, length - 100);
   }
   return {

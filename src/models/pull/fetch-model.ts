@@ -1,6 +1,6 @@
 /**
- * Makes sure that a model lies whole in a store before a server is started on it: what the pods of a slot run first. What is there is verified, what
- * the catalogue knows is fetched when it is absent or damaged, and anything else is a failure that names the file that should be there.
+ * Makes sure that a model is complete in the store before a server is started; the pods of a slot run this first. A model of the
+ * catalogue is verified and downloaded if it is missing or damaged. Any other model must already be there.
  */
 import { access, constants, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -9,128 +9,112 @@ import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
 import { CATALOGUE, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
-import { checkFile } from './check-file.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { createPartFiles, type PartFiles } from './part-files.ts';
-import { notWritten, pullEntryFile, targetOf } from './pull-entry.ts';
+import { pullEntryFile, targetOf, writeFailure } from './pull-entry.ts';
 import { createModelReader } from '../read-model.ts';
+import { verifyFile } from './verify-file.ts';
 
 export interface FetchModel {
-  /** Of the store; absolute. */
+  /** Absolute path of the store. */
   readonly root: string;
   readonly id: ModelId;
   readonly catalogue?: Catalogue;
-  /** Tells the unfinished files of this process from those of others that share the volume; the same after a restart, which then goes on with them. */
+  /** Distinguishes the parts of this process from those of others on a shared volume. The same after a restart, which then resumes them. */
   readonly writer: string;
   readonly onProgress: (progress: Progress) => void;
-  /** Milliseconds of a clock that only goes forward. */
-  readonly now: () => number;
   readonly pace?: Pace;
 }
 
 export interface Pace {
-  /** How often others who fetch the same file are looked at. */
-  readonly lookMs: number;
-  /** Others whose unfinished file has not changed for so long are not waited for. */
+  /** How often to check on others that are downloading the same file. */
+  readonly pollMs: number;
+  /** Overrides how long the part of another writer may stay unchanged before it is ignored. */
   readonly stillMs?: number;
-  /** The first pause after a failure; each further one in a row is twice as long. */
+  /** The pause after the first failure; it doubles with each further failure in a row. */
   readonly retryMs: number;
 }
 
 export interface FetchedModel {
-  /** Absolute path of the file that the server is given. */
+  /** Absolute path of the file that the server loads. */
   readonly file: string;
   readonly sizeBytes: number;
   readonly fetched: boolean;
-  /** `content`: every byte was compared with what the catalogue says. `header`: it is whole and readable. */
+  /** `content`: every byte was compared with the catalogue. `header`: the file is complete and its header is valid. */
   readonly verified: 'content' | 'header';
 }
 
-const PACE: Pace = { lookMs: 2000, retryMs: 1000 };
-/** In a row, without a byte more. */
-const FRUITLESS_ATTEMPTS = 6;
+interface FileJob {
+  readonly file: CatalogueFile;
+  /** Absolute path. */
+  readonly target: string;
+  readonly parts: PartFiles;
+  readonly onProgress: (progress: Progress) => void;
+  readonly pace: Pace;
+}
+
+const PACE: Pace = { pollMs: 2000, retryMs: 1000 };
+/** In a row, without receiving anything new. */
+const MAX_FRUITLESS_ATTEMPTS = 6;
 
 export async function fetchModel(options: FetchModel, signal: AbortSignal): Promise<Result<FetchedModel>> {
-  const entry = (options.catalogue ?? CATALOGUE).get(options.id);
+  const { root, id } = options;
+  const entry = (options.catalogue ?? CATALOGUE).get(id);
   try {
-    return entry === undefined ? await verifyOwn(options) : await fetchEntry(options, entry, signal);
+    if (entry !== undefined) return await fetchEntry(options, entry, 'missing or damaged', signal);
+    const model = await readModel(root, id, id);
+    return model.ok ? ok({ ...model.value, fetched: false, verified: 'header' }) : model;
   } catch (error) {
-    if (signal.aborted) return fail('retry', 'Aborted', `Fetching the model "${options.id}" was interrupted; it goes on next time`);
-    return notWritten(options.root, error);
+    if (signal.aborted) return fail('retry', 'Aborted', `Fetching the model "${id}" was interrupted; the next attempt resumes it`);
+    return writeFailure(root, error);
   }
 }
 
-/** A file that somebody puts there. */
-async function verifyOwn({ root, id }: FetchModel): Promise<Result<FetchedModel>> {
-  const read = await createModelReader(root).read(id, id);
-  if (read.kind === 'unusable') return fail('stalled', 'ModelUnusable', read.message);
-  if (read.kind === 'absent') {
-    const message = `Put the file "${path.join(root, id)}" into the model store: it is not there, and the catalogue has no model "${id}"`;
-    return fail('stalled', 'ModelMissing', message);
-  }
-  return ok({ file: read.facts.hostPath, sizeBytes: read.facts.sizeBytes, fetched: false, verified: 'header' });
+async function readModel(root: string, id: ModelId, file: string): Promise<Result<Pick<FetchedModel, 'file' | 'sizeBytes'>>> {
+  const model = await createModelReader(root).read(id, file);
+  if (model.kind === 'present') return ok({ file: model.facts.hostPath, sizeBytes: model.facts.sizeBytes });
+  if (model.kind === 'unusable') return fail('stalled', 'ModelUnusable', model.message);
+  const message = `Put the file "${path.join(root, file)}" into the model store: it does not exist, and the catalogue cannot provide it`;
+  return fail('stalled', 'ModelMissing', message);
 }
 
-async function fetchEntry(options: FetchModel, entry: CatalogueEntry, signal: AbortSignal): Promise<Result<FetchedModel>> {
-  const first = await fetchFiles(options, entry, 'what is not good', signal);
-  if (!first.ok) return first;
-  const read = await readEntry(options, entry);
-  if (read.ok) return ok({ ...read.value, ...first.value });
-  // right by its size, and too large to be compared byte by byte
-  const again = await fetchFiles(options, entry, 'everything', signal);
-  if (!again.ok) return again;
-  const reread = await readEntry(options, entry);
-  return reread.ok ? ok({ ...reread.value, ...again.value }) : reread;
-}
-
-async function readEntry({ root, id }: FetchModel, entry: CatalogueEntry): Promise<Result<Pick<FetchedModel, 'file' | 'sizeBytes'>>> {
-  const read = await createModelReader(root).read(id, entry.files[0].path);
-  if (read.kind === 'present') return ok({ file: read.facts.hostPath, sizeBytes: read.facts.sizeBytes });
-  const message = read.kind === 'unusable' ? read.message : `The file "${path.join(root, entry.files[0].path)}" of "${id}" is not there`;
-  return fail('stalled', 'ModelUnusable', message);
-}
-
-type Fetched = Pick<FetchedModel, 'fetched' | 'verified'>;
-
-async function fetchFiles(
+async function fetchEntry(
   options: FetchModel,
   entry: CatalogueEntry,
-  which: 'what is not good' | 'everything',
+  which: 'missing or damaged' | 'all',
   signal: AbortSignal,
-): Promise<Result<Fetched>> {
+): Promise<Result<FetchedModel>> {
   let fetched = false;
   let verified: FetchedModel['verified'] = 'content';
   for (const file of entry.files) {
     const target = targetOf(options.root, options.id, file);
     if (!target.ok) return target;
-    const check = await checkFile(target.value, file, signal);
-    if (which === 'what is not good' && check.kind === 'good') {
-      if (check.by === 'size') verified = 'header';
-      continue;
-    }
+    const match = which === 'all' ? undefined : await verifyFile(target.value, file, signal);
+    if (match === 'size') verified = 'header';
+    if (match !== undefined) continue;
     const done = await fetchFile(options, file, target.value, signal);
     if (!done.ok) return done;
     fetched = true;
   }
-  return ok({ fetched, verified });
+  const model = await readModel(options.root, options.id, entry.files[0].path);
+  if (model.ok) return ok({ ...model.value, fetched, verified });
+  // A file of the right size that is too large to be hashed may be damaged all the same.
+  return which === 'all' ? model : fetchEntry(options, entry, 'all', signal);
 }
 
 async function fetchFile(options: FetchModel, file: CatalogueFile, target: string, signal: AbortSignal): Promise<Result<void>> {
+  const { writer, onProgress, pace = PACE } = options;
   await failUnlessWritable(path.dirname(target));
-  // takes a moment, and replaces the file at once: there is nothing to wait for
-  if (file.from.kind === 'generated') return pullEntryFile(file, { target, onProgress: options.onProgress }, signal);
-  const { writer, now, pace } = options;
-  const parts = createPartFiles({ target, writer, now, ...(pace?.stillMs === undefined ? {} : { stillMs: pace.stillMs }) });
-  if (await waitForOthers(options, file, target, parts, signal)) {
-    await parts.clear();
-    return ok(undefined);
-  }
-  const pulled = await pullPatiently(options, file, target, parts.own, signal);
-  if (pulled.ok) await parts.clear();
-  return pulled;
+  // Generating takes only a moment and replaces the file atomically, so there is nothing to coordinate.
+  if (file.from.kind === 'generated') return pullEntryFile(file, { target, onProgress }, signal);
+  const parts = createPartFiles({ target, writer, stillMs: pace.stillMs });
+  const job: FileJob = { file, target, parts, onProgress, pace };
+  const done = (await waitForOthers(job, signal)) ? ok(undefined) : await pullWithRetries(job, signal);
+  if (done.ok) await parts.clear();
+  return done;
 }
 
-/** The directory, or where it would be made; what `mkdir` itself says of a read-only volume is that something does not exist. */
+/** Throws unless the directory, or the closest existing one above it, is writable. `mkdir` on a read-only volume fails with a misleading ENOENT. */
 async function failUnlessWritable(directory: string): Promise<void> {
   try {
     await access(directory, constants.W_OK);
@@ -141,31 +125,22 @@ async function failUnlessWritable(directory: string): Promise<void> {
   }
 }
 
-/** Whether another writer brought the file. Ends without it when nobody else is at it any more. */
-async function waitForOthers(
-  { onProgress, pace }: FetchModel,
-  file: CatalogueFile,
-  target: string,
-  parts: PartFiles,
-  signal: AbortSignal,
-): Promise<boolean> {
-  let checked = await stampOf(target);
+/** Waits as long as another writer is ahead. Resolves to true if the file has appeared. */
+async function waitForOthers({ file, target, parts, onProgress, pace }: FileJob, signal: AbortSignal): Promise<boolean> {
+  const what = `${path.basename(target)} (downloaded by another pod)`;
+  let verifiedStamp = await stampOf(target);
   for (;;) {
     const ahead = await parts.ahead();
     const stamp = await stampOf(target);
-    if (stamp !== checked && (await checkFile(target, file, signal)).kind === 'good') return true;
-    checked = stamp;
+    if (stamp !== verifiedStamp && (await verifyFile(target, file, signal)) !== undefined) return true;
+    verifiedStamp = stamp;
     if (ahead === undefined) return false;
-    onProgress({
-      what: `${path.basename(target)}, which another pod fetches`,
-      doneBytes: ahead.bytes,
-      ...(file.sizeBytes === undefined ? {} : { totalBytes: file.sizeBytes }),
-    });
-    await sleep((pace ?? PACE).lookMs, undefined, { signal });
+    onProgress({ what, doneBytes: ahead.bytes, ...(file.sizeBytes === undefined ? {} : { totalBytes: file.sizeBytes }) });
+    await sleep(pace.pollMs, undefined, { signal });
   }
 }
 
-/** Changes when the file is replaced: reading it all at each look would take too long. */
+/** Returns a text that changes when the file is replaced; hashing the file at each poll would take too long. */
 async function stampOf(file: string): Promise<string> {
   return stat(file).then(
     ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
@@ -173,27 +148,21 @@ async function stampOf(file: string): Promise<string> {
   );
 }
 
-/** Goes on after broken connections as long as bytes come. */
-async function pullPatiently(
-  options: FetchModel,
-  file: CatalogueFile,
-  target: string,
-  part: string,
-  signal: AbortSignal,
-): Promise<Result<void>> {
-  let most = -1;
+/** Resumes a broken download as long as each attempt receives something new. */
+async function pullWithRetries({ file, target, parts, onProgress, pace }: FileJob, signal: AbortSignal): Promise<Result<void>> {
+  let mostBytes = -1;
   let fruitless = 0;
   for (;;) {
-    let reached = 0;
-    const onProgress = (progress: Progress): void => {
-      reached = Math.max(reached, progress.doneBytes);
-      options.onProgress(progress);
+    let reachedBytes = 0;
+    const report = (progress: Progress): void => {
+      reachedBytes = Math.max(reachedBytes, progress.doneBytes);
+      onProgress(progress);
     };
-    const pulled = await pullEntryFile(file, { target, part, onProgress }, signal);
+    const pulled = await pullEntryFile(file, { target, part: parts.own, onProgress: report }, signal);
     if (pulled.ok || pulled.failure.kind === 'stalled' || signal.aborted) return pulled;
-    fruitless = reached > most ? 1 : fruitless + 1;
-    most = Math.max(most, reached);
-    if (fruitless >= FRUITLESS_ATTEMPTS) return pulled;
-    await sleep((options.pace ?? PACE).retryMs * 2 ** (fruitless - 1), undefined, { signal });
+    fruitless = reachedBytes > mostBytes ? 1 : fruitless + 1;
+    mostBytes = Math.max(mostBytes, reachedBytes);
+    if (fruitless >= MAX_FRUITLESS_ATTEMPTS) return pulled;
+    await sleep(pace.retryMs * 2 ** (fruitless - 1), undefined, { signal });
   }
 }

@@ -1,7 +1,8 @@
 /**
- * Unfinished downloads of one file on a volume that several pods share. Each writer has a file of its own, `<target>.<writer>.part`, so that nobody can
- * spoil what another one writes; the files also say who is at it, so that the others can wait. Two who do not see each other do the work twice.
- * The clocks of nodes differ: times are compared with those that the volume itself gives to a new file, and otherwise only for having changed.
+ * Partial downloads of one file on a volume that several pods share. Each writer has its own part, `<target>.<writer>.part`, so that
+ * writers cannot damage each other's data. The parts also show who is downloading, so that others can wait; two writers that do not see
+ * each other download the file twice. The clocks of nodes differ: file times are compared only with the time that the volume gives to
+ * a new file, and otherwise only with earlier values of themselves.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
@@ -13,52 +14,61 @@ export interface Part {
 }
 
 export interface PartFiles {
-  /** Absolute. */
+  /** Absolute path of this writer's part. */
   readonly own: string;
-  /** Shows that this writer is there, and answers who goes before it; undefined: nobody. Throws where the volume cannot be written. */
+  /** Marks this writer as active and returns the part of the active writer that is furthest ahead of it. Throws if the volume is not writable. */
   ahead(): Promise<Part | undefined>;
-  /** Removes the own part, and those that others left behind long ago. */
+  /** Removes this writer's part, and parts that were abandoned. */
   clear(): Promise<void>;
 }
 
-/** Above the silence after which a download gives up. */
-const STILL_MS = 90_000;
-/** Nothing writes to a file for an hour and then goes on. */
-const ABANDONED_MS = 3_600_000;
-/** Ending of the files that only ask the volume for the time. */
-const CLOCK = '.clock.part';
-
-interface Seen extends Part {
-  readonly mtimeMs: number;
-  /** When it was last seen to have changed, on the clock of this process; undefined: not within `STILL_MS` before the first look. */
-  readonly movedAt: number | undefined;
-}
-
 export interface PartFilesOptions {
-  /** Absolute. */
+  /** Absolute path. */
   readonly target: string;
   readonly writer: string;
-  /** Milliseconds of a clock that only goes forward. */
-  readonly now: () => number;
-  /** A writer whose file has not changed for so long is not waited for. */
-  readonly stillMs?: number;
+  /** A writer whose part has not changed for this long no longer counts as active. */
+  readonly stillMs?: number | undefined;
 }
 
-export function createPartFiles({ target, writer, now, stillMs = STILL_MS }: PartFilesOptions): PartFiles {
+/** Longer than a download waits for a silent server. */
+const STILL_MS = 90_000;
+/** No writer resumes its part after an hour without changes. */
+const ABANDONED_MS = 3_600_000;
+/** Suffix of the files that are created only to learn the time of the volume. */
+const CLOCK = '.clock.part';
+
+interface OtherPart extends Part {
+  readonly mtimeMs: number;
+  /** Time since the last change, by the clock of the volume. */
+  readonly ageMs: number;
+  /** Time when a change was last noticed, by the monotonic clock of this process. Undefined if none was, and the part was old at first sight. */
+  readonly changedAt: number | undefined;
+}
+
+export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFilesOptions): PartFiles {
   const directory = path.dirname(target);
   const base = `${path.basename(target)}.`;
   const own = `${target}.${writer}.part`;
-  const isPart = (name: string): boolean => name.startsWith(base) && name.endsWith('.part') && !name.endsWith(CLOCK);
-  let seen: ReadonlyMap<string, Seen> = new Map();
+  const isOther = (name: string): boolean =>
+    name.startsWith(base) && name.endsWith('.part') && !name.endsWith(CLOCK) && name !== path.basename(own);
+  let known: ReadonlyMap<string, OtherPart> = new Map();
 
-  async function look(): Promise<readonly Seen[]> {
-    const names = (await readdir(directory)).filter((name) => isPart(name) && name !== path.basename(own));
+  async function readOthers(): Promise<readonly OtherPart[]> {
+    const names = (await readdir(directory)).filter(isOther);
     if (names.length === 0) return [];
     const volumeNow = await timeOfVolume(directory, base);
-    const parts = await Promise.all(names.map(async (name) => partOf(path.join(directory, name), name, seen.get(name), volumeNow, now())));
-    const found = parts.filter((part) => part !== undefined);
-    seen = new Map(found.map((part) => [part.name, part]));
-    return found;
+    const others: OtherPart[] = [];
+    for (const name of names) {
+      const facts = await stat(path.join(directory, name)).catch(() => undefined);
+      if (facts === undefined) continue;
+      const { size: bytes, mtimeMs } = facts;
+      const before = known.get(name);
+      const ageMs = volumeNow - mtimeMs;
+      const changed = before === undefined ? ageMs < STILL_MS : before.bytes !== bytes || before.mtimeMs !== mtimeMs;
+      others.push({ name, bytes, mtimeMs, ageMs, changedAt: changed ? performance.now() : before?.changedAt });
+    }
+    known = new Map(others.map((part) => [part.name, part]));
+    return others;
   }
 
   return {
@@ -66,34 +76,22 @@ export function createPartFiles({ target, writer, now, stillMs = STILL_MS }: Par
     async ahead() {
       await mkdir(directory, { recursive: true });
       const mine = { name: path.basename(own), bytes: await touch(own) };
-      const others = await look();
-      const live = others.filter((part) => part.movedAt !== undefined && now() - part.movedAt < stillMs);
-      return live.filter((part) => goesBefore(part, mine)).toSorted((a, b) => (goesBefore(a, b) ? -1 : 1))[0];
+      const active = (await readOthers()).filter(({ changedAt }) => changedAt !== undefined && performance.now() - changedAt < stillMs);
+      return active.filter((part) => compare(part, mine) < 0).toSorted(compare)[0];
     },
     async clear() {
       await rm(own, { force: true });
-      const others = await look();
-      if (others.length === 0) return;
-      const volumeNow = await timeOfVolume(directory, base);
-      for (const part of others) if (volumeNow - part.mtimeMs > ABANDONED_MS) await rm(path.join(directory, part.name), { force: true });
+      for (const { name, ageMs } of await readOthers()) if (ageMs > ABANDONED_MS) await rm(path.join(directory, name), { force: true });
     },
   };
 }
 
-function goesBefore(a: Part, b: Part): boolean {
-  return a.bytes === b.bytes ? a.name < b.name : a.bytes > b.bytes;
+/** Sorts longer parts first; equal ones by name, so that all writers agree on the order. */
+function compare(a: Part, b: Part): number {
+  return b.bytes - a.bytes || (a.name < b.name ? -1 : 1);
 }
 
-async function partOf(file: string, name: string, before: Seen | undefined, volumeNow: number, now: number): Promise<Seen | undefined> {
-  const facts = await stat(file).catch(() => undefined);
-  if (facts === undefined) return undefined;
-  const { size: bytes, mtimeMs } = facts;
-  if (before === undefined) return { name, bytes, mtimeMs, movedAt: volumeNow - mtimeMs < STILL_MS ? now : undefined };
-  const moved = before.bytes !== bytes || before.mtimeMs !== mtimeMs;
-  return { name, bytes, mtimeMs, movedAt: moved ? now : before.movedAt };
-}
-
-/** Creates it, or lets the volume set its time anew; its content stays. Answers its size. */
+/** Creates the file, or lets the volume update its time and keeps its content. Returns its size. */
 async function touch(file: string): Promise<number> {
   const handle = await open(file, 'a');
   try {

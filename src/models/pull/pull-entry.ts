@@ -1,16 +1,15 @@
-/** Gets the files of a catalogue entry into a store: downloads what has an address, writes what is generated. Each file appears whole or not at all. */
-import { randomUUID } from 'node:crypto';
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+/** Brings the files of a catalogue entry into a store: downloads or generates them. Each file appears completely or not at all. */
 import path from 'node:path';
 import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
 import type { CatalogueEntry, CatalogueFile } from '../catalogue.ts';
-import { encodeDemoModel } from '../demo/demo-models.ts';
+import { writeDemoModel } from '../demo/demo-models.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
+import type { PullFile } from './pull-file.ts';
 
 export interface PullEntry {
-  /** Of the store; absolute. */
+  /** Absolute path of the store. */
   readonly root: string;
   readonly id: ModelId;
   readonly entry: CatalogueEntry | undefined;
@@ -18,62 +17,48 @@ export interface PullEntry {
 }
 
 export async function pullEntry({ root, id, entry, onProgress }: PullEntry, signal: AbortSignal): Promise<Result<void>> {
-  if (entry === undefined) return fail('stalled', 'ModelUnknown', `The catalogue has no model "${id}": put its file into "${root}"`);
+  if (entry === undefined)
+    return fail('stalled', 'ModelUnknown', `Put the file of the model "${id}" into "${root}": the catalogue has no such model`);
   for (const file of entry.files) {
     const target = targetOf(root, id, file);
     if (!target.ok) return target;
-    const done = await pullEntryFile(file, { target: target.value, onProgress }, signal);
-    if (!done.ok) return done;
+    const pulled = await pullEntryFile(file, { target: target.value, onProgress }, signal);
+    if (!pulled.ok) return pulled;
   }
   return ok(undefined);
 }
 
-/** Where a file of the catalogue lies in this store. */
+/** Returns the absolute path of a catalogue file in this store. */
 export function targetOf(root: string, id: ModelId, file: CatalogueFile): Result<string> {
   const target = path.resolve(root, file.path);
   if (target.startsWith(path.resolve(root) + path.sep)) return ok(target);
-  return fail('stalled', 'CatalogueInvalid', `The catalogue entry "${id}" has a file outside the store: "${file.path}"`);
+  return fail('stalled', 'CatalogueInvalid', `Correct the catalogue entry "${id}": its file "${file.path}" is outside the store`);
 }
 
-/** `part`: where an unfinished download lies; see `PullFile`. */
 export async function pullEntryFile(
-  file: CatalogueFile,
-  to: { readonly target: string; readonly part?: string; readonly onProgress: (progress: Progress) => void },
+  { from, path: name, sha256, sizeBytes }: CatalogueFile,
+  to: Pick<PullFile, 'target' | 'part' | 'onProgress'>,
   signal: AbortSignal,
 ): Promise<Result<void>> {
-  if (file.from.kind === 'generated') return generate(file.from.model, to.target);
-  const { url } = file.from;
-  if (file.sha256 === undefined)
-    return fail('stalled', 'CatalogueInvalid', `The catalogue has no SHA-256 for "${file.path}", so that it cannot be trusted`);
-  const { sha256, sizeBytes } = file;
-  // loaded with the first download: undici is large
-  const { pullFile } = await import('./pull-file.ts');
-  return pullFile({ ...to, url, sha256, ...(sizeBytes === undefined ? {} : { sizeBytes }) }, signal);
-}
-
-async function generate(model: Parameters<typeof encodeDemoModel>[0], target: string): Promise<Result<void>> {
-  // others may write the same file at the same time
-  const part = `${target}.${randomUUID()}.part`;
-  try {
-    await mkdir(path.dirname(target), { recursive: true });
-    await writeFile(part, encodeDemoModel(model));
-    await rename(part, target);
-    return ok(undefined);
-  } catch (error) {
-    await rm(part, { force: true }).catch(() => undefined);
-    return notWritten(path.dirname(target), error);
+  if (from.kind === 'generated') {
+    return writeDemoModel(from.model, to.target).then(ok, (error: unknown) => writeFailure(path.dirname(to.target), error));
   }
+  if (sha256 === undefined)
+    return fail('stalled', 'CatalogueInvalid', `Add the SHA-256 of "${name}" to the catalogue: it is required for downloads`);
+  // Imported with the first download, because undici is large.
+  const { pullFile } = await import('./pull-file.ts');
+  return pullFile({ ...to, url: from.url, sha256, sizeBytes }, signal);
 }
 
-/** Of a failed write below `directory`, in the words of who can change it. */
-export function notWritten(directory: string, error: unknown): Result<never> {
+/** Explains a failed write below `directory`. */
+export function writeFailure(directory: string, error: unknown): Result<never> {
   const code = codeOf(error);
   if (code === 'EROFS' || code === 'EACCES' || code === 'EPERM') {
     const user = process.getuid?.() ?? 'of this process';
-    const message = `Make "${directory}" writable for user ${user}, or put the model there: it is absent or damaged, and fetching it needs to write (${code})`;
+    const message = `Make "${directory}" writable for user ${user}, or put the model there: it is missing or damaged and cannot be fetched (${code})`;
     return fail('stalled', 'ModelStoreReadOnly', message);
   }
   const why = messageOf(error);
-  if (code === 'ENOSPC' || code === 'EDQUOT') return fail('stalled', 'DiskFull', `Make room for the model in "${directory}": ${why}`);
-  return fail('retry', 'ModelWriteFailed', `The model cannot be written into "${directory}": ${why}`);
+  if (code === 'ENOSPC' || code === 'EDQUOT') return fail('stalled', 'DiskFull', `Free disk space in "${directory}" for the model: ${why}`);
+  return fail('retry', 'ModelWriteFailed', `The model cannot be written to "${directory}": ${why}`);
 }

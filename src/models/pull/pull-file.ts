@@ -1,6 +1,5 @@
-/** Downloads one file: resumes what an earlier attempt left, checks size and hash, and puts it in place only when all is right. */
+/** Downloads one file. Resumes an earlier attempt, checks size and hash, and moves the file into place only if both are correct. */
 import { createHash, type Hash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { mkdir, open, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
@@ -8,166 +7,157 @@ import { Agent, interceptors, request, type Dispatcher } from 'undici';
 import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import { messageOf } from '../../platform/error-text.ts';
+import { hashFile } from './hash-file.ts';
 
 export interface PullFile {
   readonly url: string;
-  /** Absolute. */
+  /** Absolute path. */
   readonly target: string;
-  /** Absolute, in the same directory: what has come so far. One writer at a time. Default: `<target>.part`. */
+  /** Absolute path of the partial download, in the directory of the target, with one writer at a time. Default: `<target>.part`. */
   readonly part?: string;
   /** Hexadecimal. */
   readonly sha256: string;
-  readonly sizeBytes?: number;
+  readonly sizeBytes?: number | undefined;
   readonly onProgress: (progress: Progress) => void;
-  /** How long the server may be silent. */
+  /** How long the server may send nothing. */
   readonly silenceMs?: number;
+}
+
+interface Download {
+  readonly file: PullFile;
+  readonly part: string;
+  readonly dispatcher: Dispatcher;
+  readonly signal: AbortSignal;
+}
+
+interface Received {
+  readonly bytes: number;
+  /** Covers all of `bytes`. */
+  readonly hash: Hash;
 }
 
 const SILENCE_MS = 60_000;
 const MAX_REDIRECTS = 5;
-/** Left free beside the file, so that a full disk does not stop everything else on it. */
+/** Left free on the disk, so that other programs can still write to it. */
 const RESERVE_BYTES = 256 * 2 ** 20;
 const PROGRESS_EVERY_MS = 250;
+const RESUMES = 'the next attempt resumes it';
 
-/** A cut connection is a failure to retry, and the next call goes on from there. An aborted signal ends it the same way. */
+/** A broken connection or an aborted signal leaves the part in place and is a failure to retry; the next call resumes it. */
 export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Result<void>> {
-  const part = file.part ?? `${file.target}.part`;
-  const silenceMs = file.silenceMs ?? SILENCE_MS;
+  const { part = `${file.target}.part`, silenceMs = SILENCE_MS } = file;
   const agent = new Agent({ headersTimeout: silenceMs, bodyTimeout: silenceMs }).compose(
     interceptors.redirect({ maxRedirections: MAX_REDIRECTS }),
   );
   try {
     await mkdir(path.dirname(file.target), { recursive: true });
-    const have = await partBytes(part, file.sizeBytes);
-    const room = await checkRoom(file, have);
+    const partBytes = await usablePartBytes(part, file.sizeBytes);
+    const room = await checkRoom(file, partBytes);
     if (!room.ok) return room;
-    const received = await receive(file, part, have, agent, signal);
-    if (!received.ok) return received;
-    return await settle(file, part, received.value);
+    const received = await receive({ file, part, dispatcher: agent, signal }, partBytes);
+    return received.ok ? await moveIntoPlace(file, part, received.value) : received;
   } catch (error) {
-    if (signal.aborted)
-      return fail('retry', 'ModelPullAborted', `The download of "${file.url}" was stopped; it goes on from there next time`);
-    return fail(
-      'retry',
-      'ModelPullFailed',
-      `The download of "${file.url}" broke off: ${messageOf(error)}; it goes on from there next time`,
-    );
+    if (signal.aborted) return fail('retry', 'ModelPullAborted', `The download of "${file.url}" was interrupted; ${RESUMES}`);
+    return fail('retry', 'ModelPullFailed', `The download of "${file.url}" failed: ${messageOf(error)}; ${RESUMES}`);
   } finally {
     await agent.destroy().catch(() => undefined);
   }
 }
 
-/** Bytes of an earlier attempt; one that is too long is of no use. */
-async function partBytes(part: string, sizeBytes: number | undefined): Promise<number> {
-  const size = await stat(part).then(
-    (facts) => facts.size,
+/** Returns the size of the part that an earlier attempt left. Removes a part that is too long to be resumed. */
+async function usablePartBytes(part: string, sizeBytes: number | undefined): Promise<number> {
+  const bytes = await stat(part).then(
+    ({ size }) => size,
     () => 0,
   );
-  if (sizeBytes === undefined || size <= sizeBytes) return size;
+  if (sizeBytes === undefined || bytes <= sizeBytes) return bytes;
   await rm(part, { force: true });
   return 0;
 }
 
-async function checkRoom(file: PullFile, have: number): Promise<Result<void>> {
-  if (file.sizeBytes === undefined) return ok(undefined);
-  const disk = await statfs(path.dirname(file.target));
-  const free = disk.bavail * disk.bsize;
-  const need = file.sizeBytes - have + RESERVE_BYTES;
-  if (free >= need) return ok(undefined);
-  const message = `There is too little room in "${path.dirname(file.target)}": ${free} bytes are free and ${need} needed; free some, or move the store with "SVC_MODELS_DIR"`;
+async function checkRoom({ target, sizeBytes }: PullFile, partBytes: number): Promise<Result<void>> {
+  if (sizeBytes === undefined) return ok(undefined);
+  const directory = path.dirname(target);
+  const disk = await statfs(directory);
+  const freeBytes = disk.bavail * disk.bsize;
+  const neededBytes = sizeBytes - partBytes + RESERVE_BYTES;
+  if (freeBytes >= neededBytes) return ok(undefined);
+  const message = `Free disk space in "${directory}", or move the model store with "SVC_MODELS_DIR": ${freeBytes} bytes are free, but ${neededBytes} are needed`;
   return fail('stalled', 'DiskFull', message);
 }
 
-interface Received {
-  readonly bytes: number;
-  readonly hash: Hash;
-}
-
-async function receive(file: PullFile, part: string, have: number, dispatcher: Dispatcher, signal: AbortSignal): Promise<Result<Received>> {
-  const hash = createHash('sha256');
-  if (have > 0 && have === file.sizeBytes) return ok({ bytes: have, hash: await hashFile(part, hash) });
-  const headers = have === 0 ? {} : { range: `bytes=${have}-` };
-  const answer = await request(file.url, { dispatcher, signal, headers });
-  const begin = beginOf(answer.statusCode, answer.headers['content-range'], have);
-  if (begin === undefined) {
-    answer.body.on('error', () => undefined).destroy();
-    return refusal(file, part, answer.statusCode);
+async function receive({ file, part, dispatcher, signal }: Download, partBytes: number): Promise<Result<Received>> {
+  if (partBytes > 0 && partBytes === file.sizeBytes) return ok({ bytes: partBytes, hash: await hashFile(part, signal) });
+  const headers = partBytes === 0 ? {} : { range: `bytes=${partBytes}-` };
+  const response = await request(file.url, { dispatcher, signal, headers });
+  const start = startOf(response.statusCode, response.headers['content-range'], partBytes);
+  if (start === undefined) {
+    response.body.on('error', () => undefined).destroy();
+    return refusal(file, part, response.statusCode);
   }
-  if (begin > 0) await hashFile(part, hash);
-  const handle = await open(part, begin === 0 ? 'w' : 'a');
+  const hash = start > 0 ? await hashFile(part, signal) : createHash('sha256');
+  const handle = await open(part, start === 0 ? 'w' : 'a');
   try {
-    const bytes = await append(file, handle, answer.body, begin, hash);
+    const received = await append(file, response.body, handle, { bytes: start, hash });
     await handle.sync();
-    return ok({ bytes, hash });
+    return ok(received);
   } finally {
     await handle.close();
   }
 }
 
-/** Where the answer's bytes belong: a server without ranges begins anew. Undefined: it is not the file. */
-function beginOf(status: number, contentRange: string | string[] | undefined, have: number): number | undefined {
+/** Returns the offset of the response's first byte: 0 if the server ignores ranges, undefined if the response is not the rest of the file. */
+function startOf(status: number, contentRange: string | string[] | undefined, partBytes: number): number | undefined {
   if (status === 200) return 0;
   if (status !== 206 || typeof contentRange !== 'string') return undefined;
-  return Number(/^bytes ([0-9]+)-/.exec(contentRange)?.[1]) === have ? have : undefined;
+  return Number(/^bytes ([0-9]+)-/.exec(contentRange)?.[1]) === partBytes ? partBytes : undefined;
 }
 
-async function refusal(file: PullFile, part: string, status: number): Promise<Result<never>> {
-  // the part may be of another version of the file
+async function refusal({ url }: PullFile, part: string, status: number): Promise<Result<never>> {
+  // The part may belong to another version of the file.
   if (status === 416 || status === 206) {
     await rm(part, { force: true });
-    return fail('retry', 'ModelPullFailed', `The server of "${file.url}" cannot go on with what is there; the download begins anew`);
-  }
-  const kind = status === 429 || status === 408 || status >= 500 ? 'retry' : 'stalled';
-  return fail(
-    kind,
-    'ModelPullFailed',
-    `The server answers "${file.url}" with status ${status}: check the address and what it needs to be read`,
-  );
-}
-
-async function append(file: PullFile, handle: FileHandle, body: Readable, begin: number, hash: Hash): Promise<number> {
-  let bytes = begin;
-  let toldAt = 0;
-  const tell = (): void => {
-    toldAt = Date.now();
-    file.onProgress({
-      what: path.basename(file.target),
-      doneBytes: bytes,
-      ...(file.sizeBytes === undefined ? {} : { totalBytes: file.sizeBytes }),
-    });
-  };
-  for await (const chunk of body) {
-    if (!Buffer.isBuffer(chunk)) continue;
-    if (file.sizeBytes !== undefined && bytes + chunk.length > file.sizeBytes)
-      throw new Error(`more than its ${file.sizeBytes} bytes came`);
-    await handle.write(chunk);
-    hash.update(chunk);
-    bytes += chunk.length;
-    if (Date.now() - toldAt >= PROGRESS_EVERY_MS) tell();
-  }
-  tell();
-  return bytes;
-}
-
-async function settle(file: PullFile, part: string, received: Received): Promise<Result<void>> {
-  if (file.sizeBytes !== undefined && received.bytes < file.sizeBytes) {
     return fail(
       'retry',
       'ModelPullFailed',
-      `The download of "${file.url}" ended after ${received.bytes} of ${file.sizeBytes} bytes; it goes on from there next time`,
+      `The server cannot resume the download of "${url}"; the next attempt starts from the beginning`,
     );
   }
-  const digest = received.hash.digest('hex');
-  if (digest !== file.sha256.toLowerCase()) {
-    await rm(part, { force: true });
-    const message = `The download of "${file.url}" has the SHA-256 "${digest}" and not "${file.sha256}": it was altered or the catalogue is out of date; it was deleted`;
-    return fail('stalled', 'ModelHashMismatch', message);
-  }
-  await rename(part, file.target);
-  return ok(undefined);
+  const kind = status === 429 || status === 408 || status >= 500 ? 'retry' : 'stalled';
+  return fail(kind, 'ModelPullFailed', `The download of "${url}" failed with HTTP status ${status}: check the address and who may read it`);
 }
 
-async function hashFile(file: string, hash: Hash): Promise<Hash> {
-  for await (const chunk of createReadStream(file)) if (Buffer.isBuffer(chunk)) hash.update(chunk);
-  return hash;
+async function append(file: PullFile, body: Readable, handle: FileHandle, { bytes: start, hash }: Received): Promise<Received> {
+  const { sizeBytes } = file;
+  let bytes = start;
+  let reportedAt = 0;
+  const report = (): void => {
+    reportedAt = Date.now();
+    const what = path.basename(file.target);
+    file.onProgress(sizeBytes === undefined ? { what, doneBytes: bytes } : { what, doneBytes: bytes, totalBytes: sizeBytes });
+  };
+  for await (const chunk of body) {
+    if (!Buffer.isBuffer(chunk)) continue;
+    if (sizeBytes !== undefined && bytes + chunk.length > sizeBytes) throw new Error(`The server sent more than ${sizeBytes} bytes`);
+    await handle.write(chunk);
+    hash.update(chunk);
+    bytes += chunk.length;
+    if (Date.now() - reportedAt >= PROGRESS_EVERY_MS) report();
+  }
+  report();
+  return { bytes, hash };
+}
+
+async function moveIntoPlace({ url, target, sha256, sizeBytes }: PullFile, part: string, { bytes, hash }: Received): Promise<Result<void>> {
+  if (sizeBytes !== undefined && bytes < sizeBytes) {
+    return fail('retry', 'ModelPullFailed', `The download of "${url}" ended after ${bytes} of ${sizeBytes} bytes; ${RESUMES}`);
+  }
+  const digest = hash.digest('hex');
+  if (digest !== sha256.toLowerCase()) {
+    await rm(part, { force: true });
+    const message = `The download of "${url}" was deleted because its SHA-256 is "${digest}", not "${sha256}": the file was altered, or the catalogue is out of date`;
+    return fail('stalled', 'ModelHashMismatch', message);
+  }
+  await rename(part, target);
+  return ok(undefined);
 }

@@ -1,8 +1,8 @@
 /**
- * Installs the embedded engine on demand: its packages are some 100 MB on disk, which a machine with llama-server or podman never
- * needs. They go into a directory of the state, exactly as `toolboxes/embedded/package-lock.json` has them, and no script of them runs.
+ * Installs the embedded engine on demand, because its packages take about 100 MB of disk that a machine with llama-server or podman
+ * does not need. They are installed exactly as locked in `toolboxes/embedded/package-lock.json`, without running their scripts.
  */
-import { spawn } from 'node:child_process';
+import { execFile, type ExecFileException } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { copyFile, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -11,23 +11,25 @@ import { fail, ok, type Result } from '../../schema/failure.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 
 export interface EmbeddedEngineOptions {
-  /** Absolute; where the engine's `node_modules` go. */
+  /** Absolute path of the directory for the `node_modules` of the engine. */
   readonly dir: string;
-  /** What npm is run with: its `PATH` must have npm. */
+  /** Environment for npm, which must be on its `PATH`. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Called with a line to show when something takes long. */
+  /** Called with a message when something takes long. */
   readonly onProgress: (message: string) => void;
-  /** The engine's sources. Default: this checkout's. */
+  /** Directory of the engine's source code. Default: the one in this checkout. */
   readonly sources?: string;
 }
 
 const SOURCES = path.resolve(import.meta.dirname, '../../../toolboxes/embedded');
 const LOCKED = ['package.json', 'package-lock.json'] as const;
+/** A connection that stalls is retried after one minute instead of npm's five. */
+const NPM_ARGUMENTS = ['ci', '--ignore-scripts', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error', '--fetch-timeout=60000'];
 const LOCK_POLL_MS = 200;
-/** As much of npm's output as tells why it failed. */
-const SHOWN_CHARACTERS = 600;
+/** The end of npm's output explains why it failed. */
+const QUOTED_CHARACTERS = 600;
 
-/** Answers the beginning of an argument vector that takes llama-server's flags. Cheap when it is installed already. */
+/** Returns the start of a command line to which the flags of llama-server can be appended. Fast if the engine is already installed. */
 export async function ensureEmbeddedEngine(
   options: EmbeddedEngineOptions,
   signal: AbortSignal,
@@ -38,9 +40,9 @@ export async function ensureEmbeddedEngine(
     const wanted = await fingerprint(sources);
     if ((await installed(dir)) === wanted) return ok(command);
     await mkdir(dir, { recursive: true });
-    await takeLock(options, signal);
+    await acquireLock(options, signal);
     try {
-      // another process may have done it while this one waited
+      // Another process may have installed it in the meantime.
       if ((await installed(dir)) === wanted) return ok(command);
       const done = await install(options, sources, signal);
       if (!done.ok) return done;
@@ -67,13 +69,13 @@ async function installed(dir: string): Promise<string | undefined> {
   return readFile(stampOf(dir), 'utf8').catch(() => undefined);
 }
 
-/** The lock holds its owner's process id, so that one that a crash left behind is found out. */
-async function takeLock(options: EmbeddedEngineOptions, signal: AbortSignal): Promise<void> {
+/** The lock file contains the process id of its owner, so that a lock whose owner has crashed can be removed. */
+async function acquireLock(options: EmbeddedEngineOptions, signal: AbortSignal): Promise<void> {
   const lock = lockOf(options.dir);
-  // linked into place, so that a lock is never seen without its owner
+  // A link appears atomically, so nobody sees a lock without its owner.
   const own = `${lock}.${randomUUID()}`;
   await writeFile(own, String(process.pid));
-  let told = false;
+  let reported = false;
   for (;;) {
     try {
       await link(own, lock);
@@ -84,8 +86,8 @@ async function takeLock(options: EmbeddedEngineOptions, signal: AbortSignal): Pr
     }
     const owner = await readFile(lock, 'utf8').catch(() => '');
     if (owner !== '' && !isAlive(Number(owner))) await rm(lock, { force: true });
-    if (!told) options.onProgress('Waiting for another process that installs the embedded engine');
-    told = true;
+    if (!reported) options.onProgress('Waiting for another process to install the embedded engine');
+    reported = true;
     await sleep(LOCK_POLL_MS, undefined, { signal }).catch(async (error: unknown) => {
       await rm(own, { force: true });
       throw error;
@@ -103,34 +105,22 @@ function isAlive(pid: number): boolean {
 
 async function install(options: EmbeddedEngineOptions, sources: string, signal: AbortSignal): Promise<Result<void>> {
   const { dir } = options;
-  options.onProgress('Installing the embedded engine: about 40 MB to download, once');
+  options.onProgress('Installing the embedded engine: this downloads about 40 MB once');
   await rm(stampOf(dir), { force: true });
   for (const name of LOCKED) await copyFile(path.join(sources, name), path.join(dir, name));
-  const npm = await runNpm(
-    // a connection that stalls is given up and tried again after a minute, not after npm's five
-    ['ci', '--ignore-scripts', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error', '--fetch-timeout=60000', '--prefix', dir],
-    options,
-    signal,
-  );
-  if (npm.code === 0) return ok(undefined);
-  const message = `The embedded engine cannot be installed: npm ended with ${npm.code ?? 'a signal'}: ${npm.output}; make npm's registry reachable, or install llama-server`;
+  const npm = await runNpm(options, signal);
+  if (npm.error === null) return ok(undefined);
+  const message = `Make the npm registry reachable, or install llama-server: npm could not install the embedded engine (${npm.error.code ?? npm.error.message}): ${npm.output}`;
   return fail('retry', 'EngineInstallFailed', message);
 }
 
 async function runNpm(
-  args: readonly string[],
-  options: EmbeddedEngineOptions,
+  { dir, env }: EmbeddedEngineOptions,
   signal: AbortSignal,
-): Promise<{ readonly code: number | null; readonly output: string }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn('npm', args, { cwd: options.dir, env: { ...options.env }, stdio: ['ignore', 'pipe', 'pipe'], signal });
-    let output = '';
-    const collect = (chunk: Buffer): void => {
-      output = (output + chunk.toString()).slice(-SHOWN_CHARACTERS);
-    };
-    child.stdout.on('data', collect);
-    child.stderr.on('data', collect);
-    child.once('error', reject);
-    child.once('close', (code) => resolve({ code, output: output.trim() }));
+): Promise<{ readonly error: ExecFileException | null; readonly output: string }> {
+  return new Promise((resolve) => {
+    execFile('npm', [...NPM_ARGUMENTS, '--prefix', dir], { cwd: dir, env: { ...env }, signal }, (error, stdout, stderr) =>
+      resolve({ error, output: `${stdout}${stderr}`.trim().slice(-QUOTED_CHARACTERS) }),
+    );
   });
 }

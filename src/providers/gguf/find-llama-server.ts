@@ -1,9 +1,9 @@
-/** Finds the host's own llama-server. */
+/** Finds the llama-server that is installed on the host. */
 import { access, constants, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { PROGRAM } from './decide/server-command.ts';
 
-/** Its absolute path, or undefined. Relative parts of `PATH` are passed over: they would mean another program in another directory. */
+/** Returns its absolute path. Ignores relative entries of `PATH`, because their meaning depends on the working directory. */
 export async function findLlamaServer(pathVariable: string | undefined): Promise<string | undefined> {
   for (const directory of (pathVariable ?? '').split(path.delimiter)) {
     if (!path.isAbsolute(directory)) continue;

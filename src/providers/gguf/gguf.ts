@@ -1,12 +1,12 @@
-/** llama.cpp's server, for models in GGUF files. */
+/** The provider for models in GGUF files, which llama-server of llama.cpp serves. */
 import type { Endpoint, Health, ProbeIo, Provider, SlotContext } from '../provider.ts';
 import { inferPath } from './decide/infer-path.ts';
 import { roleOf } from './decide/model-role.ts';
-import { readProbe, type Probe } from './decide/read-probe.ts';
+import { deriveHealth, type Probe } from './decide/derive-health.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment } from './decide/server-command.ts';
 import { serverMemoryBytes } from './decide/server-memory.ts';
 
-/** The first request may compile shaders, which takes a slow GPU many seconds. */
+/** The first request may compile shaders, which takes many seconds on a slow GPU. */
 const PROBE_TIMEOUT_MS = 30_000;
 const ALIVE_TIMEOUT_MS = 2_000;
 
@@ -30,7 +30,7 @@ const PROBES: Readonly<Record<Probe, { readonly path: string; readonly body: str
   rerank: { path: '/v1/rerank', body: JSON.stringify({ query: 'Hi', documents: ['Hello'] }) },
 };
 
-/** A server that is busy with long requests lets the probe wait; that it is alive shows on `/health`, which never waits. */
+/** A server that is busy with long requests answers the probe late, but `/health` immediately. */
 async function health(
   endpoint: Endpoint,
   io: ProbeIo,
@@ -39,10 +39,13 @@ async function health(
 ): Promise<Health> {
   const alive = await io.request(endpoint, { method: 'GET', path: '/health', timeoutMs: ALIVE_TIMEOUT_MS, signal });
   const probe = probeFor(slot);
-  if (alive.status !== 200) return readProbe(probe, alive);
+  if (alive.status !== 200) return deriveHealth(probe, alive);
   const answer = await io.request(endpoint, { method: 'POST', ...PROBES[probe], timeoutMs: PROBE_TIMEOUT_MS, signal });
-  if (answer.status !== 0) return readProbe(probe, answer);
-  return { kind: 'loading', message: `The server is alive, but the model has not answered a probe: ${answer.error ?? 'no answer'}` };
+  if (answer.status !== 0) return deriveHealth(probe, answer);
+  return {
+    kind: 'loading',
+    message: `The server is running, but the model has not answered a health probe: ${answer.error ?? 'no response'}`,
+  };
 }
 
 function probeFor(slot: Pick<SlotContext, 'name' | 'spec' | 'model'>): Probe {

@@ -3,18 +3,18 @@ import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
-import { gguf as readByAnother } from '@huggingface/gguf';
+import { gguf as parseIndependently } from '@huggingface/gguf';
 import { encodeSentenceModel } from '../../../src/models/demo/demo-chat.ts';
 import { DEMO_MODEL_IDS, DEMO_SENTENCES, encodeDemoModel, writeDemoModels } from '../../../src/models/demo/demo-models.ts';
 
-test('the sentences are what the models are documented to say', () => {
+test('the sentences are those in the documentation', () => {
   expect(DEMO_SENTENCES).toEqual({
     'demo-fox': 'The quick brown fox jumps over the lazy dog.',
     'demo-owl': 'A wise old owl sat in the oak and listened to every word.',
   });
 });
 
-test('writeDemoModels() writes the same small files each time and leaves right ones alone', async () => {
+test('writeDemoModels() writes small files and does not touch correct ones', async () => {
   const root = await mkdtemp(path.join(tmpdir(), 'svc-demo-'));
   try {
     const files = await writeDemoModels(root);
@@ -29,21 +29,21 @@ test('writeDemoModels() writes the same small files each time and leaves right o
   }
 });
 
-/** A change of these is a change of what people have on their disks: make it on purpose. */
+/** Users have these files on their disks: change them only on purpose. */
 test.each([
   ['demo-fox', 'e3e34252240850a67501a693b64b9dd6d1657280bbf59d5dc1479dc1f80699a8'],
   ['demo-owl', 'b85f0e3ef474a69bd7b09f040cef1bfbfd67e0a2bb362b03fbb6f39febdf21c8'],
   ['demo-clock', '7e35514468c810304e5e23853996d908a36f892e7bdec91cc2ea5b98d891c522'],
   ['demo-embed', '583ca8ac8127e7f31ce9c3c858919200fae8899c2475339903a49f5b812d82a0'],
-] as const)('the bytes of %s are those of every other machine', (id, sha256) => {
+] as const)('the bytes of %s are the same on every machine', (id, sha256) => {
   expect(createHash('sha256').update(encodeDemoModel(id)).digest('hex')).toBe(sha256);
 });
 
-test.each(DEMO_MODEL_IDS)('an independent reader understands %s', async (id) => {
+test.each(DEMO_MODEL_IDS)('an independent parser can read %s', async (id) => {
   const root = await mkdtemp(path.join(tmpdir(), 'svc-demo-'));
   try {
     const [file = ''] = await writeDemoModels(root, [id]);
-    const read = await readByAnother(file, { allowLocalFile: true });
+    const read = await parseIndependently(file, { allowLocalFile: true });
     const metadata = new Map<string, unknown>(Object.entries(read.metadata));
     expect(metadata.get('general.name')).toBe(id);
     expect(metadata.get('tokenizer.ggml.tokens')).toHaveLength(
@@ -55,7 +55,7 @@ test.each(DEMO_MODEL_IDS)('an independent reader understands %s', async (id) => 
   }
 });
 
-test('a sentence that the table cannot hold is refused', () => {
+test('encodeSentenceModel() refuses a sentence that the table cannot represent', () => {
   expect(() => encodeSentenceModel({ name: 'twice', words: ['a', 'b', 'a'], then: 'end' })).toThrow('twice');
   const many = Array.from(
     { length: 64 },

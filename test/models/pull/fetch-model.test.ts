@@ -11,11 +11,11 @@ import { ModelId } from '../../../src/schema/names.ts';
 
 const fox = encodeDemoModel('demo-fox');
 const weights = randomBytes(2_000_000);
-const PACE = { lookMs: 20, stillMs: 300, retryMs: 5 };
+const PACE = { pollMs: 20, stillMs: 300, retryMs: 5 };
 let root = '';
 let server: Server;
 let requests = 0;
-/** Bytes of each answer after which its connection is cut; the last one serves for all that follow. */
+/** Bytes after which the connection of each response is cut; the last entry applies to all further responses. */
 let cuts: number[] = [];
 
 beforeEach(async () => {
@@ -50,15 +50,12 @@ function catalogueOf(more: Partial<CatalogueFile> = {}): Catalogue {
 }
 
 const fetch = (id: string, more: Partial<FetchModel> = {}, signal = new AbortController().signal) =>
-  fetchModel(
-    { root, id: ModelId.parse(id), writer: 'me', onProgress: () => {}, now: () => performance.now(), pace: PACE, ...more },
-    signal,
-  );
+  fetchModel({ root, id: ModelId.parse(id), writer: 'me', onProgress: () => {}, pace: PACE, ...more }, signal);
 const leftovers = async (directory = path.join(root, 'far')): Promise<readonly string[]> =>
   (await readdir(directory)).filter((name) => name.endsWith('.part'));
 
-describe('fetchModel() of a file that the catalogue does not know', () => {
-  test('is content with a whole GGUF file, and names the file that is not there or not whole', async () => {
+describe('fetchModel() of a model that is not in the catalogue', () => {
+  test('accepts a complete GGUF file, and names a file that is missing or incomplete', async () => {
     expect(await fetch('own/m.gguf')).toMatchObject({
       ok: false,
       failure: { kind: 'stalled', message: expect.stringContaining(`Put the file "${root}/own/m.gguf"`) },
@@ -74,8 +71,8 @@ describe('fetchModel() of a file that the catalogue does not know', () => {
   });
 });
 
-describe('fetchModel() of a model of the catalogue', () => {
-  test('writes a demo model once, leaves a right one alone and mends a damaged one', async () => {
+describe('fetchModel() of a model in the catalogue', () => {
+  test('writes a demo model once, keeps a correct file and replaces a damaged one', async () => {
     const file = path.join(root, 'demo/demo-fox.gguf');
     expect(await fetch('demo-fox')).toMatchObject({ ok: true, value: { file, fetched: true, verified: 'content' } });
     expect(await fetch('demo-fox')).toMatchObject({ ok: true, value: { fetched: false, verified: 'content' } });
@@ -84,7 +81,7 @@ describe('fetchModel() of a model of the catalogue', () => {
     expect(Buffer.compare(await readFile(file), fox)).toBe(0);
   });
 
-  test('downloads over broken connections as long as bytes come, and leaves nothing else behind', async () => {
+  test('resumes broken downloads as long as it receives data, and leaves no other files behind', async () => {
     cuts = [300_000];
     const done = await fetch('far', { catalogue: catalogueOf() });
     expect(done).toMatchObject({ ok: true, value: { sizeBytes: weights.length, fetched: true, verified: 'content' } });
@@ -93,7 +90,7 @@ describe('fetchModel() of a model of the catalogue', () => {
     expect(requests).toBe(7);
   });
 
-  test('gives up when nothing more comes, and goes on from there when it starts again', async () => {
+  test('gives up when it receives nothing more, and resumes the download when it is started again', async () => {
     cuts = [500_000, 0];
     expect(await fetch('far', { catalogue: catalogueOf() })).toMatchObject({ ok: false, failure: { kind: 'retry' } });
     expect(await leftovers()).toEqual(['w.bin.me.part']);
@@ -106,19 +103,19 @@ describe('fetchModel() of a model of the catalogue', () => {
   test.each([
     ['another size', { sizeBytes: 1_000_000 }, 'ModelPullFailed'],
     ['another hash', { sha256: 'a'.repeat(64) }, 'ModelHashMismatch'],
-  ])('never puts a file of %s in place', async (_, more, reason) => {
+  ])('never moves a file with %s into place', async (_, more, reason) => {
     expect(await fetch('far', { catalogue: catalogueOf(more) })).toMatchObject({ ok: false, failure: { reason } });
     expect((await readdir(path.join(root, 'far'))).filter((name) => name === 'w.bin')).toEqual([]);
   });
 
-  test('fetches a file again that lies there with the wrong content', async () => {
+  test('downloads a file again if its content is wrong', async () => {
     await mkdir(path.join(root, 'far'));
     await writeFile(path.join(root, 'far/w.bin'), randomBytes(weights.length));
     expect(await fetch('far', { catalogue: catalogueOf() })).toMatchObject({ ok: true, value: { fetched: true } });
     expect(Buffer.compare(await readFile(path.join(root, 'far/w.bin')), weights)).toBe(0);
   });
 
-  test('ends at once when it is interrupted', async () => {
+  test('stops immediately when it is interrupted', async () => {
     const abort = new AbortController();
     const others = path.join(root, 'far', 'w.bin.before-me.part');
     await mkdir(path.dirname(others));
@@ -132,8 +129,8 @@ describe('fetchModel() of a model of the catalogue', () => {
   });
 });
 
-describe('several pods that fetch one model into one volume', () => {
-  test('end with the whole file, whoever is first, and leave nothing behind', async () => {
+describe('several pods that fetch one model to a shared volume', () => {
+  test('all end up with the complete file and leave nothing else behind', async () => {
     cuts = [400_000];
     const writers = ['pod-a', 'pod-b', 'pod-c', 'pod-d'];
     const done = await Promise.all(writers.map((writer) => fetch('far', { catalogue: catalogueOf(), writer })));
@@ -142,16 +139,16 @@ describe('several pods that fetch one model into one volume', () => {
     expect(await leftovers()).toEqual([]);
   });
 
-  test('wait for the one that is further, say so, and go on when the file is there', async () => {
+  test('wait for the pod that is further ahead, report it, and continue when the file has appeared', async () => {
     const theirs = path.join(root, 'far/w.bin.pod-z.part');
     await mkdir(path.dirname(theirs));
     await writeFile(theirs, weights.subarray(0, 1000));
-    const told: string[] = [];
+    const reported: string[] = [];
     const mine = fetch('far', {
       catalogue: catalogueOf(),
       onProgress: ({ what }) => {
-        told.push(what);
-        if (told.length !== 5) return;
+        reported.push(what);
+        if (reported.length !== 5) return;
         void writeFile(path.join(root, 'far/w.new'), weights).then(() =>
           rename(path.join(root, 'far/w.new'), path.join(root, 'far/w.bin')),
         );
@@ -160,18 +157,18 @@ describe('several pods that fetch one model into one volume', () => {
     const growing = setInterval(() => void appendFile(theirs, 'x').catch(() => {}), 50);
     const done = await mine.finally(() => clearInterval(growing));
     expect(done).toMatchObject({ ok: true });
-    expect(new Set(told)).toEqual(new Set(['w.bin, which another pod fetches']));
+    expect(new Set(reported)).toEqual(new Set(['w.bin (downloaded by another pod)']));
     expect(requests).toBe(0);
   });
 
-  test('do not wait for one that is gone', async () => {
+  test('do not wait for a pod that no longer exists', async () => {
     await mkdir(path.join(root, 'far'));
     await writeFile(path.join(root, 'far/w.bin.pod-gone.part'), weights.subarray(0, 1_000_000));
     expect(await fetch('far', { catalogue: catalogueOf() })).toMatchObject({ ok: true, value: { fetched: true } });
     expect(Buffer.compare(await readFile(path.join(root, 'far/w.bin')), weights)).toBe(0);
   });
 
-  test('write a demo model at the same time without harm', async () => {
+  test('can write a demo model at the same time', async () => {
     const done = await Promise.all(Array.from({ length: 8 }, (_, index) => fetch('demo-owl', { writer: `pod-${index}` })));
     for (const result of done) expect(result).toMatchObject({ ok: true });
     expect(await readdir(path.join(root, 'demo'))).toEqual(['demo-owl.gguf']);

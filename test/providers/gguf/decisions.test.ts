@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
-import { readProbe } from '../../../src/providers/gguf/decide/read-probe.ts';
+import { deriveHealth } from '../../../src/providers/gguf/decide/derive-health.ts';
 import { PROVIDER_KIND_NAMES } from '../../../src/schema/provider-kinds.ts';
 import { PROVIDERS } from '../../../src/providers/registry.ts';
 import { CAUSAL, ENCODER, specOf } from './slot-context.ts';
@@ -8,20 +8,20 @@ import { CAUSAL, ENCODER, specOf } from './slot-context.ts';
 const GIB = 2 ** 30;
 
 describe('estimateMemoryBytes()', () => {
-  test('counts 16-bit keys and values of every layer for each token of context', () => {
+  test('counts 16-bit keys and values of every layer for each token of the context', () => {
     const spec = (context: number) => specOf('primary', { model: { default: CAUSAL.id, context } });
     const difference = gguf.estimateMemoryBytes(spec(65_536), CAUSAL) - gguf.estimateMemoryBytes(spec(32_768), CAUSAL);
-    // 32768 tokens × 32 layers × 8 KV heads × (128 + 128) × 2 bytes; the prompt cache is at its bound already
+    // 32768 tokens × 32 layers × 8 KV heads × (128 + 128) × 2 bytes; the prompt cache is already at its limit
     expect(difference).toBe(4 * GIB);
   });
 
-  test('takes the lengths of keys and values from the file where it names them', () => {
+  test('uses the lengths of keys and values from the file', () => {
     const spec = specOf('primary', { model: { default: CAUSAL.id, context: 65_536 } });
     const wide = gguf.estimateMemoryBytes(spec, { ...CAUSAL, keyLength: 256, valueLength: 256 });
     expect(wide - gguf.estimateMemoryBytes(spec, CAUSAL)).toBe(8 * GIB);
   });
 
-  test('takes the trained context where the slot names none, and needs no cache for an encoder', () => {
+  test('uses the trained context if the slot sets none, and counts no cache for an encoder', () => {
     const unset = specOf('primary', { model: { default: CAUSAL.id } });
     const set = specOf('primary', { model: { default: CAUSAL.id, context: 131_072 } });
     expect(gguf.estimateMemoryBytes(unset, CAUSAL)).toBe(gguf.estimateMemoryBytes(set, CAUSAL));
@@ -30,7 +30,7 @@ describe('estimateMemoryBytes()', () => {
     expect(embed).toBeLessThan(ENCODER.sizeBytes + GIB / 4);
   });
 
-  test('is never less than the file, whatever is not known', () => {
+  test('is never less than the file size, whatever is unknown', () => {
     const { id, hostPath, sizeBytes } = CAUSAL;
     expect(gguf.estimateMemoryBytes(specOf('primary', { model: { default: id } }), { id, hostPath, sizeBytes })).toBeGreaterThan(sizeBytes);
   });
@@ -45,24 +45,24 @@ describe('infer()', () => {
     ['/v1/responses', 'chat', '/v1/responses'],
     ['/v1/messages', 'chat', '/v1/messages'],
     ['/v1/messages/count_tokens', 'chat', '/v1/messages/count_tokens'],
-  ] as const)('sends %s on to the path that llama-server knows', (path, capability, upstream) => {
+  ] as const)('forwards %s to the path of llama-server', (path, capability, upstream) => {
     expect(gguf.infer({ method: 'POST', path, capability }, [capability])).toEqual({ kind: 'forward', path: upstream });
   });
 
   test.each(['chat', 'completion', 'embedding', 'rerank', 'speech'] as const)(
-    'refuses %s where the model cannot do it, and says why',
+    'refuses %s with an explanation if the model does not support it',
     (capability) => {
       const plan = gguf.infer({ method: 'POST', path: '/v1/chat/completions', capability }, []);
       expect(plan).toMatchObject({ kind: 'refuse', message: expect.stringMatching(/^.{20,}$/) });
     },
   );
 
-  test('refuses a path that is not its own, even one that every object has', () => {
+  test('refuses unknown paths, even one that is a property of every object', () => {
     expect(gguf.infer({ method: 'POST', path: 'constructor', capability: 'chat' }, ['chat']).kind).toBe('refuse');
   });
 });
 
-describe('readProbe()', () => {
+describe('deriveHealth()', () => {
   test.each([
     ['completion', '{"choices":[{"text":""}]}', 'passing'],
     ['completion', '{"choices":[]}', 'failing'],
@@ -73,8 +73,8 @@ describe('readProbe()', () => {
     ['embedding', '{"data":[{"embedding":[]}]}', 'failing'],
     ['rerank', '{"results":[{"relevance_score":-1.5}]}', 'passing'],
     ['rerank', '{"results":[{"relevance_score":null}]}', 'failing'],
-  ] as const)('judges a %s probe that answers %s as %s', (probe, body, kind) => {
-    expect(readProbe(probe, { status: 200, body }).kind).toBe(kind);
+  ] as const)('a %s probe with the response %s is %s', (probe, body, kind) => {
+    expect(deriveHealth(probe, { status: 200, body }).kind).toBe(kind);
   });
 
   test.each([
@@ -82,17 +82,17 @@ describe('readProbe()', () => {
     [503, '{"error":{"message":"Loading model","type":"unavailable_error","code":503}}', 'loading'],
     [500, '{"error":{"message":"boom"}}', 'failing'],
     [404, '', 'failing'],
-  ] as const)('judges status %s as such', (status, body, kind) => {
-    expect(readProbe('completion', { status, body }).kind).toBe(kind);
+  ] as const)('a response with status %s and body %j is %s', (status, body, kind) => {
+    expect(deriveHealth('completion', { status, body }).kind).toBe(kind);
   });
 
-  test('repeats at most the beginning of what a server says', () => {
-    const health = readProbe('completion', { status: 500, body: 'x'.repeat(100_000) });
+  test('quotes at most the beginning of a server message', () => {
+    const health = deriveHealth('completion', { status: 500, body: 'x'.repeat(100_000) });
     expect(health.kind === 'failing' ? health.message.length : 0).toBeLessThan(400);
   });
 });
 
-test('the registry has each provider under its own kind', () => {
+test('the registry lists each provider under its kind', () => {
   for (const [kind, provider] of Object.entries(PROVIDERS)) {
     expect(PROVIDER_KIND_NAMES).toContain(kind);
     expect(provider.kind).toBe(kind);

@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-/** A program named npm that notes how it was called, in place of the real one: the real one is used by the engine's own tests. */
+/** Installs a script as npm. The tests of the engine itself use the real npm. */
 async function fakeNpm(script: string): Promise<Record<string, string>> {
   const bin = path.join(directory, 'bin');
   await mkdir(bin, { recursive: true });
@@ -25,7 +25,7 @@ async function fakeNpm(script: string): Promise<Record<string, string>> {
 const install = (env: Record<string, string>) =>
   ensureEmbeddedEngine({ dir: path.join(directory, 'engine'), env, onProgress: () => {} }, signal);
 
-test('ensureEmbeddedEngine() installs once, without scripts, also when two ask at the same time', async () => {
+test('ensureEmbeddedEngine() installs the engine once and without scripts, even if it is called twice at the same time', async () => {
   const env = await fakeNpm('echo "$@" >> calls; sleep 0.2');
   const [first, second] = await Promise.all([install(env), install(env)]);
   expect(second).toEqual(first);
@@ -39,21 +39,25 @@ test('ensureEmbeddedEngine() installs once, without scripts, also when two ask a
   });
 });
 
-test('ensureEmbeddedEngine() says why npm failed, and tries again the next time', async () => {
+test('ensureEmbeddedEngine() reports why npm failed, and the next call tries again', async () => {
   expect(await install(await fakeNpm('echo "no network" >&2; exit 7'))).toMatchObject({
     ok: false,
-    failure: { kind: 'retry', reason: 'EngineInstallFailed', message: expect.stringContaining('npm ended with 7: no network') },
+    failure: {
+      kind: 'retry',
+      reason: 'EngineInstallFailed',
+      message: expect.stringContaining('npm could not install the embedded engine (7): no network'),
+    },
   });
   expect(await install(await fakeNpm('exit 0'))).toMatchObject({ ok: true });
 });
 
-test('ensureEmbeddedEngine() takes over the lock of a process that is gone', async () => {
+test('ensureEmbeddedEngine() removes the lock of a process that no longer exists', async () => {
   await mkdir(path.join(directory, 'engine'), { recursive: true });
   await writeFile(path.join(directory, 'engine', 'install.lock'), '999999999');
   expect(await install(await fakeNpm('exit 0'))).toMatchObject({ ok: true });
 });
 
-test('ensureEmbeddedEngine() fails with a message where there is no npm', async () => {
+test('ensureEmbeddedEngine() fails with a message if npm is missing', async () => {
   expect(await install({ PATH: directory })).toMatchObject({ ok: false, failure: { reason: 'EngineInstallFailed' } });
 });
 

@@ -7,10 +7,10 @@ import { describeWithPodman } from '../../support/require/require-podman.ts';
 import { llamaServerInPodman, startServer } from './running-server.ts';
 import { post, serverContract } from './server-contract.ts';
 
-describeWithPodman('The real llama-server, started as the provider says,', () => {
+describeWithPodman('The real llama-server, started by the provider,', () => {
   serverContract(llamaServerInPodman());
 
-  test('chats and embeds in one process when the slot asks for embeddings', async () => {
+  test('serves chat and embeddings in one process if the slot sets --embeddings', async () => {
     const modelsDir = await mkdtemp(path.join(tmpdir(), 'svc-gguf-'));
     await writeDemoModels(modelsDir);
     const server = await startServer(llamaServerInPodman(), modelsDir, 'primary', 'demo-fox', {

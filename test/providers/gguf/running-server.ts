@@ -1,7 +1,6 @@
-/** Starts what the provider says, on the real llama-server in a container or on the embedded engine, and stops it again. */
+/** Starts and stops the command of the provider, with the real llama-server in a container or with the embedded engine. */
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
-
 import { promisify } from 'node:util';
 import { createModelStore } from '../../../src/models/store.ts';
 import { ensureEmbeddedEngine } from '../../../src/providers/gguf/embedded-engine.ts';
@@ -21,7 +20,7 @@ export interface RunningServer {
   readonly url: string;
   readonly slot: SlotContext;
   health(): Promise<Health>;
-  /** Asks it to end; answers its exit code. */
+  /** Stops the server and returns its exit code. */
   stop(): Promise<number | null>;
   output(): string;
 }
@@ -29,9 +28,9 @@ export interface RunningServer {
 export interface ServerKind {
   readonly name: string;
   prepare(): Promise<void>;
-  /** The whole command, in place of the provider's program. */
+  /** Returns the complete command. */
   command(slot: SlotContext, modelsDir: string): readonly [string, ...string[]];
-  /** Ends what `command` started, where ending the process is not enough. */
+  /** Removes what is left after the process has exited. */
   cleanUp(slot: SlotContext): Promise<void>;
 }
 
@@ -68,7 +67,7 @@ export const llamaServerInPodman = (): ServerKind => ({
 
 const nameOf = (slot: SlotContext): string => `svc-test-gguf-${process.pid}-${slot.listen.port}`;
 
-/** Starts a model of the store and waits until its probe passes. */
+/** Starts a server with a model of the store and waits until its health probe passes. */
 export async function startServer(
   kind: ServerKind,
   modelsDir: string,

@@ -3,13 +3,13 @@ import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import type { ModelFacts } from '../../../src/providers/provider.ts';
 import { CAUSAL, contextOf, ENCODER } from './slot-context.ts';
 
-/** The value after a flag's last place, which is the one that counts. */
+/** Returns the value of the last occurrence of a flag, which takes precedence. */
 function valueOf(command: readonly string[], flag: string): string | undefined {
   const at = command.lastIndexOf(flag);
   return at === -1 ? undefined : command[at + 1];
 }
 
-test('startCmd() of a chat model is complete to the last argument', () => {
+test('startCmd() returns the complete command of a chat model', () => {
   const slot = contextOf('primary', CAUSAL, {
     model: { default: CAUSAL.id, aliases: ['gpt-4o', 'a,b'], context: 8192, args: ['--jinja'] },
   });
@@ -45,16 +45,16 @@ test.each([
   expect(valueOf(gguf.startCmd(slot), '--n-gpu-layers')).toBe(layers);
 });
 
-test('startCmd() leaves the context to the model when the slot names none', () => {
+test('startCmd() does not set the context if the slot does not', () => {
   expect(gguf.startCmd(contextOf('primary', CAUSAL))).not.toContain('--ctx-size');
 });
 
-test('startCmd() gives one thread to a model that is too small to share out, and none to others', () => {
+test('startCmd() sets one thread for very small models only', () => {
   expect(valueOf(gguf.startCmd(contextOf('primary', { ...CAUSAL, sizeBytes: 300_000 })), '--threads')).toBe('1');
   expect(gguf.startCmd(contextOf('primary', CAUSAL))).not.toContain('--threads');
 });
 
-test('startCmd() passes a projector that lies beside a chat model', () => {
+test('startCmd() passes the projector of a chat model', () => {
   const slot = contextOf('primary', CAUSAL, {}, { projectorPath: '/models/mmproj.gguf' });
   expect(valueOf(gguf.startCmd(slot), '--mmproj')).toBe('/models/mmproj.gguf');
 });
@@ -63,20 +63,23 @@ const pooled = (poolingType: number): ModelFacts => ({ ...CAUSAL, poolingType })
 
 test.each([
   ['an encoder', 'primary', ENCODER, 'cls', ['embedding']],
-  ['an encoder that names no pooling', 'primary', { ...ENCODER, poolingType: 0 }, 'mean', ['embedding']],
-  ['a causal model that was trained to embed', 'primary', pooled(3), 'last', ['embedding']],
+  ['an encoder without a pooling type', 'primary', { ...ENCODER, poolingType: 0 }, 'mean', ['embedding']],
+  ['a causal model that was trained for embeddings', 'primary', pooled(3), 'last', ['embedding']],
   ['a causal model in the slot "embed"', 'embed', CAUSAL, 'mean', ['embedding']],
-] as const)('%s starts for embeddings, with its pooling and a batch as long as its context', (_, name, model, pooling, capabilities) => {
-  const slot = contextOf(name, model);
-  const command = gguf.startCmd(slot);
-  expect(command).toContain('--embeddings');
-  expect(valueOf(command, '--pooling')).toBe(pooling);
-  expect(valueOf(command, '--ubatch-size')).toBe(valueOf(command, '--ctx-size'));
-  expect(valueOf(command, '--batch-size')).toBe(valueOf(command, '--ctx-size'));
-  expect(gguf.capabilities(slot.name, slot.spec, model)).toEqual(capabilities);
-});
+] as const)(
+  '%s is started for embeddings, with its pooling and a batch as large as its context',
+  (_, name, model, pooling, capabilities) => {
+    const slot = contextOf(name, model);
+    const command = gguf.startCmd(slot);
+    expect(command).toContain('--embeddings');
+    expect(valueOf(command, '--pooling')).toBe(pooling);
+    expect(valueOf(command, '--ubatch-size')).toBe(valueOf(command, '--ctx-size'));
+    expect(valueOf(command, '--batch-size')).toBe(valueOf(command, '--ctx-size'));
+    expect(gguf.capabilities(slot.name, slot.spec, model)).toEqual(capabilities);
+  },
+);
 
-test('an encoder never has more context than positions, and a causal embedder no more than 8192 tokens unasked', () => {
+test('an encoder never gets more context than positions, and a causal embedder by default no more than 8192 tokens', () => {
   const asked = contextOf('embed', ENCODER, { model: { default: ENCODER.id, context: 4096 } });
   expect(valueOf(gguf.startCmd(asked), '--ctx-size')).toBe('512');
   expect(valueOf(gguf.startCmd(contextOf('embed', CAUSAL)), '--ctx-size')).toBe('8192');
@@ -86,7 +89,7 @@ test.each([
   ['an encoder with pooling "rank"', { ...ENCODER, poolingType: 4 }, ['rerank']],
   ['an encoder with a classifier head', { ...ENCODER, hasClassifier: true }, ['rerank']],
   ['a causal reranker', { ...CAUSAL, poolingType: 4, hasClassifier: true }, ['chat', 'completion', 'rerank']],
-] as const)('%s starts with --rerank and serves what it can', (_, model, capabilities) => {
+] as const)('%s is started with --rerank and has the right capabilities', (_, model, capabilities) => {
   const slot = contextOf('primary', model);
   expect(gguf.startCmd(slot)).toContain('--rerank');
   expect(gguf.startCmd(slot)).not.toContain('--embeddings');
@@ -97,9 +100,9 @@ test.each([
   ['nothing', [], ['chat', 'completion']],
   ['--embeddings', ['--embeddings'], ['chat', 'completion', 'embedding']],
   ['--embeddings and a pooling', ['--embeddings', '--pooling', 'last'], ['chat', 'completion', 'embedding']],
-  ['a pooling that would end the server at the first chat', ['--embeddings', '--pooling', 'none'], []],
+  ['a pooling that would crash the server with the first chat request', ['--embeddings', '--pooling', 'none'], []],
   ['--rerank without a head', ['--rerank'], ['chat', 'completion']],
-] as const)('a chat model whose slot asks for %s serves what then works', (_, args, capabilities) => {
+] as const)('a chat model in a slot with the arguments "%s" serves what works with them', (_, args, capabilities) => {
   const slot = contextOf('primary', CAUSAL, { model: { default: CAUSAL.id, args: [...args] } });
   expect(gguf.capabilities(slot.name, slot.spec, CAUSAL)).toEqual(capabilities);
   const command = gguf.startCmd(slot);
@@ -107,7 +110,7 @@ test.each([
   expect(command.slice(command.length - args.length)).toEqual(args);
 });
 
-test('buildEnv() bounds the prompt cache, keeps web pages out and shows as many GPUs as the slot has', () => {
+test('buildEnv() limits the prompt cache, denies access to web pages and limits the visible GPUs', () => {
   expect(gguf.buildEnv(contextOf('primary', CAUSAL))).toEqual({
     LLAMA_ARG_CORS_ORIGINS: 'localhost',
     LLAMA_ARG_SSE_PING_INTERVAL: '2',

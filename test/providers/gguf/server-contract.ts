@@ -1,4 +1,4 @@
-/** What the gateway counts on, whichever server answers: the same suite for the real llama-server and for the embedded engine. */
+/** Everything that the gateway expects of a server. The suite runs against the real llama-server and the embedded engine. */
 import { mkdtemp, rm, writeFile, mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -57,14 +57,14 @@ export function serverContract(kind: ServerKind): void {
     await rm(modelsDir, { recursive: true, force: true });
   }, SETUP_MS);
 
-  test.each([0, 1, 2])('says the sentence of its model at temperature %s', async (temperature) => {
+  test.each([0, 1, 2])('answers with the sentence of its model at temperature %s', async (temperature) => {
     const answer = await clientOf(fox).chat.completions.create({ model: 'x', ...hello, temperature });
     expect(answer.choices[0]).toMatchObject({ finish_reason: 'stop', message: { role: 'assistant', content: DEMO_SENTENCES['demo-fox'] } });
     expect(answer.model).toBe('demo-fox');
     expect(answer.usage).toMatchObject({ completion_tokens: 11, total_tokens: 11 + (answer.usage?.prompt_tokens ?? 0) });
   });
 
-  test('streams it in pieces, with the usage in one last chunk where it is asked for', async () => {
+  test('streams the sentence in chunks, with the usage in the last one if requested', async () => {
     const stream = await clientOf(fox).chat.completions.create({
       model: 'x',
       ...hello,
@@ -78,13 +78,13 @@ export function serverContract(kind: ServerKind): void {
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { completion_tokens: 11 } });
   });
 
-  test('another model says another sentence', async () => {
+  test('another model answers with another sentence', async () => {
     const owl = await start('primary', 'demo-owl');
     const answer = await clientOf(owl).chat.completions.create({ model: 'x', ...hello });
     expect(answer.choices[0]?.message.content).toBe(DEMO_SENTENCES['demo-owl']);
   });
 
-  test('never mixes the answers of requests that run at once', async () => {
+  test('never mixes up the responses of concurrent requests', async () => {
     const client = clientOf(fox);
     const texts = new Set<string | null | undefined>();
     const one = async (): Promise<void> => {
@@ -97,12 +97,12 @@ export function serverContract(kind: ServerKind): void {
     expect([...texts]).toEqual([DEMO_SENTENCES['demo-fox']]);
   });
 
-  test('goes on from the last word of a plain prompt', async () => {
+  test('continues a plain prompt', async () => {
     const answer = await clientOf(fox).completions.create({ model: 'x', prompt: 'The', max_tokens: 3 });
     expect(answer.choices[0]).toMatchObject({ text: ' quick brown fox', finish_reason: 'length' });
   });
 
-  test('ends at max_tokens and before a stop text, streamed or not', async () => {
+  test('stops at max_tokens and before a stop string, with and without streaming', async () => {
     const client = clientOf(clock);
     const cut = await client.chat.completions.create({ model: 'x', ...hello, max_tokens: 4 });
     expect(cut.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: 'tick tock tick tock' } });
@@ -113,7 +113,7 @@ export function serverContract(kind: ServerKind): void {
     expect(streamed.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')).toBe('tic');
   });
 
-  test('a client that leaves frees its place', async () => {
+  test('a client that disconnects frees its sequence', async () => {
     const abort = new AbortController();
     const endless = Array.from({ length: 8 }, () =>
       fetch(`${clock.url}/v1/chat/completions`, {
@@ -130,7 +130,7 @@ export function serverContract(kind: ServerKind): void {
     expect(answer.status).toBe(200);
   });
 
-  test('embeds equal texts alike and different ones differently', async () => {
+  test('embeddings of equal texts are equal, and those of different texts differ', async () => {
     const input = ['the dog runs home', 'the dog runs home', 'a wise old owl', 'home runs the dog', '日本', '日本語'];
     const { data } = await clientOf(embed).embeddings.create({ model: 'x', input });
     const vectors = data.map((entry) => entry.embedding);
@@ -144,7 +144,7 @@ export function serverContract(kind: ServerKind): void {
     expect(likeness(4, 5)).toBeLessThan(0.999);
   });
 
-  test('sends floats and base64 of the same numbers', async () => {
+  test('returns the same embeddings as floats and as base64', async () => {
     const floats = await clientOf(embed).embeddings.create({ model: 'x', input: 'Hello', encoding_format: 'float' });
     const { body } = await post(embed, '/v1/embeddings', { input: 'Hello', encoding_format: 'base64' });
     expect(JSON.stringify(body)).toContain('"embedding":"');
@@ -153,20 +153,20 @@ export function serverContract(kind: ServerKind): void {
     expect(decoded.data[0]?.embedding).toHaveLength(64);
   });
 
-  test('embeds an array of tokens', async () => {
+  test('makes embeddings of arrays of tokens', async () => {
     const { status, body } = await post(embed, '/v1/embeddings', { input: [[300, 301], [302]] });
     expect(status).toBe(200);
     expect(body['data']).toHaveLength(2);
   });
 
-  test('a chat model in the slot "embed" makes embeddings, of long inputs too', async () => {
+  test('a chat model in the slot "embed" makes embeddings, even of long inputs', async () => {
     const causal = await start('embed', 'demo-owl');
     const { status, body } = await post(causal, '/v1/embeddings', { input: ['a word '.repeat(400), 'A wise old owl'] });
     expect(status).toBe(200);
     expect(body['data']).toHaveLength(2);
   });
 
-  test('ranks the document that shares words with the query first', async () => {
+  test('ranks documents', async () => {
     const rerank = await start('primary', 'test/rerank.gguf');
     const request = { query: 'dog', documents: ['a blue car', 'the dog runs', 'my cat'] };
     const { status, body } = await post(rerank, '/v1/rerank', request);
@@ -176,7 +176,7 @@ export function serverContract(kind: ServerKind): void {
     expect((await post(rerank, '/v1/rerank', { ...request, top_n: 1 })).body['results']).toHaveLength(1);
   });
 
-  test('refuses what it cannot do in one shape of error', async () => {
+  test('returns all errors in the same format', async () => {
     const answers = {
       malformed: await post(fox, '/v1/chat/completions', '{"messages":'),
       empty: await post(fox, '/v1/chat/completions', {}),
@@ -198,14 +198,14 @@ export function serverContract(kind: ServerKind): void {
       expect(body).toMatchObject({ error: { code: status, message: expect.any(String) } });
   });
 
-  test('names its model and no path of the host', async () => {
+  test('returns the name of its model but no path of the host', async () => {
     const answer = await fetch(`${fox.url}/v1/models`);
     const text = await answer.text();
     expect(text).toContain('"demo-fox"');
     expect(text).not.toContain(modelsDir);
   });
 
-  test('passes its probe while it serves, and ends cleanly when it is asked to', async () => {
+  test('passes its health probe while it runs, and exits cleanly when it is stopped', async () => {
     expect(await fox.health()).toEqual({ kind: 'passing' });
     expect(await fox.stop()).toBe(0);
     expect((await fox.health()).kind).toBe('loading');

@@ -1,4 +1,4 @@
-/** Slots for the tests of the GGUF provider. */
+/** Builds slots and models for the tests of the GGUF provider. */
 import { ModelId, SlotName } from '../../../src/schema/names.ts';
 import { parseSlot, type SlotDocument, type SlotSpec } from '../../../src/schema/slot-spec.ts';
 import type { ModelFacts, SlotContext } from '../../../src/providers/provider.ts';

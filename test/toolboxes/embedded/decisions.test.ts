@@ -1,12 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { parseFlags } from '../../../toolboxes/embedded/decide/parse-flags.ts';
-import { readBody, readChat, readCompletion, readEmbedding, readRerank } from '../../../toolboxes/embedded/decide/read-request.ts';
-import { createStopText } from '../../../toolboxes/embedded/decide/stop-text.ts';
+import { parseBody, parseChat, parseCompletion, parseEmbedding, parseRerank } from '../../../toolboxes/embedded/decide/parse-request.ts';
+import { createStopStrings } from '../../../toolboxes/embedded/decide/stop-strings.ts';
 import { createWorkQueue } from '../../../toolboxes/embedded/work-queue.ts';
 
 describe('parseFlags()', () => {
-  test('reads llama-server’s flags, long or short, and passes over those without meaning here', () => {
+  test('parses long and short flags of llama-server and ignores those that have no effect here', () => {
     const argv = '-m /m.gguf --host 127.0.0.1 --port 1234 -a a,b -c 512 -np 2 -t 3 -ngl all --no-ui --offline --mmproj x.gguf'.split(' ');
     expect(parseFlags(argv)).toEqual({
       ok: true,
@@ -42,24 +42,24 @@ describe('parseFlags()', () => {
   );
 });
 
-describe('createStopText()', () => {
-  test('never sends a stop text, nor anything after it, however the text is cut', () => {
+describe('createStopStrings()', () => {
+  test('never sends a stop string or anything after it, however the text is split', () => {
     fc.assert(
       fc.property(
         fc.array(fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 4 })),
         fc.constantFrom('aba', 'bb', 'b'),
         (pieces, stop) => {
           const whole = pieces.join('');
-          const stopText = createStopText([stop]);
+          const stopStrings = createStopStrings([stop]);
           let sent = '';
           let stopped = false;
           for (const piece of pieces) {
             if (stopped) break;
-            const next = stopText.push(piece);
+            const next = stopStrings.push(piece);
             sent += next.text;
             stopped = next.stopped;
           }
-          if (!stopped) sent += stopText.end();
+          if (!stopped) sent += stopStrings.end();
           const at = whole.indexOf(stop);
           expect(sent).toBe(at === -1 ? whole : whole.slice(0, at));
         },
@@ -68,27 +68,27 @@ describe('createStopText()', () => {
   });
 });
 
-describe('the readers of bodies', () => {
+describe('The parsers of request bodies', () => {
   test.each([
-    [readChat, {}, 400],
-    [readChat, { messages: [{}] }, 400],
-    [readChat, { messages: [{ role: 'user', content: [{ type: 'image_url' }] }] }, 501],
-    [readChat, { messages: [{ role: 'user', content: 'x' }], tools: [{}] }, 501],
-    [readChat, { messages: [{ role: 'user', content: 'x' }], n: 2 }, 501],
-    [readChat, { messages: [{ role: 'user', content: 'x' }], temperature: 'hot' }, 400],
-    [readChat, { messages: [{ role: 'user', content: 'x' }], stop: 5 }, 400],
-    [readCompletion, { prompt: 5 }, 400],
-    [readCompletion, { prompt: ['a', 'b'] }, 501],
-    [readEmbedding, {}, 400],
-    [readEmbedding, { input: [{}] }, 400],
-    [readEmbedding, { input: 'x', encoding_format: 'hex' }, 400],
-    [readRerank, { query: 'x', documents: [{}] }, 400],
-    [readRerank, { query: 'x', documents: ['y'], top_n: 0 }, 400],
-  ] as const)('%p refuses %j with %s', (reader, body, status) => {
-    expect(reader(body)).toMatchObject({ ok: false, refusal: { status } });
+    [parseChat, {}, 400],
+    [parseChat, { messages: [{}] }, 400],
+    [parseChat, { messages: [{ role: 'user', content: [{ type: 'image_url' }] }] }, 501],
+    [parseChat, { messages: [{ role: 'user', content: 'x' }], tools: [{}] }, 501],
+    [parseChat, { messages: [{ role: 'user', content: 'x' }], n: 2 }, 501],
+    [parseChat, { messages: [{ role: 'user', content: 'x' }], temperature: 'hot' }, 400],
+    [parseChat, { messages: [{ role: 'user', content: 'x' }], stop: 5 }, 400],
+    [parseCompletion, { prompt: 5 }, 400],
+    [parseCompletion, { prompt: ['a', 'b'] }, 501],
+    [parseEmbedding, {}, 400],
+    [parseEmbedding, { input: [{}] }, 400],
+    [parseEmbedding, { input: 'x', encoding_format: 'hex' }, 400],
+    [parseRerank, { query: 'x', documents: [{}] }, 400],
+    [parseRerank, { query: 'x', documents: ['y'], top_n: 0 }, 400],
+  ] as const)('%p refuses %j with status %s', (parseRequest, body, status) => {
+    expect(parseRequest(body)).toMatchObject({ ok: false, refusal: { status } });
   });
 
-  test('text parts of a message are put together, and nulls mean unset', () => {
+  test('join the text parts of a message, and treat null as unset', () => {
     const body = {
       messages: [
         {
@@ -103,22 +103,23 @@ describe('the readers of bodies', () => {
       stop: null,
       max_tokens: null,
     };
-    expect(readChat(body)).toMatchObject({ ok: true, value: { messages: [{ role: 'user', content: 'ab' }], sampling: { stop: [] } } });
+    expect(parseChat(body)).toMatchObject({ ok: true, value: { messages: [{ role: 'user', content: 'ab' }], sampling: { stop: [] } } });
   });
 
-  test('answer any JSON without throwing', () => {
+  test('accept any JSON without throwing', () => {
     fc.assert(
       fc.property(fc.json(), (text) => {
-        const body = readBody(text);
+        const body = parseBody(text);
         if (!body.ok) return;
-        for (const reader of [readChat, readCompletion, readEmbedding, readRerank]) expect(typeof reader(body.value).ok).toBe('boolean');
+        for (const parseRequest of [parseChat, parseCompletion, parseEmbedding, parseRerank])
+          expect(typeof parseRequest(body.value).ok).toBe('boolean');
       }),
     );
   });
 });
 
 describe('createWorkQueue()', () => {
-  test('runs as many as there are seats, in the order they came, and refuses what does not fit', async () => {
+  test('runs one job per worker, in the order of arrival, and refuses too many', async () => {
     const queue = createWorkQueue(['one'], 1);
     const signal = new AbortController().signal;
     const order: number[] = [];
@@ -131,7 +132,7 @@ describe('createWorkQueue()', () => {
     expect(order).toEqual([1, 2]);
   });
 
-  test('gives a seat back when a job fails, and takes one that waits out when its client leaves', async () => {
+  test('frees the worker when a job fails, and removes a waiting job when its client disconnects', async () => {
     const queue = createWorkQueue(['one'], 5);
     const signal = new AbortController().signal;
     await expect(queue.run(async () => Promise.reject(new Error('no')), signal)).rejects.toThrow('no');

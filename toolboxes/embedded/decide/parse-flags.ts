@@ -1,21 +1,21 @@
-/** The flags of `llama-server` that the engine understands, and those that it may ignore. Pure. */
+/** Parses the flags of `llama-server`: those that the engine supports, and those that it ignores. Pure. */
 
 export interface Flags {
   readonly model: string;
   readonly host: string;
   readonly port: number;
-  /** The name answers carry. */
+  /** The model name in responses. */
   readonly alias: string;
   readonly aliases: readonly string[];
-  /** Tokens; 0: the model's own. */
+  /** Context in tokens; 0 selects the default. */
   readonly context: number;
-  /** Requests served at once; 0: as the memory allows. */
+  /** Number of concurrent requests; 0 selects the default. */
   readonly parallel: number;
-  /** 0: all cores but one. */
+  /** 0 uses all cores but one. */
   readonly threads: number;
   readonly mode: 'generate' | 'embed' | 'rerank';
   readonly pooling: string | undefined;
-  /** Where the engine's `node_modules` lie. */
+  /** Directory with the `node_modules` of the engine. */
   readonly modulesDir: string | undefined;
 }
 
@@ -45,7 +45,7 @@ const SWITCHES: Readonly<Record<string, Flags['mode']>> = {
   '--reranking': 'rerank',
 };
 
-/** Known to `llama-server`, without meaning here. */
+/** Flags of `llama-server` that have no effect here. */
 const IGNORED_SWITCHES: ReadonlySet<string> = new Set(
   '--ui --no-ui --webui --no-webui --slots --no-slots --offline --jinja --no-jinja --metrics --props --warmup --no-warmup --log-jsonl --mlock --no-mmap --cont-batching -cb --kv-unified --context-shift --no-context-shift --log-disable --verbose -v'.split(
     ' ',
@@ -67,11 +67,11 @@ export function parseFlags(argv: readonly string[]): ParsedFlags {
     if (switched !== undefined) mode = switched;
     else if (name !== undefined || IGNORED_VALUES.has(flag)) {
       const value = argv[index + 1];
-      if (value === undefined) return { ok: false, message: `Give "${flag}" a value` };
+      if (value === undefined) return { ok: false, message: `Add a value to "${flag}"` };
       if (name !== undefined) values.set(name, value);
       index += 1;
     } else if (!IGNORED_SWITCHES.has(flag)) {
-      return { ok: false, message: `Remove the argument "${flag}": the embedded engine does not know it; a real llama-server may` };
+      return { ok: false, message: `Remove the argument "${flag}" or install llama-server: the embedded engine does not support it` };
     }
   }
   return build(values, mode);
@@ -79,11 +79,11 @@ export function parseFlags(argv: readonly string[]): ParsedFlags {
 
 function build(values: ReadonlyMap<string, string>, mode: Flags['mode']): ParsedFlags {
   const model = values.get('model');
-  if (model === undefined) return { ok: false, message: 'Name the model file with "--model"' };
+  if (model === undefined) return { ok: false, message: 'Set the model file with "--model"' };
   for (const name of ['port', 'context', 'parallel', 'threads']) {
     const value = values.get(name);
     if (value !== undefined && !/^-?[0-9]{1,9}$/.test(value))
-      return { ok: false, message: `Write "--${name}" as a whole number, not "${value}"` };
+      return { ok: false, message: `Set "--${name}" to a whole number, not "${value}"` };
   }
   const count = (name: string): number => Math.max(0, Number(values.get(name) ?? 0));
   const aliases = (values.get('alias') ?? model.slice(model.lastIndexOf('/') + 1)).split(',').filter((alias) => alias !== '');

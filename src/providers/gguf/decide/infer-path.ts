@@ -1,31 +1,30 @@
-/** Where a request goes on llama-server. Pure. */
+/** Maps a request to the path of llama-server that serves it. Pure. */
 import type { InferPlan, InferRequest } from '../../provider.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 
-/** Canonical path → llama-server's. It does not know the plural of reranking. */
-const UPSTREAM_PATH: Readonly<Record<string, string>> = {
-  '/v1/chat/completions': '/v1/chat/completions',
-  '/v1/completions': '/v1/completions',
-  '/v1/embeddings': '/v1/embeddings',
-  '/v1/rerankings': '/v1/rerank',
-  '/v1/responses': '/v1/responses',
-  '/v1/messages': '/v1/messages',
-  '/v1/messages/count_tokens': '/v1/messages/count_tokens',
-};
+/** Canonical paths that llama-server serves under the same path. */
+const SAME_PATHS: ReadonlySet<string> = new Set([
+  '/v1/chat/completions',
+  '/v1/completions',
+  '/v1/embeddings',
+  '/v1/responses',
+  '/v1/messages',
+  '/v1/messages/count_tokens',
+]);
 
-const LACKS: Readonly<Partial<Record<Capability, string>>> = {
-  chat: 'This model cannot chat: it makes embeddings or scores; send the request to a slot with a chat model',
-  completion: 'This model cannot complete text: it makes embeddings or scores; send the request to a slot with a text model',
-  embedding: 'This slot makes no embeddings: send the request to the slot "embed", or give this slot an embedding model',
-  rerank: 'This model cannot rerank: its file has no classifier head; give the slot a reranker model',
+const UNSUPPORTED: Readonly<Partial<Record<Capability, string>>> = {
+  chat: 'Send the request to a slot with a chat model: this model only makes embeddings or scores',
+  completion: 'Send the request to a slot with a text model: this model only makes embeddings or scores',
+  embedding: 'Send the request to the slot "embed", or set an embedding model in this slot: its model does not make embeddings',
+  rerank: 'Set a reranker model in this slot: its model has no classifier head',
 };
 
 export function inferPath(request: InferRequest, capabilities: readonly Capability[]): InferPlan {
-  if (!capabilities.includes(request.capability)) {
-    return { kind: 'refuse', message: LACKS[request.capability] ?? `A GGUF slot does not serve "${request.capability}"` };
+  const { capability, path } = request;
+  if (!capabilities.includes(capability)) {
+    return { kind: 'refuse', message: UNSUPPORTED[capability] ?? `A GGUF slot does not support "${capability}"` };
   }
-  const path = Object.hasOwn(UPSTREAM_PATH, request.path) ? UPSTREAM_PATH[request.path] : undefined;
-  return path === undefined
-    ? { kind: 'refuse', message: `A GGUF slot does not serve the path "${request.path}"` }
-    : { kind: 'forward', path };
+  if (path === '/v1/rerankings') return { kind: 'forward', path: '/v1/rerank' };
+  if (SAME_PATHS.has(path)) return { kind: 'forward', path };
+  return { kind: 'refuse', message: `A GGUF slot does not support the path "${path}"` };
 }

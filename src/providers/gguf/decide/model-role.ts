@@ -1,6 +1,6 @@
 /**
- * What llama-server has to be for a model: it serves whatever it is asked, even where the answer is uninitialised memory or the end
- * of the process, so that the pairing of model and start is decided here, from the file's metadata. Pure.
+ * Decides from the metadata of a model how llama-server is started and what it serves. The server itself accepts every request, even if
+ * the model then returns uninitialised memory or the process crashes. Pure.
  */
 import type { ModelFacts } from '../../provider.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
@@ -8,17 +8,17 @@ import type { SlotSpec } from '../../../schema/slot-spec.ts';
 
 export type Pooling = 'none' | 'mean' | 'cls' | 'last' | 'rank';
 
-/** How the server is started. `generate` may embed too, when the slot's own arguments ask for it. */
+/** How the server is started and what it then serves. */
 export interface Role {
   readonly start: 'generate' | 'embed' | 'rerank';
   readonly pooling: Pooling;
   readonly capabilities: readonly Capability[];
 }
 
-/** `<arch>.pooling_type` of a GGUF file. */
+/** The values of `<arch>.pooling_type` in a GGUF file. */
 const POOLING: readonly Pooling[] = ['none', 'mean', 'cls', 'last', 'rank'];
 
-/** Families of encoders: they make vectors and cannot write text. */
+/** Architectures of encoders, which make vectors and cannot generate text. */
 const ENCODERS =
   /^(bert|modern-bert|nomic-bert|nomic-bert-moe|neo-bert|jina-bert-v2|jina-bert-v3|eurobert|gemma-embedding|llama-embed|t5encoder)$/;
 
@@ -28,23 +28,23 @@ export function isEncoder(model: ModelFacts): boolean {
   return model.architecture !== undefined && ENCODERS.test(model.architecture);
 }
 
-/** A reranker needs its head: without one the scores are whatever lay in memory. */
+/** A reranker needs a classifier head: without one, its scores are uninitialised memory. */
 function isReranker(model: ModelFacts): boolean {
   return model.poolingType === 4 || model.hasClassifier === true;
 }
 
 export function roleOf(slot: string, spec: SlotSpec, model: ModelFacts): Role {
-  const asked = askedByArguments(spec.model.args);
+  const args = parseArguments(spec.model.args);
   const own = model.poolingType === undefined ? undefined : POOLING[model.poolingType];
   if (isReranker(model)) {
     return { start: 'rerank', pooling: 'rank', capabilities: isEncoder(model) ? ['rerank'] : [...GENERATES, 'rerank'] };
   }
-  const pooling = asked.pooling ?? (own === undefined || own === 'none' || own === 'rank' ? 'mean' : own);
+  const pooling = args.pooling ?? (own === undefined || own === 'none' || own === 'rank' ? 'mean' : own);
   if (isEncoder(model) || (own !== undefined && own !== 'none') || slot === 'embed') {
     return { start: 'embed', pooling, capabilities: pooled(pooling) };
   }
-  if (!asked.embeddings) return { start: 'generate', pooling, capabilities: GENERATES };
-  // a causal model that embeds without pooling ends the process at the first chat request
+  if (!args.embeddings) return { start: 'generate', pooling, capabilities: GENERATES };
+  // A causal model that embeds without pooling crashes with the first chat request.
   const capabilities = pooling === 'none' || pooling === 'rank' ? [] : [...GENERATES, ...pooled(pooling)];
   return { start: 'embed', pooling, capabilities };
 }
@@ -53,8 +53,8 @@ function pooled(pooling: Pooling): readonly Capability[] {
   return pooling === 'none' || pooling === 'rank' ? [] : ['embedding'];
 }
 
-/** The slot's own arguments stand last and win, so that they count here too. */
-function askedByArguments(args: readonly string[]): { readonly embeddings: boolean; readonly pooling: Pooling | undefined } {
+/** The slot's own arguments come last on the command line and take precedence, so they count here too. */
+function parseArguments(args: readonly string[]): { readonly embeddings: boolean; readonly pooling: Pooling | undefined } {
   const flag = args.lastIndexOf('--pooling');
   const joined = args.findLast((arg) => arg.startsWith('--pooling='))?.slice('--pooling='.length);
   const value = flag === -1 ? joined : args[flag + 1];

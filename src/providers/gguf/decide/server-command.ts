@@ -1,16 +1,32 @@
-/** The argument vector and environment of llama-server for a slot. Pure. */
+/** The command line, environment and devices of llama-server for a slot. Pure. */
 import type { SlotContext } from '../../provider.ts';
+import type { Backend } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import { isEncoder, roleOf } from './model-role.ts';
 import { cacheRamMiB, contextOf } from './server-memory.ts';
 
 export const PROGRAM = 'llama-server';
 
-/** Below this the work is too small to share out: threads that wait for each other made such a model a hundred times slower. */
+/** Smaller models use one thread: synchronising several made such a model a hundred times slower. */
 const ONE_THREAD_BYTES = 32 * 2 ** 20;
 
-/** Seconds between the pings of a stream; a server that is asked to end notices it at the next one. */
+/** Seconds between the pings of a stream. A stopping server notices only with the next ping that it has to end the stream. */
 const PING_SECONDS = '2';
+
+const DEVICES: Readonly<Record<Backend, readonly string[]>> = {
+  vulkan: ['/dev/dri'],
+  rocm: ['/dev/kfd', '/dev/dri'],
+  cuda: ['nvidia.com/gpu=all'],
+  cpu: [],
+  npu: [],
+};
+
+/** Environment variables that select GPUs. */
+const VISIBLE_DEVICES: Readonly<Partial<Record<Backend, string>>> = {
+  vulkan: 'GGML_VK_VISIBLE_DEVICES',
+  rocm: 'ROCR_VISIBLE_DEVICES',
+  cuda: 'CUDA_VISIBLE_DEVICES',
+};
 
 export function serverCommand(slot: SlotContext): readonly [string, ...string[]] {
   const { spec, model } = slot;
@@ -28,7 +44,7 @@ export function serverCommand(slot: SlotContext): readonly [string, ...string[]]
     ...deviceArguments(spec),
     ...(model.sizeBytes < ONE_THREAD_BYTES ? ['--threads', '1'] : []),
     ...roleArguments(slot),
-    // without these it shows a page of its own, everybody's prompts, and may fetch models by itself
+    // Without these it serves a web page and the prompts of all users, and may download models.
     '--no-ui',
     '--no-slots',
     '--offline',
@@ -37,13 +53,13 @@ export function serverCommand(slot: SlotContext): readonly [string, ...string[]]
 }
 
 /**
- * What older and newer builds need not both know goes into the environment, where an unknown name is no error. The slot's own
- * `[env]` lies over it.
+ * Options that not all builds know are passed in the environment, where unknown names are ignored. The `[env]` of the slot takes
+ * precedence over these.
  */
 export function serverEnvironment(slot: SlotContext): Readonly<Record<string, string>> {
   const { spec, model } = slot;
   return {
-    // by default any web page may read answers from a loopback port
+    // By default, any web page may read responses from a loopback port.
     LLAMA_ARG_CORS_ORIGINS: 'localhost',
     LLAMA_ARG_SSE_PING_INTERVAL: PING_SECONDS,
     LLAMA_ARG_CACHE_RAM: String(cacheRamMiB(slot.name, spec, model)),
@@ -51,29 +67,17 @@ export function serverEnvironment(slot: SlotContext): Readonly<Record<string, st
   };
 }
 
-/** Device nodes, or CDI names, that a container needs. */
-export function devicesOf(backend: SlotSpec['backend']): readonly string[] {
-  switch (backend) {
-    case 'vulkan':
-      return ['/dev/dri'];
-    case 'rocm':
-      return ['/dev/kfd', '/dev/dri'];
-    case 'cuda':
-      return ['nvidia.com/gpu=all'];
-    case 'cpu':
-    case 'npu':
-      return [];
-    default:
-      return backend satisfies never;
-  }
+/** Returns the device nodes or CDI names that a container needs. */
+export function devicesOf(backend: Backend): readonly string[] {
+  return DEVICES[backend];
 }
 
-/** The first name is what answers carry. A comma would split one. */
+/** Responses contain the first name. An alias with a comma would be split. */
 function aliases(spec: SlotSpec): string {
   return [spec.model.default, ...spec.model.aliases.filter((alias) => !alias.includes(','))].join(',');
 }
 
-/** An embedding server must take its longest input as one batch, so that its context is always said. */
+/** An embedding server must process its longest input as one batch, so its context is always set. */
 function contextArguments(slot: SlotContext): readonly string[] {
   const { start } = roleOf(slot.name, slot.spec, slot.model);
   if (start === 'generate') return slot.spec.model.context === undefined ? [] : ['--ctx-size', String(slot.spec.model.context)];
@@ -92,24 +96,12 @@ function roleArguments(slot: SlotContext): readonly string[] {
   return role.start === 'embed' ? ['--embeddings', '--pooling', role.pooling] : projector;
 }
 
-/** With a number of GPUs named, the first ones; without one, all that the server finds. */
+/** If the slot sets a number of GPUs, only the first ones are visible; otherwise all. */
 function visibleDevices(spec: SlotSpec): Readonly<Record<string, string>> {
   const { gpus } = spec.resources;
-  if (gpus === undefined || !usesGpu(spec)) return {};
-  const list = Array.from({ length: gpus }, (_, index) => index).join(',');
-  switch (spec.backend) {
-    case 'vulkan':
-      return { GGML_VK_VISIBLE_DEVICES: list };
-    case 'rocm':
-      return { ROCR_VISIBLE_DEVICES: list };
-    case 'cuda':
-      return { CUDA_VISIBLE_DEVICES: list };
-    case 'cpu':
-    case 'npu':
-      return {};
-    default:
-      return spec.backend satisfies never;
-  }
+  const variable = VISIBLE_DEVICES[spec.backend];
+  if (gpus === undefined || variable === undefined || !usesGpu(spec)) return {};
+  return { [variable]: Array.from({ length: gpus }, (_, index) => index).join(',') };
 }
 
 function usesGpu(spec: SlotSpec): boolean {

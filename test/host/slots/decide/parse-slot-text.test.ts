@@ -48,14 +48,14 @@ describe('parseSlotText()', () => {
       'efect = "b"',
     ].join('\n');
     expect(problemsOf(text)).toEqual([
-      'img.toml:1:1: enabled: Write true or false, not the text "yes"',
-      'img.toml:2:1: idle_timeout: Unknown key "idle_timeout" here; it belongs in [lifecycle]',
+      'img.toml:1:1: enabled: Write true or false, not "yes"',
+      'img.toml:2:1: idle_timeout: Unknown key "idle_timeout" here; move it to [lifecycle]',
       'img.toml:3:2: model.default: Set "model.default": it is required',
       'img.toml:4:1: model.defualt: Unknown key "defualt"; did you mean "default"?',
-      'img.toml:5:17: model.aliases.1: Write a text in quotes, not 1',
+      'img.toml:5:17: model.aliases.1: Write a string in quotes, not 1',
       'img.toml:7:1: lifecycle.swap: Use one of "auto", "blue-green", "drain", not "blue_green"; did you mean "blue-green"?',
       'img.toml:8:1: lifecycle.idleTimeout: Unknown key "idleTimeout"; did you mean "idle_timeout"?',
-      'img.toml:10:1: env.a b: An environment variable is named with letters, digits and "_"',
+      'img.toml:10:1: env.a b: The name of an environment variable consists of letters, digits and "_" and does not start with a digit',
       'img.toml:14:1: tolerations.1.efect: Unknown key "efect"; did you mean "effect"?',
     ]);
   });
@@ -66,8 +66,8 @@ describe('parseSlotText()', () => {
     ['[model]\ndefault = "x\n', /^img\.toml:2:1[0-9]: Correct the TOML syntax/],
     ['[model]\ndefault = "a"\ndefault = "b"\n', /^img\.toml:3:1: Correct the TOML syntax: .*redefine/],
     ['model.default = "a"\nenv.__proto__ = "x"\n', /^img\.toml:2:.*"__proto__" and "constructor" are not allowed/],
-    ['model.default = 1979-05-27\n', 'img.toml:1:7: model.default: Write a text in quotes, not a date or time without quotes'],
-    ['[model.default.x]\n', 'img.toml:1:8: model.default: Write a text in quotes, not a table'],
+    ['model.default = 1979-05-27\n', 'img.toml:1:7: model.default: Write a string in quotes, not a date or time without quotes'],
+    ['[model.default.x]\n', 'img.toml:1:8: model.default: Write a string in quotes, not a table'],
   ])('refuses %j with a clear message', (text, message) => {
     expect(problemsOf(text)).toEqual([typeof message === 'string' ? message : expect.stringMatching(message)]);
   });

@@ -1,14 +1,14 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { readGgufHeader } from '../../../src/models/decide/gguf-header.ts';
+import { parseGgufHeader } from '../../../src/models/decide/parse-gguf-header.ts';
 import { modelFacts, projectorFor, shardNames } from '../../../src/models/decide/model-facts.ts';
 import { encodeEmbedder } from '../../../src/models/demo/demo-embedder.ts';
 import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
-import { encodeGguf, i32s, text, texts, u32 } from '../../../src/models/demo/gguf-writer.ts';
+import { encodeGguf, i32s, text, texts, u32 } from '../../../src/models/demo/encode-gguf.ts';
 import { ModelId } from '../../../src/schema/names.ts';
 
 const facts = (bytes: Uint8Array) => {
-  const read = readGgufHeader(bytes);
+  const read = parseGgufHeader(bytes);
   if (read.kind !== 'header') throw new Error(read.kind);
   const files = {
     id: ModelId.parse('x.gguf'),
@@ -20,7 +20,7 @@ const facts = (bytes: Uint8Array) => {
   return modelFacts(files);
 };
 
-test('readGgufHeader() finds what a provider decides with', () => {
+test('parseGgufHeader() finds the facts that providers need', () => {
   expect(facts(encodeDemoModel('demo-fox'))).toMatchObject({
     architecture: 'llama',
     hasClassifier: false,
@@ -34,7 +34,7 @@ test('readGgufHeader() finds what a provider decides with', () => {
   expect(facts(encodeEmbedder({ name: 'r', head: 'rank' }))).toMatchObject({ poolingType: 4, hasClassifier: true });
 });
 
-test('readGgufHeader() takes the mean of a value that differs from layer to layer', () => {
+test('parseGgufHeader() returns the mean of a value that differs between layers', () => {
   const bytes = encodeGguf({
     metadata: [
       ['general.architecture', text('mixed')],
@@ -45,13 +45,13 @@ test('readGgufHeader() takes the mean of a value that differs from layer to laye
   expect(facts(bytes).headCountKv).toBe(2);
 });
 
-test('readGgufHeader() says how long the whole file must be', () => {
+test('parseGgufHeader() returns the minimum length of the file', () => {
   const bytes = encodeDemoModel('demo-fox');
-  const read = readGgufHeader(bytes);
+  const read = parseGgufHeader(bytes);
   expect(read.kind === 'header' ? read.header.fileBytes : 0).toBe(bytes.length);
 });
 
-test('readGgufHeader() asks for more wherever a header is cut off, and never takes part of one for whole', () => {
+test('parseGgufHeader() asks for more bytes wherever a header is cut off', () => {
   const bytes = encodeGguf({
     metadata: [
       ['general.architecture', text('llama')],
@@ -60,20 +60,20 @@ test('readGgufHeader() asks for more wherever a header is cut off, and never tak
     ],
     tensors: [{ name: 'cls.weight', shape: [2, 2], data: new Float32Array(4) }],
   });
-  const whole = readGgufHeader(bytes);
+  const whole = parseGgufHeader(bytes);
   const headerBytes = whole.kind === 'header' ? whole.header.fileBytes - 16 - 31 : 0;
-  for (let length = 0; length < headerBytes; length += 1) expect(readGgufHeader(bytes.subarray(0, length)).kind).toBe('more');
+  for (let length = 0; length < headerBytes; length += 1) expect(parseGgufHeader(bytes.subarray(0, length)).kind).toBe('more');
 });
 
 test.each([
-  ['another format', Buffer.from('PK\u0003\u0004 and so on'), /does not begin with "GGUF"/],
-  ['a version of the future', Buffer.from([0x47, 0x47, 0x55, 0x46, 99, 0, 0, 0]), /version is 99/],
-  ['an absurd count', Buffer.concat([Buffer.from([0x47, 0x47, 0x55, 0x46, 3, 0, 0, 0]), Buffer.alloc(16, 0xff)]), /it says it has/],
-])('readGgufHeader() says what is wrong with %s', (_, bytes, message) => {
-  expect(readGgufHeader(bytes)).toMatchObject({ kind: 'corrupt', message: expect.stringMatching(message) });
+  ['another format', Buffer.from('PK\u0003\u0004 and so on'), /does not start with "GGUF"/],
+  ['a newer version', Buffer.from([0x47, 0x47, 0x55, 0x46, 99, 0, 0, 0]), /version is 99/],
+  ['an absurd count', Buffer.concat([Buffer.from([0x47, 0x47, 0x55, 0x46, 3, 0, 0, 0]), Buffer.alloc(16, 0xff)]), /it claims to have/],
+])('parseGgufHeader() explains what is wrong with %s', (_, bytes, message) => {
+  expect(parseGgufHeader(bytes)).toMatchObject({ kind: 'corrupt', message: expect.stringMatching(message) });
 });
 
-test('readGgufHeader() ends with an answer for any bytes', () => {
+test('parseGgufHeader() returns a result for any bytes', () => {
   const good = encodeGguf({
     metadata: [
       ['a', u32(1)],
@@ -85,13 +85,13 @@ test('readGgufHeader() ends with an answer for any bytes', () => {
     fc.property(fc.nat(good.length - 1), fc.uint8Array({ minLength: 1, maxLength: 16 }), (at, noise) => {
       const bytes = Uint8Array.from(good);
       bytes.set(noise.subarray(0, good.length - at), at);
-      expect(['header', 'more', 'corrupt']).toContain(readGgufHeader(bytes).kind);
+      expect(['header', 'more', 'corrupt']).toContain(parseGgufHeader(bytes).kind);
     }),
     { numRuns: 2000 },
   );
 });
 
-test('shardNames() names every part of a split model', () => {
+test('shardNames() returns every shard of a split model', () => {
   expect(shardNames('m.gguf')).toEqual(['m.gguf']);
   expect(shardNames('m-00001-of-00003.gguf')).toEqual(['m-00001-of-00003.gguf', 'm-00002-of-00003.gguf', 'm-00003-of-00003.gguf']);
 });

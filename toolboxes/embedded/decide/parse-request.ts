@@ -1,4 +1,4 @@
-/** Reads the bodies of requests: what the engine can do becomes a value, what it cannot a refusal in llama-server's shape. Pure. */
+/** Parses request bodies. Requests that the engine does not support become refusals in the format of llama-server. Pure. */
 
 export interface Refusal {
   readonly status: number;
@@ -13,7 +13,7 @@ export interface Refusal {
   readonly extra?: Readonly<Record<string, number>>;
 }
 
-export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
+export type Outcome<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
 
 export interface Sampling {
   readonly maxTokens: number | undefined;
@@ -48,7 +48,7 @@ export const refuse = (status: number, type: Refusal['type'], message: string): 
 });
 const invalid = (message: string) => refuse(400, 'invalid_request_error', message);
 
-export function readBody(text: string): Read<Body> {
+export function parseBody(text: string): Outcome<Body> {
   try {
     const body: unknown = JSON.parse(text);
     if (isRecord(body)) return { ok: true, value: body };
@@ -58,66 +58,75 @@ export function readBody(text: string): Read<Body> {
   }
 }
 
-export function readChat(body: Body): Read<Generation & { readonly messages: readonly Message[] }> {
+export function parseChat(body: Body): Outcome<Generation & { readonly messages: readonly Message[] }> {
   if (!Array.isArray(body['messages']) || body['messages'].length === 0)
-    return invalid('Send "messages", an array with at least one message');
+    return invalid('Set "messages" to an array with at least one message');
   if (Array.isArray(body['tools']) && body['tools'].length > 0 && body['tool_choice'] !== 'none') {
-    return refuse(501, 'not_supported_error', 'The embedded engine does not call tools; install llama-server for them');
+    return refuse(501, 'not_supported_error', 'Install llama-server to use tools: the embedded engine does not support them');
   }
   const messages: Message[] = [];
   for (const message of body['messages']) {
     const role = isRecord(message) ? message['role'] : undefined;
     const content = isRecord(message) ? textOf(message['content']) : undefined;
-    if (typeof role !== 'string') return invalid('Give each message a "role"');
+    if (typeof role !== 'string') return invalid('Set the "role" of each message');
     if (content === undefined)
-      return refuse(501, 'not_supported_error', 'The embedded engine reads text only; install llama-server for other content');
+      return refuse(
+        501,
+        'not_supported_error',
+        'Install llama-server to send other content than text: the embedded engine does not support it',
+      );
     messages.push({ role, content });
   }
-  const generation = readGeneration(body);
+  const generation = parseGeneration(body);
   return generation.ok ? { ok: true, value: { ...generation.value, messages } } : generation;
 }
 
-export function readCompletion(body: Body): Read<Generation & { readonly prompt: TextInput }> {
-  const prompts = readInputs(body['prompt']);
+export function parseCompletion(body: Body): Outcome<Generation & { readonly prompt: TextInput }> {
+  const prompts = parseInputs(body['prompt']);
   const [prompt] = prompts ?? [];
-  if (prompts === undefined || prompt === undefined) return invalid('Send "prompt", a text or an array of tokens');
-  if (prompts.length > 1) return refuse(501, 'not_supported_error', 'The embedded engine completes one prompt a request');
-  const generation = readGeneration(body);
+  if (prompts === undefined || prompt === undefined) return invalid('Set "prompt" to a string or an array of tokens');
+  if (prompts.length > 1)
+    return refuse(
+      501,
+      'not_supported_error',
+      'Send one prompt per request, or install llama-server: the embedded engine does not support several',
+    );
+  const generation = parseGeneration(body);
   return generation.ok ? { ok: true, value: { ...generation.value, prompt } } : generation;
 }
 
-export function readEmbedding(body: Body): Read<{ readonly inputs: readonly TextInput[]; readonly base64: boolean }> {
-  const inputs = readInputs(body['input'] ?? body['content']);
-  if (inputs === undefined || inputs.length === 0) return invalid('Send "input": a text, an array of texts, or an array of tokens');
+export function parseEmbedding(body: Body): Outcome<{ readonly inputs: readonly TextInput[]; readonly base64: boolean }> {
+  const inputs = parseInputs(body['input'] ?? body['content']);
+  if (inputs === undefined || inputs.length === 0) return invalid('Set "input" to a string, an array of strings, or an array of tokens');
   const format = body['encoding_format'] ?? 'float';
   if (format !== 'float' && format !== 'base64') return invalid('Set "encoding_format" to "float" or "base64"');
   return { ok: true, value: { inputs, base64: format === 'base64' } };
 }
 
-export function readRerank(body: Body): Read<{ readonly query: string; readonly documents: readonly string[]; readonly topN: number }> {
+export function parseRerank(body: Body): Outcome<{ readonly query: string; readonly documents: readonly string[]; readonly topN: number }> {
   const { query, documents } = body;
-  if (typeof query !== 'string') return invalid('Send "query", a text');
+  if (typeof query !== 'string') return invalid('Set "query" to a string');
   if (!Array.isArray(documents) || documents.length === 0 || !documents.every((item) => typeof item === 'string')) {
-    return invalid('Send "documents", a non-empty array of texts');
+    return invalid('Set "documents" to a non-empty array of strings');
   }
   const topN = body['top_n'] ?? documents.length;
   if (typeof topN !== 'number' || !Number.isInteger(topN) || topN < 1) return invalid('Set "top_n" to a whole number of at least 1');
   return { ok: true, value: { query, documents, topN } };
 }
 
-/** llama-server's own defaults, so that the same request samples alike. */
-function readGeneration(body: Body): Read<Generation> {
+/** The defaults are those of llama-server. */
+function parseGeneration(body: Body): Outcome<Generation> {
   for (const key of ['logprobs', 'logit_bias', 'grammar', 'json_schema'] as const) {
     if (isSet(body[key]))
-      return refuse(501, 'not_supported_error', `The embedded engine does not know "${key}"; install llama-server for it`);
+      return refuse(501, 'not_supported_error', `Install llama-server to use "${key}": the embedded engine does not support it`);
   }
   const format = body['response_format'];
   if (isRecord(format) && format['type'] !== 'text') {
-    return refuse(501, 'not_supported_error', 'The embedded engine answers plain text only; install llama-server for "response_format"');
+    return refuse(501, 'not_supported_error', 'Install llama-server to use "response_format": the embedded engine only returns plain text');
   }
   if (isSet(body['n']) && body['n'] !== 1)
-    return refuse(501, 'not_supported_error', 'The embedded engine makes one choice a request: set "n" to 1');
-  const numbers = readNumbers(body, [
+    return refuse(501, 'not_supported_error', 'Set "n" to 1 or install llama-server: the embedded engine returns one choice per request');
+  const numbers = parseNumbers(body, [
     'temperature',
     'top_k',
     'top_p',
@@ -131,7 +140,7 @@ function readGeneration(body: Body): Read<Generation> {
   if (!numbers.ok) return numbers;
   const { value } = numbers;
   const stops = typeof body['stop'] === 'string' ? [body['stop']] : (body['stop'] ?? []);
-  if (!isTexts(stops)) return invalid('Set "stop" to a text or an array of texts');
+  if (!isTexts(stops)) return invalid('Set "stop" to a string or an array of strings');
   const maxTokens = value['max_completion_tokens'] ?? value['max_tokens'] ?? value['n_predict'];
   const seed = value['seed'];
   const options = body['stream_options'];
@@ -155,7 +164,7 @@ function readGeneration(body: Body): Read<Generation> {
   };
 }
 
-function readNumbers(body: Body, keys: readonly string[]): Read<Readonly<Record<string, number>>> {
+function parseNumbers(body: Body, keys: readonly string[]): Outcome<Readonly<Record<string, number>>> {
   const numbers: Record<string, number> = {};
   for (const key of keys) {
     const value = body[key];
@@ -166,8 +175,8 @@ function readNumbers(body: Body, keys: readonly string[]): Read<Readonly<Record<
   return { ok: true, value: numbers };
 }
 
-/** One input or several; undefined when it is neither. */
-function readInputs(input: unknown): readonly TextInput[] | undefined {
+/** Returns one or several inputs, or undefined if the value is neither. */
+function parseInputs(input: unknown): readonly TextInput[] | undefined {
   if (typeof input === 'string') return [input];
   if (!Array.isArray(input)) return undefined;
   if (isTokens(input)) return input.length === 0 ? [] : [input];

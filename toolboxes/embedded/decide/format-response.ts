@@ -1,5 +1,5 @@
-/** The bodies of answers, in the shapes of OpenAI and llama-server. Pure. */
-import type { Refusal } from './read-request.ts';
+/** Formats response bodies like OpenAI and llama-server. Pure. */
+import type { Refusal } from './parse-request.ts';
 
 export interface Usage {
   readonly promptTokens: number;
@@ -9,7 +9,7 @@ export interface Usage {
 
 export type FinishReason = 'stop' | 'length';
 
-/** What stays the same through one answer. */
+/** The fields that are the same in all chunks of a response. */
 export interface Head {
   readonly id: string;
   /** Unix seconds. */
@@ -46,7 +46,7 @@ export function wholeBody(head: Head, text: string, finish: FinishReason, usage:
   };
 }
 
-/** One chunk of a stream: its opening (chat only), a piece of text, or its end. */
+/** Formats a chunk of a stream: its first one (chat only), a piece of text, or its last one. */
 export function chunkBody(head: Head, piece: { readonly open?: true; readonly text?: string; readonly finish?: FinishReason }): object {
   const finish = piece.finish ?? null;
   const delta = piece.open === true ? { role: 'assistant', content: null } : piece.text === undefined ? {} : { content: piece.text };
@@ -96,7 +96,7 @@ function common(head: Head): object {
   };
 }
 
-/** The wire format of OpenAI's `base64`: 32-bit floats, little-endian, whatever the machine. */
+/** Encodes a vector in OpenAI's `base64` format: little-endian 32-bit floats on every machine. */
 function littleEndianBase64(vector: readonly number[]): string {
   const bytes = Buffer.alloc(vector.length * 4);
   vector.forEach((value, index) => bytes.writeFloatLE(value, index * 4));

@@ -1,0 +1,19 @@
+/** Compares a file in the store with its catalogue entry: its size, and its content if hashing it takes only seconds. */
+import { readFile, stat } from 'node:fs/promises';
+import type { CatalogueFile } from '../catalogue.ts';
+import { encodeDemoModel } from '../demo/demo-models.ts';
+import { hashFile } from './hash-file.ts';
+
+/** Takes two to ten seconds with common disks, and every start of a pod waits for it. */
+const HASH_UP_TO_BYTES = 2 * 2 ** 30;
+
+/** Returns what was found to match, or undefined if the file is missing or differs. `file` is an absolute path. */
+export async function verifyFile(file: string, expected: CatalogueFile, signal: AbortSignal): Promise<'content' | 'size' | undefined> {
+  const facts = await stat(file).catch(() => undefined);
+  if (facts?.isFile() !== true) return undefined;
+  const { from, sizeBytes, sha256 } = expected;
+  if (from.kind === 'generated') return Buffer.compare(encodeDemoModel(from.model), await readFile(file)) === 0 ? 'content' : undefined;
+  if (sizeBytes !== undefined && facts.size !== sizeBytes) return undefined;
+  if (sha256 === undefined || facts.size > HASH_UP_TO_BYTES) return 'size';
+  return (await hashFile(file, signal)).digest('hex') === sha256.toLowerCase() ? 'content' : undefined;
+}
