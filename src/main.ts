@@ -72,7 +72,7 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
   world.start(controller.metrics.cluster.requestSent);
   const ended = controller.loop.start(running.signal);
   const { holds, parking } = controller.traffic;
-  collectAtRest({ activity: () => ({ workloads: holds.read(), demand: parking.read() }), log: options.log }, running.signal);
+  collectAtRest({ activity: () => ({ workloads: holds.activity(), demand: parking.demand() }), log: options.log }, running.signal);
   return ok({
     url: urlOf(settings.SVC_LISTEN.host, listening.value),
     runtime: runtime.traits.kind,

@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { answerError } from '../gateway/answer.ts';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
-import { isJsonType, readRequestHead, type RequestHead } from '../gateway/decide/request-head.ts';
+import { isJsonType, parseRequestHead, type RequestHead } from '../gateway/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
 import type { AccessDecision, Authorize } from './authorize.ts';
 import type { RequestMetrics } from './metrics-port.ts';
@@ -55,7 +55,7 @@ export function createHotPath({ routes, authorize, metrics, onFault }: HotPathDe
   }
 
   function enter(route: RawRoute, req: IncomingMessage, res: ServerResponse): void {
-    const head = readRequestHead(req.rawHeaders);
+    const head = parseRequestHead(req.rawHeaders);
     const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId() };
     if (head.hosts !== 1 && req.httpVersionMinor === 1) {
       refuse(entry, 'request.invalid', 'Send one "Host" header', 'Host');

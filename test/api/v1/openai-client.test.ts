@@ -164,7 +164,7 @@ describe('the official client', () => {
     const read = async (): Promise<void> => {
       for await (const chunk of stream) void chunk;
     };
-    expect((await failure(read())).message).toContain('The upstream broke off');
+    expect((await failure(read())).message).toContain('The upstream closed the connection before its answer was complete');
   });
 });
 
