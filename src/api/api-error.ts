@@ -1,4 +1,4 @@
-/** An error that ends a request with an answer in the contract's shape. Thrown by handlers, rendered by the error handler. */
+/** An error that ends a request with an answer in the documented shape. Handlers throw it, the error handler renders it. */
 import type { ErrorCode } from '../schema/error-codes.ts';
 
 export interface ApiErrorOptions {

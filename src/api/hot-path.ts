@@ -1,6 +1,7 @@
 /**
- * The way past the framework for routes that take the request as it comes. Fastify's routing, hooks and reply cost more than all that the gateway does
- * with an ordinary request. Both ways end in `enter`, so that neither can miss the access check.
+ * Serves raw routes without the framework, because Fastify's routing, hooks and reply cost more than everything the gateway does with an ordinary request.
+ * `server.ts` calls `tryHandle` first; a raw route that only Fastify's router recognises (an encoded path) comes back through `enter`. Both end in `enter`,
+ * so neither can miss the access check.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { answerError } from '../gateway/answer.ts';
@@ -8,14 +9,14 @@ import { errorAnswer } from '../gateway/decide/error-answer.ts';
 import { isJsonType, parseRequestHead, type RequestHead } from '../gateway/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
 import type { AccessDecision, Authorize } from './authorize.ts';
-import type { RequestMetrics } from './metrics-port.ts';
+import type { RequestMetrics } from './request-metrics.ts';
 import { newRequestId } from './request-id.ts';
 import type { Route } from './route.ts';
 
 export interface HotPath {
-  /** False: not one of ours, untouched. */
+  /** Returns false, and leaves the request untouched, if the path is not a raw route. */
   tryHandle(req: IncomingMessage, res: ServerResponse): boolean;
-  /** For a raw route that was found in another way. */
+  /** Serves a raw route that Fastify's router has found. */
   enter(route: RawRoute, req: IncomingMessage, res: ServerResponse): void;
 }
 

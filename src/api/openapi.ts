@@ -1,4 +1,4 @@
-/** The interface as an OpenAPI 3.0 document, made from the route table and the schemas that its handlers parse with. Pure. */
+/** Renders the route table, with the schemas that its handlers parse with, as an OpenAPI 3.0 document. Pure. */
 import { z } from 'zod';
 import { ERROR_CODES } from '../schema/error-codes.ts';
 import type { Access } from './ports.ts';
@@ -23,10 +23,10 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
   }
   return {
     openapi: '3.0.3',
-    info: { title: 'svc', version, description: 'An OpenAI-compatible inference gateway and the management of its slots' },
+    info: { title: 'svc', version, description: 'An OpenAI-compatible inference gateway and the management API of its slots' },
     paths,
     components: {
-      securitySchemes: { token: { type: 'http', scheme: 'bearer', description: '`svc_<id>.<secret>`; needed once authentication is on' } },
+      securitySchemes: { token: { type: 'http', scheme: 'bearer', description: '`svc_<id>.<secret>`; required if authentication is on' } },
       schemas: { Error: errorSchema() },
     },
   };
@@ -99,7 +99,7 @@ function errorSchema(): object {
           message: text,
           type: text,
           param: { ...text, nullable: true },
-          code: { ...text, nullable: true, description: `Of the gateway: ${Object.keys(ERROR_CODES).join(', ')}` },
+          code: { ...text, nullable: true, description: `From the gateway: ${Object.keys(ERROR_CODES).join(', ')}` },
           origin: { ...text, enum: ['gateway', 'upstream'] },
         },
       },
@@ -107,7 +107,7 @@ function errorSchema(): object {
   };
 }
 
-/** `getApiSlotsByName`: unique, since method and path are. */
+/** For instance `getApiSlotsByName`. Unique, because method and path are. */
 function operationId(method: RouteMethod, path: string): string {
   const words = path
     .replace(/\{([^}]+)\}/g, 'by-$1')

@@ -1,4 +1,4 @@
-/** The id that a request has in answers, logs and the upstream's log: the client's own when it is a sane one. */
+/** The request id in answers, logs and the upstream's log: the client's own if it is well-formed, else a new one. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parseRequestHead } from '../gateway/decide/request-head.ts';

@@ -1,4 +1,4 @@
-/** Models in OpenAI's form, read off the board: never waits on a load. */
+/** Lists models in OpenAI's format from the board, so it never waits for a load. */
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
 import type { SlotState } from '../../schema/slot-status.ts';
 
@@ -13,7 +13,7 @@ export interface ModelEntry {
   readonly capabilities: readonly string[];
 }
 
-/** One entry a model id and alias. A slot that is switched off has none: a client would offer what cannot answer. */
+/** Returns one entry for each model id and alias. Disabled slots are left out, so that clients do not offer models that cannot answer. */
 export function listModels(view: BoardView, startedAt: number): { readonly object: 'list'; readonly data: readonly ModelEntry[] } {
   const entries = new Map<string, ModelEntry>();
   for (const slot of view.slots.values()) {

@@ -1,11 +1,8 @@
 /**
  * Finds `model` and `stream` at the top level of a JSON object that arrives in pieces. It is not a JSON parser: nested values are skipped, so a text that is
- * invalid below the top level passes here and is left to the upstream. What is `invalid` here is never a JSON object for `JSON.parse`.
- * If a key is repeated, the last one counts, as in `JSON.parse`, among the bytes fed so far. A caller that stops before the end, because the body is too large
- * to keep, uses the first one; that is harmless, since an upstream serves one model and ignores the name.
- *
- * The scanner is a state machine over bytes. `#place` is the state: `start` → `first-key` → (`in-key` → `colon` → `value` → `in-string`, `in-scalar` or
- * `in-nested` → `after-value` → `key`)* → `end`. Strings and nested values are skipped in a loop of their own, without a step per byte.
+ * invalid below the top level is left to the upstream. What is `invalid` here is never a JSON object for `JSON.parse`. If a key is repeated, the last one
+ * counts, as in `JSON.parse`; a caller that stops early, because the body is too large to keep, uses the first, which is harmless: an upstream serves one model.
+ * The scanner is a state machine: `#place` goes from `start` over `first-key`, `in-key`, `colon`, `value` and `after-value` to `end`.
  */
 
 export interface BodyScan {

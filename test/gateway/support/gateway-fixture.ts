@@ -1,7 +1,7 @@
 /** The request path wired as in `src/main.ts`, on its own port, with a board that the test publishes. */
 import { buildServer, type HttpApi } from '../../../src/api/server.ts';
 import type { Authorize } from '../../../src/api/authorize.ts';
-import type { FinishedRequest } from '../../../src/api/metrics-port.ts';
+import type { FinishedRequest } from '../../../src/api/request-metrics.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import type { FinishedExchange } from '../../../src/gateway/exchange-deps.ts';

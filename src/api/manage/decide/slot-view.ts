@@ -1,12 +1,13 @@
-/** A slot as `GET /api/slots` shows it: the text as written, and what the board says of it. */
+/** A slot as `GET /api/slots` returns it: the stored document, and its status from the board. */
 import type { BoardSlot, BoardView } from '../../../reconciler/board.ts';
 import type { SlotName } from '../../../schema/names.ts';
 import type { StoredSlot } from '../../../schema/slot-editor.ts';
 import { isTable, pathToSnakeCase, toSnakeCase } from '../../../schema/key-case.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
 import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
+import { isoTime, toJson } from './to-json.ts';
 
-/** Undefined when there is neither a text nor a workload of that name. Pure. */
+/** Returns undefined if there is neither a document nor a workload of that name. Pure. */
 export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: BoardView) {
   const entry = board.slots.get(name);
   const refused = board.refused.get(name);
@@ -20,47 +21,40 @@ export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: 
   };
 }
 
-function statusOf(entry: BoardSlot) {
-  const { status } = entry;
-  return {
-    state: status.state,
-    conditions: status.conditions.map(viewCondition),
-    observed_generation: status.observedGeneration,
-    provider: status.provider,
-    backend: status.backend,
-    model: status.model,
-    wanted_model: entry.model,
-    capabilities: entry.capabilities,
-    endpoint: status.endpoint ?? null,
-    memory_bytes: status.memoryBytes ?? null,
-    restarts: status.restarts,
-    replicas: status.replicas ?? null,
-    since: isoTime(status.since),
+function statusOf({ status, model: wantedModel, capabilities, problems }: BoardSlot) {
+  const { state, conditions, observedGeneration, provider, backend, model, endpoint, memoryBytes, restarts, replicas, since } = status;
+  return toJson({
+    state,
+    conditions: conditions.map(viewCondition),
+    observedGeneration,
+    provider,
+    backend,
+    model,
+    wantedModel,
+    capabilities,
+    endpoint,
+    memoryBytes,
+    restarts,
+    replicas,
+    since: isoTime(since),
     progress: viewProgress(status),
-    problems: entry.problems.map(viewProblem),
-  };
+    problems: problems.map(viewProblem),
+  });
 }
 
-/** A text that no pass has seen yet, or that never was good. */
+/** The status of a document that no pass has seen yet, or that has never been valid. */
 function statusOfUnseen(stored: StoredSlot | undefined, problems: readonly SpecProblem[], at: number) {
   const refused = problems.length > 0;
   const reason = refused ? 'SpecInvalid' : 'NotYetSeen';
-  const message = refused ? problems.map((problem) => formatProblem(problem)).join('; ') : 'No pass has seen this slot yet';
-  const condition = (type: Condition['type'], status: Condition['status']): Condition => ({
-    type,
-    status,
-    reason,
-    message,
-    lastTransitionAt: at,
-    observedGeneration: 0,
-  });
-  const conditions = refused
-    ? [condition('Ready', 'False'), condition('Stalled', 'True'), condition('SpecValid', 'False')]
-    : [condition('Ready', 'Unknown')];
+  const message = refused ? problems.map((problem) => formatProblem(problem)).join('; ') : 'The slot has not been reconciled yet';
+  const condition = (type: Condition['type'], status: Condition['status']) =>
+    viewCondition({ type, status, reason, message, lastTransitionAt: at, observedGeneration: 0 });
   const { model } = isTable(stored?.document) ? stored.document : {};
   return {
     state: 'offline',
-    conditions: conditions.map(viewCondition),
+    conditions: refused
+      ? [condition('Ready', 'False'), condition('Stalled', 'True'), condition('SpecValid', 'False')]
+      : [condition('Ready', 'Unknown')],
     observed_generation: 0,
     provider: null,
     backend: null,
@@ -77,34 +71,17 @@ function statusOfUnseen(stored: StoredSlot | undefined, problems: readonly SpecP
   };
 }
 
-/** Pure. */
-export function viewProgress({ progress }: SlotStatus) {
+/** Returns null if nothing is being downloaded. Pure. */
+export function viewProgress({ progress }: Pick<SlotStatus, 'progress'>) {
   if (progress === undefined) return null;
-  return { what: progress.what, done_bytes: progress.doneBytes, total_bytes: progress.totalBytes ?? null };
+  const { what, doneBytes, totalBytes } = progress;
+  return toJson({ what, doneBytes, totalBytes });
 }
 
-/** Unix milliseconds as ISO 8601 in UTC; null for "not yet". Pure. */
-export function isoTime(at: number): string | null {
-  return at > 0 && Number.isFinite(at) ? new Date(at).toISOString() : null;
+function viewCondition({ type, status, reason, message, lastTransitionAt, observedGeneration }: Condition) {
+  return toJson({ type, status, reason, message, lastTransitionAt: isoTime(lastTransitionAt), observedGeneration });
 }
 
-function viewCondition(condition: Condition) {
-  return {
-    type: condition.type,
-    status: condition.status,
-    reason: condition.reason,
-    message: condition.message,
-    last_transition_at: isoTime(condition.lastTransitionAt),
-    observed_generation: condition.observedGeneration,
-  };
-}
-
-function viewProblem(problem: SpecProblem) {
-  return {
-    key: pathToSnakeCase(problem.path).join('.'),
-    message: problem.message,
-    file: problem.file ?? null,
-    line: problem.line ?? null,
-    column: problem.column ?? null,
-  };
+function viewProblem({ path, message, file, line, column }: SpecProblem) {
+  return toJson({ key: pathToSnakeCase(path).join('.'), message, file, line, column });
 }
