@@ -1,4 +1,7 @@
-/** Every error a client of the HTTP API can meet: the table the documentation is generated from and the error handler looks up. */
+/**
+ * Every error code that a client of the HTTP API can receive: the source of the documentation and of the error handler. Where the gateway decides on each
+ * `slot.*` and `server.*` code is listed in `gateway/decide/route.ts`.
+ */
 
 interface ErrorFacts {
   readonly status: number;

@@ -54,7 +54,7 @@ function start(state: SlotState = 'ready') {
 }
 
 describe('createMetrics()', () => {
-  test('shows the state one-hot, and traffic, for the slots of the board', async () => {
+  test('shows the state (one-hot) and the traffic of the slots on the board', async () => {
     const { metrics } = start('warming');
     const text = await metrics.text();
     expect(text).toContain('svc_slot_state{slot="primary",state="warming"} 1');
@@ -78,14 +78,14 @@ describe('createMetrics()', () => {
     expect(text).toContain('gen_ai_client_token_usage_sum{slot="primary",gen_ai_token_type="output"} 100');
   });
 
-  test('is not thrown off by what an upstream says of its tokens', async () => {
+  test('ignores invalid token counts of an upstream', async () => {
     const { metrics } = start();
     const request = { slot: 'primary', route: '/v1/completions', method: 'POST', status: 200, seconds: 1 };
     metrics.requests.requestFinished({ ...request, tokens: { input: Number.NaN, output: -5 } });
     expect(await metrics.text()).toContain('svc_requests_total{slot="primary",route="/v1/completions",code="200"} 1');
   });
 
-  test('counts passes, actions, moves, drift and pulled bytes', async () => {
+  test('counts passes, actions, transitions, drift and pulled bytes', async () => {
     const { metrics } = start();
     const entry = { seq: 1, at: 0, slot: img, message: '' };
     metrics.reconcile.passFinished({ seconds: 0.002, result: 'ok' });
