@@ -19,10 +19,10 @@ const never = new AbortController().signal;
 
 /** Reads the writes of a slot that the controller has made ready. */
 export async function readWrites({ api }: Bed, slot: string): Promise<SlotWrites> {
-  const own = unwrap(await api.get(SLOT_SPECS, slot, never));
+  const slotSpec = unwrap(await api.get(SLOT_SPECS, slot, never));
   const ownedOf = async (type: ResourceType): Promise<KubeObject> => {
     const all = unwrap(await api.list(type, {}, never)).items;
-    const found = all.find(({ metadata }) => metadata.ownerReferences?.some(({ uid }) => uid === own.metadata.uid));
+    const found = all.find(({ metadata }) => metadata.ownerReferences?.some(({ uid }) => uid === slotSpec.metadata.uid));
     if (found === undefined) throw new Error(`Slot "${slot}" has no ${type.kind}`);
     return found;
   };
@@ -31,11 +31,11 @@ export async function readWrites({ api }: Bed, slot: string): Promise<SlotWrites
   const spec: unknown = JSON.parse(applied.find(([, text]) => text.startsWith('{'))?.[1] ?? '{}');
   return {
     slot,
-    owner: own.metadata.uid ?? '',
+    owner: slotSpec.metadata.uid ?? '',
     configMap: { ...manifest(configMap), immutable: true, data: configMap['data'] },
     service: { ...manifest(service), spec: serviceSpec(service['spec']) },
     deployment: { ...manifest(deployment, Object.fromEntries(applied)), spec },
-    status: { ...manifest(own), metadata: { name: slot }, status: own['status'] },
+    status: { ...manifest(slotSpec), metadata: { name: slot }, status: slotSpec['status'] },
   };
 }
 

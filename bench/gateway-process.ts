@@ -22,7 +22,7 @@ const gateway = createGateway({
   traffic,
   settings,
   now,
-  report: (done) => metrics.requests.requestFinished({ ...done, route: done.path, method: 'POST' }),
+  report: (finished) => metrics.requests.requestFinished(finished),
 });
 const routes = createV1Routes({ board, gateway, startedAt: now() });
 const api = buildServer({ routes, settings, gateway, metrics: metrics.requests });

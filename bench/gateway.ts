@@ -15,7 +15,7 @@ const ROUNDS = 5;
 const SECONDS = 2;
 const GOALS = [
   ['non-streaming, 32 connections: requests/s against nginx', '≥ 0.65 ×'],
-  ['non-streaming, 32 connections: CPU a request against nginx', '≤ 2.5 ×'],
+  ['non-streaming, 32 connections: CPU per request against nginx', '≤ 2.5 ×'],
   ['16 streams of 200 chunks: chunks/s against the bare upstream', '≥ 0.93 ×'],
   ['one connection: latency added, median, against nginx', '≤ 4.5 ×'],
 ] as const;

@@ -6,12 +6,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { answerError } from '../gateway/answer.ts';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
-import { isJsonType, parseRequestHead, type RequestHead } from '../gateway/decide/request-head.ts';
+import { isJsonType, parseRequestHead } from '../gateway/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
 import type { AccessDecision, Authorize } from './authorize.ts';
 import type { RequestMetrics } from './request-metrics.ts';
 import { newRequestId } from './request-id.ts';
-import type { Route } from './route.ts';
+import type { RawRequest, Route } from './route.ts';
 
 export interface HotPath {
   /** Returns false, and leaves the request untouched, if the path is not a raw route. */
@@ -39,7 +39,7 @@ export function createHotPath({ routes, authorize, metrics, onFault }: HotPathDe
   function refuse(entry: Entry, code: ErrorCode, message: string, param: string | null = null): void {
     const { route, req, res, requestId } = entry;
     const { status } = ERROR_CODES[code];
-    metrics.requestFinished({ slot: undefined, route: route.path, method: req.method ?? '', status, seconds: 0 });
+    metrics.requestFinished({ slot: undefined, route: route.path, status, seconds: 0 });
     answerError(req, res, errorAnswer(code, message, { param, requestId }));
   }
 
@@ -91,10 +91,6 @@ export function createHotPath({ routes, authorize, metrics, onFault }: HotPathDe
   };
 }
 
-interface Entry {
+interface Entry extends RawRequest {
   readonly route: RawRoute;
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  readonly head: RequestHead;
-  readonly requestId: string;
 }

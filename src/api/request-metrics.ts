@@ -5,7 +5,6 @@ export interface FinishedRequest {
   readonly slot: string | undefined;
   /** The route's pattern, never the raw path, so that the number of series is bounded. */
   readonly route: string;
-  readonly method: string;
   /** HTTP status sent; 499 if the client disconnected before that. */
   readonly status: number;
   readonly seconds: number;

@@ -148,7 +148,7 @@ function addHooks(app: FastifyInstance, routes: readonly Route[], metrics: Reque
     const route = request.routeOptions.url ?? 'none';
     const seconds = reply.elapsedTime / 1000;
     if (reply.sent && !request.routeOptions.config.raw) {
-      metrics.requestFinished({ slot: undefined, route, method: request.method, status: reply.statusCode, seconds });
+      metrics.requestFinished({ slot: undefined, route, status: reply.statusCode, seconds });
     }
     done();
   });
@@ -165,25 +165,21 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply, methods: r
 }
 
 function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, authorize: Authorize): void {
-  const config = { raw: isRawRoute(route) };
-  const options = { method: route.method, url: route.path, config, handler: route.handler };
-  if (isRawRoute(route)) {
-    app.route({
-      ...options,
-      onRequest: (request, reply) => {
+  app.route({
+    method: route.method,
+    url: route.path,
+    config: { raw: isRawRoute(route) },
+    onRequest: async (request, reply) => {
+      if (isRawRoute(route)) {
         reply.hijack();
         hotPath.enter(route, request.raw, reply.raw);
-      },
-    });
-    return;
-  }
-  app.route({
-    ...options,
-    onRequest: async (request) => {
+        return;
+      }
       const decision = await authorize(route.access, request.raw);
       if (!decision.ok) throw new ApiError(decision.code, decision.message);
       refuseOtherTypes(route, request);
     },
+    handler: route.handler,
   });
 }
 

@@ -1,4 +1,4 @@
-/** Sends the answer of one exchange to the client: the upstream's bytes unchanged, or an error of ours in the way that is still possible. */
+/** Sends the answer of one exchange to the client: the upstream's bytes unchanged, or an error of the gateway in the way that is still possible. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errorBody, type ErrorCode } from '../schema/error-codes.ts';
 import { BATCH_MS, type BatchedWriter, type WriteBatcher } from './write-batcher.ts';
@@ -91,7 +91,7 @@ export class ClientAnswer implements BatchedWriter {
     else res.end(bytes);
   }
 
-  /** Sends an error of ours. Only before `begin`. */
+  /** Sends an error of the gateway. Only before `begin`. */
   refuse(code: ErrorCode, message: string, param: string | null): void {
     this.#error(errorAnswer(code, message, { param, requestId: this.#requestId }));
   }
@@ -145,7 +145,6 @@ export class ClientAnswer implements BatchedWriter {
 
   #countLineEnds(bytes: Buffer): void {
     const { length } = bytes;
-    if (length === 0) return;
     if (bytes[length - 1] !== NEW_LINE) this.#lineEnds = 0;
     else if (length > 1)
       this.#lineEnds = bytes[length - 2] === NEW_LINE ? 2 : bytes[length - 2] === 0x0d && bytes[length - 3] === NEW_LINE ? 2 : 1;
@@ -162,13 +161,12 @@ export function answerError(req: IncomingMessage, res: ServerResponse, answer: E
     res.destroy();
     return;
   }
-  if (req.complete || !hasBody(req) || isWithheld(req)) {
-    const close = req.complete || !hasBody(req) ? [] : ['connection', 'close'];
-    res.writeHead(answer.status, [...answer.headers, ...close]);
+  const bodyRead = req.complete || !hasBody(req);
+  res.writeHead(answer.status, bodyRead ? answer.headers : [...answer.headers, 'connection', 'close']);
+  if (bodyRead || isWithheld(req)) {
     res.end(answer.body);
     return;
   }
-  res.writeHead(answer.status, [...answer.headers, 'connection', 'close']);
   res.write(answer.body);
   const finish = (): void => {
     clearTimeout(timer);

@@ -15,7 +15,8 @@ import type { Upstreams } from './upstreams.ts';
 export interface FinishedExchange {
   /** Undefined if no slot was found. */
   readonly slot: SlotName | undefined;
-  readonly path: string;
+  /** The path of the route, as in the route table. */
+  readonly route: string;
   /** The status sent; 499 if the client disconnected before that. */
   readonly status: number;
   readonly seconds: number;

@@ -138,7 +138,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   onOpen(slot: BoardSlot): void {
     this.#unpark();
     const { path, head, requestId } = this.#request;
-    const { providers, holds, upstreams, tick, settings } = this.#deps;
+    const { providers, holds } = this.#deps;
     const plan = providers[slot.provider]?.infer({ method: 'POST', path: path.canonical, capability: path.capability }, slot.capabilities);
     if (plan?.kind !== 'forward') {
       this.#fail('model.unsupported', plan?.message ?? `Use another model: this build cannot serve provider "${slot.provider}"`, 'model');
@@ -152,7 +152,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     this.#hold = hold;
     this.#forward = new Forward(
       {
-        upstreams,
+        deps: this.#deps,
         hold,
         path: plan.path,
         headerLines: head.forwarded,
@@ -160,9 +160,6 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
         requestBody: this.#requestBody,
         answer: this.#answer,
         startedAt: this.#startedAt,
-        tick,
-        firstByteMs: settings.SVC_FIRST_BYTE_TIMEOUT,
-        silenceMs: settings.SVC_STREAM_TIMEOUT,
       },
       this,
     );
@@ -258,7 +255,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     this.#requestBody.release();
     report({
       slot: this.#slot,
-      path: this.#request.path.path,
+      route: this.#request.path.path,
       status,
       seconds: (performance.now() - this.#startedAt) / 1000,
       ttftSeconds: this.#forward?.ttftMs === undefined ? undefined : this.#forward.ttftMs / 1000,

@@ -15,9 +15,9 @@ import type { RequestBody } from './request-body.ts';
 import { findUsage, type Usage } from './decide/find-usage.ts';
 import type { ResponseHead } from './decide/response-head.ts';
 import { isStillLoading, normaliseUpstreamError } from './decide/upstream-error.ts';
+import type { ExchangeDeps } from './exchange-deps.ts';
 import type { Hold } from './hold.ts';
 import type { Breakage, UpstreamConnection, UpstreamSink } from './upstream-connection.ts';
-import type { Upstreams } from './upstreams.ts';
 
 export interface ForwardOwner {
   onForwardDone(): void;
@@ -27,7 +27,7 @@ export interface ForwardOwner {
 }
 
 export interface ForwardRequest {
-  readonly upstreams: Upstreams;
+  readonly deps: Pick<ExchangeDeps, 'upstreams' | 'tick' | 'settings'>;
   readonly hold: Hold;
   readonly path: string;
   /** Header lines for the upstream, each with its line end. */
@@ -37,10 +37,6 @@ export interface ForwardRequest {
   readonly answer: ClientAnswer;
   /** `performance.now()` of the request's arrival. */
   readonly startedAt: number;
-  /** Coarse milliseconds. */
-  readonly tick: () => number;
-  readonly firstByteMs: number;
-  readonly silenceMs: number;
 }
 
 /** An upstream's error is a few hundred bytes of JSON; the rest of a longer one is not read. */
@@ -69,13 +65,13 @@ export class Forward implements UpstreamSink {
   constructor(request: ForwardRequest, owner: ForwardOwner) {
     this.#request = request;
     this.#owner = owner;
-    this.#progressAt = request.tick();
+    this.#progressAt = request.deps.tick();
   }
 
   start(fresh = false): void {
-    const { upstreams, hold, path, headerLines, requestId, requestBody } = this.#request;
+    const { deps, hold, path, headerLines, requestId, requestBody } = this.#request;
     const { host, port } = hold.endpoint;
-    const connection = upstreams.connect(hold.endpoint, this, { fresh });
+    const connection = deps.upstreams.connect(hold.endpoint, this, { fresh });
     this.#connection = connection;
     const authority = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
     const head = `POST ${path} HTTP/1.1\r\nhost: ${authority}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
@@ -95,12 +91,12 @@ export class Forward implements UpstreamSink {
   }
 
   noteProgress(): void {
-    this.#progressAt = this.#request.tick();
+    this.#progressAt = this.#request.deps.tick();
   }
 
   checkTimeouts(now: number): void {
     const silentMs = now - this.#progressAt;
-    const { firstByteMs, silenceMs } = this.#request;
+    const { SVC_FIRST_BYTE_TIMEOUT: firstByteMs, SVC_STREAM_TIMEOUT: silenceMs } = this.#request.deps.settings;
     if (this.#answering) {
       if (silentMs <= silenceMs) return;
       const who = this.#clientStalled ? 'client read nothing' : 'upstream sent nothing';

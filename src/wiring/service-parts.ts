@@ -60,18 +60,10 @@ async function newestWorkload(runtime: Runtime, name: string, signal: AbortSigna
 /** Counts finished requests; `onFirst` is called with the first. */
 export function reportTo(metrics: Metrics, onFirst: () => void): (finished: FinishedExchange) => void {
   let first = true;
-  return ({ slot, path: route, status, seconds, ttftSeconds, tokens }) => {
+  return (finished) => {
     if (first) onFirst();
     first = false;
-    metrics.requests.requestFinished({
-      slot,
-      route,
-      method: 'POST',
-      status,
-      seconds,
-      ...(ttftSeconds === undefined ? {} : { ttftSeconds }),
-      ...(tokens === undefined ? {} : { tokens }),
-    });
+    metrics.requests.requestFinished(finished);
   };
 }
 

@@ -211,7 +211,7 @@ describe('every request', () => {
     reports.length = 0;
     await post(gateway.port, CHAT, chatBody());
     await post(gateway.port, '/v1/%63hat/completions', chatBody());
-    expect(gateway.finished.slice(before).map(({ path, status }) => [path, status])).toEqual([
+    expect(gateway.finished.slice(before).map(({ route, status }) => [route, status])).toEqual([
       [CHAT, 200],
       [CHAT, 200],
     ]);

@@ -170,7 +170,7 @@ describe('a request that is forwarded', () => {
     await post(gateway.port, CHAT, chatBody());
     await until(() => gateway.finished.length === 2);
     for (const one of gateway.finished) {
-      expect(one).toMatchObject({ slot: 'primary', path: CHAT, status: 200, tokens: { input: 3, output: 5 } });
+      expect(one).toMatchObject({ slot: 'primary', route: CHAT, status: 200, tokens: { input: 3, output: 5 } });
       expect(one.seconds).toBeGreaterThanOrEqual(one.ttftSeconds ?? Number.POSITIVE_INFINITY);
     }
   });

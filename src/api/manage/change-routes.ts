@@ -70,8 +70,8 @@ export function createChangeRoutes(deps: ManageDeps): readonly Route[] {
       async handler(request) {
         const body = bodyOf(request, ApplyBody);
         const changes = await resolveChangeSet(editor, body);
-        await applyChangeSet(editor, changes, true);
-        const slots = body.dry_run ? preview(changes) : await applyChangeSet(editor, changes, false);
+        const checked = await applyChangeSet(editor, changes, true);
+        const slots = body.dry_run ? checked : await applyChangeSet(editor, changes, false);
         return { dry_run: body.dry_run, slots };
       },
     },
@@ -128,18 +128,6 @@ async function applyChangeSet(editor: SlotEditor, { wanted, pruned }: ChangeSet,
     results.push({ name, result: 'deleted' });
   }
   return results;
-}
-
-function preview({ wanted, pruned }: ChangeSet) {
-  return [
-    ...wanted.map(({ name, document, stored }) => ({ name, result: resultOf(stored, document) })),
-    ...pruned.map(({ name }) => ({ name, result: 'deleted' })),
-  ];
-}
-
-function resultOf(stored: StoredSlot | undefined, document: SlotDocument): string {
-  if (stored === undefined) return 'created';
-  return isSameDocument(stored, document) ? 'unchanged' : 'updated';
 }
 
 function isSameDocument(stored: StoredSlot, document: SlotDocument): boolean {

@@ -1,5 +1,6 @@
 /** Converts an upstream's error to the shape of OpenAI's. Upstreams are not trusted: only four text fields are copied, with a limited length. */
 import type { ErrorBody } from '../../schema/error-codes.ts';
+import { isTable } from '../../schema/key-case.ts';
 
 const MESSAGE_LIMIT = 2000;
 const WORD_LIMIT = 100;
@@ -35,14 +36,10 @@ function errorFieldsOf(body: string): Fields {
   } catch {
     return {};
   }
-  if (!isRecord(parsed)) return {};
+  if (!isTable(parsed)) return {};
   const { error } = parsed;
   if (typeof error === 'string') return { ...parsed, message: error };
-  return isRecord(error) ? error : parsed;
-}
-
-function isRecord(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isTable(error) ? error : parsed;
 }
 
 function messageOf(fields: Fields, body: string): string | undefined {

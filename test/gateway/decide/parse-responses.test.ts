@@ -136,7 +136,7 @@ describe('parseResponses()', () => {
     ['a NUL in a value', 'HTTP/1.1 200 OK\r\na: \u0000\r\n\r\n'],
     ['switching protocols', 'HTTP/1.1 101 Switching\r\n\r\n'],
     ['a chunk without size', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n'],
-    ['a chunk longer than it said', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nab\r\n'],
+    ['a chunk longer than its size line', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nab\r\n'],
     ['a chunk line with a bare line feed', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\nab\r\n'],
     ['a head without end', `HTTP/1.1 200 OK\r\na: ${'x'.repeat(70_000)}`],
     ['a chunk extension without end', `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;${'x'.repeat(2000)}`],

@@ -23,7 +23,7 @@ const value = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('primary',
 const fields = fc.array(fc.tuple(key, value), { maxLength: 6 });
 const space = fc.constantFrom('', ' ', '\n\t', '\r\n ');
 
-/** The text of a string as JSON, with characters written as escapes where the flags say so. */
+/** Writes a string as JSON, with the flagged characters as escapes. */
 function quote(text: string, escapes: readonly boolean[]): string {
   let out = '';
   for (let index = 0; index < text.length; index += 1) {
@@ -116,7 +116,7 @@ describe('scanBody()', () => {
 
   test.each([
     ['a nested key', '{"a":{"model":"x"},"b":[{"model":"y"}]}', undefined],
-    ['a key that comes twice', '{"model":"x","model":"y"}', 'y'],
+    ['a repeated key', '{"model":"x","model":"y"}', 'y'],
     ['an escaped key', '{"\\u006d\\u006f\\u0064\\u0065\\u006c":"x"}', 'x'],
     ['an escaped value', '{"model":"\\u00e9\\"\\\\"}', 'é"\\'],
     ['null', '{"model":null}', undefined],

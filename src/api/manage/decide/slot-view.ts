@@ -21,11 +21,46 @@ export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: 
   };
 }
 
-function statusOf({ status, model: wantedModel, capabilities, problems }: BoardSlot) {
-  const { state, conditions, observedGeneration, provider, backend, model, endpoint, memoryBytes, restarts, replicas, since } = status;
+function statusOf(entry: BoardSlot) {
+  const { status, model, capabilities, problems } = entry;
+  return renderStatus({ ...status, wantedModel: model, capabilities, problems });
+}
+
+/** The status of a document that no pass has seen yet, or that has never been valid. */
+function statusOfUnseen(stored: StoredSlot | undefined, problems: readonly SpecProblem[], since: number) {
+  const refused = problems.length > 0;
+  const reason = refused ? 'SpecInvalid' : 'NotYetSeen';
+  const message = refused ? problems.map((problem) => formatProblem(problem)).join('; ') : 'The slot has not been reconciled yet';
+  const condition = (type: Condition['type'], status: Condition['status']): Condition => ({
+    type,
+    status,
+    reason,
+    message,
+    lastTransitionAt: since,
+    observedGeneration: 0,
+  });
+  const conditions = refused
+    ? [condition('Ready', 'False'), condition('Stalled', 'True'), condition('SpecValid', 'False')]
+    : [condition('Ready', 'Unknown')];
+  const { model: written } = isTable(stored?.document) ? stored.document : {};
+  const model = isTable(written) && typeof written['default'] === 'string' ? written['default'] : undefined;
+  return renderStatus({ state: 'offline', conditions, observedGeneration: 0, model, capabilities: [], restarts: 0, since, problems });
+}
+
+type StatusFacts = Pick<SlotStatus, 'state' | 'conditions' | 'observedGeneration' | 'restarts' | 'since'> &
+  Partial<Pick<SlotStatus, 'provider' | 'backend' | 'endpoint' | 'memoryBytes' | 'replicas' | 'progress'>> & {
+    readonly model: string | undefined;
+    readonly wantedModel?: string;
+    readonly capabilities: readonly string[];
+    readonly problems: readonly SpecProblem[];
+  };
+
+function renderStatus(facts: StatusFacts) {
+  const { state, observedGeneration, provider, backend, model, wantedModel, capabilities, endpoint, memoryBytes, restarts, replicas } =
+    facts;
   return toJson({
     state,
-    conditions: conditions.map(viewCondition),
+    conditions: facts.conditions.map(viewCondition),
     observedGeneration,
     provider,
     backend,
@@ -36,39 +71,10 @@ function statusOf({ status, model: wantedModel, capabilities, problems }: BoardS
     memoryBytes,
     restarts,
     replicas,
-    since: isoTime(since),
-    progress: viewProgress(status),
-    problems: problems.map(viewProblem),
+    since: isoTime(facts.since),
+    progress: viewProgress(facts),
+    problems: facts.problems.map(viewProblem),
   });
-}
-
-/** The status of a document that no pass has seen yet, or that has never been valid. */
-function statusOfUnseen(stored: StoredSlot | undefined, problems: readonly SpecProblem[], at: number) {
-  const refused = problems.length > 0;
-  const reason = refused ? 'SpecInvalid' : 'NotYetSeen';
-  const message = refused ? problems.map((problem) => formatProblem(problem)).join('; ') : 'The slot has not been reconciled yet';
-  const condition = (type: Condition['type'], status: Condition['status']) =>
-    viewCondition({ type, status, reason, message, lastTransitionAt: at, observedGeneration: 0 });
-  const { model } = isTable(stored?.document) ? stored.document : {};
-  return {
-    state: 'offline',
-    conditions: refused
-      ? [condition('Ready', 'False'), condition('Stalled', 'True'), condition('SpecValid', 'False')]
-      : [condition('Ready', 'Unknown')],
-    observed_generation: 0,
-    provider: null,
-    backend: null,
-    model: isTable(model) && typeof model['default'] === 'string' ? model['default'] : null,
-    wanted_model: null,
-    capabilities: [],
-    endpoint: null,
-    memory_bytes: null,
-    restarts: 0,
-    replicas: null,
-    since: isoTime(at),
-    progress: null,
-    problems: problems.map(viewProblem),
-  };
 }
 
 /** Returns null if nothing is being downloaded. Pure. */
