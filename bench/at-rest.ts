@@ -31,9 +31,9 @@ export async function measureAtRest(): Promise<readonly Row[]> {
   const memoryMb = await residentMb(service.pid);
   await service.stop();
   return [
-    atMost('svcctl serve: start to listening, median', median(starts), 0.8, 's', 2),
-    atMost('memory at rest, five slots', memoryMb, 120, 'MB'),
-    atMost('CPU at rest, five slots', cpuPercent, 1, '% of a core', 2),
+    atMost('svcctl serve: start to listening, median', median(starts), { limit: 0.8, unit: 's' }),
+    atMost('memory at rest, five slots', memoryMb, { limit: 120, unit: 'MB', digits: 1 }),
+    atMost('CPU at rest, five slots', cpuPercent, { limit: 1, unit: '% of a core' }),
   ];
 }
 

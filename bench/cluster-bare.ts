@@ -44,8 +44,7 @@ export async function writeBare(
   bed: Bed,
   { api }: Pick<PodAccount, 'api'>,
   writes: SlotWrites,
-  names: readonly string[],
-  atOnce: number,
+  { names, atOnce }: { readonly names: readonly string[]; readonly atOnce: number },
 ): Promise<{ readonly slotsS: number; readonly objectsS: number }> {
   const startedAt = performance.now();
   const owners = new Map<string, string>();

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { drive, startNode, type Server } from './gateway.ts';
-import { atLeast, median, unmeasured, type Row } from './measure.ts';
+import { atLeast, median, type Row } from './measure.ts';
 
 const ROUNDS = 9;
 const CONNECTIONS = 32;
@@ -12,7 +12,8 @@ const FEW = 10;
 
 export async function measureRouting(many: number): Promise<Row> {
   const what = `routing: requests/s with ${many} slots on the board, compared with ${FEW}`;
-  if (spawnSync('wrk', ['-v']).error !== undefined) return unmeasured(what, '≥ 0.95 ×', 'needs wrk');
+  const row = (ratio: number | string): Row => atLeast(what, ratio, { limit: 0.95, unit: '×' });
+  if (spawnSync('wrk', ['-v']).error !== undefined) return row('needs wrk');
   const directory = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const started: ChildProcess[] = [];
   try {
@@ -23,7 +24,7 @@ export async function measureRouting(many: number): Promise<Row> {
     });
     const ratio = await compare(await open(FEW), await open(many));
     process.stdout.write(`  CPU per request with ${many} slots, compared with ${FEW}: ${ratio.cpu.toFixed(2)} ×\n`);
-    return atLeast(what, ratio.throughput, 0.95, '×');
+    return row(ratio.throughput);
   } finally {
     for (const child of started) child.kill('SIGKILL');
     await rm(directory, { recursive: true, force: true });

@@ -11,7 +11,7 @@ import { measureEdits, untilReady, type EditDelays } from './cluster-edits.ts';
 import { simulateKubelet } from './cluster-kubelet.ts';
 import { measureRouting } from './cluster-routing.ts';
 import { startClusterService, type ClusterService } from './cluster-service.ts';
-import { atMost, median, unmeasured, type Row } from './measure.ts';
+import { atMost, median, type Row } from './measure.ts';
 import { cpuSeconds, residentMb } from './service-process.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -30,7 +30,7 @@ const QUIET_S = 15;
 
 export async function measureCluster(): Promise<readonly Row[]> {
   const why = (await whyNoCluster()) ?? (await whyNoPodAccount());
-  if (why !== undefined) return [unmeasured('cluster mode', 'all rows', why)];
+  if (why !== undefined) return [{ what: 'cluster mode', figure: why, goal: 'all rows', met: undefined }];
   const ended = new AbortController();
   const bed = await openBed('slots');
   const bare = await openBed('bare');
@@ -55,7 +55,7 @@ export async function measureCluster(): Promise<readonly Row[]> {
     const pace = `${togetherS.toFixed(1)} s to ${bareS.toFixed(1)} s`;
     return [
       ...rest,
-      atMost(`${MANY} slots at once, compared with a bare loop (${pace})`, togetherS / bareS, 1.5, '×', 2),
+      atMost(`${MANY} slots at once, compared with a bare loop (${pace})`, togetherS / bareS, { limit: 1.5, unit: '×' }),
       ...editRows(FEW.length, few),
       ...editRows(MANY, many),
       routing,
@@ -71,8 +71,8 @@ export async function measureCluster(): Promise<readonly Row[]> {
 
 function editRows(slots: number, { replicas, model }: EditDelays): readonly Row[] {
   return [
-    atMost(`${slots} slots: an edit in place → Deployment, median`, replicas, 200, 'ms'),
-    atMost(`${slots} slots: an edit of the model → Deployment, median`, model, 200, 'ms'),
+    atMost(`${slots} slots: an edit in place → Deployment, median`, replicas, { limit: 200, unit: 'ms', digits: 1 }),
+    atMost(`${slots} slots: an edit of the model → Deployment, median`, model, { limit: 200, unit: 'ms', digits: 1 }),
   ];
 }
 
@@ -100,8 +100,8 @@ async function reconcile(bed: Bed, names: readonly string[], total: number): Pro
 /** Returns seconds per slot in a namespace without a controller, over as many connections as the controller uses. */
 async function measureBare(bed: Bed, bare: Bed, account: PodAccount, first: number): Promise<number> {
   const writes = await readWrites(bed, FEW[0] ?? '');
-  const { slotsS, objectsS } = await writeBare(bare, account, writes, slotNames(BARE, first), CONNECTIONS);
-  const single = await writeBare(bare, account, writes, slotNames(ONE_BY_ONE, first + BARE), 1);
+  const { slotsS, objectsS } = await writeBare(bare, account, writes, { names: slotNames(BARE, first), atOnce: CONNECTIONS });
+  const single = await writeBare(bare, account, writes, { names: slotNames(ONE_BY_ONE, first + BARE), atOnce: 1 });
   const paces = [slotsS / BARE, objectsS / BARE, (single.slotsS + single.objectsS) / ONE_BY_ONE].map((pace) => (pace * 1000).toFixed(1));
   process.stdout.write(`  bare loop, ms per slot: SlotSpec ${paces[0]}, other objects ${paces[1]}; sequentially ${paces[2]}\n`);
   return (slotsS + objectsS) / BARE;
@@ -121,9 +121,9 @@ async function measureStart(bed: Bed, account: PodAccount): Promise<readonly Row
     await service.stop();
   }
   return [
-    atMost('start in a cluster: until it listens, median', median(listening), 1, 's', 2),
-    atMost('start in a cluster: until the board has five slots, median', median(board), 1.5, 's', 2),
-    atMost('memory with five slots', memoryMb, 130, 'MB', 0),
+    atMost('start in a cluster: until it listens, median', median(listening), { limit: 1, unit: 's' }),
+    atMost('start in a cluster: until the board has five slots, median', median(board), { limit: 1.5, unit: 's' }),
+    atMost('memory with five slots', memoryMb, { limit: 130, unit: 'MB', digits: 0 }),
   ];
 }
 
@@ -151,17 +151,11 @@ async function measureRest(service: ClusterService): Promise<readonly Row[]> {
     return more > 0 ? [{ key, more }] : [];
   });
   process.stdout.write(`  requests at rest in ${REST_S} s: ${sent.map(({ key, more }) => `${more} ${key}`).join(', ')}\n`);
-  const unexpected = sent.filter(({ key }) => !/leases|^watch |^list /.test(key));
+  const unexpected = sent.filter(({ key }) => !/leases|^watch |^list /.test(key)).reduce((sum, { more }) => sum + more, 0);
   const memoryMb = await residentMb(service.pid);
   return [
-    atMost(
-      `${MANY} slots at rest: requests besides watches, lists and leases`,
-      unexpected.reduce((sum, { more }) => sum + more, 0),
-      0,
-      '',
-      0,
-    ),
-    atMost(`${MANY} slots at rest: memory`, memoryMb, 300, 'MB', 0),
-    atMost(`${MANY} slots at rest: CPU`, share, 2, '% of a core', 2),
+    atMost(`${MANY} slots at rest: requests besides watches, lists and leases`, unexpected, { limit: 0, unit: '', digits: 0 }),
+    atMost(`${MANY} slots at rest: memory`, memoryMb, { limit: 300, unit: 'MB', digits: 0 }),
+    atMost(`${MANY} slots at rest: CPU`, share, { limit: 2, unit: '% of a core' }),
   ];
 }

@@ -17,16 +17,26 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
-export function atMost(what: string, value: number, limit: number, unit: string, digits = 1): Row {
-  return { what, figure: `${value.toFixed(digits)} ${unit}`, goal: `≤ ${limit} ${unit}`, met: value <= limit };
+interface Limit {
+  readonly limit: number;
+  readonly unit: string;
+  /** Decimals of the printed value. Default: 2. */
+  readonly digits?: number;
 }
 
-export function atLeast(what: string, value: number, limit: number, unit: string, digits = 2): Row {
-  return { what, figure: `${value.toFixed(digits)} ${unit}`, goal: `≥ ${limit} ${unit}`, met: value >= limit };
+/** A `value` that is a text says why it could not be measured. */
+export function atMost(what: string, value: number | string, limit: Limit): Row {
+  return rowOf(what, value, limit, '≤');
 }
 
-export function unmeasured(what: string, goal: string, why: string): Row {
-  return { what, figure: why, goal, met: undefined };
+export function atLeast(what: string, value: number | string, limit: Limit): Row {
+  return rowOf(what, value, limit, '≥');
+}
+
+function rowOf(what: string, value: number | string, { limit, unit, digits = 2 }: Limit, relation: '≤' | '≥'): Row {
+  const goal = `${relation} ${limit} ${unit}`;
+  if (typeof value === 'string') return { what, figure: value, goal, met: undefined };
+  return { what, figure: `${value.toFixed(digits)} ${unit}`, goal, met: relation === '≤' ? value <= limit : value >= limit };
 }
 
 export function rowLine(row: Row): string {

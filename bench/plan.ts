@@ -26,5 +26,5 @@ export async function measurePlan(): Promise<readonly Row[]> {
     await world.clock.advance(1000);
   }
   await world.life().end();
-  return [atMost(`plan of ${SLOTS.toLocaleString('en')} slots, median of ${times.length}`, median(times), 10, 'ms', 2)];
+  return [atMost(`plan of ${SLOTS.toLocaleString('en')} slots, median of ${times.length}`, median(times), { limit: 10, unit: 'ms' })];
 }
