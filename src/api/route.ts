@@ -1,8 +1,7 @@
 /** One row of the route table. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import type { RequestHead } from '../gateway/decide/request-head.ts';
+import type { ExchangeRequest } from '../gateway/exchange.ts';
 import type { Access } from './ports.ts';
 
 export type RouteMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -15,12 +14,7 @@ export interface RouteSchemas {
 }
 
 /** A request that has passed the access check and whose body has not been read. */
-export interface RawRequest {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  readonly head: RequestHead;
-  readonly requestId: string;
-}
+export type RawRequest = Omit<ExchangeRequest, 'path'>;
 
 export interface Route {
   readonly method: RouteMethod;

@@ -6,7 +6,7 @@
  *            route          decide/route.ts picks a slot on the board, or refuses
  *            hold or park   slot open: Holds.acquire; slot loading: Parking.enter          onOpen, onRefused, onFirstBoard
  *            forward        Forward sends to one endpoint and passes the answer on         onForwardDone, onForwardFailed
- *            │   └─ lost    no answer came: give the hold back, park, and resend           onForwardLost ─► route
+ *            │   └─ lost    no answer came: release the hold, park, and resend             onForwardLost ─► onOpen
  *            finish         release hold, ticket, body and connection; report once
  *
  * Besides, `checkTimeouts` is called about once a second, `onHoldAborted` when the reconciler ends the workload, and `#clientGone` when the client disconnects.

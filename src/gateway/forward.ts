@@ -51,6 +51,7 @@ export class Forward implements UpstreamSink {
   ttftMs: number | undefined;
   readonly #request: ForwardRequest;
   readonly #owner: ForwardOwner;
+  readonly #tick: () => number;
   #connection: UpstreamConnection | undefined;
   #progressAt: number;
   #answering = false;
@@ -65,7 +66,8 @@ export class Forward implements UpstreamSink {
   constructor(request: ForwardRequest, owner: ForwardOwner) {
     this.#request = request;
     this.#owner = owner;
-    this.#progressAt = request.deps.tick();
+    this.#tick = request.deps.tick;
+    this.#progressAt = this.#tick();
   }
 
   start(fresh = false): void {
@@ -91,7 +93,7 @@ export class Forward implements UpstreamSink {
   }
 
   noteProgress(): void {
-    this.#progressAt = this.#request.deps.tick();
+    this.#progressAt = this.#tick();
   }
 
   checkTimeouts(now: number): void {

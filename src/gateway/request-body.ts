@@ -35,7 +35,8 @@ export class RequestBody {
   readonly #scan: BodyScan = scanBody();
   readonly #req: IncomingMessage;
   readonly #head: RequestHead;
-  readonly #deps: RequestBodyDeps;
+  readonly #budget: BufferBudget;
+  readonly #limitBytes: number;
   readonly #owner: RequestBodyOwner;
   #reservedBytes = 0;
   #ready = false;
@@ -45,7 +46,8 @@ export class RequestBody {
   constructor(req: IncomingMessage, head: RequestHead, deps: RequestBodyDeps, owner: RequestBodyOwner) {
     this.#req = req;
     this.#head = head;
-    this.#deps = deps;
+    this.#budget = deps.budget;
+    this.#limitBytes = deps.settings.SVC_BODY_LIMIT;
     this.#owner = owner;
   }
 
@@ -60,7 +62,7 @@ export class RequestBody {
 
   start(): void {
     const { contentLength, chunked } = this.#head;
-    if (contentLength !== undefined && contentLength > this.#deps.settings.SVC_BODY_LIMIT) {
+    if (contentLength !== undefined && contentLength > this.#limitBytes) {
       this.#tooLarge();
       return;
     }
@@ -94,14 +96,14 @@ export class RequestBody {
   release(): void {
     this.#released = true;
     this.chunks = [];
-    this.#deps.budget.release(this.#reservedBytes);
+    this.#budget.release(this.#reservedBytes);
     this.#reservedBytes = 0;
   }
 
   #onData(chunk: Buffer): void {
     if (this.#released) return;
     this.received += chunk.length;
-    if (this.received > this.#deps.settings.SVC_BODY_LIMIT) {
+    if (this.received > this.#limitBytes) {
       this.#tooLarge();
       return;
     }
@@ -110,7 +112,7 @@ export class RequestBody {
       if (!this.#forward(this.#connection, chunk)) this.#req.pause();
       return;
     }
-    if (!this.#deps.budget.reserve(chunk.length)) {
+    if (!this.#budget.reserve(chunk.length)) {
       this.#fail('server.overloaded', 'Try again later: request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT")', null);
       return;
     }
@@ -170,8 +172,7 @@ export class RequestBody {
   }
 
   #tooLarge(): void {
-    const limit = this.#deps.settings.SVC_BODY_LIMIT;
-    this.#fail('request.too_large', `Send a smaller body: the limit is ${limit} bytes ("SVC_BODY_LIMIT")`, null);
+    this.#fail('request.too_large', `Send a smaller body: the limit is ${this.#limitBytes} bytes ("SVC_BODY_LIMIT")`, null);
   }
 
   #fail(code: ErrorCode, message: string, param: string | null): void {

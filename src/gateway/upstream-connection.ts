@@ -4,7 +4,7 @@
  */
 import { connect, type Socket } from 'node:net';
 import type { Endpoint } from '../providers/provider.ts';
-import { parseResponses, type ResponseReader, type ResponseSink } from './decide/parse-responses.ts';
+import { ResponseParser, type ResponseSink } from './response-parser.ts';
 
 export interface Breakage {
   /** `refused`: no connection was established, so nothing was sent. */
@@ -24,30 +24,16 @@ export interface UpstreamSink extends ResponseSink {
   onBroken(breakage: Breakage): void;
 }
 
-export interface UpstreamConnection {
-  /** Writes a request with its complete body. */
-  send(head: string, body: readonly Buffer[], bodyBytes: number): void;
-  /** Writes a part of a request. Returns false if the caller should wait for `onDrain`. */
-  write(part: string | Buffer): boolean;
-  /** Marks a request written in parts as complete. */
-  endRequest(): void;
-  readonly connected: boolean;
-  pause(): void;
-  resume(): void;
-  /** Closes the connection; the sink is not called again. */
-  destroy(): void;
-}
-
 /** A body up to this size is sent with the head in one piece, because copying it costs less than a second buffer in the same write. */
 const JOINED_BODY_BYTES = 16 * 1024;
 
 export interface ConnectionOwner {
-  onIdle(connection: Connection): void;
-  onGone(connection: Connection): void;
+  onIdle(connection: UpstreamConnection): void;
+  onGone(connection: UpstreamConnection): void;
 }
 
 /** A class, because it is a resource with a lifetime on the hot path. Only `createUpstreams` makes one. */
-export class Connection implements UpstreamConnection {
+export class UpstreamConnection {
   connected = false;
   /** Coarse milliseconds at which it became idle. */
   idleSince = 0;
@@ -55,7 +41,7 @@ export class Connection implements UpstreamConnection {
   served = 0;
   readonly #owner: ConnectionOwner;
   readonly #socket: Socket;
-  readonly #reader: ResponseReader = parseResponses();
+  readonly #parser = new ResponseParser();
   #sink: UpstreamSink | undefined;
   #requestEnded = false;
   #error: Error | undefined;
@@ -77,15 +63,17 @@ export class Connection implements UpstreamConnection {
 
   /** How long the upstream keeps an idle connection, from its `Keep-Alive` header. */
   get keepAliveSeconds(): number | undefined {
-    return this.#reader.keepAliveSeconds;
+    return this.#parser.keepAliveSeconds;
   }
 
+  /** Prepares for a request whose answer goes to `sink`. */
   begin(sink: UpstreamSink): void {
     this.#sink = sink;
     this.#requestEnded = false;
-    this.#reader.reset();
+    this.#parser.reset();
   }
 
+  /** Writes a request with its complete body. */
   send(head: string, body: readonly Buffer[], bodyBytes: number): void {
     this.#requestEnded = true;
     const socket = this.#socket;
@@ -100,10 +88,12 @@ export class Connection implements UpstreamConnection {
     socket.uncork();
   }
 
+  /** Writes a part of a request. Returns false if the caller should wait for `onDrain`. */
   write(part: string | Buffer): boolean {
     return typeof part === 'string' ? this.#socket.write(part, 'latin1') : this.#socket.write(part);
   }
 
+  /** Marks a request written in parts as complete. */
   endRequest(): void {
     this.#requestEnded = true;
   }
@@ -116,6 +106,7 @@ export class Connection implements UpstreamConnection {
     this.#socket.resume();
   }
 
+  /** Closes the connection; the sink is not called again. */
   destroy(): void {
     this.#sink = undefined;
     this.#socket.destroy();
@@ -128,14 +119,14 @@ export class Connection implements UpstreamConnection {
       this.#socket.destroy();
       return;
     }
-    this.#reader.feed(chunk, sink);
+    this.#parser.feed(chunk, sink);
     if (this.#sink === undefined) return;
-    switch (this.#reader.state) {
+    switch (this.#parser.state) {
       case 'done':
         this.#answered();
         return;
       case 'broken':
-        this.#break('protocol', `The upstream's answer is not valid HTTP: ${this.#reader.problem ?? 'it is malformed'}`);
+        this.#break('protocol', `The upstream's answer is not valid HTTP: ${this.#parser.problem ?? 'it is malformed'}`);
         return;
       default:
         sink.onReadEnd();
@@ -145,7 +136,7 @@ export class Connection implements UpstreamConnection {
   #answered(): void {
     this.#sink = undefined;
     this.served += 1;
-    if (this.#reader.keepAlive && this.#requestEnded && !this.#socket.destroyed) {
+    if (this.#parser.keepAlive && this.#requestEnded && !this.#socket.destroyed) {
       this.#socket.resume();
       this.#owner.onIdle(this);
     } else this.#socket.destroy();
@@ -153,7 +144,7 @@ export class Connection implements UpstreamConnection {
 
   #ended(): void {
     const sink = this.#sink;
-    if (sink !== undefined && this.#reader.end(sink)) this.#sink = undefined;
+    if (sink !== undefined && this.#parser.end(sink)) this.#sink = undefined;
     this.#socket.destroy();
   }
 
@@ -169,7 +160,7 @@ export class Connection implements UpstreamConnection {
     const sink = this.#sink;
     this.#sink = undefined;
     this.#socket.destroy();
-    const untouched = this.#reader.state === 'idle';
+    const untouched = this.#parser.state === 'idle';
     sink?.onBroken({ kind, reused: this.served > 0 && untouched, message });
   }
 }

@@ -1,7 +1,7 @@
 /** The pool of connections to upstreams: reuses idle ones for a short time, and closes idle ones to endpoints that have left the board. */
 import type { Endpoint } from '../providers/provider.ts';
 import type { Board, BoardView } from '../reconciler/board.ts';
-import { Connection, type ConnectionOwner, type UpstreamConnection, type UpstreamSink } from './upstream-connection.ts';
+import { UpstreamConnection, type ConnectionOwner, type UpstreamSink } from './upstream-connection.ts';
 
 export interface Upstreams {
   /** `fresh`: opens a new connection instead of reusing an idle one. */
@@ -23,13 +23,13 @@ const SWEEP_MS = 500;
 const IDLE_LIMIT = 256;
 
 interface Pool {
-  readonly idle: Connection[];
+  readonly idle: UpstreamConnection[];
   readonly owner: ConnectionOwner;
 }
 
 export function createUpstreams({ board }: { readonly board: Board }): Upstreams {
   const pools = new Map<string, Pool>();
-  const connections = new Set<Connection>();
+  const connections = new Set<UpstreamConnection>();
   let tick = performance.now();
   const sweeper = setInterval(() => {
     tick = performance.now();
@@ -40,7 +40,7 @@ export function createUpstreams({ board }: { readonly board: Board }): Upstreams
   function poolOf(key: string): Pool {
     const known = pools.get(key);
     if (known !== undefined) return known;
-    const idle: Connection[] = [];
+    const idle: UpstreamConnection[] = [];
     const owner: ConnectionOwner = {
       onIdle(connection) {
         if (pools.get(key)?.idle !== idle || idle.length >= IDLE_LIMIT || idleMsOf(connection) <= 0) {
@@ -76,7 +76,7 @@ export function createUpstreams({ board }: { readonly board: Board }): Upstreams
       const pool = poolOf(keyOf(endpoint));
       let connection = fresh ? undefined : pool.idle.pop();
       if (connection === undefined) {
-        connection = new Connection(endpoint, pool.owner);
+        connection = new UpstreamConnection(endpoint, pool.owner);
         connections.add(connection);
       }
       connection.begin(sink);
@@ -102,7 +102,7 @@ function closeStale(pool: Pool, now: number): void {
   for (const connection of pool.idle.splice(0, stale)) connection.destroy();
 }
 
-function idleMsOf(connection: Connection): number {
+function idleMsOf(connection: UpstreamConnection): number {
   const { keepAliveSeconds } = connection;
   return keepAliveSeconds === undefined ? IDLE_MS : Math.min(IDLE_MS, keepAliveSeconds * 1000 - IDLE_MARGIN_MS);
 }

@@ -13,9 +13,10 @@
  *   server.overloaded          gateway/request-body.ts: bodies in memory; api/http-server.ts: connections
  *   server.starting, .stalled  api/manage/system-routes.ts: health routes only, never an inference request
  *
- * A replica that is not the leader shows the leader's decision: cluster/leadership/decide/follow-leader.ts. Errors of an upstream keep their own status.
+ * While the runtime cannot be reached, the previous admission stays (reconciler/decide/steps/plan-unreachable.ts). A replica that is not the leader takes over
+ * what the leader has given up (cluster/leadership/decide/follow-leader.ts). Errors of an upstream keep their own status.
  */
-import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
+import type { Admission, BoardSlot, BoardView } from '../../reconciler/board.ts';
 import type { ErrorCode } from '../../schema/error-codes.ts';
 import type { Capability } from '../../schema/provider-kinds.ts';
 import { DEFAULT_SLOT_OF_CAPABILITY } from './inference-paths.ts';
@@ -36,7 +37,8 @@ export interface Refusal {
 const NAME_LENGTH_LIMIT = 200;
 /** Number of known names that a message lists. */
 const LISTED_NAMES = 50;
-/** Rank of a slot that cannot serve the capability. */
+/** Lower ranks are preferred. */
+const RANKS: Readonly<Record<Admission['kind'], number>> = { open: 0, park: 1, refuse: 2 };
 const INCAPABLE = 10;
 
 /** Prefers, among slots with the same model name, those that serve the capability, then open ones, then those worth waiting for. */
@@ -49,7 +51,7 @@ export function route(capability: Capability, path: string, model: string | unde
   for (const slotName of candidates ?? []) {
     const slot = board.slots.get(slotName);
     if (slot === undefined) continue;
-    const rank = rankOf(slot, capability);
+    const rank = slot.capabilities.includes(capability) ? RANKS[slot.admission.kind] : INCAPABLE;
     if (rank >= bestRank) continue;
     best = slot;
     bestRank = rank;
@@ -59,25 +61,11 @@ export function route(capability: Capability, path: string, model: string | unde
   return { kind: 'slot', slot: best };
 }
 
-function rankOf(slot: BoardSlot, capability: Capability): number {
-  if (!slot.capabilities.includes(capability)) return INCAPABLE;
-  switch (slot.admission.kind) {
-    case 'open':
-      return 0;
-    case 'park':
-      return 1;
-    case 'refuse':
-      return 2;
-    default:
-      return slot.admission satisfies never;
-  }
-}
-
 function unknownName(path: string, model: string | undefined, name: string, board: BoardView): RouteDecision {
-  for (const [slot, problems] of board.refused) {
-    if (slot !== name) continue;
-    const reason = problems[0]?.message ?? 'its document is invalid';
-    return { kind: 'refuse', code: 'slot.stalled', message: `Correct the document of slot "${slot}": ${reason}` };
+  const [, problems] = board.refused.entries().find(([slot]) => slot === name) ?? [];
+  if (problems !== undefined) {
+    const reason = problems[0]?.message ?? 'it is invalid';
+    return { kind: 'refuse', code: 'slot.stalled', message: `Correct the document of slot "${name}": ${reason}` };
   }
   const known = knownNames(board);
   const message =

@@ -2,34 +2,12 @@
  * Parses the HTTP/1 responses of one connection from its bytes, in whatever pieces they arrive. Bodies are passed on unchanged, and without a copy where
  * possible. It does no I/O: the connection feeds it, and a sink receives heads and bodies.
  */
-import { type BodyFraming, parseResponseHead, type ResponseHead } from './response-head.ts';
+import { type BodyFraming, parseResponseHead, type ResponseHead } from './decide/response-head.ts';
 
 export interface ResponseSink {
   onHead(head: ResponseHead): void;
   /** `last`: the response is complete; `bytes` may be empty then. */
   onBody(bytes: Buffer, last: boolean): void;
-}
-
-export type ReaderState =
-  /** No byte of a response has arrived. */
-  | 'idle'
-  | 'head'
-  | 'body'
-  /** The response is complete; `reset` prepares for the next one. */
-  | 'done'
-  | 'broken';
-
-export interface ResponseReader {
-  readonly state: ReaderState;
-  /** What is wrong; set with `broken`. */
-  readonly problem: string | undefined;
-  /** The connection may carry another request; valid with `done`. */
-  readonly keepAlive: boolean;
-  readonly keepAliveSeconds: number | undefined;
-  feed(chunk: Buffer, sink: ResponseSink): void;
-  /** To be called when the connection has ended. Returns true if that completes the response, after a last call of the sink. */
-  end(sink: ResponseSink): boolean;
-  reset(): void;
 }
 
 /** llama.cpp's heads have about 300 bytes; the limit protects memory from a broken upstream. */
@@ -41,13 +19,13 @@ const NO_BODY: BodyFraming = { kind: 'none' };
 
 type ChunkPlace = 'size' | 'data' | 'data-end' | 'trailer';
 
-export function parseResponses(): ResponseReader {
-  return new Reader();
-}
-
-class Reader implements ResponseReader {
-  state: ReaderState = 'idle';
+/** A class for speed, since it holds the state between the pieces of a response. */
+export class ResponseParser {
+  /** `idle`: no byte of a response has arrived. `done`: it is complete, and `reset` prepares for the next one. */
+  state: 'idle' | 'head' | 'body' | 'done' | 'broken' = 'idle';
+  /** What is wrong; set with `broken`. */
   problem: string | undefined = undefined;
+  /** The connection may carry another request; valid with `done`. */
   keepAlive = false;
   keepAliveSeconds: number | undefined = undefined;
   #pending: Buffer = EMPTY;
@@ -73,6 +51,7 @@ class Reader implements ResponseReader {
     else if (rest.length > 0) this.keepAlive = false;
   }
 
+  /** To be called when the connection has ended. Returns true if that completes the response, after a last call of the sink. */
   end(sink: ResponseSink): boolean {
     if (this.state !== 'body' || this.#framing.kind !== 'close') return false;
     this.state = 'done';

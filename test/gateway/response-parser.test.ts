@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { parseResponses, type ResponseReader, type ResponseSink } from '../../../src/gateway/decide/parse-responses.ts';
-import type { ResponseHead } from '../../../src/gateway/decide/response-head.ts';
+import { ResponseParser, type ResponseSink } from '../../src/gateway/response-parser.ts';
+import type { ResponseHead } from '../../src/gateway/decide/response-head.ts';
 
 interface RecordingSink extends ResponseSink {
   readonly heads: ResponseHead[];
@@ -23,17 +23,17 @@ function createSink(): RecordingSink {
   return sink;
 }
 
-function read(text: string | Buffer, cuts: readonly number[] = []): { reader: ResponseReader; sink: RecordingSink; body: string } {
+function parse(text: string | Buffer, cuts: readonly number[] = []): { parser: ResponseParser; sink: RecordingSink; body: string } {
   const bytes = Buffer.from(text);
-  const reader = parseResponses();
+  const parser = new ResponseParser();
   const sink = createSink();
   let from = 0;
   for (const cut of [...cuts].map((at) => at % (bytes.length + 1)).toSorted((a, b) => a - b)) {
-    reader.feed(bytes.subarray(from, cut), sink);
+    parser.feed(bytes.subarray(from, cut), sink);
     from = cut;
   }
-  reader.feed(bytes.subarray(from), sink);
-  return { reader, sink, body: Buffer.concat(sink.body).toString('latin1') };
+  parser.feed(bytes.subarray(from), sink);
+  return { parser, sink, body: Buffer.concat(sink.body).toString('latin1') };
 }
 
 const cuts = fc.array(fc.nat({ max: 3000 }), { maxLength: 10 });
@@ -46,15 +46,15 @@ function chunked(parts: readonly Uint8Array[], extension: string, trailer: strin
   return Buffer.concat([...framed, Buffer.from(`0\r\n${trailer}\r\n`)]);
 }
 
-describe('parseResponses()', () => {
+describe('ResponseParser', () => {
   test('returns a chunked body in whatever pieces it arrives', () => {
     const options = fc.tuple(fc.constantFrom('', ';a=b', ' '), fc.constantFrom('', 'x-t: 1\r\n', 'a: b\r\nc: d\r\n'));
     fc.assert(
       fc.property(pieces, options, cuts, (parts, [extension, trailer], at) => {
         const head = Buffer.from('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n');
-        const { reader, sink, body } = read(Buffer.concat([head, chunked(parts, extension, trailer)]), at);
+        const { parser, sink, body } = parse(Buffer.concat([head, chunked(parts, extension, trailer)]), at);
         expect(body).toBe(Buffer.concat(parts).toString('latin1'));
-        expect([reader.state, reader.keepAlive, sink.lasts]).toEqual(['done', true, 1]);
+        expect([parser.state, parser.keepAlive, sink.lasts]).toEqual(['done', true, 1]);
         expect(sink.heads[0]?.headers).toEqual(['X-A', 'b']);
       }),
     );
@@ -64,9 +64,9 @@ describe('parseResponses()', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), cuts, (bytes, at) => {
         const head = Buffer.from(`HTTP/1.1 200 OK\r\ncontent-length: ${bytes.length}\r\n\r\n`);
-        const { reader, sink, body } = read(Buffer.concat([head, bytes]), at);
+        const { parser, sink, body } = parse(Buffer.concat([head, bytes]), at);
         expect(body).toBe(Buffer.from(bytes).toString('latin1'));
-        expect([reader.state, reader.keepAlive, sink.lasts]).toEqual(['done', true, 1]);
+        expect([parser.state, parser.keepAlive, sink.lasts]).toEqual(['done', true, 1]);
       }),
     );
   });
@@ -87,7 +87,7 @@ describe('parseResponses()', () => {
     );
     fc.assert(
       fc.property(bytes, cuts, (raw, at) => {
-        const { sink } = read(raw, at);
+        const { sink } = parse(raw, at);
         expect(sink.lasts).toBeLessThanOrEqual(1);
         expect(sink.heads.length).toBeLessThanOrEqual(1);
       }),
@@ -96,7 +96,7 @@ describe('parseResponses()', () => {
   });
 
   test('skips 100 and 103 before the answer', () => {
-    const { sink, body } = read(
+    const { sink, body } = parse(
       'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok',
     );
     expect([sink.heads.length, sink.heads[0]?.status, body]).toEqual([1, 200, 'ok']);
@@ -110,16 +110,16 @@ describe('parseResponses()', () => {
     ['extra bytes', 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\nHTTP/1.1 200 OK', false],
     ['status 204', 'HTTP/1.1 204 No Content\r\n\r\n', true],
   ])('knows whether the connection may be used again after %s', (_what, text, keepAlive) => {
-    const { reader } = read(text);
-    expect([reader.state, reader.keepAlive]).toEqual(['done', keepAlive]);
+    const { parser } = parse(text);
+    expect([parser.state, parser.keepAlive]).toEqual(['done', keepAlive]);
   });
 
   test('ends a body without a length at the end of the connection, and only such a body', () => {
-    const open = read('HTTP/1.1 200 OK\r\n\r\nabc');
-    expect(open.reader.end(open.sink)).toBe(true);
-    expect([open.body, open.sink.lasts, open.reader.keepAlive]).toEqual(['abc', 1, false]);
-    const cut = read('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc');
-    expect([cut.reader.end(cut.sink), cut.sink.lasts]).toEqual([false, 0]);
+    const open = parse('HTTP/1.1 200 OK\r\n\r\nabc');
+    expect(open.parser.end(open.sink)).toBe(true);
+    expect([open.body, open.sink.lasts, open.parser.keepAlive]).toEqual(['abc', 1, false]);
+    const cut = parse('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc');
+    expect([cut.parser.end(cut.sink), cut.sink.lasts]).toEqual([false, 0]);
   });
 
   test.each([
@@ -141,12 +141,12 @@ describe('parseResponses()', () => {
     ['a head without end', `HTTP/1.1 200 OK\r\na: ${'x'.repeat(70_000)}`],
     ['a chunk extension without end', `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;${'x'.repeat(2000)}`],
   ])('refuses %s, cut or not', (_what, text) => {
-    expect(read(text).reader.state).toBe('broken');
-    expect(read(text, [5, 17, 30, 40, 55]).reader.state).toBe('broken');
+    expect(parse(text).parser.state).toBe('broken');
+    expect(parse(text, [5, 17, 30, 40, 55]).parser.state).toBe('broken');
   });
 
   test('leaves out headers that an upstream may not set', () => {
-    const { sink } = read(
+    const { sink } = parse(
       'HTTP/1.1 200 OK\r\nAccess-Control-Allow-Origin: *\r\nSet-Cookie: a=b\r\nX-Request-Id: 1\r\nKeep-Alive: timeout=5, max=100\r\nServer: llama.cpp\r\ncontent-length: 0\r\n\r\n',
     );
     expect(sink.heads[0]).toMatchObject({ headers: ['Server', 'llama.cpp', 'content-length', '0'], keepAliveSeconds: 5 });
