@@ -7,6 +7,7 @@ import type { ErrorCode } from '../schema/error-codes.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import type { RequestHead } from './decide/request-head.ts';
 import { scanBody, type BodyScan } from './decide/scan-body.ts';
+import type { ExchangeDeps } from './exchange-deps.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
 
 export interface RequestBodyOwner {
@@ -20,11 +21,6 @@ export interface RequestBodyOwner {
 const KEPT_BODY_BYTES = 1024 * 1024;
 /** Bodies up to this size are joined into one buffer when they arrive in several TCP segments. */
 const JOIN_BYTES = 16 * 1024;
-
-export interface RequestBodyDeps {
-  readonly settings: { readonly SVC_BODY_LIMIT: number };
-  readonly budget: BufferBudget;
-}
 
 export class RequestBody {
   /** The complete body, or the part that was read before the pause. */
@@ -43,7 +39,7 @@ export class RequestBody {
   #released = false;
   #connection: UpstreamConnection | undefined;
 
-  constructor(req: IncomingMessage, head: RequestHead, deps: RequestBodyDeps, owner: RequestBodyOwner) {
+  constructor(req: IncomingMessage, head: RequestHead, deps: Pick<ExchangeDeps, 'settings' | 'budget'>, owner: RequestBodyOwner) {
     this.#req = req;
     this.#head = head;
     this.#budget = deps.budget;
