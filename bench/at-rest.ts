@@ -1,6 +1,8 @@
-/** What the service costs before anybody asks it something: time to listen, memory and CPU with five slots that answer. */
+/** What the service costs before the first request: time until it listens, and memory and CPU with five ready slots. */
+import { setTimeout as pause } from 'node:timers/promises';
 import { atMost, median, type Row } from './measure.ts';
-import { cpuSeconds, pause, residentMb, startBenchService } from './service-process.ts';
+import { cpuSeconds, residentMb, startBenchService } from './service-process.ts';
+import { waitUntil } from './wait-until.ts';
 
 const STARTS = 7;
 const REST_MS = 20_000;
@@ -10,13 +12,18 @@ export async function measureAtRest(): Promise<readonly Row[]> {
   const starts: number[] = [];
   for (let run = 0; run <= STARTS; run += 1) {
     const service = await startBenchService({ SVC_RUNTIME: 'process' });
-    // the first one fills the compile cache
+    // The first run fills the compile cache.
     if (run > 0) starts.push(service.listeningMs / 1000);
     await service.stop();
   }
   const service = await startBenchService({ SVC_RUNTIME: 'process' });
   for (const slot of SLOTS) await service.save(slot, slotText(slot));
-  await untilAllAnswer(service.url);
+  let slots: readonly { readonly ready: boolean }[] = [];
+  const allReady = async (): Promise<boolean> => {
+    slots = await service.status();
+    return slots.length === SLOTS.length && slots.every((slot) => slot.ready);
+  };
+  await waitUntil(allReady, { withinMs: 180_000, everyMs: 200, failure: () => `The slots did not become ready: ${JSON.stringify(slots)}` });
   await pause(5000);
   const before = await cpuSeconds(service.pid);
   await pause(REST_MS);
@@ -24,22 +31,12 @@ export async function measureAtRest(): Promise<readonly Row[]> {
   const memoryMb = await residentMb(service.pid);
   await service.stop();
   return [
-    atMost('svcctl serve: start to listening, median', median(starts), 0.8, 's', 2),
-    atMost('memory at rest, five slots', memoryMb, 120, 'MB'),
-    atMost('CPU at rest, five slots', cpuPercent, 1, '% of a core', 2),
+    atMost('svcctl serve: start to listening, median', median(starts), { limit: 0.8, unit: 's' }),
+    atMost('memory at rest, five slots', memoryMb, { limit: 120, unit: 'MB', digits: 1 }),
+    atMost('CPU at rest, five slots', cpuPercent, { limit: 1, unit: '% of a core' }),
   ];
 }
 
 function slotText(slot: string): string {
   return `provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "${slot === 'embed' ? 'demo-embed' : 'demo-fox'}"\n`;
-}
-
-async function untilAllAnswer(url: string): Promise<void> {
-  const deadline = performance.now() + 180_000;
-  for (;;) {
-    const body: { slots: { ready: boolean }[] } = JSON.parse(await (await fetch(`${url}/api/status`)).text());
-    if (body.slots.length === SLOTS.length && body.slots.every((slot) => slot.ready)) return;
-    if (performance.now() > deadline) throw new Error(`The slots did not become ready: ${JSON.stringify(body)}`);
-    await pause(200);
-  }
 }

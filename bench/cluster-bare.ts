@@ -1,11 +1,11 @@
-/** What a cluster takes for the writes themselves: the very objects that the controller wrote for one slot, under other names, by a loop that does nothing else. */
+/** The time a cluster needs for the writes alone: a bare loop writes the objects that the controller wrote for one slot, under other names. */
 import type { KubeManifest, KubeObject, ResourceType } from '../src/cluster/client/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, SERVICES, SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
 import { FIELD_MANAGER } from '../src/schema/object-labels.ts';
 import type { PodAccount } from './cluster-account.ts';
-import { applySlot, eachOf, take, type Bed } from './cluster-bed.ts';
+import { applySlot, forEachItem, unwrap, type Bed } from './cluster-bed.ts';
 
-/** What one slot needs: three objects and a status. */
+/** The writes for one slot: three objects and a status. */
 export interface SlotWrites {
   readonly slot: string;
   readonly owner: string;
@@ -17,13 +17,13 @@ export interface SlotWrites {
 
 const never = new AbortController().signal;
 
-/** Of a slot that the controller has brought up. */
+/** Reads the writes of a slot that the controller has made ready. */
 export async function readWrites({ api }: Bed, slot: string): Promise<SlotWrites> {
-  const own = take(await api.get(SLOT_SPECS, slot, never));
+  const slotSpec = unwrap(await api.get(SLOT_SPECS, slot, never));
   const ownedOf = async (type: ResourceType): Promise<KubeObject> => {
-    const all = take(await api.list(type, {}, never)).items;
-    const found = all.find(({ metadata }) => metadata.ownerReferences?.some(({ uid }) => uid === own.metadata.uid));
-    if (found === undefined) throw new Error(`There is no ${type.kind} of "${slot}"`);
+    const all = unwrap(await api.list(type, {}, never)).items;
+    const found = all.find(({ metadata }) => metadata.ownerReferences?.some(({ uid }) => uid === slotSpec.metadata.uid));
+    if (found === undefined) throw new Error(`Slot "${slot}" has no ${type.kind}`);
     return found;
   };
   const [deployment, service, configMap] = [await ownedOf(DEPLOYMENTS), await ownedOf(SERVICES), await ownedOf(CONFIG_MAPS)];
@@ -31,40 +31,39 @@ export async function readWrites({ api }: Bed, slot: string): Promise<SlotWrites
   const spec: unknown = JSON.parse(applied.find(([, text]) => text.startsWith('{'))?.[1] ?? '{}');
   return {
     slot,
-    owner: own.metadata.uid ?? '',
+    owner: slotSpec.metadata.uid ?? '',
     configMap: { ...manifest(configMap), immutable: true, data: configMap['data'] },
     service: { ...manifest(service), spec: serviceSpec(service['spec']) },
     deployment: { ...manifest(deployment, Object.fromEntries(applied)), spec },
-    status: { ...manifest(own), metadata: { name: slot }, status: own['status'] },
+    status: { ...manifest(slotSpec), metadata: { name: slot }, status: slotSpec['status'] },
   };
 }
 
-/** The time in seconds until everything of these slots is written: first the SlotSpecs, as a user applies them, then all else, as the controller does. */
+/** Writes everything for these slots and returns the seconds: first for the SlotSpecs, as a user applies them, then for the rest, as the controller does. */
 export async function writeBare(
   bed: Bed,
   { api }: Pick<PodAccount, 'api'>,
   writes: SlotWrites,
-  names: readonly string[],
-  atOnce: number,
+  { names, atOnce }: { readonly names: readonly string[]; readonly atOnce: number },
 ): Promise<{ readonly slotsS: number; readonly objectsS: number }> {
-  const begun = performance.now();
+  const startedAt = performance.now();
   const owners = new Map<string, string>();
-  await eachOf(names, atOnce, async (name) => {
+  await forEachItem(names, atOnce, async (name) => {
     owners.set(name, (await applySlot(bed, name)).metadata.uid ?? '');
   });
   const applied = performance.now();
-  await eachOf(names, atOnce, async (name) => {
+  await forEachItem(names, atOnce, async (name) => {
     const text = JSON.stringify(writes)
       .replaceAll(writes.slot, name)
       .replaceAll(writes.owner, owners.get(name) ?? '');
     const { configMap, service, deployment, status }: SlotWrites = JSON.parse(text);
     const options = { fieldManager: FIELD_MANAGER };
-    take(await api.apply(CONFIG_MAPS, configMap, options, never));
-    take(await api.apply(SERVICES, service, options, never));
-    take(await api.apply(DEPLOYMENTS, deployment, options, never));
-    take(await api.apply(SLOT_SPECS, status, { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' }, never));
+    unwrap(await api.apply(CONFIG_MAPS, configMap, options, never));
+    unwrap(await api.apply(SERVICES, service, options, never));
+    unwrap(await api.apply(DEPLOYMENTS, deployment, options, never));
+    unwrap(await api.apply(SLOT_SPECS, status, { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' }, never));
   });
-  return { slotsS: (applied - begun) / 1000, objectsS: (performance.now() - applied) / 1000 };
+  return { slotsS: (applied - startedAt) / 1000, objectsS: (performance.now() - applied) / 1000 };
 }
 
 function manifest({ apiVersion = '', kind = '', metadata }: KubeObject, annotations?: Readonly<Record<string, string>>): KubeManifest {
@@ -81,7 +80,7 @@ function manifest({ apiVersion = '', kind = '', metadata }: KubeObject, annotati
   };
 }
 
-/** Without what the server fills in. */
+/** Leaves out what the server fills in. */
 function serviceSpec(spec: unknown): unknown {
   if (typeof spec !== 'object' || spec === null) return spec;
   return Object.fromEntries(Object.entries(spec).filter(([key]) => ['clusterIP', 'selector', 'ports'].includes(key)));

@@ -1,4 +1,4 @@
-/** The cluster that a measurement runs on, in a namespace of its own: the one that `KUBECONFIG` names. What its users do, and nothing of the service. */
+/** A namespace of its own in the cluster that `KUBECONFIG` names, and what its users do there. It contains nothing of the service. */
 import { createKubeApi } from '../src/cluster/client/kube-api.ts';
 import { resourcePath } from '../src/cluster/client/decide/resource-path.ts';
 import { createLineBuffer } from '../src/cluster/client/line-buffer.ts';
@@ -6,37 +6,37 @@ import type { KubeApi, KubeManifest, KubeObject, ResourceType } from '../src/clu
 import { SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
 import type { Result } from '../src/schema/failure.ts';
 import { SLOT_RESOURCE } from '../src/schema/slot-resource.ts';
-import { pause } from './service-process.ts';
+import { waitUntil } from './wait-until.ts';
 
 export interface Bed {
   readonly namespace: string;
   readonly api: KubeApi;
-  /** How many of a kind there are, without reading them. */
+  /** Counts the objects of a kind without reading them. */
   count(type: ResourceType): Promise<number>;
-  /** Calls back with each event from now on; resolves when the watch is open. */
+  /** Calls `onEvent` with each event from now on; resolves when the watch is open. */
   watch(type: ResourceType, onEvent: (event: WatchEvent) => void, signal: AbortSignal): Promise<void>;
-  /** Removes the namespace, and waits until nothing of it is left. */
+  /** Removes the namespace and waits until it is gone. */
   dispose(): Promise<void>;
 }
 
 export interface WatchEvent {
   readonly type: string;
   readonly object: KubeObject;
-  /** By the clock of `performance.now()`, when its bytes came. */
+  /** `performance.now()` when its bytes arrived. */
   readonly at: number;
 }
 
-/** As many requests at once as the controller makes. */
+/** Number of concurrent requests; the same as in the controller. */
 export const CONNECTIONS = 16;
 const USER = 'svc-bench';
 const NAMESPACES: ResourceType = { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace', namespaced: false };
 const LINE_LIMIT = 16 * 1024 * 1024;
-/** Of a namespace with some ten thousand objects. */
+/** For a namespace with some ten thousand objects. */
 const REMOVAL_MS = 240_000;
 
 const never = new AbortController().signal;
 
-/** Why nothing can be measured here; undefined: it can. */
+/** Returns why the cluster cannot be used; undefined if it can. */
 export async function whyNoCluster(): Promise<string | undefined> {
   if (process.env['KUBECONFIG'] === undefined) return 'KUBECONFIG is not set';
   const api = await createKubeApi({ env: process.env, version: 'bench' });
@@ -47,40 +47,40 @@ export async function whyNoCluster(): Promise<string | undefined> {
 
 export async function openBed(name: string): Promise<Bed> {
   const namespace = `svc-bench-${name}-${process.pid}`;
-  const api = take(await createKubeApi({ env: process.env, namespace, version: 'bench', concurrency: CONNECTIONS }));
-  take(await api.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }, never));
+  const api = unwrap(await createKubeApi({ env: process.env, namespace, version: 'bench', concurrency: CONNECTIONS }));
+  unwrap(await api.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }, never));
   return {
     namespace,
     api,
     async count(type) {
       const page: { metadata: { remainingItemCount?: number }; items: unknown[] } = JSON.parse(
-        await read(api, take(resourcePath({ type, namespace, query: { limit: '1' } }))),
+        await read(api, unwrap(resourcePath({ type, namespace, query: { limit: '1' } }))),
       );
       return page.items.length + (page.metadata.remainingItemCount ?? 0);
     },
     async watch(type, onEvent, signal) {
-      const { resourceVersion } = take(await api.list(type, {}, signal));
-      const path = take(resourcePath({ type, namespace, query: { watch: 'true', resourceVersion } }));
-      void follow(take(await api.stream(path, signal)), onEvent);
+      const { resourceVersion } = unwrap(await api.list(type, {}, signal));
+      const path = unwrap(resourcePath({ type, namespace, query: { watch: 'true', resourceVersion } }));
+      void follow(unwrap(await api.stream(path, signal)), onEvent);
     },
     async dispose() {
-      take(await api.remove(NAMESPACES, namespace, {}, never));
-      const deadline = performance.now() + REMOVAL_MS;
-      while ((await api.get(NAMESPACES, namespace, never)).ok) {
-        if (performance.now() > deadline) throw new Error(`The namespace "${namespace}" does not go`);
-        await pause(250);
-      }
+      unwrap(await api.remove(NAMESPACES, namespace, {}, never));
+      await waitUntil(async () => !(await api.get(NAMESPACES, namespace, never)).ok, {
+        withinMs: REMOVAL_MS,
+        everyMs: 250,
+        failure: () => `The namespace "${namespace}" was not removed`,
+      });
     },
   };
 }
 
-/** The value, or an error with what the server said: a measurement that cannot be made ends. */
-export function take<T>(result: Result<T>): T {
+/** Returns the value; throws an error with the server's message, which ends the measurement. */
+export function unwrap<T>(result: Result<T>): T {
   if (!result.ok) throw new Error(`${result.failure.reason}: ${result.failure.message}`);
   return result.value;
 }
 
-/** Pods of these slots stay pending: no node has the label. So no measurement runs two thousand servers, and all that makes them is there. */
+/** Pods of these slots stay pending, because no node has the label, so that no measurement runs two thousand servers. */
 function slotManifest(name: string, change: Readonly<Record<string, unknown>> = {}): KubeManifest {
   const { apiVersion, kind } = SLOT_RESOURCE;
   const spec = { provider: 'gguf', backend: 'cpu', model: { default: 'demo-fox' }, nodeSelector: { 'svc-bench': 'nowhere' }, ...change };
@@ -88,14 +88,14 @@ function slotManifest(name: string, change: Readonly<Record<string, unknown>> = 
 }
 
 export async function applySlot(bed: Bed, name: string, change: Readonly<Record<string, unknown>> = {}): Promise<KubeObject> {
-  return take(await bed.api.apply(SLOT_SPECS, slotManifest(name, change), { fieldManager: USER }, never));
+  return unwrap(await bed.api.apply(SLOT_SPECS, slotManifest(name, change), { fieldManager: USER }, never));
 }
 
 export const slotNames = (count: number, first = 0): readonly string[] =>
   Array.from({ length: count }, (_, index) => `bench-${String(first + index).padStart(5, '0')}`);
 
-/** Works through all of them, so many at once. */
-export async function eachOf<T>(items: readonly T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
+/** Calls `work` for all items, `atOnce` at a time. */
+export async function forEachItem<T>(items: readonly T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
   const queue = items.values();
   const worker = async (): Promise<void> => {
     for (const item of queue) await work(item);
@@ -105,7 +105,7 @@ export async function eachOf<T>(items: readonly T[], atOnce: number, work: (item
 
 async function read(api: KubeApi, path: string): Promise<string> {
   const parts: Uint8Array[] = [];
-  for await (const part of take(await api.stream(path, never))) parts.push(part);
+  for await (const part of unwrap(await api.stream(path, never))) parts.push(part);
   return Buffer.concat(parts).toString('utf8');
 }
 

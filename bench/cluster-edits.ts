@@ -1,36 +1,36 @@
-/** How soon an edit of a SlotSpec shows in its Deployment: from the one's event to the other's, both watched here, so that the watches' own delay falls out. */
+/** The delay from an edit of a SlotSpec to its Deployment: the time between their watch events, so that the delay of the watches cancels out. */
 import type { KubeObject } from '../src/cluster/client/ports.ts';
 import { DEPLOYMENTS, SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
 import { LABELS } from '../src/schema/object-labels.ts';
 import { applySlot, type Bed } from './cluster-bed.ts';
 import { median } from './measure.ts';
-import { pause } from './service-process.ts';
+import { waitUntil } from './wait-until.ts';
 
 export interface EditDelays {
-  /** Changed in place. Milliseconds, medians. */
+  /** An edit that is applied in place. Median, in milliseconds. */
   readonly replicas: number;
-  /** Brings a new Deployment beside the one that serves. */
+  /** An edit that creates a second Deployment. Median, in milliseconds. */
   readonly model: number;
 }
 
 const ROUNDS = 3;
 const WITHIN_MS = 30_000;
-/** After a swap, until the old Deployment is gone. */
-const SETTLED_MS = 90_000;
+/** Longest time after a swap until the old Deployment is removed. */
+const READY_WITHIN_MS = 90_000;
 
-interface Seen {
+interface SeenObject {
   readonly at: number;
   readonly object: KubeObject;
 }
 
-/** The slots must be ready. */
+/** Edits the slots, which must be ready. */
 export async function measureEdits(bed: Bed, slots: readonly string[]): Promise<EditDelays> {
   const ended = new AbortController();
-  const specs = new Map<string, Seen>();
-  const deployments = new Map<string, Seen[]>();
+  const specs = new Map<string, SeenObject>();
+  const deployments = new Map<string, SeenObject[]>();
   await bed.watch(
     SLOT_SPECS,
-    ({ object, at }) => void specs.set(`${object.metadata.name} ${object.metadata.generation}`, first(specs, object, at)),
+    ({ object, at }) => void specs.set(`${object.metadata.name} ${object.metadata.generation}`, firstEvent(specs, object, at)),
     ended.signal,
   );
   await bed.watch(
@@ -44,14 +44,13 @@ export async function measureEdits(bed: Bed, slots: readonly string[]): Promise<
   const delayOf = async (slot: string, change: object, shows: (deployment: KubeObject) => boolean): Promise<number> => {
     deployments.delete(slot);
     const { metadata } = await applySlot(bed, slot, { ...change });
-    const until = performance.now() + WITHIN_MS;
-    for (;;) {
+    const delay = (): number | undefined => {
       const edit = specs.get(`${slot} ${metadata.generation}`);
       const seen = deployments.get(slot)?.find(({ object }) => shows(object));
-      if (edit !== undefined && seen !== undefined) return seen.at - edit.at;
-      if (performance.now() > until) throw new Error(`The Deployment of "${slot}" did not follow: ${JSON.stringify(change)}`);
-      await pause(2);
-    }
+      return edit === undefined || seen === undefined ? undefined : seen.at - edit.at;
+    };
+    const failure = (): string => `The Deployment of slot "${slot}" was not updated: ${JSON.stringify(change)}`;
+    return waitUntil(delay, { withinMs: WITHIN_MS, everyMs: 2, failure });
   };
   const replicas: number[] = [];
   const model: number[] = [];
@@ -71,19 +70,19 @@ export async function measureEdits(bed: Bed, slots: readonly string[]): Promise<
   return { replicas: median(replicas), model: median(model) };
 }
 
-/** Answers, and nothing is under way. */
+/** Waits until the slot is ready and not reconciling. */
 export async function untilReady(bed: Bed, slot: string): Promise<void> {
-  const until = performance.now() + SETTLED_MS;
-  for (;;) {
+  let status: unknown;
+  const isReady = async (): Promise<boolean> => {
     const found = await bed.api.get(SLOT_SPECS, slot, new AbortController().signal);
-    if (found.ok && isSettled(found.value)) return;
-    if (performance.now() > until)
-      throw new Error(`"${slot}" does not become ready: ${JSON.stringify(found.ok ? found.value['status'] : found)}`);
-    await pause(100);
-  }
+    status = found.ok ? found.value['status'] : found;
+    return found.ok && isReconciled(found.value);
+  };
+  const failure = (): string => `Slot "${slot}" did not become ready: ${JSON.stringify(status)}`;
+  await waitUntil(isReady, { withinMs: READY_WITHIN_MS, everyMs: 100, failure });
 }
 
-function isSettled({ metadata, ...rest }: KubeObject): boolean {
+function isReconciled({ metadata, ...rest }: KubeObject): boolean {
   const status = rest['status'];
   if (typeof status !== 'object' || status === null) return false;
   const conditions: unknown = Reflect.get(status, 'conditions');
@@ -92,8 +91,8 @@ function isSettled({ metadata, ...rest }: KubeObject): boolean {
   return Reflect.get(status, 'observedGeneration') === metadata.generation && isTrue('Ready') && !isTrue('Reconciling');
 }
 
-/** Of all events of one generation the first: later ones are of its status. */
-function first(specs: ReadonlyMap<string, Seen>, object: KubeObject, at: number): Seen {
+/** Returns the first event of a generation; later ones are changes of the status. */
+function firstEvent(specs: ReadonlyMap<string, SeenObject>, object: KubeObject, at: number): SeenObject {
   return specs.get(`${object.metadata.name} ${object.metadata.generation}`) ?? { at, object };
 }
 

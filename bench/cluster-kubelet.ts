@@ -1,21 +1,21 @@
-/** Plays the node for pods that no node takes: says of those of some slots that they run and are ready, and answers for their servers. */
+/** Simulates the kubelet for pending pods: reports the pods of some slots as running and ready, and answers for their servers. */
 import { createServer } from 'node:http';
 import type { KubeObject } from '../src/cluster/client/ports.ts';
 import { PODS } from '../src/cluster/client/resource-types.ts';
 import { SERVER_CONTAINER } from '../src/cluster/workloads/decide/kube-names.ts';
 import { LABELS } from '../src/schema/object-labels.ts';
-import { take, type Bed } from './cluster-bed.ts';
+import { unwrap, type Bed } from './cluster-bed.ts';
 
 /** Every loopback address answers on Linux; few programs listen on this one. */
 const ADDRESS = '127.77.0.1';
 const PORT = 8080;
-/** A pod that was made anew, or is no more, when it was to be said of it. */
-const GONE: ReadonlySet<string> = new Set(['Conflict', 'NotFound']);
-/** To every question, that of a probe too. */
+/** The pod was replaced or removed before its status was written. */
+const POD_GONE: ReadonlySet<string> = new Set(['Conflict', 'NotFound']);
+/** The answer to every request, including probes. */
 const ANSWER = JSON.stringify({ choices: [{ index: 0, text: 'Hello', finish_reason: 'stop' }] });
 
-/** Until the signal aborts. */
-export async function playKubelet(bed: Bed, slots: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+/** Runs until the signal aborts. */
+export async function simulateKubelet(bed: Bed, slots: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
   const server = createServer((request, answer) => {
     request.resume();
     request.on('end', () => answer.end(ANSWER));
@@ -23,18 +23,18 @@ export async function playKubelet(bed: Bed, slots: ReadonlySet<string>, signal: 
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(PORT, ADDRESS, resolve));
   server.unref();
   signal.addEventListener('abort', () => server.close(), { once: true });
-  const said = new Set<string>();
-  const look = (pod: KubeObject): void => {
+  const reported = new Set<string>();
+  const reportOnce = (pod: KubeObject): void => {
     const { uid = '', labels } = pod.metadata;
-    if (said.has(uid) || !slots.has(labels?.[LABELS.slot] ?? '')) return;
-    said.add(uid);
-    void sayReady(bed, pod, signal);
+    if (reported.has(uid) || !slots.has(labels?.[LABELS.slot] ?? '')) return;
+    reported.add(uid);
+    void reportReady(bed, pod, signal);
   };
-  await bed.watch(PODS, ({ type, object }) => (type === 'DELETED' ? undefined : look(object)), signal);
-  for (const pod of take(await bed.api.list(PODS, {}, signal)).items) look(pod);
+  await bed.watch(PODS, ({ type, object }) => (type === 'DELETED' ? undefined : reportOnce(object)), signal);
+  for (const pod of unwrap(await bed.api.list(PODS, {}, signal)).items) reportOnce(pod);
 }
 
-async function sayReady({ api }: Bed, { metadata: { name, uid } }: KubeObject, signal: AbortSignal): Promise<void> {
+async function reportReady({ api }: Bed, { metadata: { name, uid } }: KubeObject, signal: AbortSignal): Promise<void> {
   const startedAt = `${new Date().toISOString().slice(0, 19)}Z`;
   const status = {
     phase: 'Running',
@@ -55,5 +55,5 @@ async function sayReady({ api }: Bed, { metadata: { name, uid } }: KubeObject, s
   };
   const manifest = { apiVersion: 'v1', kind: 'Pod', metadata: { name, ...(uid === undefined ? {} : { uid }) }, status };
   const written = await api.apply(PODS, manifest, { fieldManager: 'svc-bench', subresource: 'status' }, signal);
-  if (!written.ok && !GONE.has(written.failure.reason) && !signal.aborted) take(written);
+  if (!written.ok && !POD_GONE.has(written.failure.reason) && !signal.aborted) unwrap(written);
 }

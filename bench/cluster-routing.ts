@@ -1,18 +1,19 @@
-/** Whether requests are routed slower with many slots on the board: the gateway with ten and with two thousand, in turn, each asked for ten of its slots. */
+/** Compares the gateway with ten and with two thousand slots on the board, each with requests for ten of its slots. */
 import { spawnSync, type ChildProcess } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { drive, startNode, type Server } from './gateway.ts';
-import { atLeast, median, unmeasured, type Row } from './measure.ts';
+import { atLeast, median, type Row } from './measure.ts';
 
 const ROUNDS = 9;
 const CONNECTIONS = 32;
 const FEW = 10;
 
 export async function measureRouting(many: number): Promise<Row> {
-  const what = `routing: requests/s with ${many} slots on the board, against ${FEW}`;
-  if (spawnSync('wrk', ['-v']).error !== undefined) return unmeasured(what, '≥ 0.95 ×', 'needs wrk');
+  const what = `routing: requests/s with ${many} slots on the board, compared with ${FEW}`;
+  const row = (ratio: number | string): Row => atLeast(what, ratio, { limit: 0.95, unit: '×' });
+  if (spawnSync('wrk', ['-v']).error !== undefined) return row('needs wrk');
   const directory = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const started: ChildProcess[] = [];
   try {
@@ -22,8 +23,8 @@ export async function measureRouting(many: number): Promise<Row> {
       script: await writeScript(directory, slots),
     });
     const ratio = await compare(await open(FEW), await open(many));
-    process.stdout.write(`  CPU a request with ${many} slots, against ${FEW}: ${ratio.cpu.toFixed(2)} ×\n`);
-    return atLeast(what, ratio.throughput, 0.95, '×');
+    process.stdout.write(`  CPU per request with ${many} slots, compared with ${FEW}: ${ratio.cpu.toFixed(2)} ×\n`);
+    return row(ratio.throughput);
   } finally {
     for (const child of started) child.kill('SIGKILL');
     await rm(directory, { recursive: true, force: true });
@@ -35,7 +36,7 @@ interface Gateway {
   readonly script: string;
 }
 
-/** The second against the first. Whoever begins changes from round to round. */
+/** Returns the medians of `many` divided by `few`. The order alternates from round to round. */
 async function compare(few: Gateway, many: Gateway): Promise<{ readonly throughput: number; readonly cpu: number }> {
   const run = async ({ server, script }: Gateway) => await drive(server, script, CONNECTIONS);
   await run(few);
@@ -54,7 +55,7 @@ async function compare(few: Gateway, many: Gateway): Promise<{ readonly throughp
 
 async function writeScript(directory: string, slots: number): Promise<string> {
   const file = join(directory, `slots-${slots}.lua`);
-  const apart = slots / FEW;
+  const distance = slots / FEW;
   const body = JSON.stringify({ model: 'MODEL', messages: [{ role: 'user', content: 'z'.repeat(530) }] });
   const [head, tail] = body.split('MODEL');
   await writeFile(
@@ -64,7 +65,7 @@ wrk.headers["content-type"] = "application/json"
 local requests, turn = {}, 0
 function init()
   for index = 1, ${FEW} do
-    local slot = (index - 1) * ${apart}
+    local slot = (index - 1) * ${distance}
     requests[index] = wrk.format(nil, nil, nil, '${head}' .. (slot == 0 and "primary" or "slot-" .. slot) .. '${tail}')
   end
 end

@@ -1,37 +1,34 @@
-/** From a saved file to a served model, on podman with the real llama-server, against starting the same server by hand. */
+/** Time from a saved slot file to a ready model, on podman with the real llama-server, compared with starting the same server by hand. */
 import { execFile, spawn } from 'node:child_process';
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { writeDemoModels } from '../src/models/demo/demo-models.ts';
 import { freePort } from '../test/support/free-port.ts';
-import { atMost, median, unmeasured, type Row } from './measure.ts';
-import { pause, startBenchService, type BenchService } from './service-process.ts';
+import { atMost, median, type Row } from './measure.ts';
+import { startBenchService, type BenchService } from './service-process.ts';
+import { waitUntil } from './wait-until.ts';
 
 const run = promisify(execFile);
 const ROUNDS = 9;
-/** A round takes a second; one that takes this long never ends. */
+/** A round takes about a second. */
 const ROUND_MS = 60_000;
 const IMAGE = 'localhost/svc-toolbox-gguf-cpu:v1';
 const SLOT = `backend = "cpu"\n[model]\ndefault = "demo-fox"\nargs = ["--threads", "1"]\n`;
 
 export async function measureEdit(): Promise<readonly Row[]> {
-  const names = ['file saved to workload start issued, median', 'saved to ready, against the same llama-server by hand'] as const;
   const host = process.env['CONTAINER_HOST'];
   const why = host === undefined ? 'CONTAINER_HOST is not set' : (await hasImage()) ? undefined : `no image "${IMAGE}"`;
   if (host === undefined || why !== undefined) {
     const reason = `${why ?? ''}; run: eval "$(scripts/test-podman.sh)"`;
-    return [unmeasured(names[0], '≤ 150 ms', reason), unmeasured(names[1], '≤ 1.2 ×', reason)];
+    return rowsOf(reason, reason);
   }
-  const service = await startBenchService(
-    { SVC_RUNTIME: 'podman', CONTAINER_HOST: host },
-    {
-      'toolboxes.toml': `[gguf.cpu]\nimage = "${IMAGE}"\n`,
-    },
-  );
+  const toolboxes = `[gguf.cpu]\nimage = "${IMAGE}"\n`;
+  const service = await startBenchService({ SVC_RUNTIME: 'podman', CONTAINER_HOST: host }, { 'toolboxes.toml': toolboxes });
   const models = path.join(service.stateDir, 'models');
   await writeDemoModels(models);
   const issued: number[] = [];
-  const ours: number[] = [];
+  const byService: number[] = [];
   const byHand: number[] = [];
   try {
     for (let round = 0; round <= ROUNDS; round += 1) {
@@ -39,15 +36,24 @@ export async function measureEdit(): Promise<readonly Row[]> {
       const hand = await startByHand(models);
       if (round === 0) continue;
       issued.push(seen.issuedMs);
-      ours.push(seen.readyMs);
+      byService.push(seen.readyMs);
       byHand.push(hand);
     }
   } finally {
     await service.stop();
   }
-  const ratio = median(ours) / median(byHand);
-  process.stdout.write(`  saved to ready ${median(ours).toFixed(0)} ms, by hand ${median(byHand).toFixed(0)} ms, medians of ${ROUNDS}\n`);
-  return [atMost(names[0], median(issued), 150, 'ms', 0), atMost(names[1], ratio, 1.2, '×', 2)];
+  const ratio = median(byService) / median(byHand);
+  process.stdout.write(
+    `  saved to ready ${median(byService).toFixed(0)} ms, by hand ${median(byHand).toFixed(0)} ms, medians of ${ROUNDS}\n`,
+  );
+  return rowsOf(median(issued), ratio);
+}
+
+function rowsOf(issuedMs: number | string, ratio: number | string): readonly Row[] {
+  return [
+    atMost('file saved to workload start issued, median', issuedMs, { limit: 150, unit: 'ms', digits: 0 }),
+    atMost('saved to ready, against the same llama-server by hand', ratio, { limit: 1.2, unit: '×' }),
+  ];
 }
 
 function hasImage(): Promise<boolean> {
@@ -57,7 +63,7 @@ function hasImage(): Promise<boolean> {
   );
 }
 
-/** Times are taken from outside: podman's own event for the start, the management API for the state. */
+/** Times are measured from outside: by podman's event for the start, and by the management API for the state. */
 async function oneRound(service: BenchService): Promise<{ readonly issuedMs: number; readonly readyMs: number }> {
   const events = spawn('podman', ['events', '--filter', 'event=create', '--format', '{{.Time.UnixNano}}'], {
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -67,38 +73,28 @@ async function oneRound(service: BenchService): Promise<{ readonly issuedMs: num
   await pause(300);
   const savedAt = Date.now();
   await service.save('primary', SLOT);
-  while (!(await isReady(service))) {
-    if (Date.now() - savedAt > ROUND_MS) throw new Error(`The slot did not become ready: ${await explain(service)}`);
-    await pause(5);
-  }
+  await waitUntil(async () => (await service.status()).some((slot) => slot.ready), {
+    withinMs: ROUND_MS,
+    everyMs: 5,
+    failure: async () => `The slot did not become ready: ${await (await fetch(`${service.url}/api/slots/primary/explain`)).text()}`,
+  });
   const readyMs = Date.now() - savedAt;
   await pause(300);
   events.kill('SIGTERM');
   await service.remove('primary');
-  while (!(await isGone(service))) await pause(20);
+  await waitUntil(() => isGone(service), { withinMs: ROUND_MS, everyMs: 20, failure: () => 'The slot was not removed' });
   return { issuedMs: createdAt - savedAt, readyMs };
 }
 
-async function explain(service: BenchService): Promise<string> {
-  return (await fetch(`${service.url}/api/slots/primary/explain`)).text();
-}
-
-async function isReady(service: BenchService): Promise<boolean> {
-  const answer = await fetch(`${service.url}/api/status`);
-  const body: { slots: { ready: boolean }[] } = JSON.parse(await answer.text());
-  return body.slots.some((slot) => slot.ready);
-}
-
 async function isGone(service: BenchService): Promise<boolean> {
-  const answer = await fetch(`${service.url}/api/status`);
-  const body: { slots: unknown[] } = JSON.parse(await answer.text());
+  const slots = await service.status();
   const { stdout } = await run('podman', ['ps', '--all', '--quiet', '--filter', 'label=inference.svc.dev/slot=primary']);
-  return body.slots.length === 0 && stdout.trim() === '';
+  return slots.length === 0 && stdout.trim() === '';
 }
 
 async function startByHand(models: string): Promise<number> {
   const port = await freePort();
-  const begun = Date.now();
+  const startedAt = Date.now();
   const server = ['-m', '/models/demo/demo-fox.gguf', '--host', '0.0.0.0', '--port', '8080', '--alias', 'demo-fox', '--threads', '1'];
   const name = `svc-bench-${process.pid}`;
   await run('podman', [
@@ -116,8 +112,12 @@ async function startByHand(models: string): Promise<number> {
     ...server,
   ]);
   try {
-    while (!(await answersChat(port))) await pause(5);
-    return Date.now() - begun;
+    await waitUntil(() => answersChat(port), {
+      withinMs: ROUND_MS,
+      everyMs: 5,
+      failure: () => 'The server started by hand did not answer',
+    });
+    return Date.now() - startedAt;
   } finally {
     await run('podman', ['rm', '--force', '--time', '0', name]);
   }

@@ -1,4 +1,4 @@
-/** The gateway alone in its own process, over a board with open slots: `primary`, `slot-1` and so on. Arguments: the upstream's port, how many slots (1). Prints its own port. */
+/** The gateway alone in its own process, with a board of open slots: `primary`, `slot-1` and so on. Arguments: the upstream's port, the number of slots (default 1). Prints its port. */
 import { createMetrics } from '../src/api/metrics.ts';
 import { buildServer } from '../src/api/server.ts';
 import { createV1Routes } from '../src/api/v1/v1-routes.ts';
@@ -22,7 +22,7 @@ const gateway = createGateway({
   traffic,
   settings,
   now,
-  report: (done) => metrics.requests.requestFinished({ ...done, route: done.path, method: 'POST' }),
+  report: (finished) => metrics.requests.requestFinished(finished),
 });
 const routes = createV1Routes({ board, gateway, startedAt: now() });
 const api = buildServer({ routes, settings, gateway, metrics: metrics.requests });

@@ -1,24 +1,19 @@
 /**
- * What the gateway costs, as ratios to nginx (one process, keep-alive to the upstream) and to the bare upstream, all in front of the same upstream and in
- * the same run. Needs `wrk` and `nginx` on the PATH and Linux's `/proc`; says so where they are missing. Rounds alternate, because machines drift.
+ * What the gateway costs, as ratios to nginx (one process, keep-alive to the upstream) and to the bare upstream, with the same upstream and in the same run.
+ * Needs `wrk` and `nginx` on the PATH and Linux's `/proc`, and reports what is missing. Rounds alternate, because the speed of machines drifts.
  */
-import { fork, spawn, spawnSync, type ChildProcess } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { execFile, fork, spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { atLeast, atMost, median, unmeasured, type Row } from './measure.ts';
+import { promisify } from 'node:util';
+import { freePort } from '../test/support/free-port.ts';
+import { atLeast, atMost, median, type Row } from './measure.ts';
+import { accepts, cpuSeconds } from './service-process.ts';
+import { waitUntil } from './wait-until.ts';
 
 const ROUNDS = 5;
 const SECONDS = 2;
-const CLOCK_TICKS_PER_SECOND = 100;
-const GOALS = [
-  ['non-streaming, 32 connections: requests/s against nginx', '≥ 0.65 ×'],
-  ['non-streaming, 32 connections: CPU a request against nginx', '≤ 2.5 ×'],
-  ['16 streams of 200 chunks: chunks/s against the bare upstream', '≥ 0.93 ×'],
-  ['one connection: latency added, median, against nginx', '≤ 4.5 ×'],
-] as const;
-
 export interface Server {
   readonly process: ChildProcess;
   readonly port: number;
@@ -27,13 +22,16 @@ export interface Server {
 export interface Run {
   readonly requestsPerSecond: number;
   readonly medianUs: number;
-  /** CPU seconds a request of the process in front. */
+  /** CPU seconds per request of the server under test. */
   readonly cpu: number;
 }
 
 export async function measureGateway(): Promise<readonly Row[]> {
   const missing = ['wrk', 'nginx'].filter((program) => spawnSync(program, ['-v']).error !== undefined);
-  if (missing.length > 0) return GOALS.map(([what, reach]) => unmeasured(what, reach, `needs ${missing.join(' and ')}`));
+  if (missing.length > 0) {
+    const why = `needs ${missing.join(' and ')}`;
+    return rowsOf({ throughput: why, cpu: why, streams: why, latency: why });
+  }
   const directory = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const started: ChildProcess[] = [];
   try {
@@ -53,40 +51,48 @@ async function measureAll(directory: string, servers: Record<'upstream' | 'gatew
   const stream = await writeScript(directory, 'stream.lua', true);
   const warmUp = [gateway, nginx, gateway].map((server) => () => drive(server, plain, 32));
   for (const run of warmUp) await run();
-  const rows = { throughput: new Array<number>(), cpu: new Array<number>(), streams: new Array<number>(), latency: new Array<number>() };
+  const ratios = { throughput: new Array<number>(), cpu: new Array<number>(), streams: new Array<number>() };
   const addedUs = { gateway: new Array<number>(), nginx: new Array<number>() };
   for (let round = 0; round < ROUNDS; round += 1) {
-    const front = await drive(nginx, plain, 32);
-    const ours = await drive(gateway, plain, 32);
-    rows.throughput.push(ours.requestsPerSecond / front.requestsPerSecond);
-    rows.cpu.push(ours.cpu / front.cpu);
+    const byNginx = await drive(nginx, plain, 32);
+    const byGateway = await drive(gateway, plain, 32);
+    ratios.throughput.push(byGateway.requestsPerSecond / byNginx.requestsPerSecond);
+    ratios.cpu.push(byGateway.cpu / byNginx.cpu);
     const bare = await drive(upstream, stream, 16);
     const streamed = await drive(gateway, stream, 16);
-    rows.streams.push(streamed.requestsPerSecond / bare.requestsPerSecond);
+    ratios.streams.push(streamed.requestsPerSecond / bare.requestsPerSecond);
     const base = (await drive(upstream, plain, 1)).medianUs;
     addedUs.nginx.push((await drive(nginx, plain, 1)).medianUs - base);
     addedUs.gateway.push((await drive(gateway, plain, 1)).medianUs - base);
   }
-  const [throughput, cpu, streams, latency] = GOALS.map(([what]) => what);
+  const added = { gateway: median(addedUs.gateway), nginx: median(addedUs.nginx) };
+  const { throughput, cpu, streams } = ratios;
   return [
-    atLeast(throughput ?? '', median(rows.throughput), 0.65, '×'),
-    atMost(cpu ?? '', median(rows.cpu), 2.5, '×', 2),
-    atLeast(streams ?? '', median(rows.streams), 0.93, '×'),
-    atMost(latency ?? '', median(addedUs.gateway) / median(addedUs.nginx), 4.5, '×', 2),
-    {
-      what: '  in microseconds: gateway, nginx',
-      figure: `${median(addedUs.gateway)}, ${median(addedUs.nginx)}`,
-      reach: '-',
-      met: undefined,
-    },
+    ...rowsOf({
+      throughput: median(throughput),
+      cpu: median(cpu),
+      streams: median(streams),
+      latency: added.gateway / added.nginx,
+    }),
+    { what: '  in microseconds: gateway, nginx', figure: `${added.gateway}, ${added.nginx}`, goal: '-', met: undefined },
+  ];
+}
+
+function rowsOf(values: Readonly<Record<'throughput' | 'cpu' | 'streams' | 'latency', number | string>>): readonly Row[] {
+  return [
+    atLeast('non-streaming, 32 connections: requests/s against nginx', values.throughput, { limit: 0.65, unit: '×' }),
+    atMost('non-streaming, 32 connections: CPU per request against nginx', values.cpu, { limit: 2.5, unit: '×' }),
+    atLeast('16 streams of 200 chunks: chunks/s against the bare upstream', values.streams, { limit: 0.93, unit: '×' }),
+    atMost('one connection: added latency, median, against nginx', values.latency, { limit: 4.5, unit: '×' }),
   ];
 }
 
 export async function drive(server: Server, script: string, connections: number): Promise<Run> {
-  const before = await cpuTicks(server.process.pid);
+  const pid = server.process.pid ?? 0;
+  const before = await cpuSeconds(pid);
   const url = `http://127.0.0.1:${server.port}/v1/chat/completions`;
-  const text = await output('wrk', ['-t1', `-c${connections}`, `-d${SECONDS}`, '--latency', '-s', script, url]);
-  const after = await cpuTicks(server.process.pid);
+  const { stdout: text } = await promisify(execFile)('wrk', ['-t1', `-c${connections}`, `-d${SECONDS}`, '--latency', '-s', script, url]);
+  const cpu = (await cpuSeconds(pid)) - before;
   if (/Non-2xx|Socket errors/.test(text)) throw new Error(`Requests failed:\n${text}`);
   const [, requests] = /(\d+) requests in/.exec(text) ?? [];
   const [, perSecond] = /Requests\/sec:\s+([\d.]+)/.exec(text) ?? [];
@@ -94,22 +100,15 @@ export async function drive(server: Server, script: string, connections: number)
   return {
     requestsPerSecond: Number(perSecond),
     medianUs: Number(amount) * (unit === 'us' ? 1 : unit === 'ms' ? 1000 : 1_000_000),
-    cpu: (after - before) / CLOCK_TICKS_PER_SECOND / Number(requests),
+    cpu: cpu / Number(requests),
   };
-}
-
-/** User and system time of a process with all its threads. */
-async function cpuTicks(pid: number | undefined): Promise<number> {
-  const stat = await readFile(`/proc/${pid ?? 'self'}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return Number(fields[11]) + Number(fields[12]);
 }
 
 export function startNode(program: string, args: readonly string[], started: ChildProcess[]): Promise<Server> {
   const child = fork(join(import.meta.dirname, program), args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
   started.push(child);
   return new Promise((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`${program} ended with ${code}`)));
+    child.once('exit', (code) => reject(new Error(`"${program}" exited with code ${code}`)));
     child.stdout?.once('data', (text: Buffer) => resolve({ process: child, port: Number(text.toString()) }));
   });
 }
@@ -127,10 +126,8 @@ http { access_log off; ${temporary.join(' ')}
   await writeFile(file, config);
   const child = spawn('nginx', ['-c', file, '-e', join(directory, 'error.log')], { stdio: 'ignore' });
   started.push(child);
-  while (!(await answers(port))) {
-    if (child.exitCode !== null) throw new Error(`nginx ended with ${child.exitCode}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  await waitUntil(() => child.exitCode !== null || accepts(port), { withinMs: 10_000, everyMs: 20, failure: () => 'nginx did not start' });
+  if (child.exitCode !== null) throw new Error(`nginx exited with code ${child.exitCode}`);
   return { process: child, port };
 }
 
@@ -139,37 +136,4 @@ async function writeScript(directory: string, name: string, stream: boolean): Pr
   const file = join(directory, name);
   await writeFile(file, `wrk.method = "POST"\nwrk.headers["content-type"] = "application/json"\nwrk.body = '${body}'\n`);
   return file;
-}
-
-function output(program: string, args: readonly string[]): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-    let text = '';
-    child.stdout.on('data', (part: Buffer) => (text += part.toString()));
-    child.on('error', reject);
-    child.on('close', () => resolve(text));
-  });
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.on('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      const port = typeof address === 'object' && address !== null ? address.port : 0;
-      server.close(() => resolve(port));
-    });
-  });
-}
-
-function answers(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
 }

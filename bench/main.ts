@@ -1,4 +1,4 @@
-/** `npm run bench [NAME ...]`: every measurement, or those named. Prints a row for each goal, and is no judge: it exits 0 whatever the figures are. */
+/** `npm run bench [NAME ...]`: runs all measurements or the named ones. Prints a row for each goal; missed goals do not change the exit code. */
 import { rowLine, type Row } from './measure.ts';
 
 const MEASUREMENTS: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
@@ -9,14 +9,14 @@ const MEASUREMENTS: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
   edit: async () => (await import('./edit.ts')).measureEdit(),
 };
 
-const asked = process.argv.slice(2);
-const unknown = asked.filter((name) => MEASUREMENTS[name] === undefined);
+const names = process.argv.slice(2);
+const unknown = names.filter((name) => MEASUREMENTS[name] === undefined);
 if (unknown.length > 0) {
   process.stderr.write(`Unknown measurement "${unknown.join('", "')}": use ${Object.keys(MEASUREMENTS).join(', ')}\n`);
   process.exit(64);
 }
 for (const [name, measure] of Object.entries(MEASUREMENTS)) {
-  if (asked.length > 0 && !asked.includes(name)) continue;
+  if (names.length > 0 && !names.includes(name)) continue;
   process.stdout.write(`\n${name}\n`);
   for (const row of await measure()) process.stdout.write(`  ${rowLine(row)}\n`);
 }

@@ -1,5 +1,5 @@
-/** Starts the real service for a measurement, in a directory of its own, and reads its memory and CPU from the kernel. */
-import { spawn, type ChildProcess } from 'node:child_process';
+/** Starts the real service as a process of its own for a measurement, and reads a process's memory and CPU time from the kernel. */
+import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,21 +7,75 @@ import path from 'node:path';
 import { writeDemoModels } from '../src/models/demo/demo-models.ts';
 import { ensureEmbeddedEngine } from '../src/providers/gguf/embedded-engine.ts';
 import { freePort } from '../test/support/free-port.ts';
+import { waitUntil } from './wait-until.ts';
 
-export interface BenchService {
+export interface ServiceProcess {
   readonly url: string;
   readonly pid: number;
-  readonly configDir: string;
-  readonly stateDir: string;
-  /** Milliseconds from the spawn until the port took a connection. */
+  /** `performance.now()` at the start. */
+  readonly startedAt: number;
+  /** Milliseconds from the start until the port accepted a connection. */
   readonly listeningMs: number;
-  save(slot: string, text: string): Promise<void>;
-  remove(slot: string): Promise<void>;
+  /** Requests the slots of `GET /api/status`. */
+  status(): Promise<readonly { readonly ready: boolean }[]>;
+  /** Also removes `dir`. */
   stop(): Promise<void>;
 }
 
+export interface ServiceProcessOptions {
+  /** A temporary directory for this process alone. */
+  readonly dir: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** A command that runs the program given as its last arguments. */
+  readonly runner?: readonly string[];
+  readonly nodeFlags?: readonly string[];
+  readonly startMs: number;
+}
+
+/** Runs `svcctl serve` on a free port and waits until it listens. */
+export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
+  const { dir, env, runner = [], nodeFlags = [], startMs } = options;
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const startedAt = performance.now();
+  const [program, ...args] = [...runner, process.execPath, ...nodeFlags, 'src/cli/svcctl.ts', 'serve'];
+  const child = spawn(program, args, {
+    env: { PATH: process.env['PATH'] ?? '', SVC_LISTEN: `127.0.0.1:${port}`, ...env },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  const listens = async (): Promise<boolean> => {
+    if (child.exitCode !== null) throw new Error(`The service exited with code ${child.exitCode}`);
+    return accepts(port);
+  };
+  await waitUntil(listens, { withinMs: startMs, everyMs: 2, failure: () => 'The service did not start' });
+  return {
+    url,
+    pid: child.pid ?? 0,
+    startedAt,
+    listeningMs: performance.now() - startedAt,
+    async status() {
+      const body: { slots: { ready: boolean }[] } = JSON.parse(await (await fetch(`${url}/api/status`)).text());
+      return body.slots;
+    },
+    async stop() {
+      const exited = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGTERM');
+      await exited;
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+export interface BenchService extends ServiceProcess {
+  readonly stateDir: string;
+  /** Writes a slot file atomically, as an editor does. */
+  save(slot: string, text: string): Promise<void>;
+  remove(slot: string): Promise<void>;
+}
+
+/** Starts the service on slot files, with the demo models and the embedded engine. */
 export async function startBenchService(
-  environment: Readonly<Record<string, string>>,
+  env: Readonly<Record<string, string>>,
   files: Readonly<Record<string, string>> = {},
 ): Promise<BenchService> {
   const dir = await mkdtemp(path.join(tmpdir(), 'svc-bench-'));
@@ -31,41 +85,17 @@ export async function startBenchService(
   await writeDemoModels(path.join(stateDir, 'models'));
   await shareEngine(stateDir);
   for (const [name, text] of Object.entries(files)) await writeFile(path.join(configDir, name), text);
-  const port = await freePort();
-  const begun = performance.now();
-  const child = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve'], {
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      HOME: process.env['HOME'] ?? '/',
-      SVC_LISTEN: `127.0.0.1:${port}`,
-      SVC_CONFIG_DIR: configDir,
-      SVC_STATE_DIR: stateDir,
-      SVC_LOG_LEVEL: 'warn',
-      SVC_ON_EXIT: 'stop',
-      ...environment,
-    },
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
-  await untilListening(port, child);
-  const listeningMs = performance.now() - begun;
+  const fixed = { SVC_CONFIG_DIR: configDir, SVC_STATE_DIR: stateDir, SVC_LOG_LEVEL: 'warn', SVC_ON_EXIT: 'stop' };
+  const service = await startServiceProcess({ dir, env: { HOME: process.env['HOME'] ?? '/', ...fixed, ...env }, startMs: 30_000 });
+  const fileOf = (slot: string): string => path.join(configDir, 'slots', `${slot}.toml`);
   return {
-    url: `http://127.0.0.1:${port}`,
-    pid: child.pid ?? 0,
-    configDir,
+    ...service,
     stateDir,
-    listeningMs,
     async save(slot, text) {
-      const file = path.join(configDir, 'slots', `${slot}.toml`);
-      await writeFile(`${file}~`, text);
-      await rename(`${file}~`, file);
+      await writeFile(`${fileOf(slot)}~`, text);
+      await rename(`${fileOf(slot)}~`, fileOf(slot));
     },
-    remove: (slot) => rm(path.join(configDir, 'slots', `${slot}.toml`), { force: true }),
-    async stop() {
-      const ended = new Promise((resolve) => child.once('exit', resolve));
-      child.kill('SIGTERM');
-      await ended;
-      await rm(dir, { recursive: true, force: true });
-    },
+    remove: (slot) => rm(fileOf(slot), { force: true }),
   };
 }
 
@@ -84,24 +114,13 @@ export async function residentMb(pid: number): Promise<number> {
   return (Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024) / 1e6;
 }
 
-/** CPU seconds used so far; 100 ticks a second, as on every Linux that Node runs on. */
+/** User and system time of a process with all its threads; 100 ticks per second, as on every Linux that Node supports. */
 export async function cpuSeconds(pid: number): Promise<number> {
   const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /, '').split(' ');
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-async function untilListening(port: number, child: ChildProcess): Promise<void> {
-  const deadline = performance.now() + 30_000;
-  while (!(await accepts(port))) {
-    if (child.exitCode !== null || performance.now() > deadline) throw new Error('The service did not start');
-    await pause(2);
-  }
-}
-
+/** Returns whether a port on the loopback accepts a connection. */
 export function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => {

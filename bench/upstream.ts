@@ -1,4 +1,4 @@
-/** A bare upstream in its own process: answers 300 bytes, or a stream of 200 chunks when the body asks for one. Prints its port. */
+/** A minimal upstream in its own process: answers 300 bytes, or a stream of 200 chunks if the body requests one. Prints its port. */
 import { createServer } from 'node:http';
 
 const CHUNKS = 200;

@@ -60,7 +60,7 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
   world.start(controller.metrics.cluster.requestSent);
   const loopEnded = controller.loop.start(running.signal);
   const { holds, parking } = controller.traffic;
-  collectWhenIdle({ activity: () => ({ workloads: holds.read(), demand: parking.read() }), log }, running.signal);
+  collectWhenIdle({ activity: () => ({ workloads: holds.activity(), demand: parking.demand() }), log }, running.signal);
 
   async function stop(): Promise<void> {
     const graceMs = settings.SVC_STOP_GRACE;

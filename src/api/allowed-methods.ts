@@ -1,4 +1,4 @@
-/** Which methods a path has: for `Allow`, and to tell a wrong method from a wrong path. Looked at only when nothing was found. */
+/** Lists the methods of a path: for `Allow`, and to distinguish a wrong method from a wrong path. Used only if no route matched. */
 import type { Route } from './route.ts';
 
 export function createAllowedMethods(routes: readonly Route[]): (url: string) => readonly string[] {

@@ -1,11 +1,10 @@
-/** An error that ends a request with an answer in the contract's shape. Thrown by handlers, rendered by the error handler. */
+/** An error that ends a request with an answer in the documented shape. Handlers throw it, the error handler renders it. */
 import type { ErrorCode } from '../schema/error-codes.ts';
 
 export interface ApiErrorOptions {
   /** The field, header or path parameter at fault. */
-  readonly param?: string;
+  readonly param?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly cause?: unknown;
 }
 
 export class ApiError extends Error {
@@ -13,11 +12,11 @@ export class ApiError extends Error {
   readonly param: string | null;
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+  constructor(code: ErrorCode, message: string, { param = null, headers = {} }: ApiErrorOptions = {}) {
+    super(message);
     this.name = 'ApiError';
     this.code = code;
-    this.param = options.param ?? null;
-    this.headers = options.headers ?? {};
+    this.param = param;
+    this.headers = headers;
   }
 }

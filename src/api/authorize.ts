@@ -1,4 +1,4 @@
-/** The question that every route asks before anything else. Who may do what is `auth`'s business; `src/main.ts` supplies the answer. */
+/** The access check, which runs before anything else on every route. The rules belong to `auth`; `src/main.ts` passes the check in. */
 import type { IncomingMessage } from 'node:http';
 import type { Access } from './ports.ts';
 
@@ -6,7 +6,7 @@ export type AccessDecision =
   | { readonly ok: true }
   | { readonly ok: false; readonly code: 'auth.required' | 'auth.invalid' | 'auth.scope'; readonly message: string };
 
-/** An answer that needs no waiting is given at once: a promise on the hot path costs. */
+/** Returns a decision directly where it can, because a promise costs time on the hot path. */
 export type Authorize = (access: Access, request: IncomingMessage) => AccessDecision | Promise<AccessDecision>;
 
 const ALLOWED: AccessDecision = { ok: true };

@@ -1,21 +1,22 @@
 /**
- * The way past the framework for routes that take the request as it comes. Fastify's routing, hooks and reply cost more than all that the gateway does
- * with an ordinary request. Both ways end in `enter`, so that neither can miss the access check.
+ * Serves raw routes without the framework, because Fastify's routing, hooks and reply cost more than everything the gateway does with an ordinary request.
+ * `server.ts` calls `tryHandle` first; a raw route that only Fastify's router recognises (an encoded path) comes back through `enter`. Both end in `enter`,
+ * so neither can miss the access check.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { answerError } from '../gateway/answer.ts';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
-import { isJsonType, readRequestHead, type RequestHead } from '../gateway/decide/request-head.ts';
+import { isJsonType, parseRequestHead } from '../gateway/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
 import type { AccessDecision, Authorize } from './authorize.ts';
-import type { RequestMetrics } from './metrics-port.ts';
+import type { RequestMetrics } from './request-metrics.ts';
 import { newRequestId } from './request-id.ts';
-import type { Route } from './route.ts';
+import type { RawRequest, Route } from './route.ts';
 
 export interface HotPath {
-  /** False: not one of ours, untouched. */
+  /** Returns false, and leaves the request untouched, if the path is not a raw route. */
   tryHandle(req: IncomingMessage, res: ServerResponse): boolean;
-  /** For a raw route that was found in another way. */
+  /** Serves a raw route that Fastify's router has found. */
   enter(route: RawRoute, req: IncomingMessage, res: ServerResponse): void;
 }
 
@@ -38,7 +39,7 @@ export function createHotPath({ routes, authorize, metrics, onFault }: HotPathDe
   function refuse(entry: Entry, code: ErrorCode, message: string, param: string | null = null): void {
     const { route, req, res, requestId } = entry;
     const { status } = ERROR_CODES[code];
-    metrics.requestFinished({ slot: undefined, route: route.path, method: req.method ?? '', status, seconds: 0 });
+    metrics.requestFinished({ slot: undefined, route: route.path, status, seconds: 0 });
     answerError(req, res, errorAnswer(code, message, { param, requestId }));
   }
 
@@ -55,7 +56,7 @@ export function createHotPath({ routes, authorize, metrics, onFault }: HotPathDe
   }
 
   function enter(route: RawRoute, req: IncomingMessage, res: ServerResponse): void {
-    const head = readRequestHead(req.rawHeaders);
+    const head = parseRequestHead(req.rawHeaders);
     const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId() };
     if (head.hosts !== 1 && req.httpVersionMinor === 1) {
       refuse(entry, 'request.invalid', 'Send one "Host" header', 'Host');
@@ -90,10 +91,6 @@ export function createHotPath({ routes, authorize, metrics, onFault }: HotPathDe
   };
 }
 
-interface Entry {
+interface Entry extends RawRequest {
   readonly route: RawRoute;
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  readonly head: RequestHead;
-  readonly requestId: string;
 }

@@ -1,4 +1,4 @@
-/** Node's HTTP server with the service's limits, and with an answer in the contract's shape where Node itself would speak or hang up. */
+/** Node's HTTP server with the limits of the service, and with errors in the documented shape where Node would answer in its own way or hang up. */
 import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -14,22 +14,22 @@ export interface HttpLimits {
   readonly SVC_PARK_TIMEOUT: number;
 }
 
-/** Headers that take longer are an attack or a dead line. */
+/** Headers that take longer indicate an attack or a dead connection. */
 const HEADERS_MS = 30_000;
-/** Beside the time a request may be parked with its body unread: as long as Node's own default. */
+/** Time for the whole request in addition to the time it may be parked with its body unread; Node's own default. */
 const REQUEST_MS = 300_000;
-/** Longer than proxies keep idle connections to us, so that it is they who close them and no request meets a closing one. */
+/** Longer than common proxies keep idle connections, so that the proxy closes them and no request is sent on a closing connection. */
 const KEEP_ALIVE_MS = 75_000;
-/** As long as a request takes from a client to us. */
+/** Longer than a request takes from the client to the service. */
 const LINGER_MS = 250;
-/** Connections over the limit that are told so; beyond these they are just closed. */
+/** Connections over the limit that get an error response; further ones are closed without one. */
 const OVER_LIMIT = 64;
 
 export interface LimitedServer {
   readonly server: Server;
   /**
-   * To be called again and again: closes connections that have carried no request for a moment. Not at once, as Node's own method does: a client that was
-   * promised that it may use its connection again may just be sending.
+   * Closes connections that have been idle for a moment; to be called repeatedly. Node's own method closes them at once, even if a client that relies on
+   * keep-alive is just sending a request.
    */
   closeIdle(): void;
 }
@@ -41,7 +41,7 @@ export function createHttpServer(limits: HttpLimits, listener: (req: IncomingMes
       headersTimeout: HEADERS_MS,
       requestTimeout: limits.SVC_PARK_TIMEOUT + REQUEST_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
-      // We answer that ourselves.
+      // The hot path and the framework check it and answer in the documented shape.
       requireHostHeader: false,
       noDelay: true,
     },
@@ -55,16 +55,16 @@ export function createHttpServer(limits: HttpLimits, listener: (req: IncomingMes
     if (open.size <= limits.SVC_MAX_CONNECTIONS) return;
     writeError(socket, 'server.overloaded', `Try again later: ${limits.SVC_MAX_CONNECTIONS} connections are open ("SVC_MAX_CONNECTIONS")`);
   });
-  // Whoever reads the body sends the "continue": only then is it wanted.
+  // The reader of the body sends "100 Continue" once the body is wanted.
   server.on('checkContinue', listener);
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     answerError(
       req,
       res,
-      errorAnswer('request.invalid', 'Expect nothing but "100-continue"', { param: 'Expect', requestId: newRequestId() }),
+      errorAnswer('request.invalid', 'Send no other expectation than "100-continue"', { param: 'Expect', requestId: newRequestId() }),
     );
   });
-  server.on('connect', (_req, socket) => writeError(socket, 'route.method', 'Use another method than "CONNECT"'));
+  server.on('connect', (_req, socket) => writeError(socket, 'route.method', 'Use another method: "CONNECT" is not supported'));
   server.on('clientError', (error: Error & { readonly code?: string }, socket) => answerClientError(error.code, socket, limits));
   const quiet = new WeakMap<Socket, { readonly bytesRead: number; readonly since: number }>();
   return {
@@ -95,14 +95,14 @@ function answerClientError(code: string | undefined, socket: Duplex, limits: Htt
       );
       return;
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      writeError(socket, 'request.timeout', 'Send the whole request in time');
+      writeError(socket, 'request.timeout', 'Send the complete request sooner: it timed out');
       return;
     default:
       writeError(socket, 'request.invalid', 'Send a well-formed HTTP/1.1 request');
   }
 }
 
-/** An answer is under way on this connection: another one would be read as a part of it. */
+/** A response is in progress on this connection, and another one would be read as a part of it. */
 function isAnswering(socket: Duplex): boolean {
   return responseOn(socket)?.headersSent === true;
 }

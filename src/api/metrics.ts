@@ -1,12 +1,13 @@
-/** The metrics of the service, in a registry of their own. Slots are labels only while they stand on the board, so the number of series is bounded. */
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+/** The metrics of the service, in their own registry. A slot has series only while it is on the board, so their number is bounded. */
+import { Counter, Registry } from 'prom-client';
 import type { Board } from '../reconciler/board.ts';
 import type { SlotName } from '../schema/names.ts';
 import { SLOT_STATES, type TimelineEntry } from '../schema/slot-status.ts';
-import { createRequestSeries } from './metrics-requests.ts';
-import type { RequestMetrics } from './metrics-port.ts';
+import { createMetricFactory, type MetricFactory } from './metric-factory.ts';
+import { createRequestSeries } from './request-series.ts';
+import type { RequestMetrics } from './request-metrics.ts';
 
-/** Requests of one slot, at this moment. */
+/** Number of requests of one slot now. */
 export interface SlotTraffic {
   readonly inFlight: number;
   readonly parked: number;
@@ -16,13 +17,13 @@ export interface SlotTraffic {
 export interface ReconcileMetrics {
   passFinished(pass: { readonly seconds: number; readonly result: string }): void;
   actionFinished(action: { readonly action: string; readonly result: string }): void;
-  /** Bytes that came in since the last call, of a model or an image. */
+  /** `bytes`: received since the last call, of a model or an image. */
   bytesPulled(pulled: { readonly what: 'model' | 'image'; readonly bytes: number }): void;
-  /** Counts state moves and drift; fits the reconciler's status sink. */
+  /** Counts state transitions and drift. A `StatusSink` of the reconciler. */
   write(report: { readonly entries: readonly TimelineEntry[] }): void;
 }
 
-/** What the client of a cluster's API reports. */
+/** What the client of the Kubernetes API reports. */
 export interface ClusterMetrics {
   requestSent(request: { readonly verb: string; readonly resource: string }): void;
 }
@@ -40,20 +41,21 @@ export interface MetricsDeps {
   readonly runtime: string;
   readonly board: Pick<Board, 'current' | 'subscribe'>;
   readonly traffic: (slot: SlotName) => SlotTraffic;
-  /** Whether this replica carries plans out. */
+  /** Whether this replica is the leader, which executes plans. */
   readonly leads: () => boolean;
 }
 
-/** A pass is pure planning over a few slots: milliseconds. Slow work runs outside, so seconds already mean waitingReason. */
+/** A pass only plans and takes milliseconds, since slow work runs outside it. Seconds already indicate a problem. */
 const PASS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
 
 export function createMetrics(deps: MetricsDeps): Metrics {
   const registry = new Registry();
-  const requests = createRequestSeries(registry);
-  registerGauges(registry, deps);
-  registerProcessGauges(registry);
-  const reconcile = createReconcileSeries(registry);
-  const cluster = createClusterSeries(registry);
+  const factory = createMetricFactory(registry);
+  const requests = createRequestSeries(factory);
+  registerGauges(factory, deps);
+  registerProcessMetrics(registry, factory);
+  const reconcile = createReconcileSeries(factory);
+  const cluster = createClusterSeries(factory);
   let known: readonly SlotName[] = [];
   deps.board.subscribe((view) => {
     for (const slot of known) {
@@ -66,74 +68,33 @@ export function createMetrics(deps: MetricsDeps): Metrics {
   return { requests, reconcile, cluster, contentType: registry.contentType, text: () => registry.metrics() };
 }
 
-/** Values that are read when Prometheus asks, so that nothing is kept twice. */
-function registerGauges(registry: Registry, deps: MetricsDeps): void {
-  const registers = [registry];
-  new Gauge({ name: 'svc_build_info', help: 'Version and runtime; always 1', labelNames: ['version', 'runtime'], registers }).set(
-    { version: deps.version, runtime: deps.runtime },
-    1,
-  );
-  new Gauge({
-    name: 'svc_leads',
-    help: '1 where this replica reconciles, 0 where another one does',
-    registers,
-    collect() {
-      this.set(deps.leads() ? 1 : 0);
-    },
+function registerGauges({ gauge }: MetricFactory, { version, runtime, board, traffic, leads }: MetricsDeps): void {
+  gauge('svc_build_info', 'Version and runtime; always 1', ['version', 'runtime'], (series) => series.set({ version, runtime }, 1));
+  gauge('svc_leads', '1 where this replica reconciles, 0 where another one does', [], (series) => series.set(leads() ? 1 : 0));
+  gauge('svc_slot_state', '1 for the state the slot is in, 0 for the others', ['slot', 'state'], (series) => {
+    for (const [slot, entry] of board.current().slots) {
+      for (const state of SLOT_STATES) series.set({ slot, state }, state === entry.state ? 1 : 0);
+    }
   });
-  new Gauge({
-    name: 'svc_slot_state',
-    help: '1 for the state the slot is in, 0 for the others',
-    labelNames: ['slot', 'state'],
-    registers,
-    collect() {
-      this.reset();
-      for (const [slot, entry] of deps.board.current().slots) {
-        for (const state of SLOT_STATES) this.set({ slot, state }, state === entry.state ? 1 : 0);
-      }
-    },
+  gauge('svc_inflight', 'Requests in flight', ['slot'], (series) => {
+    for (const slot of board.current().slots.keys()) series.set({ slot }, traffic(slot).inFlight);
   });
-  new Gauge({
-    name: 'svc_inflight',
-    help: 'Requests in flight',
-    labelNames: ['slot'],
-    registers,
-    collect() {
-      this.reset();
-      for (const slot of deps.board.current().slots.keys()) this.set({ slot }, deps.traffic(slot).inFlight);
-    },
-  });
-  new Gauge({
-    name: 'svc_parked',
-    help: 'Requests that wait for their slot',
-    labelNames: ['slot'],
-    registers,
-    collect() {
-      this.reset();
-      for (const slot of deps.board.current().slots.keys()) this.set({ slot }, deps.traffic(slot).parked);
-    },
+  gauge('svc_parked', 'Requests that wait for their slot', ['slot'], (series) => {
+    for (const slot of board.current().slots.keys()) series.set({ slot }, traffic(slot).parked);
   });
 }
 
-function registerProcessGauges(registry: Registry): void {
-  const registers = [registry];
-  new Gauge({
-    name: 'process_resident_memory_bytes',
-    help: 'Resident memory of the controller and gateway',
-    registers,
-    collect() {
-      this.set(process.memoryUsage.rss());
-    },
-  });
-  new Gauge({
-    name: 'process_start_time_seconds',
-    help: 'Start of the process, in Unix seconds',
-    registers,
-  }).set(Math.round(performance.timeOrigin / 1000));
+function registerProcessMetrics(registry: Registry, { gauge }: MetricFactory): void {
+  gauge('process_resident_memory_bytes', 'Resident memory of the controller and gateway', [], (series) =>
+    series.set(process.memoryUsage.rss()),
+  );
+  gauge('process_start_time_seconds', 'Start of the process, in Unix seconds', [], (series) =>
+    series.set(Math.round(performance.timeOrigin / 1000)),
+  );
   new Counter({
     name: 'process_cpu_seconds_total',
     help: 'User and system CPU time of the controller and gateway',
-    registers,
+    registers: [registry],
     collect() {
       const { user, system } = process.cpuUsage();
       this.reset();
@@ -142,47 +103,29 @@ function registerProcessGauges(registry: Registry): void {
   });
 }
 
-function createClusterSeries(registry: Registry): ClusterMetrics {
-  const requests = new Counter({
-    name: 'svc_kube_requests_total',
-    help: 'Requests to the API server of the cluster; a watch counts when it begins',
-    labelNames: ['verb', 'resource'],
-    registers: [registry],
-  });
-  return {
-    requestSent({ verb, resource }) {
-      requests.inc({ verb, resource });
-    },
-  };
+function createClusterSeries({ counter }: MetricFactory): ClusterMetrics {
+  const requests = counter('svc_kube_requests_total', 'Requests to the Kubernetes API server; a watch counts when it starts', [
+    'verb',
+    'resource',
+  ]);
+  return { requestSent: ({ verb, resource }) => requests.inc({ verb, resource }) };
 }
 
-function createReconcileSeries(registry: Registry): ReconcileMetrics & { forget(slot: SlotName): void } {
-  const registers = [registry];
-  const transitions = new Counter({
-    name: 'svc_slot_transitions_total',
-    help: 'Moves between states',
-    labelNames: ['slot', 'from', 'to'],
-    registers,
-  });
-  const passes = new Counter({ name: 'svc_reconcile_passes_total', help: 'Finished passes', labelNames: ['result'], registers });
-  const passSeconds = new Histogram({ name: 'svc_reconcile_pass_seconds', help: 'Length of a pass', buckets: PASS_SECONDS, registers });
-  const actions = new Counter({
-    name: 'svc_actions_total',
-    help: 'Actions carried out, by result',
-    labelNames: ['action', 'result'],
-    registers,
-  });
-  const drift = new Counter({ name: 'svc_drift_total', help: 'Workloads found altered from outside', labelNames: ['slot'], registers });
-  const pulled = new Counter({ name: 'svc_pull_bytes_total', help: 'Bytes fetched of models and images', labelNames: ['what'], registers });
-  const moved = new Map<SlotName, Map<string, { from: string; to: string }>>();
+function createReconcileSeries({ counter, histogram }: MetricFactory): ReconcileMetrics & { forget(slot: SlotName): void } {
+  const transitions = counter('svc_slot_transitions_total', 'Transitions between states', ['slot', 'from', 'to']);
+  const passes = counter('svc_reconcile_passes_total', 'Finished passes', ['result']);
+  const passSeconds = histogram('svc_reconcile_pass_seconds', 'Duration of a pass', PASS_SECONDS);
+  const actions = counter('svc_actions_total', 'Executed actions, by result', ['action', 'result']);
+  const drift = counter('svc_drift_total', 'Workloads that were changed from outside', ['slot']);
+  const pulled = counter('svc_pull_bytes_total', 'Bytes of models and images that were downloaded', ['what']);
+  /** The transitions of each slot that have a series, by "from to". */
+  const seen = new Map<SlotName, Map<string, { from: string; to: string }>>();
   return {
     passFinished({ seconds, result }) {
       passes.inc({ result });
       passSeconds.observe(seconds);
     },
-    actionFinished({ action, result }) {
-      actions.inc({ action, result });
-    },
+    actionFinished: ({ action, result }) => actions.inc({ action, result }),
     bytesPulled({ what, bytes }) {
       if (bytes > 0) pulled.inc({ what }, bytes);
     },
@@ -191,14 +134,14 @@ function createReconcileSeries(registry: Registry): ReconcileMetrics & { forget(
         if (kind === 'drift') drift.inc({ slot });
         if (kind !== 'state' || from === undefined || to === undefined) continue;
         transitions.inc({ slot, from, to });
-        const moves = moved.get(slot) ?? new Map<string, { from: string; to: string }>();
-        moved.set(slot, moves.set(`${from} ${to}`, { from, to }));
+        const ofSlot = seen.get(slot) ?? new Map<string, { from: string; to: string }>();
+        seen.set(slot, ofSlot.set(`${from} ${to}`, { from, to }));
       }
     },
     forget(slot) {
       drift.remove({ slot });
-      for (const move of moved.get(slot)?.values() ?? []) transitions.remove({ slot, ...move });
-      moved.delete(slot);
+      for (const transition of seen.get(slot)?.values() ?? []) transitions.remove({ slot, ...transition });
+      seen.delete(slot);
     },
   };
 }

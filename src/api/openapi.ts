@@ -1,6 +1,7 @@
-/** The interface as an OpenAPI 3.0 document, made from the route table and the schemas that its handlers parse with. Pure. */
+/** Renders the route table, with the schemas that its handlers parse with, as an OpenAPI 3.0 document. Pure. */
 import { z } from 'zod';
 import { ERROR_CODES } from '../schema/error-codes.ts';
+import { isTable } from '../schema/key-case.ts';
 import type { Access } from './ports.ts';
 import type { Route, RouteMethod } from './route.ts';
 
@@ -23,10 +24,10 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
   }
   return {
     openapi: '3.0.3',
-    info: { title: 'svc', version, description: 'An OpenAI-compatible inference gateway and the management of its slots' },
+    info: { title: 'svc', version, description: 'An OpenAI-compatible inference gateway and the management API of its slots' },
     paths,
     components: {
-      securitySchemes: { token: { type: 'http', scheme: 'bearer', description: '`svc_<id>.<secret>`; needed once authentication is on' } },
+      securitySchemes: { token: { type: 'http', scheme: 'bearer', description: '`svc_<id>.<secret>`; required if authentication is on' } },
       schemas: { Error: errorSchema() },
     },
   };
@@ -56,7 +57,7 @@ function contentOf(route: Route): object {
 }
 
 function pathParameters(route: Route, path: string): readonly object[] {
-  const properties = route.schemas?.params === undefined ? {} : propertiesOf(jsonSchema(route.schemas.params));
+  const { properties } = objectSchema(route.schemas?.params);
   return [...path.matchAll(/\{([^}]+)\}/g)].map(([, name = '']) => ({
     name,
     in: 'path',
@@ -66,24 +67,17 @@ function pathParameters(route: Route, path: string): readonly object[] {
 }
 
 function queryParameters(route: Route): readonly object[] {
-  if (route.schemas?.query === undefined) return [];
-  const schema = jsonSchema(route.schemas.query);
-  const required = Array.isArray(schema['required']) ? schema['required'] : [];
-  return Object.entries(propertiesOf(schema)).map(([name, property]) => ({
-    name,
-    in: 'query',
-    required: required.includes(name),
-    schema: property,
-  }));
+  const { properties, required } = objectSchema(route.schemas?.query);
+  return Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', required: required.includes(name), schema }));
 }
 
 function jsonSchema(schema: z.ZodType): JsonSchema {
   return z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input', unrepresentable: 'any' });
 }
 
-function propertiesOf(schema: JsonSchema): Readonly<Record<string, unknown>> {
-  const properties = schema['properties'];
-  return typeof properties === 'object' && properties !== null ? { ...properties } : {};
+function objectSchema(schema: z.ZodType | undefined) {
+  const { properties, required } = schema === undefined ? {} : jsonSchema(schema);
+  return { properties: isTable(properties) ? properties : {}, required: Array.isArray(required) ? required : [] };
 }
 
 function errorSchema(): object {
@@ -99,7 +93,7 @@ function errorSchema(): object {
           message: text,
           type: text,
           param: { ...text, nullable: true },
-          code: { ...text, nullable: true, description: `Of the gateway: ${Object.keys(ERROR_CODES).join(', ')}` },
+          code: { ...text, nullable: true, description: `From the gateway: ${Object.keys(ERROR_CODES).join(', ')}` },
           origin: { ...text, enum: ['gateway', 'upstream'] },
         },
       },
@@ -107,7 +101,7 @@ function errorSchema(): object {
   };
 }
 
-/** `getApiSlotsByName`: unique, since method and path are. */
+/** For instance `getApiSlotsByName`. Unique, because method and path are. */
 function operationId(method: RouteMethod, path: string): string {
   const words = path
     .replace(/\{([^}]+)\}/g, 'by-$1')

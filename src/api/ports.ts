@@ -1,25 +1,25 @@
-/** What the API needs of the rest of the program, beside the board, dispatch and the specs. `src/main.ts` supplies it. */
+/** What the API needs from the rest of the program besides the board and the gateway. `src/main.ts` supplies it. */
 import type { SlotName } from '../schema/names.ts';
 import type { SlotEditor } from '../schema/slot-editor.ts';
 import type { SlotDocument } from '../schema/slot-spec.ts';
 import type { TimelineEntry } from '../schema/slot-status.ts';
 
-/** Who may call a route; deny by default. `read`: GET probes. `v1`: the OpenAI routes. `all`: what scope "all" grants. */
+/** Who may call a route. `open`: anyone. `read`: any scope. `v1`: scope "v1-only" and above. `all`: scope "all" and above. `admin`: scope "admin". */
 export type Access = 'open' | 'read' | 'v1' | 'all' | 'admin';
 
 export interface EventFeed {
-  /** Entries with a greater `seq`, oldest first, as far back as they are kept; `gap` says that older ones are gone. */
+  /** Returns the retained entries with a greater `seq`, oldest first. `gap`: some of them are no longer retained. */
   since(seq: number): { readonly entries: readonly TimelineEntry[]; readonly gap: boolean };
-  /** Last `seq` given out. */
+  /** Returns the last `seq` assigned. */
   last(): number;
   subscribe(listener: (entry: TimelineEntry) => void): () => void;
-  /** The whole timeline of a slot from its file, oldest first, at most `limit` from the end. */
+  /** Reads the newest `limit` entries of a slot's timeline from its file, oldest first. */
   timeline(slot: SlotName, limit: number): Promise<readonly TimelineEntry[]>;
 }
 
-/** What a plan would do, for people and programs. */
+/** What a plan would do. */
 export interface PlanPreview {
-  /** `explain(plan)` as text. */
+  /** The output of `explain(plan)`. */
   readonly text: string;
   readonly changes: readonly {
     readonly slot: SlotName;
@@ -30,12 +30,12 @@ export interface PlanPreview {
 }
 
 export interface Planner {
-  /** Plans with these documents laid over the present ones (undefined: remove the slot) and carries nothing out. */
+  /** Plans as if these documents replaced the current ones (undefined: the slot is removed), without executing anything. */
   preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>): Promise<PlanPreview>;
 }
 
 export interface LogSource {
-  /** Undefined when the slot has no workload. */
+  /** Undefined if the slot has no workload. */
   open(
     slot: SlotName,
     options: { readonly tail: number; readonly follow: boolean },
@@ -74,7 +74,7 @@ export interface Manage {
   readonly planner: Planner;
   readonly events: EventFeed;
   readonly logs: LogSource;
-  /** Milliseconds since the last finished pass; liveness of the loop. */
+  /** Milliseconds since the last finished pass. */
   lastPassAgeMs(): number;
   providers(): Promise<readonly ProviderListing[]>;
   models(): Promise<readonly ModelListing[]>;

@@ -1,10 +1,10 @@
-/** The id that a request has in answers, logs and the upstream's log: the client's own when it is a sane one. */
+/** The request id in answers, logs and the upstream's log: the client's own if it is well-formed, else a new one. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { readRequestHead } from '../gateway/decide/request-head.ts';
+import { parseRequestHead } from '../gateway/decide/request-head.ts';
 
 export function requestIdOf(req: IncomingMessage): string {
-  return readRequestHead(req.rawHeaders).requestId ?? newRequestId();
+  return parseRequestHead(req.rawHeaders).requestId ?? newRequestId();
 }
 
 export function newRequestId(): string {

@@ -1,10 +1,10 @@
-/** The route table as data. Registration, access checks, `Allow` headers and the documentation all come from it. */
+/** The route table. Registration, access checks, `Allow` headers and the OpenAPI document are all derived from it. */
 import type { ManageDeps } from './manage/manage-deps.ts';
 import { createManageRoutes } from './manage/manage-routes.ts';
 import { openApiDocument } from './openapi.ts';
 import type { Route } from './route.ts';
 
-/** The whole table: the OpenAI routes as given, everything under `/api`, and the document that describes both. */
+/** Returns the OpenAI routes as given, everything under `/api`, and the document that describes both. */
 export function createRoutes(v1: readonly Route[], deps: ManageDeps): readonly Route[] {
   const routes: Route[] = [...v1, ...createManageRoutes(deps)];
   let document: object | undefined;
@@ -13,7 +13,7 @@ export function createRoutes(v1: readonly Route[], deps: ManageDeps): readonly R
     path: '/api/openapi.json',
     access: 'read',
     tag: 'system',
-    summary: 'This interface, as an OpenAPI document',
+    summary: 'Describes this API as an OpenAPI document',
     handler: () => (document ??= openApiDocument(routes, deps.manage.version)),
   });
   return routes;

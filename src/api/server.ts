@@ -1,4 +1,4 @@
-/** The HTTP side of the service as a whole: the route table on one server, with one access check and one shape of errors. Never listens by itself. */
+/** The HTTP server of the service: the route table with one access check and one shape of errors. It does not listen until `listen` is called. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import {
@@ -16,34 +16,33 @@ import { allowAll, type Authorize } from './authorize.ts';
 import { createErrorHandler, sendError, type OnFault } from './error-handler.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
 import { createHttpServer, type HttpLimits } from './http-server.ts';
-import { NO_METRICS, type RequestMetrics } from './metrics-port.ts';
+import { NO_METRICS, type RequestMetrics } from './request-metrics.ts';
 import { requestIdOf } from './request-id.ts';
 import type { Route } from './route.ts';
 
 export interface ServerDeps {
   readonly routes: readonly Route[];
   readonly settings: HttpLimits & { readonly SVC_BODY_LIMIT: number };
-  /** Ends the requests that are in the gateway's hands. */
+  /** Ends the inference requests in progress. */
   readonly gateway: { close(graceMs: number, parkedMs: number): Promise<void> };
   readonly authorize?: Authorize;
   readonly metrics?: RequestMetrics;
-  /** A fault of our own, for the log. */
   readonly onFault?: OnFault;
 }
 
 export interface HttpApi {
   readonly app: FastifyInstance;
   readonly server: Server;
-  /** Resolves with the port that was taken. */
+  /** Resolves with the actual port. */
   listen(address: { readonly host: string; readonly port: number }): Promise<number>;
-  /** From now on each answer asks its client to connect anew: it will reach another replica. */
+  /** Ends keep-alive: from now on clients must connect again for their next request, and so reach another replica. */
   leave(): void;
-  /** Stops accepting, lets what is in flight end for at most `graceMs`, then ends it; what waits for its slot is refused after `parkedMs` (default: at once). */
+  /** Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Parked requests are refused after `parkedMs` (default: at once). */
   close(graceMs: number, parkedMs?: number): Promise<void>;
 }
 
 const noSchemas = (): never => {
-  throw new Error('Check input with zod in the handler: routes have no Fastify schemas');
+  throw new Error('Validate input with zod in the handler: routes have no Fastify schemas');
 };
 
 /** A model id has at most 200 characters; percent-encoded ones are longer. */
@@ -53,15 +52,15 @@ const IDLE_CHECK_MS = 50;
 export function buildServer(deps: ServerDeps): HttpApi {
   const { routes, settings, gateway, authorize = allowAll, metrics = NO_METRICS, onFault = () => undefined } = deps;
   const hotPath = createHotPath({ routes, authorize, metrics, onFault });
-  let frame: FastifyServerFactoryHandler | undefined;
+  let framework: FastifyServerFactoryHandler | undefined;
   let leaving = false;
   const { server, closeIdle } = createHttpServer(settings, (req, res) => {
     if (leaving) res.shouldKeepAlive = false;
-    if (!hotPath.tryHandle(req, res) && frame !== undefined) enterFramework(req, res, frame);
+    if (!hotPath.tryHandle(req, res) && framework !== undefined) enterFramework(req, res, framework);
   });
   const app = fastify({
     serverFactory(handler) {
-      frame = handler;
+      framework = handler;
       return server;
     },
     genReqId: requestIdOf,
@@ -69,7 +68,7 @@ export function buildServer(deps: ServerDeps): HttpApi {
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     frameworkErrors: (error, request, reply) => void createErrorHandler(onFault)(error, request, reply),
     logger: false,
-    // Routes check their input with zod; Fastify's own compilers would cost memory and start-up time for nothing.
+    // Handlers validate with zod, so Fastify's own compilers would only cost memory and start-up time.
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
   });
   app.setErrorHandler(createErrorHandler(onFault));
@@ -91,7 +90,7 @@ export function buildServer(deps: ServerDeps): HttpApi {
     async close(graceMs, parkedMs = 0) {
       leaving = true;
       const closed = server.listening ? closeListener(server) : Promise.resolve();
-      // Also those that become idle while we wait.
+      // Repeated, because connections become idle during the wait.
       const idle = setInterval(closeIdle, IDLE_CHECK_MS);
       const cut = setTimeout(() => server.closeAllConnections(), graceMs);
       await gateway.close(graceMs, parkedMs);
@@ -103,7 +102,7 @@ export function buildServer(deps: ServerDeps): HttpApi {
   };
 }
 
-/** Resolves when the last connection is gone. HTTP's own method would cut those that are idle at this moment. */
+/** Resolves when the last connection is closed. The HTTP server's own `close` would cut connections that are idle at this moment. */
 async function closeListener(server: Server): Promise<void> {
   await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
 }
@@ -111,7 +110,7 @@ async function closeListener(server: Server): Promise<void> {
 function enterFramework(req: IncomingMessage, res: ServerResponse, handler: (req: IncomingMessage, res: ServerResponse) => void): void {
   if (req.headers.expect !== undefined) res.writeContinue();
   const hasBody = req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
-  // A body without a type is taken for what everything here speaks.
+  // A body without a type is assumed to be JSON.
   if (hasBody && req.headers['content-type'] === undefined) req.headers['content-type'] = 'application/json';
   handler(req, res);
 }
@@ -125,7 +124,7 @@ function acceptBodies(app: FastifyInstance, routes: readonly Route[]): void {
   }
 }
 
-/** No body is none, whatever its type is said to be: clients send "application/json" with a bare DELETE. */
+/** An empty body counts as missing even with a content type, since clients send "application/json" with a bare DELETE. */
 function parseJson(app: FastifyInstance): FastifyBodyParser<string> {
   const parse = app.getDefaultJsonParser('error', 'ignore');
   return (request, body, done) => {
@@ -141,7 +140,7 @@ function addHooks(app: FastifyInstance, routes: readonly Route[], metrics: Reque
     if (request.headers.host === undefined && request.raw.httpVersionMinor === 1) {
       done(new ApiError('request.invalid', 'Send one "Host" header', { param: 'Host' }));
     } else if (request.is404) {
-      // Before a body is read that nobody wants.
+      // Answered before the unwanted body is read.
       answerNotFound(request, reply, allowedMethods(request.url));
     } else done();
   });
@@ -149,7 +148,7 @@ function addHooks(app: FastifyInstance, routes: readonly Route[], metrics: Reque
     const route = request.routeOptions.url ?? 'none';
     const seconds = reply.elapsedTime / 1000;
     if (reply.sent && !request.routeOptions.config.raw) {
-      metrics.requestFinished({ slot: undefined, route, method: request.method, status: reply.statusCode, seconds });
+      metrics.requestFinished({ slot: undefined, route, status: reply.statusCode, seconds });
     }
     done();
   });
@@ -160,35 +159,27 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply, methods: r
   const allow = methods.join(', ');
   if (method === 'OPTIONS' && (methods.length > 0 || url === '*')) void reply.code(204).header('allow', allow).send();
   else if (methods.length === 0) {
-    sendError(reply, 'route.not_found', `Use a known path: "${url.slice(0, 200)}" is none; "/api/openapi.json" lists them`, null);
-  } else sendError(reply, 'route.method', `Use one of ${allow} instead of "${method}"`, null, { allow });
+    const message = `Use a known path instead of "${url.slice(0, 200)}": "/api/openapi.json" lists them`;
+    sendError(reply, { code: 'route.not_found', message });
+  } else sendError(reply, { code: 'route.method', message: `Use one of ${allow} instead of "${method}"`, headers: { allow } });
 }
 
 function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, authorize: Authorize): void {
-  const config = { raw: isRawRoute(route) };
-  if (isRawRoute(route)) {
-    app.route({
-      method: route.method,
-      url: route.path,
-      config,
-      onRequest: (request, reply) => {
-        reply.hijack();
-        hotPath.enter(route, request.raw, reply.raw);
-      },
-      handler: (request, reply) => route.handler(request, reply),
-    });
-    return;
-  }
   app.route({
     method: route.method,
     url: route.path,
-    config,
-    onRequest: async (request) => {
+    config: { raw: isRawRoute(route) },
+    onRequest: async (request, reply) => {
+      if (isRawRoute(route)) {
+        reply.hijack();
+        hotPath.enter(route, request.raw, reply.raw);
+        return;
+      }
       const decision = await authorize(route.access, request.raw);
       if (!decision.ok) throw new ApiError(decision.code, decision.message);
       refuseOtherTypes(route, request);
     },
-    handler: (request, reply) => route.handler(request, reply),
+    handler: route.handler,
   });
 }
 
@@ -197,13 +188,13 @@ function refuseOtherTypes(route: Route, request: FastifyRequest): void {
   if (type === undefined || request.method === 'GET' || request.method === 'HEAD') return;
   const bare = type.split(';', 1)[0]?.trim().toLowerCase() ?? '';
   if (isJsonType(type) || route.consumes?.includes(bare) === true) return;
-  const takes = ['application/json', ...(route.consumes ?? [])].map((name) => `"${name}"`).join(' or ');
-  throw new ApiError('request.media_type', `Send the body as ${takes}`, { param: 'Content-Type' });
+  const accepted = ['application/json', ...(route.consumes ?? [])].map((name) => `"${name}"`).join(' or ');
+  throw new ApiError('request.media_type', `Send the body as ${accepted}`, { param: 'Content-Type' });
 }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The route is served past the framework and counts itself. */
+    /** The route bypasses the framework and reports its own metrics. */
     readonly raw?: boolean;
   }
 }

@@ -1,31 +1,32 @@
-/** The client's side of one exchange: the upstream's answer as it is, or an error of the contract; what can still be said depends on what was sent. */
+/** Sends the answer of one exchange to the client: the upstream's bytes unchanged, or an error of the gateway in the way that is still possible. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errorBody, type ErrorCode } from '../schema/error-codes.ts';
-import { BATCH_MS, type WriteBatch, type WriteBatcher } from './write-batcher.ts';
+import { BATCH_MS, type BatchedWriter, type WriteBatcher } from './write-batcher.ts';
 import { errorAnswer, type ErrorAnswer } from './decide/error-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
 
-/** A body that comes whole goes out in one write with its head, as a string of one character a byte, up to this size. */
+/** A body up to this size that arrives complete is sent in one write with its head, as a string of one character per byte. */
 const JOINED_BODY_BYTES = 64 * 1024;
-/** Larger pieces go out by themselves, and no more than this waits. */
-const BURST_BYTES = 16 * 1024;
-/** How long the rest of a body that nobody wants is read, so that the client gets to read the answer instead of a reset. */
+/** Larger pieces are written directly, and a batch that exceeds this is written early. */
+const BATCH_BYTES = 16 * 1024;
+/** How long the rest of an unwanted body is read, so that the client can read the answer before the connection is reset. */
 const LINGER_MS = 2000;
 const NEW_LINE = 0x0a;
 
-export class ClientAnswer implements WriteBatch {
-  /** Status sent; 0 before. */
+export class ClientAnswer implements BatchedWriter {
+  /** Status sent; 0 before `begin` or an error. */
   status = 0;
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #requestId: string;
   #stream = false;
-  /** We write the chunks' frames ourselves. */
+  /** This class writes the chunk framing instead of Node. */
   #framed = false;
   readonly #batcher: WriteBatcher;
-  #held = '';
+  /** Frames that wait for `writeBatch`, one character per byte. */
+  #batch = '';
   #wroteAt = 0;
-  /** Line ends at the end of what was sent: two close an event. */
+  /** Number of line ends at the end of what was sent; two end an event. */
   #lineEnds = 2;
 
   constructor(req: IncomingMessage, res: ServerResponse, requestId: string, batcher: WriteBatcher) {
@@ -39,63 +40,63 @@ export class ClientAnswer implements WriteBatch {
     return this.status !== 0;
   }
 
-  /** Takes the upstream's headers; they go out with the first bytes of the body, or with `flush`. */
-  head(head: ResponseHead, processingMs: number): void {
+  /** Sets status and headers. They are sent with the first bytes of the body, or by `flushHeaders`. */
+  begin(head: ResponseHead, processingMs: number): void {
     const { headers } = head;
     this.status = head.status;
     this.#stream = head.contentType?.startsWith('text/event-stream') === true;
     headers.push('x-request-id', this.#requestId, 'openai-processing-ms', String(Math.round(processingMs)));
-    if (this.#stream) withoutProxyBuffers(headers);
+    if (this.#stream) disableProxyBuffering(headers);
     this.#framed = head.framing.kind !== 'length' && head.framing.kind !== 'none' && this.#req.httpVersionMinor === 1;
     if (this.#framed) headers.push('transfer-encoding', 'chunked');
     this.#res.writeHead(head.status, headers);
-    // Node writes a chunk in four pieces; we write it in one.
+    // Node writes a chunk in four pieces, this class in one.
     if (this.#framed) this.#res.chunkedEncoding = false;
   }
 
-  flush(): void {
+  flushHeaders(): void {
     this.#res.flushHeaders();
   }
 
-  /** False: wait until it is drained. */
-  body(bytes: Buffer): boolean {
+  /** Returns false if the caller should wait for `onceDrained`. */
+  write(bytes: Buffer): boolean {
     if (bytes.length === 0) return true;
     if (this.#stream) this.#countLineEnds(bytes);
     const res = this.#res;
     if (!this.#framed) return res.write(bytes);
-    if (bytes.length <= BURST_BYTES) return this.#writeFrame(frameOf(bytes));
-    this.flushBatch();
+    if (bytes.length <= BATCH_BYTES) return this.#writeFrame(frameOf(bytes));
+    this.writeBatch();
     res.write(`${bytes.length.toString(16)}\r\n`, 'latin1');
     res.write(bytes);
     return res.write('\r\n', 'latin1');
   }
 
-  flushBatch(): void {
-    if (this.#held === '') return;
-    const held = this.#held;
-    this.#held = '';
-    if (!this.#res.destroyed) this.#res.write(held, 'latin1');
+  writeBatch(): void {
+    if (this.#batch === '') return;
+    const batch = this.#batch;
+    this.#batch = '';
+    if (!this.#res.destroyed) this.#res.write(batch, 'latin1');
   }
 
   end(bytes: Buffer): void {
     const res = this.#res;
     if (this.#framed) {
-      const large = bytes.length > BURST_BYTES;
-      if (large) this.body(bytes);
+      const large = bytes.length > BATCH_BYTES;
+      if (large) this.write(bytes);
       const last = large ? '' : frameOf(bytes);
-      res.end(`${this.#held}${last}0\r\n\r\n`, 'latin1');
-      this.#held = '';
+      res.end(`${this.#batch}${last}0\r\n\r\n`, 'latin1');
+      this.#batch = '';
     } else if (bytes.length === 0) res.end();
     else if (bytes.length <= JOINED_BODY_BYTES) res.end(bytes.toString('latin1'), 'latin1');
     else res.end(bytes);
   }
 
-  /** Only before `head`. */
+  /** Sends an error of the gateway. Only before `begin`. */
   refuse(code: ErrorCode, message: string, param: string | null): void {
     this.#error(errorAnswer(code, message, { param, requestId: this.#requestId }));
   }
 
-  /** Only before `head`. `text`: the body in the contract's shape. Of the upstream's headers only those that steer retries go on. */
+  /** Sends an upstream's error. Only before `begin`. `text` is the normalised body; of the upstream's headers only those about retries are passed on. */
   upstreamError(head: ResponseHead, text: string): void {
     const headers = ['content-type', 'application/json; charset=utf-8', 'content-length', String(Buffer.byteLength(text))];
     headers.push('x-request-id', this.#requestId);
@@ -110,8 +111,8 @@ export class ClientAnswer implements WriteBatch {
     this.#res.once('drain', callback);
   }
 
-  /** The upstream died in the middle. A stream is told so in its own language; of any other body the client sees that it is cut. */
-  cut(code: ErrorCode, message: string): void {
+  /** Ends an answer that cannot be completed. A stream gets a last event with the error; any other body is cut, which the client can detect. */
+  abort(code: ErrorCode, message: string): void {
     const res = this.#res;
     if (!this.#stream || res.destroyed) {
       res.destroy();
@@ -130,10 +131,10 @@ export class ClientAnswer implements WriteBatch {
     const now = performance.now();
     const soon = now - this.#wroteAt < BATCH_MS;
     this.#wroteAt = now;
-    if (!soon && this.#held === '') return this.#res.write(frame, 'latin1');
-    if (this.#held === '') this.#batcher.hold(this);
-    this.#held += frame;
-    if (this.#held.length > BURST_BYTES) this.flushBatch();
+    if (!soon && this.#batch === '') return this.#res.write(frame, 'latin1');
+    if (this.#batch === '') this.#batcher.add(this);
+    this.#batch += frame;
+    if (this.#batch.length > BATCH_BYTES) this.writeBatch();
     return !this.#res.writableNeedDrain;
   }
 
@@ -144,7 +145,6 @@ export class ClientAnswer implements WriteBatch {
 
   #countLineEnds(bytes: Buffer): void {
     const { length } = bytes;
-    if (length === 0) return;
     if (bytes[length - 1] !== NEW_LINE) this.#lineEnds = 0;
     else if (length > 1)
       this.#lineEnds = bytes[length - 2] === NEW_LINE ? 2 : bytes[length - 2] === 0x0d && bytes[length - 3] === NEW_LINE ? 2 : 1;
@@ -153,21 +153,20 @@ export class ClientAnswer implements WriteBatch {
 }
 
 /**
- * Sends an error. When the request's body has not been read to its end, the connection ends after the answer, but not before the client
- * could read it: what still comes is read and thrown away for a while.
+ * Sends an error. If the request's body has not been read to its end, the connection is closed after the answer, but only when the client has had
+ * time to read it: until then the rest of the body is read and discarded.
  */
 export function answerError(req: IncomingMessage, res: ServerResponse, answer: ErrorAnswer): void {
   if (res.headersSent || res.destroyed) {
     res.destroy();
     return;
   }
-  if (req.complete || !hasBody(req) || isWithheld(req)) {
-    const close = req.complete || !hasBody(req) ? [] : ['connection', 'close'];
-    res.writeHead(answer.status, [...answer.headers, ...close]);
+  const bodyRead = req.complete || !hasBody(req);
+  res.writeHead(answer.status, bodyRead ? answer.headers : [...answer.headers, 'connection', 'close']);
+  if (bodyRead || isWithheld(req)) {
     res.end(answer.body);
     return;
   }
-  res.writeHead(answer.status, [...answer.headers, 'connection', 'close']);
   res.write(answer.body);
   const finish = (): void => {
     clearTimeout(timer);
@@ -179,7 +178,7 @@ export function answerError(req: IncomingMessage, res: ServerResponse, answer: E
   req.resume();
 }
 
-/** The client waits to be asked for its body, and was not. */
+/** The client waits for "100 Continue" before it sends its body, and did not get it. */
 function isWithheld(req: IncomingMessage): boolean {
   return req.headers.expect !== undefined && !req.readableDidRead;
 }
@@ -189,12 +188,12 @@ function hasBody(req: IncomingMessage): boolean {
   return req.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
 }
 
-/** A chunk of HTTP/1.1, one character a byte; nothing for no bytes, since an empty chunk would end the body. */
+/** An HTTP/1.1 chunk, one character per byte; empty for no bytes, since an empty chunk would end the body. */
 function frameOf(bytes: Buffer): string {
   return bytes.length === 0 ? '' : `${bytes.length.toString(16)}\r\n${bytes.toString('latin1')}\r\n`;
 }
 
-function withoutProxyBuffers(headers: string[]): void {
+function disableProxyBuffering(headers: string[]): void {
   for (let index = 0; index < headers.length; index += 2) if (headers[index]?.toLowerCase() === 'x-accel-buffering') return;
   headers.push('x-accel-buffering', 'no');
 }

@@ -1,23 +1,23 @@
-/** Bytes of request bodies that may lie in memory at once, over all requests (`SVC_BUFFER_LIMIT`). */
+/** Limits the bytes of request bodies in memory over all requests (`SVC_BUFFER_LIMIT`). */
 
 export interface BufferBudget {
-  /** False: there is no room, and nothing was taken. */
-  take(bytes: number): boolean;
-  give(bytes: number): void;
-  held(): number;
+  /** Returns false, and reserves nothing, if the limit would be exceeded. */
+  reserve(bytes: number): boolean;
+  release(bytes: number): void;
+  reservedBytes(): number;
 }
 
 export function createBufferBudget(limitBytes: number): BufferBudget {
-  let held = 0;
+  let reserved = 0;
   return {
-    take(bytes) {
-      if (held + bytes > limitBytes) return false;
-      held += bytes;
+    reserve(bytes) {
+      if (reserved + bytes > limitBytes) return false;
+      reserved += bytes;
       return true;
     },
-    give(bytes) {
-      held -= bytes;
+    release(bytes) {
+      reserved -= bytes;
     },
-    held: () => held,
+    reservedBytes: () => reserved,
   };
 }

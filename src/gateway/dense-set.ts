@@ -1,20 +1,20 @@
 /**
- * Who is present, with thousands of arrivals and departures a second. Not a `Set`: V8 makes a new table for a busy one every few dozen changes and lets the old
- * table point to it; once a dead one has grown old it keeps all later ones and what stood in them, and a quarter of the gateway's garbage outlived its collection.
+ * An array-backed set whose members are removed in constant time: the last member takes the free place. It is not a `Set`, because V8 reallocates the table
+ * of a busy one every few dozen changes and links the old tables to the new ones, which kept a quarter of the gateway's garbage alive past its collection.
  */
 
 export interface Member<T> {
   readonly item: T;
-  /** -1 after leaving. */
+  /** Position in the array; -1 once removed. */
   index: number;
 }
 
 export interface DenseSet<T> {
   add(item: T): Member<T>;
-  /** Twice is once. */
+  /** Does nothing for a member that has been removed already. */
   remove(member: Member<T>): void;
   readonly size: number;
-  /** A copy: those who are told something may leave meanwhile. */
+  /** A copy, so that members may be removed while a caller iterates. */
   items(): readonly T[];
 }
 

@@ -1,28 +1,26 @@
-/** What the gateway and each exchange in it are given. */
+/** What the gateway and its exchanges are given. */
 import type { Board } from '../reconciler/board.ts';
 import type { ProviderRegistry } from '../providers/provider.ts';
 import type { SlotName } from '../schema/names.ts';
 import type { Settings } from '../schema/settings.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import type { WriteBatcher } from './write-batcher.ts';
-import type { Usage } from './decide/read-usage.ts';
+import type { Usage } from './decide/find-usage.ts';
 import type { Holds } from './hold.ts';
 import type { Parking } from './parking.ts';
 import type { DenseSet } from './dense-set.ts';
 import type { GatewayTraffic } from './traffic.ts';
 import type { Upstreams } from './upstreams.ts';
 
-export type GatewaySettings = Pick<
-  Settings,
-  'SVC_BODY_LIMIT' | 'SVC_BUFFER_LIMIT' | 'SVC_PARK_LIMIT' | 'SVC_PARK_TIMEOUT' | 'SVC_FIRST_BYTE_TIMEOUT' | 'SVC_STREAM_TIMEOUT'
->;
-
 export interface FinishedExchange {
+  /** Undefined if no slot was found. */
   readonly slot: SlotName | undefined;
-  readonly path: string;
-  /** The status sent; 499 when the client left before one was. */
+  /** The path of the route, as in the route table. */
+  readonly route: string;
+  /** The status sent; 499 if the client disconnected before that. */
   readonly status: number;
   readonly seconds: number;
+  /** Time to the first byte of the answer's body. */
   readonly ttftSeconds: number | undefined;
   readonly tokens: Usage | undefined;
 }
@@ -31,18 +29,23 @@ export interface GatewayDeps {
   readonly board: Board;
   readonly providers: ProviderRegistry;
   readonly traffic: GatewayTraffic;
-  readonly settings: GatewaySettings;
+  readonly settings: Pick<
+    Settings,
+    'SVC_BODY_LIMIT' | 'SVC_BUFFER_LIMIT' | 'SVC_PARK_TIMEOUT' | 'SVC_FIRST_BYTE_TIMEOUT' | 'SVC_STREAM_TIMEOUT'
+  >;
+  /** Unix milliseconds. */
   readonly now: () => number;
   /** Called once for each request. */
   readonly report: (finished: FinishedExchange) => void;
 }
 
 export interface ActiveExchange {
-  checkTime(now: number): void;
+  /** Ends the exchange if a time limit has passed. Called about once a second with the coarse clock. */
+  checkTimeouts(now: number): void;
+  /** Ends the exchange without an answer, because the gateway is closing. */
   abandon(): void;
 }
 
-/** What an exchange needs of the gateway. */
 export interface ExchangeDeps extends GatewayDeps {
   readonly holds: Holds;
   readonly parking: Parking;
@@ -50,7 +53,6 @@ export interface ExchangeDeps extends GatewayDeps {
   readonly budget: BufferBudget;
   readonly batcher: WriteBatcher;
   readonly active: DenseSet<ActiveExchange>;
-  readonly suspect: () => void;
-  /** Milliseconds of a clock that moves about once a second: enough for time limits, and free. */
+  /** Milliseconds of a clock that advances about once a second: precise enough for time limits, and cheaper than reading the real one. */
   readonly tick: () => number;
 }

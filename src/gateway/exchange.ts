@@ -1,6 +1,16 @@
 /**
- * One request from its first byte to the end of its answer: body in, slot chosen, hold or parking, bytes through, hold back. Whatever happens,
- * it ends once: `#finish` is the only place that gives back what the exchange holds.
+ * One inference request from its first byte to the end of its answer. `api/hot-path.ts` has found the route, checked the access and calls `Gateway.handle`,
+ * which creates an exchange and starts it. From then on each part calls back when its work is done:
+ *
+ *   start ─► body in        RequestBody reads until `model` is known                       onBodyReady
+ *            route          decide/route.ts picks a slot on the board, or refuses
+ *            hold or park   slot open: Holds.acquire; slot loading: Parking.enter          onOpen, onRefused, onFirstBoard
+ *            forward        Forward sends to one endpoint and passes the answer on         onForwardDone, onForwardFailed
+ *            │   └─ lost    no answer came: release the hold, park, and resend             onForwardLost ─► onOpen
+ *            finish         release hold, ticket, body and connection; report once
+ *
+ * Besides, `checkTimeouts` is called about once a second, `onHoldAborted` when the reconciler ends the workload, and `#clientGone` when the client disconnects.
+ * Whatever happens first, `#finish` runs exactly once and is the only place that releases what the exchange holds.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BoardSlot, Target } from '../reconciler/board.ts';
@@ -10,12 +20,12 @@ import { ClientAnswer } from './answer.ts';
 import { RequestBody, type RequestBodyOwner } from './request-body.ts';
 import type { InferencePath } from './decide/inference-paths.ts';
 import type { RequestHead } from './decide/request-head.ts';
-import { route } from './decide/route.ts';
+import { route, type Refusal } from './decide/route.ts';
 import { Forward, type ForwardOwner } from './forward.ts';
 import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
 import { isSameTarget, type Hold, type Holder } from './hold.ts';
 import type { Member } from './dense-set.ts';
-import type { Refusal, Ticket, Waiter } from './parking.ts';
+import type { Ticket, Waiter } from './parking.ts';
 
 export interface ExchangeRequest {
   readonly req: IncomingMessage;
@@ -25,12 +35,13 @@ export interface ExchangeRequest {
   readonly requestId: string;
 }
 
-/** Times a request is sent again after a workload took it and died: more would let one poisonous prompt stall a slot. */
+/** Number of times a request is sent again after a workload accepted it and died. With more, one prompt that crashes the server could stall a slot. */
 const RESENDS = 2;
 const RETRY_FIRST_MS = 50;
 const RETRY_LAST_MS = 1000;
-/** A body may pause this long on its way in. */
+/** Longest pause in a request body. */
 const BODY_SILENCE_MS = 60_000;
+/** Reported, never sent: nginx's code for a client that disconnected before the answer. */
 const CLIENT_GONE = 499;
 
 /** A class, because it is a resource with a lifetime on the hot path. */
@@ -41,10 +52,11 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   readonly #answer: ClientAnswer;
   readonly #startedAt = performance.now();
   readonly #member: Member<ActiveExchange>;
-  #done = false;
+  #finished = false;
   #bodyReady = false;
-  /** Coarse milliseconds of the last piece of the body. */
+  /** Coarse milliseconds at which the last piece of the body arrived. */
   #bodyAt: number;
+  /** Unix milliseconds until which the request may be parked; 0 until it is parked for the first time. */
   #deadline = 0;
   #slot: SlotName | undefined;
   #hold: Hold | undefined;
@@ -60,7 +72,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     this.#deps = deps;
     this.#request = request;
     this.#answer = new ClientAnswer(req, res, requestId, deps.batcher);
-    this.#requestBody = new RequestBody(req, head, deps.settings, deps.budget, this);
+    this.#requestBody = new RequestBody(req, head, deps, this);
     this.#bodyAt = deps.tick();
     this.#member = deps.active.add(this);
   }
@@ -72,15 +84,13 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     this.#requestBody.start();
   }
 
-  /** Called about once a second with the coarse clock. */
-  checkTime(now: number): void {
-    if (this.#forward !== undefined) this.#forward.checkTime(now);
+  checkTimeouts(now: number): void {
+    if (this.#forward !== undefined) this.#forward.checkTimeouts(now);
     else if (!this.#bodyReady && now - this.#bodyAt > BODY_SILENCE_MS) {
       this.#fail('request.timeout', `Send the body without pauses of more than ${BODY_SILENCE_MS / 1000} s`);
     }
   }
 
-  /** Ends it because the gateway ends. */
   abandon(): void {
     this.#answer.destroy();
     this.#clientGone();
@@ -88,7 +98,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
 
   onBodyReady(): void {
     this.#bodyReady = true;
-    this.onBoard();
+    this.#route();
   }
 
   onBodyProblem(code: ErrorCode, message: string, param: string | null): void {
@@ -100,10 +110,14 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     this.#forward?.noteProgress();
   }
 
-  onBoard(): void {
+  onFirstBoard(): void {
+    this.#ticket = undefined;
+    this.#route();
+  }
+
+  #route(): void {
     const { path } = this.#request;
     const { board, parking, now } = this.#deps;
-    this.#ticket = undefined;
     const decision = route(path.capability, path.path, this.#requestBody.model, board.current());
     if (decision.kind === 'refuse') {
       this.#fail(decision.code, decision.message, 'model');
@@ -115,7 +129,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     }
     const { slot } = decision;
     this.#slot = slot.name;
-    parking.asked(slot.name, now());
+    parking.noteDemand(slot.name, now());
     if (slot.admission.kind === 'open') this.onOpen(slot);
     else if (slot.admission.kind === 'park') this.#park(slot.name, false);
     else this.onRefused(slot.admission);
@@ -124,10 +138,10 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   onOpen(slot: BoardSlot): void {
     this.#unpark();
     const { path, head, requestId } = this.#request;
-    const { providers, holds, upstreams, tick, settings } = this.#deps;
+    const { providers, holds } = this.#deps;
     const plan = providers[slot.provider]?.infer({ method: 'POST', path: path.canonical, capability: path.capability }, slot.capabilities);
     if (plan?.kind !== 'forward') {
-      this.#fail('model.unsupported', plan?.message ?? `Provider "${slot.provider}" takes no requests in this build`, 'model');
+      this.#fail('model.unsupported', plan?.message ?? `Use another model: this build cannot serve provider "${slot.provider}"`, 'model');
       return;
     }
     const hold = holds.acquire(slot, this, this.#failedOn);
@@ -138,7 +152,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     this.#hold = hold;
     this.#forward = new Forward(
       {
-        upstreams,
+        deps: this.#deps,
         hold,
         path: plan.path,
         headerLines: head.forwarded,
@@ -146,17 +160,14 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
         requestBody: this.#requestBody,
         answer: this.#answer,
         startedAt: this.#startedAt,
-        tick,
-        firstByteMs: settings.SVC_FIRST_BYTE_TIMEOUT,
-        silenceMs: settings.SVC_STREAM_TIMEOUT,
       },
       this,
     );
     this.#forward.start();
   }
 
-  /** One who has just failed on an endpoint waits for another one; its own timer looks again at the same. */
-  wants(slot: BoardSlot): boolean {
+  /** After a failure, only another endpoint is worth an immediate try; the retry timer tries the same one again. */
+  accepts(slot: BoardSlot): boolean {
     const failedOn = this.#failedOn;
     return failedOn === undefined || slot.targets.some((target) => !isSameTarget(target, failedOn));
   }
@@ -166,7 +177,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   }
 
   onHoldAborted(): void {
-    this.#fail('upstream.failed', 'The request was ended because its workload had to go; send it again');
+    this.#fail('upstream.failed', 'Send the request again: its workload was stopped before the answer was complete');
   }
 
   onForwardDone(): void {
@@ -177,10 +188,10 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     this.#fail(code, message);
   }
 
-  /** The workload is gone or going: wait for the healed one, and look again by ourselves in case it was a hiccup. */
-  onForwardLost({ taken, message }: { readonly taken: boolean; readonly message: string }): void {
+  /** Parks until a healthy workload is published, and retries with back-off in case the failure was temporary. */
+  onForwardLost({ accepted, message }: { readonly accepted: boolean; readonly message: string }): void {
     const hold = this.#hold;
-    if (taken) this.#resends += 1;
+    if (accepted) this.#resends += 1;
     if (hold === undefined || this.#resends > RESENDS) {
       this.#fail('upstream.failed', message);
       return;
@@ -189,36 +200,29 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     this.#hold = undefined;
     this.#failedOn = hold;
     hold.release();
-    this.#deps.suspect();
+    this.#deps.traffic.noteFailure();
     this.#park(hold.slot, true);
-    if (this.#done) return;
-    // Another replica answers, if there is one: each is tried once without a pause.
+    if (this.#finished) return;
+    // Every other replica is tried once without a delay.
     const others = (this.#deps.board.current().slots.get(hold.slot)?.targets.length ?? 0) - 1;
     const delay = this.#retries < others ? 0 : Math.min(RETRY_LAST_MS, RETRY_FIRST_MS * 2 ** Math.min(this.#retries, 10));
     this.#retries += 1;
-    this.#retryTimer = setTimeout(() => this.#lookAgain(hold.slot), delay);
+    this.#retryTimer = setTimeout(() => this.#retry(hold.slot), delay);
   }
 
-  #lookAgain(name: SlotName): void {
+  #retry(name: SlotName): void {
     const slot = this.#deps.board.current().slots.get(name);
     if (slot?.admission.kind === 'open') this.onOpen(slot);
-    // Not open: the publication that opens it lets this one in, whichever workload answers then.
+    // Not open: the publication that opens the slot releases this request, whichever workload serves then.
     else this.#failedOn = undefined;
   }
 
   #park(slot: SlotName | undefined, again: boolean): void {
     const { parking, now, settings } = this.#deps;
     if (this.#deadline === 0) this.#deadline = now() + settings.SVC_PARK_TIMEOUT;
-    const ticket = parking.enter(slot, this, { deadline: this.#deadline, again });
-    const what = slot === undefined ? 'the service' : `slot "${slot}"`;
-    if (ticket === 'queue-full') {
-      this.#fail('slot.queue_full', `Try again later: ${settings.SVC_PARK_LIMIT} requests wait for ${what} already ("SVC_PARK_LIMIT")`);
-    } else if (ticket === 'too-late') {
-      this.#fail(
-        'slot.loading',
-        `Try again later: ${what} did not come back within ${settings.SVC_PARK_TIMEOUT / 1000} s ("SVC_PARK_TIMEOUT")`,
-      );
-    } else this.#ticket = ticket;
+    const entered = parking.enter(slot, this, { deadline: this.#deadline, again });
+    if (entered.kind === 'refuse') this.onRefused(entered);
+    else this.#ticket = entered;
   }
 
   #unpark(): void {
@@ -229,20 +233,20 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   }
 
   #clientGone(): void {
-    if (!this.#done) this.#finish(this.#answer.started ? this.#answer.status : CLIENT_GONE);
+    if (!this.#finished) this.#finish(this.#answer.started ? this.#answer.status : CLIENT_GONE);
   }
 
-  /** Says what went wrong in whatever way is left. */
+  /** Sends the error in the way that is still possible: as the answer, inside a stream that has begun, or by cutting the connection. */
   #fail(code: ErrorCode, message: string, param: string | null = null): void {
-    if (this.#done) return;
-    if (this.#answer.started) this.#answer.cut(code, message);
+    if (this.#finished) return;
+    if (this.#answer.started) this.#answer.abort(code, message);
     else this.#answer.refuse(code, message, param);
     this.#finish(this.#answer.status);
   }
 
   #finish(status: number): void {
-    if (this.#done) return;
-    this.#done = true;
+    if (this.#finished) return;
+    this.#finished = true;
     const { active, report } = this.#deps;
     active.remove(this.#member);
     this.#unpark();
@@ -251,7 +255,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     this.#requestBody.release();
     report({
       slot: this.#slot,
-      path: this.#request.path.path,
+      route: this.#request.path.path,
       status,
       seconds: (performance.now() - this.#startedAt) / 1000,
       ttftSeconds: this.#forward?.ttftMs === undefined ? undefined : this.#forward.ttftMs / 1000,

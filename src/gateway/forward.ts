@@ -1,44 +1,49 @@
 /**
- * One attempt to have a workload answer: request out, answer through to the client as it comes, with back-pressure. It knows nothing of slots and queues;
- * what the client has not seen anything of is reported as lost and may be tried again elsewhere.
+ * One attempt to get an answer from one endpoint. `Exchange` creates and starts it with a hold; it sends the request, passes the answer on to the client as it
+ * arrives, with back-pressure, and reports the end to the exchange exactly once. It knows no slots and no queues.
+ *
+ *   start ─► connect ─► send ─► head ─┬─► below 300: body to the client ─► end                      onForwardDone
+ *              │          │           └─► 300 and above: collect the error, then send or resend it  onForwardDone, onForwardLost
+ *              └──────────┴─ broken before the head: a reused connection is replaced once, else     onForwardLost
+ *                            broken after the head, or a time limit passed                          onForwardFailed
+ *
+ * "Lost" means that the client has received nothing and the body can be sent again, so that another endpoint may answer.
  */
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { ClientAnswer } from './answer.ts';
 import type { RequestBody } from './request-body.ts';
-import { readUsage, type Usage } from './decide/read-usage.ts';
+import { findUsage, type Usage } from './decide/find-usage.ts';
 import type { ResponseHead } from './decide/response-head.ts';
 import { isStillLoading, normaliseUpstreamError } from './decide/upstream-error.ts';
+import type { ExchangeDeps } from './exchange-deps.ts';
 import type { Hold } from './hold.ts';
 import type { Breakage, UpstreamConnection, UpstreamSink } from './upstream-connection.ts';
-import type { Upstreams } from './upstreams.ts';
 
 export interface ForwardOwner {
   onForwardDone(): void;
-  /** Nothing of an answer came, or the upstream said that it still loads. `taken`: it had the request in its hands when it died. */
-  onForwardLost(loss: { readonly taken: boolean; readonly message: string }): void;
+  /** No part of an answer arrived, or the upstream is still loading its model. `accepted`: the upstream had accepted the connection when it died. */
+  onForwardLost(loss: { readonly accepted: boolean; readonly message: string }): void;
   onForwardFailed(code: ErrorCode, message: string): void;
 }
 
 export interface ForwardRequest {
-  readonly upstreams: Upstreams;
+  readonly deps: Pick<ExchangeDeps, 'upstreams' | 'tick' | 'settings'>;
   readonly hold: Hold;
   readonly path: string;
-  /** Header lines that go on, each with its line end. */
+  /** Header lines for the upstream, each with its line end. */
   readonly headerLines: string;
   readonly requestId: string;
   readonly requestBody: RequestBody;
   readonly answer: ClientAnswer;
   /** `performance.now()` of the request's arrival. */
   readonly startedAt: number;
-  /** Coarse milliseconds. */
-  readonly tick: () => number;
-  readonly firstByteMs: number;
-  readonly silenceMs: number;
 }
 
-/** An upstream's error is a few hundred bytes of JSON; of a longer one the end is not looked at. */
+/** An upstream's error is a few hundred bytes of JSON; the rest of a longer one is not read. */
 const ERROR_BODY_BYTES = 64 * 1024;
+/** The token counts are among the last bytes of an answer. */
 const TAIL_BYTES = 4096;
+/** Upstreams are local or in the same cluster, where a connection takes milliseconds. */
 const CONNECT_MS = 5000;
 
 /** A class, because it is a resource with a lifetime on the hot path. */
@@ -46,10 +51,11 @@ export class Forward implements UpstreamSink {
   ttftMs: number | undefined;
   readonly #request: ForwardRequest;
   readonly #owner: ForwardOwner;
+  readonly #tick: () => number;
   #connection: UpstreamConnection | undefined;
   #progressAt: number;
   #answering = false;
-  #over = false;
+  #ended = false;
   #clientStalled = false;
   #errorHead: ResponseHead | undefined;
   #errorBody: Buffer[] = [];
@@ -60,13 +66,14 @@ export class Forward implements UpstreamSink {
   constructor(request: ForwardRequest, owner: ForwardOwner) {
     this.#request = request;
     this.#owner = owner;
-    this.#progressAt = request.tick();
+    this.#tick = request.deps.tick;
+    this.#progressAt = this.#tick();
   }
 
   start(fresh = false): void {
-    const { upstreams, hold, path, headerLines, requestId, requestBody } = this.#request;
+    const { deps, hold, path, headerLines, requestId, requestBody } = this.#request;
     const { host, port } = hold.endpoint;
-    const connection = upstreams.connect(hold.endpoint, this, { fresh });
+    const connection = deps.upstreams.connect(hold.endpoint, this, { fresh });
     this.#connection = connection;
     const authority = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
     const head = `POST ${path} HTTP/1.1\r\nhost: ${authority}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
@@ -78,35 +85,35 @@ export class Forward implements UpstreamSink {
     if (connection.connected) requestBody.flowTo(connection);
   }
 
-  /** Ends it without a word to the owner. */
+  /** Ends the attempt without a call to the owner. */
   destroy(): void {
-    this.#over = true;
+    this.#ended = true;
     this.#connection?.destroy();
     this.#connection = undefined;
   }
 
   noteProgress(): void {
-    this.#progressAt = this.#request.tick();
+    this.#progressAt = this.#tick();
   }
 
-  checkTime(now: number): void {
+  checkTimeouts(now: number): void {
     const silentMs = now - this.#progressAt;
-    const { firstByteMs, silenceMs } = this.#request;
+    const { SVC_FIRST_BYTE_TIMEOUT: firstByteMs, SVC_STREAM_TIMEOUT: silenceMs } = this.#request.deps.settings;
     if (this.#answering) {
       if (silentMs <= silenceMs) return;
-      const who = this.#clientStalled ? 'client read nothing' : 'upstream was silent';
+      const who = this.#clientStalled ? 'client read nothing' : 'upstream sent nothing';
       this.#fail('upstream.timeout', `The ${who} for ${silenceMs / 1000} s ("SVC_STREAM_TIMEOUT")`);
     } else if (this.#connection?.connected === false && silentMs > CONNECT_MS) {
-      this.#lose({ taken: false, message: `The upstream does not accept connections: it took more than ${CONNECT_MS / 1000} s` });
+      this.#lose({ accepted: false, message: `The upstream did not accept a connection within ${CONNECT_MS / 1000} s` });
     } else if (silentMs > firstByteMs) {
       this.#fail('upstream.timeout', `The upstream sent no byte for ${firstByteMs / 1000} s ("SVC_FIRST_BYTE_TIMEOUT")`);
     }
   }
 
-  /** The token counts the answer ended with: in its last piece, or before a `[DONE]` that came alone. */
+  /** Token counts from the end of the answer: from its last piece, or from the piece before if the last one is only `[DONE]`. */
   usage(): Usage | undefined {
     if (this.#tail === undefined) return undefined;
-    return readUsage(endOf(this.#tail)) ?? (this.#beforeTail === undefined ? undefined : readUsage(endOf(this.#beforeTail)));
+    return findUsage(textOfEnd(this.#tail)) ?? (this.#beforeTail === undefined ? undefined : findUsage(textOfEnd(this.#beforeTail)));
   }
 
   onConnected(): void {
@@ -117,7 +124,7 @@ export class Forward implements UpstreamSink {
 
   onDrain(): void {
     this.noteProgress();
-    this.#request.requestBody.onDrain();
+    this.#request.requestBody.resumeFlow();
   }
 
   onHead(head: ResponseHead): void {
@@ -125,14 +132,14 @@ export class Forward implements UpstreamSink {
     this.noteProgress();
     if (head.status >= 300) this.#errorHead = head;
     else {
-      // An answer begins: from here on nothing is sent again, and the body's memory can go.
+      // The answer has begun: nothing is sent again from here on, so the body's memory can be released.
       if (this.#request.requestBody.whole) this.#request.requestBody.release();
-      this.#request.answer.head(head, performance.now() - this.#request.startedAt);
+      this.#request.answer.begin(head, performance.now() - this.#request.startedAt);
     }
   }
 
   onBody(bytes: Buffer, last: boolean): void {
-    if (this.#over) return;
+    if (this.#ended) return;
     this.noteProgress();
     if (this.#errorHead !== undefined) {
       this.#collectError(this.#errorHead, bytes, last);
@@ -145,23 +152,23 @@ export class Forward implements UpstreamSink {
     }
     const { answer } = this.#request;
     if (last) {
-      // Not destroyed at the end: it may carry the next request, and decides that itself.
+      // Not destroyed: the connection itself decides whether it is kept for the next request.
       this.#connection = undefined;
       answer.end(bytes);
       this.#done();
-    } else if (!answer.body(bytes)) this.#waitForClient();
+    } else if (!answer.write(bytes)) this.#waitForClient();
   }
 
   onReadEnd(): void {
-    if (this.#answering && this.ttftMs === undefined && this.#errorHead === undefined) this.#request.answer.flush();
+    if (this.#answering && this.ttftMs === undefined && this.#errorHead === undefined) this.#request.answer.flushHeaders();
   }
 
   onBroken(breakage: Breakage): void {
     this.#connection = undefined;
     if (this.#answering || breakage.kind === 'protocol') this.#fail('upstream.failed', breakage.message);
-    // An idle connection was closed while the request was on its way: nothing says that the workload is ill.
+    // The upstream closed an idle connection while the request was on its way, which does not mean that the workload failed.
     else if (breakage.reused && this.#request.requestBody.resendable) this.start(true);
-    else this.#lose({ taken: breakage.kind === 'closed', message: breakage.message });
+    else this.#lose({ accepted: breakage.kind === 'closed', message: breakage.message });
   }
 
   #waitForClient(): void {
@@ -180,16 +187,16 @@ export class Forward implements UpstreamSink {
     this.#errorBytes += bytes.length;
     if (!last && this.#errorBytes < ERROR_BODY_BYTES) return;
     if (!last) this.#connection?.destroy();
-    // After a complete answer the connection may carry the next request, and decides that itself.
+    // After a complete answer the connection itself decides whether it is kept for the next request.
     this.#connection = undefined;
     if (head.status < 400) {
-      this.#fail('upstream.failed', `The upstream answered ${head.status}, which is no answer to a request for inference`);
+      this.#fail('upstream.failed', `The upstream answered an inference request with status ${head.status}, which is not supported`);
       return;
     }
     const text = Buffer.concat(this.#errorBody).toString('utf8', 0, Math.min(this.#errorBytes, ERROR_BODY_BYTES));
     const body = normaliseUpstreamError(head.status, text);
     if (isStillLoading(head.status, body) && this.#request.requestBody.resendable) {
-      this.#lose({ taken: false, message: body.error.message });
+      this.#lose({ accepted: false, message: body.error.message });
       return;
     }
     this.#request.answer.upstreamError(head, JSON.stringify(body));
@@ -197,30 +204,24 @@ export class Forward implements UpstreamSink {
   }
 
   #done(): void {
-    this.#over = true;
+    this.#ended = true;
     this.#owner.onForwardDone();
   }
 
-  #lose(loss: { readonly taken: boolean; readonly message: string }): void {
-    if (this.#over) return;
-    this.#dropConnection();
+  #lose(loss: { readonly accepted: boolean; readonly message: string }): void {
+    if (this.#ended) return;
+    this.destroy();
     if (this.#request.requestBody.resendable) this.#owner.onForwardLost(loss);
     else this.#owner.onForwardFailed('upstream.failed', loss.message);
   }
 
   #fail(code: ErrorCode, message: string): void {
-    if (this.#over) return;
-    this.#dropConnection();
+    if (this.#ended) return;
+    this.destroy();
     this.#owner.onForwardFailed(code, message);
-  }
-
-  #dropConnection(): void {
-    this.#over = true;
-    this.#connection?.destroy();
-    this.#connection = undefined;
   }
 }
 
-function endOf(bytes: Buffer): string {
+function textOfEnd(bytes: Buffer): string {
   return bytes.toString('latin1', Math.max(0, bytes.length - TAIL_BYTES));
 }

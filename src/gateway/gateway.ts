@@ -1,4 +1,8 @@
-/** The dispatcher as a whole: takes a request whose route and caller are settled, and sees it through. */
+/**
+ * The gateway as a whole. `api/v1` calls `handle` for each inference request whose access has been checked; each request becomes an `Exchange`, and all of
+ * them share the connections, the memory budget and the write batcher created here. A sweeper checks time limits about once a second. `close` is called
+ * once, when the service stops: parked requests are refused first, then running ones may end, then the rest is cut.
+ */
 import { createBufferBudget } from './buffer-budget.ts';
 import { createWriteBatcher } from './write-batcher.ts';
 import { Exchange, type ExchangeRequest } from './exchange.ts';
@@ -8,9 +12,9 @@ import { createUpstreams } from './upstreams.ts';
 
 export interface Gateway {
   handle(request: ExchangeRequest): void;
-  /** What it holds now. */
+  /** What is in use now. */
   load(): { readonly requests: number; readonly bufferedBytes: number; readonly connections: number };
-  /** Refuses those that are still parked after `parkedMs` (default: at once), lets the others end for at most `graceMs`, then ends them. */
+  /** Refuses requests that are still parked after `parkedMs` (default: at once), waits up to `graceMs` for the others, then ends them. */
   close(graceMs: number, parkedMs?: number): Promise<void>;
 }
 
@@ -24,22 +28,13 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const budget = createBufferBudget(settings.SVC_BUFFER_LIMIT);
   const batcher = createWriteBatcher();
   let tick = performance.now();
-  const exchangeDeps: ExchangeDeps = {
-    ...deps,
-    holds: traffic.holds,
-    parking: traffic.parking,
-    upstreams,
-    budget,
-    batcher,
-    active,
-    suspect: () => traffic.suspect(),
-    tick: () => tick,
-  };
+  const { holds, parking } = traffic;
+  const exchangeDeps: ExchangeDeps = { ...deps, holds, parking, upstreams, budget, batcher, active, tick: () => tick };
   const shortest = Math.min(settings.SVC_FIRST_BYTE_TIMEOUT, settings.SVC_STREAM_TIMEOUT);
   const sweeper = setInterval(
     () => {
       tick = performance.now();
-      for (const exchange of active.items()) exchange.checkTime(tick);
+      for (const exchange of active.items()) exchange.checkTimeouts(tick);
     },
     Math.max(5, Math.min(SWEEP_MS, shortest / 4)),
   );
@@ -47,14 +42,14 @@ export function createGateway(deps: GatewayDeps): Gateway {
 
   return {
     handle: (request) => new Exchange(exchangeDeps, request).start(),
-    load: () => ({ requests: active.size, bufferedBytes: budget.held(), connections: upstreams.open() }),
+    load: () => ({ requests: active.size, bufferedBytes: budget.reservedBytes(), connections: upstreams.open() }),
     async close(graceMs, parkedMs = 0) {
-      const begun = performance.now();
-      const refuseParked = (): void => traffic.parking.close('The service is stopping; send the request again');
+      const startedAt = performance.now();
+      const refuseParked = (): void => parking.close('Send the request again: the service is stopping');
       if (parkedMs <= 0) refuseParked();
-      while (active.size > 0 && performance.now() - begun < graceMs) {
+      while (active.size > 0 && performance.now() - startedAt < graceMs) {
         await new Promise((resolve) => setTimeout(resolve, CLOSE_CHECK_MS));
-        if (performance.now() - begun >= parkedMs) refuseParked();
+        if (performance.now() - startedAt >= parkedMs) refuseParked();
       }
       refuseParked();
       for (const exchange of active.items()) exchange.abandon();

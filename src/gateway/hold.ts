@@ -1,14 +1,20 @@
 /**
- * Who uses which workload now, and which of its endpoints. A hold is taken in the same tick as the board is read, so that a workload that is on the board
- * cannot go away unseen between the two, and is given back exactly once. In memory and synchronous: the hot path pays a few additions.
+ * Counts the requests in flight on each workload and each of its endpoints. A hold is one request's claim on an endpoint:
+ *
+ *   Exchange.onOpen ─► acquire(): picks the endpoint, counts the request ─► … ─► Exchange.#finish or onForwardLost ─► release(): counts it off
+ *   the reconciler wants to stop the workload: it waits for inFlight 0, or calls abort() ─► onHoldAborted ─► release()
+ *
+ * A hold is acquired in the same tick in which the board is read, so a workload cannot be stopped unnoticed between the two, and is released exactly once.
+ * Everything is synchronous and in memory, and costs the hot path a few additions.
  */
 import type { BoardSlot, BoardView, Target } from '../reconciler/board.ts';
+import type { WorkloadActivity } from '../reconciler/ports.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
 import type { Endpoint } from '../providers/provider.ts';
 import { createDenseSet, type DenseSet, type Member } from './dense-set.ts';
 
 export interface Holder {
-  /** The workload's time is over: end the request now. The hold is still held, and the holder gives it back. */
+  /** The workload is about to be stopped: end the request now and release the hold. */
   onHoldAborted(): void;
 }
 
@@ -16,43 +22,39 @@ export interface Hold {
   readonly slot: SlotName;
   readonly workload: WorkloadId;
   readonly endpoint: Endpoint;
-  /** The first call counts; later ones do nothing. */
+  /** Later calls do nothing. */
   release(): void;
-}
-
-export interface Activity {
-  readonly inFlight: number;
-  /** Unix milliseconds of the last request's end, or begin while one runs. */
-  readonly lastUsedAt: number | undefined;
 }
 
 export interface Holds {
   /**
-   * The target with the fewest requests in flight, of equal ones the one that was not taken for longest; undefined when the slot has none.
-   * `avoid` is taken only when there is no other.
+   * Picks the target with the fewest requests in flight and, among equal ones, the least recently used. Undefined if the slot has no targets.
+   * `avoid` is picked only if there is no other.
    */
   acquire(slot: BoardSlot, holder: Holder, avoid?: Target): Hold | undefined;
-  read(): ReadonlyMap<WorkloadId, Activity>;
-  /** Requests in flight on a slot's workloads. */
+  activity(): ReadonlyMap<WorkloadId, WorkloadActivity>;
+  /** Number of requests in flight on a slot's workloads. */
   inFlight(slot: SlotName): number;
+  /** Calls `onHoldAborted` of every holder of the workload. */
   abort(workload: WorkloadId): void;
 }
 
 export interface HoldDeps {
+  /** Unix milliseconds. */
   readonly now: () => number;
   readonly board: { current(): BoardView };
-  /** Called when a workload gets its first request or loses its last one. `draining`: it is no longer on the board. */
+  /** Called when a workload gets its first request or loses its last one. `draining`: the workload is no longer on the board. */
   readonly onActivity: (change: { readonly draining: boolean }) => void;
 }
 
-/** As many workloads without requests are remembered, so that their last use stays known while they are off the board for a while. */
+/** Number of workloads to remember, so that the last use of an idle one stays known while it is off the board for a while. */
 const REMEMBERED = 4096;
 
 interface Entry {
   readonly slot: SlotName;
-  readonly ofSlot: SlotLoad;
+  readonly slotLoad: SlotLoad;
   readonly holders: DenseSet<Holder>;
-  /** Of the endpoints that are targets or in use. */
+  /** One for each endpoint that is a target or in use. */
   loads: readonly Load[];
   lastUsedAt: number;
 }
@@ -62,8 +64,8 @@ interface Load {
   readonly target: Target;
   readonly entry: Entry;
   inFlight: number;
-  /** Grows with each request that it is chosen for among several. */
-  turn: number;
+  /** Sequence number of its last pick among several targets; 0 before. */
+  pickedAt: number;
 }
 
 interface SlotLoad {
@@ -74,21 +76,21 @@ interface SlotLoad {
 export function createHolds({ now, board, onActivity }: HoldDeps): Holds {
   const entries = new Map<WorkloadId, Entry>();
   const slots = new Map<SlotName, SlotLoad>();
-  /** By the board's own lists, which live as long as what they say: a list is looked through once, not for each request. */
+  /** Keyed by the board's target lists, so that a list is searched once per publication and not for each request. */
   const loadsOfTargets = new WeakMap<readonly Target[], readonly Load[]>();
-  let turns = 0;
+  let picks = 0;
 
   function entryOf(slot: SlotName, workload: WorkloadId): Entry {
     const known = entries.get(workload);
     if (known !== undefined) return known;
     forgetOldest(entries, slots);
-    let ofSlot = slots.get(slot);
-    if (ofSlot === undefined) {
-      ofSlot = { entries: 0, inFlight: 0 };
-      slots.set(slot, ofSlot);
+    let slotLoad = slots.get(slot);
+    if (slotLoad === undefined) {
+      slotLoad = { entries: 0, inFlight: 0 };
+      slots.set(slot, slotLoad);
     }
-    ofSlot.entries += 1;
-    const entry: Entry = { slot, ofSlot, holders: createDenseSet(), loads: [], lastUsedAt: 0 };
+    slotLoad.entries += 1;
+    const entry: Entry = { slot, slotLoad, holders: createDenseSet(), loads: [], lastUsedAt: 0 };
     entries.set(workload, entry);
     return entry;
   }
@@ -97,14 +99,14 @@ export function createHolds({ now, board, onActivity }: HoldDeps): Holds {
     const entry = entryOf(slot, target.workload);
     const known = entry.loads.find((load) => isSameTarget(load.target, target));
     if (known !== undefined) return known;
-    const load: Load = { target, entry, inFlight: 0, turn: 0 };
+    const load: Load = { target, entry, inFlight: 0, pickedAt: 0 };
     entry.loads = [...entry.loads, load];
     return load;
   }
 
   function loadsOf({ name, targets }: BoardSlot): readonly Load[] {
     const known = loadsOfTargets.get(targets);
-    // An entry that was idle for long may have been forgotten and made anew meanwhile.
+    // An entry that was idle for long may have been forgotten and created again since.
     if (known?.every(({ entry, target }) => entries.get(target.workload) === entry) === true) return known;
     const loads = targets.map((target) => loadOf(name, target));
     for (const { entry } of loads) forgetIdle(entry, loads);
@@ -112,7 +114,7 @@ export function createHolds({ now, board, onActivity }: HoldDeps): Holds {
     return loads;
   }
 
-  function choose(slot: BoardSlot, avoid: Target | undefined): Load | undefined {
+  function pickLoad(slot: BoardSlot, avoid: Target | undefined): Load | undefined {
     const [first] = slot.targets;
     if (first === undefined) return undefined;
     if (slot.targets.length === 1) {
@@ -121,14 +123,14 @@ export function createHolds({ now, board, onActivity }: HoldDeps): Holds {
       return only;
     }
     const load = leastBusy(loadsOf(slot), avoid);
-    if (load !== undefined) load.turn = turns += 1;
+    if (load !== undefined) load.pickedAt = picks += 1;
     return load;
   }
 
   function release(load: Load, member: Member<Holder>): void {
     const { entry } = load;
     entry.holders.remove(member);
-    entry.ofSlot.inFlight -= 1;
+    entry.slotLoad.inFlight -= 1;
     load.inFlight -= 1;
     entry.lastUsedAt = now();
     if (entry.holders.size === 0) onActivity({ draining: !isTarget(board.current(), load) });
@@ -136,11 +138,11 @@ export function createHolds({ now, board, onActivity }: HoldDeps): Holds {
 
   return {
     acquire(slot, holder, avoid) {
-      const load = choose(slot, avoid);
+      const load = pickLoad(slot, avoid);
       if (load === undefined) return undefined;
       const { entry, target } = load;
       const member = entry.holders.add(holder);
-      entry.ofSlot.inFlight += 1;
+      entry.slotLoad.inFlight += 1;
       load.inFlight += 1;
       entry.lastUsedAt = now();
       if (entry.holders.size === 1) onActivity({ draining: false });
@@ -153,7 +155,7 @@ export function createHolds({ now, board, onActivity }: HoldDeps): Holds {
         },
       };
     },
-    read: () =>
+    activity: () =>
       new Map([...entries].map(([workload, entry]) => [workload, { inFlight: entry.holders.size, lastUsedAt: entry.lastUsedAt }])),
     inFlight: (slot) => slots.get(slot)?.inFlight ?? 0,
     abort(workload) {
@@ -162,7 +164,7 @@ export function createHolds({ now, board, onActivity }: HoldDeps): Holds {
   };
 }
 
-/** The address and the workload: an address can be another workload's later. */
+/** Compares address and workload, since another workload may get the same address later. */
 export function isSameTarget(one: Target, other: Target): boolean {
   return (
     one === other ||
@@ -175,36 +177,35 @@ function leastBusy(loads: readonly Load[], avoid: Target | undefined): Load | un
   let bestBusy = Number.POSITIVE_INFINITY;
   for (const load of loads) {
     const busy = avoid !== undefined && isSameTarget(load.target, avoid) ? Number.MAX_SAFE_INTEGER : load.inFlight;
-    if (busy > bestBusy || (busy === bestBusy && best !== undefined && load.turn >= best.turn)) continue;
+    if (busy > bestBusy || (busy === bestBusy && best !== undefined && load.pickedAt >= best.pickedAt)) continue;
     best = load;
     bestBusy = busy;
   }
   return best;
 }
 
-/** Looks at the one slot only that the workload is of. */
+/** Reads only the workload's own slot, however many slots there are. */
 function isTarget(view: BoardView, { entry, target }: Load): boolean {
   return view.slots.get(entry.slot)?.targets.some(({ workload }) => workload === target.workload) === true;
 }
 
-/** Endpoints come and go with pods. */
+/** Forgets endpoints that are neither present nor in use: they come and go with pods. */
 function forgetIdle(entry: Entry, present: readonly Load[]): void {
   entry.loads = entry.loads.filter((load) => load.inFlight > 0 || present.includes(load));
 }
 
 function forgetOldest(entries: Map<WorkloadId, Entry>, slots: Map<SlotName, SlotLoad>): void {
   if (entries.size < REMEMBERED) return;
-  let oldest: WorkloadId | undefined;
-  let oldestAt = Number.POSITIVE_INFINITY;
-  for (const [workload, entry] of entries) {
-    if (entry.holders.size > 0 || entry.lastUsedAt >= oldestAt) continue;
-    oldest = workload;
-    oldestAt = entry.lastUsedAt;
+  let oldestId: WorkloadId | undefined;
+  let oldest: Entry | undefined;
+  for (const [id, entry] of entries) {
+    if (entry.holders.size > 0 || (oldest !== undefined && entry.lastUsedAt >= oldest.lastUsedAt)) continue;
+    oldestId = id;
+    oldest = entry;
   }
-  if (oldest === undefined) return;
-  const gone = entries.get(oldest);
-  entries.delete(oldest);
-  if (gone === undefined) return;
-  gone.ofSlot.entries -= 1;
-  if (gone.ofSlot.entries === 0) slots.delete(gone.slot);
+  if (oldestId === undefined || oldest === undefined) return;
+  const { slot, slotLoad } = oldest;
+  entries.delete(oldestId);
+  slotLoad.entries -= 1;
+  if (slotLoad.entries === 0) slots.delete(slot);
 }

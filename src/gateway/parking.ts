@@ -1,59 +1,58 @@
 /**
- * Requests that wait for their slot: first come, first served, bounded in number and time. Parking starts nothing. It is a fact that the
- * next pass sees (demand), and what that pass publishes on the board lets the requests go on or refuses them.
+ * The queues of requests that wait for their slot: one per slot, first come, first served, limited in number and time. Parking starts nothing itself.
+ *
+ *   enter() ──► queue of the slot ──► the board is published with the slot
+ *                 │                     open: onOpen       refused or removed: onRefused       still to wait: stays
+ *                 ├─► the deadline passes: onRefused("slot.loading")
+ *                 └─► leave(): the client has left, or the request goes on without the queue
+ *
+ * The reconciler sees the number of waiting requests as demand (`demand()`), loads the slot if it may, and publishes the result on the board.
  */
 import type { Board, BoardSlot, BoardView } from '../reconciler/board.ts';
+import type { Demand } from '../reconciler/ports.ts';
+import type { ErrorCode } from '../schema/error-codes.ts';
 import type { SlotName } from '../schema/names.ts';
+import type { Refusal } from './decide/route.ts';
 
 export interface Waiter {
-  /** The slot is open. Called in the tick of the board's publication; the waiter has left the queue. */
+  /** The slot is open. Called while the board is being published; the waiter has left the queue. */
   onOpen(slot: BoardSlot): void;
   onRefused(refusal: Refusal): void;
-  /** The first board is there: look again where to go. Only for those that wait for it. */
-  onBoard?(): void;
-  /** Whether this state of the slot is worth another try, for one who has just failed on it. Default: yes. */
-  wants?(slot: BoardSlot): boolean;
-}
-
-export interface Refusal {
-  readonly code: 'slot.loading' | 'slot.disabled' | 'slot.stalled' | 'slot.insufficient_memory' | 'slot.not_found' | 'slot.queue_full';
-  readonly message: string;
+  /** The first board has been published: route again. Called only for waiters without a slot. */
+  onFirstBoard?(): void;
+  /** Returns whether the open slot is worth a try for a request that has just failed on it. Default: yes. */
+  accepts?(slot: BoardSlot): boolean;
 }
 
 export interface Ticket {
-  /** The client has left, or the waiter goes on by itself. Twice is once. */
+  readonly kind: 'parked';
+  /** Removes the waiter from the queue. Later calls do nothing. */
   leave(): void;
 }
 
-export interface SlotDemand {
-  readonly waiting: number;
-  /** Unix milliseconds. */
-  readonly lastAskedAt: number;
-}
-
 export interface Parking {
-  /** `slot` undefined: wait for the first board. `deadline` in Unix milliseconds. `again` marks one who had been let in before: it is never turned away for the number. */
-  enter(
-    slot: SlotName | undefined,
-    waiter: Waiter,
-    options: { readonly deadline: number; readonly again: boolean },
-  ): Ticket | 'queue-full' | 'too-late';
-  /** A request asked for the slot, parked or not. */
-  asked(slot: SlotName, at: number): void;
-  read(): ReadonlyMap<SlotName, SlotDemand>;
-  /** Requests that wait for a slot; undefined: for the first board. */
+  /**
+   * Refuses with `slot.queue_full` or, after the deadline, with `slot.loading`. `slot` undefined: waits for the first board. `deadline` in Unix milliseconds.
+   * `again` marks a request that was admitted before: the limit does not apply to it.
+   */
+  enter(slot: SlotName | undefined, waiter: Waiter, options: { readonly deadline: number; readonly again: boolean }): Ticket | Refusal;
+  /** Records that a request asked for the slot, parked or not. `at` in Unix milliseconds. */
+  noteDemand(slot: SlotName, at: number): void;
+  demand(): ReadonlyMap<SlotName, Demand>;
+  /** Number of requests that wait for a slot, or for the first board if undefined. */
   waiting(slot: SlotName | undefined): number;
-  /** Refuses everyone: the gateway is closing. */
+  /** Refuses every waiter, because the gateway is closing. */
   close(message: string): void;
 }
 
 export interface ParkingDeps {
   readonly board: Board;
   readonly now: () => number;
-  /** Requests a slot. */
+  /** Requests per slot (`SVC_PARK_LIMIT`). */
   readonly limit: number;
+  /** `SVC_PARK_TIMEOUT`. */
   readonly timeoutMs: number;
-  /** A slot gained a waiting request. */
+  /** Called when a request starts to wait for a slot. */
   readonly onDemand: () => void;
 }
 
@@ -62,79 +61,83 @@ interface Parked {
   readonly timer: NodeJS.Timeout;
 }
 
-export function createParking({ board, now, limit, timeoutMs, onDemand }: ParkingDeps): Parking {
-  /** Sets keep the order of arrival and forget in constant time. The key undefined holds those who wait for the first board. */
-  const queues = new Map<SlotName | undefined, Set<Parked>>();
-  const askedAt = new Map<SlotName, number>();
+/** The key undefined holds the requests that wait for the first board. */
+type QueueKey = SlotName | undefined;
 
-  function take(key: SlotName | undefined, queue: Set<Parked>, parked: Parked): boolean {
+export function createParking({ board, now, limit, timeoutMs, onDemand }: ParkingDeps): Parking {
+  /** Sets keep the order of arrival and remove in constant time. */
+  const queues = new Map<QueueKey, Set<Parked>>();
+  const lastAskedAt = new Map<SlotName, number>();
+
+  /** Returns false if the request has left the queue already. */
+  function dequeue(key: QueueKey, queue: Set<Parked>, parked: Parked): boolean {
     if (!queue.delete(parked)) return false;
     clearTimeout(parked.timer);
     if (queue.size === 0) queues.delete(key);
     return true;
   }
 
-  function settle(view: BoardView): void {
+  function releaseWaiters(view: BoardView): void {
     for (const [key, queue] of queues.entries().toArray()) {
       const slot = key === undefined ? undefined : view.slots.get(key);
       if (key === undefined ? view.version === 0 : slot?.admission.kind === 'park') continue;
-      // A copy: who is let in may come back at once, and would be met again.
+      // A copy: a released request may enter again at once, and must not be visited twice.
       for (const parked of queue.values().toArray()) {
-        const stays = slot?.admission.kind === 'open' && parked.waiter.wants?.(slot) === false;
-        if (!stays && take(key, queue, parked)) tell(parked.waiter, key, slot);
+        const stays = slot?.admission.kind === 'open' && parked.waiter.accepts?.(slot) === false;
+        if (!stays && dequeue(key, queue, parked)) notify(parked.waiter, key, slot);
       }
     }
-    for (const name of askedAt.keys()) if (view.version > 0 && !view.slots.has(name)) askedAt.delete(name);
+    for (const name of lastAskedAt.keys()) if (view.version > 0 && !view.slots.has(name)) lastAskedAt.delete(name);
   }
-  board.subscribe(settle);
-
-  function expire(key: SlotName | undefined, queue: Set<Parked>, parked: Parked): void {
-    if (take(key, queue, parked)) parked.waiter.onRefused(tooLong(key, timeoutMs));
-  }
+  board.subscribe(releaseWaiters);
 
   return {
-    enter(slot, waiter, { deadline, again }) {
-      const left = deadline - now();
-      if (left <= 0) return 'too-late';
-      let queue = queues.get(slot);
-      if (!again && (queue?.size ?? 0) >= limit) return 'queue-full';
-      if (queue === undefined) {
-        queue = new Set();
-        queues.set(slot, queue);
-      }
-      const own = queue;
-      const parked: Parked = { waiter, timer: setTimeout(() => expire(slot, own, parked), left) };
-      own.add(parked);
-      if (slot !== undefined) onDemand();
-      return { leave: () => void take(slot, own, parked) };
+    enter(key, waiter, { deadline, again }) {
+      const leftMs = deadline - now();
+      if (leftMs <= 0) return timedOut(key, timeoutMs);
+      const queue = queues.get(key) ?? new Set<Parked>();
+      if (!again && queue.size >= limit) return queueFull(key, limit);
+      queues.set(key, queue);
+      const expire = (): void => {
+        if (dequeue(key, queue, parked)) waiter.onRefused(timedOut(key, timeoutMs));
+      };
+      const parked: Parked = { waiter, timer: setTimeout(expire, leftMs) };
+      queue.add(parked);
+      if (key !== undefined) onDemand();
+      return { kind: 'parked', leave: () => void dequeue(key, queue, parked) };
     },
-    asked: (slot, at) => void askedAt.set(slot, at),
-    read() {
-      const demand = new Map<SlotName, SlotDemand>();
-      for (const [slot, lastAskedAt] of askedAt) demand.set(slot, { waiting: queues.get(slot)?.size ?? 0, lastAskedAt });
-      return demand;
-    },
+    noteDemand: (slot, at) => void lastAskedAt.set(slot, at),
+    demand: () => new Map([...lastAskedAt].map(([slot, at]) => [slot, { waiting: queues.get(slot)?.size ?? 0, lastAskedAt: at }])),
     waiting: (slot) => queues.get(slot)?.size ?? 0,
     close(message) {
       for (const [key, queue] of queues.entries().toArray()) {
         for (const parked of queue.values().toArray())
-          if (take(key, queue, parked)) parked.waiter.onRefused({ code: 'slot.loading', message });
+          if (dequeue(key, queue, parked)) parked.waiter.onRefused({ kind: 'refuse', code: 'slot.loading', message });
       }
     },
   };
 }
 
-function tell(waiter: Waiter, key: SlotName | undefined, slot: BoardSlot | undefined): void {
-  if (key === undefined) waiter.onBoard?.();
-  else if (slot === undefined) waiter.onRefused({ code: 'slot.not_found', message: `Use another model: slot "${key}" has been removed` });
+function notify(waiter: Waiter, key: QueueKey, slot: BoardSlot | undefined): void {
+  if (key === undefined) waiter.onFirstBoard?.();
+  else if (slot === undefined) waiter.onRefused(refusal('slot.not_found', `Use another model: slot "${key}" has been removed`));
   else if (slot.admission.kind === 'open') waiter.onOpen(slot);
   else if (slot.admission.kind === 'refuse') waiter.onRefused(slot.admission);
 }
 
-function tooLong(key: SlotName | undefined, timeoutMs: number): Refusal {
-  const what = key === undefined ? 'the service starts' : `slot "${key}" loads`;
-  return {
-    code: 'slot.loading',
-    message: `Try again later: ${what}, which takes longer than the ${timeoutMs / 1000} s a request waits ("SVC_PARK_TIMEOUT")`,
-  };
+function queueFull(key: QueueKey, limit: number): Refusal {
+  return refusal('slot.queue_full', `Try again later: ${limit} requests are waiting for ${describe(key)} already ("SVC_PARK_LIMIT")`);
+}
+
+function timedOut(key: QueueKey, timeoutMs: number): Refusal {
+  const message = `Try again later: ${describe(key)} did not become ready within ${timeoutMs / 1000} s ("SVC_PARK_TIMEOUT")`;
+  return refusal('slot.loading', message);
+}
+
+function refusal(code: ErrorCode, message: string): Refusal {
+  return { kind: 'refuse', code, message };
+}
+
+function describe(key: QueueKey): string {
+  return key === undefined ? 'the service' : `slot "${key}"`;
 }

@@ -1,51 +1,49 @@
 /**
- * Takes in a client's body up to the point where it is known where the request goes. A body of ordinary size is held whole, so that it can be sent
- * again when a workload dies. Of a larger one reading stops once `model` is known (back-pressure reaches the client), and the rest flows through later.
+ * Reads a client's request body until the request can be routed. A body of ordinary size is kept in memory completely, so that it can be sent again if a
+ * workload dies. A larger one is read until `model` is known; then reading pauses, which slows the client down, and the rest flows through later.
  */
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import type { RequestHead } from './decide/request-head.ts';
 import { scanBody, type BodyScan } from './scan-body.ts';
+import type { ExchangeDeps } from './exchange-deps.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
 
 export interface RequestBodyOwner {
-  /** Enough is known to route. Called once. */
+  /** Enough is known to route the request. Called once. */
   onBodyReady(): void;
   onBodyProblem(code: ErrorCode, message: string, param: string | null): void;
   onBodyProgress(): void;
 }
 
-/** Bodies up to here are held whole: long conversations fit, and 64 parked ones of them stay small beside a model. */
-const HOLD_WHOLE_BYTES = 1024 * 1024;
-/** Above this, pieces that TCP made are not worth joining. */
+/** Bodies up to this size are kept completely: long conversations fit, and 64 parked ones are small compared with a model. */
+const KEPT_BODY_BYTES = 1024 * 1024;
+/** Bodies up to this size are joined into one buffer when they arrive in several TCP segments. */
 const JOIN_BYTES = 16 * 1024;
 
-export interface IntakeLimits {
-  readonly SVC_BODY_LIMIT: number;
-}
-
 export class RequestBody {
-  /** The whole body lies here, or what came before reading stopped. */
+  /** The complete body, or the part that was read before the pause. */
   chunks: Buffer[] = [];
   received = 0;
+  /** The complete body has been read. */
   whole = false;
   readonly #scan: BodyScan = scanBody();
   readonly #req: IncomingMessage;
   readonly #head: RequestHead;
-  readonly #limits: IntakeLimits;
   readonly #budget: BufferBudget;
+  readonly #limitBytes: number;
   readonly #owner: RequestBodyOwner;
-  #held = 0;
+  #reservedBytes = 0;
   #ready = false;
-  #over = false;
+  #released = false;
   #connection: UpstreamConnection | undefined;
 
-  constructor(req: IncomingMessage, head: RequestHead, limits: IntakeLimits, budget: BufferBudget, owner: RequestBodyOwner) {
+  constructor(req: IncomingMessage, head: RequestHead, deps: Pick<ExchangeDeps, 'settings' | 'budget'>, owner: RequestBodyOwner) {
     this.#req = req;
     this.#head = head;
-    this.#limits = limits;
-    this.#budget = budget;
+    this.#budget = deps.budget;
+    this.#limitBytes = deps.settings.SVC_BODY_LIMIT;
     this.#owner = owner;
   }
 
@@ -53,18 +51,14 @@ export class RequestBody {
     return this.#scan.model;
   }
 
-  get wantsStream(): boolean {
-    return this.#scan.stream === true;
-  }
-
-  /** Whether the request can be sent from its first byte on (again). */
+  /** The request can be sent from its first byte, also a second time. */
   get resendable(): boolean {
-    return this.#connection === undefined && !this.#over;
+    return this.#connection === undefined && !this.#released;
   }
 
   start(): void {
     const { contentLength, chunked } = this.#head;
-    if (contentLength !== undefined && contentLength > this.#limits.SVC_BODY_LIMIT) {
+    if (contentLength !== undefined && contentLength > this.#limitBytes) {
       this.#tooLarge();
       return;
     }
@@ -72,65 +66,65 @@ export class RequestBody {
       this.#fail('request.invalid', 'Send a JSON object as the body', null);
       return;
     }
-    this.#req.on('data', (chunk: Buffer) => this.#data(chunk));
-    this.#req.on('end', () => this.#end());
+    this.#req.on('data', (chunk: Buffer) => this.#onData(chunk));
+    this.#req.on('end', () => this.#onEnd());
   }
 
-  /** Head of the upstream request that says how long its body is. */
+  /** The header of the upstream request that describes the body's length, with the end of the head. */
   lengthHeader(): string {
     const length = this.whole ? this.received : this.#head.contentLength;
     return length === undefined ? 'transfer-encoding: chunked\r\n\r\n' : `content-length: ${length}\r\n\r\n`;
   }
 
-  /** Lets the rest of the body flow to the connection; from here on the request cannot be sent again. */
+  /** Sends what was read to the connection and lets the rest flow; from here on the request cannot be sent again. */
   flowTo(connection: UpstreamConnection): void {
     this.#connection = connection;
-    for (const chunk of this.chunks) this.#pass(connection, chunk);
+    for (const chunk of this.chunks) this.#forward(connection, chunk);
     this.chunks = [];
     this.#req.resume();
   }
 
-  onDrain(): void {
-    if (!this.#over && this.#connection !== undefined) this.#req.resume();
+  resumeFlow(): void {
+    if (!this.#released && this.#connection !== undefined) this.#req.resume();
   }
 
-  /** The body is not needed any more. May be called twice. */
+  /** Frees the body's memory. Later calls do nothing. */
   release(): void {
-    this.#over = true;
+    this.#released = true;
     this.chunks = [];
-    this.#budget.give(this.#held);
-    this.#held = 0;
+    this.#budget.release(this.#reservedBytes);
+    this.#reservedBytes = 0;
   }
 
-  #data(chunk: Buffer): void {
-    if (this.#over) return;
+  #onData(chunk: Buffer): void {
+    if (this.#released) return;
     this.received += chunk.length;
-    if (this.received > this.#limits.SVC_BODY_LIMIT) {
+    if (this.received > this.#limitBytes) {
       this.#tooLarge();
       return;
     }
     if (this.#connection !== undefined) {
       this.#owner.onBodyProgress();
-      if (!this.#pass(this.#connection, chunk)) this.#req.pause();
+      if (!this.#forward(this.#connection, chunk)) this.#req.pause();
       return;
     }
-    if (!this.#budget.take(chunk.length)) {
-      this.#fail('server.overloaded', 'Try again later: request bodies in memory are at "SVC_BUFFER_LIMIT"', null);
+    if (!this.#budget.reserve(chunk.length)) {
+      this.#fail('server.overloaded', 'Try again later: request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT")', null);
       return;
     }
-    this.#held += chunk.length;
+    this.#reservedBytes += chunk.length;
     this.#owner.onBodyProgress();
     this.chunks.push(chunk);
-    this.#look(chunk);
+    this.#scanChunk(chunk);
   }
 
-  #look(chunk: Buffer): void {
+  #scanChunk(chunk: Buffer): void {
     if (this.#ready) return;
     const scan = this.#scan;
     scan.feed(chunk);
     if (scan.status === 'invalid') this.#invalid();
     else if (this.received === this.#head.contentLength) this.#complete();
-    else if (this.received > HOLD_WHOLE_BYTES && scan.modelSeen) {
+    else if (this.received > KEPT_BODY_BYTES && scan.modelSeen) {
       if (scan.problem !== undefined) {
         this.#invalid();
         return;
@@ -141,8 +135,8 @@ export class RequestBody {
     }
   }
 
-  #end(): void {
-    if (this.#over) return;
+  #onEnd(): void {
+    if (this.#released) return;
     if (this.#connection !== undefined) {
       if (this.#head.contentLength === undefined) this.#connection.write('0\r\n\r\n');
       this.#connection.endRequest();
@@ -152,7 +146,7 @@ export class RequestBody {
 
   #complete(): void {
     if (this.#scan.status !== 'done') {
-      this.#fail('request.invalid', 'Close the JSON object of the body: the text ends too early', null);
+      this.#fail('request.invalid', 'Close the JSON object in the body: the text ends too early', null);
       return;
     }
     this.whole = true;
@@ -161,7 +155,7 @@ export class RequestBody {
     this.#owner.onBodyReady();
   }
 
-  #pass(connection: UpstreamConnection, chunk: Buffer): boolean {
+  #forward(connection: UpstreamConnection, chunk: Buffer): boolean {
     if (this.#head.contentLength !== undefined) return connection.write(chunk);
     connection.write(`${chunk.length.toString(16)}\r\n`);
     connection.write(chunk);
@@ -174,8 +168,7 @@ export class RequestBody {
   }
 
   #tooLarge(): void {
-    const limit = this.#limits.SVC_BODY_LIMIT;
-    this.#fail('request.too_large', `Send a smaller body: the limit is ${limit} bytes ("SVC_BODY_LIMIT")`, null);
+    this.#fail('request.too_large', `Send a smaller body: the limit is ${this.#limitBytes} bytes ("SVC_BODY_LIMIT")`, null);
   }
 
   #fail(code: ErrorCode, message: string, param: string | null): void {

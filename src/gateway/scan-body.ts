@@ -1,20 +1,20 @@
 /**
- * Finds `model` and `stream` at the top level of a JSON object in bytes that come in pieces, and parses nothing else: the upstream does.
- * So a text that is no JSON below the top level may pass here. What is `invalid` here is never a JSON object for `JSON.parse`.
- * A key that comes twice: the last one counts, as for `JSON.parse`, among the bytes fed so far. A caller that goes on before the end
- * (because the body is too large to hold) goes by the first one; the upstream serves one model and does not look at the name.
+ * Finds `model` and `stream` at the top level of a JSON object that arrives in pieces. It is not a JSON parser: nested values are skipped, so a text that is
+ * invalid below the top level is left to the upstream. What is `invalid` here is never a JSON object for `JSON.parse`. If a key is repeated, the last one
+ * counts, as in `JSON.parse`; a caller that stops early, because the body is too large to keep, uses the first, which is harmless: an upstream serves one model.
+ * The scanner is a state machine: `#place` goes from `start` over `first-key`, `in-key`, `colon`, `value` and `after-value` to `end`.
  */
 
 export interface BodyScan {
-  /** Bytes after the end of the object may only be white space. */
+  /** Only white space is allowed after the end of the object. */
   feed(chunk: Uint8Array): void;
-  /** `more`: the object is not closed yet. */
+  /** `more`: the object is not complete yet. */
   readonly status: 'more' | 'done' | 'invalid';
-  /** Whether a `model` was met; `null` counts as a missing one. */
+  /** A `model` key with its value was read; `null` counts as a missing model. */
   readonly modelSeen: boolean;
   readonly model: string | undefined;
   readonly stream: boolean | undefined;
-  /** With `invalid`: what is wrong, and the field at fault. */
+  /** What is wrong and in which field; set with `invalid`. */
   readonly problem: { readonly message: string; readonly param: string | null } | undefined;
 }
 
@@ -28,11 +28,11 @@ const COMMA = 0x2c;
 const COLON = 0x3a;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;
 
-/** `stream` with each character as `\uXXXX` has 36 bytes: a longer key is none of ours. */
+/** `stream` with each character written as `\uXXXX` has 36 bytes, so a longer key can be skipped. */
 const KEY_LIMIT = 36;
-/** A slot, alias or model id is far shorter; the limit keeps a hostile name out of memory and messages. */
+/** Far longer than a slot, alias or model id; keeps a hostile name out of memory and messages. */
 const MODEL_LIMIT = 4096;
-/** Short strings end before a call of the native search would pay. */
+/** Bytes to examine one by one before the native search is used, because a call costs more than a short string. */
 const NATIVE_SEARCH_FROM = 48;
 
 type Place = 'start' | 'first-key' | 'key' | 'in-key' | 'colon' | 'value' | 'in-string' | 'in-scalar' | 'in-nested' | 'after-value' | 'end';
@@ -42,7 +42,7 @@ export function scanBody(): BodyScan {
   return new Scanner();
 }
 
-/** A class for speed: one is made for each request. */
+/** A class for speed, since there is one per request. */
 class Scanner implements BodyScan {
   status: BodyScan['status'] = 'more';
   modelSeen = false;
@@ -51,10 +51,10 @@ class Scanner implements BodyScan {
   problem: BodyScan['problem'] = undefined;
   #place: Place = 'start';
   #field: Field = 'other';
-  /** Depth inside a nested value; a counter, so that no nesting can exhaust anything. */
+  /** Depth inside a nested value. A counter instead of a stack, so that deep nesting costs no memory. */
   #depth = 0;
   #inNestedString = false;
-  /** The bytes fed so far end with an odd run of backslashes inside a string. */
+  /** The bytes fed so far end inside a string with an odd number of backslashes, so the next byte is escaped. */
   #escaped = false;
   #captured = '';
   #capturing = false;
@@ -103,7 +103,7 @@ class Scanner implements BodyScan {
       case 'after-value':
         if (byte === COMMA) this.#place = 'key';
         else if (byte === CLOSE_BRACE) this.#close();
-        else this.#fail('Separate the fields of the body by commas');
+        else this.#fail('Separate the fields of the body with commas');
         return at + 1;
       default:
         this.#fail('Send one JSON object and nothing after it');
@@ -156,7 +156,7 @@ class Scanner implements BodyScan {
     return end + 1;
   }
 
-  /** Index of the closing quote in this chunk, or -1. Linear: each byte is looked at once here and once by the native search. */
+  /** Returns the index of the closing quote in this chunk, or -1. Linear: each byte is examined once here and once by the native search. */
   #stringEnd(chunk: Uint8Array, at: number): number {
     let index = at;
     let escaped = this.#escaped;
@@ -193,7 +193,7 @@ class Scanner implements BodyScan {
       this.#capturing = false;
       return;
     }
-    // Byte for byte, because a character may be cut in two by the end of a chunk.
+    // Byte by byte, because the end of a chunk may split a character.
     for (let index = from; index < to; index += 1) this.#captured += String.fromCharCode(chunk[index] ?? 0);
   }
 
@@ -268,7 +268,7 @@ class Scanner implements BodyScan {
     return index;
   }
 
-  /** Not final: a later `model` that is good puts it right, as for `JSON.parse`. */
+  /** Not final: a later valid `model` replaces it, as in `JSON.parse`. */
   #wrongModel(): void {
     if (this.#field !== 'model') return;
     this.modelSeen = true;
@@ -282,7 +282,7 @@ class Scanner implements BodyScan {
   }
 }
 
-/** The text of a JSON string from its raw bytes, or undefined when it is none. */
+/** Decodes a JSON string from its raw bytes, one character per byte. Undefined if it is not a valid string. */
 function decode(raw: string): string | undefined {
   let ascii = true;
   for (let index = 0; index < raw.length; index += 1) {

@@ -1,45 +1,39 @@
-/** The reconciler's window on holds and parking: what `Traffic` of `reconciler/ports.ts` promises. */
+/** Creates holds and parking, and shows them to the reconciler as the `Traffic` of `reconciler/ports.ts`. */
 import type { Board } from '../reconciler/board.ts';
-import type { SlotName, WorkloadId } from '../schema/names.ts';
-import { createHolds, type Activity, type Holds } from './hold.ts';
-import { createParking, type Parking, type SlotDemand } from './parking.ts';
+import type { Traffic, Wake } from '../reconciler/ports.ts';
+import type { SlotName } from '../schema/names.ts';
+import { createHolds, type Holds } from './hold.ts';
+import { createParking, type Parking } from './parking.ts';
 
-type Wake = (withinMs?: number) => void;
-
-export interface GatewayTraffic {
+export interface GatewayTraffic extends Traffic {
   readonly holds: Holds;
   readonly parking: Parking;
-  read(): {
-    readonly workloads: ReadonlyMap<WorkloadId, Activity>;
-    readonly demand: ReadonlyMap<SlotName, SlotDemand>;
-  };
   ofSlot(slot: SlotName): { readonly inFlight: number; readonly parked: number };
-  abort(workload: WorkloadId): void;
-  changes(wake: Wake, signal: AbortSignal): void;
-  /** An upstream broke a connection: its workload may be dead. */
-  suspect(): void;
+  /** Wakes the reconciler, because an upstream broke a connection and its workload may be dead. */
+  noteFailure(): void;
 }
 
 export interface TrafficDeps {
   readonly board: Board;
+  /** Unix milliseconds. */
   readonly now: () => number;
-  /** `SVC_PARK_LIMIT`, requests a slot. */
+  /** `SVC_PARK_LIMIT`, requests per slot. */
   readonly parkLimit: number;
   /** `SVC_PARK_TIMEOUT`. */
   readonly parkTimeoutMs: number;
 }
 
-/** How soon a pass shall see that a workload began or ended to be used: it only tells `serving` from `idle`. */
+/** How soon a pass should follow when a workload gets its first or loses its last request; that only changes `idle` and `serving`. */
 const ACTIVITY_WITHIN_MS = 250;
 
 export function createTraffic({ board, now, parkLimit, parkTimeoutMs }: TrafficDeps): GatewayTraffic {
   const wakes = new Set<Wake>();
-  /** The soonest wake asked for since the facts were last read: thousands of requests a second must not wake the loop as often. */
-  let asked = Number.POSITIVE_INFINITY;
+  /** The soonest wake requested since the last `read`, so that thousands of requests per second do not wake the loop as often. */
+  let requestedMs = Number.POSITIVE_INFINITY;
 
   function wakeWithin(ms: number): void {
-    if (ms >= asked || wakes.size === 0) return;
-    asked = ms;
+    if (ms >= requestedMs || wakes.size === 0) return;
+    requestedMs = ms;
     for (const wake of wakes) wake(ms);
   }
 
@@ -50,8 +44,8 @@ export function createTraffic({ board, now, parkLimit, parkTimeoutMs }: TrafficD
     holds,
     parking,
     read() {
-      asked = Number.POSITIVE_INFINITY;
-      return { workloads: holds.read(), demand: parking.read() };
+      requestedMs = Number.POSITIVE_INFINITY;
+      return { workloads: holds.activity(), demand: parking.demand() };
     },
     ofSlot: (slot) => ({ inFlight: holds.inFlight(slot), parked: parking.waiting(slot) }),
     abort: (workload) => holds.abort(workload),
@@ -60,6 +54,6 @@ export function createTraffic({ board, now, parkLimit, parkTimeoutMs }: TrafficD
       wakes.add(wake);
       signal.addEventListener('abort', () => wakes.delete(wake), { once: true });
     },
-    suspect: () => wakeWithin(0),
+    noteFailure: () => wakeWithin(0),
   };
 }

@@ -1,34 +1,35 @@
-/** Keeps the connections to upstreams: reuses idle ones for a short time, and drops those of targets that have left the board. */
+/** The pool of connections to upstreams: reuses idle ones for a short time, and closes idle ones to endpoints that have left the board. */
 import type { Endpoint } from '../providers/provider.ts';
 import type { Board, BoardView } from '../reconciler/board.ts';
-import { Connection, type ConnectionOwner, type UpstreamConnection, type UpstreamSink } from './upstream-connection.ts';
+import { UpstreamConnection, type ConnectionOwner, type UpstreamSink } from './upstream-connection.ts';
 
 export interface Upstreams {
-  /** `fresh`: never one that has carried a request before. */
+  /** `fresh`: opens a new connection instead of reusing an idle one. */
   connect(endpoint: Endpoint, sink: UpstreamSink, options: { readonly fresh: boolean }): UpstreamConnection;
-  /** Open connections, idle ones included. */
+  /** Number of open connections, including idle ones. */
   open(): number;
   close(): void;
 }
 
 /**
- * An idle connection holds a thread of servers built on cpp-httplib, which closes it after 5 s by itself. Two seconds carry it from one request
- * of a conversation to the next and leave a margin before that end.
+ * An idle connection occupies a thread in servers built on cpp-httplib, which close it after 5 s. Two seconds are enough from one request of a conversation
+ * to the next, and leave a margin.
  */
 const IDLE_MS = 2000;
-/** What an upstream says it keeps is believed but for this margin. */
+/** A connection is closed this long before the upstream's own `Keep-Alive` time is over. */
 const IDLE_MARGIN_MS = 1000;
 const SWEEP_MS = 500;
+/** Idle connections per endpoint, which bounds file descriptors on both sides. */
 const IDLE_LIMIT = 256;
 
 interface Pool {
-  readonly idle: Connection[];
+  readonly idle: UpstreamConnection[];
   readonly owner: ConnectionOwner;
 }
 
 export function createUpstreams({ board }: { readonly board: Board }): Upstreams {
   const pools = new Map<string, Pool>();
-  const connections = new Set<Connection>();
+  const connections = new Set<UpstreamConnection>();
   let tick = performance.now();
   const sweeper = setInterval(() => {
     tick = performance.now();
@@ -39,7 +40,7 @@ export function createUpstreams({ board }: { readonly board: Board }): Upstreams
   function poolOf(key: string): Pool {
     const known = pools.get(key);
     if (known !== undefined) return known;
-    const idle: Connection[] = [];
+    const idle: UpstreamConnection[] = [];
     const owner: ConnectionOwner = {
       onIdle(connection) {
         if (pools.get(key)?.idle !== idle || idle.length >= IDLE_LIMIT || idleMsOf(connection) <= 0) {
@@ -75,7 +76,7 @@ export function createUpstreams({ board }: { readonly board: Board }): Upstreams
       const pool = poolOf(keyOf(endpoint));
       let connection = fresh ? undefined : pool.idle.pop();
       if (connection === undefined) {
-        connection = new Connection(endpoint, pool.owner);
+        connection = new UpstreamConnection(endpoint, pool.owner);
         connections.add(connection);
       }
       connection.begin(sink);
@@ -92,7 +93,7 @@ export function createUpstreams({ board }: { readonly board: Board }): Upstreams
 }
 
 function closeStale(pool: Pool, now: number): void {
-  // The last ones in are the first ones out, so the stale ones stand in front.
+  // Connections are reused last in, first out, so the stale ones are at the front.
   let stale = 0;
   for (const connection of pool.idle) {
     if (now - connection.idleSince < idleMsOf(connection)) break;
@@ -101,9 +102,9 @@ function closeStale(pool: Pool, now: number): void {
   for (const connection of pool.idle.splice(0, stale)) connection.destroy();
 }
 
-function idleMsOf(connection: Connection): number {
-  const said = connection.keepAliveSeconds;
-  return said === undefined ? IDLE_MS : Math.min(IDLE_MS, said * 1000 - IDLE_MARGIN_MS);
+function idleMsOf(connection: UpstreamConnection): number {
+  const { keepAliveSeconds } = connection;
+  return keepAliveSeconds === undefined ? IDLE_MS : Math.min(IDLE_MS, keepAliveSeconds * 1000 - IDLE_MARGIN_MS);
 }
 
 function endpointKeys(view: BoardView): ReadonlySet<string> {

@@ -1,40 +1,41 @@
 /**
- * Joins what comes faster than anyone can see. A piece that follows the one before within a millisecond waits for the end of that millisecond and goes out with
- * its neighbours: with many fast streams the system calls, one a piece, are most of what the gateway costs. A piece after a pause never waits.
+ * Joins writes that follow each other within a millisecond. The first piece after a pause is written at once; pieces that follow it closely are collected
+ * and go out together, because with many fast streams one system call per piece is most of what the gateway costs.
  */
 
-export interface WriteBatch {
-  /** Called once for each `hold`. */
-  flushBatch(): void;
+export interface BatchedWriter {
+  /** Writes what has been collected. Called once for each `add`. */
+  writeBatch(): void;
 }
 
 export interface WriteBatcher {
-  /** Flushes the burst within about a millisecond. */
-  hold(burst: WriteBatch): void;
+  /** Calls `writeBatch` of the writer after about a millisecond. */
+  add(writer: BatchedWriter): void;
+  /** Drops the writers that are still queued. */
   close(): void;
 }
 
 export const BATCH_MS = 1;
 
 export function createWriteBatcher(): WriteBatcher {
-  let held: WriteBatch[] = [];
+  let queued: BatchedWriter[] = [];
   let timer: NodeJS.Timeout | undefined;
 
-  function flush(): void {
+  function writeAll(): void {
     timer = undefined;
-    const due = held;
-    held = [];
-    for (const burst of due) burst.flushBatch();
+    const due = queued;
+    queued = [];
+    for (const writer of due) writer.writeBatch();
   }
 
   return {
-    hold(burst) {
-      held.push(burst);
-      timer ??= setTimeout(flush, BATCH_MS);
+    add(writer) {
+      queued.push(writer);
+      timer ??= setTimeout(writeAll, BATCH_MS);
     },
     close() {
       clearTimeout(timer);
-      held = [];
+      queued = [];
     },
   };
 }

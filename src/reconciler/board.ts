@@ -8,7 +8,7 @@ import type { Capability, ProviderKind } from '../schema/provider-kinds.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot-spec.ts';
 import type { SlotStatus, SlotState } from '../schema/slot-status.ts';
 
-/** Whether a request may enter a slot now. */
+/** Whether a request may enter a slot now. Decided by `decide/rules/admission.ts`; `gateway/decide/route.ts` lists where every refusal comes from. */
 export type Admission =
   /** Take a hold on one of the targets. */
   | { readonly kind: 'open' }

@@ -1,4 +1,7 @@
-/** Every error that the HTTP API can return. The reference page is generated from this table, and the error handler looks codes up in it. */
+/**
+ * Every error code that a client of the HTTP API can receive: the source of the documentation and of the error handler. Where the gateway decides on each
+ * `slot.*` and `server.*` code is listed in `gateway/decide/route.ts`.
+ */
 
 interface ErrorFacts {
   readonly status: number;

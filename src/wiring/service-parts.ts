@@ -60,10 +60,10 @@ async function newestWorkload(runtime: Runtime, name: string, signal: AbortSigna
 /** Returns a function that counts finished requests in the metrics and calls `onFirst` for the first one. */
 export function reportTo(metrics: Metrics, onFirst: () => void): (finished: FinishedExchange) => void {
   let first = true;
-  return ({ slot, path: route, status, seconds, ttftSeconds, tokens }) => {
+  return (finished) => {
     if (first) onFirst();
     first = false;
-    metrics.requests.requestFinished({ slot, route, method: 'POST', status, seconds, ttftSeconds, tokens });
+    metrics.requests.requestFinished(finished);
   };
 }
 

@@ -41,7 +41,7 @@ function dial(): Promise<{ socket: Socket; text(): string }> {
 }
 
 describe('closing', () => {
-  test('lets what is in flight end, takes nothing new, and closes idle connections', async () => {
+  test('lets requests in flight end, accepts no new ones, and closes idle connections', async () => {
     const { finish } = await start();
     const idle = await dial();
     const body = chatBody({ stream: true });
@@ -59,7 +59,7 @@ describe('closing', () => {
     expect(text).toBe('data: 1\n\ndata: [DONE]\n\n');
   });
 
-  test('ends after its grace what does not end by itself', async () => {
+  test('ends the remaining requests after the grace period', async () => {
     await start();
     const body = chatBody({ stream: true });
     const req = begin(gateway.port, CHAT, { 'content-length': body.length });
@@ -72,7 +72,7 @@ describe('closing', () => {
     expect(gateway.gateway.load().requests).toBe(0);
   });
 
-  test('sends the parked away with a time to come back', async () => {
+  test('refuses parked requests with a time to retry', async () => {
     await start();
     publish(gateway.board, { name: 'primary', admission: PARK });
     const reply = post(gateway.port, CHAT, chatBody());
@@ -82,7 +82,7 @@ describe('closing', () => {
     expect([status, errorOf(text).code, headers['retry-after']]).toEqual([503, 'slot.loading', '10']);
   });
 
-  test('lets the parked wait for their slot where it may, and refuses them when that time is over', async () => {
+  test('lets parked requests wait for their slot for a limited time, then refuses them', async () => {
     await start();
     publish(gateway.board, { name: 'primary', admission: PARK }, { name: 'embed', admission: PARK });
     const replies = [post(gateway.port, CHAT, chatBody({ model: 'primary' })), post(gateway.port, CHAT, chatBody({ model: 'embed' }))];
@@ -95,7 +95,7 @@ describe('closing', () => {
     await closed;
   });
 
-  test('asks for a new connection with each answer, and serves what comes on an old one that was in use a moment ago', async () => {
+  test('ends keep-alive with each answer, and still serves a recently used connection', async () => {
     await start();
     const { socket, text } = await dial();
     const ask = (): void => void socket.write('GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -114,14 +114,14 @@ describe('closing', () => {
     await closed;
   });
 
-  test('serves new connections too while it only leaves', async () => {
+  test('also serves new connections after leave()', async () => {
     await start();
     gateway.api.leave();
     const { status, headers } = await post(gateway.port, '/v1/models', '', { method: 'GET', headers: { 'content-length': '0' } });
     expect([status, headers.connection]).toEqual([200, 'close']);
   });
 
-  test('twice does no harm, nor before listening', async () => {
+  test('may happen twice and before listening', async () => {
     await start();
     await gateway.api.close(0);
     await gateway.api.close(0);
@@ -130,7 +130,7 @@ describe('closing', () => {
 });
 
 describe('connections', () => {
-  test('over the limit are told so, and there is room again when others have gone', async () => {
+  test('over the limit get an error, and are accepted again when others have closed', async () => {
     await start({ SVC_MAX_CONNECTIONS: '3' });
     const first = await Promise.all([dial(), dial(), dial()]);
     const over = await dial();
@@ -144,8 +144,8 @@ describe('connections', () => {
   });
 });
 
-describe('the first moments', () => {
-  test('hold requests until the first board is there, and serve the list of models at once', async () => {
+describe('after the start', () => {
+  test('requests wait for the first board, and the list of models is served at once', async () => {
     upstream = await startUpstream();
     gateway = await startGateway();
     const models = await post(gateway.port, '/v1/models', '', { method: 'GET', headers: { 'content-length': '0' } });

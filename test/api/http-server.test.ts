@@ -29,11 +29,11 @@ afterAll(async () => {
 const get = (path: string, method = 'GET'): ReturnType<typeof post> =>
   post(gateway.port, path, '', { method, headers: { 'content-length': '0' } });
 
-describe('HTTP itself', () => {
+describe('an HTTP request', () => {
   const bodyOf = (text: string): string => text.slice(text.indexOf('\r\n\r\n') + 4);
 
   test.each([
-    ['no HTTP', 'hello\r\n\r\n', 400, 'request.invalid'],
+    ['a protocol other than HTTP', 'hello\r\n\r\n', 400, 'request.invalid'],
     ['a header too large', `GET /v1/models HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(5000)}\r\n\r\n`, 431, 'request.headers_too_large'],
     ['a URL too large', `GET /${'x'.repeat(9000)} HTTP/1.1\r\nhost: x\r\n\r\n`, 431, 'request.headers_too_large'],
     ['two lengths', `POST ${CHAT} HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\na`, 400, 'request.invalid'],
@@ -60,7 +60,7 @@ describe('HTTP itself', () => {
       400,
       'request.invalid',
     ],
-  ])('with %s gets an error of the contract', async (_what, text, status, code) => {
+  ])('with %s gets an error of the documented shape', async (_what, text, status, code) => {
     const answer = await raw(gateway.port, text);
     expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     expect(errorOf(bodyOf(answer)).code).toBe(code);
@@ -77,7 +77,7 @@ describe('HTTP itself', () => {
     expect(answer.endsWith('data: [DONE]\n\n')).toBe(true);
   });
 
-  test('waits to be asked for a body that is expected', async () => {
+  test('gets "100 Continue" before it sends its body', async () => {
     for (const [path, method, body, status] of [
       [CHAT, 'POST', chatBody(), 200],
       ['/api/thing/a', 'PUT', '{}', 200],
@@ -96,12 +96,12 @@ describe('HTTP itself', () => {
     }
   });
 
-  test('does not ask for a body that is too large anyway', async () => {
+  test('gets no "100 Continue" for a body that is too large', async () => {
     const answer = await raw(gateway.port, `POST ${CHAT} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 99999999\r\n\r\n`);
     expect(answer).toMatch(/^HTTP\/1\.1 413 /);
   });
 
-  test('takes a body without a type for JSON', async () => {
+  test('without a content type is treated as JSON', async () => {
     const chat = await raw(
       gateway.port,
       `POST ${CHAT} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: ${chatBody().length}\r\n\r\n${chatBody()}`,
@@ -111,7 +111,7 @@ describe('HTTP itself', () => {
     expect(bodyOf(thing)).toBe('{"body":{"a":1}}');
   });
 
-  test('takes other types only where a route says so', async () => {
+  test('may have another content type only where a route accepts it', async () => {
     const toml = { headers: { 'content-type': 'application/toml; charset=utf-8' } };
     expect((await post(gateway.port, '/api/text', 'a = 1', toml)).text).toBe('{"body":"a = 1"}');
     expect((await post(gateway.port, '/api/thing/a', 'a = 1', { method: 'PUT', ...toml })).status).toBe(415);
@@ -119,7 +119,7 @@ describe('HTTP itself', () => {
     expect((await post(gateway.port, '/api/thing/a', '{"a":1}', merge)).text).toBe('{"body":{"a":1}}');
   });
 
-  test('answers HEAD and OPTIONS', async () => {
+  test('may be HEAD or OPTIONS', async () => {
     const head = await get('/v1/models', 'HEAD');
     expect([head.status, head.text]).toEqual([200, '']);
     const options = await get(CHAT, 'OPTIONS');
@@ -128,11 +128,11 @@ describe('HTTP itself', () => {
     expect(await raw(gateway.port, 'OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')).toMatch(/^HTTP\/1\.1 204 /);
   });
 
-  test('takes an empty body for none, whatever its type', async () => {
+  test('with an empty body counts as one without a body, whatever its type', async () => {
     expect((await get('/api/thing/a', 'DELETE')).text).toBe('{}');
   });
 
-  test('keeps requests apart that come in one piece', async () => {
+  test('is kept apart from others that arrive in the same packet', async () => {
     const one = (id: string, last: string): string =>
       `POST ${CHAT} HTTP/1.1\r\nhost: x\r\nx-request-id: ${id}\r\n${last}content-length: ${chatBody().length}\r\n\r\n${chatBody()}`;
     const answer = await raw(gateway.port, one('a', '') + one('b', '') + one('c', 'connection: close\r\n'));

@@ -54,19 +54,19 @@ function start(state: SlotState = 'ready') {
 }
 
 describe('createMetrics()', () => {
-  test('shows the state one-hot, and traffic, for the slots of the board', async () => {
+  test('shows the state (one-hot) and the traffic of the slots on the board', async () => {
     const { metrics } = start('warming');
     const text = await metrics.text();
     expect(text).toContain('svc_slot_state{slot="primary",state="warming"} 1');
     expect(text.match(/svc_slot_state\{.*\} 0/g)).toHaveLength(7);
     expect(text).toContain('svc_inflight{slot="primary"} 3');
     expect(text).toContain('svc_parked{slot="primary"} 4');
-    expect(text).toContain('svc_build_info{version="1",runtime="memory"} 1');
+    expect(text).toContain('svc_build_info{version="1",runtime="in-memory"} 1');
   });
 
   test('counts requests by slot, route and code, with time to first token and tokens', async () => {
     const { metrics } = start();
-    const request = { slot: 'primary', route: '/v1/chat/completions', method: 'POST', status: 200, seconds: 0.02 };
+    const request = { slot: 'primary', route: '/v1/chat/completions', status: 200, seconds: 0.02 };
     metrics.requests.requestFinished({ ...request, ttftSeconds: 0.015, tokens: { input: 10, output: 100 } });
     metrics.requests.requestFinished(request);
     metrics.requests.requestFinished({ ...request, slot: undefined, status: 404 });
@@ -78,14 +78,14 @@ describe('createMetrics()', () => {
     expect(text).toContain('gen_ai_client_token_usage_sum{slot="primary",gen_ai_token_type="output"} 100');
   });
 
-  test('is not thrown off by what an upstream says of its tokens', async () => {
+  test('ignores invalid token counts of an upstream', async () => {
     const { metrics } = start();
-    const request = { slot: 'primary', route: '/v1/completions', method: 'POST', status: 200, seconds: 1 };
+    const request = { slot: 'primary', route: '/v1/completions', status: 200, seconds: 1 };
     metrics.requests.requestFinished({ ...request, tokens: { input: Number.NaN, output: -5 } });
     expect(await metrics.text()).toContain('svc_requests_total{slot="primary",route="/v1/completions",code="200"} 1');
   });
 
-  test('counts passes, actions, moves, drift and pulled bytes', async () => {
+  test('counts passes, actions, transitions, drift and pulled bytes', async () => {
     const { metrics } = start();
     const entry = { seq: 1, at: 0, slot: img, message: '' };
     metrics.reconcile.passFinished({ seconds: 0.002, result: 'ok' });
@@ -108,7 +108,7 @@ describe('createMetrics()', () => {
 
   test('drops every series of a slot that leaves the board', async () => {
     const { board, metrics } = start();
-    const request = { slot: 'primary', route: '/v1/completions', method: 'POST', status: 200, seconds: 1, ttftSeconds: 1 };
+    const request = { slot: 'primary', route: '/v1/completions', status: 200, seconds: 1, ttftSeconds: 1 };
     metrics.requests.requestFinished({ ...request, tokens: { input: 1, output: 1 } });
     metrics.reconcile.write({ entries: [{ seq: 1, at: 0, slot: img, message: '', kind: 'state', from: 'ready', to: 'unloading' }] });
     board.publish(boardWith());

@@ -67,7 +67,7 @@ function shaped(status: number, text: string, head: boolean): void {
 }
 
 describe('any request', () => {
-  test('that is well-formed HTTP gets an answer in the contract’s shape, and changes nothing', async () => {
+  test('that is well-formed HTTP gets an answer of the documented shape and changes nothing', async () => {
     const board = gateway.board.current();
     const headers = fc.dictionary(
       headerName,
@@ -87,7 +87,7 @@ describe('any request', () => {
     expect(gateway.board.current()).toBe(board);
   });
 
-  test('of any bytes at all gets an error in the contract’s shape, or the connection ends', async () => {
+  test('of arbitrary bytes gets an error of the documented shape, or the connection is closed', async () => {
     const line = fc
       .tuple(method, path, fc.constantFrom(' HTTP/1.1', ' HTTP/1.0', ' HTTP/3.0', ''))
       .map(([verb, url, version]) => `${verb} ${url}${version}\r\n`);

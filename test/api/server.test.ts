@@ -7,10 +7,10 @@ import { begin, CHAT, chatBody, errorOf, post, responseOf } from '../gateway/sup
 import { startUpstream, type FakeUpstream } from '../gateway/support/fake-upstream.ts';
 import { startGateway, until, type GatewayFixture } from '../gateway/support/gateway-fixture.ts';
 
-const asked: string[] = [];
+const checked: string[] = [];
 let decide: Authorize = () => ({ ok: true });
 const authorize: Authorize = (access, req) => {
-  asked.push(`${access} ${req.url ?? ''}`);
+  checked.push(`${access} ${req.url ?? ''}`);
   return decide(access, req);
 };
 
@@ -52,7 +52,7 @@ afterAll(async () => {
   await upstream.kill();
 });
 beforeEach(() => {
-  asked.length = 0;
+  checked.length = 0;
   decide = () => ({ ok: true });
 });
 
@@ -66,20 +66,23 @@ describe('the access check', () => {
     ['auth.scope', 403],
   ] as const;
 
-  test.each(refusals)('refuses with %s on both ways, at once or later, and nothing reaches an upstream', async (code, status) => {
-    const before = upstream.seen.length;
-    for (const late of [false, true]) {
-      const decision = { ok: false, code, message: 'Send a token' } as const;
-      decide = () => (late ? Promise.resolve(decision) : decision);
-      for (const path of [CHAT, '/rerank', `${CHAT}?x=1`]) {
-        const reply = await post(gateway.port, path, chatBody());
-        expect([reply.status, errorOf(reply.text).code]).toEqual([status, code]);
-        if (status === 401) expect(reply.headers['www-authenticate']).toBe('Bearer');
+  test.each(refusals)(
+    'refuses with %s with and without the framework, at once or later, and nothing reaches an upstream',
+    async (code, status) => {
+      const before = upstream.seen.length;
+      for (const late of [false, true]) {
+        const decision = { ok: false, code, message: 'Send a token' } as const;
+        decide = () => (late ? Promise.resolve(decision) : decision);
+        for (const path of [CHAT, '/rerank', `${CHAT}?x=1`]) {
+          const reply = await post(gateway.port, path, chatBody());
+          expect([reply.status, errorOf(reply.text).code]).toEqual([status, code]);
+          if (status === 401) expect(reply.headers['www-authenticate']).toBe('Bearer');
+        }
+        for (const path of ['/api/thing/a', '/v1/models']) expect((await get(path)).status).toBe(status);
       }
-      for (const path of ['/api/thing/a', '/v1/models']) expect((await get(path)).status).toBe(status);
-    }
-    expect(upstream.seen.length).toBe(before);
-  });
+      expect(upstream.seen.length).toBe(before);
+    },
+  );
 
   test.each([
     '/v1/%63hat/completions',
@@ -92,7 +95,7 @@ describe('the access check', () => {
     '/v1/chat/completions#x',
     'http://x/v1/chat/completions',
     '/v1/chat/completions;x',
-  ])('is not led around by "%s"', async (path) => {
+  ])('cannot be bypassed with "%s"', async (path) => {
     decide = () => ({ ok: false, code: 'auth.required', message: 'Send a token' });
     const before = upstream.seen.length;
     const reply = await post(gateway.port, path, chatBody());
@@ -101,15 +104,15 @@ describe('the access check', () => {
     expect(upstream.seen.length).toBe(before);
   });
 
-  test('is asked once a request, with the class of the route', async () => {
+  test('runs once per request with the class of the route', async () => {
     await post(gateway.port, CHAT, chatBody());
     await post(gateway.port, '/v1/%63hat/completions', chatBody());
     await get('/v1/models');
     await get('/api/thing/a');
-    expect(asked).toEqual([`v1 ${CHAT}`, 'v1 /v1/%63hat/completions', 'open /v1/models', 'read /api/thing/a']);
+    expect(checked).toEqual([`v1 ${CHAT}`, 'v1 /v1/%63hat/completions', 'open /v1/models', 'read /api/thing/a']);
   });
 
-  test('that breaks lets nothing through', async () => {
+  test('that fails lets nothing through', async () => {
     const before = upstream.seen.length;
     for (const broken of [
       () => Promise.reject(new Error('store gone')),
@@ -133,9 +136,9 @@ describe('an error', () => {
     ['an unknown path', () => get('/v1/nothing'), 404, 'route.not_found'],
     ['a path with bad encoding', () => get('/api/%zz'), 400, 'request.invalid'],
     ['no body', () => get(CHAT, 'POST'), 400, 'request.invalid'],
-    ['a body that is no JSON', () => post(gateway.port, CHAT, 'model=x'), 400, 'request.invalid'],
+    ['a body that is not JSON', () => post(gateway.port, CHAT, 'model=x'), 400, 'request.invalid'],
     ['a body that ends too early', () => post(gateway.port, CHAT, '{"model":"primary"'), 400, 'request.invalid'],
-    ['a model that is no string', () => post(gateway.port, CHAT, '{"model":1}'), 400, 'request.invalid'],
+    ['a model that is not a string', () => post(gateway.port, CHAT, '{"model":1}'), 400, 'request.invalid'],
     ['an unknown model', () => post(gateway.port, CHAT, '{"model":"zzz"}'), 404, 'model.not_found'],
     ['an unknown model in the list', () => get('/v1/models/zzz'), 404, 'model.not_found'],
     [
@@ -158,25 +161,25 @@ describe('an error', () => {
       'request.too_large',
     ],
     ['an error of a handler', () => get('/api/refuses'), 409, 'slot.conflict'],
-  ])('of %s has the contract’s shape', async (_what, send, status, code) => {
+  ])('of %s has the documented shape', async (_what, send, status, code) => {
     const reply = await send();
     expect([reply.status, errorOf(reply.text)]).toMatchObject([status, { code, origin: 'gateway' }]);
     expect(reply.headers['content-type']).toMatch(/^application\/json/);
     expect(reply.headers['x-request-id']).toBeTruthy();
   });
 
-  test('of a handler carries its headers and tells the client not to repeat it', async () => {
+  test('of a handler has its headers and tells the client not to retry', async () => {
     expect((await get('/api/refuses')).headers).toMatchObject({ 'x-extra': '1', 'x-should-retry': 'false' });
   });
 
-  test('of our own shows nothing of the inside', async () => {
+  test('of the service itself reveals no internals', async () => {
     const reply = await get('/api/fails');
     expect([reply.status, errorOf(reply.text).code]).toEqual([500, 'server.internal']);
     expect(reply.text).not.toContain('secret');
     expect(gateway.faults.splice(0)).toMatchObject([{ message: 'secret detail' }]);
   });
 
-  test('of a wrong method lists the right ones', async () => {
+  test('for a wrong method lists the allowed ones', async () => {
     for (const [path, method, allow] of [
       [CHAT, 'GET', 'OPTIONS, POST'],
       [CHAT, 'DELETE', 'OPTIONS, POST'],
@@ -191,7 +194,7 @@ describe('an error', () => {
   test.each([
     ['with a length', { 'content-length': 3_000_000 }],
     ['in chunks', { 'transfer-encoding': 'chunked' }],
-  ])('of a body over the limit %s reaches the client though it is still sending', async (_what, headers) => {
+  ])('for a body over the limit %s reaches the client while it is still sending', async (_what, headers) => {
     const req = begin(gateway.port, CHAT, headers);
     req.write(`{"model":"primary","x":"${'x'.repeat(2_500_000)}`);
     const res = await responseOf(req);
@@ -203,12 +206,12 @@ describe('an error', () => {
 });
 
 describe('every request', () => {
-  test('is reported once, under its route and never under its raw path', async () => {
+  test('is reported once, by its route and never by its raw path', async () => {
     const [reports, before] = [gateway.reported, gateway.finished.length];
     reports.length = 0;
     await post(gateway.port, CHAT, chatBody());
     await post(gateway.port, '/v1/%63hat/completions', chatBody());
-    expect(gateway.finished.slice(before).map(({ path, status }) => [path, status])).toEqual([
+    expect(gateway.finished.slice(before).map(({ route, status }) => [route, status])).toEqual([
       [CHAT, 200],
       [CHAT, 200],
     ]);

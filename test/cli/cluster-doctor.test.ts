@@ -10,7 +10,7 @@ let cluster: Cluster;
 beforeAll(async () => {
   world = await startWorld();
   world.save(SlotName.parse('primary'), '[model]\ndefault = "a"\n');
-  await world.settled();
+  await world.idle();
 });
 afterAll(() => world.close());
 beforeEach(async () => {

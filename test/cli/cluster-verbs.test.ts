@@ -16,7 +16,7 @@ beforeEach(async () => {
   cluster = await startCluster();
   for (const name of world.slots.texts.keys()) world.slots.texts.delete(name);
   world.save(primary, '[model]\ndefault = "a"\n');
-  await world.settled();
+  await world.idle();
   cluster.addPod('svc-0', world.url);
   cluster.lead('svc-0');
 });

@@ -8,7 +8,7 @@ let world: World;
 beforeAll(async () => {
   world = await startWorld({ loadMs: 300 });
   world.save(primary, '[model]\ndefault = "a"\n');
-  await world.settled();
+  await world.idle();
 });
 afterAll(() => world.close());
 

@@ -2,16 +2,16 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createDenseSet, type Member } from '../../src/gateway/dense-set.ts';
 
-test('createDenseSet() holds who has come and not left, whoever leaves twice', () => {
-  const step = fc.record({ come: fc.boolean(), which: fc.nat() });
+test('createDenseSet() holds every member that was added and not removed, also if one is removed twice', () => {
+  const step = fc.record({ add: fc.boolean(), which: fc.nat() });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
       const denseSet = createDenseSet<number>();
       const members: Member<number>[] = [];
       const present = new Set<number>();
-      for (const [index, { come, which }] of steps.entries()) {
+      for (const [index, { add, which }] of steps.entries()) {
         const member = members[which % Math.max(1, members.length)];
-        if (come || member === undefined) {
+        if (add || member === undefined) {
           members.push(denseSet.add(index));
           present.add(index);
         } else {

@@ -39,8 +39,8 @@ afterEach(async () => {
   expect([inFlight(), gateway.gateway.load()]).toEqual([0, { requests: 0, bufferedBytes: 0, connections: 0 }]);
 });
 
-describe('a client that leaves', () => {
-  test('before the first byte ends the upstream’s work at once, and the hold once', async () => {
+describe('a client that disconnects', () => {
+  test('before the first byte ends the upstream’s work at once and releases the hold once', async () => {
     await open(silent);
     const req = start();
     await until(() => upstream.seen.length === 1);
@@ -62,7 +62,7 @@ describe('a client that leaves', () => {
     expect(gateway.finished).toMatchObject([{ status: 200 }]);
   });
 
-  test('while parked leaves the queue, and no workload ever sees its request', async () => {
+  test('while parked leaves the queue, and no workload sees its request', async () => {
     await open({});
     publish(gateway.board, { name: 'primary', admission: PARK });
     const gone = start();
@@ -77,7 +77,7 @@ describe('a client that leaves', () => {
     expect(upstream.seen.length).toBe(1);
   });
 
-  test('in the middle of its body holds nothing', async () => {
+  test('in the middle of its body leaves nothing in memory', async () => {
     await open({});
     const req = begin(gateway.port, CHAT, { 'content-length': 1000 });
     req.write('{"model":"primary",');
@@ -93,7 +93,7 @@ describe('an upstream that dies', () => {
     ['after an event', 'data: {"choices":[]}\n\n', 'data: {"choices":[]}\n\n'],
     ['in the middle of an event', 'data: {"cho', 'data: {"cho\n\n'],
     ['after a line', 'data: {}\n', 'data: {}\n\n'],
-  ])('%s of a stream is told to the client in the stream, and the connection ends', async (_what, sent, kept) => {
+  ])('%s of a stream is reported in the stream, and the connection ends', async (_what, sent, received) => {
     await open({
       answer: (_request, res, socket) => {
         sse(res, sent);
@@ -102,8 +102,8 @@ describe('an upstream that dies', () => {
     });
     const reply = await post(gateway.port, CHAT, chatBody({ stream: true }));
     expect(reply.status).toBe(200);
-    expect(reply.text.startsWith(kept)).toBe(true);
-    const last = reply.text.slice(kept.length);
+    expect(reply.text.startsWith(received)).toBe(true);
+    const last = reply.text.slice(received.length);
     expect(last).toMatch(/^data: .*\n\n$/);
     expect(errorOf(last.slice(6))).toMatchObject({ code: 'upstream.failed', origin: 'gateway' });
     expect(gateway.finished.length).toBe(1);
@@ -112,7 +112,7 @@ describe('an upstream that dies', () => {
   test.each([
     ['with a length', { 'content-length': '1000' }],
     ['without a length', {}],
-  ])('in the middle of another body %s is seen as a cut', async (_what, headers) => {
+  ])('in the middle of another body %s is detected by the client', async (_what, headers) => {
     await open({
       answer: (_request, res, socket) => {
         res.writeHead(200, { 'content-type': 'application/json', ...headers });
@@ -126,22 +126,22 @@ describe('an upstream that dies', () => {
   });
 });
 
-describe('a limit of time', () => {
-  test('for the first byte becomes 504', async () => {
+describe('a time limit', () => {
+  test('for the first byte results in 504', async () => {
     await open(silent, { SVC_FIRST_BYTE_TIMEOUT: '60ms' });
     const reply = await post(gateway.port, CHAT, chatBody());
     expect([reply.status, errorOf(reply.text).code]).toEqual([504, 'upstream.timeout']);
     await until(() => upstream.left() === 1);
   });
 
-  test('for silence in a stream is told in the stream', async () => {
+  test('for silence in a stream is reported in the stream', async () => {
     await open({ answer: (_request, res) => sse(res, 'data: 1\n\n') }, { SVC_STREAM_TIMEOUT: '60ms' });
     const reply = await post(gateway.port, CHAT, chatBody({ stream: true }));
     expect(errorOf(reply.text.slice('data: 1\n\ndata: '.length)).code).toBe('upstream.timeout');
     await until(() => upstream.left() === 1);
   });
 
-  test('strikes an upstream that is silent in the middle of an error', async () => {
+  test('applies to an upstream that is silent in the middle of an error', async () => {
     await open(
       {
         answer: (_request, res) => {
@@ -157,7 +157,7 @@ describe('a limit of time', () => {
     expect(gateway.finished.length).toBe(1);
   });
 
-  test('does not strike a stream that goes on', async () => {
+  test('does not end a stream that continues', async () => {
     await open(
       {
         answer: (_request, res) => {
@@ -176,8 +176,8 @@ describe('a limit of time', () => {
   });
 });
 
-describe('a workload whose time is over', () => {
-  test('ends its requests with upstream.failed and no others', async () => {
+describe('a workload that is aborted', () => {
+  test('ends its own requests with upstream.failed and no others', async () => {
     await open(silent);
     const other = await startUpstream({ answer: () => undefined });
     const waiting = post(gateway.port, CHAT, chatBody());
@@ -197,7 +197,7 @@ describe('a workload whose time is over', () => {
 });
 
 describe('back-pressure', () => {
-  test('stops the upstream when the client reads nothing', async () => {
+  test('pauses the upstream when the client reads nothing', async () => {
     let written = 0;
     let blocked = false;
     await open({
@@ -225,14 +225,14 @@ describe('back-pressure', () => {
       last = written;
       await new Promise((resolve) => setTimeout(resolve, 150));
     }
-    // What the sockets' own buffers hold, on a loopback that makes them large; the stream itself has no end.
+    // The sockets' own buffers, which are large on a loopback; the stream itself is endless.
     expect(written).toBeLessThan(64 * 1024 * 1024);
     expect(process.memoryUsage().arrayBuffers).toBeLessThan(64 * 1024 * 1024);
     req.destroy();
     await until(() => upstream.left() === 1);
   });
 
-  test('stops a client whose large body the slot is not there for, and lets it flow when it is', async () => {
+  test('pauses a client with a large body until its slot is open', async () => {
     await open({});
     publish(gateway.board, { name: 'primary', admission: PARK });
     const size = 24 * 1024 * 1024;
@@ -246,7 +246,7 @@ describe('back-pressure', () => {
     expect(upstream.seen[0]?.body.equals(Buffer.from(body))).toBe(true);
   });
 
-  test('reaches a client through an upstream that does not read', async () => {
+  test('pauses a client whose upstream does not read', async () => {
     let readOn = (): void => undefined;
     await open({
       onRequest(req) {
@@ -276,7 +276,7 @@ describe('back-pressure', () => {
     }
     expect(sent).toBeLessThan(50 * 1024 * 1024);
     expect(gateway.gateway.load().bufferedBytes).toBeLessThan(3 * 1024 * 1024);
-    // That the client is gone shows when the bytes before its end have been read.
+    // The upstream notices the disconnect only after it has read the bytes before it.
     req.destroy();
     readOn();
     await until(() => upstream.left() === 1);

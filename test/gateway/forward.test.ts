@@ -29,7 +29,7 @@ afterEach(async () => {
 });
 
 describe('a request that is forwarded', () => {
-  test('reaches the upstream byte for byte, and so does the answer the client', async () => {
+  test('and its answer are passed on byte for byte', async () => {
     const answers: { bytes: Buffer; length: boolean }[] = [];
     await answering((_request, res) => {
       const { bytes, length } = answers.at(-1) ?? { bytes: Buffer.alloc(0), length: true };
@@ -51,7 +51,7 @@ describe('a request that is forwarded', () => {
     );
   });
 
-  test('comes through when the client sends it in pieces without a length', async () => {
+  test('is forwarded when the client sends it in pieces without a length', async () => {
     await open();
     const req = begin(gateway.port, CHAT, { 'transfer-encoding': 'chunked' });
     const body = chatBody();
@@ -64,7 +64,7 @@ describe('a request that is forwarded', () => {
     expect(upstream.seen[0]?.body.toString()).toBe(body);
   });
 
-  test('carries the client’s headers on, but neither credentials nor what is meant for this hop', async () => {
+  test('keeps the client’s headers except credentials and hop-by-hop headers', async () => {
     await open();
     await post(gateway.port, CHAT, chatBody(), {
       headers: {
@@ -86,7 +86,7 @@ describe('a request that is forwarded', () => {
     expect(seen).toMatchObject({ host: `127.0.0.1:${upstream.port}`, 'x-custom': 'kept', 'x-request-id': 'mine-1' });
   });
 
-  test('has an id: the client’s own if it is a sane one, else a new one', async () => {
+  test('has the client’s request id if it is well-formed, else a new one', async () => {
     await open();
     const ids = await Promise.all(
       [{ 'x-request-id': 'abc.1' }, { 'x-request-id': 'a b"' }, { 'x-request-id': 'x'.repeat(200) }, {}].map(async (headers) => {
@@ -99,7 +99,7 @@ describe('a request that is forwarded', () => {
     expect(new Set(ids).size).toBe(4);
   });
 
-  test('goes to the path the provider names, from each alias', async () => {
+  test('is sent to the provider’s path from each alias', async () => {
     await open();
     for (const path of ['/v1/rerankings', '/v1/rerank', '/v1/reranking', '/rerank', '/rerank?x=1']) {
       expect((await post(gateway.port, path, chatBody())).status).toBe(200);
@@ -107,7 +107,7 @@ describe('a request that is forwarded', () => {
     expect(upstream.seen.map((request) => request.url)).toEqual(Array.from({ length: 5 }, () => '/v1/rerank'));
   });
 
-  test('streams: not buffered by a proxy, not open to other origins', async () => {
+  test('streams without proxy buffering and without CORS headers', async () => {
     await open();
     const reply = await post(gateway.port, CHAT, chatBody({ stream: true }), { headers: { origin: 'http://evil.example' } });
     expect(reply.headers).toMatchObject({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' });
@@ -115,7 +115,7 @@ describe('a request that is forwarded', () => {
     expect(reply.text.endsWith('data: [DONE]\n\n')).toBe(true);
   });
 
-  test('gives each piece of a stream on as it comes', async () => {
+  test('passes on each piece of a stream as it arrives', async () => {
     let step = (): void => undefined;
     await answering((_request, res) => {
       res.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -125,7 +125,7 @@ describe('a request that is forwarded', () => {
     });
     const req = begin(gateway.port, CHAT, { 'content-length': chatBody().length });
     req.end(chatBody());
-    // The headers come before the first piece does.
+    // The headers arrive before the first piece.
     const res = await responseOf(req);
     const pieces: string[] = [];
     res.on('data', (piece: Buffer) => pieces.push(piece.toString()));
@@ -137,7 +137,7 @@ describe('a request that is forwarded', () => {
     expect(pieces).toEqual(['data: 1\n\n', 'data: 2\n\n', 'data: 3\n\n']);
   });
 
-  test('streams any pieces at any pace without changing or swapping a byte', async () => {
+  test('streams any pieces at any pace without changing or reordering a byte', async () => {
     let plan: readonly (readonly [number, number])[] = [];
     await answering(async (_request, res) => {
       res.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -164,18 +164,18 @@ describe('a request that is forwarded', () => {
     );
   });
 
-  test('reports once what became of it', async () => {
+  test('is reported once', async () => {
     await open();
     await post(gateway.port, CHAT, chatBody({ stream: true, stream_options: { include_usage: true } }));
     await post(gateway.port, CHAT, chatBody());
     await until(() => gateway.finished.length === 2);
     for (const one of gateway.finished) {
-      expect(one).toMatchObject({ slot: 'primary', path: CHAT, status: 200, tokens: { input: 3, output: 5 } });
+      expect(one).toMatchObject({ slot: 'primary', route: CHAT, status: 200, tokens: { input: 3, output: 5 } });
       expect(one.seconds).toBeGreaterThanOrEqual(one.ttftSeconds ?? Number.POSITIVE_INFINITY);
     }
   });
 
-  test('goes to the target with the fewest requests', async () => {
+  test('is sent to the target with the fewest requests', async () => {
     await answering(() => undefined);
     const other = await startUpstream({ answer: () => undefined });
     publish(gateway.board, {
@@ -216,7 +216,7 @@ describe('an upstream’s error', () => {
     [500, '<html>', { type: 'upstream_error' }],
     [503, '', { type: 'upstream_error' }],
     [500, { error: { message: { deep: 1 }, type: 7, code: 'kept', param: [] } }, { code: 'kept', param: null, type: 'upstream_error' }],
-  ])('keeps its status %s and gets the contract’s shape', async (status, body, want) => {
+  ])('keeps its status %s and is normalised', async (status, body, want) => {
     await answering((_request, res) => {
       res.setHeader('retry-after', '7');
       if (typeof body === 'string') res.writeHead(status).end(body);
@@ -228,13 +228,13 @@ describe('an upstream’s error', () => {
     expect(reply.headers).toMatchObject({ 'retry-after': '7', 'x-request-id': expect.any(String) });
   });
 
-  test('is cut to size however long it is', async () => {
+  test('is shortened if it is long', async () => {
     await answering((_request, res) => void res.writeHead(500).end(Buffer.alloc(5_000_000, 'x')));
     const reply = await post(gateway.port, CHAT, chatBody());
     expect([reply.status, errorOf(reply.text).message.length < 3000]).toEqual([500, true]);
   });
 
-  test('is ours when the upstream redirects or speaks no HTTP', async () => {
+  test('is replaced by ours when the upstream redirects or does not speak HTTP', async () => {
     await answering((_request, res, socket) => {
       if (upstream.seen.length === 1) res.writeHead(302, { location: 'http://evil.example/' }).end();
       else socket.end('SSH-2.0-OpenSSH\r\n\r\n');

@@ -35,8 +35,8 @@ afterEach(async () => {
   expect(gateway.traffic.ofSlot(PRIMARY)).toEqual({ inFlight: 0, parked: 0 });
 });
 
-describe('a request whose workload is gone', () => {
-  test('waits for the healed one when nothing accepts its connection', async () => {
+describe('a request whose workload has died', () => {
+  test('waits for the new workload when nothing accepts its connection', async () => {
     await start();
     const dead = await startUpstream();
     await dead.kill();
@@ -49,7 +49,7 @@ describe('a request whose workload is gone', () => {
     expect(healed.seen.length).toBe(1);
   });
 
-  test('is sent again when the workload dies with the request in its hands', async () => {
+  test('is sent again when the workload dies while it processes the request', async () => {
     await start();
     const dying = await startUpstream({ answer: () => undefined });
     serve('dying', dying);
@@ -64,7 +64,7 @@ describe('a request whose workload is gone', () => {
     expect(gateway.finished.length).toBe(1);
   });
 
-  test('comes back by itself when the workload had only a hiccup', async () => {
+  test('is retried on the same workload when the failure was temporary', async () => {
     await start();
     const first = await startUpstream({ answer: () => undefined });
     serve('w', first);
@@ -90,7 +90,7 @@ describe('a request whose workload is gone', () => {
     await until(() => parked() === 0);
   });
 
-  test('is given up after three deaths in its hands: one prompt must not stall a slot', async () => {
+  test('is given up after the workload has died on it three times, so that one prompt cannot stall a slot', async () => {
     await start();
     const poisoned = await upstreamOf({ answer: (_request, _res, socket) => void socket.resetAndDestroy() });
     serve('w', poisoned);
@@ -98,7 +98,7 @@ describe('a request whose workload is gone', () => {
     expect([reply.status, errorOf(reply.text).code, poisoned.seen.length]).toEqual([502, 'upstream.failed', 3]);
   });
 
-  test('is given up with slot.loading when nobody heals the slot in time', async () => {
+  test('is given up with slot.loading when the slot does not recover in time', async () => {
     await start({ SVC_PARK_TIMEOUT: '150ms' });
     const dead = await startUpstream();
     await dead.kill();
@@ -107,7 +107,7 @@ describe('a request whose workload is gone', () => {
     expect([reply.status, errorOf(reply.text).code]).toEqual([503, 'slot.loading']);
   });
 
-  test('is refused with the reason when the slot turns out to be beyond help', async () => {
+  test('is refused with the reason when the slot cannot recover', async () => {
     await start();
     const dead = await startUpstream();
     await dead.kill();
@@ -134,7 +134,7 @@ describe('a request whose workload is gone', () => {
     expect((await reply).text).toBe('{"ok":true}');
   });
 
-  test('with a large body is sent again as long as none of the rest has flowed', async () => {
+  test('with a large body is sent again as long as only the buffered part was read', async () => {
     await start();
     const dead = await startUpstream();
     await dead.kill();
@@ -148,7 +148,7 @@ describe('a request whose workload is gone', () => {
     expect(healed.seen[0]?.body.length).toBe(body.length);
   });
 
-  test('with a large body that has flowed away says so', async () => {
+  test('with a large body that has already flowed to the upstream fails', async () => {
     await start();
     let flowed = 0;
     const dying = await upstreamOf({
@@ -166,7 +166,7 @@ describe('a request whose workload is gone', () => {
 });
 
 describe('connections to an upstream', () => {
-  test('are used again', async () => {
+  test('are reused', async () => {
     await start();
     const upstream = await upstreamOf();
     serve('w', upstream);
@@ -175,7 +175,7 @@ describe('connections to an upstream', () => {
   });
 
   test.each([1, 3, 100])(
-    'lose no request when the upstream closes each after %s requests without a word',
+    'lose no request when the upstream closes each after %s requests without notice',
     async (requestsPerConnection) => {
       await start();
       const upstream = await upstreamOf({ requestsPerConnection });
@@ -192,7 +192,7 @@ describe('connections to an upstream', () => {
     },
   );
 
-  test('lose no request when the upstream closes idle ones just as the next request comes', async () => {
+  test('lose no request when the upstream closes idle ones just as the next request arrives', async () => {
     await start();
     const upstream = await upstreamOf({ keepAliveMs: 1 });
     serve('w', upstream);
@@ -205,7 +205,7 @@ describe('connections to an upstream', () => {
     expect(failures).toEqual([]);
   });
 
-  test('end at once when the upstream says so', async () => {
+  test('close at once when the upstream asks for it', async () => {
     await start();
     const upstream = await upstreamOf({
       answer: (_request, res) => {
@@ -216,25 +216,25 @@ describe('connections to an upstream', () => {
     serve('w', upstream);
     for (let round = 0; round < 5; round += 1) {
       await post(gateway.port, CHAT, chatBody());
-      await turns();
+      await someTurns();
       expect(gateway.gateway.load().connections).toBe(0);
     }
     expect(upstream.accepted()).toBe(5);
   });
 
-  test('end at once when they are idle and their target leaves the board', async () => {
+  test('close at once when they are idle and their target leaves the board', async () => {
     await start();
     const upstream = await upstreamOf();
     serve('w', upstream);
     await post(gateway.port, CHAT, chatBody());
-    await turns();
+    await someTurns();
     expect(gateway.gateway.load().connections).toBe(1);
     publish(gateway.board, { name: 'primary', admission: PARK });
-    await turns();
+    await someTurns();
     expect(gateway.gateway.load().connections).toBe(0);
   });
 
-  test('end when their target leaves the board, but not under a request', async () => {
+  test('close when their target leaves the board, but not during a request', async () => {
     await start();
     let finish = (): void => undefined;
     const upstream = await upstreamOf({
@@ -258,7 +258,7 @@ describe('connections to an upstream', () => {
   });
 });
 
-/** Lets what is on its way arrive, in far less time than an idle connection is kept. */
-async function turns(): Promise<void> {
+/** A few turns of the event loop, far less time than an idle connection is kept. */
+async function someTurns(): Promise<void> {
   for (let count = 0; count < 50; count += 1) await new Promise((resolve) => setImmediate(resolve));
 }

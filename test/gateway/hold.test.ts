@@ -27,24 +27,24 @@ function world(): World {
   return made;
 }
 
-function take(holds: Holds, holder = HOLDER): Hold {
+function acquire(holds: Holds, holder = HOLDER): Hold {
   const hold = holds.acquire(SLOT, holder);
   if (hold === undefined) throw new Error('no target');
   return hold;
 }
 
 describe('createHolds()', () => {
-  test('spreads requests over the targets, and counts each hold until its first release', () => {
-    const action = fc.record({ kind: fc.constantFrom('take', 'release', 'release-again'), which: fc.nat() });
+  test('spreads requests over the targets and counts each hold until its first release', () => {
+    const action = fc.record({ kind: fc.constantFrom('acquire', 'release', 'release-again'), which: fc.nat() });
     fc.assert(
       fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
         const { holds } = world();
         const held: Hold[] = [];
         const gone: Hold[] = [];
         for (const { kind, which } of actions) {
-          if (kind === 'take') {
-            const before = holds.read();
-            const hold = take(holds);
+          if (kind === 'acquire') {
+            const before = holds.activity();
+            const hold = acquire(holds);
             const load = (id: string): number => before.get(workloadId(id))?.inFlight ?? 0;
             expect(load(hold.workload)).toBe(Math.min(...TARGETS.map((target) => load(target.workload))));
             held.push(hold);
@@ -53,7 +53,7 @@ describe('createHolds()', () => {
             hold?.release();
             if (hold !== undefined) gone.push(hold);
           } else if (gone.length > 0) gone[which % gone.length]?.release();
-          const counted = [...holds.read().values()].reduce((sum, entry) => sum + entry.inFlight, 0);
+          const counted = [...holds.activity().values()].reduce((sum, entry) => sum + entry.inFlight, 0);
           expect(counted).toBe(held.length);
           expect(holds.inFlight(slotName('primary'))).toBe(held.length);
         }
@@ -69,24 +69,24 @@ describe('createHolds()', () => {
     expect(holds.acquire(only, HOLDER, avoided)?.workload).toBe('a');
   });
 
-  test('gives none on a slot without targets', () => {
+  test('returns undefined for a slot without targets', () => {
     expect(world().holds.acquire(boardSlot({ name: 'primary' }), HOLDER)).toBeUndefined();
   });
 
-  test('remembers when a workload was last used: begin while a request runs, end after it', () => {
+  test('remembers the last use of a workload: the start of a running request, or the end of the last one', () => {
     const made = world();
-    const hold = take(made.holds);
-    expect(made.holds.read().get(hold.workload)).toEqual({ inFlight: 1, lastUsedAt: 1 });
+    const hold = acquire(made.holds);
+    expect(made.holds.activity().get(hold.workload)).toEqual({ inFlight: 1, lastUsedAt: 1 });
     made.time = 50;
     hold.release();
-    expect(made.holds.read().get(hold.workload)).toEqual({ inFlight: 0, lastUsedAt: 50 });
+    expect(made.holds.activity().get(hold.workload)).toEqual({ inFlight: 0, lastUsedAt: 50 });
   });
 
-  test('aborts the holders of one workload, each once, and they give back what they hold', () => {
+  test('aborts each holder of one workload once, and the holders release their holds', () => {
     const { holds } = world();
     const aborted: string[] = [];
     for (let index = 0; index < 9; index += 1) {
-      const hold: Hold = take(holds, {
+      const hold: Hold = acquire(holds, {
         onHoldAborted() {
           aborted.push(hold.workload);
           hold.release();
@@ -95,11 +95,11 @@ describe('createHolds()', () => {
     }
     holds.abort(workloadId('b'));
     expect(aborted).toEqual(['b', 'b', 'b']);
-    expect(holds.read().get(workloadId('b'))?.inFlight).toBe(0);
+    expect(holds.activity().get(workloadId('b'))?.inFlight).toBe(0);
     expect(holds.inFlight(slotName('primary'))).toBe(6);
   });
 
-  test('tells when the last request of a workload that left the board has ended', () => {
+  test('reports the end of the last request on a workload that has left the board', () => {
     const { holds, board, draining } = world();
     publish(board, { name: 'primary', targets: TARGETS.slice(0, 1) });
     const first = holds.acquire(boardSlot({ name: 'primary', targets: TARGETS.slice(0, 1) }), HOLDER);
@@ -111,7 +111,7 @@ describe('createHolds()', () => {
     expect(draining).toEqual([false, true]);
   });
 
-  test('counts the requests of a workload that left the board until the last one ends', () => {
+  test('counts the requests on a workload that has left the board until the last one ends', () => {
     const { holds, board } = world();
     const primary = slotName('primary');
     publish(board, { name: 'primary', targets: TARGETS.slice(0, 1) });
@@ -123,13 +123,13 @@ describe('createHolds()', () => {
     expect([holds.inFlight(primary), holds.inFlight(slotName('embed'))]).toEqual([1, 0]);
   });
 
-  test('does not grow with the workloads that come and go', () => {
+  test('forgets old workloads, so that memory is bounded', () => {
     const { holds } = world();
     for (let index = 0; index < 6000; index += 1) {
       holds.acquire(boardSlotOf(`w${index}`), HOLDER)?.release();
     }
-    expect(holds.read().size).toBeLessThanOrEqual(4096);
-    expect(holds.read().has(workloadId('w5999'))).toBe(true);
+    expect(holds.activity().size).toBeLessThanOrEqual(4096);
+    expect(holds.activity().has(workloadId('w5999'))).toBe(true);
   });
 });
 

@@ -1,4 +1,4 @@
-/** A replica that leaves the board: its pod waits until nobody is connected to it any more. */
+/** A replica that leaves the board: its pod waits until no client is connected to it. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ServerResponse } from 'node:http';
 import { publish } from './support/board-fixture.ts';
@@ -22,8 +22,8 @@ function serve(...pods: readonly { readonly port: number }[]): void {
 const ask = async (): Promise<Reply> => await post(gateway.port, CHAT, chatBody());
 const textOf = (reply: Reply): string => JSON.parse(reply.text).choices[0].message.content;
 const connections = (): number => gateway.gateway.load().connections;
-/** A few turns of the event loop: far less than an idle connection is kept. */
-async function aMoment(): Promise<void> {
+/** A few turns of the event loop, far less time than an idle connection is kept. */
+async function someTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
@@ -37,7 +37,7 @@ afterEach(async () => {
 });
 
 describe('an endpoint that leaves the board while its workload stays', () => {
-  test('keeps its requests in flight, and loses its idle connections at once', async () => {
+  test('keeps its requests in flight and loses its idle connections at once', async () => {
     const held: ServerResponse[] = [];
     const leaving = await upstreamOf({
       answer: (_request, res) => void (held.length < 1 ? held.push(res) : sendJson(res, 200, { quick: true })),
@@ -49,16 +49,16 @@ describe('an endpoint that leaves the board while its workload stays', () => {
     await until(() => connections() === 2);
     const staying = await upstreamOf({ text: 'staying' });
     serve(staying);
-    await aMoment();
+    await someTurns();
     expect(connections()).toBe(1);
     for (const res of held) sendJson(res, 200, { slow: true });
     expect((await slow).text).toBe('{"slow":true}');
-    await aMoment();
+    await someTurns();
     expect(connections()).toBe(0);
     expect(textOf(await ask())).toBe('staying');
   });
 
-  test('is not connected to again, though it may still answer', async () => {
+  test('gets no new connection, though it may still answer', async () => {
     const [leaving, staying] = [await upstreamOf({ text: 'leaving' }), await upstreamOf({ text: 'staying' })];
     serve(leaving, staying);
     const both = [textOf(await ask()), textOf(await ask())];
@@ -70,8 +70,8 @@ describe('an endpoint that leaves the board while its workload stays', () => {
   });
 });
 
-describe('a replica that dies before the board says so', () => {
-  test('loses no request: the other one answers, without a publication', async () => {
+describe('a replica that dies before it leaves the board', () => {
+  test('loses no request, because the other replica answers without a new publication', async () => {
     const [dead, alive] = [await startUpstream(), await upstreamOf({ text: 'alive' })];
     await dead.kill();
     serve(dead, alive);

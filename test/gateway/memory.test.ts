@@ -14,7 +14,7 @@ interface Memory {
 interface Child {
   readonly process: ChildProcess;
   readonly port: number;
-  tell(command: 'open' | 'park'): void;
+  command(what: 'open' | 'park'): void;
   measure(): Promise<Memory>;
 }
 
@@ -42,7 +42,7 @@ async function startChild(upstream: FakeUpstream, settings: Readonly<Record<stri
   return {
     process: child,
     port,
-    tell: (command) => void child.send(command),
+    command: (what) => void child.send(what),
     async measure() {
       const answer = reply('memory');
       child.send('measure');
@@ -85,36 +85,36 @@ const textOf = (body: string): string =>
   `POST ${CHAT} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 
 describe('the memory of the gateway', () => {
-  test('is bounded with 10,000 parked requests, and all of it comes back', async () => {
+  test('is bounded with 10,000 parked requests and is freed afterwards', async () => {
     const upstream = await upstreamOf();
     const child = await startChild(upstream, { SVC_PARK_LIMIT: '10000', SVC_MAX_CONNECTIONS: '10100', SVC_PARK_TIMEOUT: '300s' });
-    child.tell('park');
+    child.command('park');
     const before = await child.measure();
     const body = chatBody({ pad: 'x'.repeat(2000) });
     const sockets = await sendAll(child.port, 10_000, textOf(body));
     const holding = await whenHolding(child, 10_000);
     expect(holding.bufferedBytes).toBe(10_000 * body.length);
-    // A connection and a request of Node's, our own objects and the body of 2 KB.
+    // Node's connection and request, the objects of the gateway and the body of 2 KB.
     expect((holding.bytes - before.bytes) / 10_000).toBeLessThan(32_000);
     const over = await post(child.port, CHAT, chatBody());
     expect([over.status, errorOf(over.text).code]).toEqual([429, 'slot.queue_full']);
     for (const socket of sockets) socket.destroy();
     let after = await whenHolding(child, 0);
     expect(after.bufferedBytes).toBe(0);
-    // Sockets end a moment after their requests.
+    // Sockets close a moment after their requests.
     while (after.bytes - before.bytes > (holding.bytes - before.bytes) / 8) after = await child.measure();
   }, 60_000);
 
-  test('holds a small part of a 64 MiB body while it waits, and no more while it flows', async () => {
+  test('holds a small part of a 64 MiB body while it waits, and not more while it flows', async () => {
     const upstream = await upstreamOf();
     const child = await startChild(upstream, {});
-    child.tell('park');
+    child.command('park');
     const before = await child.measure();
     const body = chatBody({ pad: 'x'.repeat(64 * MIB - 200) });
     const reply = post(child.port, CHAT, body);
     const parked = await whenHolding(child, 1);
     expect(parked.bytes - before.bytes).toBeLessThan(8 * MIB);
-    child.tell('open');
+    child.command('open');
     let peak = 0;
     let done = false;
     void reply.then(() => (done = true));
@@ -124,10 +124,10 @@ describe('the memory of the gateway', () => {
     expect(peak - before.bytes).toBeLessThan(16 * MIB);
   }, 60_000);
 
-  test('holds one copy of a body whose model comes last, and refuses what is over the budget', async () => {
+  test('holds one copy of a body whose model comes last, and refuses bodies over the budget', async () => {
     const upstream = await upstreamOf();
     const child = await startChild(upstream, { SVC_BUFFER_LIMIT: '40Mi' });
-    child.tell('park');
+    child.command('park');
     const before = await child.measure();
     const body = JSON.stringify({ pad: 'x'.repeat(30 * MIB), model: 'primary' });
     const first = post(child.port, CHAT, body);
@@ -137,7 +137,7 @@ describe('the memory of the gateway', () => {
     expect(holding.bytes - before.bytes).toBeLessThan(1.3 * body.length);
     const second = await post(child.port, CHAT, body);
     expect([second.status, errorOf(second.text).code, second.headers['retry-after']]).toEqual([503, 'server.overloaded', '1']);
-    child.tell('open');
+    child.command('open');
     expect((await first).status).toBe(200);
     expect((await child.measure()).bufferedBytes).toBe(0);
   }, 60_000);
@@ -155,7 +155,7 @@ describe('the memory of the gateway', () => {
       },
     });
     const child = await startChild(upstream, {});
-    child.tell('open');
+    child.command('open');
     const before = await child.measure();
     const sockets = await sendAll(child.port, 20, textOf(chatBody({ stream: true })));
     for (const socket of sockets) socket.pause();

@@ -1,28 +1,29 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
-import { createParking, type Parking, type Refusal, type Ticket, type Waiter } from '../../src/gateway/parking.ts';
+import type { Refusal } from '../../src/gateway/decide/route.ts';
+import { createParking, type Parking, type Waiter } from '../../src/gateway/parking.ts';
 import { createBoard, type Board } from '../../src/reconciler/board.ts';
 import { boardSlot, DISABLED, OPEN, PARK, publish, slotName } from './support/board-fixture.ts';
 
 const PRIMARY = slotName('primary');
 
-interface Heard extends Waiter {
+interface RecordingWaiter extends Waiter {
   readonly refusals: Refusal[];
   opened: number;
 }
 
-function waiter(name: string, log: string[], wants = true): Heard {
-  const heard: Heard = {
+function waiter(name: string, log: string[], accepts = true): RecordingWaiter {
+  const made: RecordingWaiter = {
     refusals: [],
     opened: 0,
     onOpen() {
-      heard.opened += 1;
+      made.opened += 1;
       log.push(name);
     },
-    onRefused: (refusal) => void heard.refusals.push(refusal),
-    onBoard: () => void log.push(`${name}:board`),
-    wants: () => wants,
+    onRefused: (refusal) => void made.refusals.push(refusal),
+    onFirstBoard: () => void log.push(`${name}:board`),
+    accepts: () => accepts,
   };
-  return heard;
+  return made;
 }
 
 interface World {
@@ -30,7 +31,7 @@ interface World {
   readonly parking: Parking;
   readonly log: string[];
   demands: number;
-  enter(waiter: Waiter, again?: boolean): Ticket | string;
+  enter(waiter: Waiter, again?: boolean): ReturnType<Parking['enter']>;
 }
 
 function world(limit = 64, timeoutMs = 60_000): World {
@@ -51,40 +52,40 @@ describe('createParking()', () => {
     jest.useRealTimers();
   });
 
-  test('lets waiting requests in, first come first served, when the slot opens and not before', () => {
+  test('admits waiting requests in order of arrival when the slot opens and not before', () => {
     const { board, parking, log, enter } = world();
     for (const name of ['a', 'b', 'c']) enter(waiter(name, log));
     publish(board, { name: 'primary', admission: PARK });
     expect([log, parking.waiting(PRIMARY)]).toEqual([[], 3]);
     publish(board, { name: 'primary', admission: OPEN });
     expect([log, parking.waiting(PRIMARY)]).toEqual([['a', 'b', 'c'], 0]);
-    parking.close('over');
+    parking.close('stopping');
   });
 
-  test('never lets in a request whose client has left', () => {
+  test('never admits a request whose client has left', () => {
     const { board, parking, log, enter } = world();
     const gone = waiter('gone', log);
     const ticket = enter(gone);
     enter(waiter('stays', log));
-    if (typeof ticket !== 'string') ticket.leave();
-    if (typeof ticket !== 'string') ticket.leave();
+    if (ticket.kind === 'parked') ticket.leave();
+    if (ticket.kind === 'parked') ticket.leave();
     expect(parking.waiting(PRIMARY)).toBe(1);
     publish(board, { name: 'primary', admission: OPEN });
     expect([log, gone.refusals]).toEqual([['stays'], []]);
   });
 
-  test('turns away what is over the limit of one slot, but nobody who had been in before', () => {
+  test('refuses requests over the limit of one slot, but not those that were admitted before', () => {
     const { parking, log, enter } = world(2);
-    expect(typeof enter(waiter('a', log))).toBe('object');
-    expect(typeof enter(waiter('b', log))).toBe('object');
-    expect(enter(waiter('c', log))).toBe('queue-full');
-    expect(typeof enter(waiter('d', log), true)).toBe('object');
+    expect(enter(waiter('a', log)).kind).toBe('parked');
+    expect(enter(waiter('b', log)).kind).toBe('parked');
+    expect(enter(waiter('c', log))).toMatchObject({ kind: 'refuse', code: 'slot.queue_full' });
+    expect(enter(waiter('d', log), true).kind).toBe('parked');
     const other = parking.enter(slotName('embed'), waiter('e', log), { deadline: Date.now() + 1000, again: false });
-    expect(typeof other).toBe('object');
-    parking.close('over');
+    expect(other.kind).toBe('parked');
+    parking.close('stopping');
   });
 
-  test('refuses everyone with the reason when the slot will not open', () => {
+  test('refuses all waiting requests with the reason when the slot will not open', () => {
     const { board, log, enter } = world();
     const one = waiter('a', log);
     enter(one);
@@ -92,7 +93,7 @@ describe('createParking()', () => {
     expect(one).toMatchObject({ opened: 0, refusals: [{ code: 'slot.disabled' }] });
   });
 
-  test('refuses everyone when the slot is removed', () => {
+  test('refuses all waiting requests when the slot is removed', () => {
     const { board, log, enter } = world();
     const one = waiter('a', log);
     enter(one);
@@ -100,7 +101,7 @@ describe('createParking()', () => {
     expect(one.refusals).toMatchObject([{ code: 'slot.not_found' }]);
   });
 
-  test('refuses with slot.loading when the time is over, exactly once', () => {
+  test('refuses exactly once with slot.loading after the deadline', () => {
     jest.useFakeTimers();
     const { board, parking, log, enter } = world(64, 10_000);
     const one = waiter('a', log);
@@ -118,12 +119,12 @@ describe('createParking()', () => {
     const { board, log, enter } = world();
     const ticket = enter(waiter('a', log));
     enter(waiter('b', log));
-    if (typeof ticket !== 'string') ticket.leave();
+    if (ticket.kind === 'parked') ticket.leave();
     publish(board, { name: 'primary', admission: OPEN });
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  test('does not meet twice in one publication who comes back at once', () => {
+  test('does not admit a request twice in one publication when it enters again at once', () => {
     const { board, parking, log, enter } = world();
     const stubborn: Waiter = {
       onOpen() {
@@ -135,39 +136,39 @@ describe('createParking()', () => {
     enter(stubborn);
     publish(board, { name: 'primary', admission: OPEN });
     expect([log, parking.waiting(PRIMARY)]).toEqual([['again'], 1]);
-    parking.close('over');
+    parking.close('stopping');
   });
 
-  test('keeps waiting who does not want this state of the slot', () => {
+  test('keeps a request that does not accept this state of the slot', () => {
     const { board, parking, log, enter } = world();
     enter(waiter('picky', log, false));
     enter(waiter('easy', log));
     publish(board, { name: 'primary', admission: OPEN });
     expect([log, parking.waiting(PRIMARY)]).toEqual([['easy'], 1]);
-    parking.close('over');
+    parking.close('stopping');
   });
 
-  test('holds requests until the first board is there', () => {
+  test('keeps requests until the first board is published', () => {
     const board = createBoard();
     const log: string[] = [];
     const parking = createParking({ board, now: () => 0, limit: 1, timeoutMs: 1000, onDemand: () => undefined });
-    expect(typeof parking.enter(undefined, waiter('a', log), { deadline: 1000, again: false })).toBe('object');
-    expect(parking.enter(undefined, waiter('b', log), { deadline: 1000, again: false })).toBe('queue-full');
+    expect(parking.enter(undefined, waiter('a', log), { deadline: 1000, again: false }).kind).toBe('parked');
+    expect(parking.enter(undefined, waiter('b', log), { deadline: 1000, again: false })).toMatchObject({ code: 'slot.queue_full' });
     publish(board, { name: 'primary', admission: OPEN });
     expect(log).toEqual(['a:board']);
   });
 
-  test('shows demand as a fact: how many wait, and when the slot was last asked for', () => {
+  test('reports how many requests wait for a slot, and when it was last asked for', () => {
     const made = world();
-    made.parking.asked(PRIMARY, 7);
+    made.parking.noteDemand(PRIMARY, 7);
     made.enter(waiter('a', made.log));
-    expect(made.parking.read()).toEqual(new Map([[PRIMARY, { waiting: 1, lastAskedAt: 7 }]]));
+    expect(made.parking.demand()).toEqual(new Map([[PRIMARY, { waiting: 1, lastAskedAt: 7 }]]));
     expect(made.demands).toBe(1);
     publish(made.board, { name: 'embed' });
-    expect(made.parking.read().size).toBe(0);
+    expect(made.parking.demand().size).toBe(0);
   });
 
-  test('gives the slot as it was published to who is let in', () => {
+  test('passes the published slot to the requests it admits', () => {
     const { board, enter } = world();
     const seen: unknown[] = [];
     enter({ onOpen: (slot) => void seen.push(slot.targets), onRefused: () => undefined });

@@ -7,12 +7,12 @@ import { boardSlot, boardView, workloadId } from './support/board-fixture.ts';
 
 const HOLDER: Holder = { onHoldAborted: () => undefined };
 
-/** Made anew each time, as each pass does it. */
+/** A new object each time, as in each pass. */
 const withReplicas = (...ports: readonly number[]): BoardSlot =>
   boardSlot({ name: 'primary', targets: ports.map((port) => ({ workload: 'w', port })) });
-const newLeases = (): Holds => createHolds({ now: () => 1, board: createBoard(), onActivity: () => undefined });
+const newHolds = (): Holds => createHolds({ now: () => 1, board: createBoard(), onActivity: () => undefined });
 
-function take(holds: Holds, slot: BoardSlot, avoid?: Hold): Hold {
+function acquire(holds: Holds, slot: BoardSlot, avoid?: Hold): Hold {
   const hold = holds.acquire(slot, HOLDER, avoid);
   if (hold === undefined) throw new Error('No target');
   return hold;
@@ -21,70 +21,70 @@ function take(holds: Holds, slot: BoardSlot, avoid?: Hold): Hold {
 const portsOf = (holds: readonly Hold[]): readonly number[] => holds.map(({ endpoint }) => endpoint.port);
 
 describe('createHolds() with several replicas of one workload', () => {
-  test('takes the replica with the fewest requests in flight, whatever comes and goes', () => {
-    const action = fc.record({ kind: fc.constantFrom('take', 'release', 'scale'), which: fc.nat() });
+  test('picks the replica with the fewest requests in flight while replicas come and go', () => {
+    const action = fc.record({ kind: fc.constantFrom('acquire', 'release', 'scale'), which: fc.nat() });
     fc.assert(
       fc.property(fc.array(action, { maxLength: 80 }), (actions) => {
-        const holds = newLeases();
+        const holds = newHolds();
         let slot = withReplicas(1, 2, 3);
         const held: Hold[] = [];
         for (const { kind, which } of actions) {
-          if (kind === 'take') {
+          if (kind === 'acquire') {
             const load = (port: number): number => portsOf(held).filter((each) => each === port).length;
-            const hold = take(holds, slot);
+            const hold = acquire(holds, slot);
             expect(load(hold.endpoint.port)).toBe(Math.min(...slot.targets.map(({ endpoint }) => load(endpoint.port))));
             held.push(hold);
           } else if (kind === 'release' && held.length > 0) held.splice(which % held.length, 1)[0]?.release();
           else slot = withReplicas(...[1, 2, 3, 4, 5].filter((port) => port === 1 + (which % 5) || (which >> port) % 2 === 0));
-          expect(holds.read().get(workloadId('w'))?.inFlight ?? 0).toBe(held.length);
+          expect(holds.activity().get(workloadId('w'))?.inFlight ?? 0).toBe(held.length);
         }
       }),
     );
   });
 
-  test('shares the load of one request at a time, over publications and beside other slots', () => {
-    const holds = newLeases();
+  test('spreads sequential requests evenly over the replicas, across publications and beside other slots', () => {
+    const holds = newHolds();
     const other = boardSlot({ name: 'embed', targets: [7, 8].map((port) => ({ workload: 'e', port })) });
     const used: number[] = [];
     for (let index = 0; index < 12; index += 1) {
-      const hold = take(holds, withReplicas(1, 2, 3));
+      const hold = acquire(holds, withReplicas(1, 2, 3));
       used.push(hold.endpoint.port);
       hold.release();
-      take(holds, other).release();
+      acquire(holds, other).release();
     }
     for (const port of [1, 2, 3]) expect(used.filter((each) => each === port)).toHaveLength(4);
   });
 
-  test('counts the requests of a replica that stood alone before', () => {
-    const holds = newLeases();
-    for (let index = 0; index < 3; index += 1) take(holds, withReplicas(1));
-    expect(portsOf([1, 2, 3].map(() => take(holds, withReplicas(1, 2))))).toEqual([2, 2, 2]);
+  test('counts the requests of a replica that used to be the only one', () => {
+    const holds = newHolds();
+    for (let index = 0; index < 3; index += 1) acquire(holds, withReplicas(1));
+    expect(portsOf([1, 2, 3].map(() => acquire(holds, withReplicas(1, 2))))).toEqual([2, 2, 2]);
   });
 
-  test('avoids the replica that has just failed, not its workload', () => {
-    const holds = newLeases();
-    const failed = take(holds, withReplicas(1, 2));
+  test('avoids the replica that has just failed, but not the others of its workload', () => {
+    const holds = newHolds();
+    const failed = acquire(holds, withReplicas(1, 2));
     failed.release();
-    const next = [1, 2, 3, 4].map(() => take(holds, withReplicas(1, 2), failed));
+    const next = [1, 2, 3, 4].map(() => acquire(holds, withReplicas(1, 2), failed));
     expect(portsOf(next)).not.toContain(failed.endpoint.port);
-    expect(take(holds, withReplicas(failed.endpoint.port), failed).endpoint).toEqual(failed.endpoint);
+    expect(acquire(holds, withReplicas(failed.endpoint.port), failed).endpoint).toEqual(failed.endpoint);
   });
 
-  test('says that a workload drains when its slot has none of its targets any more', () => {
+  test('reports a workload as draining when its slot has no target of it left', () => {
     const board = createBoard();
     const draining: boolean[] = [];
     const holds = createHolds({ now: () => 1, board, onActivity: (change) => void draining.push(change.draining) });
     board.publish(boardView(1, [{ name: 'primary', targets: [1, 2].map((port) => ({ workload: 'w', port })) }]));
-    const hold = take(holds, withReplicas(1, 2));
+    const hold = acquire(holds, withReplicas(1, 2));
     board.publish(boardView(2, [{ name: 'primary', targets: [{ workload: 'w', port: 2 }] }]));
     hold.release();
-    const last = take(holds, withReplicas(2));
+    const last = acquire(holds, withReplicas(2));
     board.publish(boardView(3, [{ name: 'primary', targets: [{ workload: 'x', port: 9 }] }]));
     last.release();
     expect(draining).toEqual([false, false, false, true]);
   });
 
-  test('looks at its own slot only, however many there are', () => {
+  test('reads only its own slot, however many there are', () => {
     const sketches = Array.from({ length: 2000 }, (_, index) => ({ name: `s${index}`, targets: [{ workload: `w${index}`, port: 1 }] }));
     const view = boardView(1, sketches);
     const slots = new Map(view.slots);
@@ -93,10 +93,10 @@ describe('createHolds() with several replicas of one workload', () => {
       slots.keys =
       slots[Symbol.iterator] =
         () => {
-          throw new Error('Looked at all slots for one request');
+          throw new Error('All slots were read for one request');
         };
     slots.forEach = () => {
-      throw new Error('Looked at all slots for one request');
+      throw new Error('All slots were read for one request');
     };
     const guarded: BoardView = { ...view, slots };
     const draining: boolean[] = [];
@@ -107,7 +107,7 @@ describe('createHolds() with several replicas of one workload', () => {
     });
     const [slot] = view.slots.values();
     if (slot === undefined) throw new Error('No slot');
-    take(holds, slot).release();
+    acquire(holds, slot).release();
     expect(draining).toEqual([false, false]);
   });
 });

@@ -23,7 +23,7 @@ const value = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('primary',
 const fields = fc.array(fc.tuple(key, value), { maxLength: 6 });
 const space = fc.constantFrom('', ' ', '\n\t', '\r\n ');
 
-/** The text of a string as JSON, with characters written as escapes where the flags say so. */
+/** Writes a string as JSON, with the flagged characters as escapes. */
 function quote(text: string, escapes: readonly boolean[]): string {
   let out = '';
   for (let index = 0; index < text.length; index += 1) {
@@ -48,7 +48,7 @@ const objectText = fc
     return `${gap}{${parts.join(',')}}${gap}`;
   });
 
-/** What the scanner promises, from `JSON.parse`: `model` as a string, or missing where it is null. */
+/** The expected result, from `JSON.parse`: `model` as a string, or undefined if it is null. */
 function expected(text: string): { model: string | undefined; stream: boolean | undefined; wrong: boolean } {
   const parsed: unknown = JSON.parse(text);
   const own = new Map(Object.entries(Object(parsed)));
@@ -62,7 +62,7 @@ function expected(text: string): { model: string | undefined; stream: boolean | 
 }
 
 describe('scanBody()', () => {
-  test('says what JSON.parse says of any object, cut anywhere', () => {
+  test('agrees with JSON.parse on any object, cut anywhere', () => {
     fc.assert(
       fc.property(objectText, cuts, (text, at) => {
         const bytes = Buffer.from(text);
@@ -82,7 +82,7 @@ describe('scanBody()', () => {
     );
   });
 
-  test('calls nothing invalid that is an object for JSON.parse, however the text is damaged', () => {
+  test('never calls a text invalid that is an object for JSON.parse, however it was damaged', () => {
     const damage = fc.tuple(objectText, fc.nat(), fc.string({ unit: 'binary', maxLength: 3 }), fc.nat({ max: 4 }));
     fc.assert(
       fc.property(damage, cuts, ([text, at, insert, remove], where) => {
@@ -103,7 +103,7 @@ describe('scanBody()', () => {
     );
   });
 
-  test('answers the same for every way to cut the same bytes', () => {
+  test('returns the same result for every way to cut the same bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), cuts, (bytes, at) => {
         const whole = scan(Buffer.from(bytes));
@@ -116,12 +116,12 @@ describe('scanBody()', () => {
 
   test.each([
     ['a nested key', '{"a":{"model":"x"},"b":[{"model":"y"}]}', undefined],
-    ['a key that comes twice', '{"model":"x","model":"y"}', 'y'],
+    ['a repeated key', '{"model":"x","model":"y"}', 'y'],
     ['an escaped key', '{"\\u006d\\u006f\\u0064\\u0065\\u006c":"x"}', 'x'],
     ['an escaped value', '{"model":"\\u00e9\\"\\\\"}', 'é"\\'],
     ['null', '{"model":null}', undefined],
     ['a byte order mark', '\uFEFF{"model":"x"}', 'x'],
-    ['a wrong model that is put right', '{"model":5,"model":"x"}', 'x'],
+    ['an invalid model followed by a valid one', '{"model":5,"model":"x"}', 'x'],
     ['an empty object', '{}', undefined],
   ])('finds the model with %s', (_what, text, model) => {
     for (let cut = 0; cut <= Buffer.byteLength(text); cut += 1) expect(scan(text, [cut])).toMatchObject({ status: 'done', model });
@@ -137,14 +137,14 @@ describe('scanBody()', () => {
     ['a comma too many', '{"model":"x",}'],
     ['no colon', '{"model" "x"}'],
     ['UTF-16', Buffer.from('{"model":"x"}', 'utf16le')],
-    ['a model that is no string', '{"model":{"a":1}}'],
+    ['a model that is not a string', '{"model":{"a":1}}'],
     ['a model with a bad escape', '{"model":"\\x"}'],
     ['a model of 5000 bytes', `{"model":"${'x'.repeat(5000)}"}`],
   ])('refuses %s', (_what, text) => {
     expect(scan(text).status).toBe('invalid');
   });
 
-  test('wants more while the object is open', () => {
+  test('needs more while the object is open', () => {
     expect(scan('{"model":"x","messages":[{"a":"}').status).toBe('more');
     expect(scan('').status).toBe('more');
   });
@@ -155,7 +155,7 @@ describe('scanBody()', () => {
     expect(scanned).toMatchObject({ status: 'more', modelSeen: true, model: 'x' });
   });
 
-  test('has no stack that nesting could exhaust', () => {
+  test('handles any depth of nesting', () => {
     const deep = `{"a":${'['.repeat(2_000_000)}${']'.repeat(2_000_000)},"model":"x"}`;
     expect(scan(deep, [10, 1000, 3_000_000])).toMatchObject({ status: 'done', model: 'x' });
   });

@@ -14,14 +14,14 @@ function world(): { board: Board; traffic: GatewayTraffic; wakes: (number | unde
   const traffic = createTraffic({ board, now: () => Date.now(), parkLimit: 8, parkTimeoutMs: 60_000 });
   const wakes: (number | undefined)[] = [];
   const stop = new AbortController();
-  // What the reconciler is given.
+  // Only what the reconciler sees.
   const port: Traffic = traffic;
   port.changes((withinMs) => void wakes.push(withinMs), stop.signal);
   return { board, traffic, wakes, stop };
 }
 
 describe('createTraffic()', () => {
-  test('wakes once, not for each request, until its facts are read', () => {
+  test('wakes once and not for each request until its facts are read', () => {
     const { traffic, wakes } = world();
     const slot = boardSlot({ name: 'primary', targets: TARGETS });
     publishOpen();
@@ -37,16 +37,16 @@ describe('createTraffic()', () => {
     }
   });
 
-  test('wakes at once for demand, also when a lazy wake is already asked for', () => {
+  test('wakes at once for demand, also if a later wake is already requested', () => {
     const { board, traffic, wakes } = world();
     publish(board, { name: 'primary', targets: TARGETS }, { name: 'embed', admission: PARK });
     traffic.holds.acquire(boardSlot({ name: 'primary', targets: TARGETS }), HOLDER);
     traffic.parking.enter(slotName('embed'), WAITER, { deadline: Date.now() + 1000, again: false });
     expect(wakes).toEqual([250, 0]);
-    traffic.parking.close('over');
+    traffic.parking.close('stopping');
   });
 
-  test('wakes at once when a workload that has left the board has no more requests', () => {
+  test('wakes at once when the last request ends on a workload that has left the board', () => {
     const { board, traffic, wakes } = world();
     publish(board, { name: 'primary', targets: TARGETS });
     const hold = traffic.holds.acquire(boardSlot({ name: 'primary', targets: TARGETS }), HOLDER);
@@ -55,21 +55,21 @@ describe('createTraffic()', () => {
     expect(wakes.at(-1)).toBe(0);
   });
 
-  test('shows in flight, last use and demand', () => {
+  test('reports requests in flight, last use and demand', () => {
     const { board, traffic } = world();
     publish(board, { name: 'primary', targets: TARGETS });
     traffic.holds.acquire(boardSlot({ name: 'primary', targets: TARGETS }), HOLDER);
-    traffic.parking.asked(PRIMARY, 5);
+    traffic.parking.noteDemand(PRIMARY, 5);
     const facts = traffic.read();
     expect(facts.workloads.get(workloadId('w'))?.inFlight).toBe(1);
     expect(facts.demand.get(PRIMARY)).toEqual({ waiting: 0, lastAskedAt: 5 });
     expect(traffic.ofSlot(PRIMARY)).toEqual({ inFlight: 1, parked: 0 });
   });
 
-  test('does not wake who has stopped listening', () => {
+  test('does not wake a listener that has stopped', () => {
     const { traffic, wakes, stop } = world();
     stop.abort();
-    traffic.suspect();
+    traffic.noteFailure();
     expect(wakes).toEqual([]);
   });
 });

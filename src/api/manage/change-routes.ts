@@ -1,4 +1,4 @@
-/** Several slots at once: what a set of documents would change, and changing it. All are checked before the first is written. */
+/** Changes to several slots at once: shows what a set of documents would change, or writes them. All are validated before the first is written. */
 import { z } from 'zod';
 import { toCamelCase } from '../../schema/key-case.ts';
 import { SlotName } from '../../schema/names.ts';
@@ -16,21 +16,21 @@ const Slots = z
     z.strictObject({
       name: SlotName,
       spec: z.record(z.string(), z.unknown()).describe('The slot’s keys, as in its TOML file'),
-      resource_version: z.string().optional().describe('Refuse the edit when the slot has changed since'),
+      resource_version: z.string().optional().describe('Refuse the edit if the slot has changed since'),
     }),
   )
   .max(1000);
 const PlanBody = z.strictObject({
-  slots: Slots.default([]).describe('Documents to lay over the present ones; none: what the controller would do now'),
-  prune: z.boolean().default(false).describe('Count slots that are not named as removed'),
+  slots: Slots.default([]).describe('Documents that replace the current ones; none: what the controller would do now'),
+  prune: z.boolean().default(false).describe('Treat slots that are not listed as removed'),
 });
 const ApplyBody = z.strictObject({
   slots: Slots,
-  prune: z.boolean().default(false).describe('Remove slots that are not named'),
-  dry_run: z.boolean().default(false).describe('Check everything, write nothing'),
+  prune: z.boolean().default(false).describe('Remove slots that are not listed'),
+  dry_run: z.boolean().default(false).describe('Validate everything and write nothing'),
 });
 
-interface Wanted {
+interface SlotChange {
   readonly name: SlotName;
   readonly document: SlotDocument;
   readonly ifMatch: string | undefined;
@@ -38,7 +38,7 @@ interface Wanted {
 }
 
 interface ChangeSet {
-  readonly wanted: readonly Wanted[];
+  readonly wanted: readonly SlotChange[];
   readonly pruned: readonly StoredSlot[];
 }
 
@@ -50,10 +50,10 @@ export function createChangeRoutes(deps: ManageDeps): readonly Route[] {
       path: '/api/plan',
       access: 'admin',
       tag: 'changes',
-      summary: 'What these documents would change; carries nothing out',
+      summary: 'Shows what these documents would change, without executing anything',
       schemas: { body: PlanBody },
       async handler(request) {
-        const { wanted, pruned } = await readChangeSet(editor, bodyOf(request, PlanBody));
+        const { wanted, pruned } = await resolveChangeSet(editor, bodyOf(request, PlanBody));
         const overlay = new Map<SlotName, SlotDocument | undefined>(wanted.map(({ name, document }) => [name, document]));
         for (const { name } of pruned) overlay.set(name, undefined);
         const { text, changes } = await planner.preview(overlay);
@@ -65,35 +65,35 @@ export function createChangeRoutes(deps: ManageDeps): readonly Route[] {
       path: '/api/apply',
       access: 'admin',
       tag: 'changes',
-      summary: 'Writes these documents, after all of them have been checked',
+      summary: 'Writes these documents after all of them have been validated',
       schemas: { body: ApplyBody },
       async handler(request) {
         const body = bodyOf(request, ApplyBody);
-        const changes = await readChangeSet(editor, body);
-        await carryOut(editor, changes, true);
-        const slots = body.dry_run ? preview(changes) : await carryOut(editor, changes, false);
+        const changes = await resolveChangeSet(editor, body);
+        const checked = await applyChangeSet(editor, changes, true);
+        const slots = body.dry_run ? checked : await applyChangeSet(editor, changes, false);
         return { dry_run: body.dry_run, slots };
       },
     },
   ];
 }
 
-async function readChangeSet(editor: SlotEditor, body: z.output<typeof PlanBody>): Promise<ChangeSet> {
+async function resolveChangeSet(editor: SlotEditor, body: z.output<typeof PlanBody>): Promise<ChangeSet> {
   if (body.prune && body.slots.length === 0) {
-    throw new ApiError('request.invalid', 'Name at least one slot in "slots": pruning with none would remove every slot', {
+    throw new ApiError('request.invalid', 'List at least one slot in "slots": pruning with an empty list would remove every slot', {
       param: 'slots',
     });
   }
   const stored = new Map((await editor.list()).map((slot) => [slot.name, slot]));
-  const wanted = new Map<SlotName, Wanted>();
+  const wanted = new Map<SlotName, SlotChange>();
   for (const [index, { name, spec, resource_version: ifMatch }] of body.slots.entries()) {
-    if (wanted.has(name)) throw new ApiError('request.invalid', `Slot "${name}" is named twice`, { param: `slots.${index}.name` });
-    wanted.set(name, { name, document: checked(name, spec), ifMatch, stored: stored.get(name) });
+    if (wanted.has(name)) throw new ApiError('request.invalid', `List slot "${name}" only once`, { param: `slots.${index}.name` });
+    wanted.set(name, { name, document: validate(name, spec), ifMatch, stored: stored.get(name) });
   }
   return { wanted: [...wanted.values()], pruned: body.prune ? [...stored.values()].filter(({ name }) => !wanted.has(name)) : [] };
 }
 
-function checked(name: SlotName, spec: unknown): SlotDocument {
+function validate(name: SlotName, spec: unknown): SlotDocument {
   const document = toCamelCase(spec);
   const parsed = parseSlot(name, document);
   if (!parsed.ok) throw slotInvalid(name, parsed.problems);
@@ -101,42 +101,33 @@ function checked(name: SlotName, spec: unknown): SlotDocument {
   return document;
 }
 
-/** `parseSlot` has passed it already; this only tells the compiler. */
+/** Narrows the type of a document that `parseSlot` has accepted. */
 function isSlotDocument(document: unknown): document is SlotDocument {
   return typeof document === 'object' && document !== null;
 }
 
-async function carryOut(editor: SlotEditor, { wanted, pruned }: ChangeSet, dryRun: boolean) {
-  const done: { name: SlotName; result: string }[] = [];
+async function applyChangeSet(editor: SlotEditor, { wanted, pruned }: ChangeSet, dryRun: boolean) {
+  const results: { name: SlotName; result: string }[] = [];
   for (const { name, document, ifMatch, stored } of wanted) {
     if (ifMatch !== undefined && stored === undefined) unwrapEdit(name, { kind: 'not-found' });
     const same = stored !== undefined && isSameDocument(stored, document);
     if (same && (ifMatch === undefined || ifMatch === stored.resourceVersion)) {
-      done.push({ name, result: 'unchanged' });
+      results.push({ name, result: 'unchanged' });
       continue;
     }
     const result = await editor.put(name, document, { dryRun, ...(ifMatch === undefined ? {} : { ifMatch }) });
-    const { created } = unwrapEdit(name, result.kind === 'failed' ? { ...result, message: `${result.message}${already(done)}` } : result);
-    done.push({ name, result: created ? 'created' : 'updated' });
+    const { created } = unwrapEdit(
+      name,
+      result.kind === 'failed' ? { ...result, message: `${result.message}${writtenBefore(results)}` } : result,
+    );
+    results.push({ name, result: created ? 'created' : 'updated' });
   }
   for (const { name } of pruned) {
     const result = await editor.remove(name, { dryRun });
     if (result.kind !== 'not-found') unwrapEdit(name, result);
-    done.push({ name, result: 'deleted' });
+    results.push({ name, result: 'deleted' });
   }
-  return done;
-}
-
-function preview({ wanted, pruned }: ChangeSet) {
-  return [
-    ...wanted.map(({ name, document, stored }) => ({ name, result: resultOf(stored, document) })),
-    ...pruned.map(({ name }) => ({ name, result: 'deleted' })),
-  ];
-}
-
-function resultOf(stored: StoredSlot | undefined, document: SlotDocument): string {
-  if (stored === undefined) return 'created';
-  return isSameDocument(stored, document) ? 'unchanged' : 'updated';
+  return results;
 }
 
 function isSameDocument(stored: StoredSlot, document: SlotDocument): boolean {
@@ -145,7 +136,7 @@ function isSameDocument(stored: StoredSlot, document: SlotDocument): boolean {
   return before.success && after.success && isSameValue(before.data, after.data);
 }
 
-function already(done: readonly { readonly name: SlotName; readonly result: string }[]): string {
-  const names = done.filter(({ result }) => result !== 'unchanged').map(({ name }) => `"${name}"`);
-  return names.length === 0 ? '' : `; written before: ${names.join(', ')}`;
+function writtenBefore(results: readonly { readonly name: SlotName; readonly result: string }[]): string {
+  const names = results.filter(({ result }) => result !== 'unchanged').map(({ name }) => `"${name}"`);
+  return names.length === 0 ? '' : `; already written: ${names.join(', ')}`;
 }

@@ -1,4 +1,4 @@
-/** What an edit came to, as an answer or as the error that ends the request. */
+/** Converts the results of edits to answers, or to the errors that end a request. */
 import { ApiError } from '../api-error.ts';
 import type { SlotName } from '../../schema/names.ts';
 import type { EditResult, SlotEditor } from '../../schema/slot-editor.ts';
@@ -7,7 +7,7 @@ import { formatProblem, type SpecProblem } from '../../schema/spec-problem.ts';
 
 type Done = Extract<EditResult, { kind: 'done' }>;
 
-/** The result of an edit that went through; throws the `ApiError` of any other. */
+/** Returns the result of a successful edit; throws an `ApiError` for any other. */
 export function unwrapEdit(name: SlotName, result: EditResult): Done {
   switch (result.kind) {
     case 'done':
@@ -17,7 +17,7 @@ export function unwrapEdit(name: SlotName, result: EditResult): Done {
     case 'conflict':
       throw new ApiError(
         'slot.conflict',
-        `Read slot "${name}" again and repeat the edit: it changed meanwhile and now has resource version "${result.resourceVersion}"`,
+        `Read slot "${name}" again and repeat the edit: it has changed and now has resource version "${result.resourceVersion}"`,
         { param: 'resource_version' },
       );
     case 'invalid':

@@ -1,4 +1,4 @@
-/** `GET /api/events`. */
+/** The event stream, `GET /api/events`. */
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { SlotName } from '../../schema/names.ts';
@@ -10,7 +10,10 @@ import { queryOf } from './request-input.ts';
 
 const EventsQuery = z.strictObject({
   slot: SlotName.optional().describe('Only this slot’s events'),
-  last_event_id: z.string().optional().describe('As the header "Last-Event-ID", for clients that cannot set one; 0: everything kept'),
+  last_event_id: z
+    .string()
+    .optional()
+    .describe('Same as the header "Last-Event-ID", for clients that cannot set it; 0: all retained events'),
 });
 
 export function createEventRoutes(deps: ManageDeps): readonly Route[] {
@@ -20,7 +23,7 @@ export function createEventRoutes(deps: ManageDeps): readonly Route[] {
       path: '/api/events',
       access: 'read',
       tag: 'events',
-      summary: 'The timeline of all slots as server-sent events; resumes after "Last-Event-ID", and says "gap" when entries are gone',
+      summary: 'The timeline of all slots as server-sent events; resumes after "Last-Event-ID", and sends "gap" if entries were dropped',
       schemas: { query: EventsQuery },
       handler(request, reply) {
         const query = queryOf(request, EventsQuery);
@@ -30,7 +33,7 @@ export function createEventRoutes(deps: ManageDeps): readonly Route[] {
           signal: deps.stopping,
           heartbeatMs: deps.heartbeatMs,
         });
-        // A HEAD request, too, must not leave the stream behind.
+        // Also closes the stream of a HEAD request.
         reply.raw.once('close', () => stream.destroy());
         return reply
           .type('text/event-stream; charset=utf-8')

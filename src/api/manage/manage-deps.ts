@@ -1,4 +1,4 @@
-/** What the management routes stand on. `src/main.ts` supplies it. */
+/** What the management routes need. `src/main.ts` supplies it. */
 import type { Board } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/names.ts';
 import type { Settings } from '../../schema/settings.ts';
@@ -11,12 +11,12 @@ export interface ManageDeps {
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly traffic: (slot: SlotName) => SlotTraffic;
   readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_PUBLIC_URL' | 'SVC_TRUSTED_PROXIES' | 'SVC_RESYNC'>;
-  /** What this build and host can do, by name. */
+  /** Whether this build and host support each feature. */
   readonly features: () => Readonly<Record<string, boolean>>;
   /** Unix milliseconds. */
   readonly now: () => number;
-  /** Ends streams when the service stops, so that stopping does not wait for their readers. */
+  /** Aborted when the service stops; ends streams, so that stopping does not wait for their readers. */
   readonly stopping: AbortSignal;
-  /** Time between heartbeats of an event stream; for tests. */
+  /** Time between heartbeats of an event stream; set by tests only. */
   readonly heartbeatMs?: number;
 }

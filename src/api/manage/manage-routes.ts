@@ -1,4 +1,4 @@
-/** Everything under `/api`. */
+/** All routes under `/api`. */
 import type { Route } from '../route.ts';
 import { createChangeRoutes } from './change-routes.ts';
 import { createEventRoutes } from './event-routes.ts';

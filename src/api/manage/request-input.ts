@@ -1,4 +1,4 @@
-/** Reads what a request carries through a schema; what does not fit ends the request with `request.invalid` and the field's name. */
+/** Parses a request's input with schemas. Invalid input ends the request with `request.invalid` and the name of the field. */
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { SlotName } from '../../schema/names.ts';
@@ -6,20 +6,20 @@ import { ApiError } from '../api-error.ts';
 
 export const SlotParams = z.object({ name: SlotName });
 
-/** The body as JSON; a missing one counts as `{}`. */
+/** Parses the JSON body; a missing one counts as `{}`. */
 export function bodyOf<T>(request: FastifyRequest, schema: z.ZodType<T>): T {
-  return check(schema, request.body ?? {}, 'body');
+  return parse(schema, request.body ?? {}, 'body');
 }
 
 export function queryOf<T>(request: FastifyRequest, schema: z.ZodType<T>): T {
-  return check(schema, request.query, 'query');
+  return parse(schema, request.query, 'query');
 }
 
 export function slotNameOf(request: FastifyRequest): SlotName {
-  return check(SlotParams, request.params, 'path').name;
+  return parse(SlotParams, request.params, 'path').name;
 }
 
-/** The version that an edit is based on: `If-Match`, or the body's `resource_version`. */
+/** Returns the version that an edit is based on, from `If-Match` or else the body's `resource_version`. */
 export function ifMatchOf(request: FastifyRequest, inBody?: string | null): { readonly ifMatch?: string } {
   const header = request.headers['if-match'];
   if (header === undefined) return inBody === undefined || inBody === null ? {} : { ifMatch: inBody };
@@ -29,12 +29,12 @@ export function ifMatchOf(request: FastifyRequest, inBody?: string | null): { re
   return { ifMatch };
 }
 
-function check<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
+function parse<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
-  if (issue === undefined) throw new ApiError('request.invalid', `The ${where} is not valid`);
+  if (issue === undefined) throw new ApiError('request.invalid', `Correct the ${where} of the request`);
   const path = [...issue.path, ...(issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [])].map(String).join('.');
   const param = path === '' ? where : path;
-  throw new ApiError('request.invalid', `Bad value of "${param}": ${issue.message}`, { param });
+  throw new ApiError('request.invalid', `Correct "${param}": ${issue.message}`, { param });
 }

@@ -1,4 +1,4 @@
-/** What can be read about one slot beside its document: logs, timeline, explanation. */
+/** Logs, timeline and explanation of one slot. */
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { SlotName } from '../../schema/names.ts';
@@ -10,10 +10,12 @@ import type { ManageDeps } from './manage-deps.ts';
 import { queryOf, SlotParams, slotNameOf } from './request-input.ts';
 
 const LogsQuery = z.strictObject({
-  follow: z.enum(['0', '1', 'true', 'false']).default('0').describe('1: stay and send new lines as they come'),
-  tail: z.coerce.number().int().min(0).max(100_000).default(200).describe('Lines from the end to begin with'),
+  follow: z.enum(['0', '1', 'true', 'false']).default('0').describe('1: stay connected and send new lines as they appear'),
+  tail: z.coerce.number().int().min(0).max(100_000).default(200).describe('Number of lines to start with, from the end'),
 });
-const TimelineQuery = z.strictObject({ limit: z.coerce.number().int().min(1).max(10_000).default(100).describe('Newest entries') });
+const TimelineQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(10_000).default(100).describe('Number of newest entries'),
+});
 
 export function createSlotInsightRoutes(deps: ManageDeps): readonly Route[] {
   return [
@@ -22,10 +24,10 @@ export function createSlotInsightRoutes(deps: ManageDeps): readonly Route[] {
       path: '/api/slots/:name/logs',
       access: 'all',
       tag: 'slots',
-      summary: 'Output of the slot’s workload as text/plain; the header "x-svc-workload: none" says that there is none',
+      summary: 'Output of the slot’s workload as text/plain; with the header "x-svc-workload: none" if there is no workload',
       schemas: { params: SlotParams, query: LogsQuery },
       async handler(request, reply) {
-        const name = await existing(deps, slotNameOf(request));
+        const name = await existingSlot(deps, slotNameOf(request));
         const query = queryOf(request, LogsQuery);
         const options = { tail: query.tail, follow: query.follow === '1' || query.follow === 'true' };
         const gone = new AbortController();
@@ -41,10 +43,10 @@ export function createSlotInsightRoutes(deps: ManageDeps): readonly Route[] {
       path: '/api/slots/:name/timeline',
       access: 'read',
       tag: 'slots',
-      summary: 'What happened to the slot, and why, oldest first',
+      summary: 'What happened to the slot and why, oldest first',
       schemas: { params: SlotParams, query: TimelineQuery },
       async handler(request) {
-        const name = await existing(deps, slotNameOf(request));
+        const name = await existingSlot(deps, slotNameOf(request));
         const { limit } = queryOf(request, TimelineQuery);
         return { entries: (await deps.manage.events.timeline(name, limit)).map(viewTimelineEntry) };
       },
@@ -54,20 +56,20 @@ export function createSlotInsightRoutes(deps: ManageDeps): readonly Route[] {
       path: '/api/slots/:name/explain',
       access: 'read',
       tag: 'slots',
-      summary: 'Why the slot is as it is, as text',
+      summary: 'Explains the state of the slot as text',
       schemas: { params: SlotParams },
       async handler(request) {
-        const name = await existing(deps, slotNameOf(request));
+        const name = await existingSlot(deps, slotNameOf(request));
         const board = deps.board.current();
         const problems = board.slots.get(name)?.problems ?? board.refused.get(name) ?? [];
-        const text = board.slots.get(name)?.explain(deps.now()) ?? 'No pass has seen a good document of this slot yet';
+        const text = board.slots.get(name)?.explain(deps.now()) ?? 'The controller has not seen a valid document of this slot yet';
         return { name, text, problems: problems.map((problem) => formatProblem(problem)) };
       },
     },
   ];
 }
 
-async function existing(deps: ManageDeps, name: SlotName): Promise<SlotName> {
+async function existingSlot(deps: ManageDeps, name: SlotName): Promise<SlotName> {
   const board = deps.board.current();
   if (board.slots.has(name) || board.refused.has(name)) return name;
   if ((await deps.manage.editor.read(name)) !== undefined) return name;

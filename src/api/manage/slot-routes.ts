@@ -1,4 +1,4 @@
-/** Slots over HTTP. Every change here is an edit of desired state; nothing is started or stopped by hand. */
+/** Slots over HTTP. Every change here edits the desired state; nothing is started or stopped directly. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { isTable, toCamelCase } from '../../schema/key-case.ts';
@@ -10,11 +10,11 @@ import { noSuchSlot, unwrapEdit } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
 import { bodyOf, ifMatchOf, SlotParams, slotNameOf } from './request-input.ts';
 
-/** A slot as `GET` shows it may be sent back: only `spec` and `resource_version` are read. */
+/** Accepts a slot as `GET` returns it; only `spec` and `resource_version` are read. */
 const SlotBody = z
   .looseObject({
     spec: z.record(z.string(), z.unknown()).describe('The slot’s keys, as in its TOML file'),
-    resource_version: z.string().nullable().optional().describe('Refuse the edit when the slot has changed since; as "If-Match"'),
+    resource_version: z.string().nullable().optional().describe('Refuse the edit if the slot has changed since; same as "If-Match"'),
   })
   .describe('A slot');
 const LoadBody = z.strictObject({ model: ModelId.optional().describe('Becomes the slot’s default model') });
@@ -31,7 +31,7 @@ function readRoutes(deps: ManageDeps): readonly Route[] {
       path: '/api/slots',
       access: 'read',
       tag: 'slots',
-      summary: 'All slots: what is written, and what they are like now',
+      summary: 'All slots with their documents and status',
       async handler() {
         const stored = new Map((await deps.manage.editor.list()).map((slot) => [slot.name, slot]));
         const board = deps.board.current();
@@ -59,7 +59,7 @@ function editRoutes(deps: ManageDeps): readonly Route[] {
       path: '/api/slots/:name',
       access: 'admin',
       tag: 'slots',
-      summary: 'Replaces a slot’s document; creates the slot when there is none ("If-None-Match: *": only then)',
+      summary: 'Replaces a slot’s document or creates the slot ("If-None-Match: *": creates only)',
       schemas: { params: SlotParams, body: SlotBody },
       async handler(request, reply) {
         const name = slotNameOf(request);
@@ -74,7 +74,7 @@ function editRoutes(deps: ManageDeps): readonly Route[] {
       path: '/api/slots/:name',
       access: 'admin',
       tag: 'slots',
-      summary: 'Merges into a slot’s document (RFC 7396: null removes a key); comments and order of the text stay',
+      summary: 'Merges into a slot’s document (RFC 7396: null removes a key); keeps comments and order of the text',
       schemas: { params: SlotParams, body: SlotBody },
       async handler(request, reply) {
         const name = slotNameOf(request);
@@ -88,7 +88,7 @@ function editRoutes(deps: ManageDeps): readonly Route[] {
       path: '/api/slots/:name',
       access: 'admin',
       tag: 'slots',
-      summary: 'Removes a slot’s document; its workload drains and ends',
+      summary: 'Removes a slot’s document; its workload is drained and stopped',
       schemas: { params: SlotParams },
       async handler(request, reply) {
         const name = slotNameOf(request);
@@ -116,7 +116,7 @@ function lifecycleRoutes(deps: ManageDeps): readonly Route[] {
     },
   });
   return [
-    lifecycle('load', 'Enables the slot, with another model if one is named; the controller loads it', LoadBody, (request) => {
+    lifecycle('load', 'Enables the slot, optionally with another model; the controller loads it', LoadBody, (request) => {
       const { model } = bodyOf(request, LoadBody);
       return { enabled: true, ...(model === undefined ? {} : { model: { default: model } }) };
     }),
@@ -124,7 +124,7 @@ function lifecycleRoutes(deps: ManageDeps): readonly Route[] {
       bodyOf(request, NoBody);
       return { enabled: false };
     }),
-    lifecycle('restart', 'Has the controller replace the slot’s workload; clears a stall', NoBody, (request) => {
+    lifecycle('restart', 'Makes the controller replace the slot’s workload; clears a stall', NoBody, (request) => {
       bodyOf(request, NoBody);
       return { restartedAt: new Date(deps.now()).toISOString() };
     }),

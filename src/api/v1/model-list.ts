@@ -1,21 +1,9 @@
-/** Models in OpenAI's form, read off the board: never waits on a load. */
+/** Lists models in OpenAI's format from the board, so it never waits for a load. */
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
-import type { SlotState } from '../../schema/slot-status.ts';
 
-export interface ModelEntry {
-  readonly id: string;
-  readonly object: 'model';
-  /** Unix seconds. */
-  readonly created: number;
-  readonly owned_by: string;
-  readonly slot: string;
-  readonly state: SlotState;
-  readonly capabilities: readonly string[];
-}
-
-/** One entry a model id and alias. A slot that is switched off has none: a client would offer what cannot answer. */
-export function listModels(view: BoardView, startedAt: number): { readonly object: 'list'; readonly data: readonly ModelEntry[] } {
-  const entries = new Map<string, ModelEntry>();
+/** Returns one entry for each model id and alias. Disabled slots are left out, so that clients do not offer models that cannot answer. */
+export function listModels(view: BoardView, startedAt: number) {
+  const entries = new Map<string, ReturnType<typeof entryOf>>();
   for (const slot of view.slots.values()) {
     if (slot.admission.kind === 'refuse' && slot.admission.code === 'slot.disabled') continue;
     for (const id of [slot.model, ...slot.aliases]) {
@@ -25,7 +13,8 @@ export function listModels(view: BoardView, startedAt: number): { readonly objec
   return { object: 'list', data: [...entries.values()] };
 }
 
-export function retrieveModel(view: BoardView, id: string, startedAt: number): ModelEntry | undefined {
+/** Returns undefined if no slot has this model id, alias or name. `startedAt` in Unix milliseconds. */
+export function retrieveModel(view: BoardView, id: string, startedAt: number) {
   for (const name of view.names.get(id) ?? []) {
     const slot = view.slots.get(name);
     if (slot !== undefined) return entryOf(id, slot, startedAt);
@@ -33,10 +22,11 @@ export function retrieveModel(view: BoardView, id: string, startedAt: number): M
   return undefined;
 }
 
-function entryOf(id: string, slot: BoardSlot, startedAt: number): ModelEntry {
+function entryOf(id: string, slot: BoardSlot, startedAt: number) {
   return {
     id,
     object: 'model',
+    /** Unix seconds. */
     created: Math.floor(startedAt / 1000),
     owned_by: 'svc',
     slot: slot.name,

@@ -1,4 +1,4 @@
-/** The OpenAI routes. Those for inference hand the request to the gateway as it is; the list of models is read off the board. */
+/** The OpenAI routes. Inference requests are passed to the gateway unchanged; models are listed from the board. */
 import type { Gateway } from '../../gateway/gateway.ts';
 import { INFERENCE_PATHS } from '../../gateway/decide/inference-paths.ts';
 import type { Board } from '../../reconciler/board.ts';
@@ -9,7 +9,7 @@ import { listModels, retrieveModel } from './model-list.ts';
 export interface V1Deps {
   readonly board: Pick<Board, 'current'>;
   readonly gateway: Pick<Gateway, 'handle'>;
-  /** Unix milliseconds: what `created` of each model says. */
+  /** Unix milliseconds; the `created` time of every model. */
   readonly startedAt: number;
 }
 
@@ -22,7 +22,7 @@ export function createV1Routes({ board, gateway, startedAt }: V1Deps): Route[] {
     tag: 'inference',
     raw: ({ req, res, head, requestId }) => gateway.handle({ req, res, path, head, requestId }),
     handler: () => {
-      throw new ApiError('server.internal', 'This route is served past the framework');
+      throw new ApiError('server.internal', 'This route bypasses the framework');
     },
   }));
   return [
@@ -31,7 +31,7 @@ export function createV1Routes({ board, gateway, startedAt }: V1Deps): Route[] {
       method: 'GET',
       path: '/v1/models',
       access: 'open',
-      summary: 'Lists the models that slots answer to, by id and alias',
+      summary: 'Lists the models of all slots by id and alias',
       tag: 'models',
       handler: () => listModels(board.current(), startedAt),
     },
@@ -39,13 +39,13 @@ export function createV1Routes({ board, gateway, startedAt }: V1Deps): Route[] {
       method: 'GET',
       path: '/v1/models/*',
       access: 'v1',
-      summary: 'Describes one model, by id, alias or slot name',
+      summary: 'Describes one model by id, alias or slot name',
       tag: 'models',
       handler(request) {
         const id: unknown = Reflect.get(Object(request.params), '*');
         const model = typeof id === 'string' ? retrieveModel(board.current(), id, startedAt) : undefined;
         if (model === undefined) {
-          throw new ApiError('model.not_found', `Use a model that "/v1/models" lists: "${String(id).slice(0, 200)}" is none`, {
+          throw new ApiError('model.not_found', `Use a model that "/v1/models" lists instead of "${String(id).slice(0, 200)}"`, {
             param: 'model',
           });
         }

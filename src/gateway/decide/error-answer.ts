@@ -1,4 +1,4 @@
-/** An error of the contract as it goes over the wire. */
+/** Renders an error of the service as an HTTP response. */
 import { ERROR_CODES, errorBody, type ErrorCode } from '../../schema/error-codes.ts';
 
 export interface ErrorAnswer {
@@ -8,7 +8,7 @@ export interface ErrorAnswer {
   readonly body: string;
 }
 
-/** Seconds after which to come back; the SDKs obey at most 60. */
+/** Seconds after which to retry; OpenAI's SDKs honour at most 60. */
 const RETRY_AFTER: Partial<Record<ErrorCode, string>> = { 'slot.loading': '10', 'slot.queue_full': '5', 'server.overloaded': '1' };
 
 export function errorAnswer(
@@ -21,19 +21,13 @@ export function errorAnswer(
   } = {},
 ): ErrorAnswer {
   const body = JSON.stringify(errorBody(code, message, options.param ?? null));
-  const headers = errorHeaders(code, body, options.requestId);
-  for (const [name, value] of Object.entries(options.headers ?? {})) headers.push(name, value);
+  const headers = ['content-type', 'application/json; charset=utf-8', 'content-length', String(Buffer.byteLength(body))];
+  if (options.requestId !== undefined) headers.push('x-request-id', options.requestId);
+  headers.push(...retryHeaders(code), ...Object.entries(options.headers ?? {}).flat());
   return { status: ERROR_CODES[code].status, headers, body };
 }
 
-function errorHeaders(code: ErrorCode, body: string, requestId: string | undefined): string[] {
-  const headers = ['content-type', 'application/json; charset=utf-8', 'content-length', String(Buffer.byteLength(body))];
-  if (requestId !== undefined) headers.push('x-request-id', requestId);
-  headers.push(...retryHeaders(code));
-  return headers;
-}
-
-/** What tells a client's automatic retry whether it can help, and when. */
+/** Headers that control a client's automatic retries. */
 function retryHeaders(code: ErrorCode): readonly string[] {
   const facts: { readonly retry?: boolean; readonly status: number } = ERROR_CODES[code];
   if (facts.retry === false) return ['x-should-retry', 'false'];

@@ -1,10 +1,10 @@
-/** The `/v1` paths whose requests go to a slot with their bytes untouched. */
+/** The inference paths: their requests go to a slot with the body unchanged. */
 import type { Capability } from '../../schema/provider-kinds.ts';
 
 export interface InferencePath {
-  /** As clients write it. */
+  /** As clients send it. */
   readonly path: string;
-  /** As a provider is asked for it: one path for all aliases. */
+  /** The same path for all aliases, as passed to the provider. */
   readonly canonical: string;
   readonly capability: Capability;
   readonly summary: string;
@@ -25,7 +25,7 @@ export const INFERENCE_PATHS: readonly InferencePath[] = [
   { path: '/rerank', ...RERANK },
 ];
 
-/** The slot that answers when a request names no model. */
+/** The slot used if a request names no model. */
 export const DEFAULT_SLOT_OF_CAPABILITY: Readonly<Record<Capability, string>> = {
   chat: 'primary',
   completion: 'primary',

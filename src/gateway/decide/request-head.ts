@@ -1,25 +1,26 @@
-/** One pass over a client's raw headers: what the gateway itself must know, and the lines that go on to the upstream. */
+/** Parses a client's raw headers in one pass: the values the gateway needs, and the header lines for the upstream. */
 
 export interface RequestHead {
-  /** `name: value\r\n` of each header that goes on. Node's parser has refused control characters in values. */
+  /** `name: value\r\n` for each header to be forwarded. Node's parser has refused control characters in values. */
   readonly forwarded: string;
   readonly contentType: string | undefined;
-  /** In bytes; undefined when the body is chunked or there is none. */
+  /** In bytes. Undefined if the body is chunked or missing. */
   readonly contentLength: number | undefined;
   readonly chunked: boolean;
   readonly expectsContinue: boolean;
-  /** The client's own id for the request when it is a sane one. */
+  /** The client's own request id, if it is well-formed. */
   readonly requestId: string | undefined;
+  /** Number of `Host` headers; a valid HTTP/1.1 request has one. */
   readonly hosts: number;
 }
 
 const REQUEST_ID = /^[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}$/;
 
 /**
- * What never goes on: the hop's own headers (RFC 9110, 7.6.1), the client's credentials, what says who it is to us, and
- * `accept-encoding`: the way to the upstream is a loopback or a cluster's network, and its errors must be readable here.
+ * Headers that are not forwarded: hop-by-hop headers (RFC 9110, 7.6.1), the client's credentials and identity, and `accept-encoding`, because the
+ * network to the upstream is local and its errors must be readable here.
  */
-const KEPT_BACK: ReadonlySet<string> = new Set([
+const NOT_FORWARDED: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
   'proxy-authenticate',
@@ -44,7 +45,7 @@ const KEPT_BACK: ReadonlySet<string> = new Set([
   'origin',
 ]);
 
-export function readRequestHead(raw: readonly string[]): RequestHead {
+export function parseRequestHead(raw: readonly string[]): RequestHead {
   let forwarded = '';
   let contentType: string | undefined;
   let contentLength: number | undefined;
@@ -57,7 +58,7 @@ export function readRequestHead(raw: readonly string[]): RequestHead {
     const name = raw[index] ?? '';
     const value = raw[index + 1] ?? '';
     const lower = name.toLowerCase();
-    if (!KEPT_BACK.has(lower)) {
+    if (!NOT_FORWARDED.has(lower)) {
       if (lower === 'content-type') contentType = value;
       forwarded += `${name}: ${value}\r\n`;
       continue;
@@ -80,7 +81,7 @@ export function isJsonType(contentType: string | undefined): boolean {
   return /^\s*application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType);
 }
 
-/** Headers that the client declared to be meant for us alone. */
+/** Names of headers that the client declared hop-by-hop in `Connection`. */
 function namedByConnection(value: string): readonly string[] | undefined {
   if (value === 'keep-alive' || value === 'close' || value === 'Keep-Alive') return undefined;
   const names = value

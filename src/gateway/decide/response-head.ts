@@ -1,15 +1,15 @@
-/** The head of an upstream's HTTP/1 response, read strictly: what is ambiguous about where a message ends is refused, never guessed. */
+/** Parses the head of an upstream's HTTP/1 response strictly: whatever makes the end of a message ambiguous is refused. */
 
 export type BodyFraming =
   | { readonly kind: 'none' }
   | { readonly kind: 'length'; readonly bytes: number }
   | { readonly kind: 'chunked' }
-  /** Until the connection ends. */
+  /** The body ends with the connection. */
   | { readonly kind: 'close' };
 
 export interface ResponseHead {
   readonly status: number;
-  /** End-to-end headers: name, value, name, value, as the upstream wrote them. */
+  /** End-to-end headers as the upstream wrote them: name, value, name, value. */
   readonly headers: string[];
   readonly contentType: string | undefined;
   readonly framing: BodyFraming;
@@ -18,7 +18,7 @@ export interface ResponseHead {
   readonly keepAliveSeconds: number | undefined;
 }
 
-/** The whole head at once, because one pass costs less than one a line: no folded lines, no bare line ends, no control characters. */
+/** Matches the whole head, because that costs less than a match per line. Excludes folded lines, bare line ends and control characters. */
 const HEAD = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*)*$/;
 const LENGTH = /^\d{1,15}$/;
 const NO_BODY: BodyFraming = { kind: 'none' };
@@ -26,8 +26,8 @@ const CHUNKED: BodyFraming = { kind: 'chunked' };
 const UNTIL_CLOSE: BodyFraming = { kind: 'close' };
 
 /**
- * `text` is the head up to, and without, the empty line, one character a byte. Answers what is wrong as a string.
- * Hop-by-hop headers are left out; so is what an upstream may not decide for us: who may read us from a web page (CORS), and our request id.
+ * `text` is the head without the empty line at its end, one character per byte. Returns what is wrong as a string.
+ * Leaves out hop-by-hop headers, and those that an upstream may not set: CORS headers, cookies and the request id.
  */
 export function parseResponseHead(text: string): ResponseHead | string {
   if (!HEAD.test(text)) return 'its head is malformed';
@@ -47,9 +47,9 @@ export function parseResponseHead(text: string): ResponseHead | string {
     const lower = name.toLowerCase();
     switch (lower) {
       case 'content-length':
-        if (!LENGTH.test(value)) return 'its content-length is no number';
+        if (!LENGTH.test(value)) return 'its content-length is not a number';
         if (length !== undefined) {
-          if (length !== value) return 'it has two different lengths';
+          if (length !== value) return 'it has two different content-lengths';
           continue;
         }
         length = value;
@@ -68,7 +68,7 @@ export function parseResponseHead(text: string): ResponseHead | string {
         contentType = value;
         break;
       default:
-        if (KEPT_BACK.has(lower) || lower.startsWith('access-control-')) continue;
+        if (NOT_FORWARDED.has(lower) || lower.startsWith('access-control-')) continue;
     }
     headers.push(name, value);
   }
@@ -77,7 +77,7 @@ export function parseResponseHead(text: string): ResponseHead | string {
   return { status, headers, contentType, framing, keepAlive: keepAlive && framing.kind !== 'close', keepAliveSeconds };
 }
 
-const KEPT_BACK: ReadonlySet<string> = new Set([
+const NOT_FORWARDED: ReadonlySet<string> = new Set([
   'proxy-authenticate',
   'proxy-connection',
   'te',

@@ -1,21 +1,47 @@
-/** Which slot a request goes to, or why to none. Looks at the board only; whether the slot may be entered now is its admission. */
-import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
+/**
+ * Picks the slot for a request, or the reason why there is none, from the board alone. What happens at the slot is its `admission` on the board:
+ *
+ *   open → a hold and a forward     park → the slot's queue (`gateway/parking.ts`)     refuse → the error in the admission
+ *
+ * Where each error that a client sees as 503 or 429 is decided:
+ *
+ *   slot.disabled              reconciler/decide/rules/admission.ts: `enabled = false`, or no replicas wanted
+ *   slot.insufficient_memory   reconciler/decide/rules/admission.ts: the model does not fit
+ *   slot.stalled               reconciler/decide/rules/admission.ts: retries were given up; and here, for a slot whose first document is invalid
+ *   slot.loading               gateway/parking.ts: the slot stayed `park` longer than a request may wait, or the service is stopping
+ *   slot.queue_full (429)      gateway/parking.ts: too many requests wait already
+ *   server.overloaded          gateway/request-body.ts: bodies in memory; api/http-server.ts: connections
+ *   server.starting, .stalled  api/manage/system-routes.ts: health routes only, never an inference request
+ *
+ * While the runtime cannot be reached, the previous admission stays (reconciler/decide/steps/plan-unreachable.ts). A replica that is not the leader takes over
+ * what the leader has given up (cluster/leadership/decide/follow-leader.ts). Errors of an upstream keep their own status.
+ */
+import type { Admission, BoardSlot, BoardView } from '../../reconciler/board.ts';
 import type { ErrorCode } from '../../schema/error-codes.ts';
 import type { Capability } from '../../schema/provider-kinds.ts';
 import { DEFAULT_SLOT_OF_CAPABILITY } from './inference-paths.ts';
 
 export type RouteDecision =
   | { readonly kind: 'slot'; readonly slot: BoardSlot }
-  | { readonly kind: 'refuse'; readonly code: ErrorCode; readonly message: string }
-  /** No pass has finished yet: nothing is known, so nothing is refused. */
+  | Refusal
+  /** No pass has finished yet, so nothing is known and nothing is refused. */
   | { readonly kind: 'unknown' };
 
-/** A model's name in a message is cut at this length: it comes from the client and may be anything. */
-const SHOWN_NAME_LENGTH = 200;
-/** As many known names as a message lists. */
-const SHOWN_NAMES = 50;
+export interface Refusal {
+  readonly kind: 'refuse';
+  readonly code: ErrorCode;
+  readonly message: string;
+}
 
-/** Of several slots that answer to one name: those that can do it, then those that are open, then those worth waiting for. */
+/** A model name in a message is cut at this length, because it comes from the client and may be anything. */
+const NAME_LENGTH_LIMIT = 200;
+/** Number of known names that a message lists. */
+const LISTED_NAMES = 50;
+/** Lower ranks are preferred. */
+const RANKS: Readonly<Record<Admission['kind'], number>> = { open: 0, park: 1, refuse: 2 };
+const INCAPABLE = 10;
+
+/** Prefers, among slots with the same model name, those that serve the capability, then open ones, then those worth waiting for. */
 export function route(capability: Capability, path: string, model: string | undefined, board: BoardView): RouteDecision {
   if (board.version === 0) return { kind: 'unknown' };
   const name = model ?? DEFAULT_SLOT_OF_CAPABILITY[capability];
@@ -25,7 +51,7 @@ export function route(capability: Capability, path: string, model: string | unde
   for (const slotName of candidates ?? []) {
     const slot = board.slots.get(slotName);
     if (slot === undefined) continue;
-    const rank = rankOf(slot, capability);
+    const rank = slot.capabilities.includes(capability) ? RANKS[slot.admission.kind] : INCAPABLE;
     if (rank >= bestRank) continue;
     best = slot;
     bestRank = rank;
@@ -35,60 +61,44 @@ export function route(capability: Capability, path: string, model: string | unde
   return { kind: 'slot', slot: best };
 }
 
-const INCAPABLE = 10;
-
-function rankOf(slot: BoardSlot, capability: Capability): number {
-  if (!slot.capabilities.includes(capability)) return INCAPABLE;
-  switch (slot.admission.kind) {
-    case 'open':
-      return 0;
-    case 'park':
-      return 1;
-    case 'refuse':
-      return 2;
-    default:
-      return slot.admission satisfies never;
-  }
-}
-
 function unknownName(path: string, model: string | undefined, name: string, board: BoardView): RouteDecision {
-  for (const [slot, problems] of board.refused) {
-    if (slot !== name) continue;
-    const reason = problems[0]?.message ?? 'its text is refused';
-    return { kind: 'refuse', code: 'slot.stalled', message: `Correct the file of slot "${slot}": ${reason}` };
+  const [, problems] = board.refused.entries().find(([slot]) => slot === name) ?? [];
+  if (problems !== undefined) {
+    const reason = problems[0]?.message ?? 'it is invalid';
+    return { kind: 'refuse', code: 'slot.stalled', message: `Correct the document of slot "${name}": ${reason}` };
   }
   const known = knownNames(board);
   const message =
     model === undefined
-      ? `Name a model: the default slot "${name}" of "${path}" does not exist; ${known}`
-      : `Use a known model instead of "${shown(model)}"; ${known}`;
+      ? `Send "model": the default slot "${name}" of "${path}" does not exist; ${known}`
+      : `Use a known model instead of "${shorten(model)}"; ${known}`;
   return { kind: 'refuse', code: 'model.not_found', message };
 }
 
 function incapable(slot: BoardSlot, capability: Capability, path: string, board: BoardView): RouteDecision {
   const able = [...board.slots.values()].filter((other) => other.capabilities.includes(capability)).map((other) => `"${other.name}"`);
   const serves = slot.capabilities.length === 0 ? 'nothing yet' : slot.capabilities.join(', ');
-  const instead = able.length === 0 ? 'no slot does' : `use ${able.slice(0, SHOWN_NAMES).join(', ')}`;
+  const instead = able.length === 0 ? 'no slot does' : `use ${able.slice(0, LISTED_NAMES).join(', ')}`;
   return {
     kind: 'refuse',
     code: 'model.unsupported',
-    message: `Send "${path}" to a slot that serves ${capability}: "${slot.name}" with model "${slot.model}" serves ${serves}; ${instead}`,
+    message: `Send "${path}" to a slot that serves ${capability}: slot "${slot.name}" with model "${slot.model}" serves ${serves}; ${instead}`,
   };
 }
 
 function knownNames(board: BoardView): string {
   const { names } = board;
-  if (names.size === 0) return 'there is none yet: add a slot';
+  if (names.size === 0) return 'no slot is configured yet';
   const listed = names
     .keys()
-    .take(SHOWN_NAMES)
+    .take(LISTED_NAMES)
     .map((name) => `"${name}"`)
     .toArray()
     .join(', ');
-  const more = names.size > SHOWN_NAMES ? ` and ${names.size - SHOWN_NAMES} more` : '';
-  return `known are ${listed}${more}`;
+  const more = names.size > LISTED_NAMES ? ` and ${names.size - LISTED_NAMES} more` : '';
+  return `known models: ${listed}${more}`;
 }
 
-function shown(text: string): string {
-  return text.length <= SHOWN_NAME_LENGTH ? text : `${text.slice(0, SHOWN_NAME_LENGTH)}…`;
+function shorten(text: string): string {
+  return text.length <= NAME_LENGTH_LIMIT ? text : `${text.slice(0, NAME_LENGTH_LIMIT)}…`;
 }

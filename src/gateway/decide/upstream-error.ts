@@ -1,53 +1,50 @@
-/** An upstream's error in the contract's shape. What comes from an upstream is not trusted: four fields are taken over, as text, cut to size. */
+/** Converts an upstream's error to the shape of OpenAI's. Upstreams are not trusted: only four text fields are copied, with a limited length. */
 import type { ErrorBody } from '../../schema/error-codes.ts';
+import { isTable } from '../../schema/key-case.ts';
 
 const MESSAGE_LIMIT = 2000;
 const WORD_LIMIT = 100;
 
-/** Codes that clients know under OpenAI's name. */
+/** Upstream error types for which OpenAI has a code that clients know. */
 const KNOWN_CODES: Readonly<Record<string, string>> = { exceed_context_size_error: 'context_length_exceeded' };
 
 export function normaliseUpstreamError(status: number, body: string): ErrorBody {
-  const facts = factsOf(body);
-  const type = wordOf(facts['type']) ?? typeOfStatus(status);
+  const fields = errorFieldsOf(body);
+  const type = wordOf(fields['type']) ?? typeOfStatus(status);
   return {
     error: {
-      message: cut(messageOf(facts, body) ?? `The upstream answered ${status} without a message`, MESSAGE_LIMIT),
+      message: cut(messageOf(fields, body) ?? `The upstream answered ${status} without a message`, MESSAGE_LIMIT),
       type,
-      param: wordOf(facts['param']) ?? null,
-      code: wordOf(facts['code']) ?? KNOWN_CODES[type] ?? null,
+      param: wordOf(fields['param']) ?? null,
+      code: wordOf(fields['code']) ?? KNOWN_CODES[type] ?? null,
       origin: 'upstream',
     },
   };
 }
 
-/** llama.cpp says this to every request until its model is in memory: the request was not looked at and may be sent again. */
+/** Returns whether llama.cpp refused the request because its model is not in memory yet. The request was not processed and may be sent again. */
 export function isStillLoading(status: number, body: ErrorBody): boolean {
   return status === 503 && body.error.type === 'unavailable_error' && body.error.message === 'Loading model';
 }
 
-type Facts = Readonly<Record<string, unknown>>;
+type Fields = Readonly<Record<string, unknown>>;
 
-function factsOf(body: string): Facts {
+function errorFieldsOf(body: string): Fields {
   let parsed: unknown;
   try {
     parsed = JSON.parse(body);
   } catch {
     return {};
   }
-  if (!isRecord(parsed)) return {};
+  if (!isTable(parsed)) return {};
   const { error } = parsed;
   if (typeof error === 'string') return { ...parsed, message: error };
-  return isRecord(error) ? error : parsed;
+  return isTable(error) ? error : parsed;
 }
 
-function isRecord(value: unknown): value is Facts {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function messageOf(facts: Facts, body: string): string | undefined {
+function messageOf(fields: Fields, body: string): string | undefined {
   for (const key of ['message', 'detail']) {
-    const value = facts[key];
+    const value = fields[key];
     if (typeof value === 'string' && value.trim() !== '') return value;
   }
   const text = body.trim();

@@ -9,7 +9,7 @@ let world: World;
 beforeAll(async () => {
   world = await startWorld();
   world.save(SlotName.parse('primary'), TEXT);
-  await world.settled();
+  await world.idle();
 });
 afterAll(() => world.close());
 
@@ -21,7 +21,7 @@ const paths = [
   ['POST', '/api/apply'],
 ] as const;
 
-/** Bodies near the right ones: right keys with wrong values are where mistakes hide. */
+/** Bodies that are almost valid: valid keys with invalid values. */
 const nearBody = fc.record(
   {
     spec: fc.oneof(
@@ -37,7 +37,7 @@ const nearBody = fc.record(
 );
 
 describe('bad input', () => {
-  test('any body gets an answer of the contract’s shape, and one that is refused changes nothing', async () => {
+  test('any body gets an answer of the documented shape, and a refused one changes nothing', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...paths),
@@ -62,7 +62,7 @@ describe('bad input', () => {
     );
   });
 
-  test('any query, header and slot name gets one too', async () => {
+  test('any query, header and slot name gets an answer of the documented shape', async () => {
     const reads = ['logs', 'timeline', 'explain', ''];
     await fc.assert(
       fc.asyncProperty(

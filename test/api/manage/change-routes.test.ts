@@ -9,7 +9,7 @@ beforeEach(async () => {
   world = await startWorld();
   world.save(name, TEXT);
   world.save(SlotName.parse('embed'), '[model]\ndefault = "e"\n');
-  await world.settled();
+  await world.idle();
 });
 afterEach(() => world.close());
 
@@ -22,7 +22,7 @@ async function post(path: string, body: unknown) {
 const spec = (model: string) => ({ model: { default: model } });
 
 describe('POST /api/plan', () => {
-  test('plans the documents over the present ones and changes nothing', async () => {
+  test('plans as if the documents replaced the current ones and changes nothing', async () => {
     const { body } = await post('/api/plan', { slots: [{ name: 'primary', spec: spec('b') }], prune: true });
     expect(body).toEqual({
       text: 'apply "primary"\nstop "embed"',
@@ -34,13 +34,13 @@ describe('POST /api/plan', () => {
     expect(world.slots.texts.get(name)).toBe(TEXT);
   });
 
-  test('plans what the controller would do anyway when nothing is given', async () => {
+  test('plans what the controller would do now if no documents are given', async () => {
     expect(await post('/api/plan', {})).toMatchObject({ status: 200, body: { text: 'Nothing to do', changes: [] } });
   });
 });
 
 describe('POST /api/apply', () => {
-  test('says what became of each slot, and leaves an equal document’s text alone', async () => {
+  test('reports the result for each slot and does not touch the text of an equal document', async () => {
     const slots = [
       { name: 'primary', spec: spec('a') },
       { name: 'embed', spec: spec('e2') },
@@ -58,7 +58,7 @@ describe('POST /api/apply', () => {
     expect(world.slots.texts.size).toBe(3);
   });
 
-  test('a dry run answers the same and writes nothing', async () => {
+  test('returns the same for a dry run and writes nothing', async () => {
     const slots = [{ name: 'mine', spec: { provider: 'gguf', ...spec('m') } }];
     expect((await post('/api/apply', { slots, prune: true, dry_run: true })).body).toEqual({
       dry_run: true,
@@ -71,7 +71,7 @@ describe('POST /api/apply', () => {
     expect([...world.slots.texts.keys()]).toEqual(['primary', 'embed']);
   });
 
-  test('writes none when one is invalid, stale or named twice', async () => {
+  test('writes nothing if a document is invalid, stale or listed twice', async () => {
     const good = { name: 'embed', spec: spec('e2') };
     const refused = [
       [{ name: 'primary', spec: { model: {} } }, 422, 'slot.invalid'],
@@ -85,7 +85,7 @@ describe('POST /api/apply', () => {
     expect(world.slots.texts.get(SlotName.parse('embed'))).toContain('"e"');
   });
 
-  test('will not prune everything by an empty list', async () => {
+  test('refuses to prune with an empty list', async () => {
     expect(await post('/api/apply', { slots: [], prune: true })).toMatchObject({ status: 400, body: { error: { param: 'slots' } } });
     expect(world.slots.texts.size).toBe(2);
   });

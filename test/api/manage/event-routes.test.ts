@@ -15,7 +15,7 @@ afterEach(() => world.close());
 
 const add = (message: string, slot = primary): void => world.feed.add({ at: Date.now(), slot, kind: 'action', message });
 
-/** Reads events until `done` holds; answers all text so far and cuts the connection. */
+/** Reads events until `done` holds, closes the connection and returns all text so far. */
 async function listen(path: string, done: (text: string) => boolean, headers: Record<string, string> = {}): Promise<string> {
   const stop = new AbortController();
   const response = await fetch(world.url + path, { headers, signal: stop.signal });
@@ -31,7 +31,7 @@ async function listen(path: string, done: (text: string) => boolean, headers: Re
   return text;
 }
 
-/** Resolves when somebody listens: what came before would not be sent to them. */
+/** Resolves when a client is subscribed; entries before that would not be sent to it. */
 async function connected(): Promise<void> {
   while (world.feed.listeners() === 0) await sleep(5);
 }
@@ -40,7 +40,7 @@ const messages = (text: string): string[] => [...text.matchAll(/"message":"([^"]
 const ids = (text: string): number[] => [...text.matchAll(/^id: (\d+)\nevent: timeline$/gm)].map(([, id]) => Number(id));
 
 describe('GET /api/events', () => {
-  test('sends what comes from now on, with ids, and heartbeats in between', async () => {
+  test('sends new entries with ids, and heartbeats in between', async () => {
     add('before');
     const reading = listen('/api/events', (text) => text.includes('after 2') && text.includes(': heartbeat'));
     await connected();
@@ -51,7 +51,7 @@ describe('GET /api/events', () => {
     expect(ids(text)).toEqual([2, 3]);
   });
 
-  test('resumes after Last-Event-ID without losing or repeating one', async () => {
+  test('resumes after Last-Event-ID without losing or repeating an entry', async () => {
     for (let index = 1; index <= 20; index++) add(`entry ${index}`);
     const first = await listen('/api/events?last_event_id=0', (text) => text.includes('entry 8"'));
     const seen = ids(first).filter((id) => id <= 8);
@@ -61,7 +61,7 @@ describe('GET /api/events', () => {
     expect(second).not.toContain('event: gap');
   });
 
-  test('says that entries are gone, and goes on with the oldest it has', async () => {
+  test('reports dropped entries and continues with the oldest retained one', async () => {
     for (let index = 1; index <= 80; index++) add(`entry ${index}`);
     const text = await listen('/api/events', (all) => all.includes('entry 80"'), { 'last-event-id': '5' });
     expect(text.match(/event: gap/g)).toHaveLength(1);
@@ -69,13 +69,13 @@ describe('GET /api/events', () => {
     expect(ids(text)[0]).toBe(31);
   });
 
-  test('tells a client whose memory is ahead of ours that there is a gap', async () => {
+  test('reports a gap to a client whose last id is ahead of the feed', async () => {
     add('entry 1');
     const text = await listen('/api/events', (all) => all.includes('entry 1"'), { 'last-event-id': '900' });
     expect(text).toContain('event: gap');
   });
 
-  test('can be narrowed to one slot', async () => {
+  test('can be limited to one slot', async () => {
     const reading = listen('/api/events?slot=embed', (text) => text.includes('mine'));
     await connected();
     add('other');
@@ -83,20 +83,20 @@ describe('GET /api/events', () => {
     expect(messages(await reading)).toEqual(['mine']);
   });
 
-  test('forgets a client that leaves', async () => {
+  test('unsubscribes a client that disconnects', async () => {
     await listen('/api/events', (text) => text.includes('connected'));
     while (world.feed.listeners() > 0) await sleep(5);
     await fetch(`${world.url}/api/events`, { method: 'HEAD' });
     while (world.feed.listeners() > 0) await sleep(5);
   });
 
-  test('refuses an id that is no number', async () => {
+  test('refuses an id that is not a number', async () => {
     const response = await fetch(`${world.url}/api/events`, { headers: { 'last-event-id': 'x1' } });
     expect(response.status).toBe(400);
     expect(JSON.parse(await response.text()).error.param).toBe('Last-Event-ID');
   });
 
-  test('cuts a client that never reads, and holds next to nothing for it meanwhile', async () => {
+  test('disconnects a client that never reads, and uses almost no memory for it until then', async () => {
     const { port } = new URL(world.url);
     const socket = connect(Number(port), '127.0.0.1');
     const closed = new Promise((resolve) => socket.once('close', resolve));

@@ -3,12 +3,12 @@ import type { EventFeed } from '../../../src/api/ports.ts';
 import type { SlotName } from '../../../src/schema/names.ts';
 import type { TimelineEntry } from '../../../src/schema/slot-status.ts';
 
-export interface MemoryFeed extends EventFeed {
+export interface InMemoryFeed extends EventFeed {
   add(entry: Omit<TimelineEntry, 'seq'>): void;
   listeners(): number;
 }
 
-export function createInMemoryFeed(kept: number): MemoryFeed {
+export function createInMemoryFeed(kept: number): InMemoryFeed {
   let entries: TimelineEntry[] = [];
   let seq = 0;
   const listeners = new Set<(entry: TimelineEntry) => void>();

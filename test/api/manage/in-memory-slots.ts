@@ -1,17 +1,17 @@
-/** Slots kept as TOML texts in memory: the same reading, merging and writing as the directory's, without the disk. */
+/** Slots as TOML texts in memory, parsed, merged and written as the slot directory does, without a disk. */
 import { createHash } from 'node:crypto';
 import { newSlotText, patchSlotText, rewriteSlotText } from '../../../src/host/slots/decide/edit-slot.ts';
 import { parseDocument, parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
 import type { SlotName } from '../../../src/schema/names.ts';
 import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../../src/schema/slot-editor.ts';
 
-export interface MemorySlots extends SlotEditor {
+export interface InMemorySlots extends SlotEditor {
   readonly texts: Map<SlotName, string>;
   /** Edits fail with this message while it is set. */
   broken: string | undefined;
 }
 
-export function createInMemorySlots(onChange: () => void): MemorySlots {
+export function createInMemorySlots(onChange: () => void): InMemorySlots {
   const texts = new Map<SlotName, string>();
 
   const stored = (name: SlotName, text: string): StoredSlot => {
@@ -41,7 +41,7 @@ export function createInMemorySlots(onChange: () => void): MemorySlots {
     return { kind: 'done', slot: stored(name, edited.text), created };
   }
 
-  const slots: MemorySlots = {
+  const slots: InMemorySlots = {
     texts,
     broken: undefined,
     list: async () => [...texts].map(([name, text]) => stored(name, text)),

@@ -7,7 +7,7 @@ let world: World;
 beforeEach(async () => {
   world = await startWorld();
   world.save(SlotName.parse('primary'), '[model]\ndefault = "a"\n');
-  await world.settled();
+  await world.idle();
 });
 afterEach(() => world.close());
 
@@ -19,7 +19,7 @@ describe('GET /api/slots/{name}/logs', () => {
     expect(await response.text()).toBe('two\nthree\n');
   });
 
-  test('with follow stays open, and lets go of the runtime’s stream when the client leaves', async () => {
+  test('with follow stays open, and closes the runtime’s stream when the client disconnects', async () => {
     world.logs.set('primary', ['one']);
     const stop = new AbortController();
     const response = await fetch(`${world.url}/api/slots/primary/logs?follow=1`, { signal: stop.signal });
@@ -30,7 +30,7 @@ describe('GET /api/slots/{name}/logs', () => {
     while (world.openLogs() > 0) await sleep(5);
   });
 
-  test('says that there is no workload, and refuses a tail that is no number', async () => {
+  test('reports that there is no workload, and refuses a tail that is not a number', async () => {
     const response = await fetch(`${world.url}/api/slots/primary/logs`);
     expect(response.headers.get('x-svc-workload')).toBe('none');
     expect(await response.text()).toBe('');
@@ -41,14 +41,14 @@ describe('GET /api/slots/{name}/logs', () => {
 });
 
 describe('timeline and explain', () => {
-  test('timeline has the newest entries, oldest first', async () => {
+  test('timeline returns the newest entries, oldest first', async () => {
     const response = await fetch(`${world.url}/api/slots/primary/timeline?limit=1`);
     const { entries } = JSON.parse(await response.text());
     expect(entries).toEqual([expect.objectContaining({ slot: 'primary', kind: 'state', from: 'warming', to: 'ready', seq: 2 })]);
     expect(new Date(entries[0].at).toISOString()).toBe(entries[0].at);
   });
 
-  test('explain gives the board’s explanation', async () => {
+  test('explain returns the board’s explanation', async () => {
     const response = await fetch(`${world.url}/api/slots/primary/explain`);
     expect(JSON.parse(await response.text())).toEqual({
       name: 'primary',

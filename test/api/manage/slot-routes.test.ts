@@ -9,7 +9,7 @@ let world: World;
 beforeEach(async () => {
   world = await startWorld();
   world.save(PRIMARY, TEXT);
-  await world.settled();
+  await world.idle();
 });
 afterEach(() => world.close());
 
@@ -25,9 +25,9 @@ async function call(method: string, path: string, body?: unknown, headers: Recor
 }
 
 describe('/api/slots', () => {
-  test('shows what is written in snake_case beside what the board says', async () => {
+  test('returns the document in snake_case with the status from the board', async () => {
     world.save(PRIMARY, `${TEXT}\n[lifecycle]\nidle_timeout = "15m"\n\n[env]\nMY_keyName = "1"\n`);
-    await world.settled();
+    await world.idle();
     const { body } = await call('GET', '/api/slots');
     expect(body.slots).toHaveLength(1);
     expect(body.slots[0]).toMatchObject({
@@ -45,7 +45,7 @@ describe('/api/slots', () => {
     });
   });
 
-  test('shows a slot that no pass has seen as offline, and one that is refused with its problems', async () => {
+  test('returns a slot that no pass has seen as offline, and an invalid one with its problems', async () => {
     const before = world.board.current();
     const message = 'Write TOML that can be read';
     const name = SlotName.parse('bad');
@@ -61,7 +61,7 @@ describe('/api/slots', () => {
     );
   });
 
-  test('answers 404 with the known names for a slot that is not there, and 400 for what is no name', async () => {
+  test('answers 404 with the known names for an unknown slot, and 400 for an invalid name', async () => {
     expect(await call('GET', '/api/slots/other')).toMatchObject({
       status: 404,
       body: {
@@ -76,7 +76,7 @@ describe('/api/slots', () => {
 });
 
 describe('PUT /api/slots/{name}', () => {
-  test('creates with 201, replaces with 200, and takes back what GET gave', async () => {
+  test('creates with 201, replaces with 200, and accepts the output of GET', async () => {
     const made = await call('PUT', '/api/slots/embed', { spec: { model: { default: 'e.gguf' } } });
     expect(made).toMatchObject({ status: 201, body: { name: 'embed', spec: { model: { default: 'e.gguf' } } } });
     const again = await call('PUT', '/api/slots/embed', (await call('GET', '/api/slots/embed')).body);
@@ -84,14 +84,14 @@ describe('PUT /api/slots/{name}', () => {
     expect(world.slots.texts.get(SlotName.parse('embed'))).toBe('[model]\ndefault = "e.gguf"\n');
   });
 
-  test('refuses with "If-None-Match: *" where the slot exists', async () => {
+  test('refuses "If-None-Match: *" if the slot exists', async () => {
     const answer = await call('PUT', '/api/slots/primary', { spec: { model: { default: 'b' } } }, { 'if-none-match': '*' });
     expect(answer).toMatchObject({ status: 409, body: { error: { code: 'slot.conflict' } } });
     expect(answer.headers.get('x-should-retry')).toBe('false');
     expect(world.slots.texts.get(PRIMARY)).toBe(TEXT);
   });
 
-  test('names every key that is wrong, as the API writes keys, and changes nothing', async () => {
+  test('names every invalid key in snake_case and changes nothing', async () => {
     const spec = { modle: {}, model: { default: 'b' }, lifecycle: { idle_timeout: 5, swapp: 'auto' }, priority: 'high' };
     const { status, body } = await call('PUT', '/api/slots/primary', { spec });
     expect(status).toBe(422);
@@ -100,13 +100,13 @@ describe('PUT /api/slots/{name}', () => {
     expect(world.slots.texts.get(PRIMARY)).toBe(TEXT);
   });
 
-  test('refuses keys in camelCase and says how to write them', async () => {
+  test('refuses keys in camelCase and suggests the right ones', async () => {
     const { status, body } = await call('PUT', '/api/slots/primary', { spec: { model: { default: 'b' }, nodeSelector: {} } });
     expect(status).toBe(422);
     expect(body.error.message).toContain('did you mean "node_selector"');
   });
 
-  test('refuses bodies that are no slot with the field at fault', async () => {
+  test('refuses bodies that are not a slot and names the field', async () => {
     expect(await call('PUT', '/api/slots/primary', '{"spec":')).toMatchObject({
       status: 400,
       body: { error: { code: 'request.invalid' } },
@@ -118,14 +118,14 @@ describe('PUT /api/slots/{name}', () => {
 });
 
 describe('PATCH /api/slots/{name}', () => {
-  test('merges, keeps comments, and null removes a key', async () => {
+  test('merges, keeps comments, and removes a key that is null', async () => {
     const { status } = await call('PATCH', '/api/slots/primary', { spec: { backend: null, model: { default: 'b.gguf' } } });
     expect(status).toBe(200);
     expect(world.slots.texts.get(PRIMARY)).toContain('default = "b.gguf" # the small one');
     expect(world.slots.texts.get(PRIMARY)).not.toContain('backend');
   });
 
-  test('refuses an edit on an older version, by header and by body', async () => {
+  test('refuses an edit based on an older version, by header and by body', async () => {
     const { headers, body } = await call('GET', '/api/slots/primary');
     const etag = headers.get('etag') ?? '';
     expect(etag).toBe(`"${body.resource_version}"`);
@@ -139,22 +139,22 @@ describe('PATCH /api/slots/{name}', () => {
 });
 
 describe('DELETE, load, unload, restart', () => {
-  test('DELETE removes with 204; again it is 404', async () => {
+  test('DELETE removes with 204, and answers 404 the second time', async () => {
     expect((await call('DELETE', '/api/slots/primary')).status).toBe(204);
-    await world.settled();
+    await world.idle();
     expect((await call('GET', '/api/slots/primary')).status).toBe(404);
     expect((await call('DELETE', '/api/slots/primary')).status).toBe(404);
   });
 
   test('load with a model edits the document and answers 202 before anything is loaded', async () => {
     await call('POST', '/api/slots/primary/unload');
-    await world.settled();
+    await world.idle();
     const answer = await call('POST', '/api/slots/primary/load', { model: 'b.gguf' });
     expect(answer).toMatchObject({
       status: 202,
       body: { spec: { enabled: true, model: { default: 'b.gguf' } }, status: { state: 'offline' } },
     });
-    await world.settled();
+    await world.idle();
     expect((await call('GET', '/api/slots/primary')).body.status).toMatchObject({ state: 'ready', model: 'b.gguf' });
   });
 
@@ -165,7 +165,7 @@ describe('DELETE, load, unload, restart', () => {
     expect(Date.parse(body.spec.restarted_at)).toBeGreaterThanOrEqual(before);
   });
 
-  test('a model that is no model id, or an unknown field, is refused with its name', async () => {
+  test('an invalid model id or an unknown field is refused with its name', async () => {
     expect(await call('POST', '/api/slots/primary/load', { model: '../../etc/passwd' })).toMatchObject({
       status: 400,
       body: { error: { param: 'model' } },
@@ -174,7 +174,7 @@ describe('DELETE, load, unload, restart', () => {
     expect(world.slots.texts.get(PRIMARY)).toBe(TEXT);
   });
 
-  test('a text that cannot be written is a fault of ours, with the reason', async () => {
+  test('a document that cannot be written results in server.internal with the reason', async () => {
     world.slots.broken = 'No space left on device';
     const { status, body } = await call('POST', '/api/slots/primary/unload');
     expect(status).toBe(500);

@@ -14,7 +14,7 @@ const get = async (path: string) => {
   return { status: response.status, body: JSON.parse(await response.text()) };
 };
 
-/** Section 4 of the specification, without `/v1/models`, which is not of this part; and readiness, which a cluster asks for. */
+/** The open routes of the specification (section 4) under `/api`, and readiness, which a cluster needs. */
 const OPEN = [
   'GET /api/health/system',
   'GET /api/health/ready',
@@ -29,12 +29,12 @@ const OPEN = [
 ];
 
 describe('the route table', () => {
-  test('opens exactly these routes', () => {
+  test('requires no credential for exactly these routes', () => {
     const open = world.routes.filter(({ access }) => access === 'open').map(({ method, path }) => `${method} ${path}`);
     expect(open.toSorted()).toEqual(OPEN.toSorted());
   });
 
-  test('names an access class for every route, and lets nothing but admin change anything', () => {
+  test('has an access class for every route, and allows changes to admin only', () => {
     for (const { method, path, access } of world.routes) {
       expect(['open', 'read', 'v1', 'all', 'admin']).toContain(access);
       if (method !== 'GET' && access !== 'open') expect(`${path} ${access}`).toBe(`${path} admin`);
@@ -48,7 +48,7 @@ describe('the route table', () => {
 });
 
 describe('/api/health/system', () => {
-  test('is ok while passes finish, and 503 in the contract’s shape once they have not for too long', async () => {
+  test('is ok while passes finish, and 503 in the documented shape if none has for too long', async () => {
     expect(await get('/api/health/system')).toMatchObject({
       status: 200,
       body: { status: 'ok', version: '1.2.3', last_pass_age_seconds: 0 },
@@ -64,20 +64,20 @@ describe('/api/health/system', () => {
 });
 
 describe('/api/health/ready', () => {
-  test('is 503 until there is a first board, and ok from then on', async () => {
+  test('is 503 until the first board is published, and ok from then on', async () => {
     const answer = await get('/api/health/ready');
     expect(answer).toMatchObject({ status: 503, body: { status: 'starting', error: { code: 'server.starting', origin: 'gateway' } } });
     world.save(SlotName.parse('primary'), '[model]\ndefault = "a"\n');
-    await world.settled();
+    await world.idle();
     expect(await get('/api/health/ready')).toEqual({ status: 200, body: { status: 'ok' } });
   });
 });
 
 describe('/api/status', () => {
-  test('has one line a slot, with its traffic', async () => {
+  test('has one line per slot with its traffic', async () => {
     const name = SlotName.parse('primary');
     world.save(name, '[model]\ndefault = "a"\n');
-    await world.settled();
+    await world.idle();
     world.traffic.set(name, { inFlight: 2, parked: 7 });
     const { body } = await get('/api/status');
     expect(body).toMatchObject({ version: '1.2.3', runtime: 'in-memory', auth_enabled: false });
@@ -104,7 +104,7 @@ describe('/api/config/urls', () => {
     return { status: statusCode, body: JSON.parse(await body.text()) };
   };
 
-  test('follows the Host header, and TLS where a trusted proxy says so', async () => {
+  test('are derived from the Host header, and from the protocol that a trusted proxy reports', async () => {
     expect((await urls({ host: 'box.local:8080' })).body).toMatchObject({
       openai_base_url: 'http://box.local:8080/v1',
       chat_url: 'http://box.local:3001/',
@@ -114,13 +114,13 @@ describe('/api/config/urls', () => {
     expect((await urls({ host: '[::1]:9000' })).body.api_url).toBe('http://[::1]:9000/api');
   });
 
-  test('refuses a Host header that is no host', async () => {
+  test('are refused for an invalid Host header', async () => {
     for (const host of ['a/b', 'user@evil', 'a b', 'x:99999', '-a']) {
       expect(await urls({ host })).toMatchObject({ status: 400, body: { error: { code: 'request.invalid', param: 'Host' } } });
     }
   });
 
-  test('prefers SVC_PUBLIC_URL to whatever the caller says', async () => {
+  test('are derived from SVC_PUBLIC_URL if it is set', async () => {
     await world.close();
     world = await startWorld({ env: { SVC_PUBLIC_URL: 'https://ai.example.org/svc/' } });
     expect((await urls({ host: 'evil' })).body).toMatchObject({
@@ -132,7 +132,7 @@ describe('/api/config/urls', () => {
 });
 
 describe('install, features, auth', () => {
-  test('install/complete marks the first run as over', async () => {
+  test('install/complete marks the installation as complete', async () => {
     expect((await get('/api/install/state')).body.complete).toBe(false);
     expect((await fetch(`${world.url}/api/install/complete`, { method: 'POST' })).status).toBe(200);
     expect((await get('/api/install/state')).body.complete).toBe(true);
@@ -151,7 +151,7 @@ describe('install, features, auth', () => {
 });
 
 describe('inventory', () => {
-  test('models, providers, hardware and pulls have the contract’s shapes, with null for what is not known', async () => {
+  test('models, providers, hardware and pulls have the documented shapes, with null for unknown values', async () => {
     expect((await get('/api/models')).body.models[0]).toMatchObject({
       id: 'demo-fox',
       size_bytes: 300_000,

@@ -1,4 +1,4 @@
-/** A small world behind the management API: slots in memory, and a controller that follows edits a moment later. */
+/** A small world behind the management API: slots in memory, and a controller that reconciles edits a moment later. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRoutes } from '../../../src/api/routes.ts';
 import { buildServer } from '../../../src/api/server.ts';
@@ -11,31 +11,31 @@ import type { SlotName } from '../../../src/schema/names.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
 import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
 import type { Condition, SlotState } from '../../../src/schema/slot-status.ts';
-import { createInMemoryFeed, type MemoryFeed } from './in-memory-feed.ts';
-import { createInMemorySlots, type MemorySlots } from './in-memory-slots.ts';
+import { createInMemoryFeed, type InMemoryFeed } from './in-memory-feed.ts';
+import { createInMemorySlots, type InMemorySlots } from './in-memory-slots.ts';
 
 export interface World {
   readonly url: string;
-  readonly slots: MemorySlots;
+  readonly slots: InMemorySlots;
   readonly board: Board;
-  readonly feed: MemoryFeed;
+  readonly feed: InMemoryFeed;
   readonly metrics: Metrics;
   readonly routes: readonly Route[];
-  /** Lines that a slot's log gives; with `follow` it then stays open. */
+  /** Log lines of each slot; with `follow` the stream then stays open. */
   readonly logs: Map<string, readonly string[]>;
   readonly traffic: Map<string, { inFlight: number; parked: number }>;
-  /** Log streams that are open. */
+  /** Number of open log streams. */
   openLogs(): number;
   lastPassAgeMs: number;
   save(name: SlotName, text: string): void;
-  /** Until the controller has nothing left to do. */
-  settled(): Promise<void>;
+  /** Resolves when the controller has nothing left to do. */
+  idle(): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface WorldOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** How long a load takes; `Infinity`: it never becomes ready. */
+  /** Duration of a load; `Infinity`: it never becomes ready. */
   readonly loadMs?: number;
   readonly heartbeatMs?: number;
   readonly keptEntries?: number;
@@ -174,7 +174,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       slots.texts.set(name, text);
       reconcileSoon(0);
     },
-    async settled() {
+    async idle() {
       while (timer !== undefined) await sleep(5);
     },
     async close() {

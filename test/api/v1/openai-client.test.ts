@@ -86,11 +86,11 @@ async function failure(promise: Promise<unknown>): Promise<APIError> {
     if (error instanceof APIError) return error;
     throw error;
   }
-  throw new Error('it did not fail');
+  throw new Error('The request did not fail');
 }
 
 describe('the official client', () => {
-  test('chats, and reads the request’s id', async () => {
+  test('chats and reads the request id', async () => {
     const { data, request_id: id } = await client.chat.completions.create({ model: 'gpt-4o', messages: MESSAGES }).withResponse();
     expect(data.choices[0]?.message.content).toBe('The quick brown fox');
     expect(id).toMatch(/^req_/);
@@ -112,7 +112,7 @@ describe('the official client', () => {
     expect([text, usage]).toEqual(['The quick brown fox ', { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 }]);
   });
 
-  test('embeds in its default encoding, which is base64', async () => {
+  test('creates embeddings in its default encoding, which is base64', async () => {
     const answer = await client.embeddings.create({ model: 'embed', input: 'Hi' });
     expect(answer.data[0]?.embedding).toEqual([0.5, -0.25, 1]);
     expect(upstream.seen.at(-1)?.body.toString()).toContain('"encoding_format":"base64"');
@@ -120,7 +120,7 @@ describe('the official client', () => {
     expect(floats.data[0]?.embedding).toEqual([0.5, -0.25, 1]);
   });
 
-  test('lists models by id and alias, those that load included, those switched off not', async () => {
+  test('lists models by id and alias, including those that are loading, without disabled ones', async () => {
     const ids: string[] = [];
     for await (const model of client.models.list()) ids.push(model.id);
     expect(ids).toEqual(['dir/a.gguf', 'gpt-4o', 'embed-model', 'odd-model', 'loading-model']);
@@ -134,7 +134,7 @@ describe('the official client', () => {
     expect(await client.models.retrieve('primary')).toMatchObject({ id: 'primary', slot: 'primary' });
   });
 
-  test('stops the upstream when it stops listening', async () => {
+  test('stops the upstream when it stops reading', async () => {
     oddAnswer = (_request, res) => {
       res.writeHead(200, { 'content-type': 'text/event-stream' });
       res.write('data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n');
@@ -154,7 +154,7 @@ describe('the official client', () => {
     await until(() => odd.left() === before + 2);
   });
 
-  test('throws when the upstream dies in the middle of a stream', async () => {
+  test('throws if the upstream dies in the middle of a stream', async () => {
     oddAnswer = (_request, res, socket) => {
       res.writeHead(200, { 'content-type': 'text/event-stream' });
       res.write('data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n');
@@ -164,13 +164,13 @@ describe('the official client', () => {
     const read = async (): Promise<void> => {
       for await (const chunk of stream) void chunk;
     };
-    expect((await failure(read())).message).toContain('The upstream broke off');
+    expect((await failure(read())).message).toContain('The upstream closed the connection before its answer was complete');
   });
 });
 
 describe('the official client’s error', () => {
-  const upstreamSays = (status: number): void => {
-    oddAnswer = (_request, res) => sendJson(res, status, { error: { message: 'said so', type: 'x_error', code: status } });
+  const upstreamAnswers = (status: number): void => {
+    oddAnswer = (_request, res) => sendJson(res, status, { error: { message: 'the message', type: 'x_error', code: status } });
   };
 
   test.each([
@@ -184,11 +184,11 @@ describe('the official client’s error', () => {
     [500, InternalServerError],
     [503, InternalServerError],
   ])('of an upstream’s %s has its class and message', async (status, kind) => {
-    upstreamSays(status);
+    upstreamAnswers(status);
     const error = await failure(ask('odd'));
     expect(error).toBeInstanceOf(kind);
     expect(error).toMatchObject({ status, type: 'x_error', code: null, param: null, requestID: expect.stringMatching(/^req_/) });
-    expect(error.message).toContain('said so');
+    expect(error.message).toContain('the message');
   });
 
   test.each([
@@ -218,7 +218,7 @@ describe('the official client’s error', () => {
     expect(error.code).toBe(code);
   });
 
-  test('of a full queue is a rate limit with a time to come back', async () => {
+  test('for a full queue is a rate limit error with a time to retry', async () => {
     const first = failure(ask('loading'));
     await until(() => gateway.traffic.read().demand.get(gateway.board.current().names.get('loading')?.[0] ?? neverSlot())?.waiting === 1);
     const error = await failure(ask('loading'));
@@ -227,7 +227,7 @@ describe('the official client’s error', () => {
     await first;
   });
 
-  test('of a slot that loads says when to come back, within what SDKs obey', async () => {
+  test('for a loading slot says when to retry, within the limit of the SDKs', async () => {
     const error = await failure(ask('loading'));
     const after = Number(error.headers?.get('retry-after'));
     expect(after).toBeGreaterThan(0);
@@ -239,13 +239,13 @@ describe('the official client’s error', () => {
     ['off', 1],
     ['zzz', 1],
     ['embed', 1],
-  ])('on "%s" is not tried again where that is in vain', async (model, count) => {
+  ])('on "%s" is not retried, because that cannot help', async (model, count) => {
     const error = await failure(ask(model, patient));
     expect(error.headers?.get('retry-after')).toBeNull();
     expect(attempts).toBe(count);
   });
 
-  test('of a dead upstream is tried again, as 502', async () => {
+  test('for a dead upstream is 502 and is retried', async () => {
     oddAnswer = (_request, _res, socket) => void socket.end('nonsense\r\n\r\n');
     const error = await failure(ask('odd', patient));
     expect([error.status, error.code, attempts]).toEqual([502, 'upstream.failed', 3]);
@@ -253,5 +253,5 @@ describe('the official client’s error', () => {
 });
 
 function neverSlot(): never {
-  throw new Error('no such slot');
+  throw new Error('The board has no such slot');
 }

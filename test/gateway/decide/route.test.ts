@@ -20,7 +20,7 @@ describe('route()', () => {
     ['completion', '/v1/completions', 'primary'],
     ['rerank', '/v1/rerank', 'primary'],
     ['embedding', '/v1/embeddings', 'embed'],
-  ] as const)('takes the default slot of %s when no model is named', (capability, path, slot) => {
+  ] as const)('uses the default slot of %s when no model is named', (capability, path, slot) => {
     const view = boardView(1, [{ name: 'embed' }, { name: 'primary' }]);
     expect(nameOf(route(capability, path, undefined, view))).toBe(slot);
   });
@@ -36,7 +36,7 @@ describe('route()', () => {
     expect(decision.kind === 'refuse' && decision.message.length).toBeLessThan(400);
   });
 
-  test('refuses what no model of that name can do, and says who can', () => {
+  test('refuses a capability that no model of that name has, and names the slots that have it', () => {
     const decision = route(
       'rerank',
       '/v1/rerank',
@@ -47,7 +47,7 @@ describe('route()', () => {
     expect(decision.kind === 'refuse' && decision.message).toContain('"ranker"');
   });
 
-  test('prefers a slot that can, then one that is open, then one worth waiting for', () => {
+  test('prefers a capable slot, then an open one, then one worth waiting for', () => {
     const shared = (name: string, more: Partial<SlotSketch>): SlotSketch => ({ name, model: 'm', ...more });
     const incapable = shared('a', { capabilities: ['embedding'], admission: OPEN });
     const refused = shared('b', { admission: DISABLED });
@@ -63,7 +63,7 @@ describe('route()', () => {
     expect(route('chat', '/v1/chat/completions', 'anything', EMPTY_BOARD).kind).toBe('unknown');
   });
 
-  test('says what is wrong with a slot whose text never was good', () => {
+  test('reports the problem of a slot whose document has never been valid', () => {
     const name = slotName('primary');
     const view = { ...boardView(1, []), refused: new Map([[name, [{ path: ['model'], message: 'Unknown key "modle"' }]]]) };
     const decision = route('chat', '/v1/chat/completions', undefined, view);
@@ -71,7 +71,7 @@ describe('route()', () => {
     expect(decision.kind === 'refuse' && decision.message).toContain('Unknown key "modle"');
   });
 
-  test('answers for every name and board', () => {
+  test('returns a decision for every name and board', () => {
     const sketch = fc.record({
       name: fc.constantFrom('primary', 'embed', 'a', 'b'),
       model: fc.constantFrom('m', 'n'),

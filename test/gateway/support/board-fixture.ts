@@ -1,4 +1,4 @@
-/** Boards for tests of the request path: slots as a pass would publish them, without a reconciler. */
+/** Boards for tests of the request path: slots as a pass publishes them, without a reconciler. */
 import type { Admission, Board, BoardSlot, BoardView, Target } from '../../../src/reconciler/board.ts';
 import { SlotName, WorkloadId } from '../../../src/schema/names.ts';
 import type { Capability } from '../../../src/schema/provider-kinds.ts';

@@ -34,7 +34,7 @@ export function post(port: number, path: string, body: string | Buffer, options:
   });
 }
 
-/** Starts a request and leaves the rest to the test. */
+/** Starts a request; the test sends the body and reads the answer. */
 export function begin(port: number, path: string, headers: Readonly<Record<string, string | number>>): ClientRequest {
   const req = request({
     host: '127.0.0.1',
@@ -75,7 +75,7 @@ export interface ContractError {
   readonly origin: string;
 }
 
-/** The error of an answer in the contract's shape; fails when it has another. */
+/** Parses an error of the documented shape; throws if it has another. */
 export function errorOf(text: string): ContractError {
   const parsed: unknown = JSON.parse(text);
   const error: unknown = Reflect.get(Object(parsed), 'error');
@@ -83,7 +83,7 @@ export function errorOf(text: string): ContractError {
   const shaped =
     typeof message === 'string' && message !== '' && typeof type === 'string' && (origin === 'gateway' || origin === 'upstream');
   const nullable = [param, code].every((value) => value === null || typeof value === 'string');
-  if (!shaped || !nullable) throw new Error(`not an error of the contract: ${text}`);
+  if (!shaped || !nullable) throw new Error(`Not an error of the documented shape: ${text}`);
   return { message, type, param, code, origin };
 }
 

@@ -1,4 +1,4 @@
-/** A server that speaks as llama.cpp does where the gateway can tell: paths, errors, streams, the way it closes connections. */
+/** A server that behaves like llama.cpp as far as the gateway can notice: paths, errors, streams, the way it closes connections. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 
@@ -11,15 +11,15 @@ export interface SeenRequest {
 
 export interface FakeUpstream {
   readonly port: number;
-  /** Requests whose body arrived whole. */
+  /** Requests whose complete body has arrived. */
   readonly seen: SeenRequest[];
   /** Connections accepted so far. */
   accepted(): number;
-  /** Answers under way whose client is still there. */
+  /** Number of answers in progress. */
   busy(): number;
-  /** Clients that left in the middle. */
+  /** Number of clients that disconnected before the end of the answer. */
   left(): number;
-  /** As a crash does: nothing is said, all connections are gone, the port is free. */
+  /** Simulates a crash: closes all connections without notice and frees the port. */
   kill(): Promise<void>;
 }
 
@@ -27,11 +27,11 @@ export type Answer = (request: SeenRequest, res: ServerResponse, socket: Socket)
 
 export interface UpstreamOptions {
   readonly text?: string;
-  /** Replaces the faithful answer. */
+  /** Replaces the default answer. */
   readonly answer?: Answer;
   /** Called before the body is read. */
   readonly onRequest?: (req: IncomingMessage, res: ServerResponse) => void;
-  /** Like cpp-httplib: after so many requests the connection is closed without a word. */
+  /** Like cpp-httplib: closes the connection without notice after this many requests. */
   readonly requestsPerConnection?: number;
   readonly keepAliveMs?: number;
   readonly port?: number;
@@ -60,7 +60,7 @@ export async function startUpstream(options: UpstreamOptions = {}): Promise<Fake
       const count = (served.get(req.socket) ?? 0) + 1;
       served.set(req.socket, count);
       if (count === options.requestsPerConnection) res.on('finish', () => setImmediate(() => req.socket.destroy()));
-      void (options.answer ?? faithful(options.text ?? 'The quick brown fox'))(request, res, req.socket);
+      void (options.answer ?? defaultAnswer(options.text ?? 'The quick brown fox'))(request, res, req.socket);
     });
   });
   server.keepAliveTimeout = options.keepAliveMs ?? 5000;
@@ -90,8 +90,8 @@ export function sendJson(res: ServerResponse, status: number, body: unknown): vo
   res.end(text);
 }
 
-/** Says `text` word by word, or whole; embeds everything as the same vector. */
-function faithful(text: string): Answer {
+/** Answers with `text`, word by word if it streams; embeds everything as the same vector. */
+function defaultAnswer(text: string): Answer {
   return (request, res) => {
     const body: unknown = JSON.parse(request.body.toString('utf8'));
     const asked = new Map(Object.entries(Object(body)));

@@ -1,4 +1,4 @@
-/** A gateway in a process of its own, so that its memory can be measured. Speaks over IPC: says its port, and measures when told to. */
+/** A gateway in its own process, so that its memory can be measured. Over IPC it sends its port, obeys "open" and "park", and measures on any other message. */
 import { publish, PARK } from './board-fixture.ts';
 import { startGateway } from './gateway-fixture.ts';
 

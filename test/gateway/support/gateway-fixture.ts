@@ -1,7 +1,7 @@
-/** The request path as `src/main.ts` wires it, over a board that the test publishes and on a port of its own. */
+/** The request path wired as in `src/main.ts`, on its own port, with a board that the test publishes. */
 import { buildServer, type HttpApi } from '../../../src/api/server.ts';
 import type { Authorize } from '../../../src/api/authorize.ts';
-import type { FinishedRequest } from '../../../src/api/metrics-port.ts';
+import type { FinishedRequest } from '../../../src/api/request-metrics.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import type { FinishedExchange } from '../../../src/gateway/exchange-deps.ts';
@@ -18,9 +18,9 @@ export interface GatewayFixture {
   readonly api: HttpApi;
   readonly url: string;
   readonly port: number;
-  /** What the gateway reported. */
+  /** Requests that the gateway reported. */
   readonly finished: FinishedExchange[];
-  /** What everything else reported. */
+  /** Requests that the other routes reported. */
   readonly reported: FinishedRequest[];
   readonly faults: unknown[];
   close(): Promise<void>;
@@ -32,7 +32,7 @@ export interface FixtureOptions {
   readonly routes?: readonly Route[];
 }
 
-/** Forwards each path as llama.cpp has it. */
+/** Forwards each path as llama.cpp expects it. */
 const PROVIDERS: ProviderRegistry = {
   gguf: {
     kind: 'gguf',
@@ -92,7 +92,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   };
 }
 
-/** Waits until a state of the world holds; the test's own time limit ends a wait that is in vain. */
+/** Waits until the condition holds, or until the test times out. */
 export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 2));
 }

@@ -1,8 +1,8 @@
-/** The addresses that people and programs use, as seen from whoever asks. */
+/** The addresses of the service for its users, as seen by the caller. */
 
-/** The port of the companion chat page, where no proxy joins both under one host. */
+/** The port of the companion chat page, if no proxy serves both under one host. */
 const CHAT_PORT = 3001;
-/** A host name or an address, with or without a port; anything else in a Host header is an attack or a mistake. */
+/** Matches a host name or an address, with an optional port; anything else in a Host header is an attack or a mistake. */
 const HOST_HEADER = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?$/;
 
 export interface UrlFacts {
@@ -14,7 +14,7 @@ export interface UrlFacts {
   readonly authEnabled: boolean;
 }
 
-/** Undefined when the Host header cannot be believed. Pure. */
+/** Returns undefined if the Host header is invalid. Pure. */
 export function publicUrls(facts: UrlFacts) {
   const base = baseUrl(facts);
   if (base === undefined) return undefined;

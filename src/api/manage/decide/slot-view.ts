@@ -1,12 +1,13 @@
-/** A slot as `GET /api/slots` shows it: the text as written, and what the board says of it. */
+/** A slot as `GET /api/slots` returns it: the stored document, and its status from the board. */
 import type { BoardSlot, BoardView } from '../../../reconciler/board.ts';
 import type { SlotName } from '../../../schema/names.ts';
 import type { StoredSlot } from '../../../schema/slot-editor.ts';
 import { isTable, pathToSnakeCase, toSnakeCase } from '../../../schema/key-case.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
 import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
+import { isoTime, toJson } from './to-json.ts';
 
-/** Undefined when there is neither a text nor a workload of that name. Pure. */
+/** Returns undefined if there is neither a document nor a workload of that name. Pure. */
 export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: BoardView) {
   const entry = board.slots.get(name);
   const refused = board.refused.get(name);
@@ -21,90 +22,72 @@ export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: 
 }
 
 function statusOf(entry: BoardSlot) {
-  const { status } = entry;
-  return {
-    state: status.state,
-    conditions: status.conditions.map(viewCondition),
-    observed_generation: status.observedGeneration,
-    provider: status.provider,
-    backend: status.backend,
-    model: status.model,
-    wanted_model: entry.model,
-    capabilities: entry.capabilities,
-    endpoint: status.endpoint ?? null,
-    memory_bytes: status.memoryBytes ?? null,
-    restarts: status.restarts,
-    replicas: status.replicas ?? null,
-    since: isoTime(status.since),
-    progress: viewProgress(status),
-    problems: entry.problems.map(viewProblem),
-  };
+  const { status, model, capabilities, problems } = entry;
+  return renderStatus({ ...status, wantedModel: model, capabilities, problems });
 }
 
-/** A text that no pass has seen yet, or that never was good. */
-function statusOfUnseen(stored: StoredSlot | undefined, problems: readonly SpecProblem[], at: number) {
+/** The status of a document that no pass has seen yet, or that has never been valid. */
+function statusOfUnseen(stored: StoredSlot | undefined, problems: readonly SpecProblem[], since: number) {
   const refused = problems.length > 0;
   const reason = refused ? 'SpecInvalid' : 'NotYetSeen';
-  const message = refused ? problems.map((problem) => formatProblem(problem)).join('; ') : 'No pass has seen this slot yet';
+  const message = refused ? problems.map((problem) => formatProblem(problem)).join('; ') : 'The slot has not been reconciled yet';
   const condition = (type: Condition['type'], status: Condition['status']): Condition => ({
     type,
     status,
     reason,
     message,
-    lastTransitionAt: at,
+    lastTransitionAt: since,
     observedGeneration: 0,
   });
   const conditions = refused
     ? [condition('Ready', 'False'), condition('Stalled', 'True'), condition('SpecValid', 'False')]
     : [condition('Ready', 'Unknown')];
-  const { model } = isTable(stored?.document) ? stored.document : {};
-  return {
-    state: 'offline',
-    conditions: conditions.map(viewCondition),
-    observed_generation: 0,
-    provider: null,
-    backend: null,
-    model: isTable(model) && typeof model['default'] === 'string' ? model['default'] : null,
-    wanted_model: null,
-    capabilities: [],
-    endpoint: null,
-    memory_bytes: null,
-    restarts: 0,
-    replicas: null,
-    since: isoTime(at),
-    progress: null,
-    problems: problems.map(viewProblem),
-  };
+  const { model: written } = isTable(stored?.document) ? stored.document : {};
+  const model = isTable(written) && typeof written['default'] === 'string' ? written['default'] : undefined;
+  return renderStatus({ state: 'offline', conditions, observedGeneration: 0, model, capabilities: [], restarts: 0, since, problems });
 }
 
-/** Pure. */
-export function viewProgress({ progress }: SlotStatus) {
+type StatusFacts = Pick<SlotStatus, 'state' | 'conditions' | 'observedGeneration' | 'restarts' | 'since'> &
+  Partial<Pick<SlotStatus, 'provider' | 'backend' | 'endpoint' | 'memoryBytes' | 'replicas' | 'progress'>> & {
+    readonly model: string | undefined;
+    readonly wantedModel?: string;
+    readonly capabilities: readonly string[];
+    readonly problems: readonly SpecProblem[];
+  };
+
+function renderStatus(facts: StatusFacts) {
+  const { state, observedGeneration, provider, backend, model, wantedModel, capabilities, endpoint, memoryBytes, restarts, replicas } =
+    facts;
+  return toJson({
+    state,
+    conditions: facts.conditions.map(viewCondition),
+    observedGeneration,
+    provider,
+    backend,
+    model,
+    wantedModel,
+    capabilities,
+    endpoint,
+    memoryBytes,
+    restarts,
+    replicas,
+    since: isoTime(facts.since),
+    progress: viewProgress(facts),
+    problems: facts.problems.map(viewProblem),
+  });
+}
+
+/** Returns null if nothing is being downloaded. Pure. */
+export function viewProgress({ progress }: Pick<SlotStatus, 'progress'>) {
   if (progress === undefined) return null;
-  return { what: progress.what, done_bytes: progress.doneBytes, total_bytes: progress.totalBytes ?? null };
+  const { what, doneBytes, totalBytes } = progress;
+  return toJson({ what, doneBytes, totalBytes });
 }
 
-/** Unix milliseconds as ISO 8601 in UTC; null for "not yet". Pure. */
-export function isoTime(at: number): string | null {
-  return at > 0 && Number.isFinite(at) ? new Date(at).toISOString() : null;
+function viewCondition({ type, status, reason, message, lastTransitionAt, observedGeneration }: Condition) {
+  return toJson({ type, status, reason, message, lastTransitionAt: isoTime(lastTransitionAt), observedGeneration });
 }
 
-function viewCondition(condition: Condition) {
-  return {
-    type: condition.type,
-    status: condition.status,
-    reason: condition.reason,
-    message: condition.message,
-    last_transition_at: isoTime(condition.lastTransitionAt),
-    observed_generation: condition.observedGeneration,
-  };
-}
-
-function viewProblem(problem: SpecProblem) {
-  return {
-    key: pathToSnakeCase(problem.path).join('.'),
-    message: problem.message,
-    file: problem.file ?? null,
-    line: problem.line ?? null,
-    column: problem.column ?? null,
-  };
+function viewProblem({ path, message, file, line, column }: SpecProblem) {
+  return toJson({ key: pathToSnakeCase(path).join('.'), message, file, line, column });
 }

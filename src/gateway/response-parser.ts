@@ -1,8 +1,8 @@
 /**
- * Reads one HTTP/1 response after another from the bytes of a connection, in whatever pieces they come. Bodies are handed on as they are,
- * without a copy where a piece of them lies in one piece of input. No I/O: the connection feeds it, a sink listens.
+ * Parses the HTTP/1 responses of one connection from its bytes, in whatever pieces they arrive. Bodies are passed on unchanged, and without a copy where
+ * possible. It does no I/O: the connection feeds it, and a sink receives heads and bodies.
  */
-import { type BodyFraming, parseResponseHead, type ResponseHead } from './response-head.ts';
+import { type BodyFraming, parseResponseHead, type ResponseHead } from './decide/response-head.ts';
 
 export interface ResponseSink {
   onHead(head: ResponseHead): void;
@@ -10,29 +10,7 @@ export interface ResponseSink {
   onBody(bytes: Buffer, last: boolean): void;
 }
 
-export type ReaderState =
-  /** Nothing of a response has come. */
-  | 'idle'
-  | 'head'
-  | 'body'
-  /** Complete; `reset` makes it ready for the next one. */
-  | 'done'
-  | 'broken';
-
-export interface ResponseReader {
-  readonly state: ReaderState;
-  /** With `broken`. */
-  readonly problem: string | undefined;
-  /** With `done`: whether the connection may carry another request. */
-  readonly keepAlive: boolean;
-  readonly keepAliveSeconds: number | undefined;
-  feed(chunk: Buffer, sink: ResponseSink): void;
-  /** The connection ended. True when that is the response's proper end; the sink is told. */
-  end(sink: ResponseSink): boolean;
-  reset(): void;
-}
-
-/** llama.cpp's heads have 300 bytes; a limit keeps a broken upstream out of memory. */
+/** llama.cpp's heads have about 300 bytes; the limit protects memory from a broken upstream. */
 const HEAD_LIMIT = 64 * 1024;
 /** A chunk-size line holds a few hexadecimal digits; extensions are allowed and ignored. */
 const CHUNK_LINE_LIMIT = 1024;
@@ -41,13 +19,13 @@ const NO_BODY: BodyFraming = { kind: 'none' };
 
 type ChunkPlace = 'size' | 'data' | 'data-end' | 'trailer';
 
-export function readResponses(): ResponseReader {
-  return new Reader();
-}
-
-class Reader implements ResponseReader {
-  state: ReaderState = 'idle';
+/** A class for speed, since it holds the state between the pieces of a response. */
+export class ResponseParser {
+  /** `idle`: no byte of a response has arrived. `done`: it is complete, and `reset` prepares for the next one. */
+  state: 'idle' | 'head' | 'body' | 'done' | 'broken' = 'idle';
+  /** What is wrong; set with `broken`. */
   problem: string | undefined = undefined;
+  /** The connection may carry another request; valid with `done`. */
   keepAlive = false;
   keepAliveSeconds: number | undefined = undefined;
   #pending: Buffer = EMPTY;
@@ -64,14 +42,16 @@ class Reader implements ResponseReader {
   feed(chunk: Buffer, sink: ResponseSink): void {
     let rest = chunk;
     while (this.state === 'idle' || this.state === 'head') {
-      const after = this.#head(rest, sink);
+      const after = this.#parseHead(rest, sink);
       if (after === undefined) return;
       rest = after;
     }
-    if (this.state === 'body') this.#body(rest, sink);
-    else if (rest.length > 0) this.#unasked();
+    if (this.state === 'body') this.#parseBody(rest, sink);
+    // Bytes after the end of the response.
+    else if (rest.length > 0) this.keepAlive = false;
   }
 
+  /** To be called when the connection has ended. Returns true if that completes the response, after a last call of the sink. */
   end(sink: ResponseSink): boolean {
     if (this.state !== 'body' || this.#framing.kind !== 'close') return false;
     this.state = 'done';
@@ -80,8 +60,8 @@ class Reader implements ResponseReader {
     return true;
   }
 
-  /** Answers what follows the head, or undefined when the head is not complete (or broken). */
-  #head(chunk: Buffer, sink: ResponseSink): Buffer | undefined {
+  /** Returns the bytes after the head. Undefined if the head is incomplete or broken. */
+  #parseHead(chunk: Buffer, sink: ResponseSink): Buffer | undefined {
     if (chunk.length === 0) return undefined;
     const bytes = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     this.state = 'head';
@@ -99,7 +79,7 @@ class Reader implements ResponseReader {
     }
     const rest = bytes.subarray(end + 4);
     if (head.status < 200) {
-      if (head.status === 101) this.#break('it switches protocols unasked');
+      if (head.status === 101) this.#break('it switches protocols without a request');
       return this.state === 'head' ? rest : undefined;
     }
     this.#begin(head, sink);
@@ -121,44 +101,44 @@ class Reader implements ResponseReader {
     }
   }
 
-  #body(chunk: Buffer, sink: ResponseSink): void {
+  #parseBody(chunk: Buffer, sink: ResponseSink): void {
     if (chunk.length === 0) return;
     switch (this.#framing.kind) {
       case 'length':
-        this.#counted(chunk, sink);
+        this.#passCounted(chunk, sink);
         return;
       case 'chunked':
-        this.#chunked(chunk, sink);
+        this.#parseChunks(chunk, sink);
         return;
       default:
         sink.onBody(chunk, false);
     }
   }
 
-  #counted(chunk: Buffer, sink: ResponseSink): void {
+  #passCounted(chunk: Buffer, sink: ResponseSink): void {
     if (chunk.length < this.#left) {
       this.#left -= chunk.length;
       sink.onBody(chunk, false);
       return;
     }
-    const unasked = chunk.length > this.#left;
+    const hasExtra = chunk.length > this.#left;
     this.state = 'done';
-    if (unasked) this.keepAlive = false;
-    sink.onBody(unasked ? chunk.subarray(0, this.#left) : chunk, true);
+    if (hasExtra) this.keepAlive = false;
+    sink.onBody(hasExtra ? chunk.subarray(0, this.#left) : chunk, true);
   }
 
-  #chunked(chunk: Buffer, sink: ResponseSink): void {
+  #parseChunks(chunk: Buffer, sink: ResponseSink): void {
     let at = 0;
     const pieces = this.#pieces;
     while (at < chunk.length && this.state === 'body') {
       if (this.#chunkPlace !== 'data') {
-        at = this.#chunkLine(chunk, at);
+        at = this.#parseChunkLine(chunk, at);
         continue;
       }
-      const take = Math.min(this.#left, chunk.length - at);
-      pieces.push(chunk.subarray(at, at + take));
-      this.#left -= take;
-      at += take;
+      const count = Math.min(this.#left, chunk.length - at);
+      pieces.push(chunk.subarray(at, at + count));
+      this.#left -= count;
+      at += count;
       if (this.#left === 0) this.#chunkPlace = 'data-end';
     }
     if (at < chunk.length) this.keepAlive = false;
@@ -169,8 +149,8 @@ class Reader implements ResponseReader {
     sink.onBody(bytes, last);
   }
 
-  /** Reads a size line, the line end after data, or a trailer line; answers where to go on. */
-  #chunkLine(chunk: Buffer, at: number): number {
+  /** Parses a size line, the line end after data, or a trailer line. Returns the index of the next byte. */
+  #parseChunkLine(chunk: Buffer, at: number): number {
     const end = chunk.indexOf(0x0a, at);
     const stop = end === -1 ? chunk.length : end;
     if (this.#line.length + (stop - at) > CHUNK_LINE_LIMIT) {
@@ -181,19 +161,19 @@ class Reader implements ResponseReader {
     if (end === -1) return chunk.length;
     const line = this.#line;
     this.#line = '';
-    if (!line.endsWith('\r')) this.#break('a line of its chunked body does not end properly');
-    else this.#chunkLineRead(line.slice(0, -1));
+    if (!line.endsWith('\r')) this.#break('a line of its chunked body does not end with CR LF');
+    else this.#onChunkLine(line.slice(0, -1));
     return end + 1;
   }
 
-  #chunkLineRead(line: string): void {
+  #onChunkLine(line: string): void {
     if (this.#chunkPlace === 'trailer') {
       if (line === '') this.state = 'done';
       return;
     }
     if (this.#chunkPlace === 'data-end') {
       if (line === '') this.#chunkPlace = 'size';
-      else this.#break('a chunk is longer than it said');
+      else this.#break('a chunk is longer than its size line');
       return;
     }
     const size = /^([0-9a-fA-F]{1,12})[\t ]*(?:;.*)?$/.exec(line);
@@ -203,10 +183,6 @@ class Reader implements ResponseReader {
     }
     this.#left = Number.parseInt(size[1] ?? '', 16);
     this.#chunkPlace = this.#left === 0 ? 'trailer' : 'data';
-  }
-
-  #unasked(): void {
-    this.keepAlive = false;
   }
 
   #break(problem: string): void {

@@ -1,4 +1,4 @@
-/** The token counts in an answer's last bytes, for metrics only: what cannot be found cheaply is left out. */
+/** Finds the token counts in the last bytes of an answer. They are for metrics only, so counts that cannot be found cheaply are left out. */
 
 export interface Usage {
   readonly input: number;
@@ -8,8 +8,8 @@ export interface Usage {
 const INPUT = /"(?:prompt_tokens|input_tokens)"\s*:\s*(\d{1,9})/;
 const OUTPUT = /"(?:completion_tokens|output_tokens)"\s*:\s*(\d{1,9})/;
 
-/** `tail`: the end of the body, one character a byte. */
-export function readUsage(tail: string): Usage | undefined {
+/** `tail` is the end of the body, one character per byte. */
+export function findUsage(tail: string): Usage | undefined {
   const at = tail.lastIndexOf('"usage":{');
   if (at === -1) return undefined;
   const text = tail.slice(at, at + 1000);

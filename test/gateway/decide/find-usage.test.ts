@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { readUsage } from '../../../src/gateway/decide/read-usage.ts';
+import { findUsage } from '../../../src/gateway/decide/find-usage.ts';
 
-describe('readUsage()', () => {
+describe('findUsage()', () => {
   test.each([
     ['chat', '{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8},"timings":{}}', { input: 3, output: 5 }],
     ['embeddings', '{"usage":{"prompt_tokens":7,"total_tokens":7}}', { input: 7, output: 0 }],
@@ -15,13 +15,13 @@ describe('readUsage()', () => {
     ['an answer without', '{"choices":[]}', undefined],
     ['a stream without', 'data: {"usage":null}\n\n', undefined],
   ])('finds the counts of %s', (_what, tail, usage) => {
-    expect(readUsage(tail)).toEqual(usage);
+    expect(findUsage(tail)).toEqual(usage);
   });
 
-  test('finds counts or nothing in any text', () => {
+  test('finds valid counts or none in any text', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (before, after) => {
-        const usage = readUsage(`${before}"usage":{${after}`);
+        const usage = findUsage(`${before}"usage":{${after}`);
         if (usage !== undefined) expect(Number.isSafeInteger(usage.input) && Number.isSafeInteger(usage.output)).toBe(true);
       }),
     );

@@ -1,12 +1,11 @@
-/** What the request path reports. In-flight and parked counts are not reported: a scrape reads them from `Traffic.read()`. */
+/** The metrics port of the request path. In-flight and parked requests are not reported here; they are read when Prometheus scrapes. */
 
 export interface FinishedRequest {
-  /** Undefined when the request never came to a slot. */
+  /** Undefined if the request did not reach a slot. */
   readonly slot: string | undefined;
   /** The route's pattern, never the raw path, so that the number of series is bounded. */
   readonly route: string;
-  readonly method: string;
-  /** HTTP status sent; 499 when the client left before one was. */
+  /** HTTP status sent; 499 if the client disconnected before that. */
   readonly status: number;
   readonly seconds: number;
   /** From the request's arrival to the first byte of the upstream's body. */
@@ -15,7 +14,7 @@ export interface FinishedRequest {
 }
 
 export interface RequestMetrics {
-  /** Called exactly once a request, on the hot path: must not throw and must not allocate much. */
+  /** Called exactly once per request on the hot path: must not throw and must not allocate much. */
   requestFinished(request: FinishedRequest): void;
 }
 

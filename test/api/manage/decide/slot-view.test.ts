@@ -1,0 +1,78 @@
+import { describe, expect, test } from '@jest/globals';
+import { viewProgress, viewSlot } from '../../../../src/api/manage/decide/slot-view.ts';
+import { viewStatus } from '../../../../src/api/manage/decide/status-view.ts';
+import { viewTimelineEntry } from '../../../../src/api/manage/decide/timeline-view.ts';
+import type { BoardSlot, BoardView } from '../../../../src/reconciler/board.ts';
+import type { SpecProblem } from '../../../../src/schema/spec-problem.ts';
+import type { Condition } from '../../../../src/schema/slot-status.ts';
+import { boardSlot, boardView, slotName } from '../../../gateway/support/board-fixture.ts';
+
+const NAME = slotName('primary');
+const PROBLEM: SpecProblem = { path: ['lifecycle', 'idleTimeout'], message: 'Write a duration', file: 'primary.toml', line: 3 };
+const CONDITION: Condition = {
+  type: 'Ready',
+  status: 'True',
+  reason: 'ProbePassed',
+  message: 'It answers',
+  lastTransitionAt: 1_700_000_000_000,
+  observedGeneration: 4,
+};
+
+function withStatus(status: Partial<BoardSlot['status']>): BoardView {
+  const slot = boardSlot({ name: 'primary', model: 'a.gguf', targets: [{ workload: 'w', port: 1 }] });
+  const full: BoardSlot = { ...slot, generation: 4, problems: [PROBLEM], status: { ...slot.status, conditions: [CONDITION], ...status } };
+  return { ...boardView(1, []), slots: new Map([[NAME, full]]) };
+}
+
+describe('the JSON of the management API', () => {
+  test('has all fields of a slot in order', () => {
+    const board = withStatus({
+      endpoint: 'http://127.0.0.1:1',
+      memoryBytes: 5,
+      replicas: { present: 2, ready: 1 },
+      progress: { what: 'a.gguf', doneBytes: 1 },
+    });
+    const stored = { name: NAME, document: { model: { default: 'a.gguf' }, nodeSelector: { aB: 'c' } }, resourceVersion: '7' };
+    expect(JSON.stringify(viewSlot(NAME, stored, board))).toMatchInlineSnapshot(
+      `"{"name":"primary","spec":{"model":{"default":"a.gguf"},"node_selector":{"aB":"c"}},"status":{"state":"ready","conditions":[{"type":"Ready","status":"True","reason":"ProbePassed","message":"It answers","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":4}],"observed_generation":1,"provider":"gguf","backend":"cpu","model":"a.gguf","wanted_model":"a.gguf","capabilities":["chat","completion","embedding","rerank"],"endpoint":"http://127.0.0.1:1","memory_bytes":5,"restarts":0,"replicas":{"present":2,"ready":1},"since":null,"progress":{"what":"a.gguf","done_bytes":1,"total_bytes":null},"problems":[{"key":"lifecycle.idle_timeout","message":"Write a duration","file":"primary.toml","line":3,"column":null}]},"generation":4,"resource_version":"7"}"`,
+    );
+  });
+
+  test('has null for fields of a slot that are not known', () => {
+    expect(JSON.stringify(viewSlot(NAME, undefined, withStatus({ conditions: [] })))).toMatchInlineSnapshot(
+      `"{"name":"primary","spec":null,"status":{"state":"ready","conditions":[],"observed_generation":1,"provider":"gguf","backend":"cpu","model":"a.gguf","wanted_model":"a.gguf","capabilities":["chat","completion","embedding","rerank"],"endpoint":null,"memory_bytes":null,"restarts":0,"replicas":null,"since":null,"progress":null,"problems":[{"key":"lifecycle.idle_timeout","message":"Write a duration","file":"primary.toml","line":3,"column":null}]},"generation":4,"resource_version":null}"`,
+    );
+  });
+
+  test('has all fields of a slot that no pass has accepted', () => {
+    const board = { ...boardView(1, []), at: 1_700_000_000_000, refused: new Map([[NAME, [PROBLEM]]]) };
+    const stored = { name: NAME, document: { model: { default: 'a.gguf' } }, resourceVersion: '7' };
+    expect(JSON.stringify(viewSlot(NAME, stored, board))).toMatchInlineSnapshot(
+      `"{"name":"primary","spec":{"model":{"default":"a.gguf"}},"status":{"state":"offline","conditions":[{"type":"Ready","status":"False","reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":0},{"type":"Stalled","status":"True","reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":0},{"type":"SpecValid","status":"False","reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":0}],"observed_generation":0,"provider":null,"backend":null,"model":"a.gguf","wanted_model":null,"capabilities":[],"endpoint":null,"memory_bytes":null,"restarts":0,"replicas":null,"since":"2023-11-14T22:13:20.000Z","progress":null,"problems":[{"key":"lifecycle.idle_timeout","message":"Write a duration","file":"primary.toml","line":3,"column":null}]},"generation":0,"resource_version":"7"}"`,
+    );
+    expect(JSON.stringify(viewSlot(NAME, stored, boardView(1, [])))).toMatchInlineSnapshot(
+      `"{"name":"primary","spec":{"model":{"default":"a.gguf"}},"status":{"state":"offline","conditions":[{"type":"Ready","status":"Unknown","reason":"NotYetSeen","message":"The slot has not been reconciled yet","last_transition_at":"1970-01-01T00:00:00.001Z","observed_generation":0}],"observed_generation":0,"provider":null,"backend":null,"model":"a.gguf","wanted_model":null,"capabilities":[],"endpoint":null,"memory_bytes":null,"restarts":0,"replicas":null,"since":"1970-01-01T00:00:00.001Z","progress":null,"problems":[]},"generation":0,"resource_version":"7"}"`,
+    );
+    expect(JSON.stringify(viewStatus(board, () => ({ inFlight: 0, parked: 0 })))).toMatchInlineSnapshot(
+      `"[{"name":"primary","state":"offline","model":null,"provider":null,"backend":null,"ready":false,"reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","in_flight":0,"parked":0}]"`,
+    );
+  });
+
+  test('has all fields of a status line, a timeline entry and a download', () => {
+    const board = withStatus({ progress: { what: 'a.gguf', doneBytes: 1, totalBytes: 2 } });
+    expect(JSON.stringify(viewStatus(board, () => ({ inFlight: 2, parked: 7 })))).toMatchInlineSnapshot(
+      `"[{"name":"primary","state":"ready","model":"a.gguf","provider":"gguf","backend":"cpu","ready":true,"reason":"ProbePassed","message":"It answers","in_flight":2,"parked":7}]"`,
+    );
+    const { status } = boardSlot({ name: 'primary' });
+    const entry = { seq: 1, at: 1_700_000_000_000, slot: NAME, kind: 'action', message: 'Started' } as const;
+    expect(JSON.stringify(viewTimelineEntry(entry))).toMatchInlineSnapshot(
+      `"{"seq":1,"at":"2023-11-14T22:13:20.000Z","slot":"primary","kind":"action","message":"Started","cause":null,"from":null,"to":null}"`,
+    );
+    expect(JSON.stringify(viewTimelineEntry({ ...entry, cause: 'c', from: 'warming', to: 'ready' }))).toMatchInlineSnapshot(
+      `"{"seq":1,"at":"2023-11-14T22:13:20.000Z","slot":"primary","kind":"action","message":"Started","cause":"c","from":"warming","to":"ready"}"`,
+    );
+    expect(
+      JSON.stringify([viewProgress({ ...status, progress: { what: 'a', doneBytes: 1 } }), viewProgress(status)]),
+    ).toMatchInlineSnapshot(`"[{"what":"a","done_bytes":1,"total_bytes":null},null]"`);
+  });
+});
