@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import type { SlotShape } from '../../src/cli/connect/api-shapes.ts';
+import type { SlotAnswer } from '../../src/cli/connect/api-answers.ts';
 import { noticeOf } from '../../src/cli/output/slot-progress.ts';
 
-type Condition = SlotShape['status']['conditions'][number];
+type Condition = SlotAnswer['status']['conditions'][number];
 const condition = (type: string, status: Condition['status'], message: string): Condition => ({ type, status, reason: 'Reason', message });
 const AT_REST = [condition('Ready', 'True', 'It answers'), condition('Reconciling', 'False', 'There is nothing to do')];
 const SHORT = '1 of 2 replicas answer';

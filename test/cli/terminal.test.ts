@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { Writable } from 'node:stream';
 import { ageText, sizeText } from '../../src/cli/output/quantities-text.ts';
 import { tableLines } from '../../src/cli/output/table.ts';
-import { createTerminal, harmless } from '../../src/cli/output/terminal.ts';
+import { createTerminal, withoutControls } from '../../src/cli/output/terminal.ts';
 
 function terminalOn(isTTY: boolean, env: Record<string, string> = {}) {
   const texts: string[] = [];
@@ -45,8 +45,8 @@ describe('createTerminal()', () => {
 });
 
 describe('what is printed', () => {
-  test('harmless() takes out what could steer a terminal and keeps lines, tabs and letters', () => {
-    expect(harmless('a\u001B[2Jb\u001B]0;title\u0007c\r\nd\te\u009B1mé')).toBe('abc\nd\teé');
+  test('withoutControls() takes out what could steer a terminal and keeps lines, tabs and letters', () => {
+    expect(withoutControls('a\u001B[2Jb\u001B]0;title\u0007c\r\nd\te\u009B1mé')).toBe('abc\nd\teé');
   });
 
   test('tableLines() aligns by what is seen and cuts the last column to the width', () => {

@@ -1,4 +1,4 @@
-/** YAML as kubectl and the API server read it: 1.1 with the octal numbers of 1.2, without dates and numbers of base sixty. Pure. */
+/** YAML as kubectl and the API server read it: version 1.1, with the octal numbers of 1.2 and without dates and base-60 numbers. Pure. */
 import {
   stringify,
   type CreateNodeOptions,
@@ -21,19 +21,19 @@ const OCTAL: ScalarTag = {
 export const AS_KUBERNETES: ParseOptions & DocumentOptions & SchemaOptions = {
   version: '1.1',
   uniqueKeys: true,
-  customTags: (tags) => [...tags.filter((tag) => !isForeign(tag)), OCTAL],
+  customTags: (tags) => [...tags.filter((tag) => !isNotInKubernetes(tag)), OCTAL],
 };
 
-/** Quotes whatever some reader of YAML, 1.1 or 1.2, takes for something else than text: "on", "12:30", "0o17". */
-const CAREFULLY: DocumentOptions & SchemaOptions & ParseOptions & CreateNodeOptions & ToStringOptions = {
+/** Quotes every text that a reader of YAML 1.1 or 1.2 could take for something else: "on", "12:30", "0o17". */
+const QUOTED: DocumentOptions & SchemaOptions & ParseOptions & CreateNodeOptions & ToStringOptions = {
   version: '1.1',
   customTags: (tags) => [...tags, OCTAL],
 };
 
 export function writeYaml(value: unknown): string {
-  return stringify(value, CAREFULLY);
+  return stringify(value, QUOTED);
 }
 
-function isForeign(tag: Tags[number]): boolean {
+function isNotInKubernetes(tag: Tags[number]): boolean {
   return typeof tag !== 'string' && (tag.tag === 'tag:yaml.org,2002:timestamp' || ('format' in tag && tag.format === 'TIME'));
 }

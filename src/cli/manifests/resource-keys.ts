@@ -1,13 +1,13 @@
-/** Which keys of a SlotSpec resource are people's, which the API server's, and which nobody's. Pure. */
+/** Which keys of a SlotSpec resource users write, which the API server writes, and which are unknown. Pure. */
 import { isTable } from '../../schema/key-case.ts';
 import { SlotDocument } from '../../schema/slot-spec.ts';
 import type { Manifest, ManifestMetadata } from './manifest.ts';
 
 const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
-/** Beside the name; other forms of the slot have a place for them. */
+/** Conversions keep these. */
 const KEPT = ['namespace', 'labels', 'annotations'] as const;
 /** https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/ */
-const OF_SERVER = [
+const SERVER_KEYS = [
   'uid',
   'resourceVersion',
   'generation',
@@ -17,14 +17,15 @@ const OF_SERVER = [
   'managedFields',
   'selfLink',
 ];
-const OF_PEOPLE = ['generateName', 'finalizers', 'ownerReferences'];
-const METADATA = ['name', ...KEPT, ...OF_SERVER, ...OF_PEOPLE];
-/** Written by `kubectl apply` for itself: the whole text once more. */
+/** Users write these too, but conversions lose them. */
+const DROPPED = ['generateName', 'finalizers', 'ownerReferences'];
+const METADATA = ['name', ...KEPT, ...SERVER_KEYS, ...DROPPED];
+/** `kubectl apply` stores the whole text here for itself. */
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 type Path = readonly (string | number)[];
 
-/** Keys outside of the spec that Kubernetes does not know. */
+/** Returns the paths of keys outside of the spec that Kubernetes does not know. */
 export function strayKeys(resource: unknown): readonly Path[] {
   if (!isTable(resource)) return [];
   const metadata = isTable(resource['metadata']) ? resource['metadata'] : {};
@@ -38,7 +39,7 @@ export function strayKeys(resource: unknown): readonly Path[] {
   ];
 }
 
-/** Paths in the spec, as JSON, of keys that the schema does not have. */
+/** Returns the paths in the spec, as JSON, of keys that are not in the schema. */
 export function unknownKeys(document: unknown): ReadonlySet<string> {
   const parsed = SlotDocument.safeParse(document);
   const issues = parsed.success ? [] : parsed.error.issues;
@@ -56,5 +57,5 @@ export function metadataOf(resource: unknown): Pick<Manifest, 'metadata' | 'drop
     ...(isTable(labels) && Object.keys(labels).length > 0 ? { labels } : {}),
     ...(Object.keys(own).length > 0 ? { annotations: own } : {}),
   };
-  return { metadata, dropped: OF_PEOPLE.filter((key) => key in found).map((key) => `metadata.${key}`) };
+  return { metadata, dropped: DROPPED.filter((key) => key in found).map((key) => `metadata.${key}`) };
 }

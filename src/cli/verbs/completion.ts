@@ -1,76 +1,68 @@
-/** `svcctl completion bash|zsh|fish`: scripts made from the tree of commands, so that they cannot lag behind it. */
-import type { Command, Option } from 'commander';
+/** `svcctl completion bash|zsh|fish`: scripts that are generated from the table of verbs, so that they are always complete. */
+import { Option } from 'commander';
 import { BUILT_IN_SLOTS } from '../../schema/names.ts';
 import type { Cli } from '../cli.ts';
-import { EXIT, usageFailure, type ExitCode } from '../output/exit-codes.ts';
-import { LISTINGS } from './get.ts';
+import { EXIT, type ExitCode } from '../output/exit-codes.ts';
+import { GLOBAL_OPTIONS, VERBS } from '../verb-table.ts';
+import type { Verb, VerbArgument, VerbGroup, VerbOption } from '../verb.ts';
 
-interface Node {
-  /** Words that lead here: `slot load`; empty for the program itself. */
+/** What can follow on a command line. */
+interface Position {
+  /** Words that lead here, such as `slot load`. Empty for the program itself. */
   readonly path: string;
-  readonly words: readonly { readonly text: string; readonly description: string }[];
-  readonly options: readonly { readonly flags: readonly string[]; readonly description: string; readonly takesValue: boolean }[];
+  readonly words: readonly { readonly text: string; readonly help: string }[];
+  readonly options: readonly CompletedOption[];
 }
 
-/** Words that stand for a value, by the path of the command that takes it. */
-const VALUES: Readonly<Record<string, readonly string[]>> = {
-  get: LISTINGS,
-  completion: ['bash', 'zsh', 'fish'],
-  explain: BUILT_IN_SLOTS,
-  timeline: BUILT_IN_SLOTS,
-  wait: BUILT_IN_SLOTS.map((slot) => `slot/${slot}`),
-  ...Object.fromEntries(['load', 'unload', 'restart', 'logs', 'create', 'delete'].map((verb) => [`slot ${verb}`, BUILT_IN_SLOTS])),
-};
-
-export function runCompletion(cli: Cli, shell: string, program: Command): ExitCode {
-  const nodes = nodesOf(program);
-  switch (shell) {
-    case 'bash':
-      cli.terminal.line(bashScript(nodes));
-      return EXIT.done;
-    case 'zsh':
-      cli.terminal.line(zshScript(nodes));
-      return EXIT.done;
-    case 'fish':
-      cli.terminal.line(fishScript(nodes));
-      return EXIT.done;
-    default:
-      throw usageFailure(`Use bash, zsh or fish, not "${shell}"`, 'For instance: svcctl completion bash > /etc/bash_completion.d/svcctl');
-  }
+interface CompletedOption {
+  readonly flags: readonly string[];
+  readonly help: string;
+  readonly takesValue: boolean;
+  readonly takesPath: boolean;
+  readonly choices: readonly string[];
 }
 
-function nodesOf(command: Command, path: readonly string[] = []): readonly Node[] {
-  const below = command.commands.filter((child) => child.name() !== 'help');
-  const options = [...command.options, ...(path.length === 0 ? [] : rootOf(command).options)];
-  const values = (VALUES[path.join(' ')] ?? []).map((text) => ({ text, description: '' }));
-  const words = below.map((child) => ({ text: child.name(), description: child.description() }));
-  const node = { path: path.join(' '), words: [...words, ...values], options: [...options.map(optionOf), HELP] };
-  return [node, ...below.flatMap((child) => nodesOf(child, [...path, child.name()]))];
+export async function runCompletion({ terminal }: Cli, _options: object, shell: string): Promise<ExitCode> {
+  const script = shell === 'bash' ? bashScript : shell === 'zsh' ? zshScript : fishScript;
+  await terminal.write(`${script(positions())}\n`);
+  return EXIT.done;
 }
 
-const HELP = { flags: ['-h', '--help'], description: 'show help', takesValue: false };
-
-function rootOf(command: Command): Command {
-  return command.parent === null ? command : rootOf(command.parent);
+function positions(): readonly Position[] {
+  const below = (entries: readonly (Verb | VerbGroup)[], path: string, options: readonly VerbOption[] = []): readonly Position[] => [
+    { path, words: entries.map(({ name, help }) => ({ text: name, help })), options: [...options, HELP].map(completed) },
+    ...entries.flatMap((entry) => {
+      const next = `${path} ${entry.name}`.trim();
+      if (!('load' in entry)) return below(entry.verbs, next, GLOBAL_OPTIONS);
+      const words = (entry.arguments ?? []).flatMap(suggestionsFor).map((text) => ({ text, help: '' }));
+      return [{ path: next, words, options: [...(entry.options ?? []), ...GLOBAL_OPTIONS, HELP].map(completed) }];
+    }),
+  ];
+  return below(VERBS, '', GLOBAL_OPTIONS);
 }
 
-function optionOf(option: Option): Node['options'][number] {
-  const flags = [option.short, option.long].filter((flag) => flag !== undefined && flag !== null);
-  return { flags, description: option.description, takesValue: option.required };
+const HELP: VerbOption = { flags: '-h, --help', help: 'Show help' };
+
+function suggestionsFor({ choices, suggestions = [] }: VerbArgument): readonly string[] {
+  if (suggestions === 'slot') return BUILT_IN_SLOTS;
+  if (suggestions === 'slot/NAME') return BUILT_IN_SLOTS.map((slot) => `slot/${slot}`);
+  return [...(choices ?? []), ...suggestions];
 }
 
-function isFileOption(flag: string): boolean {
-  return ['-f', '--file', '--token-file', '--output-dir', '--kubeconfig', '--store', '--termination-log'].includes(flag);
+function completed({ flags, help, path, choices = [] }: VerbOption): CompletedOption {
+  const { short, long, required } = new Option(flags);
+  const names = [short, long].filter((flag) => flag !== undefined && flag !== null);
+  return { flags: names, help, takesValue: required, takesPath: path === true, choices };
 }
-
-function bashScript(nodes: readonly Node[]): string {
-  const valued = [...new Set(nodes.flatMap((node) => node.options.filter((option) => option.takesValue).flatMap(({ flags }) => flags)))];
-  const files = valued.filter(isFileOption).join('|');
-  const other = valued.filter((flag) => !isFileOption(flag)).join('|');
-  const paths = nodes.filter((node) => node.path !== '').map((node) => `"${node.path}"`);
-  const cases = nodes.map((node) => {
-    const words = [...node.words.map(({ text }) => text), ...node.options.flatMap(({ flags }) => flags)].join(' ');
-    return `    "${node.path}") choices="${words}" ;;`;
+function bashScript(all: readonly Position[]): string {
+  const valued = all.flatMap(({ options }) => options.filter(({ takesValue }) => takesValue));
+  const flagsOf = (options: readonly CompletedOption[]): string => [...new Set(options.flatMap(({ flags }) => flags))].join('|');
+  const choices = new Map(valued.filter((option) => option.choices.length > 0).map((option) => [flagsOf([option]), option.choices]));
+  const choiceCases = [...choices].map(([flags, values]) => `    ${flags}) choices="${values.join(' ')}" ;;`);
+  const paths = all.filter(({ path }) => path !== '').map(({ path }) => `"${path}"`);
+  const positionCases = all.map(({ path, words, options }) => {
+    const texts = [...words.map(({ text }) => text), ...options.flatMap(({ flags }) => flags)];
+    return `      "${path}") choices="${texts.join(' ')}" ;;`;
   });
   return `# bash completion of svcctl; load it with: source <(svcctl completion bash)
 _svcctl() {
@@ -78,7 +70,7 @@ _svcctl() {
   for ((index = 1; index < COMP_CWORD; index++)); do
     word="\${COMP_WORDS[index]}"
     case "$word" in
-      ${valued.join('|')}) ((index++)); continue ;;
+      ${flagsOf(valued)}) ((index++)); continue ;;
       -*) continue ;;
     esac
     case "\${where:+$where }$word" in
@@ -86,62 +78,51 @@ _svcctl() {
     esac
   done
   COMPREPLY=()
-  # "-f" follows logs; with a file it takes one.
+  # "-f" of "slot logs" takes no value.
   if [[ "$previous" == "-f" && "$where" == "slot logs" ]]; then previous=""; fi
   case "$previous" in
-    ${files}) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
-    ${other}) return ;;
-  esac
-  case "$where" in
-${cases.join('\n')}
+    ${flagsOf(valued.filter(({ takesPath }) => takesPath))}) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+${choiceCases.join('\n')}
+    ${flagsOf(valued.filter((option) => !option.takesPath && option.choices.length === 0))}) return ;;
+    *) case "$where" in
+${positionCases.join('\n')}
+    esac ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$current")
 }
 complete -F _svcctl svcctl`;
 }
 
-/** zsh speaks bash's completion through its own compatibility layer. */
-function zshScript(nodes: readonly Node[]): string {
-  const script = bashScript(nodes)
+/** zsh runs the bash script in its compatibility mode. */
+function zshScript(all: readonly Position[]): string {
+  return bashScript(all)
     .replace(
       /^# bash completion.*$/m,
       '# zsh completion of svcctl; load it with: source <(svcctl completion zsh)\nautoload -U +X bashcompinit && bashcompinit',
     )
-    .replaceAll(
-      'compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$current")',
-      'COMPREPLY=(${(f)"$(compgen -f -- "$current")"})',
-    )
-    .replaceAll(
-      'mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$current")',
-      'COMPREPLY=(${(f)"$(compgen -W "$choices" -- "$current")"})',
-    );
-  return script;
+    .replace('compopt -o filenames 2>/dev/null; ', '')
+    .replaceAll(/mapfile -t COMPREPLY < <\((compgen .*?)\)(?=;|$)/gm, 'COMPREPLY=($${(f)"$$($1)"})');
 }
 
-function fishScript(nodes: readonly Node[]): string {
-  const lines = nodes.flatMap((node) => {
-    const condition = fishCondition(node, nodes);
-    const words = node.words.map(
-      ({ text, description }) => `complete -c svcctl -n ${quote(condition)} -f -a ${quote(text)} -d ${quote(description)}`,
-    );
-    const options = node.options.map(({ flags, description, takesValue }) => {
+function fishScript(all: readonly Position[]): string {
+  const lines = all.flatMap((position) => {
+    const prefix = `complete -c svcctl -n ${quote(fishCondition(position, all))}`;
+    const words = position.words.map(({ text, help }) => `${prefix} -f -a ${quote(text)} -d ${quote(help)}`);
+    const options = position.options.map(({ flags, help, takesValue, takesPath, choices }) => {
       const names = flags.map((flag) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`)).join(' ');
-      const value = takesValue ? (flags.some(isFileOption) ? ' -r' : ' -x') : '';
-      return `complete -c svcctl -n ${quote(condition)} ${names}${value} -d ${quote(description)}`;
+      const values = choices.length === 0 ? '' : ` -a ${quote(choices.join(' '))}`;
+      return `${prefix} ${names}${takesValue ? (takesPath ? ' -r' : ' -x') : ''}${values} -d ${quote(help)}`;
     });
     return [...words, ...options];
   });
   return `# fish completion of svcctl; load it with: svcctl completion fish | source\ncomplete -c svcctl -f\n${lines.join('\n')}`;
 }
 
-function fishCondition(node: Node, nodes: readonly Node[]): string {
-  if (node.path === '') return '__fish_use_subcommand';
-  const below = nodes.filter(({ path }) => path.startsWith(`${node.path} `)).map(({ path }) => path.slice(node.path.length + 1));
-  const seen = node.path
-    .split(' ')
-    .map((word) => `__fish_seen_subcommand_from ${word}`)
-    .join('; and ');
-  return below.length === 0 ? seen : `${seen}; and not __fish_seen_subcommand_from ${below.join(' ')}`;
+function fishCondition({ path }: Position, all: readonly Position[]): string {
+  if (path === '') return '__fish_use_subcommand';
+  const below = all.filter((other) => other.path.startsWith(`${path} `)).map((other) => other.path.slice(path.length + 1));
+  const seen = path.split(' ').map((word) => `__fish_seen_subcommand_from ${word}`);
+  return [...seen, ...(below.length === 0 ? [] : [`not __fish_seen_subcommand_from ${below.join(' ')}`])].join('; and ');
 }
 
 function quote(text: string): string {
