@@ -2,7 +2,7 @@
  * `svcctl model fetch ID`: verifies a model in a store, and downloads it first if necessary. The pods of slots run this before their server. There, the
  * reason of a failure becomes the container's termination message, which the service shows in the slot's condition.
  */
-import { access, constants, writeFile } from 'node:fs/promises';
+import { constants, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { fetchModel, type FetchedModel } from '../../models/pull/fetch-model.ts';
@@ -85,15 +85,8 @@ function stopOnSignal(): { readonly signal: AbortSignal; release(): void } {
 async function writeTerminationMessage(message: string, named: string | undefined): Promise<void> {
   const file = named ?? TERMINATION_LOG;
   // Never creates the default file: outside of a pod, nobody reads it.
-  if (named === undefined && !(await isWritable(file))) return;
-  await writeFile(file, cutToBytes(message, TERMINATION_BYTES)).catch(() => undefined);
-}
-
-async function isWritable(file: string): Promise<boolean> {
-  return access(file, constants.W_OK).then(
-    () => true,
-    () => false,
-  );
+  const flag = named === undefined ? constants.O_WRONLY | constants.O_TRUNC : 'w';
+  await writeFile(file, cutToBytes(message, TERMINATION_BYTES), { flag }).catch(() => undefined);
 }
 
 /** Never cuts in the middle of a character. Pure. */
