@@ -21,7 +21,7 @@ export interface WaitOptions {
   readonly goal: Goal;
   /** Unix milliseconds. */
   readonly deadline: number;
-  /** Set after an edit. Older statuses do not count, since they may still show the goal as reached. */
+  /** Set after an edit. Older statuses do not count, and a slot that still serves its old model while the new one cannot be loaded is not ready. */
   readonly generation?: number | undefined;
 }
 
@@ -61,8 +61,8 @@ function isReached(slot: SlotAnswer, { goal, generation }: WaitOptions): boolean
   if (goal.kind === 'deleted' || !hasObserved(slot, generation)) return false;
   if (goal.kind === 'state') return slot.status.state === goal.state;
   const status = (type: string) => slot.status.conditions.find((condition) => condition.type === type)?.status;
-  // While a new model is loaded, the old one still answers: the slot is ready, but the edit has not taken effect.
-  if (generation !== undefined && goal.type === 'Ready' && status('Reconciling') === 'True') return false;
+  const isUnfinished = status('Reconciling') === 'True' || status('Stalled') === 'True';
+  if (generation !== undefined && goal.type === 'Ready' && isUnfinished) return false;
   return (status(goal.type) ?? 'Unknown') === goal.status;
 }
 

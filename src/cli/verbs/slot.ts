@@ -56,7 +56,7 @@ export async function runCreate(cli: Cli, options: CreateOptions, name: string):
   await client.request('PUT', path, SlotAnswer, { body: { spec }, headers: { 'if-none-match': '*' } });
   cli.terminal.line(`slot/${name} created`);
   if (options.wait !== true || disabled === true || onDemand === true) return EXIT.done;
-  await waitForSlot(cli, client, { name, goal: READY, deadline });
+  await waitForSlot(cli, client, { name, goal: READY, deadline, generation: 1 });
   cli.terminal.line(`slot/${name} ready`);
   return EXIT.done;
 }
@@ -113,7 +113,8 @@ async function edit(cli: Cli, options: EditOptions, name: string, { action, body
   const after = await client.request('POST', `${path}/${action}`, SlotAnswer, { body });
   cli.terminal.line(`slot/${name} ${result}`);
   if (options.wait !== true) return EXIT.done;
-  const generation = before.resource_version === after.resource_version ? undefined : before.generation + 1;
+  const isChanged = before.resource_version !== after.resource_version;
+  const generation = Math.max(1, isChanged ? before.generation + 1 : before.generation);
   await waitForSlot(cli, client, { name, goal, deadline, generation });
   cli.terminal.line(`slot/${name} ${goal.kind === 'state' ? goal.state : 'ready'}`);
   return EXIT.done;
