@@ -12,6 +12,12 @@ export interface ServiceOptions {
   readonly kubeconfig?: string | undefined;
 }
 
+/** The options of verbs that compare files with the service. */
+export interface FileOptions extends ServiceOptions {
+  readonly file?: string;
+  readonly prune?: boolean;
+}
+
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Whether the service runs in a cluster: `--context`, `--namespace`, `--kubeconfig` or `SVCCTL_CONTEXT` is set. */

@@ -3,16 +3,15 @@
  * both. YAML is read as Kubernetes reads it, as version 1.1. Pure.
  */
 import path from 'node:path';
-import { LineCounter, parseAllDocuments, type Document } from 'yaml';
+import { LineCounter, type Document } from 'yaml';
 import { isTable } from '../../schema/key-case.ts';
 import { fromResource, SLOT_RESOURCE } from '../../schema/slot-resource.ts';
-import { parseSlot } from '../../schema/slot-spec.ts';
+import { parseSlot, SlotDocument } from '../../schema/slot-spec.ts';
 import type { SpecProblem } from '../../schema/spec-problem.ts';
-import { AS_KUBERNETES } from './kubernetes-yaml.ts';
+import { parseYaml } from './kubernetes-yaml.ts';
 import type { Manifest, Manifests } from './manifest.ts';
-import { metadataOf, strayKeys, unknownKeys } from './resource-keys.ts';
+import { metadataOf, ResourceKeys, unknownKeys, type Path } from './resource-keys.ts';
 
-type Path = readonly (string | number)[];
 type Report = (message: string, path?: Path) => void;
 
 /** Without strict validation, which most pipelines do not use, nobody would notice. */
@@ -23,8 +22,7 @@ export function parseResources(text: string, file: string): Manifests {
   const slots: Manifest[] = [];
   const problems: SpecProblem[] = [];
   const skipped: string[] = [];
-  const documents = parseAllDocuments(text, { ...AS_KUBERNETES, lineCounter: lines });
-  for (const document of Array.isArray(documents) ? documents : []) {
+  for (const document of parseYaml(text, lines)) {
     for (const error of document.errors) {
       const { line, col } = lines.linePos(error.pos[0]);
       problems.push({ path: [], message: `Fix the YAML: ${error.message.split('\n')[0] ?? ''}`, file, line, column: col });
@@ -56,10 +54,10 @@ function parseResource(value: unknown, file: string, report: Report): Manifest |
     return undefined;
   }
   const { name, document } = resource;
-  for (const stray of strayKeys(value)) report(`Unknown key "${stray.at(-1) ?? ''}"${PRUNED}`, stray);
+  for (const key of unknownKeys(ResourceKeys, value)) report(`Unknown key "${key.at(-1) ?? ''}"${PRUNED}`, key);
   const parsed = parseSlot(name, document, 'camelCase');
   if (!parsed.ok) {
-    const unknown = unknownKeys(document);
+    const unknown = new Set(unknownKeys(SlotDocument, document).map((key) => JSON.stringify(key)));
     for (const problem of parsed.problems) {
       report(problem.message + (unknown.has(JSON.stringify(problem.path)) ? PRUNED : ''), ['spec', ...problem.path]);
     }

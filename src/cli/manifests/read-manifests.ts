@@ -8,7 +8,7 @@ import { SlotName } from '../../schema/names.ts';
 import { formatProblem } from '../../schema/spec-problem.ts';
 import type { Cli } from '../cli.ts';
 import type { Client } from '../connect/client.ts';
-import type { ServiceOptions } from '../connect/service-options.ts';
+import type { FileOptions } from '../connect/service-options.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { withoutControls } from '../output/terminal.ts';
 import type { Manifests } from './manifest.ts';
@@ -51,7 +51,7 @@ export interface SlotsForService {
 }
 
 /** Reads the slots of `-f`, connects to the service and checks that the slots are meant for it. */
-export async function readSlotsFor(cli: Cli, options: ServiceOptions & { readonly file?: string }): Promise<SlotsForService> {
+export async function readSlotsFor(cli: Cli, options: FileOptions): Promise<SlotsForService> {
   const manifests = options.file === undefined ? [] : await readValidManifests(cli, options.file);
   const client = await cli.connect(options);
   checkNamespaces(manifests, client.namespace);

@@ -1,9 +1,8 @@
 /** Which keys of a SlotSpec resource users write, which the API server writes, and which are unknown. Pure. */
+import { z } from 'zod';
 import { isTable } from '../../schema/key-case.ts';
-import { SlotDocument } from '../../schema/slot-spec.ts';
 import type { Manifest, ManifestMetadata } from './manifest.ts';
 
-const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
 /** Conversions keep these. */
 const KEPT = ['namespace', 'labels', 'annotations'] as const;
 /** https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/ */
@@ -23,29 +22,26 @@ const METADATA = ['name', ...KEPT, ...SERVER_KEYS, ...DROPPED];
 /** `kubectl apply` stores the whole text here for itself. */
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
-type Path = readonly (string | number)[];
+export type Path = readonly (string | number)[];
 
-/** Returns the paths of keys outside of the spec that Kubernetes does not know. */
-export function strayKeys(resource: unknown): readonly Path[] {
-  if (!isTable(resource)) return [];
-  const metadata = isTable(resource['metadata']) ? resource['metadata'] : {};
-  return [
-    ...Object.keys(resource)
-      .filter((key) => !TOP.includes(key))
-      .map((key) => [key]),
-    ...Object.keys(metadata)
-      .filter((key) => !METADATA.includes(key))
-      .map((key) => ['metadata', key]),
-  ];
-}
+const any = z.unknown();
 
-/** Returns the paths in the spec, as JSON, of keys that are not in the schema. */
-export function unknownKeys(document: unknown): ReadonlySet<string> {
-  const parsed = SlotDocument.safeParse(document);
-  const issues = parsed.success ? [] : parsed.error.issues;
-  return new Set(
-    issues.flatMap((issue) => (issue.code === 'unrecognized_keys' ? issue.keys.map((key) => JSON.stringify([...issue.path, key])) : [])),
-  );
+/** All keys outside of the spec that Kubernetes knows. */
+export const ResourceKeys = z.strictObject({
+  apiVersion: any,
+  kind: any,
+  metadata: z.strictObject(Object.fromEntries(METADATA.map((key) => [key, any.optional()]))),
+  spec: any,
+  status: any.optional(),
+});
+
+/** Returns the paths of keys that are not in the schema. */
+export function unknownKeys(schema: z.ZodType, value: unknown): readonly Path[] {
+  const issues = schema.safeParse(value).error?.issues ?? [];
+  return issues.flatMap((issue) => {
+    const path = issue.path.filter((part) => typeof part !== 'symbol');
+    return issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [];
+  });
 }
 
 export function metadataOf(resource: unknown): Pick<Manifest, 'metadata' | 'dropped'> {

@@ -1,14 +1,12 @@
 /** `svcctl apply -f`. The service checks all slots before it writes the first one. */
 import type { Cli } from '../cli.ts';
 import { ApplyAnswer } from '../connect/api-answers.ts';
-import type { ServiceOptions } from '../connect/service-options.ts';
+import type { FileOptions } from '../connect/service-options.ts';
 import { readSlotsFor } from '../manifests/read-manifests.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
 import { dataText, type Output } from '../output/output.ts';
 
-export interface ApplyOptions extends ServiceOptions {
-  readonly file: string;
-  readonly prune?: boolean;
+export interface ApplyOptions extends FileOptions {
   readonly dryRun?: boolean;
   readonly output: Output;
 }

@@ -11,57 +11,50 @@ interface Position {
   /** Words that lead here, such as `slot load`. Empty for the program itself. */
   readonly path: string;
   readonly words: readonly { readonly text: string; readonly help: string }[];
-  readonly options: readonly CompletedOption[];
-}
-
-interface CompletedOption {
-  readonly flags: readonly string[];
-  readonly help: string;
-  readonly takesValue: boolean;
-  readonly takesPath: boolean;
-  readonly choices: readonly string[];
+  readonly options: readonly VerbOption[];
 }
 
 export async function runCompletion({ terminal }: Cli, _options: object, shell: string): Promise<ExitCode> {
   const script = shell === 'bash' ? bashScript : shell === 'zsh' ? zshScript : fishScript;
-  await terminal.write(`${script(positions())}\n`);
+  await terminal.write(`${script(positions(VERBS))}\n`);
   return EXIT.done;
 }
 
-function positions(): readonly Position[] {
-  const below = (entries: readonly (Verb | VerbGroup)[], path: string, options: readonly VerbOption[] = []): readonly Position[] => [
-    { path, words: entries.map(({ name, help }) => ({ text: name, help })), options: [...options, HELP].map(completed) },
-    ...entries.flatMap((entry) => {
-      const next = `${path} ${entry.name}`.trim();
-      if (!('load' in entry)) return below(entry.verbs, next, GLOBAL_OPTIONS);
-      const words = (entry.arguments ?? []).flatMap(suggestionsFor).map((text) => ({ text, help: '' }));
-      return [{ path: next, words, options: [...(entry.options ?? []), ...GLOBAL_OPTIONS, HELP].map(completed) }];
-    }),
-  ];
-  return below(VERBS, '', GLOBAL_OPTIONS);
+function positions(entries: readonly (Verb | VerbGroup)[], path = ''): readonly Position[] {
+  const shared = [...GLOBAL_OPTIONS, { flags: '-h, --help', help: 'Show help' }];
+  const here = { path, words: entries.map(({ name, help }) => ({ text: name, help })), options: shared };
+  const below = entries.flatMap((entry) => {
+    const next = `${path} ${entry.name}`.trim();
+    if (!('load' in entry)) return positions(entry.verbs, next);
+    const words = (entry.arguments ?? []).flatMap(suggestionsFor).map((text) => ({ text, help: '' }));
+    return [{ path: next, words, options: [...(entry.options ?? []), ...shared] }];
+  });
+  return [here, ...below];
 }
 
-const HELP: VerbOption = { flags: '-h, --help', help: 'Show help' };
-
-function suggestionsFor({ choices, suggestions = [] }: VerbArgument): readonly string[] {
+function suggestionsFor({ choices = [], suggestions = choices }: VerbArgument): readonly string[] {
   if (suggestions === 'slot') return BUILT_IN_SLOTS;
-  if (suggestions === 'slot/NAME') return BUILT_IN_SLOTS.map((slot) => `slot/${slot}`);
-  return [...(choices ?? []), ...suggestions];
+  return suggestions === 'slot/NAME' ? BUILT_IN_SLOTS.map((slot) => `slot/${slot}`) : suggestions;
 }
 
-function completed({ flags, help, path, choices = [] }: VerbOption): CompletedOption {
-  const { short, long, required } = new Option(flags);
-  const names = [short, long].filter((flag) => flag !== undefined && flag !== null);
-  return { flags: names, help, takesValue: required, takesPath: path === true, choices };
+/** `-o` and `--output`. */
+function flagsOf({ flags }: VerbOption): readonly string[] {
+  const { short, long } = new Option(flags);
+  return [short, long].filter((flag) => flag !== undefined && flag !== null);
 }
+
+function takesValue({ flags }: VerbOption): boolean {
+  return flags.includes('<');
+}
+
 function bashScript(all: readonly Position[]): string {
-  const valued = all.flatMap(({ options }) => options.filter(({ takesValue }) => takesValue));
-  const flagsOf = (options: readonly CompletedOption[]): string => [...new Set(options.flatMap(({ flags }) => flags))].join('|');
-  const choices = new Map(valued.filter((option) => option.choices.length > 0).map((option) => [flagsOf([option]), option.choices]));
+  const valued = all.flatMap(({ options }) => options.filter(takesValue));
+  const pattern = (options: readonly VerbOption[]): string => [...new Set(options.flatMap(flagsOf))].join('|');
+  const choices = new Map(valued.flatMap((option) => (option.choices === undefined ? [] : [[pattern([option]), option.choices]])));
   const choiceCases = [...choices].map(([flags, values]) => `    ${flags}) choices="${values.join(' ')}" ;;`);
   const paths = all.filter(({ path }) => path !== '').map(({ path }) => `"${path}"`);
   const positionCases = all.map(({ path, words, options }) => {
-    const texts = [...words.map(({ text }) => text), ...options.flatMap(({ flags }) => flags)];
+    const texts = [...words.map(({ text }) => text), ...options.flatMap(flagsOf)];
     return `      "${path}") choices="${texts.join(' ')}" ;;`;
   });
   return `# bash completion of svcctl; load it with: source <(svcctl completion bash)
@@ -70,7 +63,7 @@ _svcctl() {
   for ((index = 1; index < COMP_CWORD; index++)); do
     word="\${COMP_WORDS[index]}"
     case "$word" in
-      ${flagsOf(valued)}) ((index++)); continue ;;
+      ${pattern(valued)}) ((index++)); continue ;;
       -*) continue ;;
     esac
     case "\${where:+$where }$word" in
@@ -81,9 +74,9 @@ _svcctl() {
   # "-f" of "slot logs" takes no value.
   if [[ "$previous" == "-f" && "$where" == "slot logs" ]]; then previous=""; fi
   case "$previous" in
-    ${flagsOf(valued.filter(({ takesPath }) => takesPath))}) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    ${pattern(valued.filter(({ path }) => path))}) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
 ${choiceCases.join('\n')}
-    ${flagsOf(valued.filter((option) => !option.takesPath && option.choices.length === 0))}) return ;;
+    ${pattern(valued.filter((option) => !option.path && option.choices === undefined))}) return ;;
     *) case "$where" in
 ${positionCases.join('\n')}
     esac ;;
@@ -108,10 +101,11 @@ function fishScript(all: readonly Position[]): string {
   const lines = all.flatMap((position) => {
     const prefix = `complete -c svcctl -n ${quote(fishCondition(position, all))}`;
     const words = position.words.map(({ text, help }) => `${prefix} -f -a ${quote(text)} -d ${quote(help)}`);
-    const options = position.options.map(({ flags, help, takesValue, takesPath, choices }) => {
-      const names = flags.map((flag) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`)).join(' ');
-      const values = choices.length === 0 ? '' : ` -a ${quote(choices.join(' '))}`;
-      return `${prefix} ${names}${takesValue ? (takesPath ? ' -r' : ' -x') : ''}${values} -d ${quote(help)}`;
+    const options = position.options.map((option) => {
+      const names = flagsOf(option).map((flag) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`));
+      const value = takesValue(option) ? (option.path ? ' -r' : ' -x') : '';
+      const values = option.choices === undefined ? '' : ` -a ${quote(option.choices.join(' '))}`;
+      return `${prefix} ${names.join(' ')}${value}${values} -d ${quote(option.help)}`;
     });
     return [...words, ...options];
   });

@@ -4,17 +4,12 @@ import { isSameValue } from '../../schema/same-value.ts';
 import { SlotDocument } from '../../schema/slot-spec.ts';
 import type { Cli } from '../cli.ts';
 import { SlotsAnswer } from '../connect/api-answers.ts';
-import type { ServiceOptions } from '../connect/service-options.ts';
+import type { FileOptions } from '../connect/service-options.ts';
 import { readSlotsFor } from '../manifests/read-manifests.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
 import { withoutControls } from '../output/terminal.ts';
 
-export interface DiffOptions extends ServiceOptions {
-  readonly file: string;
-  readonly prune?: boolean;
-}
-
-export async function runDiff(cli: Cli, options: DiffOptions): Promise<ExitCode> {
+export async function runDiff(cli: Cli, options: FileOptions): Promise<ExitCode> {
   const { line, paint } = cli.terminal;
   const { client, slots } = await readSlotsFor(cli, options);
   const answer = await client.request('GET', '/api/slots', SlotsAnswer);

@@ -1,12 +1,11 @@
 /** `svcctl get slots|models|pulls|providers`. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { z } from 'zod';
 import type { Cli } from '../cli.ts';
 import { ModelsAnswer, ProvidersAnswer, PullsAnswer, SlotsAnswer, StatusAnswer, type SlotAnswer } from '../connect/api-answers.ts';
 import type { Client } from '../connect/client.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { CliFailure, EXIT, usageFailure, type ExitCode } from '../output/exit-codes.ts';
-import { cellText, listText, type Column, type List, type Output } from '../output/output.ts';
+import { cellText, listText, type Column, type Output } from '../output/output.ts';
 import { ageText, sizeText } from '../output/quantities-text.ts';
 import { noticeOf, readinessOf } from '../output/slot-progress.ts';
 
@@ -18,14 +17,10 @@ export interface GetOptions extends ServiceOptions {
 /** How often `--watch` reads the list. */
 const WATCH_MS = 500;
 
-interface Listing {
-  /** What to say if there is nothing to list. */
-  readonly empty: string;
-  /** Reads the list from the service, as text in the output format. */
-  read(cli: Cli, client: Client, names: readonly string[], output: Output): Promise<string>;
-}
+/** Reads a list from the service, as text in the output format. Empty for a table without rows. */
+type Listing = (cli: Cli, client: Client, names: readonly string[], output: Output) => Promise<string>;
 
-const LISTINGS: Readonly<Record<string, Listing>> = {
+const LISTINGS: Readonly<Record<string, { readonly empty: string; readonly read: Listing }>> = {
   slots: {
     empty: 'There are no slots; create one with "svcctl slot create NAME --model MODEL"',
     async read(cli, client, names, output) {
@@ -43,30 +38,60 @@ const LISTINGS: Readonly<Record<string, Listing>> = {
     empty: 'There are no models',
     async read({ terminal }, client, names, output) {
       const { models } = await client.request('GET', '/api/models', ModelsAnswer);
-      const items = select(models, names, (model) => model.id, 'model');
-      return listText(terminal, output, { key: 'models', items, columns: MODEL_COLUMNS });
+      return listText(terminal, output, {
+        key: 'models',
+        items: select(models, names, (model) => model.id, 'model'),
+        columns: [
+          { title: 'ID', cell: (model) => cellText(model.id) },
+          { title: 'PROVIDER', cell: (model) => cellText(model.provider) },
+          { title: 'FAMILY', wide: true, cell: (model) => cellText(model.family) },
+          { title: 'PRESENT', cell: (model) => (model.present ? 'yes' : 'no') },
+          { title: 'SIZE', cell: (model) => sizeText(model.size_bytes) },
+          { title: 'MEMORY', cell: (model) => sizeText(model.memory_bytes) },
+          { title: 'LICENSE', wide: true, cell: (model) => cellText(model.license) },
+          { title: 'NOTE', cell: (model) => (model.selectable ? '' : cellText(model.reason)) },
+        ],
+      });
     },
   },
   pulls: {
     empty: 'There are no downloads in progress',
     async read({ terminal }, client, _names, output) {
       const { pulls } = await client.request('GET', '/api/pulls', PullsAnswer);
-      return listText(terminal, output, { key: 'pulls', items: pulls, columns: PULL_COLUMNS });
+      return listText(terminal, output, {
+        key: 'pulls',
+        items: pulls,
+        columns: [
+          { title: 'SLOT', cell: (pull) => pull.slot },
+          { title: 'DONE', cell: (pull) => sizeText(pull.done_bytes) },
+          { title: 'TOTAL', cell: (pull) => sizeText(pull.total_bytes) },
+          { title: 'WHAT', cell: (pull) => cellText(pull.what) },
+        ],
+      });
     },
   },
   providers: {
     empty: 'There are no providers',
     async read({ terminal }, client, names, output) {
       const { providers } = await client.request('GET', '/api/providers', ProvidersAnswer);
-      const items = select(providers, names, (provider) => provider.kind, 'provider');
-      return listText(terminal, output, { key: 'providers', items, columns: PROVIDER_COLUMNS });
+      return listText(terminal, output, {
+        key: 'providers',
+        items: select(providers, names, (provider) => provider.kind, 'provider'),
+        columns: [
+          { title: 'KIND', cell: (provider) => provider.kind },
+          { title: 'AVAILABLE', cell: (provider) => (provider.available ? 'yes' : 'no') },
+          { title: 'BACKENDS', cell: (provider) => provider.backends.join(',') },
+          { title: 'SERVES', cell: (provider) => provider.serves.join(',') },
+          { title: 'REASON', cell: (provider) => cellText(provider.reason) },
+        ],
+      });
     },
   },
 };
 
 /** With `--watch`, runs until it is interrupted. */
 export async function runGet(cli: Cli, options: GetOptions, what: string, ...names: string[]): Promise<ExitCode> {
-  const listing = LISTINGS[what] ?? LISTINGS[`${what}s`];
+  const listing = Object.entries(LISTINGS).find(([kind]) => kind === what || kind === `${what}s`)?.[1];
   if (listing === undefined) throw usageFailure(`Use one of ${Object.keys(LISTINGS).join(', ')}, not "${what}"`);
   const { terminal } = cli;
   const client = await cli.connect(options);
@@ -133,31 +158,3 @@ function slotColumns({ terminal, now }: Cli, traffic: Traffic): readonly Column<
     { title: 'MESSAGE', cell: (slot) => (noticeOf(slot) === '' ? '' : cellText(noticeOf(slot))) },
   ];
 }
-
-type Columns<S extends z.ZodType, K extends keyof z.output<S>> = z.output<S>[K] extends readonly (infer T)[] ? List<T>['columns'] : never;
-
-const MODEL_COLUMNS: Columns<typeof ModelsAnswer, 'models'> = [
-  { title: 'ID', cell: (model) => cellText(model.id) },
-  { title: 'PROVIDER', cell: (model) => cellText(model.provider) },
-  { title: 'FAMILY', wide: true, cell: (model) => cellText(model.family) },
-  { title: 'PRESENT', cell: (model) => (model.present ? 'yes' : 'no') },
-  { title: 'SIZE', cell: (model) => sizeText(model.size_bytes) },
-  { title: 'MEMORY', cell: (model) => sizeText(model.memory_bytes) },
-  { title: 'LICENSE', wide: true, cell: (model) => cellText(model.license) },
-  { title: 'NOTE', cell: (model) => (model.selectable ? '' : cellText(model.reason)) },
-];
-
-const PULL_COLUMNS: Columns<typeof PullsAnswer, 'pulls'> = [
-  { title: 'SLOT', cell: (pull) => pull.slot },
-  { title: 'DONE', cell: (pull) => sizeText(pull.done_bytes) },
-  { title: 'TOTAL', cell: (pull) => sizeText(pull.total_bytes) },
-  { title: 'WHAT', cell: (pull) => cellText(pull.what) },
-];
-
-const PROVIDER_COLUMNS: Columns<typeof ProvidersAnswer, 'providers'> = [
-  { title: 'KIND', cell: (provider) => provider.kind },
-  { title: 'AVAILABLE', cell: (provider) => (provider.available ? 'yes' : 'no') },
-  { title: 'BACKENDS', cell: (provider) => provider.backends.join(',') },
-  { title: 'SERVES', cell: (provider) => provider.serves.join(',') },
-  { title: 'REASON', cell: (provider) => cellText(provider.reason) },
-];

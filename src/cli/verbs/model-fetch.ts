@@ -39,11 +39,8 @@ async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptio
   if (!id.success) throw usageFailure(`${id.error.issues[0]?.message ?? 'Write a model id'}: "${name}" is not a model id`);
   const root = path.resolve(store ?? env['SVC_MODELS_DIR'] ?? path.join(env['SVC_STATE_DIR'] ?? STATE_DIR, 'models'));
   const onProgress = (progress: Progress): void => terminal.progress(progressOf(progress));
-  const stop = stopOnSignal();
-  const result = await fetchModel(
-    { root, id: id.data, writer: writerName(), now: () => performance.now(), onProgress },
-    stop.signal,
-  ).finally(stop.release);
+  const source = { root, id: id.data, writer: writerName(), now: () => performance.now(), onProgress };
+  const result = await fetchModel(source, stopOnSignal());
   terminal.endProgress();
   if (!result.ok) throw new CliFailure(result.failure.message);
   terminal.line(`model/${id.data} ${describe(result.value)}`);
@@ -68,18 +65,10 @@ function writerName(): string {
 }
 
 /** The first process of a container ignores signals that it does not handle. */
-function stopOnSignal(): { readonly signal: AbortSignal; release(): void } {
-  const abort = new AbortController();
-  const onSignal = (): void => abort.abort();
-  process.on('SIGTERM', onSignal);
-  process.on('SIGINT', onSignal);
-  return {
-    signal: abort.signal,
-    release() {
-      process.off('SIGTERM', onSignal);
-      process.off('SIGINT', onSignal);
-    },
-  };
+function stopOnSignal(): AbortSignal {
+  const stop = new AbortController();
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop.abort());
+  return stop.signal;
 }
 
 async function writeTerminationMessage(message: string, named: string | undefined): Promise<void> {

@@ -1,15 +1,13 @@
 /** `svcctl plan`: what the controller would do, now or with the slots of a file. */
 import type { Cli } from '../cli.ts';
 import { PlanAnswer } from '../connect/api-answers.ts';
-import type { ServiceOptions } from '../connect/service-options.ts';
+import type { FileOptions } from '../connect/service-options.ts';
 import { readSlotsFor } from '../manifests/read-manifests.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
 import { dataText, type Output } from '../output/output.ts';
 import { withoutControls } from '../output/terminal.ts';
 
-export interface PlanOptions extends ServiceOptions {
-  readonly file?: string;
-  readonly prune?: boolean;
+export interface PlanOptions extends FileOptions {
   readonly output: Output;
 }
 
