@@ -47,7 +47,7 @@ describe('svcctl doctor with a cluster', () => {
     expect(check('nodes')?.found).toBe('2; 3 × nvidia.com/gpu; backend-npu on 1');
     expect(check('replicas')?.found).toBe('1 of 1 ready');
     expect(check('answer')?.found).toMatch(/^svc \S+ with 1 slot$/);
-    expect(check('images')?.found).toBe('known for gguf/vulkan');
+    expect(check('images')?.found).toBe('Known for gguf/vulkan');
   });
 
   test('fails if the CRD is missing or outdated, and says how to install it', async () => {
@@ -64,7 +64,7 @@ describe('svcctl doctor with a cluster', () => {
     const none = await doctor(['-n', 'empty']);
     expect({ code: none.code, result: none.check('service')?.result }).toEqual({ code: 1, result: 'fail' });
     cluster.lead('');
-    expect((await doctor()).check('service')).toMatchObject({ result: 'fail', found: 'there is no leader' });
+    expect((await doctor()).check('service')).toMatchObject({ result: 'fail', found: 'There is no leader' });
     cluster.lead('svc-0', new Date(Date.now() - 60_000).toISOString());
     expect((await doctor()).check('service')).toMatchObject({
       result: 'fail',

@@ -79,10 +79,10 @@ async function checkDefinition(cluster: ClusterAccess): Promise<Check> {
     return fail('definition', `${name} is outdated: it has no ${missing.join(' and no ')}`, hint);
   }
   if (answer.status === 404 || answer.status === 200) return fail('definition', `${name} does not serve ${version}`, hint);
-  return warn('definition', `could not be read: ${answer.problem}`, 'Check that "kubectl api-resources" works with this context');
+  return warn('definition', `Could not be read: ${answer.problem}`, 'Check that "kubectl api-resources" works with this context');
 }
 
-const NOT_INSTALLED = 'not installed';
+const NOT_INSTALLED = 'Not installed';
 
 const LeaseSpec = z.looseObject({
   holderIdentity: z.string().nullish(),
@@ -101,18 +101,18 @@ async function checkLeader(cluster: ClusterAccess): Promise<Check> {
   if (answer.status !== 200 || !parsed.success) {
     return warn(
       'service',
-      `its Lease could not be read: ${answer.problem}`,
+      `Its Lease could not be read: ${answer.problem}`,
       'Ask for the right to "get" "leases" of "coordination.k8s.io"',
     );
   }
   const { holderIdentity, leaseDurationSeconds, renewTime } = parsed.data;
   const ageSeconds = Math.round((answer.serverTime - Date.parse(renewTime ?? '')) / 1000);
   const hint = `Check its pods: kubectl --namespace ${namespace} get pods --selector app.kubernetes.io/name=svc`;
-  if (!holderIdentity) return fail('service', 'there is no leader', hint);
+  if (!holderIdentity) return fail('service', 'There is no leader', hint);
   if (ageSeconds > STALE_AFTER * (leaseDurationSeconds ?? 10)) {
-    return fail('service', `the leader "${holderIdentity}" renewed its Lease ${ageSeconds} s ago`, hint);
+    return fail('service', `The leader "${holderIdentity}" renewed its Lease ${ageSeconds} s ago`, hint);
   }
-  return ok('service', `the leader is "${holderIdentity}"`);
+  return ok('service', `The leader is "${holderIdentity}"`);
 }
 
 const PodList = z.looseObject({
@@ -128,7 +128,7 @@ async function checkReplicas(cluster: ClusterAccess): Promise<Check> {
   const { namespace } = cluster;
   const answer = await query(cluster, `/api/v1/namespaces/${namespace}/pods?labelSelector=${GATEWAYS}`);
   const parsed = PodList.safeParse(answer.body);
-  if (answer.status !== 200 || !parsed.success) return ok('replicas', 'not checked: these credentials may not list pods');
+  if (answer.status !== 200 || !parsed.success) return ok('replicas', 'Not checked: these credentials may not list pods');
   const isReady = ({ status }: (typeof parsed.data.items)[number]): boolean =>
     status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true;
   const pods = parsed.data.items;
@@ -136,7 +136,7 @@ async function checkReplicas(cluster: ClusterAccess): Promise<Check> {
   const found = `${pods.length - waiting.length} of ${pods.length} ready`;
   if (pods.length > 0 && waiting.length === 0) return ok('replicas', found);
   const hint = `See why: kubectl --namespace ${namespace} describe pods --selector app.kubernetes.io/name=svc`;
-  if (pods.length === 0) return warn('replicas', 'no pod has the labels of the chart', hint);
+  if (pods.length === 0) return warn('replicas', 'No pod has the labels of the chart', hint);
   return (waiting.length === pods.length ? fail : warn)('replicas', `${found}; not ready: ${waiting.join(', ')}`, hint);
 }
 
@@ -153,7 +153,7 @@ const NodeList = z.looseObject({
 async function checkNodes(cluster: ClusterAccess): Promise<Check> {
   const answer = await query(cluster, '/api/v1/nodes');
   const parsed = NodeList.safeParse(answer.body);
-  if (answer.status !== 200 || !parsed.success) return ok('nodes', 'not checked: these credentials may not list nodes');
+  if (answer.status !== 200 || !parsed.success) return ok('nodes', 'Not checked: these credentials may not list nodes');
   const gpus = new Map<string, number>();
   const labels = new Map<string, number>();
   const count = (counts: Map<string, number>, key: string, more: number): void => void counts.set(key, (counts.get(key) ?? 0) + more);
@@ -197,5 +197,5 @@ async function checkImages(client: Client): Promise<Check> {
     return fail('images', problems.join('; '), 'Set the images in the chart value "toolboxes", by provider and backend');
   }
   const pairs = [...new Set(slots.map(({ status }) => `${status.provider ?? 'unknown'}/${status.backend ?? 'unknown'}`))];
-  return ok('images', pairs.length === 0 ? 'no slot needs one' : `known for ${pairs.toSorted().join(', ')}`);
+  return ok('images', pairs.length === 0 ? 'No slot needs one' : `Known for ${pairs.toSorted().join(', ')}`);
 }

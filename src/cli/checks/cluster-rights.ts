@@ -32,7 +32,7 @@ const Review = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) }
 export async function checkRights(cluster: ClusterAccess): Promise<Check> {
   const reviews = await Promise.all(RIGHTS.map(async (right) => ({ right, allowed: await isAllowed(cluster, right) })));
   if (reviews.every(({ allowed }) => allowed === undefined)) {
-    return warn('rights', 'the API server did not answer', 'Check that "kubectl auth can-i --list" works with this context');
+    return warn('rights', 'The API server did not answer', 'Check that "kubectl auth can-i --list" works with this context');
   }
   const denied = reviews.filter(({ allowed }) => allowed === false).map(({ right }) => right);
   const missing = (use: Right['use']): string =>

@@ -30,7 +30,7 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
   const { settings } = parsed;
   return [
     node,
-    ok('settings', 'all SVC_* variables are known and valid'),
+    ok('settings', 'All SVC_* variables are known and valid'),
     ...(await Promise.all([
       checkConfigDir(settings),
       checkSlots(settings),
@@ -78,13 +78,14 @@ async function checkSlots({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
     }),
   );
   if (problems.flat().length > 0) return fail('slots', problems.flat().join('; '), 'Fix the files; check them with "svcctl validate -f"');
-  if (files.length === 0) return warn('slots', 'none', 'Create slots/primary.toml with the table [model] and in it default = "…"');
+  if (files.length === 0)
+    return warn('slots', 'There are none', 'Create slots/primary.toml with the table [model] and in it default = "…"');
   return ok('slots', `${files.length} valid`);
 }
 
 async function checkToolboxes({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
   const problems = await checkToolboxFile(path.join(dir, 'toolboxes.toml'));
-  if (problems === undefined) return ok('toolboxes', 'the shipped images');
+  if (problems === undefined) return ok('toolboxes', 'The shipped images are used');
   if (problems.length === 0) return ok('toolboxes', '"toolboxes.toml" overrides the shipped images');
   return fail(
     'toolboxes',
@@ -100,7 +101,7 @@ async function checkPodman(settings: Settings, env: Environment): Promise<Check>
   const answers = socket !== undefined && (await podmanAnswers(socket, signal).catch(() => false));
   if (answers) return ok('podman', socket);
   const hint = 'Start it with "systemctl enable --now podman.socket", or run slots as processes with SVC_RUNTIME=process';
-  const found = socket === undefined ? 'no podman socket answers' : `"${socket}" does not answer`;
+  const found = socket === undefined ? 'No podman socket answers' : `"${socket}" does not answer`;
   return settings.SVC_RUNTIME === 'podman' ? fail('podman', found, hint) : warn('podman', found, hint);
 }
 
@@ -109,10 +110,10 @@ async function checkEngine(settings: Settings, env: Environment): Promise<Check>
   const program = await findLlamaServer(env['PATH']);
   if (program !== undefined) return ok('engine', program);
   const stamp = path.join(settings.SVC_STATE_DIR, 'engine', 'installed');
-  if (await isUsable(stamp, constants.R_OK)) return ok('engine', 'the embedded engine is installed');
+  if (await isUsable(stamp, constants.R_OK)) return ok('engine', 'The embedded engine is installed');
   return warn(
     'engine',
-    'no llama-server on PATH',
+    'There is no llama-server on the PATH',
     'The embedded engine (about 40 MB) is downloaded when the first slot is loaded as a process',
   );
 }
