@@ -69,7 +69,7 @@ function toArgument({ name, help, choices }: VerbArgument): Argument {
 }
 
 function toOption({ flags, help, default: value, required, choices }: VerbOption): Option {
-  const option = new Option(flags, help).default(value).makeOptionMandatory(required === true);
+  const option = new Option(flags, required === true ? `${help} (required)` : help).default(value).makeOptionMandatory(required === true);
   return choices === undefined ? option : option.choices(choices).argParser(oneOf(choices, `--${option.name()}`));
 }
 

@@ -93,7 +93,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     name: 'get',
     help: 'List slots, models, pulls or providers',
     arguments: [
-      { name: '<what>', help: 'slots, models, pulls or providers', suggestions: ['slots', 'models', 'pulls', 'providers'] },
+      { name: '<what>', help: 'What to list: slots, models, pulls or providers', suggestions: ['slots', 'models', 'pulls', 'providers'] },
       { name: '[names...]', help: 'Names to list (default: all)' },
     ],
     options: [OUTPUT, { flags: '-w, --watch', help: 'Print the list again whenever it changes' }],
@@ -103,7 +103,10 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     name: 'wait',
     help: 'Wait until slots reach a condition or a state',
     arguments: [{ name: '<slot...>', help: 'Slots, each as slot/NAME', suggestions: 'slot/NAME' }],
-    options: [{ flags: '--for <goal>', help: 'condition=Ready, condition=TYPE=False, state=STATE or delete', required: true }, TIMEOUT],
+    options: [
+      { flags: '--for <goal>', help: 'What to wait for: condition=Ready, condition=TYPE=False, state=STATE or delete', required: true },
+      TIMEOUT,
+    ],
     load: async () => (await import('./verbs/wait.ts')).runWait,
   },
   {
@@ -165,7 +168,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     verbs: [
       {
         name: 'fetch',
-        help: 'Verify a model in the store of this machine, and download it if the catalogue has it; pods of slots do this before they start',
+        help: 'Verify a model in the store of this machine, and download it if it is missing',
         arguments: [{ name: '<id>', help: 'Id in the catalogue, or path of a file in the store' }],
         options: [
           { flags: '--store <directory>', help: 'Directory of the store (default: $SVC_MODELS_DIR)', path: true },
@@ -188,7 +191,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
   {
     name: 'completion',
     help: 'Print a completion script for a shell',
-    arguments: [{ name: '<shell>', help: 'Shell that will load the script', choices: ['bash', 'zsh', 'fish'] }],
+    arguments: [{ name: '<shell>', help: 'Shell to write the script for', choices: ['bash', 'zsh', 'fish'] }],
     load: async () => (await import('./verbs/completion.ts')).runCompletion,
   },
 ];
