@@ -152,5 +152,6 @@ describe('svcctl plan, diff, apply', () => {
       ],
     });
     expect([...world.slots.texts.keys()]).toEqual(['one']);
+    expect(await run(['plan', '-o', 'yaml'])).toMatchObject({ code: 0, out: expect.stringContaining('changes: []\n') });
   });
 });
