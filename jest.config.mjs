@@ -1,4 +1,4 @@
-/** Jest in ESM mode; TypeScript is stripped by Node itself, so that tests run the very text that the program runs. */
+/** Jest in ESM mode. Node itself strips the types, so that tests run exactly the code that the program runs. */
 export default {
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],

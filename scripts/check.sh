@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that can be said of the code without running it. All steps run at once; each says how long it took, and shows its output only when it fails.
+# Runs all static checks in parallel. Prints how long each one took, and the output of those that fail.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PWD/node_modules/.bin:$PATH"
@@ -10,7 +10,7 @@ trap 'exit 130' INT TERM
 
 now_ms() { node -p 'Date.now()'; }
 
-# step NAME COMMAND…: starts it in the background
+# step NAME COMMAND…: starts a check in the background
 names=()
 step() {
   local name=$1

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs the suites that need a Kubernetes cluster (test/live-cluster), against the one KUBECONFIG names: builds the images, brings them onto its nodes, installs
-# the CustomResourceDefinition. Arguments go on to jest.
-#   SVC_TEST_CLUSTER          a tool that acts on that cluster: "import FILE" loads an image archive into the nodes, "crd FILE" installs a definition (without
-#                             it: kubectl apply), "api-stop", "api-start" and "compact" (suites that stop the API server need them)
-#   SVC_TEST_HELM             a program that renders charts as "helm template" does; default: helm on the PATH
-#   SVC_TEST_REQUIRE=cluster  without a cluster the suites fail instead of being skipped
+# Runs the suites that need a Kubernetes cluster (test/live-cluster) against the cluster of KUBECONFIG: builds the images, loads them into its nodes and
+# installs the CustomResourceDefinition. Passes its arguments to jest.
+#   SVC_TEST_CLUSTER          a tool that controls the cluster: "import FILE" loads an image archive into the nodes, "crd FILE" installs a definition (default:
+#                             kubectl apply); suites that stop the API server need "api-stop", "api-start" and "compact"
+#   SVC_TEST_HELM             a program that renders charts like "helm template" (default: helm on the PATH)
+#   SVC_TEST_REQUIRE=cluster  fail if there is no cluster, instead of skipping the suites
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PWD/node_modules/.bin:$PATH"
@@ -14,11 +14,11 @@ tool() { [ -n "${SVC_TEST_CLUSTER:-}" ] && "$SVC_TEST_CLUSTER" "$@"; }
 
 if ! kubectl get --raw /readyz --request-timeout=10s >/dev/null 2>&1; then
   if [[ ${SVC_TEST_REQUIRE:-} == *cluster* ]]; then
-    say 'FAILED: a cluster is required (SVC_TEST_REQUIRE), but none answers that KUBECONFIG names'
+    say 'FAILED: a cluster is required (SVC_TEST_REQUIRE), but the cluster of KUBECONFIG does not answer'
     echo '0 passed, 1 failed, 0 skipped'
     exit 1
   fi
-  say 'SKIPPED: the suites that need a cluster, because none answers that KUBECONFIG names'
+  say 'SKIPPED: the suites that need a cluster, because the cluster of KUBECONFIG does not answer'
   exec bash scripts/run-jest.sh --runInBand "${@:-test/live-cluster}"
 fi
 
@@ -27,7 +27,7 @@ eval "$settings"
 export SVC_TEST_IMAGE=localhost/svc:test
 BASE=localhost/svc-base:forky bash scripts/build-image.sh "$SVC_TEST_IMAGE" >&2
 
-# import NAME: onto the nodes, unless this very image went there before
+# import NAME: loads an image into the nodes, unless the same image was imported before
 dir=${SVC_TEST_DIR:-/var/tmp/svc-test}
 nodes=$(kubectl get nodes --output 'jsonpath={.items[*].metadata.uid}')
 import() {
@@ -40,7 +40,7 @@ import() {
   podman --remote --url "$CONTAINER_HOST" save --quiet --format docker-archive --output "$archive" "$name" >&2
   tool import "$archive" || {
     rm -f "$archive"
-    say "Name a tool in SVC_TEST_CLUSTER that can bring \"$name\" onto the nodes"
+    say "Set SVC_TEST_CLUSTER to a tool that can load \"$name\" into the nodes"
     exit 1
   }
   rm -f "$archive"
@@ -53,5 +53,5 @@ if [ -n "${SVC_TEST_CLUSTER:-}" ]; then tool crd "$definition"; else kubectl app
 until kubectl get slots --all-namespaces >/dev/null 2>&1; do sleep 0.5; done
 
 [ $# -gt 0 ] || set -- test/live-cluster
-# A suite that fails halfway may leave something open; that shall not keep the others' results back.
+# --forceExit: a failed suite may leave connections open, which would otherwise block the results of the others.
 exec bash scripts/run-jest.sh --runInBand --forceExit "$@"

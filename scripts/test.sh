@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests: sets up what suites need, passes its arguments on to jest, and ends with one line that counts.
-# SVC_TEST_REQUIRE=podman: a suite that cannot have podman fails instead of being skipped.
+# Runs the tests: sets up podman, passes its arguments to jest, and prints a summary as the last line.
+# SVC_TEST_REQUIRE=podman: fail if podman cannot be set up, instead of skipping the suites that need it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PWD/node_modules/.bin:$PATH"
@@ -17,17 +17,17 @@ skip() {
 set_up_podman() {
   local settings
   if settings=$(bash scripts/test-podman.sh); then
-    # what it prints are "export NAME=value" lines
+    # The output consists of "export NAME=value" lines.
     eval "$settings"
   else
-    skip 'its set-up failed (the messages of "scripts/test-podman.sh" are above)'
+    skip 'its set-up failed (see the messages of "scripts/test-podman.sh" above)'
   fi
 }
 
-# With arguments only some tests run, and most of them need no podman.
+# With arguments, only some tests run, and most of them do not need podman.
 case "${SVC_TEST_REQUIRE:-} $*" in
 ' ' | *podman* | *e2e* | *host* | *providers*) set_up_podman ;;
 esac
 
-# What needs a cluster is run by "npm run test:cluster".
+# "npm run test:cluster" runs the suites that need a cluster.
 exec bash scripts/run-jest.sh "$@" --testPathIgnorePatterns '<rootDir>/test/live-cluster/'

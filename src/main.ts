@@ -1,6 +1,5 @@
 /** The whole service: every concrete part, made once and put together. Nothing here decides anything. */
 import path from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { createMetrics } from './api/metrics.ts';
 import type { Manage } from './api/ports.ts';
 import { createRoutes } from './api/routes.ts';
@@ -10,8 +9,8 @@ import { chooseWorld } from './wiring/choose-world.ts';
 import { createInventory } from './wiring/inventory.ts';
 import type { Log } from './platform/log.ts';
 import { createLogSink, createLogSource, listen, makeDirectories, reportTo, urlOf } from './wiring/service-parts.ts';
-import { collectAtRest } from './platform/collect-at-rest.ts';
-import { createHeapLimits } from './platform/heap-limits.ts';
+import { collectWhenIdle } from './platform/heap/collect-when-idle.ts';
+import { createHeapLimits } from './platform/heap/heap-limits.ts';
 import type { World } from './wiring/world.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { createTraffic } from './gateway/traffic.ts';
@@ -25,6 +24,7 @@ import { createEventFeed } from './files/event-feed.ts';
 import { createStatusFiles } from './files/status-files.ts';
 import { fail, ok, type Result } from './schema/failure.ts';
 import type { Settings } from './schema/settings.ts';
+import { sleep } from './platform/pause.ts';
 
 export interface ServiceOptions {
   readonly settings: Settings;
@@ -72,7 +72,7 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
   world.start(controller.metrics.cluster.requestSent);
   const ended = controller.loop.start(running.signal);
   const { holds, parking } = controller.traffic;
-  collectAtRest({ activity: () => ({ workloads: holds.read(), demand: parking.read() }), log: options.log }, running.signal);
+  collectWhenIdle({ activity: () => ({ workloads: holds.read(), demand: parking.read() }), log: options.log }, running.signal);
   return ok({
     url: urlOf(settings.SVC_LISTEN.host, listening.value),
     runtime: runtime.traits.kind,
@@ -81,7 +81,7 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
       stopping.abort();
       api.leave();
       const resigned = world.resign();
-      await pause(settings.SVC_STOP_DELAY);
+      await sleep(settings.SVC_STOP_DELAY);
       // Where there are other replicas, what waits here may go on waiting: meanwhile they take what is new.
       await api.close(graceMs, runtime.traits.network === 'pods' ? graceMs * PARKED_SHARE : 0);
       if (settings.SVC_ON_EXIT === 'stop') {

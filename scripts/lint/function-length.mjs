@@ -1,35 +1,44 @@
 /**
- * A function has at most so many lines, without blank ones and comments. A factory (`createX(deps)`) holds the functions of the object that it
- * returns: those count for themselves, and not once more for the factory.
+ * A function has at most `max` lines, not counting blank lines and comments. In a factory (`createX(deps)`), the functions of the object that it
+ * returns count separately; the factory with all of them, and a class with all its methods, have at most `wholeMax` lines.
  */
 const FACTORY = /^create[A-Z]/;
+const FUNCTIONS = ['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'];
+const CLASSES = ['ClassDeclaration', 'ClassExpression'];
 
 export const functionLength = {
   meta: {
     type: 'suggestion',
-    docs: { description: 'Short functions' },
-    schema: [{ type: 'object', properties: { max: { type: 'integer' } }, additionalProperties: false }],
+    docs: { description: 'Short functions, factories and classes' },
+    schema: [{ type: 'object', properties: { max: { type: 'integer' }, wholeMax: { type: 'integer' } }, additionalProperties: false }],
   },
   create(context) {
-    const { max } = context.options[0];
+    const { max, wholeMax } = context.options[0];
+    const { lines } = context.sourceCode;
     const open = [];
+    const report = (node, message) => context.report({ node: node.id ?? node, message });
     const enter = (node) => open.push({ name: nameOf(node), inner: [] });
     const leave = (node) => {
       const { name, inner } = open.pop();
       open.at(-1)?.inner.push(node);
-      const skipped = FACTORY.test(name) ? inner : [];
-      const count = codeLines(context.sourceCode.lines, node, skipped);
-      if (count <= max) return;
-      const message = `Split ${name === '' ? 'this function' : `"${name}"`}: it has ${count} lines, and ${max} are the most`;
-      context.report({ node: node.id ?? node, message });
+      const factory = FACTORY.test(name);
+      const count = codeLines(lines, node, factory ? inner : []);
+      if (count > max)
+        report(node, `Split ${name === '' ? 'this function' : `"${name}"`}: it has ${count} lines, and at most ${max} are allowed`);
+      if (factory) checkWhole(node, name);
     };
-    const names = ['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'];
-    return Object.fromEntries(
-      names.flatMap((name) => [
-        [name, enter],
-        [`${name}:exit`, leave],
+    const checkWhole = (node, name) => {
+      const count = codeLines(lines, node, []);
+      if (count > wholeMax)
+        report(node, `Split "${name}" by responsibility: as a whole it has ${count} lines, and at most ${wholeMax} are allowed`);
+    };
+    return Object.fromEntries([
+      ...FUNCTIONS.flatMap((type) => [
+        [type, enter],
+        [`${type}:exit`, leave],
       ]),
-    );
+      ...CLASSES.map((type) => [type, (node) => checkWhole(node, nameOf(node))]),
+    ]);
   },
 };
 
@@ -41,7 +50,7 @@ function nameOf(node) {
   return '';
 }
 
-/** Lines of a node that hold code, but for those that lie whole inside one of `skipped`. */
+/** Lines of a node that hold code, without those that lie completely inside one of `skipped`. */
 function codeLines(lines, node, skipped) {
   let count = 0;
   for (let line = node.loc.start.line; line <= node.loc.end.line; line++) {

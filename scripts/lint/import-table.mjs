@@ -1,5 +1,5 @@
 /**
- * Which folder of src/ may import what. The one place where the directions are written down: the rule "house/import-direction" reads it.
+ * Which folder of src/ may import what. This table is the only definition of the directions: the rule "house/import-direction" reads it.
  * A folder may always import itself. `types` are allowed in `import type` only, `more` in one file only; `packages` undefined: any installed package.
  */
 const SHARED = ['schema/', 'platform/'];
@@ -23,17 +23,17 @@ export const MAY_IMPORT = {
   wiring: {
     values: [...SHARED, 'reconciler/', 'gateway/', 'providers/', 'models/', 'auth/', 'files/', 'host/', 'api/'],
     types: ['cluster/'],
-    // A service on one machine never loads `cluster/`: this file alone imports it, and is itself imported only where the service runs in a cluster.
+    // A service on one machine never loads `cluster/`: only this file imports it, and it is itself loaded by a dynamic import in cluster mode.
     more: { 'wiring/cluster-world.ts': ['cluster/'] },
   },
   cli: { values: ['*'] },
   'main.ts': { values: ['*'] },
 };
 
-/** Packages that compute and nothing else: what a `decide/` folder may import beside the vocabulary. */
+/** Packages without side effects: what a `decide/` folder may import besides `schema/`. */
 export const PURE_PACKAGES = ['zod', 'smol-toml', 'toml-eslint-parser', 'yaml'];
 
-/** Names of Node's own modules that compute and nothing else. */
+/** Names of Node's own modules that have no side effects. */
 export const PURE_NODE_NAMES = {
   'node:crypto': ['createHash', 'timingSafeEqual'],
   'node:path': ['basename', 'dirname', 'extname', 'isAbsolute', 'join', 'normalize'],

@@ -1,9 +1,9 @@
-/** What the rules need to know of a file's place and of its imports. */
+/** Where a file lies and what it imports, for the rules. */
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Two folders above this file: a checkout may itself lie below a folder named "src". */
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** Found from this file, because a checkout may itself lie below a folder named "src". */
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 export function pathInCheckout(filename) {
   return filename.startsWith(ROOT) ? filename.slice(ROOT.length).replaceAll(sep, '/') : undefined;
@@ -13,15 +13,15 @@ export function pathInCheckout(filename) {
 export function placeInSource(filename) {
   const path = pathInCheckout(filename);
   if (path === undefined || !path.startsWith('src/')) return undefined;
-  const [, room, ...rest] = path.split('/');
-  return { room, path: [room, ...rest].join('/') };
+  const [, folder, ...rest] = path.split('/');
+  return { folder, path: [folder, ...rest].join('/') };
 }
 
 export function resolveImport(filename, specifier) {
   return join(dirname(filename), specifier);
 }
 
-/** A visitor that calls back with each import, re-export and `import()`; with `import()` of what is no plain text, the specifier is "". */
+/** A visitor that calls back with each import, re-export and `import()`. With an `import()` of something other than a plain string, the specifier is "". */
 export function eachImport(callback) {
   const declaration = (node) => {
     if (node.source === null || node.source === undefined) return;
@@ -48,7 +48,7 @@ function isTypeOnly(node) {
   return specifiers.length > 0 && specifiers.every((each) => each.importKind === 'type' || each.exportKind === 'type');
 }
 
-/** Names that are taken by name; undefined where the whole module is taken. */
+/** The names that are imported; undefined where the whole module is. */
 function importedNames(node) {
   const specifiers = node.specifiers;
   if (specifiers === undefined || specifiers.length === 0) return undefined;

@@ -1,4 +1,4 @@
-/** State lives in what a `createX(deps)` returns, never in a module: a second instance in one process must not see the first one's. */
+/** State belongs to what a `createX(deps)` returns, never to a module: a second instance in one process must not see the state of the first. */
 import { placeInSource } from './modules.mjs';
 
 const COLLECTIONS = new Set(['Map', 'Set', 'WeakMap', 'WeakSet']);

@@ -1,4 +1,4 @@
-/** An exception from a rule says which rule and why: `// oxlint-disable-next-line rule -- reason`. */
+/** An exception to a rule names the rule and the reason: `// oxlint-disable-next-line rule -- reason`. */
 const DIRECTIVE = /^\s*(?:oxlint|eslint)-disable(?:-next-line|-line)?\b(.*)$/s;
 
 export const reasonedExceptions = {
@@ -10,8 +10,8 @@ export const reasonedExceptions = {
           const found = DIRECTIVE.exec(comment.value);
           if (found === null) continue;
           const [rules = '', reason = ''] = (found[1] ?? '').split(/\s--\s/);
-          if (rules.trim() === '') context.report({ loc: comment.loc, message: 'Name the rule that this comment makes an exception from' });
-          if (reason.trim().length < 8) context.report({ loc: comment.loc, message: 'Say why, after " -- "' });
+          if (rules.trim() === '') context.report({ loc: comment.loc, message: 'Name the rule that this comment disables' });
+          if (reason.trim().length < 8) context.report({ loc: comment.loc, message: 'Give the reason, after " -- "' });
         }
       },
     };

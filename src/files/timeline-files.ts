@@ -1,4 +1,4 @@
-/** The timeline of each slot, in `<state>/timelines/<slot>.jsonl` and, older, `<slot>.jsonl.1`. */
+/** The timeline of each slot, in `<state>/timelines/<slot>.jsonl`, with older entries in `<slot>.jsonl.1`. */
 import { appendFile, mkdir, open, readdir, readFile, rename, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SlotName } from '../schema/names.ts';
@@ -6,7 +6,7 @@ import type { TimelineEntry } from '../schema/slot-status.ts';
 import { formatTimeline, parseTimeline } from './decide/timeline-lines.ts';
 import { codeOf } from '../platform/error-text.ts';
 
-/** Some ten thousand entries: months of a slot that is well, an hour of one that crashes without end. One older file is kept. */
+/** Some ten thousand entries: months of a healthy slot, an hour of one in a crash loop. One older file is kept. */
 export const TIMELINE_BYTES = 1024 * 1024;
 const FILE_MODE = 0o640;
 const NEWLINE = 0x0a;
@@ -17,8 +17,8 @@ export async function appendTimeline(directory: string, slot: SlotName, entries:
   const handle = await openToAppend(directory, path);
   try {
     const { size } = await handle.stat();
-    // A crash may have left half a line; the next one must not continue it.
-    const text = `${(await endsInLine(handle, size)) ? '' : '\n'}${formatTimeline(entries)}`;
+    // A crash may have left an incomplete line, which the next entry must not continue.
+    const text = `${(await isAtLineStart(handle, size)) ? '' : '\n'}${formatTimeline(entries)}`;
     if (size === 0 || size + Buffer.byteLength(text) <= TIMELINE_BYTES) return await handle.appendFile(text);
     await rename(path, `${path}.1`);
     await appendFile(path, text, { mode: FILE_MODE });
@@ -30,22 +30,15 @@ export async function appendTimeline(directory: string, slot: SlotName, entries:
 /** Oldest first. */
 export async function readTimeline(directory: string, slot: SlotName): Promise<readonly TimelineEntry[]> {
   const path = join(directory, `${slot}.jsonl`);
-  const texts = await Promise.all([`${path}.1`, path].map(readIfThere));
+  const texts = await Promise.all([`${path}.1`, path].map((file) => readFile(file, 'utf8').catch(() => '')));
   return texts.flatMap(parseTimeline);
 }
 
-/** Every slot that ever had a timeline here, whether it still exists or not. */
+/** Returns every slot with a timeline, including deleted slots. */
 export async function listTimelines(directory: string): Promise<readonly SlotName[]> {
   const files = await readdir(directory).catch((): string[] => []);
   const names = new Set(files.map((file) => /^(.*)\.jsonl(?:\.1)?$/.exec(file)?.[1]));
-  return [...names].flatMap((text) => {
-    const name = SlotName.safeParse(text);
-    return name.success ? [name.data] : [];
-  });
-}
-
-async function readIfThere(path: string): Promise<string> {
-  return await readFile(path, 'utf8').catch(() => '');
+  return [...names].flatMap((name) => SlotName.safeParse(name).data ?? []);
 }
 
 async function openToAppend(directory: string, path: string): Promise<FileHandle> {
@@ -58,7 +51,7 @@ async function openToAppend(directory: string, path: string): Promise<FileHandle
   }
 }
 
-async function endsInLine(handle: FileHandle, size: number): Promise<boolean> {
+async function isAtLineStart(handle: FileHandle, size: number): Promise<boolean> {
   if (size === 0) return true;
   const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, size - 1);
   return buffer[0] === NEWLINE;

@@ -1,11 +1,11 @@
 /**
- * Which toolbox image a provider runs in: the shipped manifest with the machine's own `toolboxes.toml` laid over it, entry by entry. Of an own file with a
- * problem the last good text stays in force, after a restart too: else one typo would start every slot anew in another image.
+ * Finds the toolbox image that a provider runs in: in the shipped manifest, merged with the machine's own `toolboxes.toml` entry by entry. If that file has a
+ * problem, its last good text stays in force, also after a restart; otherwise one typo would restart every slot with another image.
  */
 import { readFile, rm } from 'node:fs/promises';
 import { parse, TomlError } from 'smol-toml';
 import type { ImageReference } from '../reconciler/ports.ts';
-import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
+import { PROVIDER_KIND_NAMES, type Backend, type ProviderKind } from '../schema/provider-kinds.ts';
 import { formatProblem, problemsOfIssues, type SpecProblem } from '../schema/spec-problem.ts';
 import { ToolboxManifest, type ToolboxImage } from '../schema/toolbox-images.ts';
 import { findPositions } from './toml/decide/toml-positions.ts';
@@ -15,10 +15,10 @@ import type { SourceLog } from '../platform/log.ts';
 import { writeFileAtomically } from './write-file.ts';
 
 export interface ToolboxImages {
-  /** Undefined: there is no image of this provider for this backend. */
+  /** Returns undefined if this provider has no image for this backend. */
   find(kind: ProviderKind, backend: Backend): ImageReference | undefined;
   readonly manifest: ToolboxManifest;
-  /** Of the files as they are now. */
+  /** Problems of the present files. */
   readonly problems: readonly SpecProblem[];
 }
 
@@ -27,58 +27,59 @@ export interface ToolboxManifestOptions {
   readonly shipped: string;
   /** `<config>/toolboxes.toml`; it need not exist. */
   readonly local: string;
-  /** Where the last good text is kept, as JSON; unset: in memory only. */
-  readonly keepIn?: string;
+  /** Where the last good text is stored, as JSON; in memory only if unset. */
+  readonly lastGoodFile?: string;
   readonly log: SourceLog;
 }
 
 export interface ToolboxSource {
-  /** Reads the files anew; cheap enough for each wake. Each problem is said once in the log. */
+  /** Reads the files; cheap enough for each wake. Logs each problem once. */
   read(): Promise<ToolboxImages>;
 }
 
-const STAYS = 'the last good text stays in force';
-
-export function createToolboxSource({ shipped, local, keepIn, log }: ToolboxManifestOptions): ToolboxSource {
+export function createToolboxSource({ shipped, local, lastGoodFile, log }: ToolboxManifestOptions): ToolboxSource {
   let lastGood: ToolboxManifest | undefined;
-  let said = '';
+  let logged = '';
 
-  const keep = async (own: ToolboxManifest | undefined): Promise<void> => {
+  const accept = async (own: ToolboxManifest | undefined): Promise<void> => {
     if (lastGood !== undefined && isSameValue(own ?? {}, lastGood)) return;
     lastGood = own ?? {};
-    if (keepIn === undefined) return;
+    if (lastGoodFile === undefined) return;
     try {
-      if (own === undefined) await rm(keepIn, { force: true });
-      else await writeFileAtomically(keepIn, `${JSON.stringify(own, undefined, 2)}\n`, { mode: 0o600 });
+      if (own === undefined) await rm(lastGoodFile, { force: true });
+      else await writeFileAtomically(lastGoodFile, `${JSON.stringify(own, undefined, 2)}\n`, { mode: 0o600 });
     } catch (error) {
-      log.warn({ error: messageOf(error) }, `Keeping the last good "${local}" in "${keepIn}" failed`);
+      log.warn({ error: messageOf(error) }, `Storing the last good "${local}" in "${lastGoodFile}" failed`);
     }
   };
 
-  const say = (problems: readonly SpecProblem[]): void => {
+  const logProblems = (problems: readonly SpecProblem[]): void => {
     const text = problems.map((problem) => formatProblem(problem)).join('; ');
-    if (text !== said && text !== '') log.warn({}, text);
-    said = text;
+    if (text !== logged && text !== '') log.warn({}, text);
+    logged = text;
   };
 
   return {
     async read() {
-      const base = await readOne(shipped, parseJson);
-      const own = await readOne(local, parse);
-      const ownProblems = (own?.problems ?? []).map((problem) => ({ ...problem, message: `${problem.message}; ${STAYS}` }));
-      if (ownProblems.length === 0) await keep(own?.manifest);
-      else lastGood ??= (keepIn === undefined ? undefined : await readOne(keepIn, parseJson))?.manifest ?? {};
+      const base = await readOne(shipped);
+      const own = await readOne(local);
+      const ownProblems = (own?.problems ?? []).map((problem) => ({
+        ...problem,
+        message: `${problem.message}; the last good text stays in force`,
+      }));
+      if (ownProblems.length === 0) await accept(own?.manifest);
+      else lastGood ??= (lastGoodFile === undefined ? undefined : await readOne(lastGoodFile))?.manifest ?? {};
       const missing = 'Restore this file: the shipped manifest of toolbox images is missing';
       const problems = [...(base?.problems ?? [{ path: [], file: shipped, message: missing }]), ...ownProblems];
-      say(problems);
-      return imagesOf(overlay(base?.manifest ?? {}, lastGood ?? {}), problems);
+      logProblems(problems);
+      return imagesOf(merge(base?.manifest ?? {}, lastGood ?? {}), problems);
     },
   };
 }
 
-/** What is wrong with a machine's own file; undefined: there is none. */
+/** Returns the problems of a machine's own file; undefined if there is no such file. */
 export async function checkToolboxFile(local: string): Promise<readonly SpecProblem[] | undefined> {
-  return (await readOne(local, parse))?.problems;
+  return (await readOne(local))?.problems;
 }
 
 function imagesOf(manifest: ToolboxManifest, problems: readonly SpecProblem[]): ToolboxImages {
@@ -92,26 +93,22 @@ function imagesOf(manifest: ToolboxManifest, problems: readonly SpecProblem[]): 
   };
 }
 
-/** A digest pins what is pulled; an image built here is known by its id. */
+/** A pulled image is identified by its digest, one that was built here by its id. */
 function referenceOf({ image, digest, id }: ToolboxImage): ImageReference {
   const reference = digest === undefined ? image : `${withoutTag(image)}@${digest}`;
   return id === undefined ? { reference } : { reference, imageId: id };
 }
 
-/** A name with both tag and digest is refused by some engines; the digest alone decides. */
+/** Some engines refuse a name with both tag and digest, and the digest is sufficient. */
 function withoutTag(image: string): string {
   const colon = image.lastIndexOf(':');
   return colon > image.lastIndexOf('/') ? image.slice(0, colon) : image;
 }
 
-function overlay(base: ToolboxManifest, own: ToolboxManifest): ToolboxManifest {
-  const kinds = new Set([...Object.keys(base), ...Object.keys(own)]);
-  const merged = [...kinds].map((kind) => [kind, { ...entriesOf(base, kind), ...entriesOf(own, kind) }]);
-  return ToolboxManifest.parse(Object.fromEntries(merged));
-}
-
-function entriesOf(manifest: ToolboxManifest, kind: string): object {
-  return Object.entries(manifest).find(([name]) => name === kind)?.[1] ?? {};
+function merge(base: ToolboxManifest, own: ToolboxManifest): ToolboxManifest {
+  const merged = { ...base };
+  for (const kind of PROVIDER_KIND_NAMES) if (own[kind] !== undefined) merged[kind] = { ...base[kind], ...own[kind] };
+  return merged;
 }
 
 interface OneManifest {
@@ -119,25 +116,21 @@ interface OneManifest {
   readonly problems: readonly SpecProblem[];
 }
 
-/** Undefined: there is no such file. */
-async function readOne(file: string, read: (text: string) => unknown): Promise<OneManifest | undefined> {
-  let text = '';
+/** Reads TOML or JSON, by the file's extension. Returns undefined if there is no such file. */
+async function readOne(file: string): Promise<OneManifest | undefined> {
+  const isToml = file.endsWith('.toml');
   try {
-    text = await readFile(file, 'utf8');
-    const document = read(text);
+    const text = await readFile(file, 'utf8');
+    const document: unknown = isToml ? parse(text) : JSON.parse(text);
     const parsed = ToolboxManifest.safeParse(document);
     if (parsed.success) return { manifest: parsed.data, problems: [] };
-    const positionOfPath = file.endsWith('.toml') ? findPositions(text) : () => ({});
+    const positionOfPath = isToml ? findPositions(text) : () => ({});
     const problems = problemsOfIssues(parsed.error.issues, document, ToolboxManifest, 'snake_case');
     return { manifest: {}, problems: problems.map((problem) => ({ ...problem, file, ...positionOfPath(problem.path) })) };
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
-    const place = error instanceof TomlError ? { line: error.line, column: error.column } : {};
+    const position = error instanceof TomlError ? { line: error.line, column: error.column } : {};
     const reason = messageOf(error).split('\n')[0] ?? '';
-    return { manifest: {}, problems: [{ path: [], file, message: `Correct this file: ${reason}`, ...place }] };
+    return { manifest: {}, problems: [{ path: [], file, message: `Correct this file: ${reason}`, ...position }] };
   }
-}
-
-function parseJson(text: string): unknown {
-  return JSON.parse(text);
 }

@@ -1,6 +1,6 @@
 /**
- * Says when a directory's files have changed and are quiet again. It does not say what changed: whoever listens reads everything.
- * It may call for nothing; it stays with a directory that is deleted and made again, and polls where the system cannot watch.
+ * Watches a directory and reports when its files have changed and the quiet period has passed. It does not report what changed, so the caller reads everything.
+ * It may report without a change. It keeps watching a directory that is deleted and created again, and polls where the system cannot watch.
  */
 import type { BigIntStats } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -10,32 +10,32 @@ import type { SourceLog } from '../platform/log.ts';
 
 export interface WatchDirectoryOptions {
   readonly directory: string;
-  /** How long nothing may happen before `onQuiet` is called; an endless stream of changes is cut off after ten times this. */
-  readonly quietMs: number;
+  /** The quiet period: `onQuiet` is called once no file has changed for this long, and during endless changes after ten times this. */
+  readonly quietPeriodMs: number;
   readonly log: SourceLog;
-  /** Chokidar's `watch`; tests give one that fails. */
+  /** Chokidar's `watch`; tests pass one that fails. */
   readonly watch?: (path: string, options: ChokidarOptions) => FSWatcher;
 }
 
-/** How often it is looked whether the directory is still the same one: chokidar loses one that is replaced. One `stat` each. */
+/** How often the directory's identity is checked, with one `stat`: chokidar does not notice that a directory is replaced. */
 const HEARTBEAT_MS = 500;
 const POLLING_MS = 500;
 const LONGEST_WAIT_FACTOR = 10;
 
-/** Until the signal aborts. */
+/** Calls `onQuiet` after each change and the quiet period, until the signal aborts. */
 export function watchDirectory(options: WatchDirectoryOptions, onQuiet: () => void, signal: AbortSignal): void {
   const { directory, log } = options;
-  const quiet = createQuietTimer(options.quietMs, onQuiet);
+  const changed = debounce(options.quietPeriodMs, onQuiet, signal);
   let watcher: FSWatcher | undefined;
   let identity: string | undefined;
   let polling = false;
-  let looking = false;
+  let checking = false;
 
   const close = () => {
     void watcher?.close().catch(() => undefined);
     watcher = undefined;
   };
-  const failed = (error: unknown) => {
+  const startPolling = (error: unknown) => {
     if (signal.aborted || polling) return;
     polling = true;
     log.warn(
@@ -44,38 +44,36 @@ export function watchDirectory(options: WatchDirectoryOptions, onQuiet: () => vo
     );
     close();
     start();
-    quiet.stir();
+    changed();
   };
   const start = () => {
     try {
       watcher = (options.watch ?? watchFiles)(directory, chokidarOptions(directory, polling));
     } catch (error) {
-      failed(error);
+      startPolling(error);
       return;
     }
-    watcher.on('all', quiet.stir).on('error', failed);
-    // Changes between the last read and the moment the watch stands would be lost otherwise.
-    watcher.on('ready', quiet.stir);
+    // "ready" too: changes between the last read and the start of the watch would be lost otherwise.
+    watcher.on('all', changed).on('ready', changed).on('error', startPolling);
   };
-  const look = async () => {
-    if (looking) return;
-    looking = true;
+  const checkIdentity = async () => {
+    if (checking) return;
+    checking = true;
     const present = await identityOf(directory);
-    looking = false;
+    checking = false;
     if (signal.aborted || present === identity) return;
     identity = present;
     close();
     if (present !== undefined) start();
-    quiet.stir();
+    changed();
   };
 
   if (signal.aborted) return;
-  void look();
-  const heartbeat = setInterval(() => void look(), HEARTBEAT_MS);
+  void checkIdentity();
+  const heartbeat = setInterval(() => void checkIdentity(), HEARTBEAT_MS);
   heartbeat.unref();
   signal.addEventListener('abort', () => {
     clearInterval(heartbeat);
-    quiet.stop();
     close();
   });
 }
@@ -86,43 +84,39 @@ function chokidarOptions(directory: string, polling: boolean): ChokidarOptions {
     ignoreInitial: true,
     ignorePermissionErrors: true,
     persistent: false,
-    // Our own quiet period does what this would do, a hundred milliseconds sooner.
+    // The quiet period has the same effect, a hundred milliseconds sooner.
     atomic: false,
     backend: polling ? 'polling' : 'native',
     pollingInterval: POLLING_MS,
-    // Kubernetes swaps a directory by its link "..data".
+    // Kubernetes replaces a mounted directory through its link "..data".
     ignored: (path) => path !== directory && !path.endsWith('.toml') && !/(^|[/\\])\.\.[^/\\]*$/.test(path),
   };
 }
 
-/** Undefined: not there. The same path with another identity is another directory. */
+/** Identifies the directory, which differs from a later one at the same path. Returns undefined if there is none. */
 async function identityOf(directory: string): Promise<string | undefined> {
   const facts = await stat(directory, { bigint: true }).catch((): BigIntStats | undefined => undefined);
   return facts?.isDirectory() === true ? `${facts.dev}:${facts.ino}:${facts.birthtimeNs}` : undefined;
 }
 
-function createQuietTimer(quietMs: number, onQuiet: () => void) {
+/** Implements the quiet period: returns a function that calls `onQuiet` once it has not been called itself for `quietPeriodMs`. */
+function debounce(quietPeriodMs: number, onQuiet: () => void, signal: AbortSignal): () => void {
   let timer: NodeJS.Timeout | undefined;
-  let since = 0;
-  let stopped = false;
-  const stop = () => {
-    stopped = true;
-    clearTimeout(timer);
-  };
-  const stir = () => {
-    if (stopped) return;
+  let firstCallAt = 0;
+  signal.addEventListener('abort', () => clearTimeout(timer));
+  return () => {
+    if (signal.aborted) return;
     const now = performance.now();
-    if (timer === undefined) since = now;
-    const restMs = Math.max(0, since + quietMs * LONGEST_WAIT_FACTOR - now);
+    if (timer === undefined) firstCallAt = now;
     clearTimeout(timer);
+    const leftMs = firstCallAt + quietPeriodMs * LONGEST_WAIT_FACTOR - now;
     timer = setTimeout(
       () => {
         timer = undefined;
         onQuiet();
       },
-      Math.min(quietMs, restMs),
+      Math.min(quietPeriodMs, Math.max(0, leftMs)),
     );
     timer.unref();
   };
-  return { stir, stop };
 }

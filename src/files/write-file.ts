@@ -1,20 +1,20 @@
-/** Writes a file so that whoever reads it meets the old text or the new one, never a part. */
+/** Writes a file atomically: a reader finds either the old text or the new one. */
 import { randomUUID } from 'node:crypto';
 import { chown, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 export interface WriteOptions {
   readonly mode: number;
-  /** Kept where the process may: an edit by root must not take a file from its owner. */
+  /** Preserved where the process is allowed to: an edit by root must not take a file from its owner. */
   readonly owner?: { readonly uid: number; readonly gid: number };
-  /** Whether the text must survive a loss of power. */
+  /** Whether the text must survive a power failure. */
   readonly sync?: boolean;
 }
 
-/** Creates the directory where there is none; throws the system's error. */
+/** Creates the directory if it does not exist. Throws the system's error. */
 export async function writeFileAtomically(path: string, text: string, options: WriteOptions): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
-  // In the same directory, since a rename across file systems is none; with a dot, since sources skip those.
+  // In the same directory, since a rename across file systems fails; with a leading dot, since sources ignore such files.
   const temporary = join(dirname(path), `.${basename(path)}.${randomUUID().slice(0, 8)}.tmp`);
   try {
     const handle = await open(temporary, 'wx', options.mode);

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import type { RequestHead } from './decide/request-head.ts';
-import { scanBody, type BodyScan } from './decide/scan-body.ts';
+import { scanBody, type BodyScan } from './scan-body.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
 
 export interface RequestBodyOwner {

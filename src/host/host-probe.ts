@@ -1,4 +1,4 @@
-/** How much memory there is and how much is free, for what runs beside us: a container's own limit counts, not the machine's. */
+/** Reads the total and available memory for workloads. The limit of our own container counts if it is lower than the machine's memory. */
 import { readFile } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import { join } from 'node:path';

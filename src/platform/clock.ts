@@ -1,7 +1,7 @@
 /** The real clock. */
 import type { Clock } from '../reconciler/ports.ts';
 
-/** What `setTimeout` can hold; over it, it would fire at once. */
+/** The longest delay of `setTimeout`; a longer one would fire immediately. */
 const LONGEST_MS = 2 ** 31 - 1;
 
 export function createClock(): Clock {
@@ -9,7 +9,7 @@ export function createClock(): Clock {
     now: () => Date.now(),
     at(at, callback) {
       let timer: NodeJS.Timeout | undefined;
-      // Timers may fire a millisecond early, and the wall clock may be set back meanwhile.
+      // A timer may fire a millisecond early, and the wall clock may have been set back in the meantime.
       const arm = (): void => {
         const leftMs = at - Date.now();
         timer = setTimeout(() => (at > Date.now() ? arm() : callback()), Math.min(Math.max(leftMs, 0), LONGEST_MS));

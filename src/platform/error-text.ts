@@ -1,12 +1,13 @@
-/** What a caught error says. By its shape, since errors of another realm (a test's, a worker's) are no instances of our `Error`. */
+/** Reads fields of a caught error by its shape, since errors of another realm (a test's, a worker's) are not instances of our `Error`. */
 
-/** `ENOENT`, `UND_ERR_SOCKET`; empty when it has none. */
+/** Returns the error's code (`ENOENT`, `UND_ERR_SOCKET`), or an empty string. */
 export const codeOf = (error: unknown): string => field(error, 'code');
 
-/** `TimeoutError`, `AbortError`. */
+/** Returns the error's name (`TimeoutError`, `AbortError`), or an empty string. */
 export const nameOf = (error: unknown): string => field(error, 'name');
 
-export const messageOf = (error: unknown): string => field(error, 'message') || nameOf(error) || String(error);
+/** Returns the error's message, or the next best description if the message is empty. */
+export const messageOf = (error: unknown): string => field(error, 'message') || codeOf(error) || nameOf(error) || String(error);
 
 function field(error: unknown, key: 'code' | 'name' | 'message'): string {
   if (typeof error !== 'object' || error === null || !(key in error)) return '';

@@ -1,33 +1,34 @@
-/** Bytes to lines of text. */
+/** Splits a stream of bytes into lines of text. */
 import { StringDecoder } from 'node:string_decoder';
 
-/** A server that never ends its line must not fill our memory: such a line is cut. */
+/** A server that never ends its line must not fill our memory, so longer lines are cut into pieces. */
 const LONGEST_LINE = 64 * 1024;
 
 export interface LineSplitter {
+  /** Returns the lines that this chunk completes. */
   push(chunk: Buffer): string[];
-  /** What is left without a newline, if anything. */
+  /** Returns the last line if it did not end with a newline. */
   end(): string | undefined;
 }
 
-export function createLineSplitter(): LineSplitter {
+export function createLineSplitter(longestLine = LONGEST_LINE): LineSplitter {
   const decoder = new StringDecoder('utf8');
   let pending = '';
-  const cut = (text: string): string => (text.endsWith('\r') ? text.slice(0, -1) : text);
+  const withoutReturn = (text: string): string => (text.endsWith('\r') ? text.slice(0, -1) : text);
   return {
     push(chunk) {
       const lines = (pending + decoder.write(chunk)).split('\n');
       pending = lines.pop() ?? '';
-      while (pending.length > LONGEST_LINE) {
-        lines.push(pending.slice(0, LONGEST_LINE));
-        pending = pending.slice(LONGEST_LINE);
+      while (pending.length > longestLine) {
+        lines.push(pending.slice(0, longestLine));
+        pending = pending.slice(longestLine);
       }
-      return lines.map(cut);
+      return lines.map(withoutReturn);
     },
     end() {
       const rest = pending + decoder.end();
       pending = '';
-      return rest === '' ? undefined : cut(rest);
+      return rest === '' ? undefined : withoutReturn(rest);
     },
   };
 }

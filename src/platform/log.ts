@@ -1,35 +1,37 @@
-/** The service's own log: JSON lines for a journal, or short lines for a person who ran `npm start`. Fields never hold secrets. */
+/** The service's own log: JSON lines for a journal, or short lines for a person who ran `npm start`. Fields never contain secrets. */
 import { pino } from 'pino';
 
-export type LogFields = Readonly<Record<string, unknown>>;
+type LogMethod = (fields: Readonly<Record<string, unknown>>, message: string) => void;
 
-/** Fields first, as pino has it. */
+/** Fields come first, as in pino. */
 export interface Log {
-  debug(fields: LogFields, message: string): void;
-  info(fields: LogFields, message: string): void;
-  warn(fields: LogFields, message: string): void;
-  error(fields: LogFields, message: string): void;
+  readonly debug: LogMethod;
+  readonly info: LogMethod;
+  readonly warn: LogMethod;
+  readonly error: LogMethod;
 }
 
-/** What adapters say: news, and what went wrong. */
+/** The levels that adapters use. */
 export type SourceLog = Pick<Log, 'info' | 'warn'>;
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
 const ORDER: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'silent'];
 
-/** One JSON object a line on standard output. */
+/** Writes one JSON object per line to standard output. */
 export function createJsonLog(level: LogLevel): Log {
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } });
 }
 
-/** `primary   starting → warming`: the slot's name in a column of its own, no time, no other fields. */
-export function createPlainLog(level: LogLevel, write: (line: string) => void): Log {
-  const at = (own: LogLevel) => (fields: LogFields, message: string) => {
-    if (ORDER.indexOf(own) < ORDER.indexOf(level)) return;
-    const { slot } = fields;
-    const mark = own === 'error' || own === 'warn' ? `${own}: ` : '';
-    write(`  ${(typeof slot === 'string' ? slot : '').padEnd(8)} ${mark}${message}`);
-  };
+/** Writes lines such as `primary   starting → warming`: the slot's name in its own column, without the time and the other fields. */
+export function createPlainLog(minimum: LogLevel, write: (line: string) => void): Log {
+  const at =
+    (level: LogLevel): LogMethod =>
+    (fields, message) => {
+      if (ORDER.indexOf(level) < ORDER.indexOf(minimum)) return;
+      const { slot } = fields;
+      const prefix = level === 'error' || level === 'warn' ? `${level}: ` : '';
+      write(`  ${(typeof slot === 'string' ? slot : '').padEnd(8)} ${prefix}${message}`);
+    };
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }

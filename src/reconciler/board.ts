@@ -1,6 +1,6 @@
 /**
- * The published board: the only thing that requests and status reads look at. A pass replaces it whole; a view never changes.
- * It is not a source of truth: a restart builds it anew from what is observed.
+ * The published board: all that requests and status reads look at. Each pass replaces it as a whole; a view never changes. It is not a source of truth:
+ * after a restart it is built again from what is observed. Whether a request gets in, waits, or is refused is `admission`, decided in `decide/rules/admission.ts`.
  */
 import type { Endpoint } from '../providers/provider.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
@@ -12,7 +12,7 @@ import type { SlotStatus, SlotState } from '../schema/slot-status.ts';
 export type Admission =
   /** Take a hold on one of the targets. */
   | { readonly kind: 'open' }
-  /** Waiting will help: park. */
+  /** Waiting will help, so the request is parked. */
   | { readonly kind: 'park' }
   /** Waiting will not help. */
   | {
@@ -31,7 +31,7 @@ export interface BoardSlot {
   readonly state: SlotState;
   readonly provider: ProviderKind;
   readonly capabilities: readonly Capability[];
-  /** The wanted model's id; clients may also send an alias or the slot's name. */
+  /** Id of the desired model; clients may also send an alias or the slot's name. */
   readonly model: string;
   readonly aliases: readonly string[];
   readonly admission: Admission;
@@ -41,8 +41,8 @@ export interface BoardSlot {
   readonly spec: SlotSpec;
   readonly generation: number;
   readonly problems: readonly SpecProblem[];
-  /** Text of `explain` for this slot. */
-  readonly explanation: string;
+  /** Why the slot is what it is, line by line; times are relative to `now`, in Unix milliseconds. */
+  explain(now: number): string;
 }
 
 export interface BoardView {
@@ -53,14 +53,14 @@ export interface BoardView {
   readonly slots: ReadonlyMap<SlotName, BoardSlot>;
   /** Model id, alias or slot name → slots that answer to it, a slot's own name first. */
   readonly names: ReadonlyMap<string, readonly SlotName[]>;
-  /** Slots whose text never was good. */
+  /** Slots whose text was never valid. */
   readonly refused: ReadonlyMap<SlotName, readonly SpecProblem[]>;
 }
 
 export interface Board {
   current(): BoardView;
   publish(view: BoardView): void;
-  /** Calls back after each publication until the returned function is called. */
+  /** Calls `listener` after each publication until the returned function is called. */
   subscribe(listener: (view: BoardView) => void): () => void;
 }
 

@@ -1,7 +1,7 @@
-/** Time limits and pauses on the loop's own clock, so that a simulation's time rules them too. */
+/** Time limits on the loop's own clock, so that they follow simulated time in tests. */
 import type { Clock } from './ports.ts';
 
-/** Runs work that must end in time; rejects when it does not, and tells it so through its signal. */
+/** Runs work that must finish within `ms`. If it does not, aborts the work's own signal and rejects. */
 export type Deadline = <Value>(ms: number, signal: AbortSignal, work: (signal: AbortSignal) => Promise<Value>) => Promise<Value>;
 
 export function createDeadline(clock: Clock): Deadline {

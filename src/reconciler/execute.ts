@@ -1,19 +1,9 @@
-/** Carries actions out. One executor an action, no choices: what comes of it is written into the tracker and seen by the next pass. */
+/** Carries out actions without making choices. The result of each one is recorded in the tracker, where the next pass finds it. */
 import type { Endpoint, Health, ProbeIo, ProviderRegistry } from '../providers/provider.ts';
-import { fail, type Failure, type Result } from '../schema/failure.ts';
+import { fail, type Failure } from '../schema/failure.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
 import { isSameValue } from '../schema/same-value.ts';
-import {
-  changesWorld,
-  keyOfAction,
-  probeKey,
-  pullImageKey,
-  pullModelKey,
-  type Action,
-  type ActionArgs,
-  type ActionName,
-} from './decide/facts/actions.ts';
-import type { AttemptKind } from './decide/facts/facts.ts';
+import { changesWorld, keyOfAction, probeKey, type Action, type ActionArgs } from './decide/facts/actions.ts';
 import { warmingPauseMs } from './decide/steps/plan-probes.ts';
 import type { Deadline } from './deadline.ts';
 import { pause } from '../platform/pause.ts';
@@ -35,51 +25,34 @@ export interface ExecuteDeps {
   readonly onProgress: (what: 'model' | 'image', bytes: number) => void;
 }
 
-/** How an action ended. `none`: it was cancelled, and nothing is to be said. */
+/** How an action ended. `none`: it was cancelled, and there is nothing to report. */
 export type Outcome =
-  | { readonly kind: 'done'; /** It brought nothing new. */ readonly asBefore?: true }
+  | { readonly kind: 'done'; /** The result is the same as last time. */ readonly asBefore?: true }
   | { readonly kind: 'failed'; readonly failure: Failure }
   | { readonly kind: 'none' };
 
 export interface Executor {
-  /** Begins an action. `onEnd` is called once, when its result is in the tracker. */
+  /** Begins an action. Calls `onEnd` once, after its result was recorded in the tracker. */
   begin(action: Action, onEnd: (action: Action, outcome: Outcome) => void): void;
-  /** Gives up everything under way that changes something: another controller carries on. */
+  /** Aborts every action under way that changes the world, because another controller has taken over. */
   abandon(): void;
-  /** Ends everything under way, and resolves when it has ended. */
+  /** Aborts every action under way, and resolves once all have ended. */
   close(): Promise<void>;
 }
 
-type Execute<Name extends ActionName> = (args: ActionArgs[Name], slot: SlotName, signal: AbortSignal) => Promise<Outcome>;
+type Aborts = Map<string, AbortController>;
+type PullAction = Extract<Action, { name: 'pullImage' | 'pullModel' }>;
 
 const DONE: Outcome = { kind: 'done' };
 const NONE: Outcome = { kind: 'none' };
-/** As much as a person reads. */
+/** Enough to show the cause of a crash. */
 const LOG_TAIL_LINES = 20;
 const LOG_TAIL_WITHIN_MS = 2000;
 
 export function createExecutor(deps: ExecuteDeps): Executor {
   const { tracker, clock } = deps;
-  const aborts = new Map<string, AbortController>();
+  const aborts: Aborts = new Map();
   const ends = new Set<Promise<void>>();
-  const executors: { readonly [Name in ActionName]: Execute<Name> } = {
-    pullImage: async ({ image }, _slot, signal) =>
-      await pull(deps, pullImageKey(image), 'pull-image', signal, (onProgress) => deps.runtime.pull(image, onProgress, signal)),
-    pullModel: async ({ model }, _slot, signal) =>
-      await pull(deps, pullModelKey(model), 'pull-model', signal, (onProgress) => deps.models.pull(model, onProgress, signal)),
-    cancelPull: async ({ key }) => {
-      tracker.cancelled(key);
-      aborts.get(key)?.abort();
-      return DONE;
-    },
-    apply: async (args, slot, signal) => await apply(deps, args, slot, signal),
-    probe: async (args, _slot, signal) => await probe(deps, args, signal),
-    noteCrash: async (args, _slot, signal) => await noteCrash(deps, args, signal),
-    stop: async (args, _slot, signal) => {
-      aborts.get(probeKey(args.workload))?.abort();
-      return await stop(deps, args, signal);
-    },
-  };
   return {
     begin(action, onEnd) {
       const key = keyOfAction(action);
@@ -91,7 +64,7 @@ export function createExecutor(deps: ExecuteDeps): Executor {
         tracker.end(action);
         onEnd(action, outcome);
       };
-      const running = run(executors, action, abort.signal).then(end, (error: unknown) => end(broken(deps, action, error)));
+      const running = carryOut(deps, action, aborts, abort.signal).then(end, (error: unknown) => end(broken(deps, action, error)));
       ends.add(running);
       void running.finally(() => ends.delete(running));
     },
@@ -105,43 +78,46 @@ export function createExecutor(deps: ExecuteDeps): Executor {
   };
 }
 
-async function run(executors: { readonly [Name in ActionName]: Execute<Name> }, action: Action, signal: AbortSignal): Promise<Outcome> {
+/** The one place where an action's name chooses what is done. */
+async function carryOut(deps: ExecuteDeps, action: Action, aborts: Aborts, signal: AbortSignal): Promise<Outcome> {
   switch (action.name) {
     case 'pullImage':
-      return await executors.pullImage(action.args, action.slot, signal);
     case 'pullModel':
-      return await executors.pullModel(action.args, action.slot, signal);
+      return await pull(deps, action, signal);
     case 'cancelPull':
-      return await executors.cancelPull(action.args, action.slot, signal);
+      deps.tracker.cancelled(action.args.key);
+      aborts.get(action.args.key)?.abort();
+      return DONE;
     case 'apply':
-      return await executors.apply(action.args, action.slot, signal);
+      return await apply(deps, action.args, action.slot, signal);
     case 'probe':
-      return await executors.probe(action.args, action.slot, signal);
+      return await probe(deps, action.args, signal);
     case 'noteCrash':
-      return await executors.noteCrash(action.args, action.slot, signal);
+      return await noteCrash(deps, action.args, signal);
     case 'stop':
-      return await executors.stop(action.args, action.slot, signal);
+      aborts.get(probeKey(action.args.workload))?.abort();
+      return await stop(deps, action.args, signal);
     default:
       return action satisfies never;
   }
 }
 
-async function pull(
-  { tracker, clock, waitingFor, onProgress }: ExecuteDeps,
-  key: string,
-  kind: AttemptKind,
-  signal: AbortSignal,
-  work: (onProgress: (progress: Progress) => void) => Promise<Result<void>>,
-): Promise<Outcome> {
+async function pull(deps: ExecuteDeps, action: PullAction, signal: AbortSignal): Promise<Outcome> {
+  const { runtime, models, tracker, clock } = deps;
+  const key = keyOfAction(action);
+  const what = action.name === 'pullImage' ? 'image' : 'model';
   let bytes = 0;
-  const result = await work((progress) => {
+  const onProgress = (progress: Progress): void => {
     tracker.progress(key, progress);
-    onProgress(kind === 'pull-image' ? 'image' : 'model', Math.max(0, progress.doneBytes - bytes));
+    deps.onProgress(what, Math.max(0, progress.doneBytes - bytes));
     bytes = progress.doneBytes;
-  }).catch((error: unknown) => fail('retry', 'PullFailed', messageOf(error)));
+  };
+  const pulling =
+    action.name === 'pullImage' ? runtime.pull(action.args.image, onProgress, signal) : models.pull(action.args.model, onProgress, signal);
+  const result = await pulling.catch((error: unknown) => fail('retry', 'PullFailed', messageOf(error)));
   if (result.ok) return DONE;
   if (signal.aborted) return NONE;
-  for (const slot of waitingFor(key)) tracker.failed(slot, { kind, failure: result.failure }, clock.now());
+  for (const slot of deps.waitingFor(key)) tracker.attempts.failed(slot, { kind: `pull-${what}`, failure: result.failure }, clock.now());
   return { kind: 'failed', failure: result.failure };
 }
 
@@ -160,21 +136,21 @@ async function apply(
   const { failure } = result;
   if (signal.aborted) return NONE;
   if (failure.reason === 'PortTaken') tracker.portTaken(workload.port.host, clock.now());
-  tracker.failed(slot, { kind: 'apply', failure }, clock.now());
+  tracker.attempts.failed(slot, { kind: 'apply', failure }, clock.now());
   return { kind: 'failed', failure };
 }
 
-/** A repair counts, lest two fight over a workload for ever; an update is no failure of anybody. */
+/** A repair counts as a failure, so that two programs that fight over a workload are noticed; an update does not. */
 function noteInPlaceUpdate(
   tracker: Tracker,
   inPlace: NonNullable<ActionArgs['apply']['inPlace']>,
   { slot, generation }: Workload,
   now: number,
 ): void {
-  tracker.updated(inPlace.workload, generation, now);
+  tracker.histories.updatedInPlace(inPlace.workload, generation, now);
   if (!inPlace.altered) return;
-  const failure: Failure = { kind: 'retry', reason: 'WorkloadAltered', message: 'It was altered from outside, and put right' };
-  tracker.failed(slot, { kind: 'drift', failure, workload: inPlace.workload }, now);
+  const failure: Failure = { kind: 'retry', reason: 'WorkloadAltered', message: 'It was altered from outside and has been repaired' };
+  tracker.attempts.failed(slot, { kind: 'drift', failure, workload: inPlace.workload }, now);
 }
 
 async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: AbortSignal): Promise<Outcome> {
@@ -185,9 +161,9 @@ async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: Abort
     if (signal.aborted) return NONE;
     const waitMs = warmingPauseMs(clock.now() - args.since);
     if (health.kind === 'passing' || clock.now() + waitMs >= until) {
-      const before = tracker.histories.get(args.workload)?.probe;
+      const before = tracker.histories.all.get(args.workload)?.probe;
       const asBefore = health.kind === 'passing' && before?.status === 'passing' && isSameValue(before.failingEndpoints, failingEndpoints);
-      tracker.probed(args.workload, health, failingEndpoints, clock.now());
+      tracker.histories.probed(args.workload, { health, failingEndpoints }, clock.now());
       return asBefore ? { kind: 'done', asBefore } : DONE;
     }
     await pause(clock, waitMs, signal);
@@ -195,7 +171,7 @@ async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: Abort
   }
 }
 
-/** The best answer of all its endpoints, and those that did not pass. */
+/** Returns the best answer of all endpoints, and the endpoints that did not pass. */
 async function askAll(
   { providers, probeIo }: ExecuteDeps,
   args: ActionArgs['probe'],
@@ -220,11 +196,11 @@ async function noteCrash(
 ): Promise<Outcome> {
   const { tracker, clock } = deps;
   const now = clock.now();
-  tracker.exitNoted(workload, exitId);
+  tracker.histories.exitNoted(workload, exitId);
   if (failure === undefined) return DONE;
-  tracker.failed(slot, { kind: 'crash', failure: { kind: 'retry', ...failure }, workload, inPlace: true }, now);
-  if (startsAgain) tracker.startedAgain(slot);
-  tracker.logTail(slot, { workload, at: now }, await logTail(deps, workload, signal));
+  tracker.attempts.failed(slot, { kind: 'crash', failure: { kind: 'retry', ...failure }, workload, inPlace: true }, now);
+  if (startsAgain) tracker.attempts.restartedInPlace(slot);
+  tracker.attempts.addLogTail(slot, { workload, at: now }, await logTail(deps, workload, signal));
   return DONE;
 }
 
@@ -234,16 +210,16 @@ async function stop(deps: ExecuteDeps, args: ActionArgs['stop'], signal: AbortSi
   const now = clock.now();
   if (failure !== undefined) {
     const { kind, reason, message } = failure;
-    tracker.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload }, now);
+    tracker.attempts.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload }, now);
   }
   if (args.abort) traffic.abort(workload);
   if (failure !== undefined && failure.kind !== 'drift')
-    tracker.logTail(slot, { workload, at: now }, await logTail(deps, workload, signal));
+    tracker.attempts.addLogTail(slot, { workload, at: now }, await logTail(deps, workload, signal));
   if (signal.aborted) return NONE;
   const result = await runtime.stop(workload, { graceMs: args.graceMs }, signal);
   if (result.ok) return DONE;
   if (signal.aborted) return NONE;
-  tracker.stopFailed(workload, result.failure, clock.now());
+  tracker.histories.stopFailed(workload, result.failure.message, clock.now());
   return { kind: 'failed', failure: result.failure };
 }
 
@@ -256,11 +232,11 @@ async function logTail({ runtime, within }: ExecuteDeps, workload: WorkloadId, s
   return lines.slice(-LOG_TAIL_LINES);
 }
 
-/** An adapter threw, which none should: a failure like any other, so that its slot backs off. */
+/** An adapter threw, which none should do. That is a failure like any other, so that its slot backs off. */
 function broken({ tracker, clock }: ExecuteDeps, action: Action, error: unknown): Outcome {
   const failure: Failure = { kind: 'retry', reason: 'AdapterBroke', message: messageOf(error) };
-  if (action.name === 'stop') tracker.stopFailed(action.args.workload, failure, clock.now());
-  if (action.name === 'apply') tracker.failed(action.slot, { kind: 'apply', failure }, clock.now());
+  if (action.name === 'stop') tracker.histories.stopFailed(action.args.workload, failure.message, clock.now());
+  if (action.name === 'apply') tracker.attempts.failed(action.slot, { kind: 'apply', failure }, clock.now());
   return { kind: 'failed', failure };
 }
 

@@ -1,6 +1,11 @@
 /**
- * The loop: look, plan, inspect, publish, begin. One pass at a time; wakes carry nothing and are gathered; slow work runs outside and comes
- * back as a fact. Everything it decides is decided in `decide/`.
+ * The reconcile loop: one pass at a time, each of them
+ *
+ *     wake → read what is desired → observe → track → plan → inspect → publish → begin actions → wait for the next wake
+ *
+ * `main.ts` starts it. The pacer calls `pass` when a port wakes it, when an action has ended, when the plan's `wakeAt` comes, and at the latest
+ * after `SVC_RESYNC`. A wake carries no data: each pass reads and observes everything. Actions run outside the pass; the executor records their
+ * results in the tracker, where the next pass finds them as facts. Everything that is decided is decided in `decide/`.
  */
 import type { ProbeIo, ProviderRegistry } from '../providers/provider.ts';
 import type { SlotName } from '../schema/names.ts';
@@ -10,15 +15,15 @@ import type { SlotDocument } from '../schema/slot-spec.ts';
 import type { Board } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
 import type { Change } from './decide/outcome/explain.ts';
-import type { Desired, Observed, Plan } from './decide/facts/facts.ts';
+import type { Observed, Plan } from './decide/facts/facts.ts';
 import { inspect } from './decide/inspect.ts';
-import { createPlanCache } from './decide/plan-cache.ts';
 import { plan } from './decide/plan.ts';
-import { createTemplates } from './decide/facts/workload.ts';
 import { createDeadline } from './deadline.ts';
 import { createExecutor, type Outcome } from './execute.ts';
 import { createTracker } from './tracker.ts';
-import { observe, readDesired, type Senses } from './observe.ts';
+import { desire, rememberTemplating, templatingOf } from './desire.ts';
+import { observedFacts, trackObservation } from './merge-observation.ts';
+import { observe, readDesired, type Observation, type Senses } from './observe.ts';
 import { createPacer, type Passed } from './pacer.ts';
 import type {
   Clock,
@@ -33,11 +38,11 @@ import type {
   Wake,
 } from './ports.ts';
 import { preview } from './preview.ts';
+import { rememberPlans } from './remember-plans.ts';
 import { createReporter } from './report.ts';
-import { absorb, createSightings } from './sightings.ts';
 import type { Log } from '../platform/log.ts';
 
-/** Every method is cheap and never throws. Moves and drift are counted from the entries that sinks get. */
+/** Every method is cheap and never throws. State changes and drift are counted from the timeline entries that sinks get. */
 export interface LoopMetrics {
   passFinished(pass: { readonly seconds: number; readonly result: string }): void;
   actionFinished(action: { readonly action: string; readonly result: string }): void;
@@ -52,7 +57,7 @@ export interface LoopDeps {
   readonly host: HostProbe;
   readonly clock: Clock;
   readonly providers: ProviderRegistry;
-  /** The image a provider runs in; undefined: none is known. Asked anew in each pass. */
+  /** The image in which a provider runs; undefined if none is known. Asked again in each pass. */
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
   readonly probeIo: ProbeIo;
   readonly sinks: readonly StatusSink[];
@@ -60,21 +65,21 @@ export interface LoopDeps {
   readonly settings: Pick<Settings, 'SVC_RESYNC' | 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'>;
   readonly log: Log;
   readonly metrics?: LoopMetrics;
-  /** Whether plans are carried out here, where several controllers look at one world. While they are not, all that is begun are probes. Default: they are. */
+  /** Whether this controller carries out its plans, where several controllers observe one world. A follower begins probes only. Default: it leads. */
   readonly leadership?: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };
-  /** `seq` of the newest timeline entry of an earlier life. Default 0. */
+  /** `seq` of the newest timeline entry that an earlier process wrote. Default 0. */
   readonly lastSeq?: number;
-  /** Stands in for the planner: how the simulation proves that it would notice a broken one. */
+  /** Replaces the planner; the simulation uses this to prove that it would notice a broken one. */
   readonly decide?: { readonly plan: typeof plan; readonly inspect: typeof inspect };
 }
 
 export interface Loop {
-  /** Runs until the signal aborts; resolves when everything under way has ended. Workloads keep running. */
+  /** Runs until the signal aborts; resolves when every action under way has ended. Workloads keep running. */
   start(signal: AbortSignal): Promise<void>;
   readonly wake: Wake;
-  /** Resolves when a pass has nothing more to do and nothing is under way. Waiting for a time (a back-off, a probe) counts as nothing. */
+  /** Resolves when no pass is due and no action is under way. Waiting for a time (a back-off, the next probe) does not count. */
   idle(): Promise<void>;
-  /** Plans with these documents laid over the present ones (undefined: remove the slot) and carries nothing out. */
+  /** Plans as if these documents replaced the present ones (undefined removes the slot), and carries nothing out. */
   preview(
     overlay: ReadonlyMap<SlotName, SlotDocument | undefined>,
   ): Promise<{ readonly text: string; readonly changes: readonly Change[] }>;
@@ -83,29 +88,23 @@ export interface Loop {
 }
 
 export function createLoop(deps: LoopDeps): Loop {
-  const { clock, runtime, board, log, metrics } = deps;
-  const decide = deps.decide ?? { plan, inspect };
+  const { clock, runtime, traffic, log, metrics } = deps;
+  const { traits } = runtime;
   const within = createDeadline(clock);
-  const tracker = createTracker();
-  const sightings = createSightings();
-  const reporter = createReporter(deps.lastSeq ?? 0);
   const senses: Senses = { ...deps, within };
-  const templateOf = createTemplates(deps.providers, runtime.traits, deps.models.root);
-  const memory = createPlanCache();
-  const desireOf = (read: DesiredState, memoryTotalBytes: number | undefined, templates: Desired['templateOf']): Desired =>
-    desire(deps, read, memoryTotalBytes, templates);
-  let state: DesiredState | undefined;
-  let last: { readonly plan: Plan; readonly at: number } | undefined;
+  const tracker = createTracker();
+  const reporter = createReporter(deps.lastSeq ?? 0);
+  const templating = rememberTemplating(templatingOf(deps));
+  const plans = rememberPlans();
   const leads = (): boolean => deps.leadership?.leads() ?? true;
-  let led = leads();
+  const memory: LoopMemory = { desired: undefined, models: new Map(), plan: NO_PLAN, passedAt: undefined, led: leads() };
 
   const pacer = createPacer(clock, deps.settings.SVC_RESYNC, () => tracker.underWay.size === 0, pass);
   const executor = createExecutor({
     ...deps,
     within,
     tracker,
-    waitingFor: (key) =>
-      [...(last?.plan.decisions.values() ?? [])].filter(({ waitsFor }) => waitsFor.includes(key)).map(({ name }) => name),
+    waitingFor: (key) => [...memory.plan.decisions.values()].filter(({ waitsFor }) => waitsFor.includes(key)).map(({ name }) => name),
     onProgress(what, bytes) {
       metrics?.bytesPulled({ what, bytes });
       pacer.wake(PROGRESS_WITHIN_MS);
@@ -117,67 +116,78 @@ export function createLoop(deps: LoopDeps): Loop {
     tracker.beginObservation();
     const read = await readDesired(senses, signal);
     if (signal.aborted) return NOT_PASSED;
-    if (read.ok) state = sightings.settle(read.value);
+    if (read.ok) memory.desired = read.value;
     else log.warn({ reason: read.failure.reason }, read.failure.message);
-    if (state === undefined) return NOT_PASSED;
-    const seen = await observe(senses, state.slots, signal);
+    if (memory.desired === undefined) return NOT_PASSED;
+    const seen = await observe(senses, memory.desired.slots, signal);
     if (signal.aborted) return NOT_PASSED;
     const seenAt = clock.now();
-    const wakeAt = conclude(state, seen, seenAt);
-    const result = wakeAt === 'refused' ? 'refused' : seen.runtime.ok ? 'ok' : 'unreachable';
+    const concluded = conclude(memory.desired, seen, seenAt);
+    const result = concluded === undefined ? 'refused' : seen.runtime.ok ? 'ok' : 'unreachable';
     metrics?.passFinished({ seconds: (clock.now() - beganAt) / 1000, result });
-    return { wakeAt: wakeAt === 'refused' ? undefined : wakeAt, busyMs: clock.now() - seenAt };
+    return { wakeAt: concluded?.wakeAt, busyMs: clock.now() - seenAt };
   }
 
-  /** From here to the last action begun nothing is awaited: no request can slip in between what was counted and what is published. */
-  function conclude(desiredState: DesiredState, seen: Awaited<ReturnType<typeof observe>>, now: number): number | undefined | 'refused' {
-    const desired = desireOf(desiredState, seen.host.memoryTotalBytes, templateOf);
+  /** Nothing is awaited from here until the last action has begun: no request can slip in between what was counted and what is published. */
+  function conclude(state: DesiredState, seen: Observation, now: number): Pick<Plan, 'wakeAt'> | undefined {
     const leading = leads();
-    if (leading !== led) turn(leading);
-    const { traits } = runtime;
-    const observed = absorb({
-      tracker,
-      sightings,
-      reporter,
-      traits,
-      leads: leading,
-      led,
-      traffic: deps.traffic.read(),
-      desired,
-      seen,
-      now,
-    });
-    led = leading;
-    const next = decide.plan(desired, observed, now, memory);
-    const objections = decide.inspect(next, desired, observed, now);
+    const takesOver = leading && !memory.led;
+    if (leading !== memory.led) changeLeadership(leading);
+    memory.models = seen.models ?? memory.models;
+    const { observed, plan: next, objections } = decideNext(state, seen, { leading, takesOver, now });
+    memory.led = leading;
+    memory.passedAt = now;
     if (objections.length > 0) {
-      log.error({ objections }, 'Report this as a bug: a plan broke its own rules and is not carried out');
-      last = { plan: last?.plan ?? NO_PLAN, at: now };
-      return 'refused';
+      log.error({ objections }, 'Report this as a bug: a plan violated the rules for plans and is not carried out');
+      return undefined;
     }
-    last = { plan: next, at: now };
-    settle(next, observed, now);
+    memory.plan = next;
+    trackPlan(next, observed, now);
     const actions = leading ? next.actions : next.actions.filter((action) => !changesWorld(action));
-    board.publish(reporter.take({ ...next, actions }, desired, observed, now));
+    deps.board.publish(reporter.publish({ ...next, actions }, state, observed, now));
     for (const action of actions) begin(action, now);
     const report = reporter.report(now);
     if (report !== undefined) for (const sink of deps.sinks) sink.write(report);
-    return next.wakeAt;
+    return next;
   }
 
-  /** What this controller knows beyond what is seen is of its own time as the one that leads. */
-  function turn(leading: boolean): void {
-    log.info({}, leading ? 'Carries plans out from now on' : 'Leaves it to another controller to carry plans out');
+  function decideNext(
+    state: DesiredState,
+    seen: Observation,
+    { leading, takesOver, now }: { readonly leading: boolean; readonly takesOver: boolean; readonly now: number },
+  ): { readonly observed: Observed; readonly plan: Plan; readonly objections: readonly string[] } {
+    const decide = deps.decide ?? { plan, inspect };
+    const { published } = reporter;
+    const use = traffic.read();
+    const vanished = trackObservation(tracker, { slots: state.slots, seen, traffic: use, traits, published, takesOver, now });
+    for (const { id, slot } of vanished) {
+      // A workload that another controller stopped is not worth a report.
+      if (!state.slots.has(slot) || !leading || takesOver) continue;
+      const message = 'Its workload is gone, and nobody here stopped it';
+      tracker.attempts.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
+      reporter.note(slot, 'failure', message, now);
+    }
+    const desired = desire(deps, state, seen.host.memoryTotalBytes, templating);
+    const observed = observedFacts(tracker, { seen, models: memory.models, traffic: use, traits, leads: leading, published, now });
+    const made = decide.plan(desired, observed, now, plans.planSlot);
+    plans.keepOnly(state.slots);
+    templating.keepOnly(state.slots, seen.runtime.ok ? seen.runtime.value.workloads : []);
+    return { observed, plan: made, objections: decide.inspect(made, desired, observed, now) };
+  }
+
+  /** What this controller learned of failures belongs to its own term as the leader. */
+  function changeLeadership(leading: boolean): void {
+    log.info({}, leading ? 'This controller now carries out plans' : 'Another controller carries out plans from now on');
     if (leading) return reporter.renew();
     executor.abandon();
-    for (const name of tracker.attempts.keys()) tracker.clearFailures(name);
+    for (const name of tracker.attempts.all.keys()) tracker.attempts.clearFailures(name);
   }
 
-  function settle(next: Plan, observed: Observed, now: number): void {
+  function trackPlan(next: Plan, observed: Observed, now: number): void {
     if (observed.runtime.kind === 'unreachable') return;
-    const draining = [...next.decisions.values()].flatMap(({ draining }) => draining);
-    tracker.drain(new Set([...draining, ...next.orphans.keys()]), now);
-    for (const { name, stable } of next.decisions.values()) if (stable) tracker.clearFailures(name);
+    const draining = [...next.decisions.values()].flatMap((decision) => decision.draining);
+    tracker.markDraining(new Set([...draining, ...next.orphans.keys()]), now);
+    for (const { name, stable } of next.decisions.values()) if (stable) tracker.attempts.clearFailures(name);
   }
 
   function begin(action: Action, now: number): void {
@@ -197,9 +207,9 @@ export function createLoop(deps: LoopDeps): Loop {
   return {
     wake: pacer.wake,
     idle: pacer.idle,
-    lastPassAt: () => last?.at,
+    lastPassAt: () => memory.passedAt,
     async start(signal) {
-      for (const port of [deps.source, runtime, deps.models, deps.traffic]) port.changes(pacer.wake, signal);
+      for (const port of [deps.source, runtime, deps.models, traffic]) port.changes(pacer.wake, signal);
       deps.leadership?.changes(() => {
         if (!leads()) executor.abandon();
         pacer.wake();
@@ -208,47 +218,31 @@ export function createLoop(deps: LoopDeps): Loop {
       await executor.close();
     },
     async preview(overlay) {
-      const { providers, models, traffic } = deps;
-      const learned = (now: number) => ({
-        leads: leads(),
-        histories: tracker.histories,
-        attempts: tracker.attempts,
-        running: tracker.running(),
-        lastActive: tracker.lastActive,
-        takenPorts: tracker.takenPorts(now),
-        previous: reporter.previous,
-      });
-      return await preview({ senses, clock, providers, models, traffic, overlay, known: state, learned, desire: desireOf });
+      const { published } = reporter;
+      const observedOf = (seen: Observation, now: number): Observed =>
+        observedFacts(tracker, { seen, models: seen.models ?? new Map(), traffic: traffic.read(), traits, leads: leads(), published, now });
+      return await preview({ senses, deps, clock, overlay, known: memory.desired, observedOf });
     },
   };
 }
 
-/** How often people see a pull advance. */
+/** What a pass leaves for later ones and for those who ask in between. */
+interface LoopMemory {
+  /** As last read; stays in force while the source cannot be read. */
+  desired: DesiredState | undefined;
+  /** As last observed; stays in force while the store does not answer. */
+  models: Awaited<ReturnType<ModelStore['observe']>>;
+  /** The last plan that passed its inspection. */
+  plan: Plan;
+  /** Unix milliseconds. */
+  passedAt: number | undefined;
+  /** Whether this controller led in the last pass. */
+  led: boolean;
+}
+
+/** How often users see a pull advance. */
 const PROGRESS_WITHIN_MS = 1000;
-/** Probes that say what they said before are taken in together. */
+/** Probes that repeat their last result share a pass. */
 const NOTHING_NEW_WITHIN_MS = 1000;
-/** What the system and the gateway need is not the models'. */
-const SHARE_OF_HOST = 0.9;
 const NOT_PASSED: Passed = { wakeAt: undefined, busyMs: 0 };
 const NO_PLAN: Plan = { actions: [], decisions: new Map(), orphans: new Map(), wakeAt: undefined };
-
-function desire(
-  { providers, images, settings, models, runtime }: LoopDeps,
-  { slots, refused }: DesiredState,
-  memoryTotalBytes: number | undefined,
-  templateOf: Desired['templateOf'],
-): Desired {
-  // Pods do not run in the memory of this host.
-  const ownMemory = runtime.traits.network === 'pods' ? undefined : memoryTotalBytes;
-  const share = ownMemory === undefined ? undefined : Math.floor(ownMemory * SHARE_OF_HOST);
-  return {
-    slots,
-    refused,
-    providers,
-    images,
-    portRange: settings.SVC_PORT_RANGE,
-    modelsRoot: models.root,
-    memoryBudgetBytes: settings.SVC_MEMORY_BUDGET ?? share,
-    templateOf,
-  };
-}

@@ -1,4 +1,4 @@
-/** One look at the world: everything is asked at once, each answer within its time, and what does not answer is a fact too. */
+/** One look at the world: everything is asked at the same time and has to answer within a time limit. A missing answer is a fact, too. */
 import { fail, type Result } from '../schema/failure.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type {
@@ -28,24 +28,24 @@ export interface Senses {
 
 export interface Observation {
   readonly runtime: Result<RuntimeFacts>;
-  /** Undefined: the store did not answer. */
+  /** Undefined if the store did not answer. */
   readonly models: ReadonlyMap<ModelId, ModelPresence> | undefined;
   readonly host: HostFacts;
 }
 
-/** A healthy runtime answers a listing in milliseconds; one that hangs must not stop the loop. */
+/** A healthy runtime lists its workloads within milliseconds; one that hangs must not stop the loop. */
 const ANSWER_WITHIN_MS = 15_000;
 
 const NOTHING_KNOWN: HostFacts = { memoryTotalBytes: undefined, memoryAvailableBytes: undefined };
 
-/** The desired state as its source has it now. Never throws. */
+/** Returns the desired state that the source has now. Never throws. */
 export async function readDesired({ source, within }: Senses, signal: AbortSignal): Promise<Result<DesiredState>> {
   return await within(ANSWER_WITHIN_MS, signal, async (own) => await source.read(own)).catch((error: unknown) =>
     fail('retry', 'SlotsUnreadable', messageOf(error)),
   );
 }
 
-/** What is, for these slots. Never throws. */
+/** Returns what exists for these slots. Never throws. */
 export async function observe(senses: Senses, slots: ReadonlyMap<SlotName, DesiredSlot>, signal: AbortSignal): Promise<Observation> {
   const { runtime, models, host, within } = senses;
   const specs = [...slots.values()].map(({ spec }) => spec);

@@ -1,38 +1,38 @@
-/** When passes run: one at a time, soon after a wake, now and then without one, and never so often that looking is all that is done. */
+/** Decides when passes run: one at a time, soon after a wake, regularly without one, and never so often that observing takes all the time. */
 import type { Clock, Wake } from './ports.ts';
 
 export interface Pacer {
   readonly wake: Wake;
-  /** Resolves once no pass runs, none was asked for, and nothing is under way. */
+  /** Resolves once no pass runs, none is requested, and no action is under way. */
   idle(): Promise<void>;
-  /** Runs passes until the signal aborts; resolves when the last one has ended. */
+  /** Runs passes until the signal aborts; resolves when the last pass has ended. */
   run(signal: AbortSignal, onError: (error: unknown) => void): Promise<void>;
 }
 
-/** Wakes that come together are one pass. */
+/** Wakes that arrive within this time share a pass. */
 const SPACING_MS = 5;
-/** From the begin of one pass to that of the next, however long it took. What was waited for in a pass is waited once more: whoever was asked has other work too. */
+/** The longest time from the beginning of one pass to the beginning of the next. A pass that waited for answers is followed by as long a pause, because whoever was asked has other work, too. */
 const LONGEST_SPACING_MS = 250;
-/** In the long run, eight times as long as what was computed: work that is under way needs the processor too. */
+/** In the long run, passes rest eight times as long as they compute: the actions under way need the processor, too. */
 const REST_OF_BUSY = 8;
-/** Computing that needs no such rest, so that an edit of one among thousands of slots is carried out at once: as much as is saved up while little happens. */
+/** Computing time that needs no such rest, saved up while little happens, so that an edit of one among thousands of slots is carried out immediately. */
 const CREDIT_MS = 2000;
 
 export interface Passed {
-  /** When time alone will change something next. */
+  /** Unix milliseconds of the next moment at which time alone changes something. */
   readonly wakeAt: number | undefined;
-  /** How long it computed without a pause. */
+  /** How long the pass computed without waiting. */
   readonly busyMs: number;
 }
 
-/** `quiet`: nothing is under way outside. */
+/** `quiet` tells whether no action is under way. */
 export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean, pass: (signal: AbortSignal) => Promise<Passed>): Pacer {
   let dueAt = Number.POSITIVE_INFINITY;
   let notBefore = Number.NEGATIVE_INFINITY;
-  /** Milliseconds that were computed and not yet rested for. */
+  /** Milliseconds of computing that were not yet followed by a rest. */
   let owed = 0;
   let owedAt = Number.NEGATIVE_INFINITY;
-  let asked = false;
+  let requested = false;
   let passing = false;
   let alive = false;
   let timer: { readonly at: number; readonly cancel: () => void } | undefined;
@@ -40,7 +40,7 @@ export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean
   let waiters: (() => void)[] = [];
 
   function wake(withinMs = 0): void {
-    asked = true;
+    requested = true;
     dueAt = Math.min(dueAt, clock.now() + withinMs);
     arm();
   }
@@ -53,8 +53,8 @@ export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean
     timer = { at, cancel: clock.at(at, () => begin?.()) };
   }
 
-  function settle(): void {
-    if (passing || asked || !quiet()) return;
+  function resolveIdle(): void {
+    if (passing || requested || !quiet()) return;
     const resolved = waiters;
     waiters = [];
     for (const resolve of resolved) resolve();
@@ -82,7 +82,7 @@ export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean
     async idle() {
       await new Promise<void>((resolve) => {
         waiters.push(resolve);
-        settle();
+        resolveIdle();
       });
     },
     async run(signal, onError) {
@@ -97,13 +97,13 @@ export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean
         begin = () => {
           timer = undefined;
           passing = true;
-          asked = false;
+          requested = false;
           dueAt = Number.POSITIVE_INFINITY;
           void once(signal, onError).then(() => {
             passing = false;
             if (!alive) return resolve();
             arm();
-            settle();
+            resolveIdle();
             return undefined;
           });
         };

@@ -1,4 +1,4 @@
-/** What the reconciler needs of the outside, and the facts that come through. Adapters live in `sources/`, `runtimes/`, `models/` and `dispatch/`. */
+/** The interfaces through which the reconciler reaches the outside, and the facts that it gets through them. Adapters live in `host/`, `cluster/`, `models/`, `files/` and `gateway/`. */
 import type { Endpoint, ModelFacts } from '../providers/provider.ts';
 import type { Result } from '../schema/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/names.ts';
@@ -6,13 +6,13 @@ import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot-spec.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
 
-/** Asks for a pass. Carries no data: knowing what changed must not alter what is done. `withinMs` says how soon (default: now). */
+/** Asks for a pass. Carries no data, because what is done must not depend on knowing what changed. `withinMs` says how soon (default: now). */
 export type Wake = (withinMs?: number) => void;
 
 export interface Clock {
   /** Unix milliseconds. */
   now(): number;
-  /** Calls back once, at or after `at`; the returned function cancels. */
+  /** Calls `callback` once, at or after `at`, in Unix milliseconds. The returned function cancels the call. */
   at(at: number, callback: () => void): () => void;
 }
 
@@ -21,22 +21,22 @@ export interface Clock {
 export interface DesiredSlot {
   readonly name: SlotName;
   readonly spec: SlotSpec;
-  /** Grows by one with each accepted edit; kept over restarts. */
+  /** Grows by one with each accepted edit; survives restarts. */
   readonly generation: number;
-  /** Problems of the present text; when there are any, `spec` is the last good one. */
+  /** What is wrong with the present text; if anything is, `spec` is the last good one. */
   readonly problems: readonly SpecProblem[];
 }
 
 export interface DesiredState {
   readonly slots: ReadonlyMap<SlotName, DesiredSlot>;
-  /** Slots whose text is refused and that never had a good one. */
+  /** Slots whose text is refused and that never had a valid one. */
   readonly refused: ReadonlyMap<SlotName, readonly SpecProblem[]>;
-  /** What is wrong with the source and belongs to no slot: a file whose name cannot be a slot's. */
+  /** Problems of the source that belong to no slot, such as a file whose name cannot be a slot's name. */
   readonly problems?: readonly SpecProblem[];
 }
 
 export interface SlotSource {
-  /** Reads everything, each time. An unreadable source is a failure, and the last state read stays in force. */
+  /** Reads everything, every time. If the source cannot be read, that is a failure, and the last state that was read stays in force. */
   read(signal: AbortSignal): Promise<Result<DesiredState>>;
   /** Wakes on each change until the signal aborts. */
   changes(wake: Wake, signal: AbortSignal): void;
@@ -57,9 +57,9 @@ export interface ImageReference {
   readonly imageId?: string;
 }
 
-/** One running copy of a slot's server, complete to the last argument: applying it makes no choice. */
+/** One running copy of a slot's server, complete to the last argument: to apply it, a runtime makes no choice. */
 export interface Workload {
-  /** `svc-slot-<slot>`, or `svc-slot-<slot>--<revision>` while another one has that name. */
+  /** `svc-slot-<slot>`, or `svc-slot-<slot>--<revision>` while another workload has that name. */
   readonly name: string;
   readonly slot: SlotName;
   readonly revision: Revision;
@@ -74,22 +74,22 @@ export interface Workload {
   /** `host` is published on 127.0.0.1; where the runtime shares the host's network, or gives each replica an address, both are the same. */
   readonly port: { readonly host: number; readonly container: number };
   readonly memoryLimitBytes: number | undefined;
-  /** What a cluster needs to know beyond this; undefined where the runtime's network is not `pods`. */
+  /** What a cluster needs in addition; undefined unless the runtime's network is `pods`. */
   readonly cluster?: ClusterWorkload;
 }
 
-/** Where and how often a workload runs in a cluster. */
+/** Where a workload runs in a cluster, and how many replicas it has. */
 export interface ClusterWorkload {
   readonly provider: ProviderKind;
   readonly backend: Backend;
   readonly model: ModelId;
-  /** Not part of the revision: changing it applies the same workload again. */
+  /** Not part of the revision: a new number updates the workload in place. */
   readonly replicas: number;
-  /** Undefined: one where the backend computes on a device, else none. */
+  /** Undefined means one if the backend computes on a device, else none. */
   readonly gpus: number | undefined;
   /** What admission counts for one replica. */
   readonly memoryBytes: number;
-  /** `GET` on this path answers 200 as soon as the server takes requests. */
+  /** `GET` on this path returns 200 as soon as the server accepts requests. */
   readonly readyPath: string;
   readonly startTimeoutMs: number;
   readonly drainTimeoutMs: number;
@@ -99,7 +99,7 @@ export interface ClusterWorkload {
   readonly serviceAccountName: string | undefined;
 }
 
-/** The parts of a container that drift is looked for in, without what the image and the runtime bring of their own. Undefined: this runtime cannot tell. */
+/** The parts of a container in which drift is detected, without what the image and the runtime add themselves. Undefined if this runtime cannot tell. */
 export interface ContainerFacts {
   readonly imageId: string | undefined;
   readonly argv: readonly string[] | undefined;
@@ -119,20 +119,20 @@ export interface ObservedWorkload {
   readonly phase: 'created' | 'running' | 'stopping' | 'exited';
   /** Unix milliseconds. */
   readonly startedAt: number | undefined;
-  /** With phase `exited`, why; with another one, how it ended the last time, where its runtime starts it again by itself. */
+  /** In phase `exited`, why it ended; in any other phase, how it ended last, if its runtime has restarted it. */
   readonly exit?: WorkloadExit;
-  /** Where it answers; several where the runtime runs replicas; none before it runs. */
+  /** Where it answers: several if the runtime runs replicas, none before it runs. */
   readonly endpoints: readonly Endpoint[];
   readonly container: ContainerFacts;
-  /** Its image or model is being fetched by the runtime itself; with phase `created`. */
+  /** In phase `created`: what the runtime itself is fetching for it. */
   readonly fetching?: string;
-  /** What keeps it from running and may pass by itself: no node with room, an image that cannot be pulled. Its start time does not count meanwhile. */
+  /** What it waits for without having failed: a node with room, an image that cannot be pulled yet. Its start time does not count meanwhile. */
   readonly waitingReason?: WaitingReason;
-  /** With phase `running`: why not all of its replicas do. */
+  /** In phase `running`: why some of its replicas do not run. */
   readonly missing?: WaitingReason;
-  /** Where a workload may have several. */
+  /** Undefined where a workload is always one process or container. */
   readonly replicas?: { readonly present: number; readonly ready: number };
-  /** The runtime's own record of it, for `InPlaceRepair`; opaque to everybody else. The same object for the same facts. */
+  /** The runtime's own record of it, for `InPlaceRepair` only. The same object as long as the facts are the same. */
   readonly record?: unknown;
 }
 
@@ -141,24 +141,24 @@ export interface WorkloadExit {
   readonly outOfMemory: boolean;
   readonly at: number;
   readonly message?: string;
-  /** Which run of it that was, where `at` cannot tell two apart. */
+  /** Identifies the run that ended, where two runs may end in the same `at`. */
   readonly container?: string;
 }
 
 export interface WaitingReason {
-  /** `placement`: no node takes it. `image`, `model`: it cannot be fetched. */
+  /** `placement`: no node accepts it. `image`, `model`: it cannot be fetched. */
   readonly kind: 'placement' | 'image' | 'model' | 'other';
   /** CamelCase: `Unschedulable`, `ImagePullBackOff`. */
   readonly reason: string;
-  /** For people, with what to do about it where there is something. */
+  /** For users, with what to do about it if there is something to do. */
   readonly message: string;
 }
 
-/** Of a runtime where applying a workload again inPlace it in place. Pure functions. */
+/** Offered by a runtime in which applying a workload again updates it in place. Both functions are pure. */
 export interface InPlaceRepair {
-  /** What was altered from outside since it was applied, a phrase for each field: `replicas 0 instead of 2`. Foreign fields are nobody's business. */
+  /** Returns what was altered from outside since it was applied, a phrase for each field: `replicas 0 instead of 2`. Fields that svc does not set are ignored. */
   findAltered(wanted: Workload, observed: ObservedWorkload): readonly string[];
-  /** Whether an edit asks for something that needs no new revision. */
+  /** Whether an edit asks for a change that needs no new revision. */
   isOutdated(wanted: Workload, observed: ObservedWorkload): boolean;
 }
 
@@ -168,19 +168,19 @@ export interface ImageFact {
   readonly imageId?: string;
 }
 
-/** What a runtime is like; constant for its life. */
+/** The properties of a runtime; they never change while it exists. */
 export interface RuntimeTraits {
   readonly kind: 'in-memory' | 'process' | 'podman' | 'kube';
   /** Whether workloads need an image. */
   readonly images: boolean;
   /**
    * `shared`: the server binds `127.0.0.1:<host port>` itself. `published`: it binds its container port on all addresses, and a host port leads there.
-   * `pods`: each replica has an address of its own, and no host port is taken.
+   * `pods`: each replica has an address of its own, and no host port is used.
    */
   readonly network: 'shared' | 'published' | 'pods';
-  /** Where a workload sees the model store; undefined: at its host path. */
+  /** The path at which a workload sees the model store; undefined if it is the host path. */
   readonly modelsTarget: string | undefined;
-  /** Undefined: an altered workload is replaced. */
+  /** Undefined if altered workloads are replaced instead. */
   readonly inPlace?: InPlaceRepair;
 }
 
@@ -201,10 +201,10 @@ export interface Progress {
 }
 
 /**
- * Where workloads run. Every method may be called twice and after a crash of the caller; none throws for an expected failure.
- * - `apply` creates and starts; when a workload of this name and revision is there already, starts it if need be and answers its id.
- *   Fails with reason `PortTaken` when the host port is in use, `ImageMissing`, `NameTaken`, `DeviceMissing`, `StartFailed`.
- * - `stop` ends (asks, waits `graceMs`, kills) and removes. Already gone is success.
+ * Where workloads run. Every method may be called twice, and again after the caller has crashed. None throws for an expected failure.
+ * - `apply` creates and starts a workload. If one of this name and revision exists already, it starts that one if necessary and returns its id.
+ *   Fails with reason `PortTaken` if the host port is in use, `ImageMissing`, `NameTaken`, `DeviceMissing` or `StartFailed`.
+ * - `stop` asks the workload to end, waits `graceMs`, kills it, and removes it. It succeeds if the workload does not exist.
  */
 export interface Runtime {
   readonly traits: RuntimeTraits;
@@ -220,9 +220,9 @@ export interface Runtime {
 
 export type ModelPresence =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
-  /** Not there, but `pull` can fetch it. */
+  /** Not in the store, but `pull` can fetch it. */
   | { readonly kind: 'pullable'; readonly sizeBytes: number | undefined }
-  /** Not there and unknown: a person must put it there. */
+  /** Neither in the store nor in the catalogue: somebody has to add it. */
   | { readonly kind: 'missing'; readonly message: string };
 
 export interface ModelStore {
@@ -234,7 +234,7 @@ export interface ModelStore {
 }
 
 export interface HostFacts {
-  /** Undefined: not known, and admission lets everything in. */
+  /** Undefined if it is not known; admission then lets everything in. */
   readonly memoryTotalBytes: number | undefined;
   readonly memoryAvailableBytes: number | undefined;
 }
@@ -246,7 +246,7 @@ export interface HostProbe {
 /** What the gateway knows of one workload. */
 export interface WorkloadActivity {
   readonly inFlight: number;
-  /** Unix milliseconds of the last request's end, or begin while one runs. */
+  /** Unix milliseconds at which the last request ended, or began if one is running. */
   readonly lastUsedAt: number | undefined;
 }
 
@@ -257,13 +257,13 @@ export interface Demand {
   readonly lastAskedAt: number;
 }
 
-/** Read-only window on the gateway's holds and parking, and the one thing the reconciler may ask of it. */
+/** What the reconciler may read of the gateway's holds and parking, and the one thing it may ask of the gateway. */
 export interface Traffic {
   read(): {
     readonly workloads: ReadonlyMap<WorkloadId, WorkloadActivity>;
     readonly demand: ReadonlyMap<SlotName, Demand>;
   };
-  /** Ends the requests in flight on a workload whose drain time is over; they fail with `upstream.failed`. */
+  /** Ends the requests in flight on a workload whose drain timeout has passed; they fail with `upstream.failed`. */
   abort(workload: WorkloadId): void;
   changes(wake: Wake, signal: AbortSignal): void;
 }
@@ -273,14 +273,14 @@ export interface Traffic {
 export interface Report {
   readonly at: number;
   readonly statuses: readonly SlotStatus[];
-  /** Slots whose text never was good; they have no status. */
+  /** Slots whose text was never valid; they have no status. */
   readonly refused: ReadonlyMap<SlotName, readonly SpecProblem[]>;
   /** New since the last report. */
   readonly entries: readonly TimelineEntry[];
 }
 
 export interface StatusSink {
-  /** Never blocks a pass and never throws; a sink that fails says so in its own log. */
+  /** Never blocks a pass and never throws; a sink that fails logs it itself. */
   write(report: Report): void;
 }
 

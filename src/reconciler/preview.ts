@@ -1,45 +1,41 @@
-/** What an edit would do: the same look and the same plan as a pass, with nothing remembered and nothing carried out. */
-import type { ProviderRegistry } from '../providers/provider.ts';
+/** Tells what an edit would do: observes and plans as a pass does, without recording or carrying out anything. */
 import type { SlotName } from '../schema/names.ts';
 import { formatProblem } from '../schema/spec-problem.ts';
 import { parseSlot, type SlotDocument } from '../schema/slot-spec.ts';
 import { explain, listChanges, type Change } from './decide/outcome/explain.ts';
-import type { Desired, Observed } from './decide/facts/facts.ts';
+import type { Observed } from './decide/facts/facts.ts';
 import { plan } from './decide/plan.ts';
-import { createTemplates } from './decide/facts/workload.ts';
+import { desire, templatingOf, type DesireDeps } from './desire.ts';
 import { observe, readDesired, type Observation, type Senses } from './observe.ts';
-import type { Clock, DesiredSlot, DesiredState, ModelStore, Traffic } from './ports.ts';
+import type { Clock, DesiredSlot, DesiredState } from './ports.ts';
 
 interface PreviewInput {
   readonly senses: Senses;
+  readonly deps: DesireDeps;
   readonly clock: Clock;
-  readonly providers: ProviderRegistry;
-  readonly models: ModelStore;
-  readonly traffic: Traffic;
   readonly overlay: ReadonlyMap<SlotName, SlotDocument | undefined>;
   /** The last state read, for when the source cannot be read now. */
   readonly known: DesiredState | undefined;
-  readonly desire: (state: DesiredState, memoryTotalBytes: number | undefined, templateOf: Desired['templateOf']) => Desired;
-  /** What the loop knows beyond what is seen. */
-  readonly learned: (
-    now: number,
-  ) => Pick<Observed, 'leads' | 'histories' | 'attempts' | 'running' | 'lastActive' | 'takenPorts' | 'previous'>;
+  /** The facts of a plan, from this observation and the loop's tracker. */
+  readonly observedOf: (seen: Observation, now: number) => Observed;
 }
 
 export async function preview(input: PreviewInput): Promise<{ readonly text: string; readonly changes: readonly Change[] }> {
-  const { senses, clock, overlay } = input;
+  const { senses, deps, clock, overlay } = input;
   const { signal } = new AbortController();
   const read = await readDesired(senses, signal);
   const present = read.ok ? read.value : (input.known ?? { slots: new Map(), refused: new Map() });
-  const { state, refusals } = layOver(present, overlay);
+  const { state, refusals } = applyOverlay(present, overlay);
   const seen = await observe(senses, state.slots, signal);
   const now = clock.now();
-  const templateOf = createTemplates(input.providers, senses.runtime.traits, input.models.root);
-  const next = plan(input.desire(state, seen.host.memoryTotalBytes, templateOf), observedOf(input, seen, state, now), now);
+  const observed = input.observedOf(seen, now);
+  const lastActive = new Map(observed.lastActive);
+  for (const name of overlay.keys()) if (state.slots.get(name)?.spec.load === 'always') lastActive.set(name, now);
+  const next = plan(desire(deps, state, seen.host.memoryTotalBytes, templatingOf(deps)), { ...observed, lastActive }, now);
   return { text: [...refusals, explain(next, now)].join('\n'), changes: listChanges(next) };
 }
 
-function layOver(
+function applyOverlay(
   present: DesiredState,
   overlay: ReadonlyMap<SlotName, SlotDocument | undefined>,
 ): { readonly state: DesiredState; readonly refusals: readonly string[] } {
@@ -56,23 +52,4 @@ function layOver(
     else refusals.push(`Slot "${name}" would be refused: ${parsed.problems.map((problem) => formatProblem(problem)).join('; ')}`);
   }
   return { state: { ...present, slots }, refusals };
-}
-
-function observedOf(input: PreviewInput, seen: Observation, state: DesiredState, now: number): Observed {
-  const traffic = input.traffic.read();
-  const learned = input.learned(now);
-  const lastActive = new Map(learned.lastActive);
-  for (const name of input.overlay.keys()) if (state.slots.get(name)?.spec.load === 'always') lastActive.set(name, now);
-  return {
-    ...learned,
-    lastActive,
-    traits: input.senses.runtime.traits,
-    runtime: seen.runtime.ok
-      ? { kind: 'reachable', facts: seen.runtime.value }
-      : { kind: 'unreachable', message: seen.runtime.failure.message },
-    models: seen.models ?? new Map(),
-    host: seen.host,
-    activity: traffic.workloads,
-    demand: traffic.demand,
-  };
 }

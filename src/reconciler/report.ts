@@ -1,272 +1,174 @@
-/** From a plan to what people and requests see: statuses, the timeline, the board. Remembers the last one to tell what changed. */
-import type { ModelId, SlotName } from '../schema/names.ts';
-import { isSameValue } from '../schema/same-value.ts';
+/**
+ * From a plan to what people and requests see: the board, statuses and the timeline. The loop calls `publish` once a pass, `begun` and `ended` for each
+ * action, and `report` to get what the sinks are to write. Remembers what was published last, to tell what has changed.
+ */
+import type { SlotName } from '../schema/names.ts';
+import { isSameValue, reuse } from '../schema/same-value.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
 import type { BoardSlot, BoardView } from './board.ts';
-import { namesOf } from './decide/outcome/board-names.ts';
-import { actionText, explainSlot } from './decide/outcome/explain.ts';
-import { stampConditions } from './decide/outcome/conditions.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
-import type { Decision, Desired, Observed, Plan, PreviousDecision } from './decide/facts/facts.ts';
+import type { Decision, Desired, Observed, Plan, PublishedSlot } from './decide/facts/facts.ts';
+import { namesOf } from './decide/outcome/board-names.ts';
+import { stampConditions } from './decide/outcome/conditions.ts';
+import { actionText, explainSlot } from './decide/outcome/explain.ts';
+import { describeChanges, statusFacts, statusOf, type NewEntry, type StatusFacts } from './decide/outcome/slot-status.ts';
 import type { Outcome } from './execute.ts';
+import { hasSameInputs } from './memo.ts';
 import type { DesiredSlot, Report } from './ports.ts';
 
 export interface Reporter {
-  readonly previous: ReadonlyMap<SlotName, PreviousDecision>;
-  /** Takes a plan in; answers the board to publish. */
-  take(plan: Plan, desired: Desired, observed: Observed, now: number): BoardView;
+  /** What was published of each slot. A slot that was never seen has no entry: it may turn out to be in any state. */
+  readonly published: ReadonlyMap<SlotName, PublishedSlot>;
+  /** Records what a plan decided; returns the board to publish. */
+  publish(plan: Plan, desired: Pick<Desired, 'slots' | 'refused'>, observed: Observed, now: number): BoardView;
   /** Statuses as of the last plan, and the entries since the last call; undefined when nothing changed. */
   report(now: number): Report | undefined;
   begun(action: Action, now: number): void;
   ended(action: Action, outcome: Outcome, now: number): void;
-  /** The next report tells everything again: whoever listens may have missed what came before. */
+  /** The next report contains everything again, because the sinks may have missed what came before. */
   renew(): void;
   note(slot: SlotName, kind: TimelineEntry['kind'], message: string, now: number): void;
 }
 
-type NewEntry = Omit<TimelineEntry, 'seq'>;
+/** Everything that what is published of a slot is made from. */
+interface Inputs {
+  readonly slot: DesiredSlot;
+  readonly decision: Decision;
+  readonly facts: StatusFacts;
+  readonly actions: readonly Action[];
+}
 
-/** `lastSeq`: of the newest timeline entry of an earlier life. */
+interface Publication extends PublishedSlot {
+  /** Of `publishSlot`. */
+  inputs: readonly unknown[];
+  readonly seen: boolean;
+  readonly status: SlotStatus;
+  readonly board: BoardSlot;
+}
+
+const NO_ACTIONS: readonly Action[] = [];
+
+/** `lastSeq`: the number of the newest timeline entry of an earlier life. */
 export function createReporter(lastSeq: number): Reporter {
   let seq = lastSeq;
-  let version = 0;
-  let told = NOTHING_TOLD;
+  let publications: ReadonlyMap<SlotName, Publication> = new Map();
+  let published: ReadonlyMap<SlotName, PublishedSlot> = new Map();
+  let view: BoardView = { version: 0, at: 0, slots: new Map(), names: new Map(), refused: new Map() };
   let pending: TimelineEntry[] = [];
   let changed = false;
-  let refused: Report['refused'] = new Map();
-  const add = (entry: NewEntry): void => {
+  const add = (slot: SlotName, now: number, entry: NewEntry): void => {
     seq += 1;
-    pending.push({ seq, ...entry });
+    pending.push({ seq, at: now, slot, ...entry });
   };
   return {
-    get previous() {
-      return told.previous;
+    get published() {
+      return published;
     },
-    take(plan, desired, observed, now) {
-      const last = told;
-      told = retell(last, plan, desired, observed, now, add);
-      changed ||= (told !== last && !isSameStatuses(last.told, told.told)) || !isSameValue([...refused], [...desired.refused]);
-      refused = desired.refused;
-      version += 1;
-      return { version, at: now, slots: told.slots, names: told.names, refused: desired.refused };
+    publish(plan, desired, observed, now) {
+      const last = publications;
+      publications = publishSlots(last, { plan, desired, observed, now }, add);
+      const renewed = publications.size !== last.size || publications.values().some((each) => each !== last.get(each.decision.name));
+      changed ||= renewed && hasOtherStatus(last, publications);
+      changed ||= !isSameValue([...view.refused], [...desired.refused]);
+      const version = view.version + 1;
+      if (!renewed) view = { ...view, version, at: now, refused: desired.refused };
+      else {
+        published = new Map([...publications].filter(([, { seen }]) => seen));
+        const slots = new Map(publications.values().map(({ board }) => [board.name, board]));
+        view = { version, at: now, slots, names: namesOf(slots), refused: desired.refused };
+      }
+      return view;
     },
     report(now) {
       if (!changed && pending.length === 0) return undefined;
       const entries = pending;
       pending = [];
       changed = false;
-      return { at: now, statuses: [...told.told.values()].map(({ status }) => status), refused, entries };
+      return { at: now, statuses: [...publications.values()].map(({ status }) => status), refused: view.refused, entries };
     },
     begun(action, now) {
-      if (changesWorld(action))
-        add({ at: now, slot: action.slot, kind: 'action', message: `Begins to ${actionText(action)}`, cause: action.because.name });
+      const { slot, because } = action;
+      if (changesWorld(action)) add(slot, now, { kind: 'action', message: `Begins to ${actionText(action)}`, cause: because.name });
       if (action.name === 'noteCrash' && action.args.failure !== undefined)
-        add({ at: now, slot: action.slot, kind: 'failure', message: action.args.failure.message, cause: 'crash' });
+        add(slot, now, { kind: 'failure', message: action.args.failure.message, cause: 'crash' });
       if (action.name === 'stop' && action.args.failure !== undefined) {
         const { kind, message } = action.args.failure;
-        add({ at: now, slot: action.slot, kind: kind === 'drift' ? 'drift' : 'failure', message, cause: kind });
+        add(slot, now, { kind: kind === 'drift' ? 'drift' : 'failure', message, cause: kind });
       }
     },
     ended(action, outcome, now) {
+      const { slot, because } = action;
       if (!changesWorld(action) || outcome.kind === 'none') return;
-      if (outcome.kind === 'done') {
-        add({ at: now, slot: action.slot, kind: 'action', message: `Done: ${actionText(action)}`, cause: action.because.name });
-      } else {
-        add({ at: now, slot: action.slot, kind: 'failure', message: outcome.failure.message, cause: outcome.failure.reason });
-      }
+      if (outcome.kind === 'done') add(slot, now, { kind: 'action', message: `Done: ${actionText(action)}`, cause: because.name });
+      else add(slot, now, { kind: 'failure', message: outcome.failure.message, cause: outcome.failure.reason });
     },
     renew: () => void (changed = true),
-    note: (slot, kind, message, now) => add({ at: now, slot, kind, message }),
+    note: (slot, kind, message, now) => add(slot, now, { kind, message }),
   };
 }
 
-/** What was told of one slot. */
-interface SlotTold {
-  readonly decision: Decision;
-  readonly slot: DesiredSlot;
-  /** Nothing was to be done. */
-  readonly calm: boolean;
-  /** Undefined while the slot was never seen: the first look then finds it in any state. */
-  readonly previous: PreviousDecision | undefined;
-  readonly status: SlotStatus;
-  readonly board: BoardSlot;
+interface Pass {
+  readonly plan: Plan;
+  readonly desired: Pick<Desired, 'slots' | 'refused'>;
+  readonly observed: Observed;
+  readonly now: number;
 }
 
-/** As of one plan. */
-interface Told {
-  readonly told: ReadonlyMap<SlotName, SlotTold>;
-  readonly slots: ReadonlyMap<SlotName, BoardSlot>;
-  readonly previous: ReadonlyMap<SlotName, PreviousDecision>;
-  readonly names: BoardView['names'];
-}
-
-const NOTHING_TOLD: Told = { told: new Map(), slots: new Map(), previous: new Map(), names: new Map() };
-const NO_ACTIONS: readonly Action[] = [];
-
-/** What is the same stays the same object, down to the whole: of thousands of slots few change at a time. */
-function retell(last: Told, plan: Plan, desired: Desired, observed: Observed, now: number, add: (entry: NewEntry) => void): Told {
+function publishSlots(
+  last: ReadonlyMap<SlotName, Publication>,
+  { plan, desired, observed, now }: Pass,
+  add: (slot: SlotName, now: number, entry: NewEntry) => void,
+): ReadonlyMap<SlotName, Publication> {
   const actions = Map.groupBy(plan.actions, ({ slot }) => slot);
-  const fresh = new Map<SlotName, SlotTold>();
-  let before = 0;
+  const seen = observed.runtime.kind === 'reachable';
+  const publications = new Map<SlotName, Publication>();
   for (const [name, decision] of plan.decisions) {
     const slot = desired.slots.get(name);
     if (slot === undefined) continue;
-    const old = last.told.get(name);
-    const own = actions.get(name) ?? NO_ACTIONS;
-    if (old !== undefined) before += 1;
-    if (old?.decision === decision && old.slot === slot && old.calm && own.length === 0) continue;
-    fresh.set(name, tellSlot(old, slot, decision, own, observed, now, add));
+    const before = last.get(name);
+    const inputs = { slot, decision, facts: statusFacts(slot, decision, observed), actions: actions.get(name) ?? NO_ACTIONS };
+    const publication = publishSlot(before, inputs, seen || before?.seen === true, now);
+    if (publication !== before)
+      for (const entry of describeChanges(publication, before?.seen === true ? before : undefined)) add(name, now, entry);
+    publications.set(name, publication);
   }
-  const same = before === last.told.size && before === plan.decisions.size;
-  if (same && fresh.size === 0) return last;
-  const told = same ? new Map(last.told) : new Map<SlotName, SlotTold>();
-  for (const name of same ? fresh.keys() : plan.decisions.keys()) {
-    const each = fresh.get(name) ?? last.told.get(name);
-    if (each !== undefined) told.set(name, each);
-  }
-  return assemble(last, told, same ? fresh : told, same);
+  return publications;
 }
 
-function assemble(last: Told, told: Told['told'], changed: Told['told'], same: boolean): Told {
-  const slots = same ? new Map(last.slots) : new Map<SlotName, BoardSlot>();
-  const previous = same ? new Map(last.previous) : new Map<SlotName, PreviousDecision>();
-  let renamed = !same;
-  for (const [name, each] of changed) {
-    slots.set(name, each.board);
-    if (each.previous !== undefined) previous.set(name, each.previous);
-    renamed ||= !isNamedAlike(last.slots.get(name), each.board);
-  }
-  return { told, slots, previous, names: renamed ? namesOf(slots) : last.names };
-}
-
-function isNamedAlike(before: BoardSlot | undefined, after: BoardSlot): boolean {
-  return before?.model === after.model && before.status.model === after.status.model && before.aliases === after.aliases;
-}
-
-function tellSlot(
-  old: SlotTold | undefined,
-  slot: DesiredSlot,
-  decision: Decision,
-  actions: readonly Action[],
-  observed: Observed,
-  now: number,
-  add: (entry: NewEntry) => void,
-): SlotTold {
-  const next = follow(decision, old?.previous, now);
-  for (const entry of changes(decision, next, old?.previous, now)) add(entry);
-  const status = keepEqual(old?.status, statusOf(slot, decision, next, observed));
-  const seen = old?.previous !== undefined || observed.runtime.kind === 'reachable';
-  const board = boardSlot(slot, decision, status, actions, now);
-  return { decision, slot, calm: actions.length === 0, previous: seen ? next : undefined, status, board };
-}
-
-function isSameStatuses(before: Told['told'], after: Told['told']): boolean {
-  if (before.size !== after.size) return false;
-  for (const [name, { status }] of after) if (before.get(name)?.status !== status) return false;
-  return true;
-}
-
-function follow(decision: Decision, last: PreviousDecision | undefined, now: number): PreviousDecision {
-  return {
-    state: decision.state,
-    since: last?.state === decision.state ? last.since : now,
-    admission: decision.admission,
-    targets: decision.targets,
-    serving: decision.serving,
-    conditions: stampConditions(decision.conditions, last?.conditions ?? [], decision.generation, now),
-    capabilities: decision.capabilities,
-    generation: decision.generation,
-    wanted: decision.wanted,
-    waitingReason: decision.waitingReason,
+/** The same object while its inputs are the same by value. */
+function publishSlot(last: Publication | undefined, inputs: Inputs, seen: boolean, now: number): Publication {
+  const values = [seen, ...Object.values(inputs)];
+  if (last !== undefined && hasSameInputs(last, values)) return last;
+  const before = last?.seen === true ? last : undefined;
+  const decision = { ...inputs.decision, targets: reuse(before?.decision.targets, inputs.decision.targets) };
+  const published: PublishedSlot = {
+    decision,
+    since: before?.decision.state === decision.state ? before.since : now,
+    conditions: reuse(before?.conditions, stampConditions(decision.conditions, before?.conditions ?? [], decision.generation, now)),
   };
+  const status = reuse(last?.status, statusOf(inputs.slot, inputs.facts, published));
+  return { ...published, inputs: values, seen, status, board: boardSlot(inputs, published, status) };
 }
 
-function changes(decision: Decision, next: PreviousDecision, last: PreviousDecision | undefined, now: number): readonly NewEntry[] {
-  const slot = decision.name;
-  const found: NewEntry[] = [];
-  if (last?.generation !== decision.generation) {
-    found.push({ at: now, slot, kind: 'spec', message: `Generation ${decision.generation} is in force` });
-  }
-  if (last?.state !== next.state) {
-    const finding = decision.findings[0];
-    const cause = finding === undefined ? {} : { cause: `${finding.name}: ${finding.message}` };
-    const from = last?.state;
-    const message = from === undefined ? `Found "${next.state}"` : `"${from}" to "${next.state}"`;
-    found.push({ at: now, slot, kind: 'state', message, to: next.state, ...(from === undefined ? {} : { from }), ...cause });
-  }
-  const { waitingReason } = decision;
-  if (waitingReason !== undefined && waitingReason.kind !== last?.waitingReason?.kind) {
-    found.push({ at: now, slot, kind: 'failure', message: waitingReason.message, cause: waitingReason.reason });
-  }
-  for (const condition of next.conditions) {
-    const before = last?.conditions.find(({ type }) => type === condition.type);
-    const told = condition.type === 'Stalled' || condition.type === 'SpecValid' || condition.type === 'DriftDetected';
-    const worthIt =
-      condition.status !== before?.status && (before !== undefined || (condition.status === 'True') !== (condition.type === 'SpecValid'));
-    if (!told || !worthIt) continue;
-    const kind = condition.type === 'DriftDetected' && condition.status === 'True' ? 'drift' : 'condition';
-    found.push({ at: now, slot, kind, message: `${condition.type} is ${condition.status}: ${condition.message}`, cause: condition.reason });
-  }
-  return found;
+function hasOtherStatus(before: ReadonlyMap<SlotName, Publication>, after: ReadonlyMap<SlotName, Publication>): boolean {
+  return before.size !== after.size || after.entries().some(([name, { status }]) => before.get(name)?.status !== status);
 }
 
-function statusOf(slot: DesiredSlot, decision: Decision, next: PreviousDecision, observed: Observed): SlotStatus {
-  const target = decision.targets[0];
-  const starts = observed.attempts.get(slot.name)?.starts ?? 0;
+function boardSlot({ slot, actions }: Inputs, { decision }: PublishedSlot, status: SlotStatus): BoardSlot {
+  const { name, spec, generation, problems } = slot;
   return {
-    name: slot.name,
+    name,
     state: decision.state,
-    conditions: next.conditions,
-    observedGeneration: slot.generation,
-    provider: slot.spec.provider,
-    backend: slot.spec.backend,
-    model: answeringModel(slot, decision, observed),
-    ...(target === undefined ? {} : { endpoint: `http://${target.endpoint.host}:${target.endpoint.port}` }),
-    ...(decision.replicas === undefined ? {} : { replicas: decision.replicas }),
-    ...(decision.memoryBytes === undefined ? {} : { memoryBytes: decision.memoryBytes }),
-    restarts: Math.max(0, starts - 1),
-    since: next.since,
-    ...(decision.progress === undefined ? {} : { progress: decision.progress }),
-  };
-}
-
-function answeringModel({ spec }: DesiredSlot, { serving }: Decision, observed: Observed): ModelId {
-  const origin = serving === undefined ? undefined : observed.histories.get(serving)?.origin;
-  return origin?.model.id ?? spec.model.default;
-}
-
-function boardSlot(slot: DesiredSlot, decision: Decision, status: SlotStatus, actions: readonly Action[], now: number): BoardSlot {
-  let text: string | undefined;
-  return {
-    name: slot.name,
-    state: decision.state,
-    provider: slot.spec.provider,
+    provider: spec.provider,
     capabilities: decision.capabilities,
-    model: slot.spec.model.default,
-    aliases: slot.spec.model.aliases,
+    model: spec.model.default,
+    aliases: spec.model.aliases,
     admission: decision.admission,
     targets: decision.targets,
     status,
-    spec: slot.spec,
-    generation: slot.generation,
-    problems: slot.problems,
-    // Written when somebody asks: most views are replaced unread.
-    get explanation() {
-      text ??= explainSlot(decision, actions, now);
-      return text;
-    },
+    spec,
+    generation,
+    problems,
+    explain: (askedAt) => explainSlot(decision, actions, askedAt),
   };
-}
-
-/** The old object where nothing in it changed, so that nobody takes it for news. */
-function keepEqual(before: SlotStatus | undefined, after: SlotStatus): SlotStatus {
-  if (before === undefined) return after;
-  const { conditions, progress, replicas, ...rest } = after;
-  const same =
-    Object.entries(rest).every(([key, value]) => Reflect.get(before, key) === value) &&
-    (before.endpoint === undefined) === (after.endpoint === undefined) &&
-    before.progress?.doneBytes === progress?.doneBytes &&
-    isSameValue(before.replicas, replicas) &&
-    conditions.every((condition, index) => condition === before.conditions[index]);
-  return same ? before : after;
 }

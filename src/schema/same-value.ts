@@ -1,17 +1,30 @@
-/** Whether two documents or specs mean the same: by value, whatever the order of keys; a key that is undefined counts as absent. Pure. */
+/** Whether two values mean the same, whatever the order of their keys; a key that is undefined counts as absent. For plain data: a `Map` equals only itself. Pure. */
 import { isTable } from './key-case.ts';
 
 export function isSameValue(left: unknown, right: unknown): boolean {
   if (Object.is(left, right)) return true;
   if (Array.isArray(left) && Array.isArray(right)) {
-    return left.length === right.length && left.every((value, index) => isSameValue(value, right[index]));
+    return left.length === right.length && left.every((value, index) => value === right[index] || isSameValue(value, right[index]));
   }
   if (left instanceof Date && right instanceof Date) return left.toISOString() === right.toISOString();
-  if (!isTable(left) || !isTable(right)) return false;
-  const keys = new Set([...Object.keys(left), ...Object.keys(right)]);
-  return [...keys].every((key) => isSameValue(ownValue(left, key), ownValue(right, key)));
+  if (!isTable(left) || !isTable(right) || left instanceof Map || left instanceof Set) return false;
+  return isSameTable(left, right);
 }
 
-function ownValue(table: Readonly<Record<string, unknown>>, key: string): unknown {
-  return Object.hasOwn(table, key) ? table[key] : undefined;
+/** Returns `before` if both mean the same, else `after`: what has not changed stays the same object. */
+export function reuse<Value>(before: Value | undefined, after: Value): Value {
+  return before !== undefined && isSameValue(before, after) ? before : after;
+}
+
+/** Compares without allocating anything, since the loop compares thousands of tables in each pass. */
+function isSameTable(left: Readonly<Record<string, unknown>>, right: Readonly<Record<string, unknown>>): boolean {
+  let unmatched = 0;
+  for (const key in left) {
+    const value = left[key];
+    if (value === undefined) continue;
+    if (value !== right[key] && (!Object.hasOwn(right, key) || !isSameValue(value, right[key]))) return false;
+    unmatched -= 1;
+  }
+  for (const key in right) if (right[key] !== undefined) unmatched += 1;
+  return unmatched === 0;
 }

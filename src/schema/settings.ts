@@ -85,7 +85,7 @@ export const SettingsSchema = z.strictObject({
   ),
   SVC_RESYNC: DurationMs.prefault('15s').describe('A pass runs at least this often, whatever events were lost'),
   SVC_QUIET_PERIOD: DurationMs.prefault('10ms').describe(
-    'How long a slot directory must be quiet before it is read: long enough for an editor’s write and rename',
+    'The quiet period: slot files are read once none of them has changed for this long, so that an editor’s write and rename are one change',
   ),
   SVC_MEMORY_BUDGET: SizeBytes.optional().describe('What admission may hand out. Default: nine tenths of the host’s memory'),
   SVC_PARK_LIMIT: Count(0, 100_000).prefault('64').describe('Requests parked for one slot; more get 429 `slot.queue_full`'),

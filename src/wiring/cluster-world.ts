@@ -1,6 +1,5 @@
 /** A cluster: slots are SlotSpecs of one namespace, workloads are Deployments, and several replicas share the work. */
 import { hostname } from 'node:os';
-import { setTimeout as pause } from 'node:timers/promises';
 import { createKubeApi, type KubeApiOptions } from '../cluster/client/kube-api.ts';
 import { createLeadership } from '../cluster/leadership/leadership.ts';
 import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
@@ -24,6 +23,7 @@ import { LABELS } from '../schema/object-labels.ts';
 import type { WorldChoice } from './choose-world.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
 import type { World } from './world.ts';
+import { sleep } from '../platform/pause.ts';
 
 /** The scheduler knows the nodes: nothing is held back here unless `SVC_MEMORY_BUDGET` says so. */
 const UNKNOWN_HOST: HostProbe = { read: async () => ({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined }) };
@@ -92,7 +92,7 @@ export async function createClusterWorld(choice: WorldChoice): Promise<Result<Wo
     },
     async resign() {
       // Whoever leads next writes what is still missing then.
-      await Promise.race([parts.statuses.flush(), pause(FLUSH_MS)]);
+      await Promise.race([parts.statuses.flush(), sleep(FLUSH_MS)]);
       inOffice.abort();
       await termEnded;
     },

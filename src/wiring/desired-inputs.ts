@@ -28,7 +28,7 @@ export async function createDesiredInputs(options: DesiredInputsOptions): Promis
   const manifest = createToolboxSource({
     shipped: toolboxManifest,
     local: path.join(configDir, 'toolboxes.toml'),
-    ...(keepToolboxesIn === undefined ? {} : { keepIn: keepToolboxesIn }),
+    ...(keepToolboxesIn === undefined ? {} : { lastGoodFile: keepToolboxesIn }),
     log,
   });
   let toolboxes = await manifest.read();

@@ -20,8 +20,8 @@ export async function createHostWorld({ settings, toolboxManifest, log }: HostWo
   const directory = path.join(settings.SVC_CONFIG_DIR, 'slots');
   const slots = createTomlDirectory({
     directory,
-    keepIn: path.join(settings.SVC_STATE_DIR, 'slots'),
-    quietMs: settings.SVC_QUIET_PERIOD,
+    lastGoodDirectory: path.join(settings.SVC_STATE_DIR, 'slots'),
+    quietPeriodMs: settings.SVC_QUIET_PERIOD,
     log,
   });
   const models = createModelStore({ root: settings.SVC_MODELS_DIR });

@@ -9,7 +9,7 @@ import type { Runtime, StatusSink } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import type { Settings } from '../schema/settings.ts';
 import type { Log } from '../platform/log.ts';
-import { messageOf } from '../platform/error-text.ts';
+import { codeOf, messageOf } from '../platform/error-text.ts';
 
 /** The directories that the service writes to, or one line that says which of them it cannot. */
 export async function makeDirectories(settings: Settings): Promise<Result<void>> {
@@ -80,7 +80,7 @@ export async function listen(api: HttpApi, address: Settings['SVC_LISTEN']): Pro
   try {
     return ok(await api.listen(address));
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    const code = codeOf(error);
     const where = `"${address.host}:${address.port}"`;
     if (code === 'EADDRINUSE')
       return fail('stalled', 'ListenFailed', `Free the address ${where} or set "SVC_LISTEN" to another one: it is in use`);

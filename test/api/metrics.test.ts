@@ -35,7 +35,7 @@ function boardWith(state?: SlotState) {
     spec,
     generation: 1,
     problems: [],
-    explanation: '',
+    explain: () => '',
   };
   return { ...EMPTY_BOARD, slots: new Map([[img, slot]]) };
 }

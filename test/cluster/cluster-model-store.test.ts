@@ -7,7 +7,7 @@ import { createClusterModelStore } from '../../src/cluster/cluster-model-store.t
 import { DEMO_MODEL_IDS, encodeDemoModel, writeDemoModels } from '../../src/models/demo/demo-models.ts';
 import { createModelStore } from '../../src/models/store.ts';
 import { PROVIDERS } from '../../src/providers/registry.ts';
-import { createTemplates } from '../../src/reconciler/decide/facts/workload.ts';
+import { templatingOf } from '../../src/reconciler/desire.ts';
 import type { ModelStore, RuntimeTraits } from '../../src/reconciler/ports.ts';
 import { ModelId, SlotName } from '../../src/schema/names.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
@@ -35,7 +35,11 @@ async function templateOf(store: ModelStore, id: ModelId) {
   const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: id } });
   if (!parsed.ok) throw new Error('No spec');
   const slot = { name, spec: parsed.spec, generation: 1, problems: [] };
-  const template = createTemplates(PROVIDERS, TRAITS, root)(slot, await factsOf(store, id), { reference: 'localhost/x:1' });
+  const template = templatingOf({ providers: PROVIDERS, runtime: { traits: TRAITS }, models: { root } }).templateOf(
+    slot,
+    await factsOf(store, id),
+    { reference: 'localhost/x:1' },
+  );
   return {
     revision: template?.revision,
     capabilities: template?.capabilities,

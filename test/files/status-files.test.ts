@@ -59,7 +59,7 @@ describe('status files and the event feed', () => {
   };
   const feedOf = async (capacity = 2000) => await createEventFeed({ timelineDirectory, capacity });
 
-  test('writes a status when it changed and only then, and takes it away with its slot', async () => {
+  test('writes a status only when it changed, and removes it together with its slot', async () => {
     await write([status(img, 0), status(embed, 0)]);
     const before = await stat(join(statusDirectory, 'img.json'));
     await write([status(img, 0), status(embed, 1)]);
@@ -69,7 +69,7 @@ describe('status files and the event feed', () => {
     expect(await readdir(statusDirectory)).toEqual(['embed.json']);
   });
 
-  test('a report that brings nothing new is done at once', async () => {
+  test('finishes immediately with a report that contains nothing new', async () => {
     await write([]);
     await write([status(img, 0)]);
     await write([status(img, 0)]);
@@ -77,7 +77,7 @@ describe('status files and the event feed', () => {
     expect(JSON.parse(await readFile(join(statusDirectory, 'img.json'), 'utf8'))).toEqual(status(img, 1));
   });
 
-  test('keeps only timelines where statuses are kept elsewhere', async () => {
+  test('writes only timelines if statuses are stored elsewhere', async () => {
     files = createStatusFiles({ statusDirectory: undefined, timelineDirectory, log: { info: () => undefined, warn: () => undefined } });
     await write([status(img, 0)]);
     await write([status(img, 1)], [entry(1)]);
@@ -86,14 +86,14 @@ describe('status files and the event feed', () => {
     expect((await feedOf()).last()).toBe(1);
   });
 
-  test('removes statuses of slots that went while the controller was away', async () => {
+  test('removes statuses of slots that were deleted while the controller was not running', async () => {
     await mkdir(statusDirectory);
     await writeFile(join(statusDirectory, 'gone.json'), '{}');
     await write([status(img, 0)]);
     expect(await readdir(statusDirectory)).toEqual(['img.json']);
   });
 
-  test('many reports at once end in the last one, with every entry once and in order', async () => {
+  test('ends with the last of many concurrent reports, and writes every entry once and in order', async () => {
     for (let seq = 1; seq <= 500; seq++) files.write({ at: seq, statuses: [status(img, seq)], entries: [entry(seq)], refused: new Map() });
     await files.flush();
     expect(JSON.parse(await readFile(join(statusDirectory, 'img.json'), 'utf8'))).toMatchObject({ restarts: 500 });
@@ -101,7 +101,7 @@ describe('status files and the event feed', () => {
     expect((await feed.timeline(img, 1000)).map(({ seq }) => seq)).toEqual(Array.from({ length: 500 }, (_, index) => index + 1));
   });
 
-  test('never throws where nothing can be written, says so once, and goes on when it can again', async () => {
+  test('does not throw if nothing can be written, logs that once, and continues when writing is possible again', async () => {
     await writeFile(statusDirectory, 'a file where the directory should be');
     await writeFile(timelineDirectory, 'and another');
     for (let pass = 1; pass <= 3; pass++) await write([status(img, pass)], [entry(pass)]);
@@ -112,7 +112,7 @@ describe('status files and the event feed', () => {
     expect(await readdir(statusDirectory)).toEqual(['img.json']);
   });
 
-  test('a timeline is bounded: one older file is kept', async () => {
+  test('limits a timeline to two files', async () => {
     const long = 'x'.repeat(TIMELINE_BYTES / 8);
     for (let seq = 1; seq <= 40; seq++) await write([], [entry(seq, img, long)]);
     expect((await readdir(timelineDirectory)).toSorted()).toEqual(['img.jsonl', 'img.jsonl.1']);
@@ -125,7 +125,7 @@ describe('status files and the event feed', () => {
     expect(await (await feedOf()).timeline(img, 0)).toEqual([]);
   });
 
-  test('numbers go on after a restart, damaged lines are skipped, and half a line spoils no other', async () => {
+  test('continues sequence numbers after a restart, skips damaged lines, and does not append to an incomplete line', async () => {
     await write([], [entry(1), entry(2, embed), { ...entry(3), from: 'ready', to: 'serving', cause: 'a request' }]);
     await appendFile(join(timelineDirectory, 'img.jsonl'), 'garbage\n{"seq":"9"}\n{"seq":99,"at":1,"slot":"img","ki');
     await writeFile(join(timelineDirectory, '..jsonl'), '{}');
@@ -141,7 +141,7 @@ describe('status files and the event feed', () => {
     expect((await feed.timeline(img, 10)).map(({ seq }) => seq)).toEqual([1, 3, 4]);
   });
 
-  test('the feed tells listeners, remembers so many, and says when older ones are gone', async () => {
+  test('the feed notifies listeners, holds a limited number of entries, and reports a gap', async () => {
     const feed = await feedOf(3);
     const heard: number[] = [];
     const stop = feed.subscribe(({ seq }) => heard.push(seq));

@@ -11,9 +11,9 @@ describe('createToolboxSource()', () => {
   let root: string;
   let log: string[];
   const local = () => join(root, 'toolboxes.toml');
-  const open = (more: { readonly keepIn?: string } = {}) => {
-    const say = (_details: object, message: string) => void log.push(message);
-    return createToolboxSource({ shipped: join(root, 'manifest.json'), local: local(), log: { info: say, warn: say }, ...more });
+  const open = (more: { readonly lastGoodFile?: string } = {}) => {
+    const record = (_details: object, message: string) => void log.push(message);
+    return createToolboxSource({ shipped: join(root, 'manifest.json'), local: local(), log: { info: record, warn: record }, ...more });
   };
   const read = async (shipped: string | undefined, own?: string) => {
     if (shipped !== undefined) await writeFile(join(root, 'manifest.json'), shipped);
@@ -38,7 +38,7 @@ describe('createToolboxSource()', () => {
     expect(images.find('npu', 'npu')).toBeUndefined();
   });
 
-  test('lays the machine’s own entries over the shipped ones, one by one', async () => {
+  test('merges the machine’s own entries with the shipped ones, one by one', async () => {
     const images = await read(SHIPPED, `[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\nid = "${id}"\n`);
     expect(images.problems).toEqual([]);
     expect(images.find('gguf', 'cpu')).toEqual({ reference: 'localhost/svc-toolbox-gguf-cpu:v1', imageId: id });
@@ -56,16 +56,16 @@ describe('createToolboxSource()', () => {
       { line: 3, message: expect.stringContaining('Unknown key "idd"; did you mean "id"?') },
     ],
     ['[gguf.cpu]\n', { message: expect.stringContaining('Set "gguf.cpu.image": it is required') }],
-  ])('a bad own file %j that never was good is left out with a problem, and the shipped manifest stands', async (own, problem) => {
+  ])('ignores an invalid own file %j that was never valid, reports a problem, and uses the shipped manifest', async (own, problem) => {
     const images = await read(SHIPPED, own);
     expect(images.problems).toMatchObject([{ file: local(), ...problem }]);
     expect(await checkToolboxFile(local())).toMatchObject([{ file: local(), ...problem }]);
     expect(images.find('gguf', 'cpu')).toEqual({ reference: `ghcr.io/svc/gguf-cpu@${digest}` });
   });
 
-  test.each([true, false])('a mistake leaves the last good text in force, kept for a restart: %s', async (kept) => {
-    const keepIn = join(root, 'state', 'toolboxes.json');
-    const source = open(kept ? { keepIn } : {});
+  test.each([true, false])('an invalid own file leaves the last good text in force; stored for a restart: %s', async (kept) => {
+    const lastGoodFile = join(root, 'state', 'toolboxes.json');
+    const source = open(kept ? { lastGoodFile } : {});
     const own = `[gguf.cpu]\nimage = "localhost/mine:v1"\nid = "${id}"\n`;
     const imageOf = async (of: typeof source) => (await of.read()).find('gguf', 'cpu')?.reference;
     await writeFile(join(root, 'manifest.json'), SHIPPED);
@@ -75,7 +75,7 @@ describe('createToolboxSource()', () => {
     expect([await imageOf(source), await imageOf(source)]).toEqual(['localhost/mine:v1', 'localhost/mine:v1']);
     expect(log).toEqual([expect.stringMatching(/toolboxes\.toml:\d.*imgae.*; the last good text stays in force/)]);
     const shipped = `ghcr.io/svc/gguf-cpu@${digest}`;
-    expect(await imageOf(open(kept ? { keepIn } : {}))).toBe(kept ? 'localhost/mine:v1' : shipped);
+    expect(await imageOf(open(kept ? { lastGoodFile } : {}))).toBe(kept ? 'localhost/mine:v1' : shipped);
     await writeFile(local(), own.replace('mine', 'other'));
     expect(await imageOf(source)).toBe('localhost/other:v1');
     await rm(local());
@@ -84,16 +84,16 @@ describe('createToolboxSource()', () => {
     expect(await checkToolboxFile(local())).toBeUndefined();
   });
 
-  test('what cannot be kept is said, and is in force all the same', async () => {
+  test('logs that the last good text cannot be stored and uses it anyway', async () => {
     await writeFile(join(root, 'manifest.json'), SHIPPED);
     await writeFile(local(), '[gguf.cpu]\nimage = "localhost/mine:v1"\n');
     await writeFile(join(root, 'file'), '');
-    const images = await open({ keepIn: join(root, 'file', 'toolboxes.json') }).read();
+    const images = await open({ lastGoodFile: join(root, 'file', 'toolboxes.json') }).read();
     expect(images.find('gguf', 'cpu')?.reference).toBe('localhost/mine:v1');
     expect(log).toEqual([expect.stringContaining('failed')]);
   });
 
-  test('says so when the shipped manifest is missing or broken', async () => {
+  test('reports that the shipped manifest is missing or invalid', async () => {
     expect((await read(undefined)).problems).toMatchObject([{ file: join(root, 'manifest.json') }]);
     expect((await read('{')).problems).toMatchObject([{ message: expect.stringContaining('Correct this file') }]);
   });

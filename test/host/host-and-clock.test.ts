@@ -32,7 +32,7 @@ describe('createHostProbe()', () => {
     expect(facts.memoryAvailableBytes).toBeLessThanOrEqual(facts.memoryTotalBytes ?? 0);
   });
 
-  test('without a limit, the machine’s memory counts', async () => {
+  test('reports the machine’s memory if there is no limit', async () => {
     const facts = await read({
       'proc/meminfo': meminfo,
       'proc/self/cgroup': '0::/a\n',
@@ -42,7 +42,7 @@ describe('createHostProbe()', () => {
     expect(facts).toEqual({ memoryTotalBytes: 16_384_000, memoryAvailableBytes: 8_192_000 });
   });
 
-  test('a limit of version 2 counts, of any group above too, and inactive cache is free', async () => {
+  test('applies limits of cgroup v2, also of parent groups, and counts inactive cache as free', async () => {
     const facts = await read({
       'proc/meminfo': meminfo,
       'proc/self/cgroup': '0::/a/b\n',
@@ -55,7 +55,7 @@ describe('createHostProbe()', () => {
     expect(facts).toEqual({ memoryTotalBytes: 4_000_000, memoryAvailableBytes: 3_000_000 });
   });
 
-  test('a limit of version 1 counts, and its "no limit" is none', async () => {
+  test('applies limits of cgroup v1, and recognises its value for "no limit"', async () => {
     const files = {
       'proc/meminfo': meminfo,
       'proc/self/cgroup': '3:cpu:/\n2:memory:/a\n',
@@ -70,20 +70,20 @@ describe('createHostProbe()', () => {
     });
   });
 
-  test('what cannot be read as numbers is not known', async () => {
+  test('reports unknown memory if the numbers cannot be parsed', async () => {
     expect(await read({ 'proc/meminfo': 'nonsense' })).toEqual({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined });
   });
 });
 
 describe('createClock()', () => {
-  test('calls back once, not before the time', async () => {
+  test('calls back once, and not too early', async () => {
     const clock = createClock();
     const at = clock.now() + 30;
     const called = await new Promise<number>((resolve) => clock.at(at, () => resolve(clock.now())));
     expect(called).toBeGreaterThanOrEqual(at);
   });
 
-  test('a time in the past comes at once, a cancelled one never, and one far ahead not now', async () => {
+  test('calls back immediately for a time in the past, never if cancelled, and not yet for a distant time', async () => {
     const clock = createClock();
     const seen: string[] = [];
     clock.at(clock.now() - 1000, () => seen.push('past'));
@@ -117,17 +117,17 @@ describe('createProbeIo()', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  test('answers with status and body, and sends one', async () => {
+  test('returns status and body, and sends a body', async () => {
     expect(await io.request(endpoint, options('/'))).toEqual({ status: 503, body: 'loading' });
     expect(await io.request(endpoint, { ...options('/'), method: 'POST', body: '{"a":1}' })).toEqual({ status: 200, body: 'got {"a":1}' });
   });
 
-  test('takes no more than 64 KiB, of a body without end too', async () => {
+  test('reads at most 64 KiB, also of an endless body', async () => {
     expect((await io.request(endpoint, options('/long'))).body).toHaveLength(64 * 1024);
     expect((await io.request(endpoint, options('/endless'))).body).toHaveLength(64 * 1024);
   });
 
-  test('never throws: no listener, no answer, given up', async () => {
+  test('never throws: no listener, no answer, cancelled', async () => {
     expect(await io.request({ host: '127.0.0.1', port: await freePort() }, options('/'))).toMatchObject({
       status: 0,
       error: 'Nothing listens there yet',

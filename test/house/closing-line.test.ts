@@ -1,4 +1,4 @@
-/** `npm test` ends with one line that counts, and with an exit code that tells the same. */
+/** `npm test` ends with one line of counts, and with an exit code that matches it. */
 import { spawn } from 'node:child_process';
 import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

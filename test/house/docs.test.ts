@@ -1,4 +1,4 @@
-/** What the documentation names exists: commands, links, settings; and decisions are numbered without a gap. */
+/** Commands, links and settings that the documentation mentions exist; decisions are numbered without a gap. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
@@ -23,7 +23,7 @@ const Package = z.object({
 });
 const { scripts, ...dependencies } = Package.parse(JSON.parse(read('package.json')));
 
-/** Settings of the tests themselves, which the service does not know. */
+/** Settings of the tests themselves, which the service does not have. */
 const TEST_SETTINGS = new Set(['SVC_TEST_REQUIRE', 'SVC_TEST_HELM', 'SVC_TEST_CLUSTER', 'SVC_BENCH_SLOTS']);
 
 test('there is a page for each question a newcomer has', () => {
@@ -35,12 +35,12 @@ test('there is a page for each question a newcomer has', () => {
 describe.each(pages)('%s', (page) => {
   const text = read(page);
 
-  test('names only npm scripts that package.json has', () => {
+  test('mentions only npm scripts of package.json', () => {
     const named = [...text.matchAll(/\bnpm (?:run (?:--silent )?([a-z:-]+)|(start|test)\b)/g)].map(([, run, short]) => run ?? short ?? '');
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });
 
-  test('links only to what is there', () => {
+  test('has no broken link', () => {
     const links = [...withoutCode(text).matchAll(/\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"/g)].map(
       ([, first, second]) => first ?? second ?? '',
     );
@@ -48,7 +48,7 @@ describe.each(pages)('%s', (page) => {
     expect(broken).toEqual([]);
   });
 
-  test('names only settings that exist', () => {
+  test('mentions only settings that exist', () => {
     const known = new Set([...Object.keys(SettingsSchema.shape), ...TEST_SETTINGS]);
     const named = new Set([...text.matchAll(/\bSVC_[A-Z_]+[A-Z]\b/g)].map(([name]) => name));
     expect([...named].filter((name) => !known.has(name))).toEqual([]);
@@ -68,12 +68,12 @@ test.each(decisions)('%s has its number in its title, and the three parts of a d
   expect(headings.slice(1)).toEqual(['Context', 'Decision', 'Consequences']);
 });
 
-test('package-lock.json has what package.json asks for', () => {
+test('package-lock.json matches package.json', () => {
   const Lock = z.object({ packages: z.object({ '': Package.omit({ scripts: true }) }) });
   expect(Lock.parse(JSON.parse(read('package-lock.json'))).packages['']).toEqual(dependencies);
 });
 
-/** Code may hold brackets that are no links. */
+/** Brackets in code are not links. */
 function withoutCode(text: string): string {
   return text.replaceAll(/```.*?```/gs, '').replaceAll(/`[^`\n]*`/g, '');
 }

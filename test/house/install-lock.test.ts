@@ -1,4 +1,4 @@
-/** Two installations at once would corrupt node_modules: the lock lets one work at a time, and outlives nobody. */
+/** Two installations at once would corrupt node_modules: the lock admits one at a time, and a dead process does not keep it. */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(async () => rm(folder, { recursive: true, force: true }));
 
-/** A program that takes the lock, runs `body` and says when it had to wait. */
+/** The arguments for Node of a program that takes the lock and runs `body`. */
 const holder = (body: string) => [
   '--input-type=module',
   '--eval',
@@ -35,7 +35,7 @@ test('four processes at once work one after the other', async () => {
   expect(existsSync(join(folder, 'lock'))).toBe(false);
 });
 
-test('work that fails gives the lock back', async () => {
+test('work that fails releases the lock', async () => {
   await expect(run(process.execPath, holder("throw new Error('full disk');"), inFolder())).rejects.toThrow('full disk');
   expect(existsSync(join(folder, 'lock'))).toBe(false);
 });
@@ -47,7 +47,7 @@ const abandoned = async (pid: number | undefined) => {
   await utimes(join(folder, 'lock'), longAgo, longAgo);
 };
 
-test('a lock whose processes are gone is taken over', async () => {
+test('a lock whose processes have ended is taken over', async () => {
   const gone = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
   await new Promise((resolve) => gone.once('exit', resolve));
   await abandoned(gone.pid);
@@ -55,7 +55,7 @@ test('a lock whose processes are gone is taken over', async () => {
   expect(await notes()).toEqual(['mine']);
 });
 
-test('an old lock whose process still lives is waited for', async () => {
+test('an old lock whose process is still running is waited for', async () => {
   await abandoned(process.pid);
   const waiting = run(process.execPath, holder("note(existsSync('released') ? 'after' : 'before');"), inFolder());
   await new Promise((resolve) => setTimeout(resolve, 600));

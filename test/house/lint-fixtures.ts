@@ -1,4 +1,4 @@
-/** A small checkout in a temporary folder, under this checkout's own lint configuration, and what oxlint says of it. */
+/** Creates a small checkout in a temporary folder, with the lint configuration of this one, and runs oxlint on it. */
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ export interface Finding {
   readonly message: string;
 }
 
-/** Lints `files` (path below the checkout → text) and answers everything that is found. */
+/** Lints `files` (path in the checkout → text) and returns all findings. */
 export async function lint(files: Readonly<Record<string, string>>): Promise<readonly Finding[]> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-house-'));
   try {
@@ -38,9 +38,9 @@ async function runOxlint(folder: string): Promise<readonly Finding[]> {
   const output = await new Promise<string>((resolve, reject) => {
     const args = [join(ROOT, 'node_modules/oxlint/bin/oxlint'), '--type-aware', '--format=json'];
     execFile(process.execPath, args, { cwd: folder, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
-      // it exits with 1 when it finds something
+      // oxlint exits with 1 when it finds something.
       if (stdout.startsWith('{')) resolve(stdout);
-      else reject(new Error(`oxlint did not answer: ${stdout}${stderr}`, { cause: error }));
+      else reject(new Error(`oxlint failed: ${stdout}${stderr}`, { cause: error }));
     });
   });
   return Report.parse(JSON.parse(output)).diagnostics.map(({ filename, code, message }) => ({

@@ -185,7 +185,7 @@ describe('an edit that needs no new workload', () => {
     await world.clock.advance(1000);
     expect(world.changes().filter((change) => change.startsWith('update "svc-slot-primary" in place'))).toHaveLength(1);
     expect(ids(world)).toEqual(before);
-    expect(world.slot('primary').explanation).not.toContain('failed');
+    expect(world.slot('primary').explain(world.clock.now())).not.toContain('failed');
     await expectRest(world);
   });
 });

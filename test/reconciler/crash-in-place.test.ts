@@ -64,11 +64,11 @@ describe('a slot whose only pod crashes', () => {
     expect(condition(world, 'Reconciling')).toMatchObject({ status: 'True', reason: 'OutOfMemory' });
     expect(condition(world, 'Stalled')).toMatchObject({ status: 'False' });
     expect(failures(world)).toEqual(['Its process ended by itself (exit code 139)', message]);
-    const { explanation } = world.slot('primary');
+    const explanation = world.slot('primary').explain(world.clock.now());
     expect(explanation).toContain('its last words');
     expect(explanation).not.toContain('tries again');
     await world.reach('primary', 'ready');
-    expect(world.slot('primary').explanation).not.toContain('because');
+    expect(world.slot('primary').explain(world.clock.now())).not.toContain('because');
     await expectRest(world);
   });
 
@@ -85,7 +85,7 @@ describe('a slot whose only pod crashes', () => {
     expect(condition(world, 'Stalled')).toMatchObject({ status: 'True', reason: 'CrashLoop' });
     expect(condition(world, 'Reconciling')).toMatchObject({ status: 'False' });
     expect([status(world).restarts, world.slot('primary').admission]).toMatchObject([4, { code: 'slot.stalled' }]);
-    expect(world.slot('primary').explanation).toContain('its last words');
+    expect(world.slot('primary').explain(world.clock.now())).toContain('its last words');
     expect(failures(world)).toHaveLength(5);
     await world.clock.advance(3_600_000);
     expect(world.runtime.list()).toEqual([]);

@@ -25,7 +25,7 @@ describe('a server that ends by itself', () => {
     expect(world.slot('primary').admission.kind).toBe('park');
     expect(condition(world, 'Ready')).toMatchObject({ status: 'False', reason: 'Crashed' });
     await world.clock.advance(50);
-    expect(world.slot('primary').explanation).toContain('died with code 139');
+    expect(world.slot('primary').explain(world.clock.now())).toContain('died with code 139');
     const before = world.clock.now();
     await world.reach('primary', 'ready');
     expect(world.clock.now() - before).toBeLessThan(1500);
@@ -184,7 +184,7 @@ describe('memory', () => {
     const world = await two([0, 0]);
     expect(world.slot('primary').state).toBe('ready');
     expect(world.slot('embed').admission).toMatchObject({ kind: 'refuse', code: 'slot.insufficient_memory' });
-    expect(world.slot('embed').explanation).toContain('1000 B needed, 1000 B of 1.5 KiB promised before it to "primary"');
+    expect(world.slot('embed').explain(world.clock.now())).toContain('1000 B needed, 1000 B of 1.5 KiB promised before it to "primary"');
     await expectRest(world);
   });
 

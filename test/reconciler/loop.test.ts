@@ -109,7 +109,7 @@ describe('the loop', () => {
     world.edit('primary', { model: MODEL });
     await world.clock.advance(100);
     expect(world.slot('primary')).toMatchObject({ state: 'offline', admission: { kind: 'refuse', code: 'slot.stalled' } });
-    expect(world.slot('primary').explanation).toContain('Put the model "a.gguf" in place');
+    expect(world.slot('primary').explain(world.clock.now())).toContain('Put the model "a.gguf" in place');
     world.setModel('a.gguf', 'present');
     await world.reach('primary', 'ready');
   });

@@ -87,7 +87,7 @@ describe('a swap', () => {
     expect(request.answers).toEqual(['served']);
     expect(served(world)).toBe('a.gguf');
     expect(world.slot('primary').status.conditions[0]).toMatchObject({ type: 'Ready', status: 'True', reason: 'PreviousServes' });
-    expect(world.slot('primary').explanation).toContain('did not answer within 5 s');
+    expect(world.slot('primary').explain(world.clock.now())).toContain('did not answer within 5 s');
   });
 
   test('that is taken back before it is done leaves the old workload, by id', async () => {

@@ -1,20 +1,21 @@
 import { describe, expect, test } from '@jest/globals';
-import { createTracker, type Met, type Tracker } from '../../src/reconciler/tracker.ts';
+import type { SeenWorkload } from '../../src/reconciler/decide/facts/workload-history.ts';
+import { createTracker, type Tracker } from '../../src/reconciler/tracker.ts';
 import { WorkloadId } from '../../src/schema/names.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
 import { slotName } from '../support/simulation/world.ts';
 
 const SLOT = slotName('primary');
 const ID = WorkloadId.parse('w1');
-const PASSING = { kind: 'passing' } as const;
+const PASSING = { health: { kind: 'passing' }, failingEndpoints: [] } as const;
 const CRASH = { kind: 'retry', reason: 'Crashed', message: 'It crashed' } as const;
 
-const seen = (tracker: Tracker, met: Partial<Met>, now: number): void => {
+const seen = (tracker: Tracker, met: Partial<SeenWorkload>, now: number): void => {
   const running = met.running ?? true;
   const all = { id: ID, slot: SLOT, revision: 'r', alive: true, startedAt: undefined, exitId: undefined, alone: true, counts: running };
-  tracker.meet([{ ...all, running, ...met }], now);
+  tracker.observe([{ ...all, running, ...met }], now);
 };
-const known = (tracker: Tracker) => tracker.histories.get(ID);
+const known = (tracker: Tracker) => tracker.histories.all.get(ID);
 
 describe('the tracker on a workload that its runtime starts again', () => {
   test('knows an end of one that ran when it was met first, and takes one that waits for news', () => {
@@ -29,12 +30,12 @@ describe('the tracker on a workload that its runtime starts again', () => {
   test('forgets its probe and when its start began, and nothing else, at each new end', () => {
     const tracker = createTracker();
     seen(tracker, {}, 100);
-    tracker.probed(ID, PASSING, [], 200);
-    tracker.updated(ID, 1, 200);
+    tracker.histories.probed(ID, PASSING, 200);
+    tracker.histories.updatedInPlace(ID, 1, 200);
     seen(tracker, { exitId: '5' }, 300);
     expect(known(tracker)).toMatchObject({ startCountsFrom: 300, probe: undefined, updates: { times: 1 }, notedExit: undefined });
-    tracker.exitNoted(ID, '5');
-    tracker.probed(ID, PASSING, [], 400);
+    tracker.histories.exitNoted(ID, '5');
+    tracker.histories.probed(ID, PASSING, 400);
     const before = known(tracker);
     seen(tracker, { exitId: '5' }, 500);
     seen(tracker, {}, 600);
@@ -57,7 +58,7 @@ describe('the tracker on a workload that its runtime starts again', () => {
   test('takes no end for news that shows because the other replicas went', () => {
     const tracker = createTracker();
     seen(tracker, { alone: false }, 100);
-    tracker.probed(ID, PASSING, [], 200);
+    tracker.histories.probed(ID, PASSING, 200);
     seen(tracker, { exitId: '5' }, 300);
     expect(known(tracker)).toMatchObject({ notedExit: '5', probe: { passed: true }, startCountsFrom: 100 });
     seen(tracker, { exitId: '6' }, 400);
@@ -68,10 +69,10 @@ describe('the tracker on a workload that its runtime starts again', () => {
     const tracker = createTracker();
     const parsed = parseSlot(SLOT, { model: { default: 'a.gguf' } });
     if (!parsed.ok) throw new Error('Not a slot');
-    tracker.turnTo(SLOT, 1, parsed.spec);
-    for (const at of [1, 2]) tracker.failed(SLOT, { kind: 'crash', failure: CRASH, workload: ID, inPlace: true }, at);
-    for (const at of [2, 1]) tracker.logTail(SLOT, { workload: ID, at }, [{ stream: 'stderr', text: `words ${at}` }]);
-    const { failures } = tracker.attempts.get(SLOT) ?? {};
+    tracker.attempts.startGeneration(SLOT, 1, parsed.spec);
+    for (const at of [1, 2]) tracker.attempts.failed(SLOT, { kind: 'crash', failure: CRASH, workload: ID, inPlace: true }, at);
+    for (const at of [2, 1]) tracker.attempts.addLogTail(SLOT, { workload: ID, at }, [{ stream: 'stderr', text: `words ${at}` }]);
+    const { failures } = tracker.attempts.all.get(SLOT) ?? {};
     expect(failures?.map(({ logTail }) => logTail?.[0]?.text)).toEqual(['words 1', 'words 2']);
   });
 });

@@ -70,7 +70,7 @@ describe('a workload that finds no place', () => {
       reason: 'PreviousServes',
       message: expect.stringContaining('Add a node'),
     });
-    expect(world.slot('primary').explanation).toContain('the old one does not make room');
+    expect(world.slot('primary').explain(world.clock.now())).toContain('the old one does not make room');
     room.pods = 2;
     world.cluster?.place();
     await world.clock.until(() => served(world) === 'b.gguf', 10_000);
@@ -129,6 +129,6 @@ describe('a workload that cannot fetch its model', () => {
     expect(world.changes().filter((change) => change.startsWith('stop'))).toEqual([]);
     await world.clock.advance(2000);
     expect(world.changes().filter((change) => change.startsWith('stop'))).toHaveLength(1);
-    expect(world.slot('primary').explanation).toContain('did not answer within 5 s');
+    expect(world.slot('primary').explain(world.clock.now())).toContain('did not answer within 5 s');
   });
 });

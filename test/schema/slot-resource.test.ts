@@ -4,7 +4,7 @@ import { SlotName } from '../../src/schema/names.ts';
 import { fromResource, toResource } from '../../src/schema/slot-resource.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
 import { newSlotText } from '../../src/host/slots/decide/edit-slot.ts';
-import { readSlot } from '../../src/host/slots/decide/read-slot.ts';
+import { parseSlotText } from '../../src/host/slots/decide/parse-slot-text.ts';
 import { slotDocuments } from './slot-arbitrary.ts';
 
 const name = SlotName.parse('mine');
@@ -15,7 +15,7 @@ describe('a slot as a file and as a resource', () => {
       fc.property(slotDocuments, (document) => {
         const text = newSlotText(document);
         if (!text.ok) throw new Error('No text');
-        const read = readSlot(name, text.text, 'mine.toml');
+        const read = parseSlotText(name, text.text, 'mine.toml');
         if (!read.ok) throw new Error(JSON.stringify(read.problems));
         expect(read.document).toEqual(document);
         const resource: unknown = JSON.parse(JSON.stringify(toResource(name, read.document)));

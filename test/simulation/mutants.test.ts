@@ -3,7 +3,7 @@ import type { Action } from '../../src/reconciler/decide/facts/actions.ts';
 import type { Plan } from '../../src/reconciler/decide/facts/facts.ts';
 import { inspect } from '../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../src/reconciler/decide/plan.ts';
-import { createTemplates } from '../../src/reconciler/decide/facts/workload.ts';
+import { templatingOf } from '../../src/reconciler/desire.ts';
 import { simulate } from '../support/simulation/simulate.ts';
 import { FAKE_PROVIDER } from '../support/simulation/world.ts';
 
@@ -33,14 +33,14 @@ const MUTANTS: Readonly<Record<string, Planner>> = {
   'never stops what is not wanted': changeActions((action) =>
     action.name === 'stop' && action.because.name === 'disabled' ? [] : [action],
   ),
-  'never cleans up what has exited': changeActions((action) =>
+  'never removes exited workloads': changeActions((action) =>
     action.name === 'stop' && action.args.failure?.kind === 'crash' ? [] : [action],
   ),
   'stops without waiting for requests': (desired, observed, now) => {
     const idle = new Map([...observed.activity].map(([id, activity]) => [id, { ...activity, inFlight: 0 }]));
     return plan(desired, { ...observed, activity: idle }, now);
   },
-  'ends requests at once': (desired, observed, now) => {
+  'ends requests without a drain time': (desired, observed, now) => {
     const since = new Map([...observed.histories].map(([id, known]) => [id, { ...known, drainingSince: 0 }]));
     return plan(desired, { ...observed, histories: since }, now);
   },
@@ -77,9 +77,9 @@ const MUTANTS: Readonly<Record<string, Planner>> = {
     const again: Action = { name: 'apply', slot: slot.name, because: { name: 'mutant', message: 'Why not' }, args: { workload, origin } };
     return observed.running.has(`apply:${slot.name}`) ? made : { ...made, actions: [...made.actions, again] };
   },
-  'keeps the gate shut': changeDecisions(() => ({ admission: { kind: 'park' } })),
-  'leaves out warming': changeDecisions(({ state }) => (state === 'warming' ? { state: 'offline' } : {})),
-  'works for ever': (desired, observed, now) => {
+  'never admits requests': changeDecisions(() => ({ admission: { kind: 'park' } })),
+  'skips the state warming': changeDecisions(({ state }) => (state === 'warming' ? { state: 'offline' } : {})),
+  'never runs out of actions': (desired, observed, now) => {
     const made = plan(desired, observed, now);
     const workload = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads[0] : undefined;
     const slot = [...desired.slots.keys()][0];
@@ -87,7 +87,7 @@ const MUTANTS: Readonly<Record<string, Planner>> = {
     const because = { name: 'mutant', message: 'Why not' };
     return { ...made, actions: [...made.actions, { name: 'cancelPull', slot, because, args: { key: `nothing ${now}` } }] };
   },
-  'forgets that a runtime may be away': (desired, observed, now) =>
+  'ignores that the runtime is unreachable': (desired, observed, now) =>
     plan(
       desired,
       observed.runtime.kind === 'reachable'
@@ -111,18 +111,19 @@ const MUTANTS: Readonly<Record<string, Planner>> = {
   },
 };
 
-/** Faults that show only where workloads have pods. */
+/** Faults that only matter where workloads have pods. */
 const POD_MUTANTS: Readonly<Record<string, Planner>> = {
-  'never inPlace in place': changeActions((action) => (action.name === 'apply' && action.args.inPlace !== undefined ? [] : [action])),
-  'inPlace what needs no mending': (desired, observed, now) => {
+  'never updates in place': changeActions((action) => (action.name === 'apply' && action.args.inPlace !== undefined ? [] : [action])),
+  'updates in place what needs no update': (desired, observed, now) => {
     const { inPlace } = observed.traits;
     const made = plan(desired, observed, now);
     const asked = desired.slots.values().find(({ name }) => (made.decisions.get(name)?.targets.length ?? 0) > 0);
     if (inPlace === undefined || asked === undefined || now % 7 !== 0) return made;
     const traits = { ...observed.traits, inPlace: { ...inPlace, isOutdated: () => true } };
-    return plan({ ...desired, templateOf: createTemplates({ gguf: FAKE_PROVIDER }, traits, '/store') }, { ...observed, traits }, now);
+    const { compare } = templatingOf({ providers: { gguf: FAKE_PROVIDER }, runtime: { traits }, models: { root: '/store' } });
+    return plan({ ...desired, compare }, { ...observed, traits }, now);
   },
-  'takes pods that find no place for a failure': (desired, observed, now) => {
+  'stops a workload whose pods cannot be scheduled': (desired, observed, now) => {
     if (observed.runtime.kind === 'unreachable') return plan(desired, observed, now);
     const { workloads } = observed.runtime.facts;
     const lost = workloads.find(({ slot, waitingReason }) => waitingReason?.kind === 'placement' && desired.slots.has(slot));
@@ -132,7 +133,7 @@ const POD_MUTANTS: Readonly<Record<string, Planner>> = {
     const again: Action = { name: 'stop', slot: lost.slot, because: { name: 'mutant', message: 'Why not' }, args };
     return { ...made, actions: [...made.actions, again] };
   },
-  'makes anew what has crashed in place': (desired, observed, now) => {
+  'stops a workload that crashed in place': (desired, observed, now) => {
     const made = plan(desired, observed, now);
     const workloads = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : [];
     const crashed = workloads.find(({ slot, phase, exit }) => phase === 'created' && exit !== undefined && desired.slots.has(slot));
@@ -142,8 +143,8 @@ const POD_MUTANTS: Readonly<Record<string, Planner>> = {
     const stop: Action = { name: 'stop', slot: crashed.slot, because: { name: 'mutant', message: 'Why not' }, args };
     return { ...made, actions: [...made.actions, stop] };
   },
-  'counts no crash in place': changeActions((action) => (action.name === 'noteCrash' ? [] : [action])),
-  'counts a crash in place again and again': (desired, observed, now) => {
+  'never counts a crash in place': changeActions((action) => (action.name === 'noteCrash' ? [] : [action])),
+  'counts a crash in place repeatedly': (desired, observed, now) => {
     const unnoted = new Map([...observed.histories].map(([id, known]) => [id, { ...known, notedExit: undefined }]));
     return plan(desired, { ...observed, histories: unnoted }, now);
   },
@@ -154,7 +155,7 @@ const ENOUGH = 400;
 describe('the simulation notices a planner that', () => {
   for (const [fault, mutant] of Object.entries(MUTANTS)) {
     test(`${fault}`, async () => {
-      expect(await findFoul(mutant, () => [])).toBeDefined();
+      expect(await findViolation(mutant, () => [])).toBeDefined();
     }, 120_000);
   }
 });
@@ -162,28 +163,29 @@ describe('the simulation notices a planner that', () => {
 describe('the simulation of clusters notices a planner that', () => {
   for (const [fault, mutant] of Object.entries(POD_MUTANTS)) {
     test(`${fault}`, async () => {
-      expect(await findFoul(mutant, () => [], 5)).toBeDefined();
+      expect(await findViolation(mutant, () => [], 5)).toBeDefined();
     }, 120_000);
   }
 });
 
-describe('what is found', () => {
-  const found = async (fault: string, look?: typeof inspect): Promise<string | undefined> => await findFoul(MUTANTS[fault] ?? plan, look);
+describe('the violation', () => {
+  const found = async (fault: string, look?: typeof inspect): Promise<string | undefined> =>
+    await findViolation(MUTANTS[fault] ?? plan, look);
 
-  test('is what was broken', async () => {
+  test('is of the rule that the planner breaks', async () => {
     expect(await found('stops without waiting for requests', () => [])).toMatch(/was lost|before its drain/);
     expect(await found('starts a second workload beside the first', () => [])).toMatch(/two workloads|3 workloads/);
-    expect(await found('leaves out warming', () => [])).toMatch(/moved from/);
+    expect(await found('skips the state warming', () => [])).toMatch(/moved from/);
   }, 120_000);
 
-  test('is stopped by the inspection before it does harm', async () => {
+  test('is prevented by the inspection of the plan', async () => {
     expect(await found('stops without waiting for requests')).toMatch(/requests in flight before its drain time is over/);
     expect(await found('starts a second workload beside the first')).toMatch(/beside one that does not answer|twice|taken/);
-    expect(await found('keeps the gate shut')).toMatch(/is shut/);
+    expect(await found('never admits requests')).toMatch(/is shut/);
   }, 120_000);
 });
 
-async function findFoul(mutant: Planner, look: typeof inspect = inspect, step = 1): Promise<string | undefined> {
+async function findViolation(mutant: Planner, look: typeof inspect = inspect, step = 1): Promise<string | undefined> {
   for (let seed = step; seed <= step * ENOUGH; seed += step) {
     try {
       await simulate(seed, { plan: mutant, inspect: look });

@@ -1,4 +1,4 @@
-/** Starts the real service as a user would, in a directory of its own, and talks to it over HTTP. */
+/** Starts the real service as a user does, in a directory of its own, and sends HTTP requests to it. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -25,17 +25,17 @@ export interface Service {
   readonly modelsDir: string;
   readonly environment: Readonly<Record<string, string>>;
   output(): string;
-  /** Writes `slots/<name>.toml` as editors do: a temporary file and a rename. */
+  /** Writes `slots/<name>.toml` as editors do: to a temporary file that is then renamed. */
   save(name: string, text: string): Promise<void>;
   slot(name: string): Promise<SlotView | undefined>;
   /** Polls until the predicate holds; fails with the slot's last view and the service's output. */
   until(name: string, what: string, holds: (slot: SlotView | undefined) => boolean, timeoutMs?: number): Promise<SlotView>;
   chat(body?: object, signal?: AbortSignal): Promise<Response>;
-  /** Starts the same service again after it ended. */
+  /** Starts the same service again after it has ended. */
   start(): Promise<void>;
   /** Ends the controller only. */
   kill(signal: NodeJS.Signals): Promise<void>;
-  /** Ends the controller and all that it runs, and removes the directory. */
+  /** Ends the controller and all its workloads, and removes the directory. */
   dispose(): Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const environment = {
     SVC_LISTEN: `127.0.0.1:${port}`,
     SVC_RUNTIME: options.runtime,
-    // a clean stop leaves nothing behind on the machine; SIGKILL still does
+    // After a clean stop no workload remains on the machine; after SIGKILL they do.
     SVC_ON_EXIT: 'stop',
     SVC_CONFIG_DIR: configDir,
     SVC_STATE_DIR: join(dir, 'state'),
@@ -176,7 +176,7 @@ export async function shareEngine(stateDir: string): Promise<void> {
   await symlink(engine, join(stateDir, 'engine'));
 }
 
-/** Ours without the settings of whoever runs the tests. */
+/** The environment of this process, without any settings of the service. */
 export function ownEnvironment(): Record<string, string | undefined> {
   return { ...Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith('SVC_'))), NODE_OPTIONS: '' };
 }

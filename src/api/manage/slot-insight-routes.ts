@@ -60,7 +60,7 @@ export function createSlotInsightRoutes(deps: ManageDeps): readonly Route[] {
         const name = await existing(deps, slotNameOf(request));
         const board = deps.board.current();
         const problems = board.slots.get(name)?.problems ?? board.refused.get(name) ?? [];
-        const text = board.slots.get(name)?.explanation ?? 'No pass has seen a good document of this slot yet';
+        const text = board.slots.get(name)?.explain(deps.now()) ?? 'No pass has seen a good document of this slot yet';
         return { name, text, problems: problems.map((problem) => formatProblem(problem)) };
       },
     },

@@ -1,8 +1,8 @@
 /** Requests to an API server whose errors are results, for the checks of `svcctl doctor`. */
+import { parseJson } from '../../platform/decide/parse-json.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { isTable } from '../../schema/key-case.ts';
 import type { ClusterAccess } from '../connect/cluster-access.ts';
-import { parseJson } from '../connect/transport.ts';
 
 export interface QueryResult {
   /** 0 if there was no answer. */

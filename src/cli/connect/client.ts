@@ -1,8 +1,9 @@
 /** A small client of the management API. Every failure is a `CliFailure` that says what to do. */
 import type { z } from 'zod';
+import { parseJson } from '../../platform/decide/parse-json.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import { ErrorAnswer } from './api-answers.ts';
-import { parseJson, type ServiceResponse, type Transport } from './transport.ts';
+import type { ServiceResponse, Transport } from './transport.ts';
 
 export interface RequestOptions {
   readonly body?: unknown;

@@ -1,8 +1,8 @@
 /** Parses the errors of an API server and explains what is missing. Pure. */
 import { z } from 'zod';
+import { parseJson } from '../../platform/decide/parse-json.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import type { ClusterAccess } from './cluster-access.ts';
-import { parseJson } from './transport.ts';
 
 /** `kind: Status`. The service itself never sends one. */
 const Status = z.looseObject({

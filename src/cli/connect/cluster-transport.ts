@@ -2,13 +2,14 @@
  * Requests to a service in a cluster, through the API server's proxy to the leader's pod. The user needs no address, no open port and no second credential. The
  * name of the pod is in a Lease. If the pod is gone, the transport waits for the next leader and sends the request to it once.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { badName } from '../../cluster/client/decide/resource-path.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
+import { sleep } from '../../platform/pause.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import { failureOf, isUnreachable, parseStatus, type ApiStatus } from './cluster-status.ts';
-import { parseJson, type ServiceRequest, type ServiceResponse, type Transport } from './transport.ts';
+import type { ServiceRequest, ServiceResponse, Transport } from './transport.ts';
 
 export const LEADER_LEASE = 'svc-controller';
 /** Used if no container port is named `PORT_NAME`. */

@@ -31,12 +31,3 @@ export interface Transport {
   /** Fails with a `CliFailure` if no response arrives. */
   send(request: ServiceRequest): Promise<ServiceResponse>;
 }
-
-/** Returns undefined if the text is not JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

@@ -1,5 +1,5 @@
 /** Waits until a slot has reached a goal. Used by `svcctl wait` and by every `--wait`. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '../../platform/pause.ts';
 import { Duration, parseDurationMs } from '../../schema/quantities.ts';
 import type { Cli } from '../cli.ts';
 import { CliFailure, EXIT, usageFailure } from '../output/exit-codes.ts';

@@ -1,7 +1,7 @@
 /** Reads slots from a file, a directory or standard input: as TOML, where the name of the file is that of the slot, or as resources in YAML or JSON. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { readSlot } from '../../host/slots/decide/read-slot.ts';
+import { parseSlotText } from '../../host/slots/decide/parse-slot-text.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { toSnakeCase } from '../../schema/key-case.ts';
 import { SlotName } from '../../schema/names.ts';
@@ -98,7 +98,7 @@ export function parseToml(file: string, text: string): Manifests {
     const message = `Rename the file: ${name.error.issues[0]?.message ?? 'its name is the name of the slot'}`;
     return { slots: [], problems: [{ path: [], message, file }], skipped: [] };
   }
-  const parsed = readSlot(name.data, text, file);
+  const parsed = parseSlotText(name.data, text, file);
   const slots = parsed.document === undefined ? [] : [{ name: name.data, document: parsed.document, file, metadata: {}, dropped: [] }];
   return { slots, problems: parsed.ok ? [] : parsed.problems, skipped: [] };
 }

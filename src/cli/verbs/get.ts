@@ -1,5 +1,5 @@
 /** `svcctl get slots|models|pulls|providers`. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '../../platform/pause.ts';
 import type { Cli } from '../cli.ts';
 import { ModelsAnswer, ProvidersAnswer, PullsAnswer, SlotsAnswer, StatusAnswer, type SlotAnswer } from '../connect/api-answers.ts';
 import type { Client } from '../connect/client.ts';

@@ -4,7 +4,7 @@ import type { Result } from '../../schema/failure.ts';
 import { findCredentials } from './credentials.ts';
 import type { Credentials, CredentialsOptions } from './credentials.ts';
 import { isKubeObject } from './decide/kube-object.ts';
-import { parseJson } from './decide/parse-json.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
 import { readRefusal } from './decide/read-refusal.ts';
 import type { Asked } from './decide/read-refusal.ts';
 import { apiVersionOf, badName, describePath, groupPath, resourceName, resourcePath } from './decide/resource-path.ts';

@@ -2,7 +2,7 @@
 import { fail, ok } from '../../schema/failure.ts';
 import type { Result } from '../../schema/failure.ts';
 import { isKubeObject, isRecord } from './decide/kube-object.ts';
-import { parseJson } from './decide/parse-json.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
 import { apiVersionOf, resourceName } from './decide/resource-path.ts';
 import type { KubeObject, ResourceType } from './ports.ts';
 

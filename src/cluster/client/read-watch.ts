@@ -2,7 +2,7 @@
 import type { Clock } from '../../reconciler/ports.ts';
 import type { Failure, Result } from '../../schema/failure.ts';
 import type { WatchStep } from './decide/fold-watch-event.ts';
-import { parseJson } from './decide/parse-json.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
 import { createLineBuffer } from './line-buffer.ts';
 
 export type WatchOutcome =

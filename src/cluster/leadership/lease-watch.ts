@@ -5,6 +5,7 @@ import { sleep } from '../../platform/pause.ts';
 import { createLineBuffer } from '../client/line-buffer.ts';
 import type { KubeApi, KubeObject } from '../client/ports.ts';
 import { LEASES } from '../client/resource-types.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
 
 export interface LeaseWatchDeps {
   readonly api: Pick<KubeApi, 'namespace' | 'stream'>;
@@ -65,13 +66,9 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncIterable<string
 
 /** Undefined: an error, or nothing that a watch says. */
 function parseEvent(line: string): { readonly lease: KubeObject; readonly deleted: boolean } | undefined {
-  try {
-    const event: unknown = JSON.parse(line);
-    if (!isRecord(event)) return undefined;
-    const { type, object: lease } = event;
-    const known = type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED';
-    return known && isKubeObject(lease) ? { lease, deleted: type === 'DELETED' } : undefined;
-  } catch {
-    return undefined;
-  }
+  const event = parseJson(line);
+  if (!isRecord(event)) return undefined;
+  const { type, object: lease } = event;
+  const known = type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED';
+  return known && isKubeObject(lease) ? { lease, deleted: type === 'DELETED' } : undefined;
 }

@@ -1,5 +1,4 @@
 /** Ends a workload: its Deployment goes at once, its pods when the requests they have are answered. */
-import { setTimeout as pause } from 'node:timers/promises';
 import type { KubeObject } from '../client/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, RESOURCE_CLAIM_TEMPLATES } from '../client/resource-types.ts';
 import { fail, ok } from '../../schema/failure.ts';
@@ -14,6 +13,7 @@ import type { KeyedLock } from '../../platform/keyed-lock.ts';
 import type { KubeReflectors } from './kube-reflectors.ts';
 import { GIVEN_UP } from './kube-writer.ts';
 import type { KubeWriter } from './kube-writer.ts';
+import { sleep } from '../../platform/pause.ts';
 
 export interface KubeStopDeps {
   readonly reflectors: KubeReflectors;
@@ -92,7 +92,7 @@ async function untilPodsEnd(deps: KubeStopDeps, id: WorkloadId, graceMs: number,
     const ownMs = Math.max(...pods.map(({ spec }) => spec.terminationGracePeriodSeconds)) * 1000;
     const leftMs = (hurried ? graceMs + TOLD_WITHIN_MS : ownMs) + CLEANUP_MS - waitedMs;
     if (leftMs <= 0) return stillThere(pods);
-    await Promise.all([change(deps.reflectors, Math.min(leftMs, hurried ? TOLD_WITHIN_MS : leftMs), signal), pause(LOOK_GAP_MS)]);
+    await Promise.all([change(deps.reflectors, Math.min(leftMs, hurried ? TOLD_WITHIN_MS : leftMs), signal), sleep(LOOK_GAP_MS)]);
   }
 }
 

@@ -1,5 +1,6 @@
-/** Timelines as lines of JSON: what a crash damaged is skipped, never believed. Pure. */
+/** Formats and parses timelines as lines of JSON. Lines that a crash damaged are skipped. Pure. */
 import { z } from 'zod';
+import { parseJson } from '../../platform/decide/parse-json.ts';
 import { SlotName } from '../../schema/names.ts';
 import { SLOT_STATES, type TimelineEntry } from '../../schema/slot-status.ts';
 
@@ -9,30 +10,15 @@ const Line = z.object({
   slot: SlotName,
   kind: z.enum(['state', 'spec', 'action', 'failure', 'drift', 'condition']),
   message: z.string(),
-  cause: z.string().optional(),
-  from: z.enum(SLOT_STATES).optional(),
-  to: z.enum(SLOT_STATES).optional(),
+  cause: z.string().exactOptional(),
+  from: z.enum(SLOT_STATES).exactOptional(),
+  to: z.enum(SLOT_STATES).exactOptional(),
 });
 
 export function parseTimeline(text: string): readonly TimelineEntry[] {
-  return text.split('\n').flatMap((line) => {
-    const parsed = Line.safeParse(parseJson(line));
-    if (!parsed.success) return [];
-    const { cause, from, to, ...entry } = parsed.data;
-    return [
-      { ...entry, ...(cause === undefined ? {} : { cause }), ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) },
-    ];
-  });
+  return text.split('\n').flatMap((line) => Line.safeParse(parseJson(line)).data ?? []);
 }
 
 export function formatTimeline(entries: readonly TimelineEntry[]): string {
   return entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
-}
-
-function parseJson(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }

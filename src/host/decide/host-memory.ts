@@ -1,11 +1,11 @@
-/** Reads the kernel's texts about memory. Pure. */
+/** Parses the kernel's texts about memory. Pure. */
 
 export interface Memory {
   readonly totalBytes: number;
   readonly availableBytes: number;
 }
 
-/** `/proc/meminfo`; "available" is what can be had without swapping, the cache included. */
+/** Parses `/proc/meminfo`; "available" is what can be allocated without swapping, including the cache. */
 export function memoryOfHost(meminfo: string): Memory | undefined {
   const bytes = (key: string): number | undefined => {
     const found = new RegExp(`^${key}: +([0-9]+) kB$`, 'm').exec(meminfo)?.[1];
@@ -16,7 +16,7 @@ export function memoryOfHost(meminfo: string): Memory | undefined {
   return totalBytes === undefined || availableBytes === undefined ? undefined : { totalBytes, availableBytes };
 }
 
-/** From `/proc/self/cgroup`: the group that limits our memory and all above it, since each of them may. */
+/** Parses `/proc/self/cgroup`: returns the group of our process and its parents, each of which may limit the memory. */
 export function cgroupPaths(selfCgroup: string): readonly { readonly version: 1 | 2; readonly path: string }[] {
   return selfCgroup
     .split('\n')
@@ -25,16 +25,16 @@ export function cgroupPaths(selfCgroup: string): readonly { readonly version: 1 
       const [, number, controllers = '', path = '/'] = match ?? [];
       if (match === null || path.split('/').includes('..')) return [];
       const version = number === '0' && controllers === '' ? 2 : controllers.split(',').includes('memory') ? 1 : undefined;
-      return version === undefined ? [] : upwards(path).map((each): { version: 1 | 2; path: string } => ({ version, path: each }));
+      return version === undefined ? [] : parentsOf(path).map((each): { version: 1 | 2; path: string } => ({ version, path: each }));
     });
 }
 
-function upwards(path: string): string[] {
+function parentsOf(path: string): string[] {
   const parts = path.split('/').filter((part) => part !== '');
   return parts.map((_, index) => `/${parts.slice(0, parts.length - index).join('/')}`).concat('/');
 }
 
-/** Undefined when the group has no limit. Inactive cache counts as free: the kernel gives it up first. */
+/** Returns undefined if the group has no limit. Inactive cache counts as free, since the kernel reclaims it first. */
 export function memoryOfCgroup(limit: string | undefined, usage: string | undefined, stat: string | undefined): Memory | undefined {
   const totalBytes = Number(limit?.trim() || Number.NaN);
   const used = Number(usage?.trim() || Number.NaN);

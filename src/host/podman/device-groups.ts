@@ -1,7 +1,7 @@
-/** The groups that own device nodes. Without capabilities even the container's root opens a node only as a member of its group. */
+/** Finds the groups that own device nodes. Without capabilities, even root in a container must be a member of a node's group to open it. */
 import { readdir, stat } from 'node:fs/promises';
 
-/** Group numbers of the nodes at these paths, or in these directories; what is not there or has no node brings none. */
+/** Returns the group ids of the nodes at these paths or in these directories. Paths without nodes are ignored. */
 export async function deviceGroups(devices: readonly string[]): Promise<readonly number[]> {
   const groups = await Promise.all(devices.filter((device) => device.startsWith('/')).map(groupsAt));
   return [...new Set(groups.flat())].filter((group) => group !== 0).toSorted((a, b) => a - b);

@@ -1,23 +1,25 @@
-/** Podman's REST API over its unix socket: one exchange, or one stream. Knows HTTP and podman's error shape, nothing of workloads. */
+/** Podman's REST API over its unix socket: one exchange, or one stream. It knows HTTP and podman's error format, but not workloads. */
 import { Pool } from 'undici';
 import { z } from 'zod';
 import { fail, ok } from '../../schema/failure.ts';
 import type { Result } from '../../schema/failure.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { createLineSplitter } from '../../platform/line-splitter.ts';
 
 export interface PodmanAnswer {
   readonly status: number;
-  /** Parsed JSON; undefined where there is none. */
+  /** Parsed JSON; undefined if the body is not JSON. */
   readonly body: unknown;
-  /** Podman's words, with a status of 400 and above. */
+  /** Podman's message if the status is 400 or higher, otherwise empty. */
   readonly error: string;
 }
 
 export interface PodmanApi {
   readonly socketPath: string;
-  /** A failure means that no answer came; a refusal is an answer. */
+  /** Fails if there is no answer; a refusal is an answer. */
   call(method: 'GET' | 'POST' | 'DELETE', path: string, options: CallOptions): Promise<Result<PodmanAnswer>>;
-  /** The body as it comes; leaving the loop closes the connection. */
+  /** Returns the body as a stream. Leaving its loop closes the connection. */
   open(method: 'GET' | 'POST', path: string, signal: AbortSignal): Promise<Result<AsyncIterable<Buffer>>>;
 }
 
@@ -27,16 +29,18 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
-/** Both versions that were tried (4.3 and 5.8) answer to any version prefix; without one they do not. */
+/** Both tested versions (4.3 and 5.8) accept any version prefix, but require one. */
 export const LIBPOD = '/v4.0.0/libpod';
 export const COMPAT = '/v1.41';
 
 const CALL_TIMEOUT_MS = 30_000;
-/** The largest answer, of a long container list, is some hundred KB; more is not podman. */
+/** The largest answer, a long container list, has some hundred KB. */
 const ANSWER_LIMIT_BYTES = 16 * 1024 * 1024;
+/** Events and progress have a few KB. */
+const LONGEST_JSON_LINE = 1024 * 1024;
 
 export function createPodmanApi(socketPath: string): PodmanApi {
-  // Calls may wait long (a stop waits for the container) and streams stay open: time limits are the calls' own.
+  // Calls may take long (a stop waits for the container) and streams stay open, so each call has its own time limit.
   const pool = new Pool('http://podman', { socketPath, headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5000, keepAliveTimeout: 10_000 });
   return {
     socketPath,
@@ -48,7 +52,7 @@ export function createPodmanApi(socketPath: string): PodmanApi {
           signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
           ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
         });
-        return ok(read(answer.statusCode, await textOf(answer.body)));
+        return ok(parseAnswer(answer.statusCode, await textOf(answer.body)));
       } catch (error) {
         return noAnswer(socketPath, error, signal);
       }
@@ -57,7 +61,7 @@ export function createPodmanApi(socketPath: string): PodmanApi {
       try {
         const answer = await pool.request({ method, path, signal });
         if (answer.statusCode < 300) return ok(answer.body);
-        const { error } = read(answer.statusCode, await textOf(answer.body));
+        const { error } = parseAnswer(answer.statusCode, await textOf(answer.body));
         return fail('retry', 'RuntimeRefused', `Podman refused "${path.split('?')[0] ?? path}": ${error}`);
       } catch (error) {
         return noAnswer(socketPath, error, signal);
@@ -66,7 +70,7 @@ export function createPodmanApi(socketPath: string): PodmanApi {
   };
 }
 
-/** True when something at this path answers as podman does; never throws. */
+/** Returns whether podman answers at this path. Never throws. */
 export async function podmanAnswers(socketPath: string, signal?: AbortSignal): Promise<boolean> {
   const pool = new Pool('http://podman', { socketPath, connectTimeout: 2000 });
   const limit = AbortSignal.timeout(2000);
@@ -85,22 +89,11 @@ export async function podmanAnswers(socketPath: string, signal?: AbortSignal): P
   }
 }
 
-/** One JSON document a line, as the event and pull streams have it. A line over the limit, or one that is not JSON, is skipped. */
+/** Yields one JSON document per line, as in the event and pull streams. Lines that are too long or not JSON are skipped. */
 export async function* jsonLines(chunks: AsyncIterable<Buffer>): AsyncIterable<unknown> {
-  let pending = '';
-  const decoder = new TextDecoder();
-  for await (const chunk of chunks) {
-    pending += decoder.decode(chunk, { stream: true });
-    const lines = pending.split('\n');
-    pending = lines.pop() ?? '';
-    if (pending.length > 1024 * 1024) pending = '';
-    for (const line of lines) {
-      const parsed = parse(line);
-      if (parsed !== undefined) yield parsed;
-    }
-  }
-  const last = parse(pending);
-  if (last !== undefined) yield last;
+  const splitter = createLineSplitter(LONGEST_JSON_LINE);
+  for await (const chunk of chunks) yield* splitter.push(chunk).flatMap((line) => parseJson(line) ?? []);
+  yield* [splitter.end() ?? ''].flatMap((line) => parseJson(line) ?? []);
 }
 
 async function textOf(body: AsyncIterable<Buffer>): Promise<string> {
@@ -116,34 +109,25 @@ async function textOf(body: AsyncIterable<Buffer>): Promise<string> {
 
 const ErrorBody = z.object({ message: z.string(), cause: z.string().optional() });
 
-function read(status: number, text: string): PodmanAnswer {
-  const body = parse(text);
+function parseAnswer(status: number, text: string): PodmanAnswer {
+  const body = parseJson(text);
   if (status < 400) return { status, body, error: '' };
   const parsed = ErrorBody.safeParse(body);
   return { status, body, error: parsed.success ? parsed.data.message : `status ${status}: ${text.slice(0, 300)}` };
 }
 
-function parse(text: string): unknown {
-  if (text.trim() === '') return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 function noAnswer(socketPath: string, error: unknown, signal: AbortSignal): Result<never> {
-  if (signal.aborted) return fail('retry', 'Aborted', 'The action was given up');
+  if (signal.aborted) return fail('retry', 'Aborted', 'The request to podman was cancelled');
   const code = codeOf(error);
   if (code === 'ENOENT' || code === 'ECONNREFUSED') {
     return fail(
       'retry',
       'RuntimeUnavailable',
-      `Start podman's API, "systemctl enable --now podman.socket": nothing answers at "${socketPath}"`,
+      `Start podman's API with "systemctl enable --now podman.socket": nothing answers at "${socketPath}"`,
     );
   }
   if (code === 'EACCES') {
     return fail('retry', 'RuntimeUnavailable', `Allow this user to open podman's socket "${socketPath}": permission was denied`);
   }
-  return fail('retry', 'RuntimeUnavailable', `Podman at "${socketPath}" broke off: ${messageOf(error)}`);
+  return fail('retry', 'RuntimeUnavailable', `The connection to podman at "${socketPath}" failed: ${messageOf(error)}`);
 }

@@ -1,13 +1,14 @@
-/** Podman's event stream as wakes. It runs while somebody watches, and comes back by itself when podman was away. */
-import { sleep } from '../../platform/pause.ts';
+/** Turns podman's event stream into wakes. It runs while there are watchers, and reconnects automatically. */
 import { z } from 'zod';
+import { sleep } from '../../platform/pause.ts';
 import type { Wake } from '../../reconciler/ports.ts';
 import { SLOT_LABEL } from './decide/podman-container.ts';
 import { jsonLines, LIBPOD } from './podman-api.ts';
 import type { PodmanApi } from './podman-api.ts';
+import type { PodmanChange } from './podman-observe.ts';
 
 export interface PodmanEvents {
-  /** Whether every change since the last one seen would have been told. */
+  /** Whether every change is being reported at the moment. */
   live(): boolean;
   watch(wake: Wake, signal: AbortSignal): void;
 }
@@ -20,8 +21,8 @@ const Event = z.object({
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5000;
-/** Of our containers, these change nothing that is observed. */
-const UNREMARKABLE: ReadonlySet<string> = new Set([
+/** Events of containers that do not change what is observed. */
+const IGNORED_ACTIONS: ReadonlySet<string> = new Set([
   'exec',
   'exec_died',
   'health_status',
@@ -33,14 +34,14 @@ const UNREMARKABLE: ReadonlySet<string> = new Set([
   'copy',
 ]);
 
-/** `onChange` is called before the watchers are woken, so that what they then read is fresh. */
-export function createPodmanEvents(api: PodmanApi, onChange: (what: 'workloads' | 'images' | 'everything') => void): PodmanEvents {
+/** `onChange` is called before the watchers are woken, so that they read fresh facts. */
+export function createPodmanEvents(api: PodmanApi, onChange: (changed: PodmanChange) => void): PodmanEvents {
   const wakes = new Set<Wake>();
   let running: AbortController | undefined;
   let liveFor: AbortController | undefined;
 
-  const tell = (what: 'workloads' | 'images' | 'everything'): void => {
-    onChange(what);
+  const notify = (changed: PodmanChange): void => {
+    onChange(changed);
     for (const wake of wakes) wake();
   };
 
@@ -53,12 +54,12 @@ export function createPodmanEvents(api: PodmanApi, onChange: (what: 'workloads' 
       if (stream.ok) {
         liveFor = own;
         pauseMs = FIRST_PAUSE_MS;
-        // Whatever happened while nobody listened was not told.
-        tell('everything');
-        await readEvents(stream.value, tell);
+        // Changes before the connection were not reported.
+        notify('everything');
+        await readEvents(stream.value, notify);
         if (!signal.aborted) {
           liveFor = undefined;
-          tell('everything');
+          notify('everything');
         }
       }
       await sleep(pauseMs, signal);
@@ -71,16 +72,13 @@ export function createPodmanEvents(api: PodmanApi, onChange: (what: 'workloads' 
     watch(wake, signal) {
       if (signal.aborted) return;
       wakes.add(wake);
-      signal.addEventListener(
-        'abort',
-        () => {
-          wakes.delete(wake);
-          if (wakes.size > 0) return;
-          running?.abort();
-          running = undefined;
-        },
-        { once: true },
-      );
+      const unwatch = (): void => {
+        wakes.delete(wake);
+        if (wakes.size > 0) return;
+        running?.abort();
+        running = undefined;
+      };
+      signal.addEventListener('abort', unwatch, { once: true });
       if (running !== undefined) return;
       running = new AbortController();
       void follow(running);
@@ -88,17 +86,15 @@ export function createPodmanEvents(api: PodmanApi, onChange: (what: 'workloads' 
   };
 }
 
-/** Ends when the stream does, however it does. */
-async function readEvents(chunks: AsyncIterable<Buffer>, tell: (what: 'workloads' | 'images') => void): Promise<void> {
+/** Returns when the stream ends, with or without an error. */
+async function readEvents(chunks: AsyncIterable<Buffer>, notify: (changed: PodmanChange) => void): Promise<void> {
   try {
     for await (const line of jsonLines(chunks)) {
-      const parsed = Event.safeParse(line);
-      if (!parsed.success) continue;
-      const { Type, Action, Actor } = parsed.data;
-      if (Type === 'image') tell('images');
-      if (Type === 'container' && Actor?.Attributes?.[SLOT_LABEL] !== undefined && !UNREMARKABLE.has(Action)) tell('workloads');
+      const { Type, Action = '', Actor } = Event.safeParse(line).data ?? {};
+      if (Type === 'image') notify('images');
+      if (Type === 'container' && Actor?.Attributes?.[SLOT_LABEL] !== undefined && !IGNORED_ACTIONS.has(Action)) notify('workloads');
     }
   } catch {
-    // Podman went away; the caller comes back.
+    // The connection to podman was lost; the caller reconnects.
   }
 }

@@ -1,11 +1,11 @@
-/** A container's output. Podman sends both streams over one connection in frames: a byte for the stream, three empty, four of length. */
+/** Reads a container's output. Podman sends both streams over one connection in frames: one byte for the stream, three empty bytes, four bytes of length. */
 import type { LogLine } from '../../reconciler/ports.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { LIBPOD } from './podman-api.ts';
 import type { PodmanApi } from './podman-api.ts';
 import { createLineSplitter } from '../../platform/line-splitter.ts';
 
-/** Ends at the end of what is there, or with `follow` when the container stops or the signal aborts. Of a container that is gone: nothing. */
+/** Ends after the present output, or with `follow` when the container stops or the signal aborts. Yields nothing if there is no such container. */
 export async function* readLogs(
   api: PodmanApi,
   id: string,
@@ -21,7 +21,7 @@ export async function* readLogs(
       for (const text of splitters[frame.stream].push(frame.payload)) yield { stream: frame.stream, text };
     }
   } catch (error) {
-    if (!signal.aborted && !isBrokenOff(error)) throw error;
+    if (!signal.aborted && !isConnectionError(error)) throw error;
   }
   for (const stream of ['stdout', 'stderr'] as const) {
     const rest = splitters[stream].end();
@@ -36,7 +36,7 @@ interface Frame {
 
 const HEADER_BYTES = 8;
 
-/** A frame may come in pieces, and several in one chunk; pieces of a long payload are handed on as they come. */
+/** A frame may be split over chunks, and a chunk may contain several frames. Parts of a long payload are yielded as they arrive. */
 async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
   let pending: Buffer = Buffer.alloc(0);
   let current: { stream: Frame['stream']; left: number } | undefined;
@@ -57,7 +57,7 @@ async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
   }
 }
 
-/** Podman ended, or the container was removed while it was followed. */
-function isBrokenOff(error: unknown): boolean {
+/** Podman exited, or the container was removed in the meantime. */
+function isConnectionError(error: unknown): boolean {
   return codeOf(error) !== '';
 }

@@ -1,4 +1,4 @@
-/** Fetches an image, with progress. The Docker-compatible route is used because podman's own tells no bytes before version 6. */
+/** Pulls an image and reports progress. It uses the Docker-compatible route because podman's own does not report bytes before version 6. */
 import { z } from 'zod';
 import type { ImageReference, Progress } from '../../reconciler/ports.ts';
 import { fail, ok } from '../../schema/failure.ts';
@@ -34,14 +34,14 @@ export async function pullImage(
     for await (const document of jsonLines(stream.value)) {
       const line = Line.safeParse(document);
       if (!line.success) continue;
-      // The status was 200 long before it was known how this ends.
+      // The status of the response was sent before the result was known.
       const error = line.data.errorDetail?.message ?? line.data.error;
       if (error !== undefined && error !== '') return pullFailed(reference, error);
-      if (count(layers, line.data)) onProgress(progressOf(reference, layers));
+      if (updateLayers(layers, line.data)) onProgress(progressOf(reference, layers));
     }
   } catch (error) {
-    if (signal.aborted) return fail('retry', 'Aborted', `The pull of "${reference}" was given up`);
-    return pullFailed(reference, `podman broke off: ${messageOf(error)}`);
+    if (signal.aborted) return fail('retry', 'Aborted', `The pull of "${reference}" was cancelled`);
+    return pullFailed(reference, `the connection to podman failed: ${messageOf(error)}`);
   }
   return ok(undefined);
 }
@@ -50,11 +50,11 @@ export const imageNotBuilt = (reference: string): Result<never> =>
   fail(
     'stalled',
     'ImageMissing',
-    `Build the image "${reference}" with "svcctl toolbox build": it is made on this machine and cannot be pulled`,
+    `Build the image "${reference}" with "svcctl toolbox build": it is built on this machine and cannot be pulled`,
   );
 
-/** Podman counts once a second, and does not count the end. */
-function count(layers: Layers, line: z.output<typeof Line>): boolean {
+/** Returns whether the line changes the progress. Podman reports bytes once a second, but not the last ones. */
+function updateLayers(layers: Layers, line: z.output<typeof Line>): boolean {
   const { current, total } = line.progressDetail ?? {};
   const known = line.id === undefined ? undefined : layers.get(line.id);
   if (line.status === 'Download complete' && known !== undefined) {
@@ -71,14 +71,14 @@ function progressOf(what: string, layers: Layers): Progress {
   return { what, doneBytes: sum('current'), totalBytes: sum('total') };
 }
 
-/** Always to be tried again: a registry comes back, and a digest that is not there may be pushed yet. */
+/** Always retried: the registry may become reachable, and a missing digest may be pushed later. */
 function pullFailed(reference: string, error: string): Result<never> {
   const host = reference.split('/')[0] ?? reference;
   if (/manifest unknown|name unknown|not found|reading manifest .* in .*: (manifest|name)/i.test(error)) {
     return fail('retry', 'ImagePullFailed', `Check the digest: "${host}" does not have the image "${reference}"`);
   }
   if (/unauthori[sz]ed|authentication required|denied/i.test(error)) {
-    return fail('retry', 'ImagePullFailed', `Log in with "podman login ${host}": it does not hand out "${reference}" to us`);
+    return fail('retry', 'ImagePullFailed', `Log in with "podman login ${host}": the registry denies access to "${reference}"`);
   }
-  return fail('retry', 'ImagePullFailed', `The image "${reference}" could not be pulled, it is tried again: ${error.slice(0, 500)}`);
+  return fail('retry', 'ImagePullFailed', `The image "${reference}" could not be pulled; retrying: ${error.slice(0, 500)}`);
 }

@@ -1,13 +1,13 @@
-/** Which socket podman's API is at: the one that was named, or the first of the usual ones that answers. */
+/** Finds the socket of podman's API: the configured one, or the first of the usual ones that answers. */
 import { podmanAnswers } from './podman-api.ts';
 
-/** A named socket is taken at its word, answering or not, so that a wrong one is reported and not passed over. */
+/** A configured socket is returned without checking that it answers, so that a wrong one is reported instead of ignored. */
 export async function findPodmanSocket(
   env: Readonly<Record<string, string | undefined>>,
   signal?: AbortSignal,
 ): Promise<string | undefined> {
-  const named = env['SVC_PODMAN_SOCKET'] ?? env['CONTAINER_HOST'];
-  const path = named === undefined || named === '' ? undefined : unixPath(named);
+  const configured = env['SVC_PODMAN_SOCKET'] ?? env['CONTAINER_HOST'];
+  const path = configured === undefined || configured === '' ? undefined : unixPath(configured);
   if (path !== undefined) return path;
   for (const candidate of usualSockets(env)) {
     if (await podmanAnswers(candidate, signal)) return candidate;
@@ -15,7 +15,7 @@ export async function findPodmanSocket(
   return undefined;
 }
 
-/** `unix:///path` or a bare path; undefined for podman's remote forms (`ssh://`, `tcp://`), whose bind mounts would be another machine's. */
+/** Accepts `unix:///path` or a path; undefined for podman's remote forms (`ssh://`, `tcp://`), whose bind mounts would refer to another machine. */
 function unixPath(text: string): string | undefined {
   const path = text.replace(/^unix:(\/\/)?/, '');
   return path.startsWith('/') ? path : undefined;
@@ -24,10 +24,10 @@ function unixPath(text: string): string | undefined {
 function usualSockets(env: Readonly<Record<string, string | undefined>>): string[] {
   const uid = process.getuid?.();
   const runtimeDir = env['XDG_RUNTIME_DIR'];
-  const found = [
+  const candidates = [
     ...(runtimeDir?.startsWith('/') === true ? [`${runtimeDir}/podman/podman.sock`] : []),
     ...(uid === undefined ? [] : [`/run/user/${uid}/podman/podman.sock`]),
     '/run/podman/podman.sock',
   ];
-  return [...new Set(found)];
+  return [...new Set(candidates)];
 }

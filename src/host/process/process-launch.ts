@@ -1,4 +1,4 @@
-/** Starts one detached process that outlives the controller. */
+/** Starts a detached process that survives the controller. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
@@ -8,59 +8,58 @@ import { codeOf } from '../../platform/error-text.ts';
 export interface Launched {
   readonly child: ChildProcess;
   readonly pid: number;
-  /** Lets it become the program. Before that, the end of this controller ends it, so that no process runs that nobody wrote down. */
+  /** Lets it become the program. Until then it ends together with this controller, so that no unrecorded process runs. */
   go(): void;
-  /** Ends it, before it was let go. */
+  /** Ends it before `go()`. */
   drop(): void;
 }
 
-/** A constant: program and arguments come as arguments of the shell and are never read as shell text. */
-const WAIT_THEN_BECOME = 'read -r go && exec "$@" </dev/null';
+/** A constant: the program and its arguments are arguments of the shell and never parsed as shell text. */
+const WAIT_THEN_EXEC = 'read -r go && exec "$@" </dev/null';
 
-/** The launcher waits in a session of its own; undefined with a message when it could not even be started. */
+/** The launcher waits in a session of its own. Returns an error message if it could not be started. */
 export function launch(
   command: readonly string[],
   env: Readonly<Record<string, string>>,
   logFile: number,
 ): Promise<Launched | { readonly error: string }> {
   return new Promise((resolve) => {
-    const child = spawn('/bin/sh', ['-c', WAIT_THEN_BECOME, LAUNCHER, ...command], {
+    const child = spawn('/bin/sh', ['-c', WAIT_THEN_EXEC, LAUNCHER, ...command], {
       cwd: '/',
       detached: true,
       env,
       stdio: ['pipe', logFile, logFile],
     });
     child.once('error', (error) => resolve({ error: error.message }));
-    // It may be gone before it is told.
+    // The process may have exited before `go()`.
     child.stdin?.on('error', () => undefined);
     child.once('spawn', () => {
       const { pid } = child;
-      if (pid === undefined) return resolve({ error: 'it has no process id' });
+      if (pid === undefined) return resolve({ error: 'It has no process id' });
       child.unref();
       return resolve({ child, pid, go: () => void child.stdin?.end('go\n'), drop: () => void child.stdin?.destroy() });
     });
   });
 }
 
-/** As shells and containers count it: 128 and the signal's number. */
-export function exitCode(code: number | null, signal: NodeJS.Signals | null): number | undefined {
-  if (code !== null) return code;
-  return signal === null ? undefined : 128 + constants.signals[signal];
+/** Like shells and containers, 128 plus the signal's number if there is no code. Node passes one of the two. */
+export function exitCode(code: number | null, signal: NodeJS.Signals | null): number {
+  return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
 }
 
-/** What a workload may see of the controller's environment; never its `SVC_*` settings, which hold secrets. */
+/** Returns the environment of a child, without the controller's `SVC_*` settings, which contain secrets. */
 export function childEnv(
   own: Readonly<Record<string, string | undefined>>,
   workload: Readonly<Record<string, string>>,
 ): Record<string, string> {
-  const kept = ['PATH', 'HOME', 'LANG', 'TMPDIR'].flatMap((name): [string, string][] => {
+  const inherited = ['PATH', 'HOME', 'LANG', 'TMPDIR'].flatMap((name): [string, string][] => {
     const value = own[name];
     return value === undefined ? [] : [[name, value]];
   });
-  return { ...Object.fromEntries(kept), ...workload };
+  return { ...Object.fromEntries(inherited), ...workload };
 }
 
-/** Signals a process and all it started; already gone is fine. The caller has just made sure that the group is ours. */
+/** Signals a process and everything it started; succeeds if it has exited. The caller has just checked that the group is ours. */
 export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);

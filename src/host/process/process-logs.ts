@@ -1,18 +1,18 @@
-/** The output of processes, in `<state>/logs/<name>.log`, both streams in the order they were written. Bounded. */
+/** Stores the output of processes in `<state>/logs/<name>.log`, both streams in the order they were written, up to a size limit. */
 import { copyFile, mkdir, open, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { LogLine } from '../../reconciler/ports.ts';
 import { createLineSplitter } from '../../platform/line-splitter.ts';
+import { sleep } from '../../platform/pause.ts';
 
 export interface ProcessLogs {
-  /** Gives the number of the file, opened for appending, while a child is started that gets it for its two streams. */
+  /** Opens the file for appending and passes its descriptor to `work`, which starts a child that uses it for both streams. */
   withFile<T>(name: string, work: (fd: number) => Promise<T>): Promise<T>;
-  /** Where one process's output stops being of interest, its file is deleted. */
+  /** Deletes the output of a process. */
   remove(name: string): Promise<void>;
-  /** Puts a full file aside, over the one before. The writer appends, so it goes on at the start of the emptied file. */
-  bound(name: string): Promise<void>;
-  /** With `follow` it ends once `isRunning` says no and all is read. */
+  /** Replaces the previous file with a full one and truncates it. The process appends, so it continues at the start of the truncated file. */
+  rotate(name: string): Promise<void>;
+  /** With `follow` it ends once `isRunning` returns false and everything was read. */
   read(
     name: string,
     options: { readonly tail: number; readonly follow: boolean },
@@ -21,9 +21,9 @@ export interface ProcessLogs {
   ): AsyncGenerator<LogLine>;
 }
 
-/** Two such files at the most: enough for a long night of a talkative server. */
+/** There are at most two such files: enough for a long night of a verbose server. */
 const LIMIT_BYTES = 8 * 1024 * 1024;
-/** How far back `tail` looks. */
+/** How much output `tail` reads at most. */
 const TAIL_BYTES = 1024 * 1024;
 const FOLLOW_PAUSE_MS = 200;
 
@@ -43,7 +43,7 @@ export function createProcessLogs(directory: string): ProcessLogs {
     async remove(name) {
       await Promise.all([rm(pathOf(name), { force: true }), rm(oldPathOf(name), { force: true })]);
     },
-    async bound(name) {
+    async rotate(name) {
       const size = await sizeOf(pathOf(name));
       if (size <= LIMIT_BYTES) return;
       await copyFile(pathOf(name), oldPathOf(name));
@@ -53,7 +53,7 @@ export function createProcessLogs(directory: string): ProcessLogs {
       const size = await sizeOf(pathOf(name));
       const old = size < TAIL_BYTES ? await textOf(oldPathOf(name), await sizeOf(oldPathOf(name))) : '';
       const present = await textOf(pathOf(name), size);
-      // A line still being written is left to the following.
+      // An incomplete line is left to `followFrom()`.
       const whole = follow ? present.slice(0, present.lastIndexOf('\n') + 1) : present;
       const lines = (old + whole).split('\n');
       if (lines.at(-1) === '') lines.pop();
@@ -68,7 +68,7 @@ async function* followFrom(path: string, from: number, isRunning: () => Promise<
   const splitter = createLineSplitter();
   let offset = from;
   while (!signal.aborted) {
-    // Asked before the reading, so that the last words of a process that ends in between are read in the next round.
+    // Checked before the read, so that the last output of a process that ends in between is read in the next round.
     const running = await isRunning();
     const size = await sizeOf(path);
     if (size < offset) offset = 0;
@@ -79,7 +79,7 @@ async function* followFrom(path: string, from: number, isRunning: () => Promise<
       for (const text of splitter.push(chunk)) yield { stream: 'stdout', text };
     }
     if (!running) break;
-    await sleep(FOLLOW_PAUSE_MS, undefined, { signal }).catch(() => undefined);
+    await sleep(FOLLOW_PAUSE_MS, signal);
   }
   const rest = splitter.end();
   if (rest !== undefined) yield { stream: 'stdout', text: rest };

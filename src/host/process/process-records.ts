@@ -1,7 +1,9 @@
-/** What is written down of each process, in `<state>/run/<name>.json` and `<name>.exit`, so that the next controller finds it. */
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+/** Records each process in `<state>/run/<name>.json` and `<name>.exit`, so that the next controller finds it. */
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { writeFileAtomically } from '../../files/write-file.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
 import { Revision, SlotName } from '../../schema/names.ts';
 
 const StoredRecord = z.object({
@@ -10,21 +12,21 @@ const StoredRecord = z.object({
   revision: Revision,
   generation: z.int(),
   pid: z.int().min(2),
-  /** With the pid and the boot: this process and no other. See `process-identity.ts`. */
+  /** Together with the pid and the boot id it identifies the process. See `process-table.ts`. */
   start: z.string().min(1),
   bootId: z.string(),
   /** Unix milliseconds. */
   startedAt: z.number(),
-  /** As the workload has it; what `program` stands for its first element. */
+  /** The workload's argument vector; `program` is what its first element was resolved to. */
   argv: z.tuple([z.string()], z.string()),
   program: z.array(z.string()).min(1),
   env: z.record(z.string(), z.string()),
   port: z.object({ host: z.int(), container: z.int() }),
 });
 
-const ProcessExit = z.object({ code: z.int().optional(), at: z.number(), message: z.string().optional() });
+const ProcessExit = z.object({ code: z.int().exactOptional(), at: z.number(), message: z.string().exactOptional() });
 export type ProcessExit = z.output<typeof ProcessExit>;
-/** In a file of its own: who notes an end must not bring back a record that another has just removed. */
+/** In a separate file, since recording an exit must not restore a record that was removed at the same time. */
 const ExitRecord = z.object({ pid: z.int(), start: z.string(), exit: ProcessExit });
 
 export interface ProcessRecord extends z.output<typeof StoredRecord> {
@@ -32,36 +34,34 @@ export interface ProcessRecord extends z.output<typeof StoredRecord> {
 }
 
 export interface ProcessRecords {
-  /** All that can be read; a file that is not a record is passed over. */
+  /** Returns all valid records; other files are ignored. */
   readAll(): Promise<readonly ProcessRecord[]>;
   read(name: string): Promise<ProcessRecord | undefined>;
-  /** All or nothing: a reader never sees half of it. */
+  /** Atomic: a reader never sees a part of it. */
   write(record: ProcessRecord): Promise<void>;
-  /** Notes how a process ended; the first to do so is right. Without a record of that process it changes nothing. */
+  /** Records how a process ended; only the first call counts. Does nothing if there is no record of that process. */
   writeExit(record: Pick<ProcessRecord, 'name' | 'pid' | 'start'>, exit: ProcessExit): Promise<void>;
   remove(name: string): Promise<void>;
 }
 
 const SAFE_NAME = /^[a-z0-9](?:[a-z0-9-]{0,80})$/;
-/** Whether a name may become a file's name. */
+/** Whether a name can be used as a file name. */
 export const isSafeName = (name: string): boolean => SAFE_NAME.test(name);
 
 export function createProcessRecords(directory: string): ProcessRecords {
   const pathOf = (name: string): string => join(directory, `${name}.json`);
   const exitPathOf = (name: string): string => join(directory, `${name}.exit`);
   const text = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '');
+  // The environment may contain the user's secrets.
   const replace = async (path: string, content: unknown): Promise<void> => {
     await mkdir(directory, { recursive: true, mode: 0o700 });
-    const draft = `${path}.${process.pid}.tmp`;
-    // The environment may hold a person's secrets.
-    await writeFile(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
-    await rename(draft, path);
+    await writeFileAtomically(path, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
   };
   const read = async (name: string): Promise<ProcessRecord | undefined> => {
     if (!isSafeName(name)) return undefined;
-    const record = parse(StoredRecord, await text(pathOf(name)));
+    const record = StoredRecord.safeParse(parseJson(await text(pathOf(name)))).data;
     if (record?.name !== name) return undefined;
-    const ended = parse(ExitRecord, await text(exitPathOf(name)));
+    const ended = ExitRecord.safeParse(parseJson(await text(exitPathOf(name)))).data;
     return ended?.pid === record.pid && ended.start === record.start ? { ...record, exit: ended.exit } : record;
   };
   return {
@@ -85,12 +85,4 @@ export function createProcessRecords(directory: string): ProcessRecords {
       await rm(exitPathOf(name), { force: true });
     },
   };
-}
-
-function parse<T>(schema: z.ZodType<T>, text: string): T | undefined {
-  try {
-    return schema.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
 }

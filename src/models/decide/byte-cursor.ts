@@ -28,6 +28,7 @@ const WIDE_SCALARS: Readonly<Record<number, (view: DataView, at: number) => Scal
   12: (view, at) => view.getFloat64(at, true),
 };
 
+// oxlint-disable-next-line house/pure-decide -- lives within one call that parses a header; a position passed along as a value would make each read return a pair
 export class ByteCursor {
   readonly #view: DataView;
   readonly #bytes: Uint8Array;

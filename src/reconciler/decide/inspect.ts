@@ -129,7 +129,7 @@ function portsTwice(plan: Plan, observed: Observed, workloads: readonly Observed
 function movesOutside(plan: Plan, observed: Observed): readonly string[] {
   const found: string[] = [];
   for (const { name, state } of plan.decisions.values()) {
-    const from = observed.previous.get(name)?.state;
+    const from = observed.published.get(name)?.decision.state;
     if (from !== undefined && !mayMove(from, state))
       found.push(`Moves slot "${name}" from "${from}" to "${state}", which is no move of the table`);
   }

@@ -1,4 +1,4 @@
-/** One slot: from its view to its decision and its actions. Pure, but for the allocator of what earlier slots of the same plan took. */
+/** One slot: from its view, and what earlier slots of the same plan left of ports and memory, to its decision and its actions. Pure. */
 import { PROVIDER_KINDS } from '../../schema/provider-kinds.ts';
 import { pullImageKey, pullModelKey, type Action } from './facts/actions.ts';
 import { admissionOf, targetsOf } from './rules/admission.ts';
@@ -8,7 +8,7 @@ import { insufficientMemory, type Gate } from './rules/checks.ts';
 import { deriveConditions } from './outcome/conditions.ts';
 import { deriveState } from './rules/derive-state.ts';
 import type { Decision, Finding } from './facts/facts.ts';
-import type { Allocator } from './rules/allocator.ts';
+import { roomFor, type Allocation, type SlotMemory } from './rules/allocator.ts';
 import { listFindings } from './outcome/list-findings.ts';
 import { planCrashNotes } from './steps/plan-crash-notes.ts';
 import { planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
@@ -23,28 +23,32 @@ export interface SlotPlan {
   readonly actions: readonly Action[];
   /** Unix milliseconds at which time alone changes something. */
   readonly wakes: readonly number[];
-  /** Until then, planning it again answers the same while nothing else changes. */
-  readonly freshUntil: number;
-  /** No other slot has a say in it. */
-  readonly alone: boolean;
+  /** Unix milliseconds. Until then time alone changes nothing in it: the earliest of its wakes, or earlier where a probe may come early. */
+  readonly validUntil: number;
+  /** The slot is at rest: nothing is to be done, and the plan does not depend on other slots. */
+  readonly atRest: boolean;
 }
 
-export function planSlot(
-  view: SlotView,
-  gates: readonly Gate[],
-  notWanted: Finding | undefined,
-  verdict: MemoryVerdict | undefined,
-  allocator: Allocator,
-): SlotPlan {
+/** Everything that the plan of one slot depends on, except what the slots before it left of ports and memory. */
+export interface SlotQuestion {
+  readonly view: SlotView;
+  /** What prevents a workload from being started, the gravest first. */
+  readonly gates: readonly Gate[];
+  readonly notWanted: Finding | undefined;
+  readonly verdict: MemoryVerdict | undefined;
+  readonly memory: SlotMemory;
+}
+
+export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuestion, allocation: Allocation): SlotPlan {
   const memoryGate = insufficientMemory(verdict);
   const unwanted = notWanted ?? memoryGate;
   const roles = assignRoles(view, {
     unwanted,
     startable: gates.length === 0 && view.template !== undefined,
-    ...allocator.room(view),
+    ...roomFor(memory, allocation),
   });
   const wanted = unwanted === undefined;
-  const start = roles.start ? planApply(view, allocator) : undefined;
+  const start = roles.start ? planApply(view, allocation.freePort) : undefined;
   const pulls = wanted ? planPulls(view, gates) : NO_PULLS;
   const inPlace = planInPlaceUpdates(view, roles, gates.length > 0);
   const stops = planStops(view, roles);
@@ -54,13 +58,13 @@ export function planSlot(
   const gate = memoryGate ?? startGate ?? gates[0];
   const applyingNow = view.applying !== undefined || start?.action !== undefined;
   const busy = applyingNow || inPlace.actions.length > 0 || roles.starting !== undefined || roles.draining.length > 0 || view.stopping;
-  const targets = targetsOf(roles.serving, view.previous?.targets);
+  const targets = targetsOf(roles.serving);
   const decision: Decision = {
     ...aspectsOf(view, roles),
     state: deriveState({
       ...subjectFacts(view, roles),
       applying: applyingNow,
-      pulling: wanted && pulls.waitsFor.some((key) => view.running.has(key) || pulls.planned.has(key)),
+      pulling: wanted && pulls.waitsFor.some((key) => view.pulls?.has(key) === true || pulls.planned.has(key)),
     }),
     wanted,
     findings: listFindings(view, roles, unwanted, startGate === undefined ? gates : [startGate, ...gates]),
@@ -71,29 +75,35 @@ export function planSlot(
     memoryBytes: verdict?.bytes ?? view.template?.memoryBytes,
     nextAttemptAt: gates.find(({ until }) => until !== undefined)?.until,
     waitsFor: pulls.waitsFor,
-    progress: pulls.waitsFor.map((key) => view.running.get(key)?.progress).find((progress) => progress !== undefined),
+    progress: pulls.waitsFor.map((key) => view.pulls?.get(key)?.progress).find((progress) => progress !== undefined),
   };
   const starts = start?.action === undefined ? [] : [start.action];
   const wakes = [...stops.wakes, ...inPlace.wakes, ...probes.wakes, ...slotWakes(view, wanted, gates, roles)];
+  const actions = [...stops.actions, ...pulls.actions, ...starts, ...inPlace.actions, ...probes.actions, ...notes];
   return {
     decision,
-    actions: [...stops.actions, ...pulls.actions, ...starts, ...inPlace.actions, ...probes.actions, ...notes],
+    actions,
     wakes,
-    alone: !roles.start && roles.waitsFor === undefined && roles.draining.length === 0,
-    freshUntil: Math.min(probes.freshUntil ?? Number.POSITIVE_INFINITY, ...wakes),
+    validUntil: Math.min(probes.validUntil ?? Number.POSITIVE_INFINITY, ...wakes),
+    atRest: actions.length === 0 && gates.length === 0 && view.failures.length === 0 && isIndependent(roles),
   };
+}
+
+/** It neither waits for other slots nor takes anything from what they share. */
+function isIndependent({ start, waitsFor, draining }: Roles): boolean {
+  return !start && waitsFor === undefined && draining.length === 0;
 }
 
 /** What of a decision can be read off the slot and its roles. */
 function aspectsOf(view: SlotView, roles: Roles) {
-  const { slot, spec, template, previous, workloads } = view;
+  const { slot, spec, template, lastCapabilities, workloads } = view;
   return {
     name: slot.name,
     generation: slot.generation,
     serving: roles.serving?.fact.id,
     draining: roles.draining.filter(({ workload }) => workload.alive).map(({ workload }) => workload.fact.id),
     revision: template?.revision,
-    capabilities: template?.capabilities ?? previous?.capabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    capabilities: template?.capabilities ?? lastCapabilities ?? PROVIDER_KINDS[spec.provider].serves,
     lastFailure: view.failures.findLast(({ kind }) => kind !== 'drift'),
     stable: isStable(view, roles),
     drift: workloads.flatMap((workload) => (workload.alive ? workload.drift : [])),
@@ -102,15 +112,14 @@ function aspectsOf(view: SlotView, roles: Roles) {
   };
 }
 
-function planApply(view: SlotView, allocator: Allocator): { readonly action?: Action; readonly gate?: Gate } {
+function planApply(view: SlotView, freePort: number | undefined): { readonly action?: Action; readonly gate?: Gate } {
   const { template, slot, model } = view;
   if (template === undefined || model?.kind !== 'present') return {};
-  const port = template.cluster === undefined ? allocator.takePort() : template.containerPort;
+  const port = template.cluster === undefined ? freePort : template.containerPort;
   if (port === undefined) {
     const message = 'Widen "SVC_PORT_RANGE": every port of it is taken';
     return { gate: { kind: 'waiting', name: 'portRangeUsedUp', message } };
   }
-  allocator.takeMemory(template.memoryBytes);
   const names = new Set(view.workloads.map(({ fact }) => fact.name));
   const workload = workloadOf(slot, template, port, names);
   const origin = { spec: view.spec, model: model.facts, memoryBytes: template.memoryBytes };
@@ -146,7 +155,7 @@ function planPulls(view: SlotView, gates: readonly Gate[]): Pulls {
     return action.name === 'pullModel' ? pullModelKey(action.args.model) : [];
   });
   const due = gates.every(({ kind }) => kind === 'pulling');
-  const begun = due ? actions.filter((_, index) => !view.running.has(waitsFor[index] ?? '')) : [];
+  const begun = due ? actions.filter((_, index) => view.pulls?.has(waitsFor[index] ?? '') !== true) : [];
   return { actions: begun, planned: new Set(due ? waitsFor : []), waitsFor };
 }
 

@@ -6,12 +6,11 @@ import type { SlotName, WorkloadId } from '../../schema/names.ts';
 import type { Action } from './facts/actions.ts';
 import { findGates, whyNotWanted, type Gate } from './rules/checks.ts';
 import type { Decision, Desired, Finding, Observed, Plan } from './facts/facts.ts';
-import { createAllocator, type Allocator } from './rules/allocator.ts';
-import type { PlanCache } from './plan-cache.ts';
+import { afterStarts, openAllocation, type Allocation, type SlotMemory } from './rules/allocator.ts';
 import { planOrphanStop, type TimedActions } from './steps/plan-stops.ts';
 import { planSlot, type SlotPlan } from './plan-slot.ts';
 import { planUnreachable } from './steps/plan-unreachable.ts';
-import { shareMemory, type MemoryClaim, type MemoryShares, type MemoryVerdict } from './rules/share-memory.ts';
+import { shareMemory, type MemoryClaim, type MemoryShares } from './rules/share-memory.ts';
 import { gather, viewSlot, viewWorkload, type Gathered, type SlotView } from './facts/view.ts';
 
 /** Requests on a workload whose slot was removed get the default drain time. */
@@ -22,15 +21,14 @@ interface Candidate {
   readonly notWanted: Finding | undefined;
   readonly gates: readonly Gate[];
   readonly claim: MemoryClaim | undefined;
-  /** What its workloads hold now. */
-  readonly heldBytes: number;
+  readonly memory: SlotMemory;
 }
 
-/** Without a memory, each slot is planned anew. */
-export function plan(desired: Desired, observed: Observed, now: number, memory?: PlanCache): Plan {
+/** `planEach` plans one slot; the loop passes in one that remembers the plans of slots at rest. */
+export function plan(desired: Desired, observed: Observed, now: number, planEach: typeof planSlot = planSlot): Plan {
   const gathered = gather(observed);
   const views = [...desired.slots.values()].map((slot) => viewSlot(slot, desired, observed, gathered, now));
-  if (observed.runtime.kind === 'unreachable') return planUnreachable(views, observed.runtime.message);
+  if (observed.runtime.kind === 'unreachable') return planUnreachable(views, observed.published, observed.runtime.message);
   const candidates = views.map((view) => makeCandidate(view));
   const budget = desired.memoryBudgetBytes;
   const shares = shareMemory(
@@ -38,9 +36,13 @@ export function plan(desired: Desired, observed: Observed, now: number, memory?:
     budget,
   );
   const orphans = planOrphans(desired, observed, gathered, now);
-  const allocator = openAllocator(desired, observed, candidates, shares);
-  const slots = candidates.map((candidate) => planCandidate(candidate, shares.verdicts.get(candidate.view.slot.name), allocator, memory));
-  memory?.prune(desired.slots);
+  let allocation = allocate(desired, observed, candidates, shares);
+  const slots: SlotPlan[] = [];
+  for (const { view, gates, notWanted, memory } of candidates) {
+    const slot = planEach({ view, gates, notWanted, memory, verdict: shares.verdicts.get(view.slot.name) }, allocation);
+    slots.push(slot);
+    allocation = afterStarts(allocation, slot.actions);
+  }
   const decisions = new Map(slots.map(({ decision }) => [decision.name, decision]));
   const actions = [
     ...orphans.flatMap(({ timed }) => timed.actions),
@@ -53,20 +55,6 @@ export function plan(desired: Desired, observed: Observed, now: number, memory?:
     orphans: new Map(orphans.map(({ workload, because }) => [workload, because])),
     wakeAt: soonest([...orphans.map(({ timed }) => timed), ...slots]),
   };
-}
-
-function planCandidate(
-  { view, gates, notWanted }: Candidate,
-  verdict: MemoryVerdict | undefined,
-  allocator: Allocator,
-  memory: PlanCache | undefined,
-): SlotPlan {
-  const question = { view, notWanted, hindered: gates.length > 0, verdict };
-  const known = memory?.recall(question);
-  if (known !== undefined) return known;
-  const made = planSlot(view, gates, notWanted, verdict, allocator);
-  memory?.keep(question, made);
-  return made;
 }
 
 function makeCandidate(view: SlotView): Candidate {
@@ -82,7 +70,7 @@ function makeCandidate(view: SlotView): Candidate {
     view,
     notWanted,
     gates,
-    heldBytes: held.reduce((sum, each) => sum + each, 0),
+    memory: { neededBytes: own ?? 0, claimedBytes: claims ? bytes : 0, heldBytes: held.reduce((sum, each) => sum + each, 0) },
     claim: claims
       ? {
           slot: view.slot.name,
@@ -101,10 +89,10 @@ function heldBytes({ fact, known }: SlotView['workloads'][number], view: SlotVie
   return fact.phase === 'exited' ? 0 : (known.origin?.memoryBytes ?? view.template?.memoryBytes ?? 0);
 }
 
-function openAllocator(desired: Desired, observed: Observed, candidates: readonly Candidate[], shares: MemoryShares): Allocator {
+function allocate(desired: Desired, observed: Observed, candidates: readonly Candidate[], shares: MemoryShares): Allocation {
   const ports = new Set(observed.takenPorts);
   const pods = observed.traits.network === 'pods';
-  let heldByAll = candidates.reduce((sum, candidate) => sum + candidate.heldBytes, 0);
+  let heldByAll = candidates.reduce((sum, { memory }) => sum + memory.heldBytes, 0);
   if (observed.runtime.kind === 'reachable') {
     for (const { id, slot, container, endpoints } of observed.runtime.facts.workloads) {
       const port = container.port?.host ?? endpoints[0]?.port;
@@ -117,8 +105,7 @@ function openAllocator(desired: Desired, observed: Observed, candidates: readonl
     if (!pods) ports.add(action.args.workload.port.host);
     heldByAll += action.args.origin.memoryBytes;
   }
-  const bySlot = new Map(candidates.map((candidate) => [candidate.view.slot.name, candidate]));
-  return createAllocator({
+  return openAllocation({
     portRange: desired.portRange,
     takenPorts: ports,
     budgetBytes: desired.memoryBudgetBytes,
@@ -126,10 +113,6 @@ function openAllocator(desired: Desired, observed: Observed, candidates: readonl
     availableBytes: pods ? undefined : observed.host.memoryAvailableBytes,
     heldBytes: heldByAll,
     admittedBytes: shares.admittedBytes,
-    claimOf: ({ slot }) => {
-      const candidate = bySlot.get(slot.name);
-      return { claimBytes: candidate?.claim?.bytes ?? 0, heldBytes: candidate?.heldBytes ?? 0 };
-    },
   });
 }
 
@@ -145,7 +128,7 @@ function planOrphans(
     const because = whyOrphan(slot, desired);
     if (because === undefined) continue;
     for (const fact of workloads) {
-      const view = viewWorkload(fact, undefined, undefined, undefined, observed, gathered.underWay, now);
+      const view = viewWorkload(fact, { desired, observed, underWay: gathered.underWay, now });
       orphans.push({ workload: fact.id, because, timed: planOrphanStop(view, because, ORPHAN_DRAIN_MS, now) });
     }
   }

@@ -1,7 +1,7 @@
 /** Slots kept as TOML texts in memory: the same reading, merging and writing as the directory's, without the disk. */
 import { createHash } from 'node:crypto';
 import { newSlotText, patchSlotText, rewriteSlotText } from '../../../src/host/slots/decide/edit-slot.ts';
-import { readDocument, readSlot } from '../../../src/host/slots/decide/read-slot.ts';
+import { parseDocument, parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
 import type { SlotName } from '../../../src/schema/names.ts';
 import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../../src/schema/slot-editor.ts';
 
@@ -15,7 +15,7 @@ export function createInMemorySlots(onChange: () => void): MemorySlots {
   const texts = new Map<SlotName, string>();
 
   const stored = (name: SlotName, text: string): StoredSlot => {
-    const read = readDocument(text);
+    const read = parseDocument(text);
     const resourceVersion = createHash('sha256').update(text).digest('hex').slice(0, 12);
     return { name, document: read.ok ? read.document : undefined, resourceVersion };
   };
@@ -31,7 +31,7 @@ export function createInMemorySlots(onChange: () => void): MemorySlots {
 
   function write(name: SlotName, edited: ReturnType<typeof newSlotText>, { dryRun }: EditOptions): EditResult {
     if (!edited.ok) return { kind: 'invalid', problems: edited.problems };
-    const read = readSlot(name, edited.text, `${name}.toml`);
+    const read = parseSlotText(name, edited.text, `${name}.toml`);
     if (!read.ok) return { kind: 'invalid', problems: read.problems };
     const created = !texts.has(name);
     if (dryRun !== true) {

@@ -6,7 +6,7 @@ import { createMetrics, type Metrics } from '../../../src/api/metrics.ts';
 import type { ManageDeps } from '../../../src/api/manage/manage-deps.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createBoard, type Board, type BoardSlot } from '../../../src/reconciler/board.ts';
-import { readSlot } from '../../../src/host/slots/decide/read-slot.ts';
+import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
 import type { SlotName } from '../../../src/schema/names.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
 import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
@@ -68,7 +68,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     const before = board.current();
     let next = Number.POSITIVE_INFINITY;
     for (const [name, text] of slots.texts) {
-      const read = readSlot(name, text, `${name}.toml`);
+      const read = parseSlotText(name, text, `${name}.toml`);
       if (!read.ok) continue;
       const known = generations.get(name);
       const loadMs = options.loadMs ?? 30;
@@ -216,6 +216,6 @@ function boardSlot(name: SlotName, spec: SlotSpec, state: SlotState, generation:
     spec,
     generation,
     problems: [],
-    explanation: `slot ${name}: ${state}\n  because the model is "${spec.model.default}"`,
+    explain: () => `slot ${name}: ${state}\n  because the model is "${spec.model.default}"`,
   };
 }

@@ -57,7 +57,7 @@ export function boardSlot(sketch: SlotSketch): BoardSlot {
     spec,
     generation: 1,
     problems: [],
-    explanation: '',
+    explain: () => '',
   };
 }
 

@@ -1,4 +1,4 @@
-/** A podman whose own settings add something to every container: that is no drift, and what people add still is. */
+/** A podman with settings that add something to every container: that is not drift, but later additions are. */
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -39,7 +39,7 @@ describeWithPodman('The podman runtime, where containers.conf adds variables, mo
     await end();
   });
 
-  test('shows no drift, to the next instance either', async () => {
+  test('shows no drift, also to the next instance', async () => {
     const signal = AbortSignal.timeout(20_000);
     const workload = world.workload({ port: await freePort() });
     expect(await createPodmanRuntime({ socketPath, instance: TEST_SLOT }).apply(workload, signal)).toMatchObject({ ok: true });

@@ -50,7 +50,7 @@ describeWithPodman('pull() of the podman runtime', () => {
     return facts.ok ? facts.value.images : facts.failure;
   };
 
-  test('fetches an image by its digest, tells how far it is, and the image is then observed', async () => {
+  test('pulls an image by its digest, reports progress, and then observes the image', async () => {
     const other = createPodmanRuntime({ socketPath: registry.socketPath, instance: 'pull' });
     expect(await present()).toEqual([{ reference, present: false }]);
     const progress: Progress[] = [];
@@ -61,7 +61,7 @@ describeWithPodman('pull() of the podman runtime', () => {
     expect(await other.pull({ reference }, () => undefined, signal())).toEqual({ ok: true, value: undefined });
   }, 60_000);
 
-  test('says that a registry does not have a digest', async () => {
+  test('reports that a registry does not have a digest', async () => {
     const absent = `${registry.host}/svc/tiny@${ABSENT}`;
     const pulled = await runtime.pull({ reference: absent }, () => undefined, signal());
     expect(pulled).toMatchObject({
@@ -70,7 +70,7 @@ describeWithPodman('pull() of the podman runtime', () => {
     });
   }, 60_000);
 
-  test('tries a registry again that does not answer', async () => {
+  test('retries a registry that does not answer', async () => {
     const pulled = await runtime.pull({ reference: `${registry.deadHost}/svc/tiny@${ABSENT}` }, () => undefined, signal());
     expect(pulled).toMatchObject({
       ok: false,
@@ -78,7 +78,7 @@ describeWithPodman('pull() of the podman runtime', () => {
     });
   }, 60_000);
 
-  test('never asks for an image that is built here', async () => {
+  test('never pulls an image that is built here', async () => {
     const pulled = await runtime.pull({ reference: 'localhost/not-built:v1' }, () => undefined, signal());
     expect(pulled).toMatchObject({
       ok: false,
@@ -86,7 +86,7 @@ describeWithPodman('pull() of the podman runtime', () => {
     });
   });
 
-  test('can be given up', async () => {
+  test('can be cancelled', async () => {
     const pulled = await runtime.pull({ reference: `${registry.deadHost}/svc/tiny@${ABSENT}` }, () => undefined, AbortSignal.timeout(200));
     expect(pulled).toMatchObject({ ok: false, failure: { reason: 'Aborted' } });
   });

@@ -1,4 +1,4 @@
-/** Real podman for the runtimes' tests, and a way to act on it behind the runtime's back: its own command line. */
+/** Real podman for the tests of runtimes, and its command line for changes that the runtime does not make itself. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { ObservedWorkload } from '../../../src/reconciler/ports.ts';

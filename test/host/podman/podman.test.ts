@@ -1,4 +1,4 @@
-/** What is podman's own, beyond the contract that all runtimes share. Real podman. */
+/** The behaviour of the podman runtime beyond the contract that all runtimes share, with real podman. */
 import { execFile } from 'node:child_process';
 import { createServer, request } from 'node:http';
 import { chmod, chown, mkdtemp, rm } from 'node:fs/promises';
@@ -39,7 +39,7 @@ describeWithPodman('The podman runtime', () => {
   });
   afterEach(() => world.dispose());
 
-  test('reads back a workload with mounts, devices, a memory limit and the image’s own variable as it was given', async () => {
+  test('observes a workload with mounts, devices, a memory limit and a variable of the image as it was applied', async () => {
     const full: Workload = {
       ...workload,
       env: { FROM_IMAGE: 'yes', PATH: '/usr/bin:/bin:/usr/local/bin', HOME: '/tmp', TERM: 'dumb' },
@@ -61,12 +61,12 @@ describeWithPodman('The podman runtime', () => {
 
   test.each<[string, Partial<Workload>, object]>([
     [
-      'a device that is not there',
+      'a missing device',
       { devices: ['/dev/kfd-of-tests'] },
       { kind: 'retry', reason: 'DeviceMissing', message: expect.stringContaining('"/dev/kfd-of-tests"') },
     ],
     [
-      'a CDI name nobody knows',
+      'an unknown CDI name',
       { devices: ['example.com/gpu=all'] },
       { kind: 'retry', reason: 'DeviceMissing', message: expect.stringContaining('"example.com/gpu=all"') },
     ],
@@ -81,7 +81,7 @@ describeWithPodman('The podman runtime', () => {
       { kind: 'retry', reason: 'ImageMissing' },
     ],
     [
-      'a mounted directory that is not there',
+      'a missing directory of a mount',
       { mounts: [{ source: '/nowhere/models', target: '/models', readOnly: true }] },
       { reason: 'StartFailed', message: expect.stringContaining('"/nowhere/models"') },
     ],
@@ -95,7 +95,7 @@ describeWithPodman('The podman runtime', () => {
     expect(await podman('ps', '--all', '--quiet', '--filter', `name=^${workload.name}$`)).toBe('');
   });
 
-  test('does not touch somebody else’s container of the same name', async () => {
+  test('does not change another program’s container of the same name', async () => {
     const id = await podman('create', '--name', workload.name, 'localhost/svc-test-workload:v1');
     try {
       expect(await failureOf(workload)).toMatchObject({ reason: 'NameTaken', message: expect.stringContaining('podman rm') });
@@ -106,7 +106,7 @@ describeWithPodman('The podman runtime', () => {
     }
   });
 
-  test('neither sees nor touches the containers of another installation', async () => {
+  test('neither observes nor changes the containers of another installation', async () => {
     const other = createPodmanRuntime({ socketPath: PODMAN_SOCKET, instance: `${TEST_SLOT}-other` });
     expect(await runtime.apply(workload, signal())).toMatchObject({ ok: true });
     expect(await observed(other)).toEqual([]);
@@ -114,7 +114,7 @@ describeWithPodman('The podman runtime', () => {
     expect(await observed()).toMatchObject([{ phase: 'running' }]);
   });
 
-  test('makes an exited container anew when it shall have another port', async () => {
+  test('creates an exited container again if its port changes', async () => {
     expect(await runtime.apply(workload, signal())).toMatchObject({ ok: true });
     await podman('kill', workload.name);
     await eventually('it has exited', async () => (await observed()).find((each) => each.phase === 'exited'));
@@ -123,7 +123,7 @@ describeWithPodman('The podman runtime', () => {
     expect(await observed()).toMatchObject([{ phase: 'running', container: { port: moved.port } }]);
   });
 
-  test('keeps a read-only root and a writable /tmp, and joins the group that owns a device', async () => {
+  test('has a read-only root and a writable /tmp, and joins the group that owns a device', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'svc-device-'));
     try {
       const device = join(dir, 'null');
@@ -139,7 +139,7 @@ describeWithPodman('The podman runtime', () => {
     }
   });
 
-  test('asks podman nothing while nothing happens, and notices what does', async () => {
+  test('sends podman no requests while nothing happens, and notices changes', async () => {
     const relay = await startCountingRelay();
     const watching = new AbortController();
     try {
@@ -165,7 +165,7 @@ describeWithPodman('The podman runtime', () => {
     }
   });
 
-  test('sees everything when the event stream breaks and podman comes back', async () => {
+  test('observes everything after the event stream broke and podman returned', async () => {
     const relay = await startCountingRelay();
     const watching = new AbortController();
     try {
@@ -190,12 +190,12 @@ describeWithPodman('The podman runtime', () => {
 });
 
 describe('findPodmanSocket()', () => {
-  test('takes a named socket at its word, the setting before CONTAINER_HOST', async () => {
+  test('returns a configured socket without checking it, the setting before CONTAINER_HOST', async () => {
     expect(await findPodmanSocket({ SVC_PODMAN_SOCKET: '/a.sock', CONTAINER_HOST: 'unix:///b.sock' })).toBe('/a.sock');
     expect(await findPodmanSocket({ CONTAINER_HOST: 'unix:///b.sock' })).toBe('/b.sock');
   });
 
-  test('passes over places where nothing answers', async () => {
+  test('ignores sockets where nothing answers', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'svc-socket-'));
     expect(await findPodmanSocket({ XDG_RUNTIME_DIR: dir })).not.toBe(join(dir, 'podman/podman.sock'));
     expect(await podmanAnswers(join(dir, 'podman/podman.sock'))).toBe(false);
@@ -203,7 +203,7 @@ describe('findPodmanSocket()', () => {
   });
 });
 
-/** Passes requests on to the real podman and counts them; closing it cuts every connection, as an ending podman does. */
+/** Forwards requests to the real podman and counts them. Closing it cuts every connection, as if podman exited. */
 async function startCountingRelay() {
   const dir = await mkdtemp(join(tmpdir(), 'svc-relay-'));
   const socketPath = join(dir, 'relay.sock');

@@ -1,4 +1,4 @@
-/** A real container registry of the tests' own, on loopback, and a podman whose settings know that it speaks plain HTTP. */
+/** A real container registry for the tests, on loopback, and a podman with settings that allow plain HTTP to it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -12,12 +12,12 @@ import { eventually, freePort } from '../../support/runtimes/runtime-world.ts';
 export interface Registry {
   /** `127.0.0.1:<port>`. */
   readonly host: string;
-  /** A port of a registry that is known as one and never answers. */
+  /** A port that is configured as a registry and never answers. */
   readonly deadHost: string;
-  /** The same registry, over a line of a few MB/s: podman tells its progress once a second. */
+  /** The same registry at a few MB/s, since podman reports progress once a second. */
   readonly slowHost: string;
   readonly socketPath: string;
-  /** For the test's own files; goes with the registry. */
+  /** For files of the test; removed together with the registry. */
   readonly dir: string;
   dispose(): Promise<void>;
 }
@@ -65,7 +65,7 @@ export async function startRegistry(): Promise<Registry> {
 const SLOW_CHUNK_BYTES = 64 * 1024;
 const SLOW_PAUSE_MS = 20;
 
-/** Passes connections on, with a pause after each piece that comes back. */
+/** Forwards connections, with a pause after each part of the response. */
 async function startSlowLine(target: string): Promise<{ readonly host: string; close(): void }> {
   const server = createServer((near) => {
     const far = connect(Number(target.split(':')[1]), '127.0.0.1');

@@ -1,4 +1,4 @@
-/** A controller to be killed: applies one workload, prints its id, and waits. Arguments: state directory, program, the workload as JSON. */
+/** A controller that the test kills: applies one workload, prints its id, and waits. Arguments: state directory, program, the workload as JSON. */
 import { createProcessRuntime } from '../../../src/host/process/process-runtime.ts';
 import { ok } from '../../../src/schema/failure.ts';
 

@@ -1,4 +1,4 @@
-/** What is the process runtime's own, beyond the contract that all runtimes share. */
+/** The behaviour of the process runtime beyond the contract that all runtimes share. */
 import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -44,28 +44,28 @@ describe('The process runtime', () => {
     await rm(stateDir, { recursive: true, force: true });
   });
 
-  test('never takes a process for ours, or ends it, that only has the same number', async () => {
-    const stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { detached: true, stdio: 'ignore' });
+  test('neither adopts nor ends another process that has the same pid', async () => {
+    const other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { detached: true, stdio: 'ignore' });
     try {
-      // Start times are told in hundredths of a second.
+      // Start times have a resolution of 10 ms.
       await new Promise((resolve) => setTimeout(resolve, 50));
       const applied = await runtime.apply(workload, signal());
       const before = await record();
       process.kill(before.pid, 'SIGKILL');
       await eventually('the written exit', async () => readFile(recordPath().replace(/json$/, 'exit'), 'utf8'));
-      await writeFile(recordPath(), JSON.stringify({ ...before, pid: stranger.pid }));
+      await writeFile(recordPath(), JSON.stringify({ ...before, pid: other.pid }));
       const next = open();
       const [found] = await observed(next);
       expect(applied.ok && found?.phase).toBe('exited');
       expect(found?.exit?.code).toBeUndefined();
       if (found !== undefined) expect(await next.stop(found.id, { graceMs: 0 }, signal())).toMatchObject({ ok: true });
-      expect(isThere(stranger.pid ?? 0)).toBe(true);
+      expect(isThere(other.pid ?? 0)).toBe(true);
     } finally {
-      stranger.kill('SIGKILL');
+      other.kill('SIGKILL');
     }
   });
 
-  test('knows that nothing of it runs after the machine was restarted', async () => {
+  test('reports every process as exited after the machine was restarted', async () => {
     await runtime.apply(workload, signal());
     const { pid, ...rest } = await record();
     await writeFile(recordPath(), JSON.stringify({ ...rest, pid, bootId: 'another boot' }));
@@ -73,7 +73,7 @@ describe('The process runtime', () => {
     process.kill(pid, 'SIGKILL');
   });
 
-  test('workloads outlive a controller that is killed, and the next one adopts them', async () => {
+  test('workloads survive a killed controller, and the next one adopts them', async () => {
     const script = fileURLToPath(new URL('apply-and-wait.ts', import.meta.url));
     const controller = spawn(process.execPath, [script, stateDir, TINY_SERVER, JSON.stringify(workload)], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -94,7 +94,7 @@ describe('The process runtime', () => {
     expect(await observed()).toMatchObject([{ id, phase: 'exited' }]);
   });
 
-  test('ends with a workload all that it started itself', async () => {
+  test('ends a workload together with everything it started', async () => {
     const child =
       'require("node:child_process").spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], {stdio: "inherit"}).on("spawn", function () { console.log("child " + this.pid) })';
     const parent = createProcessRuntime({
@@ -114,7 +114,7 @@ describe('The process runtime', () => {
     await eventually('its end', async () => (isThere(pid) ? undefined : true));
   });
 
-  test('says that a program is not there, and starts nothing', async () => {
+  test('reports a missing program and starts nothing', async () => {
     const without = open(() => Promise.resolve(fail('stalled', 'ProgramMissing', 'Install "tiny-server"')));
     expect(await without.apply(workload, signal())).toEqual({
       ok: false,
@@ -123,7 +123,7 @@ describe('The process runtime', () => {
     expect(await observed()).toEqual([]);
   });
 
-  test('a program that cannot be run is an exit with the shell’s code, told in the log', async () => {
+  test('reports a program that cannot be executed as an exit with the shell’s code, with the reason in the log', async () => {
     const broken = open(() => Promise.resolve(ok(['/nowhere/tiny-server'])));
     const applied = await broken.apply(workload, signal());
     expect(applied).toMatchObject({ ok: true });
@@ -135,7 +135,7 @@ describe('The process runtime', () => {
     expect(lines.join('\n')).toContain('/nowhere/tiny-server');
   });
 
-  test('keeps what it writes down from other users, and leaves no draft', async () => {
+  test('makes its files unreadable for other users, and leaves no temporary file', async () => {
     await runtime.apply(workload, signal());
     expect((await stat(recordPath())).mode & 0o777).toBe(0o600);
     expect((await stat(join(stateDir, 'logs', `${workload.name}.log`))).mode & 0o777).toBe(0o600);
@@ -146,14 +146,14 @@ describe('The process runtime', () => {
     expect(await runtime.apply({ ...workload, name }, signal())).toMatchObject({ ok: false, failure: { kind: 'stalled' } });
   });
 
-  test('passes over records that are damaged', async () => {
+  test('ignores damaged records', async () => {
     await runtime.apply(workload, signal());
     await writeFile(join(stateDir, 'run', 'broken.json'), '{"name": "broken"');
     await writeFile(join(stateDir, 'run', 'other.json'), await readFile(recordPath(), 'utf8'));
     expect(await observed()).toMatchObject([{ name: workload.name }]);
   });
 
-  test('puts a full log aside and goes on', async () => {
+  test('rotates a full log and continues', async () => {
     const talk =
       'const line = "x".repeat(1023); for (let i = 0; i < 9 * 1024; i += 1) console.log(line); console.log("last"); setInterval(() => console.log("tick"), 50)';
     const talker = createProcessRuntime({

@@ -7,18 +7,18 @@ import type { DesiredState } from '../../../src/reconciler/ports.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import { createTomlDirectory, type TomlDirectoryOptions } from '../../../src/host/slots/toml-directory.ts';
 
-const QUIET_MS = 25;
+const QUIET_PERIOD_MS = 25;
 export const slotText = (model: string, rest = '') => `[model]\ndefault = "${model}"\n${rest}`;
 
 export async function createSlotDirectory(options: Partial<TomlDirectoryOptions> = {}) {
   const root = await mkdtemp(join(tmpdir(), 'svc-slots-'));
   const directory = join(root, 'config', 'slots');
-  const keepIn = join(root, 'state', 'slots');
+  const lastGoodDirectory = join(root, 'state', 'slots');
   const warnings: string[] = [];
   const log = { info: () => undefined, warn: (_: unknown, message: string) => void warnings.push(message) };
   await mkdir(directory, { recursive: true });
   const abort = new AbortController();
-  const create = () => createTomlDirectory({ directory, keepIn, quietMs: QUIET_MS, log, ...options });
+  const create = () => createTomlDirectory({ directory, lastGoodDirectory, quietPeriodMs: QUIET_PERIOD_MS, log, ...options });
   let source = create();
 
   const read = async (): Promise<DesiredState> => {
@@ -26,7 +26,7 @@ export async function createSlotDirectory(options: Partial<TomlDirectoryOptions>
     if (!result.ok) throw new Error(result.failure.message);
     return result.value;
   };
-  /** Reads on each wake, as the loop does, until the state is as wanted; never without a wake. */
+  /** Reads on each wake, as the loop does, until `wanted` accepts the state; never reads without a wake. */
   const wakes = { count: 0 };
   const reach = async (wanted: (state: DesiredState) => boolean): Promise<DesiredState> => {
     const deadline = Date.now() + 5000;
@@ -45,7 +45,7 @@ export async function createSlotDirectory(options: Partial<TomlDirectoryOptions>
   return {
     root,
     directory,
-    keepIn,
+    lastGoodDirectory,
     warnings,
     wakes,
     read,
@@ -55,7 +55,7 @@ export async function createSlotDirectory(options: Partial<TomlDirectoryOptions>
       source.changes(() => void wakes.count++, abort.signal);
       await sleep(150);
     },
-    /** As if the controller had ended and begun again. */
+    /** Simulates a restart of the controller. */
     restart() {
       source = create();
     },

@@ -1,4 +1,4 @@
-/** How programs really save: each must wake the source and end in the new spec. */
+/** The ways in which programs save a file: each must wake the source and lead to the new spec. */
 import { spawnSync } from 'node:child_process';
 import { appendFile, mkdir, open, rename, rm, symlink, truncate, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -60,7 +60,7 @@ describe('createTomlDirectory().changes()', () => {
     },
   };
 
-  test.each(Object.keys(SAVES))('sees a file saved %s, and never the slot without it', async (how) => {
+  test.each(Object.keys(SAVES))('sees a file saved %s, and never reports the slot as missing', async (how) => {
     for (const model of ['b.gguf', 'c.gguf']) {
       await SAVES[how]?.(slotText(model));
       await slots.reach((state) => {
@@ -77,7 +77,7 @@ describe('createTomlDirectory().changes()', () => {
     await slots.reach((state) => modelOf(state, 'primary') === 'b.gguf');
   });
 
-  (has('vim') ? test : test.skip)('sees what the real vim saves, whichever way it keeps its backup', async () => {
+  (has('vim') ? test : test.skip)('sees what the real vim saves, with each of its backup methods', async () => {
     for (const [option, model] of [
       ['set backupcopy=no', 'b.gguf'],
       ['set backupcopy=yes', 'c.gguf'],
@@ -94,7 +94,7 @@ describe('createTomlDirectory().changes()', () => {
     await slots.reach((state) => modelOf(state, 'primary') === 'b.gguf');
   });
 
-  test('sees a ConfigMap being swapped by its "..data" link, twice', async () => {
+  test('sees a ConfigMap replaced through its "..data" link, twice', async () => {
     const version = async (number: number, model: string) => {
       await mkdir(join(slots.directory, `..v${number}`));
       await writeFile(join(slots.directory, `..v${number}`, 'embed.toml'), slotText(model));
@@ -112,7 +112,7 @@ describe('createTomlDirectory().changes()', () => {
     expect(slot(await slots.read(), 'embed')?.generation).toBe(3);
   });
 
-  test('sees edits of a file that a symbolic link points at, and the link itself being moved', async () => {
+  test('sees edits of a file behind a symbolic link, and a change of the link itself', async () => {
     const one = join(slots.root, 'one.toml');
     await writeFile(one, slotText('one.gguf'));
     await symlink(one, join(slots.directory, 'embed.toml'));
@@ -125,7 +125,7 @@ describe('createTomlDirectory().changes()', () => {
     await slots.reach((state) => modelOf(state, 'embed') === 'two.gguf');
   });
 
-  test('stays with a directory that is deleted and made again, and with one put in its place', async () => {
+  test('keeps watching a directory that is deleted and created again, or replaced by another one', async () => {
     await rm(slots.directory, { recursive: true });
     await slots.reach((state) => slot(state, 'primary')?.problems.length === 1);
     await mkdir(slots.directory);
@@ -140,7 +140,7 @@ describe('createTomlDirectory().changes()', () => {
     await slots.reach((state) => modelOf(state, 'primary') === 'd.gguf');
   });
 
-  test('a hundred writes make few wakes, the last of them with the last text', async () => {
+  test('a hundred writes cause few wakes, the last of them with the last text', async () => {
     const before = slots.wakes.count;
     for (let index = 0; index < 100; index++) {
       await writeFile(path, slotText(`m${index}.gguf`));
@@ -152,7 +152,7 @@ describe('createTomlDirectory().changes()', () => {
 });
 
 describe('createTomlDirectory().changes() where the system cannot watch', () => {
-  test('says so and polls', async () => {
+  test('logs that and polls', async () => {
     const slots = await createSlotDirectory({
       watch: (path, options) => {
         const watcher = watch(path, options);

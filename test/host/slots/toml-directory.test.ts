@@ -12,7 +12,7 @@ describe('createTomlDirectory().read()', () => {
   });
   afterEach(async () => await slots.close());
 
-  test('reads every slot file and skips what is none', async () => {
+  test('reads every slot file and skips other files', async () => {
     await slots.write('primary.toml', slotText('a.gguf'));
     await slots.write('img.toml', slotText('sdxl-turbo'));
     for (const file of ['.img.toml.swp', 'img.toml~', 'img.toml.bak', '.#img.toml', '#img.toml#', 'notes.md', '4913'])
@@ -23,7 +23,7 @@ describe('createTomlDirectory().read()', () => {
     expect(state.problems).toEqual([]);
   });
 
-  test('keeps the last good spec of a bad file, with file, line and column, and drops a slot with its file', async () => {
+  test('keeps the last good spec of a bad file, reports file, line and column, and removes a slot together with its file', async () => {
     await slots.write('primary.toml', slotText('a.gguf'));
     await slots.read();
     await slots.write('primary.toml', slotText('b.gguf', 'contxt = 1\n'));
@@ -38,17 +38,17 @@ describe('createTomlDirectory().read()', () => {
     );
     await rm(join(slots.directory, 'primary.toml'));
     expect((await slots.read()).slots.size).toBe(0);
-    expect(await readdir(slots.keepIn)).toEqual([]);
+    expect(await readdir(slots.lastGoodDirectory)).toEqual([]);
   });
 
-  test('reports a text that never was good without making a slot of it', async () => {
+  test('reports a text that was never valid and creates no slot from it', async () => {
     await slots.write('mine.toml', slotText('a.gguf'));
     const state = await slots.read();
     expect(state.slots.size).toBe(0);
     expect(state.refused.get(SlotName.parse('mine'))).toMatchObject([{ path: ['provider'], line: 1 }]);
   });
 
-  test('counts a generation for each change of meaning, over restarts, and none for a change of writing', async () => {
+  test('increments the generation with each change of meaning, across restarts, but not with a change of style', async () => {
     await slots.write('primary.toml', slotText('a.gguf'));
     expect(slot(await slots.read(), 'primary')?.generation).toBe(1);
     await slots.write('primary.toml', '# a comment\nenabled = true\nmodel = { default = "a.gguf" }\n');
@@ -65,7 +65,7 @@ describe('createTomlDirectory().read()', () => {
     expect(slot(await slots.read(), 'primary')?.generation).toBe(4);
   });
 
-  test('keeps the last good spec over a restart in which the file was spoilt', async () => {
+  test('keeps the last good spec across a restart during which the file became invalid', async () => {
     await slots.write('primary.toml', slotText('a.gguf', '[lifecycle]\nidle_timeout = "never"\n'));
     await slots.read();
     await slots.write('primary.toml', '[model\n');
@@ -76,18 +76,18 @@ describe('createTomlDirectory().read()', () => {
     expect(slot(state, 'primary')?.problems).toMatchObject([{ line: 1, column: 7 }]);
   });
 
-  test('starts without what it kept when that is damaged', async () => {
+  test('starts without the stored last good spec if that is damaged', async () => {
     await slots.write('primary.toml', slotText('a.gguf'));
     await slots.read();
-    await writeFile(join(slots.keepIn, 'primary.json'), '{"generation":');
-    await writeFile(join(slots.keepIn, 'embed.json'), '{"generation":7,"document":{"model":3}}');
+    await writeFile(join(slots.lastGoodDirectory, 'primary.json'), '{"generation":');
+    await writeFile(join(slots.lastGoodDirectory, 'embed.json'), '{"generation":7,"document":{"model":3}}');
     slots.restart();
     expect(slot(await slots.read(), 'primary')?.generation).toBe(1);
     await slots.write('embed.toml', slotText('e.gguf'));
     expect(slot(await slots.read(), 'embed')?.generation).toBe(8);
   });
 
-  test('reports each file that cannot be read, and the others stand', async () => {
+  test('reports each file that cannot be read and accepts the others', async () => {
     await slots.write('primary.toml', slotText('a.gguf'));
     await slots.write('Big One.toml', slotText('a.gguf'));
     await slots.write('embed.toml', new Uint8Array([0x23, 0x20, 0xc3, 0xa9, 0x0a, 0x61, 0xff, 0xfe]));
@@ -101,16 +101,16 @@ describe('createTomlDirectory().read()', () => {
       ([name, problems]) => `${name}: ${problems[0]?.line}:${problems[0]?.column} ${problems[0]?.message}`,
     );
     expect(messages).toEqual([
-      'embed: 2:2 Save this file as UTF-8: it holds bytes that are none',
-      'folder: 1:1 Move this directory away: slots are files',
+      'embed: 2:2 Save this file as UTF-8: it contains other bytes',
+      'folder: 1:1 Move this directory elsewhere: a slot must be a file',
       `img: 1:1 Make this file smaller than 1 MiB; it has ${1024 * 1024 + 3} bytes`,
-      'stt: 1:1 Point this symbolic link at a file: it leads round in a circle',
+      'stt: 1:1 Point this symbolic link at a file: it leads back to itself',
       'tts: 1:1 Point this symbolic link at a file that exists, or delete it',
     ]);
     expect(state.problems).toMatchObject([{ file: join(slots.directory, 'Big One.toml') }]);
   });
 
-  test('keeps a slot whose file is unreadable, which to root no permission is', async () => {
+  test('keeps a slot whose file is unreadable (root can read every file)', async () => {
     await slots.write('primary.toml', slotText('a.gguf'));
     await slots.read();
     await chmod(join(slots.directory, 'primary.toml'), 0o000);
@@ -119,7 +119,7 @@ describe('createTomlDirectory().read()', () => {
     expect(slot(state, 'primary')?.problems.length).toBe(process.getuid?.() === 0 ? 0 : 1);
   });
 
-  test('waits for a file that is being written, rather than believe its first half', async () => {
+  test('waits for a file that is being written instead of accepting its first half', async () => {
     await slots.write('primary.toml', slotText('a.gguf', 'context = 4096\n'));
     await slots.read();
     await slots.write('primary.toml', slotText('b.gguf'));
@@ -129,14 +129,14 @@ describe('createTomlDirectory().read()', () => {
     expect(slot(await reading, 'primary')).toMatchObject({ generation: 2, spec: { model: { default: 'b.gguf', context: 8192 } } });
   });
 
-  test('does not wait for a file whose time lies in the future', async () => {
+  test('does not wait for a file with a modification time in the future', async () => {
     await slots.write('primary.toml', slotText('a.gguf'));
     const later = new Date(Date.now() + 86_400_000);
     await utimes(join(slots.directory, 'primary.toml'), later, later);
     expect(modelOf(await slots.read(), 'primary')).toBe('a.gguf');
   });
 
-  test('does not believe that a slot is deleted while its file is only being replaced', async () => {
+  test('does not report a slot as deleted while its file is being replaced', async () => {
     const path = join(slots.directory, 'primary.toml');
     await slots.write('primary.toml', slotText('a.gguf'));
     await slots.read();
@@ -147,7 +147,7 @@ describe('createTomlDirectory().read()', () => {
     expect(slot(await reading, 'primary')).toMatchObject({ generation: 1, problems: [] });
   });
 
-  test('keeps every slot while the directory is gone, over a restart too, and says what to do', async () => {
+  test('keeps every slot while the directory is missing, also across a restart, and reports what to do', async () => {
     await slots.write('primary.toml', slotText('a.gguf'));
     await slots.read();
     await rm(slots.directory, { recursive: true });
@@ -161,17 +161,17 @@ describe('createTomlDirectory().read()', () => {
     expect((await slots.read()).slots.size).toBe(0);
   });
 
-  test('is empty, not failed, when the directory never was; a path that is no directory is a failure', async () => {
+  test('returns no slots if the directory never existed, and fails if the path is not a directory', async () => {
     await rm(slots.directory, { recursive: true });
     expect((await slots.read()).slots.size).toBe(0);
     await writeFile(slots.directory, 'a file');
     await expect(slots.read()).rejects.toThrow('Make the directory');
   });
 
-  test('two readings at once agree on the generation', async () => {
+  test('concurrent reads agree on the generation', async () => {
     await slots.write('primary.toml', slotText('a.gguf'));
     const states = await Promise.all([slots.read(), slots.read(), slots.read()]);
     expect(states.map((state) => slot(state, 'primary')?.generation)).toEqual([1, 1, 1]);
-    expect(JSON.parse(await readFile(join(slots.keepIn, 'primary.json'), 'utf8'))).toMatchObject({ generation: 1 });
+    expect(JSON.parse(await readFile(join(slots.lastGoodDirectory, 'primary.json'), 'utf8'))).toMatchObject({ generation: 1 });
   });
 });

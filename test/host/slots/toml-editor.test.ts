@@ -28,7 +28,7 @@ describe('createTomlEditor()', () => {
   const text = async () => await readFile(path, 'utf8');
   const versionOf = (result: EditResult) => (result.kind === 'done' ? result.slot.resourceVersion : '');
 
-  test('creates a slot and the directory, for its owner and group only', async () => {
+  test('creates a slot and the directory, readable only by owner and group', async () => {
     const result = await editor.put(img, { model: { default: 'flux' } });
     expect(result).toMatchObject({ kind: 'done', created: true, slot: { name: 'img', document: { model: { default: 'flux' } } } });
     expect(await text()).toBe('[model]\ndefault = "flux"\n');
@@ -36,7 +36,7 @@ describe('createTomlEditor()', () => {
     expect(await readdir(directory)).toEqual(['img.toml']);
   });
 
-  test('patches with comments and mode kept, and gives the text a new version', async () => {
+  test('keeps comments and file mode in a patch, and returns a new version', async () => {
     await existing();
     await chmod(path, 0o604);
     const before = await editor.read(img);
@@ -48,7 +48,7 @@ describe('createTomlEditor()', () => {
     expect(await editor.read(img)).toEqual(result.kind === 'done' ? result.slot : undefined);
   });
 
-  test('never writes what is no slot', async () => {
+  test('never writes a text that is not a valid slot', async () => {
     await existing();
     for (const patch of [{ enabled: 'no' }, { model: null }, { backend: 'cpu' }, { unknown: 1 }, { env: { 'a b': 'x' } }]) {
       const result = await editor.patch(img, patch);
@@ -60,7 +60,7 @@ describe('createTomlEditor()', () => {
     expect(await readdir(directory)).toEqual(['img.toml']);
   });
 
-  test('refuses an edit of an older version, and takes one of the present version', async () => {
+  test('refuses an edit of an older version and accepts one of the current version', async () => {
     await existing();
     const first = await editor.read(img);
     const ifMatch = first?.resourceVersion ?? '';
@@ -72,7 +72,7 @@ describe('createTomlEditor()', () => {
     expect(await text()).toContain('priority = 2\n');
   });
 
-  test('knows what is not there', async () => {
+  test('reports a slot that does not exist', async () => {
     expect(await editor.read(img)).toBeUndefined();
     expect(await editor.list()).toEqual([]);
     expect(await editor.patch(img, {})).toEqual({ kind: 'not-found' });
@@ -82,7 +82,7 @@ describe('createTomlEditor()', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  test('checks everything and writes nothing when dry', async () => {
+  test('checks everything and writes nothing in a dry run', async () => {
     await existing();
     const result = await editor.patch(img, { enabled: false }, { dryRun: true });
     expect(result).toMatchObject({ kind: 'done', slot: { document: { enabled: false } } });
@@ -91,7 +91,7 @@ describe('createTomlEditor()', () => {
     expect(await text()).toBe(TEXT);
   });
 
-  test('fifty edits at once all arrive', async () => {
+  test('applies all of fifty concurrent edits', async () => {
     await existing();
     const edits = Array.from({ length: 50 }, async (_, index) => await editor.patch(img, { env: { [`V${index}`]: 'x' } }));
     for (const result of await Promise.all(edits)) expect(result.kind).toBe('done');
@@ -113,7 +113,7 @@ describe('createTomlEditor()', () => {
     expect(await editor.read(embed)).toBeUndefined();
   });
 
-  test('does not write through a link to what is no slot file', async () => {
+  test('does not write through a link to a file that is not a slot file', async () => {
     await mkdir(directory);
     const secret = join(root, 'shadow');
     await writeFile(secret, 'root:x');
@@ -125,7 +125,7 @@ describe('createTomlEditor()', () => {
     expect(await readFile(secret, 'utf8')).toBe('root:x');
   });
 
-  test('refuses to edit what Kubernetes mounted', async () => {
+  test('refuses to edit files that Kubernetes mounted', async () => {
     await mkdir(join(directory, '..v1'), { recursive: true });
     await writeFile(join(directory, '..v1', 'img.toml'), TEXT);
     await symlink('..v1', join(directory, '..data'));
@@ -135,7 +135,7 @@ describe('createTomlEditor()', () => {
     expect(await text()).toBe(TEXT);
   });
 
-  test('lists slots and says which text cannot be read; a patch of it names the place, a put replaces it', async () => {
+  test('lists slots including an unparsable text; a patch of that text reports the position, a put replaces it', async () => {
     await existing('[model\n');
     await writeFile(join(directory, 'embed.toml'), '[model]\ndefault = "a"\n');
     await writeFile(join(directory, 'No Slot.toml'), '');
@@ -149,7 +149,7 @@ describe('createTomlEditor()', () => {
     expect(await text()).toBe('[model]\ndefault = "b"\n');
   });
 
-  test('says why a text could not be written', async () => {
+  test('reports why a text could not be written', async () => {
     await writeFile(directory, 'a file where the directory should be');
     expect(await editor.put(img, { model: { default: 'a' } })).toMatchObject({ kind: 'failed', message: expect.stringContaining('"img"') });
   });

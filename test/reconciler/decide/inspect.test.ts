@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Action } from '../../../src/reconciler/decide/facts/actions.ts';
-import type { Plan, PreviousDecision } from '../../../src/reconciler/decide/facts/facts.ts';
+import type { Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
@@ -13,20 +13,10 @@ const because = { name: 'test', message: 'It is a test' };
 function wrong(told: Told, change: (made: Plan) => Plan, from?: SlotState): string {
   const { desired, observed } = tell(told);
   const made = plan(desired, observed, NOW);
-  const last: PreviousDecision = {
-    state: from ?? 'offline',
-    since: 0,
-    admission: { kind: 'park' },
-    targets: [],
-    serving: undefined,
-    conditions: [],
-    capabilities: [],
-    generation: 3,
-    wanted: true,
-    waitingReason: undefined,
-  };
-  const previous = from === undefined ? observed.previous : new Map([[PRIMARY, last]]);
-  return inspect(change(made), desired, { ...observed, previous }, NOW).join('; ');
+  const decision = made.decisions.get(PRIMARY);
+  const last = from === undefined || decision === undefined ? [] : [{ decision: { ...decision, state: from }, since: 0, conditions: [] }];
+  const published = new Map(last.map((each) => [PRIMARY, each] as const));
+  return inspect(change(made), desired, { ...observed, published }, NOW).join('; ');
 }
 
 const doing = (told: Told): readonly Action[] => {

@@ -1,9 +1,10 @@
 /** Facts for one slot, told in a few words: everything that is not told is well. */
-import type { Endpoint } from '../../../src/providers/provider.ts';
+import type { Endpoint, ProviderRegistry } from '../../../src/providers/provider.ts';
 import type { WorkloadHistory, Attempt, Desired, Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
-import { createTemplates, workloadOf, type Template } from '../../../src/reconciler/decide/facts/workload.ts';
+import { workloadOf, type Template } from '../../../src/reconciler/decide/facts/workload.ts';
+import { templatingOf } from '../../../src/reconciler/desire.ts';
 import type { ContainerFacts, DesiredSlot, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../../src/reconciler/ports.ts';
 import { ModelId, Revision, WorkloadId } from '../../../src/schema/names.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot-spec.ts';
@@ -68,8 +69,9 @@ export function tell(told: Told): {
   const slot: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: told.problems ?? [] };
   const modelsRoot = told.store ?? '/store';
   const facts = { id: ModelId.parse('a.gguf'), hostPath: `${modelsRoot}/a.gguf`, sizeBytes: 1000 };
-  const templateOf = createTemplates(providers, traits, modelsRoot);
-  const template = createTemplates({ gguf: FAKE_PROVIDER }, traits, modelsRoot)(slot, facts, traits.images ? IMAGE : undefined);
+  const templatingWith = (registry: ProviderRegistry) =>
+    templatingOf({ providers: registry, runtime: { traits }, models: { root: modelsRoot } });
+  const template = templatingWith({ gguf: FAKE_PROVIDER }).templateOf(slot, facts, traits.images ? IMAGE : undefined);
   if (template === undefined) throw new Error('There is no template');
   const desired: Desired = {
     slots: new Map(told.without === 'slot' ? [] : [[PRIMARY, slot]]),
@@ -79,7 +81,7 @@ export function tell(told: Told): {
     portRange: { first: 18_080, last: 18_082 },
     modelsRoot,
     memoryBudgetBytes: told.budgetBytes,
-    templateOf,
+    ...templatingWith(providers),
   };
   const workloads = told.workloads ?? [];
   const kind = told.model ?? 'present';
@@ -116,7 +118,7 @@ export function tell(told: Told): {
     running: new Map(),
     lastActive: 'lastActive' in told && told.lastActive === undefined ? new Map() : new Map([[PRIMARY, NOW - (told.lastActive ?? 0)]]),
     takenPorts: new Set(told.takenPorts ?? []),
-    previous: new Map(),
+    published: new Map(),
   };
   return { desired, observed, slot, template };
 }

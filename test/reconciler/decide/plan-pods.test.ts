@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
-import { createPlanCache } from '../../../src/reconciler/decide/plan-cache.ts';
 import type { Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { RuntimeTraits, WaitingReason } from '../../../src/reconciler/ports.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
@@ -251,32 +250,5 @@ describe('plan() of pods', () => {
     expect(after(last)).toMatchObject({ actions: [], wakeAt: NOW + 1500 });
     expect(after({ ...last, lastAt: NOW - 2000 }).actions).toHaveLength(1);
     expect(after({ ...last, generation: 2 }).actions).toHaveLength(1);
-  });
-});
-
-describe('a remembered plan', () => {
-  const rest = tell(told({ workloads: [one] }));
-  const memory = createPlanCache();
-  const { desired } = rest;
-  const first = plan(desired, rest.observed, NOW, memory);
-  const decision = first.decisions.get(PRIMARY);
-  if (decision === undefined) throw new Error('Nothing was decided');
-  const previous = new Map([[PRIMARY, { ...decision, since: NOW, conditions: [] }]]);
-  const observed = { ...rest.observed, previous };
-
-  test('is the same object while nothing changes, until its time comes', () => {
-    expect(plan(desired, observed, NOW + 1, memory).decisions.get(PRIMARY)).toBe(decision);
-    expect(plan(desired, observed, NOW + 120_000, memory).actions.map(({ name }) => name)).toEqual(['probe']);
-  });
-
-  test('is made anew when anything changes', () => {
-    plan(desired, observed, NOW, memory);
-    const facts = observed.runtime.kind === 'reachable' ? observed.runtime.facts : { workloads: [], images: [] };
-    const again = {
-      ...observed,
-      runtime: { kind: 'reachable' as const, facts: { ...facts, workloads: facts.workloads.map((each) => ({ ...each })) } },
-    };
-    expect(plan(desired, again, NOW, memory).decisions.get(PRIMARY)).not.toBe(decision);
-    expect(plan(desired, again, NOW, memory).decisions.get(PRIMARY)).toEqual(decision);
   });
 });

@@ -8,17 +8,17 @@ function createClusterWorld(): Promise<RuntimeWorld> {
   return Promise.resolve({
     runtime,
     real: false,
-    // It lives as long as its workloads.
+    // The runtime and its workloads end together.
     reopen: () => runtime,
     workload: (choice) => ({ ...tinyWorkload(choice, { host: '0.0.0.0', port: 8080 }), port: { host: 8080, container: 8080 } }),
     exit: async (workload, code) => runtime.exit(workload.id, { code }),
     crash: async (workload) => runtime.exit(workload.id, { code: 137 }),
     vanish: async (workload) => runtime.vanish(workload.id),
-    // The suite would ask its server what it was given; that it is mended shows in the tests of the loop.
+    // The suite would ask the server for its environment, and there is no server; the tests of the loop cover updates in place.
     alter: undefined,
     occupy: undefined,
     dispose: () => Promise.resolve(),
   });
 }
 
-describeRuntimeContract('The cluster in memory', createClusterWorld);
+describeRuntimeContract('The in-memory cluster', createClusterWorld);

@@ -1,6 +1,6 @@
 /**
- * A runtime in memory that behaves as a cluster does: each workload has pods that find a place or wait for one, fetch their model, load, are lost and
- * made anew; applying again inPlace in place; what is stopped goes when its requests have ended. For tests and simulations.
+ * An in-memory runtime that behaves as a cluster does: each workload has pods that are scheduled or wait for room, fetch their model, load, get lost and
+ * are replaced; applying a workload again updates it in place; a stopped one is removed when its requests have ended. For tests and simulations.
  */
 import type { ObservedWorkload, Workload } from '../../../src/reconciler/ports.ts';
 import { fail, ok, type Failure, type Result } from '../../../src/schema/failure.ts';
@@ -9,26 +9,26 @@ import { addressesOf, factsOf, IN_PLACE, podAt, restartDelayMs, type Deployed, t
 import { passTime, type InMemoryBehaviour, type InMemoryRuntime, type InMemoryRuntimeOptions } from './in-memory-runtime.ts';
 
 export interface InMemoryClusterBehaviour extends InMemoryBehaviour {
-  /** Of one pod, from its place until its model is fetched, and from then until it is ready. */
+  /** Milliseconds of one pod from being scheduled until its model is fetched, and from then until it is ready. */
   readonly podMs?: () => readonly [number, number];
-  /** Why a pod cannot fetch its model this time; it tries again. */
+  /** Why a pod cannot fetch its model this time; undefined if it can. The pod tries again. */
   readonly fetchFailure?: (workload: Workload) => string | undefined;
-  /** How long a kubelet waits before it starts a server again that crashed so often. Default: as kubelets do. */
+  /** Milliseconds that a kubelet waits before it restarts a server that crashed so often. Default: as kubelets do. */
   readonly restartMs?: (crashes: number) => number;
-  /** How many pods find a place. */
+  /** How many pods can be scheduled. Default: all. */
   readonly room?: () => number;
-  /** Whether a request is in flight on the workload: its pods end afterwards. */
+  /** Whether a request is in flight on the workload; its pods end afterwards. */
   readonly inUse?: (id: WorkloadId) => boolean;
-  /** Requests outlasted the time that pods have to end. */
+  /** Called when requests took longer than the time that pods have to terminate. */
   readonly onKilled?: (id: WorkloadId) => void;
 }
 
 export interface InMemoryCluster extends InMemoryRuntime {
-  /** Takes one pod away; another one is made. */
+  /** Removes one pod; another one replaces it. */
   evict(id: WorkloadId): void;
-  /** Somebody else changes the number of pods. */
+  /** Changes the number of pods from outside. */
   scale(id: WorkloadId, replicas: number): void;
-  /** Something that may let a waiting pod in has happened. */
+  /** Schedules pending pods, after `room` has changed. */
   place(): void;
 }
 
@@ -36,9 +36,9 @@ export interface InMemoryClusterOptions extends Pick<InMemoryRuntimeOptions, 'cl
   readonly behaviour?: InMemoryClusterBehaviour;
 }
 
-/** Between two tries to fetch, and between two looks at whether requests have ended. */
-const AGAIN_MS = 500;
-/** As the hook before the end of a pod has it: each gateway has seen by then that the endpoint is gone. */
+/** Between two attempts to fetch, and between two checks whether requests have ended. */
+const RETRY_MS = 500;
+/** Corresponds to the `preStop` hook of a pod: by then, each gateway has seen that the endpoint is gone. */
 const LINGER_MS = 200;
 const MARGIN_MS = 1000;
 
@@ -78,7 +78,7 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
       pod.failure = behaviour.fetchFailure?.(of.workload);
       if (pod.failure === undefined) return load(pod, of, readyMs);
       touch(of);
-      later(AGAIN_MS, pod, of, () => fetchModel(pod, of));
+      later(RETRY_MS, pod, of, () => fetchModel(pod, of));
     });
   };
   const place = (newest?: Deployed): void => {
@@ -93,7 +93,7 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
       }
     }
   };
-  const settle = (each: Deployed): void => {
+  const adjustPods = (each: Deployed): void => {
     const wanted = each.endsAt === undefined ? each.replicas : each.pods.length;
     while (each.pods.length > wanted) each.pods.pop();
     for (; each.pods.length < wanted; made += 1) each.pods.push(podAt(addressesOf(made, each.workload)));
@@ -111,15 +111,15 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
     const replicas = workload.cluster?.replicas ?? 1;
     const each: Deployed = { id, workload, replicas, container: workload, pods: [], endsAt: undefined, facts: undefined };
     deployed.set(id, each);
-    settle(each);
+    adjustPods(each);
     return id;
   };
   const applyNow = (workload: Workload): Result<WorkloadId> => {
     const same = deployed.values().find(({ workload: other }) => other.name === workload.name);
     if (same === undefined) return ok(create(workload));
-    const mended = mend(same, workload);
-    if (mended.ok) settle(same);
-    return mended;
+    const updated = updateInPlace(same, workload);
+    if (updated.ok) adjustPods(same);
+    return updated;
   };
   const end = (each: Deployed): void => {
     const used = behaviour.inUse?.(each.id) === true;
@@ -127,7 +127,7 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
       if (used) behaviour.onKilled?.(each.id);
       return remove(each.id);
     }
-    clock.at(clock.now() + AGAIN_MS, () => end(each));
+    clock.at(clock.now() + RETRY_MS, () => end(each));
   };
   const facts = (): ObservedWorkload[] => [...deployed.values()].map((each) => (each.facts ??= factsOf(each)));
 
@@ -144,7 +144,7 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
         pod.stage = 'crashed';
         pod.crashes += 1;
         pod.exit = { code, outOfMemory, at: clock.now() };
-        // As a kubelet does: what crashed is started again, later and later.
+        // As a kubelet does: a crashed server is restarted, with growing delays.
         later((behaviour.restartMs ?? restartDelayMs)(pod.crashes), pod, each, () => {
           if (each.endsAt === undefined) load(pod, each, behaviour.podMs?.()[1] ?? 0);
         });
@@ -166,13 +166,13 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
       const each = deployed.get(id);
       if (each === undefined || each.endsAt !== undefined) return;
       each.pods.shift();
-      settle(each);
+      adjustPods(each);
     },
     scale(id, replicas) {
       const each = deployed.get(id);
       if (each === undefined || each.endsAt !== undefined) return;
       each.replicas = replicas;
-      settle(each);
+      adjustPods(each);
     },
     place: () => place(),
     plant: create,
@@ -180,7 +180,7 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
     removeImage: () => undefined,
     async observe(wanted, signal) {
       if (signal.aborted) return GIVEN_UP;
-      const failure = awayNow(behaviour);
+      const failure = outageOf(behaviour);
       const workloads = facts();
       await passTime(clock, behaviour.observeMs?.() ?? 0);
       const images = wanted.map(({ reference }) => ({ reference, present: true }));
@@ -189,22 +189,22 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
     pull: async () => ok(undefined),
     async apply(workload, signal) {
       if (signal.aborted) return GIVEN_UP;
-      const [doMs, tellMs] = behaviour.applyMs?.() ?? [0, 0];
+      const [doMs, answerMs] = behaviour.applyMs?.() ?? [0, 0];
       const ordered = behaviour.applyFailure?.(workload);
       await passTime(clock, doMs);
-      // An order that was given up before it was sent is not sent.
+      // A request that was aborted before it was sent is not sent.
       if (signal.aborted) return GIVEN_UP;
-      const failure = awayNow(behaviour) ?? ordered;
+      const failure = outageOf(behaviour) ?? ordered;
       const answer = failure === undefined || ordered?.late === true ? applyNow(workload) : undefined;
-      await passTime(clock, tellMs);
+      await passTime(clock, answerMs);
       return failure === undefined && answer !== undefined ? answer : { ok: false, failure: failure ?? NEVER };
     },
     async stop(id, _options, signal) {
       if (signal.aborted) return GIVEN_UP;
-      const [doMs, tellMs] = behaviour.stopMs?.() ?? [0, 0];
+      const [doMs, answerMs] = behaviour.stopMs?.() ?? [0, 0];
       await passTime(clock, doMs);
       if (signal.aborted) return GIVEN_UP;
-      const failure = awayNow(behaviour) ?? behaviour.stopFailure?.();
+      const failure = outageOf(behaviour) ?? behaviour.stopFailure?.();
       const each = deployed.get(id);
       if (failure === undefined && each !== undefined && each.endsAt === undefined) {
         each.endsAt = clock.now() + (each.workload.cluster?.drainTimeoutMs ?? 0) + MARGIN_MS;
@@ -212,12 +212,12 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
         clock.at(clock.now() + LINGER_MS, () => end(each));
       }
       while (failure === undefined && deployed.has(id) && !signal.aborted) await passTime(clock, LINGER_MS);
-      await passTime(clock, tellMs);
+      await passTime(clock, answerMs);
       if (failure === undefined && deployed.has(id)) return GIVEN_UP;
       return failure === undefined ? ok(undefined) : { ok: false, failure };
     },
     async *logs(id) {
-      if (deployed.has(id)) yield { stream: 'stderr', text: `last words of "${id}"` };
+      if (deployed.has(id)) yield { stream: 'stderr', text: `last line of "${id}"` };
     },
     changes(wake, signal) {
       if (signal.aborted) return;
@@ -227,15 +227,15 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
   };
 }
 
-function awayNow({ unreachable }: InMemoryClusterBehaviour): Failure | undefined {
+function outageOf({ unreachable }: InMemoryClusterBehaviour): Failure | undefined {
   const down = unreachable?.();
   return down === undefined ? undefined : { kind: 'retry', reason: 'RuntimeUnreachable', message: down };
 }
 
-/** Whatever somebody else changed is as it was applied, and the newest wishes hold. */
-function mend(each: Deployed, workload: Workload): Result<WorkloadId> {
+/** Reverts changes from outside, and applies what the workload now asks for. */
+function updateInPlace(each: Deployed, workload: Workload): Result<WorkloadId> {
   if (each.endsAt !== undefined || each.workload.revision !== workload.revision)
-    return fail('retry', 'NameTaken', `Wait until "${workload.name}" is gone: it ends, or is of another revision`);
+    return fail('retry', 'NameTaken', `Wait until "${workload.name}" is gone: it is terminating, or has another revision`);
   each.workload = workload;
   each.container = workload;
   each.replicas = workload.cluster?.replicas ?? 1;
@@ -243,5 +243,5 @@ function mend(each: Deployed, workload: Workload): Result<WorkloadId> {
   return ok(each.id);
 }
 
-const GIVEN_UP = fail('retry', 'GivenUp', 'It was given up before it began');
+const GIVEN_UP = fail('retry', 'Aborted', 'It was given up before it began');
 const NEVER: Failure = { kind: 'retry', reason: 'StartFailed', message: 'It did not start' };

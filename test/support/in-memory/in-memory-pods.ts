@@ -1,4 +1,4 @@
-/** What an observer sees of a workload with pods, and what differs from what was applied: the pure half of the cluster in memory. */
+/** What an observer sees of a workload with pods, and how that differs from what was applied: the pure half of the in-memory cluster. */
 import type { InPlaceRepair, ObservedWorkload, Workload, WorkloadExit, WaitingReason } from '../../../src/reconciler/ports.ts';
 import { isSameValue } from '../../../src/schema/same-value.ts';
 import type { WorkloadId } from '../../../src/schema/names.ts';
@@ -12,21 +12,21 @@ export interface Pod {
   /** Why its last fetch failed. */
   failure: string | undefined;
   crashes: number;
-  /** How its server ended the last time. */
+  /** How its server ended last. */
   exit: WorkloadExit | undefined;
 }
 
 export interface Deployed {
   readonly id: WorkloadId;
-  /** As it was applied the last time. */
+  /** As it was applied last. */
   workload: Workload;
-  /** What it is now, whoever changed it. */
+  /** As it is now, including changes from outside. */
   replicas: number;
   container: { readonly argv: readonly string[]; readonly env: Readonly<Record<string, string>> };
   pods: Pod[];
-  /** It is being removed, and gone by then at the latest. */
+  /** It is being removed, and will be gone by then at the latest. Undefined: it is not being removed. */
   endsAt: number | undefined;
-  /** As observers see it; undefined: to be made anew. */
+  /** As observers see it; undefined after a change, until it is computed again. */
   facts: ObservedWorkload | undefined;
 }
 
@@ -39,7 +39,7 @@ export function podAt(endpoint: Endpoint): Pod {
   return { endpoint, stage: 'pending', startedAt: undefined, failure: undefined, crashes: 0, exit: undefined };
 }
 
-/** An address for each pod, never used again. */
+/** An address that no other pod has or gets. */
 export function addressesOf(serial: number, { port }: Workload): Endpoint {
   return { host: `10.${(serial >> 16) & 255}.${(serial >> 8) & 255}.${serial & 255}`, port: port.container };
 }
@@ -51,7 +51,7 @@ export function factsOf(each: Deployed): ObservedWorkload {
   const ready = endsAt === undefined ? pods.filter(({ stage }) => stage === 'ready') : [];
   const phase = endsAt !== undefined ? 'stopping' : running.length > 0 ? 'running' : 'created';
   const exit = endsAt === undefined ? lastExit(pods) : undefined;
-  const found = exit === undefined && endsAt === undefined ? troubleOf(pods) : undefined;
+  const found = exit === undefined && endsAt === undefined ? waitingReasonOf(pods) : undefined;
   const waitingReason = phase === 'created' ? found : undefined;
   const fetching =
     phase === 'created' && waitingReason === undefined && exit === undefined && pods.some(({ stage }) => stage === 'fetching');
@@ -75,14 +75,14 @@ export function factsOf(each: Deployed): ObservedWorkload {
   };
 }
 
-/** Of the newest pod; where there are several, only while none answers and that one is not back. */
+/** The exit of the newest pod; with several pods, only while none is ready. */
 function lastExit(pods: readonly Pod[]): WorkloadExit | undefined {
   const newest = pods.at(-1);
   if (pods.length <= 1) return newest?.exit;
   return pods.some(({ stage }) => stage === 'ready') ? undefined : newest?.exit;
 }
 
-/** How long a kubelet waits before it starts a server again that crashed so often. */
+/** Milliseconds that a kubelet waits before it restarts a server that crashed so often. */
 export function restartDelayMs(crashes: number): number {
   return crashes <= 1 ? RESTART_MS : Math.min(10_000 * 2 ** (crashes - 2), 300_000);
 }
@@ -90,7 +90,7 @@ export function restartDelayMs(crashes: number): number {
 /** A kubelet looks at its containers about once a second. */
 const RESTART_MS = 500;
 
-function troubleOf(pods: readonly Pod[]): WaitingReason | undefined {
+function waitingReasonOf(pods: readonly Pod[]): WaitingReason | undefined {
   if (pods.some(({ stage }) => stage === 'pending')) {
     return { kind: 'placement', reason: 'Unschedulable', message: 'Add a node or free one: no node has room for its pods' };
   }

@@ -9,7 +9,7 @@ function createInMemoryWorld(): Promise<RuntimeWorld> {
   return Promise.resolve({
     runtime,
     real: false,
-    // It lives as long as its workloads.
+    // The runtime and its workloads end together.
     reopen: () => runtime,
     workload: (choice) => tinyWorkload(choice, { host: '0.0.0.0', port: 8080 }),
     exit: async (workload, code) => runtime.exit(workload.id, { code }),
@@ -24,4 +24,4 @@ function createInMemoryWorld(): Promise<RuntimeWorld> {
   });
 }
 
-describeRuntimeContract('The memory runtime', createInMemoryWorld);
+describeRuntimeContract('The in-memory runtime', createInMemoryWorld);

@@ -1,6 +1,6 @@
 /**
- * A whole runtime in memory, on whatever clock it is given: for tests and simulations. Honest where it can be (names, ports, images, idempotence),
- * and as bad as it is told to be: `behaviour` is asked at each call how long it takes and whether it fails.
+ * A complete in-memory runtime on any clock, for tests and simulations. Names, ports, images and idempotence are those of a real runtime; `behaviour`
+ * decides for each call how long it takes and whether it fails.
  */
 import type {
   Clock,
@@ -17,16 +17,16 @@ import type { Failure, Result } from '../../../src/schema/failure.ts';
 import { fail, ok } from '../../../src/schema/failure.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
 
-/** Each is asked once a call. Times in milliseconds; 0 where missing. */
+/** Each function is called once for each call of the runtime. Times are milliseconds, by default 0. */
 export interface InMemoryBehaviour {
   /** Until the answer of an observation, after it was taken. */
   readonly observeMs?: () => number;
-  /** Until the workload runs, and from then until the caller is told. */
+  /** Until the workload runs, and from then until the call returns. */
   readonly applyMs?: () => readonly [number, number];
   readonly stopMs?: () => readonly [number, number];
   readonly pullMs?: (image: ImageReference) => number;
   readonly unreachable?: () => string | undefined;
-  /** `late`: it says that it failed, and starts all the same. */
+  /** `late`: the call fails, but the workload starts all the same. */
   readonly applyFailure?: (workload: Workload) => (Failure & { readonly late?: boolean }) | undefined;
   readonly stopFailure?: () => Failure | undefined;
   readonly pullFailure?: (image: ImageReference) => Failure | undefined;
@@ -35,15 +35,15 @@ export interface InMemoryBehaviour {
 }
 
 export interface InMemoryRuntime extends Runtime {
-  /** Everything that exists now, whatever observers are told. */
+  /** Everything that exists now, even while the runtime is unreachable. */
   list(): readonly ObservedWorkload[];
   /** The running workload that listens there. */
   at(endpoint: ObservedWorkload['endpoints'][number]): ObservedWorkload | undefined;
   exit(id: WorkloadId, exit?: { readonly code?: number; readonly outOfMemory?: boolean }): void;
-  /** Removes it behind everybody's back. */
+  /** Removes a workload from outside, without a stop. */
   vanish(id: WorkloadId): void;
   alter(id: WorkloadId, part: Partial<ContainerFacts>): void;
-  /** Puts a workload there that nobody applied. */
+  /** Adds a workload that was not applied. */
   plant(workload: Workload): WorkloadId;
   addImage(image: ImageReference): void;
   removeImage(reference: string): void;
@@ -57,7 +57,7 @@ export interface InMemoryRuntimeOptions {
   readonly behaviour?: InMemoryBehaviour;
 }
 
-interface Kept {
+interface Entry {
   readonly workload: Workload;
   readonly facts: ObservedWorkload;
   readonly log: readonly LogLine[];
@@ -66,7 +66,7 @@ interface Kept {
 const TRAITS: RuntimeTraits = { kind: 'in-memory', images: true, network: 'published', modelsTarget: '/models' };
 
 export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemoryRuntimeOptions): InMemoryRuntime {
-  const kept = new Map<WorkloadId, Kept>();
+  const kept = new Map<WorkloadId, Entry>();
   const images = new Map<string, string | undefined>();
   const wakes = new Set<Wake>();
   const foreignPorts = new Set<number>();
@@ -98,7 +98,7 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     const same = kept.values().find(({ facts }) => facts.name === name);
     if (same !== undefined) {
       if (same.facts.revision !== revision) return fail('retry', 'NameTaken', `Remove "${name}" first: it is of another revision`);
-      if (same.facts.phase === 'exited') change(same.facts.id, revived(same.workload, clock.now()));
+      if (same.facts.phase === 'exited') change(same.facts.id, runningFrom(same.workload, clock.now()));
       return ok(same.facts.id);
     }
     if (image !== undefined && !images.has(image.reference)) return fail('retry', 'ImageMissing', `Pull image "${image.reference}" first`);
@@ -154,25 +154,25 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     },
     async apply(workload, signal) {
       if (signal.aborted) return GIVEN_UP;
-      const [doMs, tellMs] = behaviour.applyMs?.() ?? [0, 0];
+      const [doMs, answerMs] = behaviour.applyMs?.() ?? [0, 0];
       const failure = behaviour.applyFailure?.(workload);
       await passTime(clock, doMs);
       const down = behaviour.unreachable?.();
       if (down !== undefined) return fail('retry', 'RuntimeUnreachable', down);
       const answer = failure !== undefined && failure.late !== true ? undefined : (refuse(workload) ?? ok(create(workload)));
-      await passTime(clock, tellMs);
+      await passTime(clock, answerMs);
       return failure === undefined && answer !== undefined ? answer : { ok: false, failure: failure ?? NEVER };
     },
     async stop(id, _options, signal) {
       if (signal.aborted) return GIVEN_UP;
-      const [doMs, tellMs] = behaviour.stopMs?.() ?? [0, 0];
+      const [doMs, answerMs] = behaviour.stopMs?.() ?? [0, 0];
       const down = behaviour.unreachable?.();
       const failure =
         down === undefined ? behaviour.stopFailure?.() : { kind: 'retry' as const, reason: 'RuntimeUnreachable', message: down };
       if (failure === undefined && kept.get(id)?.facts.phase === 'running') change(id, { phase: 'stopping', endpoints: [] });
       await passTime(clock, doMs);
       if (failure === undefined) remove(id);
-      await passTime(clock, tellMs);
+      await passTime(clock, answerMs);
       return failure === undefined ? ok(undefined) : { ok: false, failure };
     },
     async *logs(id, { tail }) {
@@ -186,17 +186,17 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
   };
 }
 
-const GIVEN_UP = fail('retry', 'GivenUp', 'It was given up before it began');
+const GIVEN_UP = fail('retry', 'Aborted', 'It was given up before it began');
 const NEVER: Failure = { kind: 'retry', reason: 'StartFailed', message: 'It did not start' };
 
 function observedOf(id: WorkloadId, workload: Workload, images: ReadonlyMap<string, string | undefined>, now: number): ObservedWorkload {
   const { name, slot, revision, generation, argv, env, mounts, devices, port } = workload;
   const imageId = workload.image === undefined ? undefined : (images.get(workload.image.reference) ?? workload.image.imageId);
   const container = { imageId, argv, env, mounts, devices, port };
-  return { id, name, slot, revision, generation, container, ...revived(workload, now) };
+  return { id, name, slot, revision, generation, container, ...runningFrom(workload, now) };
 }
 
-function revived({ port }: Workload, now: number): Pick<ObservedWorkload, 'phase' | 'startedAt' | 'endpoints'> {
+function runningFrom({ port }: Workload, now: number): Pick<ObservedWorkload, 'phase' | 'startedAt' | 'endpoints'> {
   return { phase: 'running', startedAt: now, endpoints: [{ host: '127.0.0.1', port: port.host }] };
 }
 

@@ -1,4 +1,4 @@
-/** What every runtime promises. Each adapter runs this suite against its own world. */
+/** The contract of every runtime. Each adapter runs this suite against its own world. */
 import { networkInterfaces } from 'node:os';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { LogLine, ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
@@ -42,7 +42,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
     };
     const inPhase = (phase: ObservedWorkload['phase'], of: Runtime = runtime) =>
       eventually(`one workload is ${phase}`, async () => (await mine(of)).find((each) => each.phase === phase));
-    /** As soon as it answers: where each replica has an address, that is when the address is known. */
+    /** Resolves as soon as the server answers: where each replica has an address, once the address is known. */
     const answering = () => eventually('an endpoint', async () => (await mine()).find(({ endpoints }) => endpoints.length > 0));
     const endpoint = async () => (await answering()).endpoints[0];
     const urlOf = async (): Promise<string> => {
@@ -56,12 +56,12 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
     const ready = async (): Promise<void> => {
       if (world.real) await answer('/');
     };
-    /** How it ended is told of what stays so, or of what its runtime starts again by itself. */
+    /** Waits for an exit, of a workload that stays exited or of one that its runtime restarts. */
     const ended = (of: Runtime = runtime) =>
       eventually('an end', async () => (await mine(of)).find(({ phase, exit }) => exit !== undefined && (phase === 'exited') !== pods));
     const stop = (id: WorkloadId, graceMs = 5000) => runtime.stop(id, { graceMs }, ends.signal);
 
-    test('what was applied runs, is found by its labels and shows no drift', async () => {
+    test('runs an applied workload, finds it by its labels and shows no drift', async () => {
       const id = await apply(workload);
       const found = await inPhase('running');
       expect(found).toMatchObject({ id, name: workload.name, slot: workload.slot, revision: workload.revision, generation: 7 });
@@ -73,7 +73,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       const { container } = await inPhase('running');
       expect(container.port).toEqual(workload.port);
       if (container.argv !== undefined) expect(container.argv).toEqual(workload.argv);
-      // More than was asked for is no drift: images bring variables of their own.
+      // Additional variables are not drift: images have variables of their own.
       if (container.env !== undefined) expect(container.env).toMatchObject(workload.env);
       if (container.mounts !== undefined) expect(container.mounts).toEqual(workload.mounts);
       if (container.devices !== undefined) expect(container.devices).toEqual(workload.devices);
@@ -83,7 +83,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       expect(inPlace.isOutdated(workload, await inPhase('running'))).toBe(false);
     });
 
-    test('a server has the environment it was given, and none of the controller’s settings', async () => {
+    test('gives a server its environment and none of the controller’s settings', async () => {
       if (!world.real) return expect(world.real).toBe(false);
       await apply(workload);
       const lines = (await answer('/env')).split('\n');
@@ -91,7 +91,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       expect(lines.filter((line) => line.startsWith('SVC_'))).toEqual([]);
     });
 
-    test('a server is published on loopback only, or has an address of its own', async () => {
+    test('publishes a server on loopback only, or gives it its own address', async () => {
       if (!world.real) return expect(world.real).toBe(false);
       await apply(workload);
       expect(await answer('/')).toBe('hello');
@@ -102,13 +102,13 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
         await expect(fetch(`http://${address}:${port}/`, { signal: AbortSignal.timeout(2000) })).rejects.toThrow();
     });
 
-    test('applying twice makes one workload', async () => {
+    test('creates one workload if it is applied twice', async () => {
       const first = await apply(workload);
       expect(await apply(workload)).toBe(first);
       expect(await mine()).toHaveLength(1);
     });
 
-    test('applying at the same moment twice makes one workload', async () => {
+    test('creates one workload if it is applied twice concurrently', async () => {
       const applied = await Promise.all([runtime.apply(workload, ends.signal), runtime.apply(workload, ends.signal)]);
       expect(applied.some((result) => result.ok)).toBe(true);
       const left = await mine();
@@ -116,7 +116,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       expect(await apply(workload)).toBe(left[0]?.id);
     });
 
-    test('stopping removes it, and stopping again succeeds', async () => {
+    test('removes a workload that is stopped, and succeeds if it is stopped again', async () => {
       const id = await apply(workload);
       await ready();
       const url = await urlOf();
@@ -126,14 +126,14 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       if (world.real) await expect(fetch(url, { signal: AbortSignal.timeout(2000) })).rejects.toThrow();
     });
 
-    test('a server that does not heed the request to end is killed after its grace', async () => {
+    test('kills a server that ignores the request to exit after its grace period', async () => {
       const id = await apply(world.workload({ port, args: ['--ignore-term'] }));
       await ready();
       expect(await stop(id, 300)).toMatchObject({ ok: true });
       expect(await mine()).toEqual([]);
     });
 
-    test('an exit is seen with its code and stays, or is started again by the runtime, until it is stopped', async () => {
+    test('reports an exit with its code; the workload stays exited or is restarted by the runtime until it is stopped', async () => {
       const id = await apply(workload);
       await ready();
       await world.exit(await inPhase('running'), 7);
@@ -147,7 +147,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       expect(await mine()).toEqual([]);
     });
 
-    test('applying what has exited starts it again', async () => {
+    test('starts an exited workload again if it is applied', async () => {
       await apply(workload);
       await ready();
       await world.exit(await inPhase('running'), 3);
@@ -171,7 +171,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       if (pods) expect(await inPhase('running')).toMatchObject({ id });
     });
 
-    test('what somebody else took away is not there any more, and can be applied anew', async () => {
+    test('no longer reports a workload that was removed from outside, and can apply it again', async () => {
       await apply(workload);
       await ready();
       await world.vanish(await inPhase('running'));
@@ -180,7 +180,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       await inPhase('running');
     });
 
-    test('a new instance finds the same workload and can end it', async () => {
+    test('a new instance finds the same workload and can stop it', async () => {
       const id = await apply(workload);
       await ready();
       const next = world.reopen();
@@ -190,7 +190,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       expect(await mine(next)).toEqual([]);
     });
 
-    test('a taken port is told and leaves nothing behind', async () => {
+    test('reports an occupied port and leaves nothing behind', async () => {
       if (world.occupy === undefined) return expect(pods).toBe(true);
       const release = await world.occupy(port);
       const applied = await runtime.apply(workload, ends.signal);
@@ -203,7 +203,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       await apply(workload);
     });
 
-    test('the name of another revision is taken, and that one goes on', async () => {
+    test('refuses the name of another revision, which continues to run', async () => {
       const id = await apply(workload);
       const other = world.workload({ port: await freePort(), revision: 'ba9876543210' });
       expect(await runtime.apply(other, ends.signal)).toMatchObject({ ok: false, failure: { reason: 'NameTaken' } });
@@ -220,7 +220,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       expect((await mine()).map((each) => each.id)).toEqual([second]);
     });
 
-    test('an altered workload shows in the facts, and is mended where that can be done in place', async () => {
+    test('shows an altered workload in the facts, and repairs it where that is possible in place', async () => {
       if (world.alter === undefined) return expect(world.alter).toBeUndefined();
       const { inPlace } = runtime.traits;
       await apply(workload);
@@ -238,7 +238,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       await eventually('its own environment', async () => ((await answer('/env')).includes('GREETING=a b=c "d"') ? true : undefined));
     });
 
-    test('output is kept and told, and following ends with the server', async () => {
+    test('stores and returns output, and following ends with the server', async () => {
       if (!world.real) return expect(world.real).toBe(false);
       const id = await apply(workload);
       await ready();
@@ -256,7 +256,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       expect((await following).toSorted()).toEqual(['listening', 'to stderr', 'to stdout']);
     });
 
-    test('following output ends when it is given up', async () => {
+    test('following output ends when it is cancelled', async () => {
       const id = await apply(workload);
       await ready();
       const given = new AbortController();
@@ -269,7 +269,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       expect(await inPhase('running')).toMatchObject({ id });
     });
 
-    test('a change from outside wakes, until the signal aborts', async () => {
+    test('wakes after a change from outside, until the signal aborts', async () => {
       let wakes = 0;
       const watching = new AbortController();
       runtime.changes(() => (wakes += 1), watching.signal);
@@ -290,7 +290,7 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       expect(wakes).toBe(after);
     });
 
-    test('what is given up before it began changes nothing', async () => {
+    test('changes nothing if an action is cancelled before it begins', async () => {
       const given = AbortSignal.abort();
       expect(await runtime.apply(workload, given)).toMatchObject({ ok: false });
       expect(await runtime.observe([], given)).toMatchObject({ ok: false });

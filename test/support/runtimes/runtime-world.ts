@@ -1,4 +1,4 @@
-/** What the contract suite needs of an adapter: the runtime under test, and hands that act on its workloads from outside. */
+/** What the contract suite needs from an adapter: the runtime under test, and ways to affect its workloads from outside. */
 import type { ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
 import { Revision, SlotName } from '../../../src/schema/names.ts';
 
@@ -6,23 +6,23 @@ export interface RuntimeWorld {
   readonly runtime: Runtime;
   /** Whether its workloads are real servers that answer on their endpoints and write logs. */
   readonly real: boolean;
-  /** Another instance over the same workloads, as after a restart of the controller. */
+  /** Another instance for the same workloads, as after a restart of the controller. */
   reopen(): Runtime;
   /** A workload whose server runs until it is ended; see `tinyWorkload()`. */
   workload(choice: WorkloadChoice): Workload;
-  /** The server ends by itself with this code. */
+  /** Makes the server exit with this code. */
   exit(workload: ObservedWorkload, code: number): Promise<void>;
-  /** Killed by somebody else. */
+  /** Kills the server from outside. */
   crash(workload: ObservedWorkload): Promise<void>;
-  /** Taken away with all that was known of it. */
+  /** Removes the workload together with everything the runtime recorded about it. */
   vanish(workload: ObservedWorkload): Promise<void>;
-  /** Given another environment, in place or by one of the same name and labels; undefined where nobody could do that. */
+  /** Changes the environment, in place or with another workload of the same name and labels; undefined if that is impossible. */
   readonly alter: ((workload: ObservedWorkload) => Promise<void>) | undefined;
-  /** Undefined where workloads take no port of the host. */
+  /** Occupies a port of the host; undefined if workloads do not use ports of the host. */
   readonly occupy: ((port: number) => Promise<() => Promise<void>>) | undefined;
-  /** How long its slowest step may take; default: 15 s. */
+  /** Limit for its slowest step; default: 15 s. */
   readonly patienceMs?: number;
-  /** Ends whatever still runs. */
+  /** Ends everything that still runs. */
   dispose(): Promise<void>;
 }
 
@@ -56,16 +56,16 @@ export function tinyWorkload(choice: WorkloadChoice, listen: { readonly host: st
 
 export { freePort, occupyPort } from '../free-port.ts';
 
-/** Polls until the answer is defined; fails with what was awaited. */
-export async function eventually<T>(what: string, look: () => Promise<T | undefined>, withinMs = 15_000): Promise<T> {
+/** Polls until the result is defined. Throws an error that names `what` after `withinMs`. */
+export async function eventually<T>(what: string, poll: () => Promise<T | undefined>, withinMs = 15_000): Promise<T> {
   const until = performance.now() + withinMs;
   for (;;) {
-    const found = await look().catch((error: unknown) => {
+    const found = await poll().catch((error: unknown) => {
       if (performance.now() > until) throw error;
       return undefined;
     });
     if (found !== undefined) return found;
-    if (performance.now() > until) throw new Error(`Did not come about: ${what}`);
+    if (performance.now() > until) throw new Error(`Timed out: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
 }

@@ -1,4 +1,4 @@
-/** A minute in which everything happens to a world that can: edits, crashes, absences, requests, changes of who leads. */
+/** The first phase of a simulation: a minute with edits, crashes, outages, requests and changes of the leader. */
 import type { WorkloadId } from '../../../src/schema/names.ts';
 import { BAD_MODEL, documentOf, MODELS, type Scene } from './simulate-scene.ts';
 import type { Referee } from './world-referee.ts';
@@ -24,7 +24,7 @@ function victimOf({ world, random }: Scene, name: string): WorkloadId | undefine
 }
 
 async function happen(scene: Scene, name: string): Promise<void> {
-  const { world, random, weather, referee } = scene;
+  const { world, random, faults, referee } = scene;
   const victim = victimOf(scene, name);
   const known = world.desired.has(slotName(name));
   switch (random.int(0, 13)) {
@@ -51,10 +51,10 @@ async function happen(scene: Scene, name: string): Promise<void> {
         ? world.runtime.removeImage(IMAGE.reference)
         : void world.runtime.foreignPorts.add(random.int(18_080, 18_084));
     case 9:
-      weather.down = random.chance(0.5) ? 'Connection refused' : undefined;
+      faults.down = random.chance(0.5) ? 'Connection refused' : undefined;
       return;
     case 10:
-      weather.failingEndpoints = random.chance(0.5);
+      faults.failingEndpoints = random.chance(0.5);
       return;
     case 11:
       return await restart(scene);
@@ -64,12 +64,12 @@ async function happen(scene: Scene, name: string): Promise<void> {
 }
 
 async function happenInCluster(scene: Scene, name: string): Promise<void> {
-  const { world, random, weather } = scene;
+  const { world, random, faults } = scene;
   const victim = victimOf(scene, name);
   const { cluster } = world;
   switch (random.int(0, 5)) {
     case 0:
-      weather.room = random.int(0, 5);
+      faults.room = random.int(0, 5);
       return cluster?.place();
     case 1:
       return victim === undefined ? undefined : cluster?.evict(victim);
@@ -90,7 +90,7 @@ async function restart(scene: Scene): Promise<void> {
   if (led) elect(scene);
 }
 
-/** The one that leads gives up, or was asked to. */
+/** The leader resigns, and another one is elected. */
 async function handOver(scene: Scene): Promise<void> {
   scene.world.lead(undefined);
   elect(scene);

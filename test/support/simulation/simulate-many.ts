@@ -1,9 +1,9 @@
-/** Many seeds in a row, and one line for each that went foul. */
+/** Runs many seeds in a row, and returns one line for each that failed. */
 import { simulate } from './simulate.ts';
 
-/** Of each of the two test files, which run side by side. */
+/** For each of the two test files, which run in parallel. */
 const SEEDS = 5000;
-/** A planner that is broken is broken in many worlds; the first few tell enough. */
+/** A broken planner fails in many worlds; the first few are enough to find the cause. */
 const ENOUGH = 5;
 
 /** `SVC_SEED` replays one world, `SVC_SEEDS` runs another number of them. */
@@ -11,9 +11,9 @@ export async function simulateMany(half: 0 | 1): Promise<readonly string[]> {
   const only = process.env['SVC_SEED'];
   if (only !== undefined) return Number(only) % 2 === half ? await replay(Number(only)) : [];
   const count = Number(process.env['SVC_SEEDS'] ?? SEEDS);
-  const foul: string[] = [];
-  for (let index = 0; index < count && foul.length < ENOUGH; index += 1) foul.push(...(await replay(2 * index + half)));
-  return foul;
+  const failed: string[] = [];
+  for (let index = 0; index < count && failed.length < ENOUGH; index += 1) failed.push(...(await replay(2 * index + half)));
+  return failed;
 }
 
 async function replay(seed: number): Promise<readonly string[]> {

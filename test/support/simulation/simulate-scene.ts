@@ -1,4 +1,4 @@
-/** What the worlds of the simulation are made of, and how bad their weather is. */
+/** What the worlds of the simulation consist of, and the faults that happen in them. */
 import type { Failure } from '../../../src/schema/failure.ts';
 import type { WorkloadId } from '../../../src/schema/names.ts';
 import type { SlotDocument } from '../../../src/schema/slot-spec.ts';
@@ -12,49 +12,52 @@ export const MODELS = ['a.gguf', 'b.gguf', 'c.gguf'] as const;
 export const BAD_MODEL = 'bad.gguf';
 export const DRAIN_MS = 3000;
 
-export interface Weather {
+export interface Faults {
+  /** Whether random failures happen. */
   chaos: boolean;
+  /** Why the runtime is unreachable; undefined while it is not. */
   down: string | undefined;
+  /** Whether no server answers its probes. */
   failingEndpoints: boolean;
-  /** How many pods find a place. */
+  /** How many pods can be scheduled. */
   room: number;
 }
 
 export interface Scene {
   readonly world: World;
   readonly random: Random;
-  readonly weather: Weather;
+  readonly faults: Faults;
   readonly referee: Referee;
   readonly names: readonly string[];
-  /** Workloads have pods, and several controllers look at them. */
+  /** Whether the world is a cluster: workloads have pods, and there may be several controllers. */
   readonly pods: boolean;
   readonly budget: number;
 }
 
-export function weatherOf(random: Random, weather: Weather) {
+export function hostOptions(random: Random, faults: Faults) {
   const slow = (): number => (random.chance(0.2) ? random.int(100, 4000) : random.int(0, 30));
   return {
-    losesWake: () => random.chance(weather.chaos ? 0.3 : 0.1),
+    losesWake: () => random.chance(faults.chaos ? 0.3 : 0.1),
     readyMs: (model: string) => (model.length % 7) * 20,
-    answers: () => !weather.failingEndpoints,
+    answers: () => !faults.failingEndpoints,
     modelPullMs: () => random.int(0, 8000),
-    modelPullFailure: () => (weather.chaos && random.chance(0.2) ? failure('PullFailed') : undefined),
+    modelPullFailure: () => (faults.chaos && random.chance(0.2) ? failure('PullFailed') : undefined),
     behaviour: {
       observeMs: () => (random.chance(0.2) ? random.int(1, 60) : 0),
       applyMs: () => [slow(), random.chance(0.3) ? random.int(1, 500) : 0] as const,
       stopMs: () => [slow(), random.chance(0.3) ? random.int(1, 500) : 0] as const,
       pullMs: () => random.int(0, 8000),
-      unreachable: () => weather.down,
-      applyFailure: () => (weather.chaos && random.chance(0.1) ? { ...failure('StartFailed'), late: random.chance(0.5) } : undefined),
-      stopFailure: () => (weather.chaos && random.chance(0.1) ? failure('StopFailed') : undefined),
-      pullFailure: () => (weather.chaos && random.chance(0.2) ? failure('PullFailed') : undefined),
+      unreachable: () => faults.down,
+      applyFailure: () => (faults.chaos && random.chance(0.1) ? { ...failure('StartFailed'), late: random.chance(0.5) } : undefined),
+      stopFailure: () => (faults.chaos && random.chance(0.1) ? failure('StopFailed') : undefined),
+      pullFailure: () => (faults.chaos && random.chance(0.2) ? failure('PullFailed') : undefined),
     },
   } satisfies WorldOptions;
 }
 
-export function clusterWeather(random: Random, weather: Weather, onKilled: (id: WorkloadId) => void): WorldOptions {
-  const base = weatherOf(random, weather);
-  // Kubelets as they are, or in a hurry: then servers crash again and again within the time of a world.
+export function clusterOptions(random: Random, faults: Faults, onKilled: (id: WorkloadId) => void): WorldOptions {
+  const base = hostOptions(random, faults);
+  // Kubelets with real delays, or with short ones: then a server crashes repeatedly within the time of a world.
   const hurried = random.chance(0.5) ? { restartMs: (crashes: number) => 200 * crashes } : {};
   return {
     ...base,
@@ -62,15 +65,15 @@ export function clusterWeather(random: Random, weather: Weather, onKilled: (id: 
       ...base.behaviour,
       ...hurried,
       podMs: () => [random.chance(0.5) ? 0 : random.int(1, 5000), random.int(0, 1500)],
-      fetchFailure: () => (weather.chaos && random.chance(0.15) ? 'The model could not be fetched' : undefined),
-      room: () => weather.room,
+      fetchFailure: () => (faults.chaos && random.chance(0.15) ? 'The model could not be fetched' : undefined),
+      room: () => faults.room,
       onKilled,
     },
   };
 }
 
 function failure(reason: string): Failure {
-  return { kind: 'retry', reason, message: `It failed for the simulation: ${reason}` };
+  return { kind: 'retry', reason, message: `The simulation made it fail: ${reason}` };
 }
 
 export function documentOf(random: Random, pods: boolean, good = false): SlotDocument {
@@ -91,7 +94,7 @@ export function documentOf(random: Random, pods: boolean, good = false): SlotDoc
   if (!pods) return document;
   const { lifecycle } = document;
   const startTimeout = random.chance(0.7) ? '10s' : '12s';
-  // What somebody scaled to nothing stays so where it is only told of.
+  // A workload that was scaled to zero from outside stays so where drift is only reported.
   const drift = good ? ({ drift: 'repair' } as const) : {};
   return { ...document, replicas: random.pick(good ? [1, 1, 2, 3] : [0, 1, 1, 2, 3]), lifecycle: { ...lifecycle, startTimeout, ...drift } };
 }

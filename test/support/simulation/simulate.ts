@@ -1,43 +1,44 @@
-/** One seeded life of a world: chaos, then calm, in which everything that is wanted and possible must come true. */
+/** Runs one seeded world: first with faults, then without, when everything that is desired and possible must come true. */
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
 import type { Desired, Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
+import { templatingOf } from '../../../src/reconciler/desire.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { WorkloadId } from '../../../src/schema/names.ts';
 import { isSameValue } from '../../../src/schema/same-value.ts';
 import { createRandom, type Random } from './seeded-random.ts';
 import { calm } from './simulate-calm.ts';
 import { chaos } from './simulate-chaos.ts';
-import { BAD_MODEL, clusterWeather, documentOf, DRAIN_MS, MODELS, SLOTS, weatherOf, type Scene, type Weather } from './simulate-scene.ts';
+import { BAD_MODEL, clusterOptions, documentOf, DRAIN_MS, hostOptions, MODELS, SLOTS, type Faults, type Scene } from './simulate-scene.ts';
 import { WORLD_BEGIN } from './world-clock.ts';
 import { createCrashJudge } from './world-crashes.ts';
-import { createReferee, foul, type Referee } from './world-referee.ts';
+import { createReferee, violation, type Referee } from './world-referee.ts';
 import { createWorld } from './world.ts';
 
 type Decide = NonNullable<LoopDeps['decide']>;
 
-/** Each fifth world is a cluster. */
+/** Every fifth world is a cluster. */
 const isCluster = (seed: number): boolean => seed % 5 === 0;
 
-/** Resolves when all went well; rejects with what was foul. */
+/** Resolves when the world kept all rules; rejects with the first violation. */
 export async function simulate(seed: number, decide: Decide = { plan, inspect }, trace?: (line: string) => void): Promise<void> {
   const random = createRandom(seed);
-  const weather: Weather = { chaos: true, down: undefined, failingEndpoints: false, room: Number.POSITIVE_INFINITY };
+  const faults: Faults = { chaos: true, down: undefined, failingEndpoints: false, room: Number.POSITIVE_INFINITY };
   const referees: Referee[] = [];
   const crashes = createCrashJudge();
   const pods = isCluster(seed);
   const budget = !pods && random.chance(0.4) ? String(random.int(2, 5) * 1000) : undefined;
   const onKilled = (id: WorkloadId): void => referees.forEach((referee) => referee.killed(id));
   const world = createWorld({
-    ...(pods ? { ...clusterWeather(random, weather, onKilled), replicas: random.int(1, 3) } : weatherOf(random, weather)),
+    ...(pods ? { ...clusterOptions(random, faults, onKilled), replicas: random.int(1, 3) } : hostOptions(random, faults)),
     env: { ...(budget === undefined ? {} : { SVC_MEMORY_BUDGET: budget }), SVC_PORT_RANGE: '18080-18099' },
     decide: {
-      plan(desired, observed, now, memory) {
-        const made = decide.plan(desired, observed, now, memory);
-        if (seed % 20 === 3 || seed % 40 === 0) compareWithFresh(decide, desired, observed, now, made);
+      plan(desired, observed, now, planEach) {
+        const made = decide.plan(desired, observed, now, planEach);
+        if (seed % 20 === 3 || seed % 40 === 0) compareWithFresh(decide, { desired, observed, now, made });
         const wrong = crashes.judge(made, observed);
-        if (wrong !== undefined) foul(wrong);
+        if (wrong !== undefined) violation(wrong);
         if (observed.leads) for (const referee of referees) referee.planned(made);
         if (trace !== undefined) tracePlan(trace, observed, made, now);
         return made;
@@ -48,25 +49,25 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   const referee = createReferee(world, DRAIN_MS);
   referees.push(referee);
   for (const life of world.lives()) referee.follow(life);
-  const names = setTheScene(world, random, pods);
+  const names = addSlots(world, random, pods);
   const scene: Scene = {
     world,
     random,
-    weather,
+    faults,
     referee,
     names,
     pods,
     budget: budget === undefined ? Number.POSITIVE_INFINITY : Number(budget),
   };
   await chaos(scene);
-  weather.chaos = false;
-  weather.down = undefined;
-  weather.failingEndpoints = false;
+  faults.chaos = false;
+  faults.down = undefined;
+  faults.failingEndpoints = false;
   await calm(scene);
 }
 
-function setTheScene(world: ReturnType<typeof createWorld>, random: Random, pods: boolean): readonly string[] {
-  // In a cluster, what a model store has is the business of the pods.
+function addSlots(world: ReturnType<typeof createWorld>, random: Random, pods: boolean): readonly string[] {
+  // In a cluster, the pods fetch their models themselves.
   for (const model of MODELS) world.setModel(model, pods || random.chance(0.7) ? 'present' : 'pullable', random.int(1, 2) * 1000);
   world.setModel(BAD_MODEL, 'present');
   const names = SLOTS.slice(0, random.int(1, 3));
@@ -74,15 +75,20 @@ function setTheScene(world: ReturnType<typeof createWorld>, random: Random, pods
   return names;
 }
 
-/** What is remembered from pass to pass must not change what is decided. */
-function compareWithFresh(decide: Decide, desired: Desired, observed: Observed, now: number, made: Plan): void {
-  const fresh = decide.plan(desired, observed, now);
+/** What the memos of a loop remember must not change what is decided. */
+function compareWithFresh(
+  decide: Decide,
+  { desired, observed, now, made }: { readonly desired: Desired; readonly observed: Observed; readonly now: number; readonly made: Plan },
+): void {
+  const { traits } = observed;
+  const templating = templatingOf({ providers: desired.providers, runtime: { traits }, models: { root: desired.modelsRoot } });
+  const fresh = decide.plan({ ...desired, ...templating }, observed, now);
   const parts = (each: Plan): unknown => [each.actions, [...each.decisions], [...each.orphans], each.wakeAt];
   if (!isSameValue(parts(fresh), parts(made)))
-    foul(`A remembered plan is not the one that would be made: ${JSON.stringify([parts(fresh), parts(made)])}`);
+    violation(`A remembered plan is not the one that would be made: ${JSON.stringify([parts(fresh), parts(made)])}`);
 }
 
-/** What happened, line by line, for whoever replays a seed. */
+/** Prints what happened, one line for each plan, when a seed is replayed. */
 function tracePlan(trace: (line: string) => void, observed: Observed, made: Plan, now: number): void {
   const at = ((now - WORLD_BEGIN) / 1000).toFixed(3);
   const workloads =

@@ -1,11 +1,11 @@
-/** Time that passes only when it is told to. Callbacks run in the order of their times, equal ones in the order in which they were asked for. */
+/** A clock that moves only when a test advances it. Callbacks run in the order of their times; those with equal times in the order of their registration. */
 import type { Clock } from '../../../src/reconciler/ports.ts';
 
 export interface WorldClock extends Clock {
-  /** Runs everything due until then, and all that follows from it without time passing. */
+  /** Runs everything that is due until then, and everything that follows from it without time passing. */
   advanceTo(at: number): Promise<void>;
   advance(ms: number): Promise<void>;
-  /** Advances from one callback to the next until the condition holds; false when it does not within `ms`. */
+  /** Advances from one callback to the next until the condition holds. Returns false when it does not hold within `ms`. */
   until(condition: () => boolean, ms: number): Promise<boolean>;
 }
 
@@ -15,7 +15,7 @@ interface Timer {
   callback: (() => void) | undefined;
 }
 
-/** A date in 2001, so that nobody takes these times for durations. */
+/** A date in 2001, so that these times are not mistaken for durations. */
 export const WORLD_BEGIN = 1_000_000_000_000;
 
 export function createWorldClock(): WorldClock {
@@ -63,7 +63,7 @@ export function createWorldClock(): WorldClock {
   };
 }
 
-/** Everything that follows without time passing has happened: promises settle before the next turn of the event loop. */
+/** Resolves when everything that follows without time passing has happened: promises settle before the next iteration of the event loop. */
 async function drained(): Promise<void> {
   await new Promise<void>((resolve) => setImmediate(resolve));
 }

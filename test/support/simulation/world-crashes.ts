@@ -1,14 +1,17 @@
-/** Watches how controllers bear that pods crash: each crash is counted once, and what its kubelet starts again is not made anew. Knows nothing of the planner. */
+/**
+ * Watches how controllers handle pods that crash: each crash is counted once, and a workload that its kubelet starts again is not replaced.
+ * Independent of the planner.
+ */
 import type { Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { ObservedWorkload } from '../../../src/reconciler/ports.ts';
 import type { WorkloadId } from '../../../src/schema/names.ts';
 
 export interface CrashJudge {
-  /** Answers what is wrong with what one controller knows and plans; undefined: nothing. */
+  /** Returns what is wrong with the knowledge and the plan of one controller; undefined if nothing is. */
   judge(made: Plan, observed: Observed): string | undefined;
 }
 
-/** So many make a loop. */
+/** Crashes that make a crash loop. */
 const LOOP = 5;
 
 export function createCrashJudge(): CrashJudge {
@@ -35,14 +38,14 @@ function judgeOne(workload: ObservedWorkload, ends: number, made: Plan, observed
   if (decision === undefined || phase === 'stopping') return undefined;
   const failures = observed.attempts.get(slot)?.failures ?? [];
   const counted = failures.filter((attempt) => attempt.workload === id && attempt.kind === 'crash').length;
-  if (counted > ends) return `"${id}" ended ${ends} times, and ${counted} crashes of it are counted`;
+  if (counted > ends) return `"${id}" ended ${ends} times, but ${counted} crashes of it are counted`;
   if (exit === undefined) return undefined;
   const noted = observed.histories.get(id)?.notedExit === String(exit.at);
   const notes = made.actions.some(({ name, args }) => name === 'noteCrash' && args.workload === id);
   const busy = observed.running.has(`noteCrash:${id}`) || observed.running.has(`stop:${id}`);
-  if (!noted && !notes && !busy) return `Nobody takes note that "${id}" crashed`;
+  if (!noted && !notes && !busy) return `The crash of "${id}" is not noted`;
   const stops = made.actions.some(({ name, args }) => name === 'stop' && args.workload === id);
   const loops = failures.filter(({ kind }) => kind === 'crash' || kind === 'probe' || kind === 'start-timeout').length >= LOOP;
   const comesBack = phase === 'created' && decision.wanted && decision.revision === workload.revision;
-  return stops && comesBack && !loops ? `"${id}" is stopped, which its kubelet starts again` : undefined;
+  return stops && comesBack && !loops ? `"${id}" is stopped although its kubelet starts it again` : undefined;
 }

@@ -19,9 +19,9 @@ export interface Life {
   readonly loop: Loop;
   readonly traffic: WorldTraffic;
   readonly reports: Report[];
-  /** What the loop complained of. */
+  /** Errors that the loop logged. */
   readonly errors: string[];
-  /** Ends the controller, as a crash would: nothing of it is left but the workloads. */
+  /** Ends the controller as a crash would: only its workloads remain. */
   end(): Promise<void>;
 }
 
@@ -33,10 +33,10 @@ export interface LifeParts {
   readonly models: ModelStore;
   readonly settings: Settings;
   readonly leadership: LoopDeps['leadership'] | undefined;
-  /** The gateways beside it, and who wants to know of waiting requests. */
+  /** The gateways of the other controllers, and the wakes to call when a request waits. */
   readonly others: () => readonly WorldTraffic[];
   readonly demandWakes: Set<Wake>;
-  /** Gets every action that is planned where plans are carried out, but probes. */
+  /** Receives every action except probes that the leader plans. */
   readonly changes: string[];
 }
 
@@ -84,8 +84,8 @@ export function beginLife({
       error: (fields, message) => void errors.push(`${message}: ${JSON.stringify(fields)}`),
     },
     decide: {
-      plan(wanted, observed, now, memory) {
-        const made = (options.decide?.plan ?? plan)(wanted, observed, now, memory);
+      plan(wanted, observed, now, planEach) {
+        const made = (options.decide?.plan ?? plan)(wanted, observed, now, planEach);
         if (observed.leads) for (const action of made.actions.filter(changesWorld)) changes.push(actionText(action));
         return made;
       },
@@ -111,7 +111,7 @@ function createWorldProbes(options: WorldOptions, clock: Clock, runtime: InMemor
   return {
     async request(endpoint) {
       const workload = runtime.at(endpoint);
-      if (workload === undefined) return { status: 0, body: '', error: 'Nothing listens there' };
+      if (workload === undefined) return { status: 0, body: '', error: 'Nothing listens on this port' };
       if (options.answers?.(endpoint.port, endpoint) === false) return { status: 0, body: '', error: 'No answer' };
       const model = workload.container.argv?.[2] ?? '';
       const ready = clock.now() - (workload.startedAt ?? 0) >= (options.readyMs?.(model) ?? 50);

@@ -1,4 +1,4 @@
-/** Models and their server as a world has them: a store in memory, and a provider whose server says how it is. */
+/** The models of a world: an in-memory store, and a provider whose server answers probes as the world decides. */
 import type { ModelFacts, Provider } from '../../../src/providers/provider.ts';
 import type { Clock, ModelPresence, ModelStore, Wake } from '../../../src/reconciler/ports.ts';
 import { fail, ok, type Failure } from '../../../src/schema/failure.ts';
@@ -18,7 +18,7 @@ export interface WorldModelsOptions {
 export function createWorldModels({ clock, modelPullMs, modelPullFailure, losesWake }: WorldModelsOptions): WorldModels {
   const presences = new Map<ModelId, ModelPresence>();
   const wakes = new Set<Wake>();
-  const tell = (): void => {
+  const wakeAll = (): void => {
     if (losesWake?.() !== true) for (const wake of wakes) wake();
   };
   return {
@@ -33,7 +33,7 @@ export function createWorldModels({ clock, modelPullMs, modelPullFailure, losesW
       if (signal.aborted) return fail('retry', 'PullCancelled', 'The pull was cancelled');
       if (failure !== undefined) return { ok: false, failure };
       presences.set(id, { kind: 'present', facts: factsOf(id, 1000) });
-      tell();
+      wakeAll();
       return ok(undefined);
     },
     changes: (wake, signal) => listen(wakes, wake, signal),
@@ -42,17 +42,17 @@ export function createWorldModels({ clock, modelPullMs, modelPullFailure, losesW
       if (presence === 'present') presences.set(id, { kind: 'present', facts: factsOf(id, sizeBytes) });
       else if (presence === 'pullable') presences.set(id, { kind: 'pullable', sizeBytes });
       else presences.delete(id);
-      tell();
+      wakeAll();
     },
   };
 }
 
-/** Model files say in their size what they need: `estimateMemoryBytes` is the size. */
+/** A model needs as much memory as its file has bytes. */
 function factsOf(id: ModelId, sizeBytes: number): ModelFacts {
   return { id, hostPath: `/store/${id}`, sizeBytes };
 }
 
-/** Wakes until the signal aborts. */
+/** Adds `wake` until the signal aborts. */
 export function listen(wakes: Set<Wake>, wake: Wake, signal: AbortSignal): void {
   if (signal.aborted) return;
   wakes.add(wake);

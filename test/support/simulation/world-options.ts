@@ -1,4 +1,4 @@
-/** What a world can be told to be like. */
+/** How a world can be configured. */
 import type { Endpoint } from '../../../src/providers/provider.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { HostFacts, ImageReference, RuntimeTraits } from '../../../src/reconciler/ports.ts';
@@ -7,12 +7,12 @@ import type { Failure } from '../../../src/schema/failure.ts';
 
 export interface WorldOptions {
   readonly traits?: Partial<RuntimeTraits>;
-  /** Workloads have pods; how many controllers and gateways there are. The first one leads. Default: no cluster, and one controller. */
+  /** Makes the world a cluster, in which workloads have pods, with this number of controllers and gateways; the first one leads. Default: no cluster, one controller. */
   readonly replicas?: number;
   readonly behaviour?: InMemoryClusterBehaviour;
-  /** Until a started workload passes its probe. Default 50 ms. */
+  /** Milliseconds until a started workload passes its probe. Default: 50. */
   readonly readyMs?: (model: string) => number;
-  /** Whether a workload's server answers at all. Default: it does. */
+  /** Whether the server of a workload answers at all. Default: true. */
   readonly answers?: (port: number, endpoint: Endpoint) => boolean;
   readonly modelPullMs?: () => number;
   readonly modelPullFailure?: () => Failure | undefined;

@@ -1,4 +1,4 @@
-/** Watches a world from outside and says what must never be. Knows nothing of the planner: only workloads, requests and the board. */
+/** Watches a world from outside and throws when something happens that never may. Independent of the planner: looks at workloads, requests and boards only. */
 import { changesWorld } from '../../../src/reconciler/decide/facts/actions.ts';
 import { mayMove } from '../../../src/reconciler/decide/rules/moves.ts';
 import type { Plan } from '../../../src/reconciler/decide/facts/facts.ts';
@@ -7,27 +7,27 @@ import type { Life } from './world-life.ts';
 import type { World } from './world.ts';
 
 export interface Referee {
-  /** To be called whenever something has happened. Throws what is wrong. */
+  /** To be called whenever something has happened. Throws a `Violation`. */
   look(): void;
-  /** A fault of the world, not of the controller, took this workload. */
+  /** Notes that a fault of the world, not of the controller, ended this workload. */
   killed(workload: WorkloadId): void;
-  /** A new controller: watches its board. */
+  /** Watches the board of a new controller. */
   follow(life: Life): void;
   planned(plan: Plan): void;
-  /** Changes planned since the last call; probes are no changes. */
+  /** Returns the changes planned since the last call; a probe is not a change. */
   takeChanges(): readonly string[];
-  /** Every request of every life was answered exactly once, and no lease is left. */
+  /** Throws unless every request of every controller was answered exactly once, and no hold is left. */
   close(): void;
 }
 
-/** A resync, and the longest stop. */
+/** A resync and the longest stop. */
 const FORGIVEN_MS = 25_000;
 
-class Foul extends Error {}
+class Violation extends Error {}
 
 interface Watched {
   readonly life: Life;
-  /** Since when a workload is no target any more. */
+  /** Since when a workload has not been a target. */
   readonly offBoardAt: Map<WorkloadId, number>;
   seenReports: number;
   seenAborts: number;
@@ -39,10 +39,10 @@ export function createReferee(world: World, drainMs: number): Referee {
   let changes: string[] = [];
   let restartedAt = 0;
 
-  // What a dead controller had asked for may still come true, and the new one needs a pass to clear it away. In a cluster nothing comes that late.
+  // What a dead controller had requested may still happen, and the new one needs a pass to clean up. In a cluster nothing happens that late.
   const isForgiven = (): boolean => world.cluster === undefined && watched.length > 1 && world.clock.now() - restartedAt < FORGIVEN_MS;
 
-  function lookAtWorkloads(): void {
+  function checkWorkloads(): void {
     if (isForgiven()) return;
     const alive = new Map<SlotName, string[]>();
     for (const { id, slot, phase, revision, container } of world.runtime.list()) {
@@ -51,46 +51,46 @@ export function createReferee(world: World, drainMs: number): Referee {
       alive.set(slot, same);
       const altered = container.argv?.includes('--altered') === true;
       same.push(altered ? id : revision);
-      if (same.length > 2) foul(`Slot "${slot}" has ${same.length} workloads`);
-      if (new Set(same).size !== same.length) foul(`Slot "${slot}" has two workloads of one revision`);
+      if (same.length > 2) violation(`Slot "${slot}" has ${same.length} workloads`);
+      if (new Set(same).size !== same.length) violation(`Slot "${slot}" has two workloads of one revision`);
     }
   }
 
-  function lookAtLeases({ life }: Watched): void {
-    // A pod that is asked to end ends its requests first, whatever its workload is like then.
+  function checkHolds({ life }: Watched): void {
+    // A terminating pod finishes its requests first, whatever the phase of its workload is.
     const running = new Set(
       world.runtime.list().flatMap(({ id, phase }) => (phase === 'running' || world.cluster !== undefined ? [id] : [])),
     );
     for (const request of life.traffic.requests) {
-      if (request.answers.length > 1) foul(`Request ${request.id} was answered ${request.answers.join(' and ')}`);
-      if (request.lease === undefined || running.has(request.lease)) continue;
-      if (!killed.has(request.lease)) foul(`Request ${request.id} was lost: its workload "${request.lease}" was stopped under it`);
-      life.traffic.died(request.lease);
+      if (request.answers.length > 1) violation(`Request ${request.id} was answered twice: ${request.answers.join(' and ')}`);
+      if (request.hold === undefined || running.has(request.hold)) continue;
+      if (!killed.has(request.hold)) violation(`Request ${request.id} was lost: its workload "${request.hold}" was stopped while it ran`);
+      life.traffic.died(request.hold);
     }
   }
 
-  function lookAtAborts(each: Watched): void {
+  function checkAborts(each: Watched): void {
     const { life, offBoardAt } = each;
     if (life.traffic.aborted.size === each.seenAborts) return;
     each.seenAborts = life.traffic.aborted.size;
     for (const workload of life.traffic.aborted) {
       const off = offBoardAt.get(workload);
       if (killed.has(workload) || off === undefined) continue;
-      if (world.clock.now() - off < drainMs) foul(`The requests of "${workload}" were ended before its drain time was over`);
+      if (world.clock.now() - off < drainMs) violation(`The requests of "${workload}" were ended before its drain time was over`);
     }
   }
 
-  function lookAtReports(each: Watched): void {
+  function checkReports(each: Watched): void {
     const { life } = each;
     for (; each.seenReports < life.reports.length; each.seenReports += 1) {
       for (const { kind, from, to, slot } of life.reports[each.seenReports]?.entries ?? []) {
         if (kind === 'state' && from !== undefined && to !== undefined && !mayMove(from, to)) {
-          foul(`Slot "${slot}" moved from "${from}" to "${to}"`);
+          violation(`Slot "${slot}" moved from "${from}" to "${to}"`);
         }
       }
     }
     const [error] = life.errors;
-    if (error !== undefined) foul(error);
+    if (error !== undefined) violation(error);
   }
 
   return {
@@ -117,25 +117,25 @@ export function createReferee(world: World, drainMs: number): Referee {
     },
     look() {
       const lives = world.lives();
-      lookAtWorkloads();
+      checkWorkloads();
       for (const each of watched) {
         if (!lives.includes(each.life)) continue;
-        lookAtAborts(each);
-        lookAtLeases(each);
-        lookAtReports(each);
+        checkAborts(each);
+        checkHolds(each);
+        checkReports(each);
       }
     },
     close() {
       for (const { life } of watched) {
         for (const { id, answers, slot } of life.traffic.requests) {
-          if (answers.length !== 1) foul(`Request ${id} to "${slot}" has ${answers.length} answers at the end`);
+          if (answers.length !== 1) violation(`Request ${id} to "${slot}" has ${answers.length} answers at the end`);
         }
-        if (life.traffic.inFlight() > 0) foul('A lease has leaked');
+        if (life.traffic.inFlight() > 0) violation('A hold was never released');
       }
     },
   };
 }
 
-export function foul(message: string): never {
-  throw new Foul(message);
+export function violation(message: string): never {
+  throw new Violation(message);
 }

@@ -1,12 +1,12 @@
-/** Traffic as the controller that leads sees it: its own now, and that of the others as they told it. */
+/** Traffic as the leader sees it: its own as it is now, and that of the others as they last published it. */
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { Clock, Demand, Traffic, Wake, WorkloadActivity } from '../../../src/reconciler/ports.ts';
 import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
 import { listen } from './world-models.ts';
 import type { WorldTraffic } from './world-traffic.ts';
 
-/** Use is told so often; requests that wait are told at once. */
-const TOLD_EVERY_MS = 5000;
+/** How often the use of workloads is published; waiting requests are published at once. */
+const PUBLISH_EVERY_MS = 5000;
 
 export interface Shares {
   readonly others: () => readonly WorldTraffic[];
@@ -16,16 +16,16 @@ export interface Shares {
 }
 
 export function shareTraffic(own: WorldTraffic, { others, leadership, clock, demandWakes }: Shares): Traffic {
-  let told: { readonly at: number; readonly uses: readonly ReadonlyMap<WorkloadId, WorkloadActivity>[] } | undefined;
+  let published: { readonly at: number; readonly uses: readonly ReadonlyMap<WorkloadId, WorkloadActivity>[] } | undefined;
   return {
     read() {
       const mine = own.read();
       if (!leadership.leads()) return mine;
       const theirs = others().map((traffic) => traffic.read());
-      if (told === undefined || clock.now() - told.at >= TOLD_EVERY_MS) {
-        told = { at: clock.now(), uses: theirs.map(({ workloads }) => workloads) };
+      if (published === undefined || clock.now() - published.at >= PUBLISH_EVERY_MS) {
+        published = { at: clock.now(), uses: theirs.map(({ workloads }) => workloads) };
       }
-      return { workloads: addUses([mine.workloads, ...told.uses]), demand: addDemands([mine, ...theirs].map(({ demand }) => demand)) };
+      return { workloads: addUses([mine.workloads, ...published.uses]), demand: addDemands([mine, ...theirs].map(({ demand }) => demand)) };
     },
     abort: (workload) => own.abort(workload),
     changes(wake, signal) {

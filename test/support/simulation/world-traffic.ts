@@ -1,4 +1,4 @@
-/** Requests as the gateway serves them: read the board, then take a lease, park or be refused; and an account of each to its end. */
+/** Requests as the gateway serves them: each reads the board and then takes a hold, parks or is refused. Records every request to its end. */
 import type { Board, BoardSlot, BoardView, Target } from '../../../src/reconciler/board.ts';
 import type { Clock, Demand, Traffic, Wake, WorkloadActivity } from '../../../src/reconciler/ports.ts';
 import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
@@ -9,22 +9,23 @@ export interface WorldRequest {
   readonly id: number;
   readonly slot: SlotName;
   readonly workMs: number;
-  lease: WorkloadId | undefined;
+  /** The workload that serves it. */
+  hold: WorkloadId | undefined;
   readonly answers: Answer[];
   refusal: string | undefined;
 }
 
 export interface WorldTraffic extends Traffic {
   readonly requests: readonly WorldRequest[];
-  /** A request that takes so long once it is let in. `patienceMs`: its client leaves after that. */
+  /** Sends a request that takes `workMs` once it is admitted. Its client leaves after `patienceMs`. */
   ask(slot: SlotName, workMs: number, patienceMs?: number): WorldRequest;
   inFlight(): number;
   waiting(): number;
-  /** The workload is gone: its requests fail. */
+  /** Fails the requests of a workload that is gone. */
   died(workload: WorkloadId): void;
   /** Workloads whose requests were ended because their drain time was over. */
   readonly aborted: ReadonlySet<WorkloadId>;
-  /** The gateway ends with its process: its requests end too. */
+  /** Ends the gateway with its process: its requests end too. */
   close(): void;
 }
 
@@ -33,7 +34,7 @@ export interface WorldTrafficOptions {
   readonly board: Board;
   readonly parkTimeoutMs: number;
   readonly losesWake?: () => boolean;
-  /** Whether anything listens there still; a request that meets nobody waits for another board. Default: something does. */
+  /** Whether anything still listens there; otherwise the request waits for another board. Default: true. */
   readonly isReachable?: (target: Target) => boolean;
 }
 
@@ -51,12 +52,12 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isR
     if (losesWake?.() !== true) for (const wake of wakes) wake(withinMs);
   };
   const release = (request: WorldRequest): void => {
-    const { lease } = request;
-    if (lease === undefined) return;
-    request.lease = undefined;
-    held.get(lease)?.delete(request);
-    lastUsed.set(lease, clock.now());
-    wakeAll(held.get(lease)?.size === 0 ? 0 : 250);
+    const { hold } = request;
+    if (hold === undefined) return;
+    request.hold = undefined;
+    held.get(hold)?.delete(request);
+    lastUsed.set(hold, clock.now());
+    wakeAll(held.get(hold)?.size === 0 ? 0 : 250);
   };
   const answer = (request: WorldRequest, kind: Answer): void => {
     parked.get(request.slot)?.delete(request);
@@ -78,12 +79,12 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isR
     if (target === undefined || isReachable?.(target) === false) return park(request);
     const { workload } = target;
     parked.get(request.slot)?.delete(request);
-    request.lease = workload;
+    request.hold = workload;
     held.set(workload, (held.get(workload) ?? new Set()).add(request));
     lastUsed.set(workload, clock.now());
     wakeAll(250);
     clock.at(clock.now() + request.workMs, () => {
-      if (request.lease === workload && pending(request)) answer(request, 'served');
+      if (request.hold === workload && pending(request)) answer(request, 'served');
     });
   }
 
@@ -107,7 +108,7 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isR
     requests,
     aborted,
     ask(slot, workMs, patienceMs) {
-      const request: WorldRequest = { id: requests.length, slot, workMs, lease: undefined, answers: [], refusal: undefined };
+      const request: WorldRequest = { id: requests.length, slot, workMs, hold: undefined, answers: [], refusal: undefined };
       requests.push(request);
       lastAsked.set(slot, clock.now());
       const view = board.current();

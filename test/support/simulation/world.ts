@@ -1,4 +1,4 @@
-/** A small world for the real loop: slots to edit, a runtime and a model store in memory, gateways with requests, and a clock that is told to move. */
+/** A small world for the real loop: slots to edit, an in-memory runtime and model store, gateways with requests, and a clock that tests move. */
 import type { BoardSlot } from '../../../src/reconciler/board.ts';
 import type { DesiredSlot, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
 import { createInMemoryCluster, type InMemoryCluster } from '../in-memory/in-memory-cluster.ts';
@@ -10,7 +10,7 @@ import { parseSettings } from '../../../src/schema/settings.ts';
 import { createWorldClock, type WorldClock } from './world-clock.ts';
 import { beginLife, type Life } from './world-life.ts';
 import { createWorldModels, listen } from './world-models.ts';
-import { createOffice } from './world-office.ts';
+import { createElection } from './world-election.ts';
 import { IMAGE, type WorldOptions } from './world-options.ts';
 import type { WorldTraffic } from './world-traffic.ts';
 
@@ -19,22 +19,22 @@ export interface World {
   readonly runtime: InMemoryRuntime;
   /** The same, in a world with pods. */
   readonly cluster: InMemoryCluster | undefined;
-  /** The present controller; of several, the one that leads, or the first one while none does. */
+  /** The present controller; with several, the leader, or the first one while there is no leader. */
   life(): Life;
   lives(): readonly Life[];
-  /** Undefined: nobody leads. */
+  /** Undefined: no controller leads. */
   lead(index: number | undefined): void;
   leader(): number | undefined;
   restart(index?: number): Promise<Life>;
   edit(name: string, document: SlotDocument): void;
-  /** A text that does not parse: the last good one stays in force. */
+  /** Saves a text that does not parse: the last good one stays in force. */
   spoil(name: string, message: string): void;
   remove(name: string): void;
   setModel(id: string, presence: 'present' | 'pullable' | 'missing', sizeBytes?: number): void;
   slot(name: string): BoardSlot;
-  /** Lets time pass until the slot is in this state; fails the test when it does not get there. */
+  /** Lets time pass until the slot is in this state; throws when it does not reach it in time. */
   reach(name: string, state: string, withinMs?: number): Promise<void>;
-  /** Every action planned so far by who leads, but probes, as text. */
+  /** Every action except probes that the leader has planned so far, as text. */
   changes(): readonly string[];
   readonly desired: ReadonlyMap<SlotName, DesiredSlot>;
 }
@@ -49,7 +49,7 @@ export function createWorld(options: WorldOptions = {}): World {
   runtime.addImage(IMAGE);
   const desired = new Map<SlotName, DesiredSlot>();
   const wakes = new Set<Wake>();
-  const tell = (): void => {
+  const wakeAll = (): void => {
     if (options.losesWake?.() !== true) for (const wake of wakes) wake();
   };
   const source: SlotSource = {
@@ -66,12 +66,12 @@ export function createWorld(options: WorldOptions = {}): World {
   if (!settings.ok) throw new Error(settings.problems.join());
 
   const changes: string[] = [];
-  const office = createOffice(options.replicas === undefined ? undefined : 0);
+  const election = createElection(options.replicas === undefined ? undefined : 0);
   const demandWakes = new Set<Wake>();
   const begin = (index: number): void => {
     const others = (): readonly WorldTraffic[] => lives.filter((_, other) => other !== index).map(({ traffic }) => traffic);
     const parts = { options, clock, runtime, source, models, settings: settings.settings, changes, others, demandWakes };
-    lives[index] = beginLife({ ...parts, leadership: options.replicas === undefined ? undefined : office.seat(index) });
+    lives[index] = beginLife({ ...parts, leadership: options.replicas === undefined ? undefined : election.leadershipOf(index) });
   };
   for (let index = 0; index < (options.replicas ?? 1); index += 1) begin(index);
   const lifeAt = (index: number): Life => {
@@ -82,7 +82,7 @@ export function createWorld(options: WorldOptions = {}): World {
 
   const put = (name: SlotName, part: Pick<DesiredSlot, 'spec' | 'problems'>): void => {
     desired.set(name, { name, generation: (desired.get(name)?.generation ?? 0) + 1, ...part });
-    tell();
+    wakeAll();
   };
   const world: World = {
     clock,
@@ -90,13 +90,13 @@ export function createWorld(options: WorldOptions = {}): World {
     cluster,
     desired,
     changes: () => changes,
-    life: () => lifeAt(office.holder() ?? 0),
+    life: () => lifeAt(election.leader() ?? 0),
     lives: () => lives,
-    lead: office.give,
-    leader: office.holder,
+    lead: election.elect,
+    leader: election.leader,
     async restart(index = 0) {
       await lifeAt(index).end();
-      if (office.holder() === index && options.replicas !== undefined) office.give(undefined);
+      if (election.leader() === index && options.replicas !== undefined) election.elect(undefined);
       begin(index);
       return lifeAt(index);
     },
@@ -110,11 +110,11 @@ export function createWorld(options: WorldOptions = {}): World {
       const slot = desired.get(slotName(text));
       if (slot === undefined) throw new Error(`There is no slot "${text}"`);
       desired.set(slot.name, { ...slot, problems: [{ path: ['model'], message, file: '/slots/x.toml', line: 3, column: 7 }] });
-      tell();
+      wakeAll();
     },
     remove(text) {
       desired.delete(slotName(text));
-      tell();
+      wakeAll();
     },
     setModel: (text, presence, sizeBytes = 1000) => models.set(text, presence, sizeBytes),
     slot(text) {
@@ -125,7 +125,7 @@ export function createWorld(options: WorldOptions = {}): World {
     async reach(text, state, withinMs = 60_000) {
       const seen = (): BoardSlot | undefined => world.life().board.current().slots.get(slotName(text));
       if (await clock.until(() => seen()?.state === state, withinMs)) return;
-      throw new Error(`Slot "${text}" did not become ${state}:\n${seen()?.explanation ?? 'not there'}`);
+      throw new Error(`Slot "${text}" did not become ${state}:\n${seen()?.explain(clock.now()) ?? 'not there'}`);
     },
   };
   return world;

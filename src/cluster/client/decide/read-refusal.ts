@@ -1,6 +1,7 @@
 /** What an API server's refusal means: the failure it is to us, in words for a person. Pure. */
 import { z } from 'zod';
 import type { Failure } from '../../../schema/failure.ts';
+import { parseJson } from '../../../platform/decide/parse-json.ts';
 
 /** The request that was refused. */
 export interface Asked {
@@ -96,11 +97,7 @@ const failure = (kind: Failure['kind'], reason: string, message: string): Failur
 
 /** The server's `Status` object; a proxy in between answers plain text or a page. */
 function statusOf({ text }: Refused): { readonly message: string; readonly reason: string } {
-  try {
-    const parsed = Status.safeParse(JSON.parse(text));
-    if (parsed.success) return parsed.data;
-  } catch {
-    // no JSON: the text itself is the message
-  }
+  const parsed = Status.safeParse(parseJson(text));
+  if (parsed.success) return parsed.data;
   return { message: text.trim().startsWith('<') ? '' : text.trim().slice(0, 300), reason: '' };
 }

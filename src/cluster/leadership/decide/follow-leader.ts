@@ -35,24 +35,7 @@ function follow(slot: BoardSlot, said: SlotStatus): BoardSlot {
     backend,
     conditions: withOwn(said.conditions, conditions),
   };
-  return {
-    name: slot.name,
-    state: said.state,
-    provider: slot.provider,
-    capabilities: slot.capabilities,
-    model: slot.model,
-    aliases: slot.aliases,
-    admission: admissionOf(slot, said),
-    targets: slot.targets,
-    status,
-    spec: slot.spec,
-    generation: slot.generation,
-    problems: slot.problems,
-    // Written when somebody asks.
-    get explanation() {
-      return slot.explanation;
-    },
-  };
+  return { ...slot, state: said.state, admission: admissionOf(slot, said), status };
 }
 
 /** A slot at rest has no `Ready` in the cluster, where tools would wait for it; people who ask here are told as on any other runtime. */

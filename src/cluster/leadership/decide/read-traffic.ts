@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { SlotName, WorkloadId } from '../../../schema/names.ts';
 import { LABEL_PREFIX } from '../../../schema/object-labels.ts';
+import { parseJson } from '../../../platform/decide/parse-json.ts';
 
 export const TRAFFIC_ANNOTATION = `${LABEL_PREFIX}/traffic`;
 
@@ -37,12 +38,4 @@ export function readTraffic(text: string | undefined): TrafficReport | undefined
     demand: new Map(demand.map(([slot, [waiting, askedAgoMs]]) => [SlotName.parse(slot), { waiting, askedAgoMs }])),
     use: new Map(use.map(([workload, [inFlight, usedAgoMs]]) => [WorkloadId.parse(workload), { inFlight, usedAgoMs }])),
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -15,10 +15,11 @@ import type { DeploymentSpec } from './kube-objects.ts';
 import type { KubeRecord } from './kube-observe.ts';
 import { podLabels, verbatim } from './kube-pod.ts';
 import type { KubeWorkload } from './kube-pod.ts';
+import { parseJson } from '../../../platform/decide/parse-json.ts';
 
 /** The `spec` that was applied last; undefined when somebody took the note away. */
 export function appliedSpec(deployment: DeploymentFacts): DeploymentSpec | undefined {
-  const spec = parseJson(deployment.annotations[APPLIED_ANNOTATION]);
+  const spec = parseJson(deployment.annotations[APPLIED_ANNOTATION] ?? '');
   return isDeploymentSpec(spec) ? spec : undefined;
 }
 
@@ -116,12 +117,4 @@ function textOf(value: unknown): string {
 
 function tables(value: unknown): readonly Readonly<Record<string, unknown>>[] {
   return Array.isArray(value) ? value.filter(isTable) : [];
-}
-
-function parseJson(text: string | undefined): unknown {
-  try {
-    return text === undefined ? undefined : JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

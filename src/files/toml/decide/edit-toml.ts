@@ -1,23 +1,24 @@
-/** Changes a TOML text so that it means another document, touching no more of it than the changed keys. Pure. */
-import { applyEdits, blankLinesBefore, lineStart, nextLine, type TextEdit } from './text-edit.ts';
+/** Edits a TOML text so that it means another document, changing only the keys that differ. Pure. */
+import { isTable } from '../../../schema/key-case.ts';
+import { applyEdits, lineStart, linesBefore, nextLine, type TextEdit } from './text-edit.ts';
 import { additionEdit } from './toml-additions.ts';
 import { findChanges, type TomlChanges } from './toml-changes.ts';
-import { isAtOrBelow, outlineOf, type Outline, type OutlineEntry } from './toml-outline.ts';
+import { isAtOrBelow, isSamePath, outlineOf, type Outline, type OutlineEntry, type Path } from './toml-outline.ts';
 import { parseTomlTree } from './toml-positions.ts';
 import { formatValue } from './toml-text.ts';
 
-/** Removals and replacements take one round, additions one for each table: a document of the deepest nesting needs far fewer. */
-const MOST_ROUNDS = 100;
+/** Removals and replacements take one round each, additions one per table: even the deepest document needs far fewer. */
+const MAX_ROUNDS = 100;
 
 /**
- * `parse` gives the meaning of a text, undefined where it has none. Undefined when the text cannot be edited in place; then it must be written anew.
- * The answer has been read back: it means `wanted`.
+ * `parse` returns the meaning of a text, or undefined if it has none. Returns undefined if the text cannot be edited in place and must be replaced.
+ * The result has been parsed again: it means `wanted`.
  */
 export function editToml(text: string, wanted: unknown, parse: (text: string) => unknown): string | undefined {
   let edited = text;
-  for (let round = 0; round < MOST_ROUNDS; round++) {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
     const meaning = parse(edited);
-    if (meaning === undefined) return undefined;
+    if (!isTable(meaning) || !isTable(wanted)) return undefined;
     const changes = findChanges(meaning, wanted);
     if (changes === undefined) return edited;
     const tree = parseTomlTree(edited);
@@ -28,53 +29,49 @@ export function editToml(text: string, wanted: unknown, parse: (text: string) =>
   return undefined;
 }
 
-/** Removals first, so that nothing added can be taken for something old; then additions, a table at a time. */
+/** Removals come first, so that no addition is mistaken for an old key; additions come last, one table per round. */
 function editsOfRound(text: string, outline: Outline, changes: TomlChanges): readonly TextEdit[] {
-  const valueOf = (path: readonly string[]) =>
-    outline.entries.find((entry) => entry.path.length === path.length && isAtOrBelow(entry.path, path));
-  // An array of tables has headers and no value to replace: it goes as a whole.
-  const spread = changes.replacements.filter((change) => valueOf(change.path) === undefined).map((change) => change.path);
+  const valueAt = (path: Path) => outline.entries.find((entry) => isSamePath(entry.path, path))?.node.value;
+  // An array of tables has headers and no single value to replace, so it is removed and added again.
+  const spread = changes.replacements.filter(({ path }) => valueAt(path) === undefined).map(({ path }) => path);
   const removals = [...changes.removals, ...spread];
   if (removals.length > 0) return removalEdits(text, outline, removals);
-  if (changes.replacements.length > 0) {
-    return changes.replacements.flatMap((change) => {
-      const node = valueOf(change.path)?.node.value;
-      return node === undefined ? [] : [{ start: node.range[0], end: node.range[1], text: formatValue(change.value) }];
-    });
-  }
+  const replacements = changes.replacements.flatMap(({ path, value }) => {
+    const node = valueAt(path);
+    return node === undefined ? [] : [{ start: node.range[0], end: node.range[1], text: formatValue(value) }];
+  });
   const [first] = changes.additions;
-  return first === undefined ? [] : [additionEdit(text, outline, first.parent, first.entries)];
+  return replacements.length > 0 || first === undefined ? replacements : [additionEdit(text, outline, first)];
 }
 
-function removalEdits(text: string, outline: Outline, paths: readonly (readonly string[])[]): readonly TextEdit[] {
-  const goes = (path: readonly (string | number)[]) => paths.some((removed) => isAtOrBelow(path, removed));
+function removalEdits(text: string, outline: Outline, paths: readonly Path[]): readonly TextEdit[] {
+  const isRemoved = (path: Path) => paths.some((removed) => isAtOrBelow(path, removed));
   const tables = outline.tables
-    .filter((table) => goes(table.path))
+    .filter((table) => isRemoved(table.path))
     .map(({ node }) => {
       const end = nextLine(text, Math.max(node.key.range[1], ...node.body.map((entry) => entry.range[1])));
-      return { start: blankLinesBefore(text, lineStart(text, node.range[0])), end, text: '' };
+      return { start: linesBefore(text, lineStart(text, node.range[0]), (line) => line === ''), end, text: '' };
     });
-  const matching = outline.entries.filter((entry) => goes(entry.path));
-  const lines = matching
-    .filter((entry) => entry.inline === undefined && !goes(entry.base))
+  const entries = outline.entries.filter((entry) => isRemoved(entry.path) && !isRemoved(entry.base));
+  const lines = entries
+    .filter((entry) => entry.inline === undefined)
     .map(({ node }) => ({ start: lineStart(text, node.range[0]), end: nextLine(text, node.range[1]), text: '' }));
-  const inline = matching.filter((entry) => entry.inline !== undefined && !goes(entry.base));
-  return [...tables, ...lines, ...inlineRemovals(inline)];
+  return [...tables, ...lines, ...inlineRemovals(entries)];
 }
 
-/** Entries of inline tables go with the comma that follows them, the last ones with the comma before. */
+/** An entry of an inline table is removed with the comma after it, the last ones with the comma before them. */
 function inlineRemovals(removed: readonly OutlineEntry[]): readonly TextEdit[] {
-  const holders = new Set(removed.map((entry) => entry.inline).filter((holder) => holder !== undefined));
+  const tables = new Set(removed.flatMap((entry) => entry.inline ?? []));
   const nodes = new Set(removed.map((entry) => entry.node));
-  return [...holders].flatMap((holder) => {
-    const lastKept = holder.body.findLastIndex((node) => !nodes.has(node));
-    const kept = holder.body[lastKept];
-    if (kept === undefined) return [{ start: holder.range[0], end: holder.range[1], text: '{}' }];
-    const edits = holder.body.slice(0, lastKept).flatMap((node, index) => {
-      const next = holder.body[index + 1];
+  return [...tables].flatMap(({ body, range }) => {
+    const lastKept = body.findLastIndex((node) => !nodes.has(node));
+    const kept = body[lastKept];
+    if (kept === undefined) return [{ start: range[0], end: range[1], text: '{}' }];
+    const edits = body.slice(0, lastKept).flatMap((node, index) => {
+      const next = body[index + 1];
       return nodes.has(node) && next !== undefined ? [{ start: node.range[0], end: next.range[0], text: '' }] : [];
     });
-    const last = holder.body.at(-1);
+    const last = body.at(-1);
     return last === undefined || last === kept ? edits : [...edits, { start: kept.range[1], end: last.range[1], text: '' }];
   });
 }

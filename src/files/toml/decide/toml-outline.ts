@@ -1,30 +1,26 @@
-/** The parts of a TOML text that an edit touches: every key with its value, every table header, each with its path and range. */
+/** Lists the parts of a TOML text that an edit can change: each key with its value and each table header, with path and range. Pure. */
 import type { AST } from 'toml-eslint-parser';
 import { keyName } from './toml-positions.ts';
 
-type Path = readonly (string | number)[];
+/** Keys, and indices in arrays. */
+export type Path = readonly (string | number)[];
 
 export interface OutlineEntry {
-  /** From the top, with the keys of a dotted key one by one. */
+  /** From the top, with each part of a dotted key as one element. */
   readonly path: Path;
-  /** The path of what holds it: a table, or an inline table. */
+  /** The path of the table or inline table that contains it. */
   readonly base: Path;
   readonly node: AST.TOMLKeyValue;
-  /** The inline table that holds it; undefined: it has lines of its own. */
+  /** The inline table that contains it; undefined if it has its own line. */
   readonly inline: AST.TOMLInlineTable | undefined;
-}
-
-export interface OutlineTable {
-  readonly path: Path;
-  readonly node: AST.TOMLTable;
 }
 
 export interface Outline {
   readonly entries: readonly OutlineEntry[];
-  readonly tables: readonly OutlineTable[];
+  readonly tables: readonly { readonly path: Path; readonly node: AST.TOMLTable }[];
 }
 
-/** In the order of the text; an inline table's entries follow the entry that holds it. Pure. */
+/** In the order of the text; the entries of an inline table follow the entry that contains them. */
 export function outlineOf(tree: AST.TOMLProgram): Outline {
   const body = tree.body[0].body;
   const tables = body.filter((node) => node.type === 'TOMLTable').map((node) => ({ path: node.resolvedKey, node }));
@@ -36,9 +32,12 @@ export function outlineOf(tree: AST.TOMLProgram): Outline {
   return { entries, tables };
 }
 
-/** Whether `path` is `prefix` or lies below it. Pure. */
 export function isAtOrBelow(path: Path, prefix: Path): boolean {
   return path.length >= prefix.length && prefix.every((part, index) => part === path[index]);
+}
+
+export function isSamePath(path: Path, other: Path): boolean {
+  return path.length === other.length && isAtOrBelow(path, other);
 }
 
 function entriesOf(node: AST.TOMLKeyValue, base: Path, inline: AST.TOMLInlineTable | undefined): readonly OutlineEntry[] {

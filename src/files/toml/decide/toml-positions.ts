@@ -1,7 +1,7 @@
-/** Where in a TOML text each key stands. */
+/** Finds the position of each key in a TOML text. Pure. */
 import { parseTOML, type AST } from 'toml-eslint-parser';
 
-/** Both from 1; columns count UTF-16 units, as editors do. */
+/** Both count from 1; columns are UTF-16 units, as in editors. */
 export interface TextPosition {
   readonly line: number;
   readonly column: number;
@@ -9,10 +9,10 @@ export interface TextPosition {
 
 type Path = readonly (string | number)[];
 
-/** A longer text is not parsed again for positions: an error then names line 1. Slots are a few hundred bytes. */
+/** A longer text is not parsed again for positions, and its problems are reported in line 1. Slots have a few hundred bytes. */
 const LONGEST_TEXT = 256 * 1024;
 
-/** Answers the position of the longest known beginning of a path in the text's own keys; line 1, column 1 when there is none. Pure. */
+/** Returns a function that finds the position of a path, or of the nearest parent that the text contains; line 1, column 1 if there is none. */
 export function findPositions(text: string): (path: Path) => TextPosition {
   const positions = new Map<string, TextPosition>();
   const ast = text.length > LONGEST_TEXT ? undefined : parseTomlTree(text);
@@ -29,10 +29,10 @@ export function findPositions(text: string): (path: Path) => TextPosition {
   };
 }
 
-/** The syntax tree; undefined when its parser, which is not the one that reads values, refuses the text. Pure. */
+/** Returns the syntax tree; undefined if this parser, which is not the one for values, refuses the text. */
 export function parseTomlTree(text: string): AST.TOMLProgram | undefined {
   try {
-    // Without a line break at the end, the parser gives a last value of one digit an empty range.
+    // Without a final line break, the parser gives a last value of one digit an empty range.
     return parseTOML(`${text}\n`, { tomlVersion: '1.1' });
   } catch {
     return undefined;
@@ -43,7 +43,7 @@ export function keyName(key: AST.TOMLBare | AST.TOMLQuoted): string {
   return key.type === 'TOMLBare' ? key.name : key.value;
 }
 
-/** The position of an offset into a text. Pure. */
+/** Returns the position of an offset into a text. */
 export function positionOf(text: string, offset: number): TextPosition {
   const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
   let line = 1;
@@ -53,7 +53,7 @@ export function positionOf(text: string, offset: number): TextPosition {
 
 function indexTable(positions: Map<string, TextPosition>, table: AST.TOMLTable): void {
   const path = table.resolvedKey;
-  // An entry of an array of tables has its index last, after the header's last key.
+  // The path of an entry of an array of tables ends with its index, after the header's last key.
   const keys = table.key.keys.toReversed();
   let depth = table.kind === 'array' ? path.length - 1 : path.length;
   if (table.kind === 'array') remember(positions, path, table.loc.start);

@@ -1,54 +1,57 @@
-/** Writes keys, values and whole tables as TOML. */
+/** Formats keys, values and whole tables as TOML. Pure. */
 import { isTable } from '../../../schema/key-case.ts';
 
 type Table = Readonly<Record<string, unknown>>;
 
-/** Why a value cannot be TOML; undefined: it can. JSON's null has no counterpart, nor has half of a surrogate pair. Pure. */
+/** Returns why a value has no TOML form, such as null or half of a surrogate pair; undefined if it has one. */
 export function whyNotToml(value: unknown): string | undefined {
-  if (typeof value === 'string') return value.isWellFormed() ? undefined : 'Write valid Unicode: a text holds half of a surrogate pair';
-  if (Array.isArray(value)) return firstOf(value);
-  if (isTable(value)) return firstOf([...Object.keys(value), ...Object.values(value)]);
-  if (value === null || value === undefined) return 'Leave "null" out of lists: TOML has no such value';
+  if (typeof value === 'string') return value.isWellFormed() ? undefined : 'Write valid Unicode: a text contains half of a surrogate pair';
+  if (Array.isArray(value)) return firstReason(value);
+  if (isTable(value)) return firstReason([...Object.keys(value), ...Object.values(value)]);
+  if (value === null || value === undefined) return 'Remove "null" from lists: TOML has no such value';
   if (typeof value === 'number' || typeof value === 'boolean' || value instanceof Date) return undefined;
   return `Write a text, number, boolean, list or table, not a ${typeof value}`;
 }
 
-/** `key`, or `"a key"` where it needs quotes. Pure. */
+/** `key`, or `"a key"` where quotes are necessary. */
 export function formatKey(key: string): string {
   return /^[A-Za-z0-9_-]+$/.test(key) ? key : formatText(key);
 }
 
-/** A value on one line; a table becomes an inline table. Pure. */
+/** A value on one line; a table becomes an inline table. */
 export function formatValue(value: unknown): string {
   if (typeof value === 'string') return formatText(value);
   if (typeof value === 'number') return formatNumber(value);
   if (value instanceof Date) return value.toISOString();
   if (Array.isArray(value)) return `[${value.map(formatValue).join(', ')}]`;
   if (!isTable(value)) return String(value);
-  const entries = Object.entries(value).map(([key, inner]) => `${formatKey(key)} = ${formatValue(inner)}`);
+  const entries = formatEntries(Object.entries(value));
   return entries.length === 0 ? '{}' : `{ ${entries.join(', ')} }`;
 }
 
-/** The lines of a table and of the tables in it, each under its header; `path` empty: the top. Pure. */
-export function formatTable(path: readonly string[], table: Table): readonly string[] {
-  const entries = Object.entries(table);
-  const own = entries.filter(([, value]) => !isTable(value)).map(([key, value]) => `${formatKey(key)} = ${formatValue(value)}`);
-  const inner = entries.flatMap(([key, value]) => (isTable(value) ? [{ path: [...path, key], table: value }] : []));
-  // A header that would hold nothing but other tables is left out: those imply it.
-  const header = path.length > 0 && (own.length > 0 || inner.length === 0) ? [`[${path.map(formatKey).join('.')}]`] : [];
-  const blocks = inner.map((block) => formatTable(block.path, block.table));
-  const head = [...header, ...own];
-  return blocks.reduce((lines, block) => (lines.length === 0 ? block : [...lines, '', ...block]), head);
+/** `key = value` for each entry. */
+export function formatEntries(entries: readonly (readonly [string, unknown])[]): readonly string[] {
+  return entries.map(([key, value]) => `${formatKey(key)} = ${formatValue(value)}`);
 }
 
-/** A whole file. Pure. */
+/** The lines of a table and of the tables in it, each under its own header; an empty `path` is the top level. */
+export function formatTable(path: readonly string[], table: Table): readonly string[] {
+  const entries = Object.entries(table);
+  const plain = formatEntries(entries.filter(([, value]) => !isTable(value)));
+  const blocks = entries.flatMap(([key, value]) => (isTable(value) ? [formatTable([...path, key], value)] : []));
+  // A header with no plain values is implied by the headers of the inner tables.
+  const header = path.length > 0 && (plain.length > 0 || blocks.length === 0) ? [`[${path.map(formatKey).join('.')}]`] : [];
+  return blocks.reduce((lines, block) => (lines.length === 0 ? block : [...lines, '', ...block]), [...header, ...plain]);
+}
+
+/** A whole file. */
 export function formatToml(table: Table): string {
   return formatTable([], table)
     .map((line) => `${line}\n`)
     .join('');
 }
 
-function firstOf(values: readonly unknown[]): string | undefined {
+function firstReason(values: readonly unknown[]): string | undefined {
   for (const value of values) {
     const reason = whyNotToml(value);
     if (reason !== undefined) return reason;
@@ -56,7 +59,7 @@ function firstOf(values: readonly unknown[]): string | undefined {
   return undefined;
 }
 
-/** JSON's escapes are TOML's, but that TOML wants DEL escaped too. */
+/** JSON's escapes are valid in TOML, which also requires DEL to be escaped. */
 function formatText(text: string): string {
   return JSON.stringify(text).replaceAll('\u{7F}', String.raw`\u007f`);
 }
@@ -66,6 +69,6 @@ function formatNumber(value: number): string {
   if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf';
   if (Object.is(value, -0)) return '-0.0';
   const text = String(value);
-  // Whole numbers that JavaScript cannot hold exactly are floats; as integers a reader would refuse them.
+  // A whole number that JavaScript cannot represent exactly is written as a float; parsers would refuse the integer.
   return Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?[0-9]+$/.test(text) ? `${text}.0` : text;
 }

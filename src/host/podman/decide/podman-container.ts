@@ -1,47 +1,45 @@
 /**
- * A workload as podman's container specification (`specgen`). Pure. The way back, from what podman reports to a workload,
- * is `podman-inspect.ts`; a container that was just made from a workload reads back as that very workload.
+ * Converts a workload into podman's container specification (`specgen`). Pure. `observed-workload.ts` is the opposite direction: a new container of a
+ * workload is observed as that workload.
  */
+import { z } from 'zod';
 import type { Workload } from '../../../reconciler/ports.ts';
 import { LABEL_PREFIX, LABELS } from '../../../schema/object-labels.ts';
 
 export const SLOT_LABEL = LABELS.slot;
 export const REVISION_LABEL = LABELS.revision;
 export const GENERATION_LABEL = LABELS.generation;
-/** Which installation it belongs to, so that two of them can share one podman. */
+/** The installation that the container belongs to, so that two of them can share one podman. */
 export const INSTANCE_LABEL = `${LABEL_PREFIX}/instance`;
-/** JSON `Declared`: which names the workload set itself, so that what the image or podman adds is not taken for drift. */
+/** JSON of `Declared`: what the workload set itself, so that additions of the image and podman are not mistaken for drift. */
 export const DECLARED_LABEL = `${LABEL_PREFIX}/declared`;
-/** JSON list of tokens: what this host's `containers.conf` adds to every container, found by looking at one that was just made. */
+/** JSON list of tokens: what this host's `containers.conf` adds to every container, found by inspecting a new one. */
 export const AMBIENT_LABEL = `${LABEL_PREFIX}/ambient`;
 
-export interface Declared {
-  readonly env: readonly string[];
-  /** Targets. */
-  readonly mounts: readonly string[];
-  readonly devices: readonly string[];
-}
+/** Names of variables, targets of mounts, and devices. */
+export const Declared = z.object({ env: z.array(z.string()), mounts: z.array(z.string()), devices: z.array(z.string()) });
+export type Declared = z.output<typeof Declared>;
 
 /** What the host adds to the specification. */
 export interface ContainerHost {
   readonly instance: string;
   readonly rootless: boolean;
-  /** Numbers of the groups that own the workload's device nodes; names would have to exist inside the image. */
+  /** Ids of the groups that own the workload's device nodes; names would have to exist inside the image. */
   readonly deviceGroups: readonly number[];
   /** Tokens of `undeclared()`. */
   readonly ambient: readonly string[];
 }
 
-/** What `podman stop` by hand waits; the runtime passes its own time. */
+/** For a manual `podman stop`; the runtime passes its own time. */
 const STOP_TIMEOUT_S = 30;
-/** conmon starts the file anew when it is full, so a talkative server cannot fill the disk. */
+/** When the file is full, conmon starts it again, so that a verbose server cannot fill the disk. */
 const LOG_LIMIT_BYTES = 16 * 1024 * 1024;
-/** "Unlimited" as the API takes it: -1 is refused before podman 5.5, and 2^64-1 is not a JavaScript number. */
+/** "Unlimited" for the API: podman before 5.5 refuses -1, and 2^64-1 is not a JavaScript number. */
 const MEMLOCK_UNLIMITED = Number.MAX_SAFE_INTEGER;
-/** Naming one limit drops the defaults of `containers.conf`, and the engines open many files. */
+/** Setting one limit drops the defaults of `containers.conf`, and the engines open many files. */
 const OPEN_FILES = 16_384;
 
-/** A name like `nvidia.com/gpu=all`: the Container Device Interface knows what it stands for. */
+/** Whether it is a name of the Container Device Interface, such as `nvidia.com/gpu=all`. */
 export const isCdiName = (device: string): boolean => !device.startsWith('/');
 
 /** The body of `POST /libpod/containers/create`. */
@@ -50,7 +48,7 @@ export function containerSpec(workload: Workload, host: ContainerHost): Readonly
   return {
     name: workload.name,
     image: imageToRun(workload),
-    // The image may have an entrypoint of its own: both are given, so that the whole argument vector is ours.
+    // The image may have its own entrypoint: both are set, so that the whole argument vector is ours.
     entrypoint: [program],
     command: rest,
     env: workload.env,
@@ -73,7 +71,7 @@ export function containerSpec(workload: Workload, host: ContainerHost): Readonly
     cap_drop: ['ALL'],
     no_new_privileges: true,
     read_only_filesystem: true,
-    // Healing is the reconciler's work: podman restarting behind its back would hide the crashes.
+    // Restarts are the reconciler's job: restarts by podman would hide crashes from it.
     restart_policy: 'no',
     stop_timeout: STOP_TIMEOUT_S,
     log_configuration: { driver: 'k8s-file', size: LOG_LIMIT_BYTES },
@@ -89,7 +87,7 @@ function labels(workload: Workload, { instance, ambient }: ContainerHost): Recor
   const declared: Declared = {
     env: Object.keys(workload.env),
     mounts: workload.mounts.map((mount) => mount.target),
-    devices: workload.devices,
+    devices: [...workload.devices],
   };
   return {
     [SLOT_LABEL]: workload.slot,
@@ -101,7 +99,7 @@ function labels(workload: Workload, { instance, ambient }: ContainerHost): Recor
   };
 }
 
-/** Rootless podman cannot name a host's group; the runtime keeps those the user has. */
+/** Rootless podman cannot add a group of the host; the container keeps the user's groups instead. */
 function groups(workload: Workload, host: ContainerHost): Record<string, unknown> {
   if (workload.devices.length === 0) return {};
   if (host.rootless) return { annotations: { 'run.oci.keep_original_groups': '1' } };
@@ -112,7 +110,7 @@ function limits(workload: Workload): Record<string, unknown> {
   const pinsMemory = workload.devices.some((device) => device.startsWith('/dev/accel'));
   return {
     ...(workload.memoryLimitBytes === undefined ? {} : { resource_limits: { memory: { limit: workload.memoryLimitBytes } } }),
-    // No `RLIMIT_` before the names: podman puts it there itself.
+    // Without the prefix `RLIMIT_`, which podman adds.
     ...(pinsMemory
       ? {
           r_limits: [

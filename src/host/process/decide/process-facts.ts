@@ -1,16 +1,16 @@
-/** A process's record and what the system says of it, as the reconciler's facts. Pure. */
+/** Derives the observed workload from a process's record and what the system reports of the process. Pure. */
 import type { ObservedWorkload } from '../../../reconciler/ports.ts';
 import { WorkloadId } from '../../../schema/names.ts';
 import type { ProcessRecord } from '../process-records.ts';
 
-/** What the system says. `argv` and `env` undefined: it does not tell. */
-export interface ProcessSighting {
+/** What the system reports. `argv` and `env` are undefined if they cannot be read. */
+export interface ProcessState {
   readonly phase: 'running' | 'stopping' | 'exited';
-  readonly argv: readonly string[] | undefined;
-  readonly env: readonly string[] | undefined;
+  readonly argv?: readonly string[] | undefined;
+  readonly env?: readonly string[] | undefined;
 }
 
-/** What the launcher shell calls itself until it becomes the program. */
+/** The name of the launcher shell, until it becomes the program. */
 export const LAUNCHER = 'svc-launch';
 
 export const processId = (record: Pick<ProcessRecord, 'name' | 'pid' | 'start'>): WorkloadId =>
@@ -18,40 +18,31 @@ export const processId = (record: Pick<ProcessRecord, 'name' | 'pid' | 'start'>)
 
 export const nameOfProcessId = (id: WorkloadId): string => id.split(':', 1)[0] ?? id;
 
-export function observedProcess(record: ProcessRecord, sighting: ProcessSighting): ObservedWorkload {
-  const { exit } = record;
-  const starting = sighting.argv?.includes(LAUNCHER) === true;
+export function observedProcess(record: ProcessRecord, { phase, argv, env }: ProcessState): ObservedWorkload {
+  const { name, slot, revision, generation, startedAt, port, exit } = record;
+  const launching = argv?.includes(LAUNCHER) === true;
   return {
     id: processId(record),
-    name: record.name,
-    slot: record.slot,
-    revision: record.revision,
-    generation: record.generation,
-    phase: sighting.phase,
-    startedAt: record.startedAt,
-    ...(sighting.phase === 'exited'
-      ? {
-          exit: {
-            code: exit?.code,
-            outOfMemory: false,
-            at: exit?.at ?? record.startedAt,
-            ...(exit?.message === undefined ? {} : { message: exit.message }),
-          },
-        }
-      : {}),
-    endpoints: sighting.phase === 'running' ? [{ host: '127.0.0.1', port: record.port.host }] : [],
+    name,
+    slot,
+    revision,
+    generation,
+    phase,
+    startedAt,
+    ...(phase === 'exited' ? { exit: { code: undefined, outOfMemory: false, at: startedAt, ...exit } } : {}),
+    endpoints: phase === 'running' ? [{ host: '127.0.0.1', port: port.host }] : [],
     container: {
       imageId: undefined,
-      argv: starting || sighting.argv === undefined ? undefined : argvOf(record, sighting.argv),
-      env: starting || sighting.env === undefined ? undefined : envOf(record, sighting.env),
+      argv: launching || argv === undefined ? undefined : argvOf(record, argv),
+      env: launching || env === undefined ? undefined : envOf(record, env),
       mounts: undefined,
       devices: undefined,
-      port: record.port,
+      port,
     },
   };
 }
 
-/** A program may be a script, whose interpreter then stands in front, or replace itself: the arguments at the end are what counts. */
+/** A program may be a script after its interpreter, or replace itself, so only the last arguments are compared. */
 function argvOf(record: ProcessRecord, actual: readonly string[]): readonly string[] {
   const [, ...wanted] = record.argv;
   const tail = actual.slice(Math.max(0, actual.length - wanted.length));
@@ -59,7 +50,7 @@ function argvOf(record: ProcessRecord, actual: readonly string[]): readonly stri
   return same && actual.length > wanted.length ? record.argv : actual;
 }
 
-/** What every child gets, and what shells and wrapper scripts add. */
+/** What every child receives, and what shells and wrapper scripts add. */
 const AMBIENT: ReadonlySet<string> = new Set(['PATH', 'HOME', 'LANG', 'TMPDIR', 'PWD', 'OLDPWD', 'SHLVL', '_']);
 
 function envOf(record: ProcessRecord, actual: readonly string[]): Readonly<Record<string, string>> {

@@ -1,5 +1,6 @@
 /** Reads the answer of a health probe: only an answer that a model must have made passes. Pure; the answer is not trusted. */
 import type { Health } from '../../provider.ts';
+import { parseJson } from '../../../platform/decide/parse-json.ts';
 
 export type Probe = 'completion' | 'embedding' | 'rerank';
 
@@ -14,7 +15,7 @@ const SHOWN_CHARACTERS = 200;
 
 export function readProbe(probe: Probe, answer: ProbeAnswer): Health {
   if (answer.status === 0) return { kind: 'loading', message: `The server does not answer yet: ${answer.error ?? 'no connection'}` };
-  const body = parse(answer.body);
+  const body = parseJson(answer.body);
   if (answer.status === 503)
     return { kind: 'loading', message: `The server answers, the model is still loading: ${messageOf(body, answer)}` };
   if (answer.status !== 200)
@@ -44,14 +45,6 @@ function wrongRerank(body: unknown): string | undefined {
 function messageOf(body: unknown, answer: ProbeAnswer): string {
   const message = at(body, 'error', 'message');
   return JSON.stringify((typeof message === 'string' ? message : answer.body).slice(0, SHOWN_CHARACTERS));
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function at(value: unknown, ...path: readonly (string | number)[]): unknown {

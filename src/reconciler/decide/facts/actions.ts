@@ -85,5 +85,5 @@ export const pullImageKey = (image: ImageReference): string => `pullImage:${imag
 export const pullModelKey = (model: ModelId): string => `pullModel:${model}`;
 const applyKey = (slot: SlotName): string => `apply:${slot}`;
 export const probeKey = (workload: WorkloadId): string => `probe:${workload}`;
-export const noteCrashKey = (workload: WorkloadId): string => `noteCrash:${workload}`;
+const noteCrashKey = (workload: WorkloadId): string => `noteCrash:${workload}`;
 const stopKey = (workload: WorkloadId): string => `stop:${workload}`;

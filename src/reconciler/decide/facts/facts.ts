@@ -1,5 +1,5 @@
 /** Everything that a plan may look at, and what it answers. Facts only: nothing here is decided, nothing here does anything. */
-import type { Endpoint, ModelFacts, ProviderRegistry } from '../../../providers/provider.ts';
+import type { ModelFacts, ProviderRegistry } from '../../../providers/provider.ts';
 import type { Failure } from '../../../schema/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { Backend, Capability, ProviderKind } from '../../../schema/provider-kinds.ts';
@@ -23,6 +23,8 @@ import type {
 import type { Action } from './actions.ts';
 import type { AttemptKind, Finding, Origin } from './finding.ts';
 import type { MemoryVerdict } from '../rules/share-memory.ts';
+import type { Comparison } from '../rules/drift.ts';
+import type { WorkloadHistory } from './workload-history.ts';
 import type { Template } from './workload.ts';
 
 export interface Desired {
@@ -35,8 +37,10 @@ export interface Desired {
   readonly modelsRoot: string;
   /** What admission may hand out; undefined: everything fits. */
   readonly memoryBudgetBytes: number | undefined;
-  /** Answers the same template for the same slot, model and image; undefined without a provider. Pure but for its memory. */
+  /** `makeTemplate` for this slot; undefined if its provider is not part of this installation. */
   readonly templateOf: (slot: DesiredSlot, model: ModelFacts, image: ImageReference | undefined) => Template | undefined;
+  /** `compareWorkload` in this runtime. */
+  readonly compare: (slot: DesiredSlot, template: Template, imageId: string | undefined, workload: ObservedWorkload) => Comparison;
 }
 
 export interface Observed {
@@ -59,38 +63,7 @@ export interface Observed {
   readonly lastActive: ReadonlyMap<SlotName, number>;
   /** Host ports that turned out to be used by somebody else. */
   readonly takenPorts: ReadonlySet<number>;
-  readonly previous: ReadonlyMap<SlotName, PreviousDecision>;
-}
-
-export interface ProbeFact {
-  readonly status: 'passing' | 'loading' | 'failing';
-  /** Since when `status` holds, but for a change between loading and failing. Unix milliseconds. */
-  readonly since: number;
-  readonly lastAt: number;
-  readonly consecutiveFailures: number;
-  readonly message: string;
-  /** Whether it ever passed. */
-  readonly passed: boolean;
-  /** Endpoints that did not pass the last time; the workload passes as long as one of its endpoints does. */
-  readonly failingEndpoints: readonly Endpoint[];
-}
-
-export interface WorkloadHistory {
-  /** When this controller first saw it. */
-  readonly seenAt: number;
-  /** Since when its start time runs; undefined: it does not run now, as nothing of its own can get on. */
-  readonly startCountsFrom: number | undefined;
-  readonly probe: ProbeFact | undefined;
-  /** Since when it is being drained. */
-  readonly drainingSince: number | undefined;
-  /** What it was started with; undefined for one that was not started by this controller. */
-  readonly origin: Origin | undefined;
-  /** Stops of it that failed. */
-  readonly stops: { readonly failures: number; readonly lastAt: number; readonly message: string } | undefined;
-  /** How often it was brought up to date in place for one generation of its slot. */
-  readonly updates: { readonly generation: number; readonly times: number; readonly lastAt: number } | undefined;
-  /** The id of the end that was taken note of last, where its runtime starts it again by itself. */
-  readonly notedExit: string | undefined;
+  readonly published: ReadonlyMap<SlotName, PublishedSlot>;
 }
 
 export interface Attempt {
@@ -121,17 +94,12 @@ export interface RunningAction {
   readonly cancelled?: true;
 }
 
-export interface PreviousDecision {
-  readonly state: SlotState;
+/** What was published of a slot by the last pass that decided something about it. */
+export interface PublishedSlot {
+  readonly decision: Decision;
+  /** Unix milliseconds since when `decision.state` holds. */
   readonly since: number;
-  readonly admission: Admission;
-  readonly targets: readonly Target[];
-  readonly serving: WorkloadId | undefined;
   readonly conditions: readonly Condition[];
-  readonly capabilities: readonly Capability[];
-  readonly generation: number;
-  readonly wanted: boolean;
-  readonly waitingReason: WaitingReason | undefined;
 }
 
 export type ConditionInput = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
@@ -180,4 +148,4 @@ export interface Plan {
   readonly wakeAt: number | undefined;
 }
 
-export type { AttemptKind, Finding, Origin };
+export type { AttemptKind, Finding, Origin, WorkloadHistory };

@@ -1,10 +1,11 @@
 /** One slot with everything a check may look at, gathered from the facts: lookups and sums, and no decisions. Pure. */
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import type { Action } from './actions.ts';
-import { findDrift } from '../rules/drift.ts';
-import type { WorkloadHistory, Attempt, Desired, Observed, PreviousDecision, RunningAction } from './facts.ts';
+import type { Comparison } from '../rules/drift.ts';
+import type { WorkloadHistory, Attempt, Desired, Observed, RunningAction } from './facts.ts';
 import type { Template } from './workload.ts';
 
 export interface WorkloadView {
@@ -18,6 +19,7 @@ export interface WorkloadView {
   /** A stop of it is under way. */
   readonly stopUnderWay: boolean;
   readonly probeUnderWay: boolean;
+  readonly crashNoteUnderWay: boolean;
   /** Against what is wanted now. Without a template nothing can be told apart, and all are current. */
   readonly standing: 'current' | 'outdated' | 'altered';
   readonly drift: readonly string[];
@@ -49,8 +51,11 @@ export interface SlotView {
   /** The action under way that creates or inPlace a workload of it. */
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
-  readonly running: ReadonlyMap<string, RunningAction>;
-  readonly previous: PreviousDecision | undefined;
+  /** All pulls under way, by key. */
+  readonly pulls: ReadonlyMap<string, RunningAction> | undefined;
+  /** The workload that served and the capabilities of the slot, as of the last pass. */
+  readonly lastServing: WorkloadId | undefined;
+  readonly lastCapabilities: readonly Capability[] | undefined;
 }
 
 /** What is true of all slots in one pass, gathered once. */
@@ -66,6 +71,8 @@ interface UnderWay {
   readonly applies: ReadonlyMap<SlotName, Extract<Action, { name: 'apply' }>>;
   readonly stops: ReadonlySet<WorkloadId>;
   readonly probes: ReadonlySet<WorkloadId>;
+  readonly crashNotes: ReadonlySet<WorkloadId>;
+  readonly pulls: ReadonlyMap<string, RunningAction> | undefined;
   /** Slots with a stop. */
   readonly stopping: ReadonlySet<SlotName>;
 }
@@ -88,15 +95,20 @@ function gatherUnderWay({ running }: Observed): UnderWay {
   const applies = new Map<SlotName, Extract<Action, { name: 'apply' }>>();
   const stops = new Set<WorkloadId>();
   const probes = new Set<WorkloadId>();
+  const crashNotes = new Set<WorkloadId>();
+  const pulls = new Map<string, RunningAction>();
   const stopping = new Set<SlotName>();
-  for (const { action } of running.values()) {
+  for (const [key, each] of running) {
+    const { action } = each;
+    if (action.name === 'pullImage' || action.name === 'pullModel') pulls.set(key, each);
+    if (action.name === 'noteCrash') crashNotes.add(action.args.workload);
     if (action.name === 'apply') applies.set(action.args.workload.slot, action);
     if (action.name === 'probe') probes.add(action.args.workload);
     if (action.name !== 'stop') continue;
     stops.add(action.args.workload);
     stopping.add(action.args.slot);
   }
-  return { applies, stops, probes, stopping };
+  return { applies, stops, probes, crashNotes, pulls: pulls.size === 0 ? undefined : pulls, stopping };
 }
 
 export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed, gathered: Gathered, now: number): SlotView {
@@ -107,10 +119,11 @@ export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed
   const template = model?.kind === 'present' && imageUsable ? desired.templateOf(slot, model.facts, image) : undefined;
   const imageId = image === undefined ? undefined : (gathered.images.get(image.reference) ?? image.imageId);
   const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) =>
-    viewWorkload(fact, slot, template, imageId, observed, gathered.underWay, now),
+    viewWorkload(fact, { slot, template, imageId, desired, observed, underWay: gathered.underWay, now }),
   );
   const demand = observed.demand.get(slot.name);
   const attempts = observed.attempts.get(slot.name);
+  const last = observed.published.get(slot.name)?.decision;
   return {
     slot,
     spec,
@@ -130,25 +143,29 @@ export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed
     failures: attempts?.generation === slot.generation ? attempts.failures : [],
     applying: gathered.underWay.applies.get(slot.name),
     stopping: gathered.underWay.stopping.has(slot.name),
-    running: observed.running,
-    previous: observed.previous.get(slot.name),
+    pulls: gathered.underWay.pulls,
+    lastServing: last?.serving,
+    lastCapabilities: last?.capabilities,
   };
 }
 
-export function viewWorkload(
-  fact: ObservedWorkload,
-  slot: DesiredSlot | undefined,
-  template: Template | undefined,
-  imageId: string | undefined,
-  observed: Observed,
-  underWay: UnderWay,
-  now: number,
-): WorkloadView {
+export interface WorkloadContext {
+  /** Undefined if the slot is no longer desired. */
+  readonly slot?: DesiredSlot;
+  readonly template?: Template | undefined;
+  readonly imageId?: string | undefined;
+  readonly desired: Desired;
+  readonly observed: Observed;
+  readonly underWay: UnderWay;
+  readonly now: number;
+}
+
+export function viewWorkload(fact: ObservedWorkload, context: WorkloadContext): WorkloadView {
+  const { slot, template, imageId, desired, observed, underWay, now } = context;
   const activity = observed.activity.get(fact.id);
   const same = template === undefined || template.revision === fact.revision;
-  const own = same && fact.phase !== 'exited' ? template : undefined;
-  const inPlace = own?.compare === undefined || slot === undefined ? undefined : own.compare(slot, fact);
-  const drift = own === undefined ? NO_DRIFT : (inPlace?.drift ?? findDrift(fact, own, imageId));
+  const comparable = same && fact.phase !== 'exited' && slot !== undefined && template !== undefined;
+  const { drift, outdated, updatable } = comparable ? desired.compare(slot, template, imageId, fact) : NO_DIFFERENCE;
   const stopUnderWay = fact.phase === 'stopping' || underWay.stops.has(fact.id);
   return {
     fact,
@@ -158,14 +175,15 @@ export function viewWorkload(
     alive: (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay,
     stopUnderWay,
     probeUnderWay: underWay.probes.has(fact.id),
+    crashNoteUnderWay: underWay.crashNotes.has(fact.id),
     standing: !same ? 'outdated' : drift.length > 0 ? 'altered' : 'current',
     drift,
-    updatable: inPlace !== undefined,
-    behind: inPlace?.outdated === true,
+    updatable,
+    behind: outdated,
   };
 }
 
-const NO_DRIFT: readonly string[] = [];
+const NO_DIFFERENCE: Comparison = { drift: [], outdated: false, updatable: false };
 
 function stranger(now: number): WorkloadHistory {
   return {

@@ -1,22 +1,13 @@
 /**
  * From a slot to its workload, complete to the last argument. A template is a workload without a port: ports are chosen when it is
- * applied, so the revision is hashed over a symbolic one. Pure; `createTemplates` remembers, so that a thousand slots cost little.
+ * applied, so the revision is hashed over a symbolic port. Pure; the loop passes in memos of the two functions that cost the most.
  */
 import { createHash } from 'node:crypto';
-import type { ModelFacts, Provider, ProviderRegistry, SlotContext } from '../../../providers/provider.ts';
+import type { ModelFacts, Provider, SlotContext } from '../../../providers/provider.ts';
 import { Revision, type SlotName } from '../../../schema/names.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
-import type {
-  ClusterWorkload,
-  DesiredSlot,
-  ImageReference,
-  InPlaceRepair,
-  Mount,
-  ObservedWorkload,
-  RuntimeTraits,
-  Workload,
-} from '../../ports.ts';
+import type { ClusterWorkload, DesiredSlot, ImageReference, Mount, RuntimeTraits, Workload } from '../../ports.ts';
 
 export interface Template {
   readonly revision: Revision;
@@ -32,19 +23,11 @@ export interface Template {
   readonly argv: (hostPort: number) => readonly [string, ...string[]];
   /** Where replicas have addresses of their own; then no host port is taken. */
   readonly cluster: ClusterWorkload | undefined;
-  /** How a workload of this revision compares with what is wanted now; undefined where an altered one is replaced. Remembers the last answer. */
-  readonly compare: ((slot: DesiredSlot, fact: ObservedWorkload) => InPlaceComparison) | undefined;
-}
-
-export interface InPlaceComparison {
-  /** What was altered from outside. */
-  readonly drift: readonly string[];
-  /** An edit asks for something that needs no new revision. */
-  readonly outdated: boolean;
 }
 
 export interface TemplateInputs {
-  readonly slot: DesiredSlot;
+  readonly name: SlotName;
+  readonly spec: SlotSpec;
   readonly provider: Provider;
   readonly model: ModelFacts;
   readonly image: ImageReference | undefined;
@@ -53,14 +36,13 @@ export interface TemplateInputs {
 }
 
 /** Stands for the host port in what is hashed. */
-const SYMBOLIC_PORT = 0;
+export const SYMBOLIC_PORT = 0;
 
-function createTemplate({ slot, provider, model, image, traits, modelsRoot }: TemplateInputs): Template {
-  const { spec } = slot;
+export function makeTemplate({ name, spec, provider, model, image, traits, modelsRoot }: TemplateInputs): Template {
   const shared = traits.network === 'shared';
   const seen = (path: string): string => pathSeen(path, modelsRoot, traits.modelsTarget);
   const context = (port: number): SlotContext => ({
-    name: slot.name,
+    name,
     spec,
     model,
     modelPath: seen(model.hostPath),
@@ -75,21 +57,15 @@ function createTemplate({ slot, provider, model, image, traits, modelsRoot }: Te
     devices: provider.devices(spec.backend),
   };
   const memoryBytes = Math.max(spec.resources.memoryBytes ?? 0, provider.estimateMemoryBytes(spec, model));
-  let rendered: { readonly port: number; readonly argv: readonly [string, ...string[]] } | undefined;
-  const template: Template = {
+  return {
     ...parts,
     revision: hash(spec, parts, provider.startCmd(symbolic), traits),
-    capabilities: provider.capabilities(slot.name, spec, model),
+    capabilities: provider.capabilities(name, spec, model),
     memoryBytes,
     containerPort: shared ? undefined : provider.containerPort,
     cluster: traits.network === 'pods' ? clusterOf(spec, provider, memoryBytes) : undefined,
-    compare: traits.inPlace === undefined ? undefined : createComparison(traits.inPlace, () => template),
-    argv(port) {
-      if (rendered?.port !== port) rendered = { port, argv: provider.startCmd(context(port)) };
-      return rendered.argv;
-    },
+    argv: (port) => provider.startCmd(context(port)),
   };
-  return template;
 }
 
 /** Pods have models of their own: where this replica keeps files must not be seen in a revision, or replicas would not agree on it. */
@@ -114,40 +90,6 @@ function clusterOf(spec: SlotSpec, provider: Provider, memoryBytes: number): Clu
     tolerations,
     storage,
     serviceAccountName,
-  };
-}
-
-/** Comparing may be dear, and most facts are those of the pass before. */
-function createComparison(inPlace: InPlaceRepair, templateOf: () => Template): NonNullable<Template['compare']> {
-  let last: { readonly key: unknown; readonly name: string; readonly generation: number; readonly found: InPlaceComparison } | undefined;
-  return (slot, fact) => {
-    const { name, record } = fact;
-    const key = record ?? fact;
-    if (last?.key === key && last.name === name && last.generation === slot.generation) return last.found;
-    const template = templateOf();
-    const hostPort = fact.container.port?.host ?? fact.endpoints[0]?.port ?? template.containerPort ?? SYMBOLIC_PORT;
-    const wanted = workloadNamed(slot, template, name, hostPort);
-    const found = { drift: inPlace.findAltered(wanted, fact), outdated: inPlace.isOutdated(wanted, fact) };
-    last = { key, name, generation: slot.generation, found };
-    return found;
-  };
-}
-
-/** `templateOf` of `Desired`: one template a slot is remembered, for as long as spec, model and image are the same. */
-export function createTemplates(
-  providers: ProviderRegistry,
-  traits: RuntimeTraits,
-  modelsRoot: string,
-): (slot: DesiredSlot, model: ModelFacts, image: ImageReference | undefined) => Template | undefined {
-  const known = new Map<SlotName, { spec: SlotSpec; model: ModelFacts; image: ImageReference | undefined; template: Template }>();
-  return (slot, model, image) => {
-    const provider = providers[slot.spec.provider];
-    if (provider === undefined) return undefined;
-    const last = known.get(slot.name);
-    if (last !== undefined && last.spec === slot.spec && last.model === model && sameImage(last.image, image)) return last.template;
-    const template = createTemplate({ slot, provider, model, image, traits, modelsRoot });
-    known.set(slot.name, { spec: slot.spec, model, image, template });
-    return template;
   };
 }
 
@@ -216,8 +158,4 @@ function hash(
     network === 'pods' ? clusterParts(spec) : NO_CLUSTER,
   ]);
   return Revision.parse(createHash('sha256').update(text).digest('hex').slice(0, 12));
-}
-
-function sameImage(a: ImageReference | undefined, b: ImageReference | undefined): boolean {
-  return a?.reference === b?.reference && a?.imageId === b?.imageId;
 }

@@ -39,12 +39,12 @@ export function unknownConditions(view: SlotView, message: string): readonly Con
 /** Conditions with their times: `lastTransitionAt` moves only when the status does. One that says the same stays the same object. */
 export function stampConditions(
   inputs: readonly ConditionInput[],
-  previous: readonly Condition[],
+  published: readonly Condition[],
   generation: number,
   now: number,
 ): readonly Condition[] {
   return inputs.map((input) => {
-    const before = previous.find((condition) => condition.type === input.type);
+    const before = published.find((condition) => condition.type === input.type);
     if (before?.status !== input.status) return { ...input, lastTransitionAt: now, observedGeneration: generation };
     const same = before.reason === input.reason && before.message === input.message && before.observedGeneration === generation;
     return same ? before : { ...input, lastTransitionAt: before.lastTransitionAt, observedGeneration: generation };

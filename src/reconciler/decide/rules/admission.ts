@@ -1,22 +1,17 @@
 /** Where requests of a slot go: in, to wait, or away with a reason. Pure. */
-import type { Endpoint } from '../../../providers/provider.ts';
 import type { Admission, Target } from '../../board.ts';
 import type { Roles } from './assign-roles.ts';
 import type { Gate } from './checks.ts';
 import type { Finding } from '../facts/facts.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 
-/** An endpoint that did not pass its last probe is left out while there is another one. The targets of before, where they are the same. */
-export function targetsOf(serving: WorkloadView | undefined, before: readonly Target[] | undefined): readonly Target[] {
-  if (serving === undefined) return NO_TARGETS;
+/** An endpoint that did not pass its last probe is left out while there is another one. */
+export function targetsOf(serving: WorkloadView | undefined): readonly Target[] {
+  if (serving === undefined) return [];
   const { id, endpoints } = serving.fact;
-  const failingEndpoints = serving.known.probe?.failingEndpoints ?? [];
-  const passingEndpoints =
-    failingEndpoints.length === 0 ? endpoints : endpoints.filter((endpoint) => !failingEndpoints.some((each) => isSame(each, endpoint)));
-  const taken = passingEndpoints.length === 0 ? endpoints : passingEndpoints;
-  const same =
-    before?.length === taken.length && before.every(({ workload, endpoint }, index) => workload === id && isSame(endpoint, taken[index]));
-  return same ? before : taken.map((endpoint) => ({ workload: id, endpoint }));
+  const failing = serving.known.probe?.failingEndpoints ?? [];
+  const passing = endpoints.filter((endpoint) => !failing.some(({ host, port }) => host === endpoint.host && port === endpoint.port));
+  return (passing.length === 0 ? endpoints : passing).map((endpoint) => ({ workload: id, endpoint }));
 }
 
 export function admissionOf(
@@ -49,8 +44,3 @@ export function neverAdmits({ spec, slot: { name }, network }: SlotView): Admiss
 
 const OPEN: Admission = { kind: 'open' };
 const PARK: Admission = { kind: 'park' };
-const NO_TARGETS: readonly Target[] = [];
-
-function isSame(a: Endpoint, b: Endpoint | undefined): boolean {
-  return a.host === b?.host && a.port === b.port;
-}

@@ -1,51 +1,70 @@
-/** What the slots of one plan share: ports and memory. Lives for one plan; what one slot takes, the next one no longer has. */
+/**
+ * Hands out ports and memory to the slots of one plan. An allocation is a value: what the plan of one slot takes is missing from the
+ * allocation that the next slot is planned with. Pure.
+ */
+import type { Action } from '../facts/actions.ts';
 import { freePort } from '../facts/workload.ts';
-import type { SlotView } from '../facts/view.ts';
 
-export interface AllocatorFacts {
+/** What the slots of one plan share; the same for all of them. */
+export interface SharedResources {
   readonly portRange: { readonly first: number; readonly last: number };
   readonly takenPorts: ReadonlySet<number>;
   readonly budgetBytes: number | undefined;
   readonly availableBytes: number | undefined;
   /** What all workloads that exist or are being started hold. */
   readonly heldBytes: number;
-  /** What admission has promised. */
+  /** The sum of the memory claims that were admitted. */
   readonly admittedBytes: number;
-  /** What a slot's claim in that is, and what its workloads hold. */
-  readonly claimOf: (view: SlotView) => { readonly claimBytes: number; readonly heldBytes: number };
 }
 
-export interface Allocator {
-  takePort(): number | undefined;
-  takeMemory(bytes: number): void;
-  /** Whether one more workload of the slot finds memory: now, and for good beside the one that serves. */
-  room(view: SlotView): { readonly fitsNow: boolean; readonly fitsBeside: boolean };
+export interface Allocation {
+  readonly resources: SharedResources;
+  /** The lowest port that is not taken; undefined when all are. */
+  readonly freePort: number | undefined;
+  /** Memory of the workloads that this plan starts, so far. */
+  readonly startedBytes: number;
 }
 
-export function createAllocator(facts: AllocatorFacts): Allocator {
-  const { budgetBytes } = facts;
-  const taken = facts.takenPorts;
-  // All below it are taken.
-  let { first } = facts.portRange;
-  let held = facts.heldBytes;
-  let extra = 0;
-  return {
-    takePort() {
-      const port = freePort({ ...facts.portRange, first }, (candidate) => taken.has(candidate));
-      first = port === undefined ? facts.portRange.last + 1 : port + 1;
-      return port;
-    },
-    takeMemory(bytes) {
-      held += bytes;
-      extra += bytes;
-    },
-    room(view) {
-      const need = view.template?.memoryBytes ?? 0;
-      const fitsNow = budgetBytes === undefined || held + need <= budgetBytes;
-      const own = facts.claimOf(view);
-      const both = facts.admittedBytes - own.claimBytes + own.heldBytes + need + extra;
-      const available = facts.availableBytes === undefined || need <= facts.availableBytes;
-      return { fitsNow, fitsBeside: fitsNow && available && (budgetBytes === undefined || both <= budgetBytes) };
-    },
-  };
+/** The memory of one slot. */
+export interface SlotMemory {
+  /** What one more workload of it needs. */
+  readonly neededBytes: number;
+  /** Its part of the admitted memory. */
+  readonly claimedBytes: number;
+  /** What its workloads hold. */
+  readonly heldBytes: number;
+}
+
+export function openAllocation(resources: SharedResources): Allocation {
+  return { resources, freePort: nextFreePort(resources, resources.portRange.first), startedBytes: 0 };
+}
+
+/** The allocation after the workloads that `actions` start have taken their ports and memory. */
+export function afterStarts(allocation: Allocation, actions: readonly Action[]): Allocation {
+  return actions.reduce((before, action) => {
+    if (action.name !== 'apply' || action.args.inPlace !== undefined) return before;
+    const { workload, origin } = action.args;
+    const takesPort = workload.cluster === undefined;
+    return {
+      resources: before.resources,
+      freePort: takesPort ? nextFreePort(before.resources, workload.port.host + 1) : before.freePort,
+      startedBytes: before.startedBytes + origin.memoryBytes,
+    };
+  }, allocation);
+}
+
+/** Whether one more workload of a slot has enough memory: now, and permanently beside the one that serves. */
+export function roomFor(
+  { neededBytes, claimedBytes, heldBytes }: SlotMemory,
+  { resources, startedBytes }: Allocation,
+): { readonly fitsNow: boolean; readonly fitsBeside: boolean } {
+  const { budgetBytes, availableBytes } = resources;
+  const fitsBudget = (bytes: number) => budgetBytes === undefined || bytes + startedBytes + neededBytes <= budgetBytes;
+  const fitsNow = fitsBudget(resources.heldBytes);
+  const available = availableBytes === undefined || neededBytes <= availableBytes;
+  return { fitsNow, fitsBeside: fitsNow && available && fitsBudget(resources.admittedBytes - claimedBytes + heldBytes) };
+}
+
+function nextFreePort({ portRange, takenPorts }: SharedResources, first: number): number | undefined {
+  return freePort({ first, last: portRange.last }, (port) => takenPorts.has(port));
 }

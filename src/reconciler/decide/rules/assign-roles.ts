@@ -138,7 +138,7 @@ function best(workloads: readonly WorkloadView[], view: SlotView): WorkloadView 
   if (workloads.length <= 1) return workloads[0];
   const rank = (workload: WorkloadView): readonly number[] => [
     isPassing(workload, view) ? 0 : 1,
-    view.previous?.serving === workload.fact.id ? 0 : 1,
+    view.lastServing === workload.fact.id ? 0 : 1,
     workload.known.drainingSince === undefined ? 0 : 1,
     workload.known.seenAt,
   ];

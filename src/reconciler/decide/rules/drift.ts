@@ -1,12 +1,34 @@
-/** What was altered in a workload from outside: only over what its runtime reports. Pure. */
-import type { Mount, ObservedWorkload } from '../../ports.ts';
-import type { Template } from '../facts/workload.ts';
+/** How a workload differs from what it was started as, and from what its slot asks for now. Compares only what its runtime reports. Pure. */
+import type { DesiredSlot, Mount, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
+import { SYMBOLIC_PORT, workloadNamed, type Template } from '../facts/workload.ts';
+
+/** How a workload differs from its template, which has the same revision. */
+export interface Comparison {
+  /** What was altered from outside. */
+  readonly drift: readonly string[];
+  /** An edit asks for something that needs no new revision. */
+  readonly outdated: boolean;
+  /** Applying the workload again corrects both, without a new workload. */
+  readonly updatable: boolean;
+}
+
+/** Compares a workload with its template. `imageId` is what the image's name stands for now; undefined if that is not known. */
+export function compareWorkload(
+  { traits, slot, template, imageId }: { traits: RuntimeTraits; slot: DesiredSlot; template: Template; imageId: string | undefined },
+  workload: ObservedWorkload,
+): Comparison {
+  const { inPlace } = traits;
+  if (inPlace === undefined) return { drift: findDrift(workload, template, imageId), outdated: false, updatable: false };
+  const hostPort = workload.container.port?.host ?? workload.endpoints[0]?.port ?? template.containerPort ?? SYMBOLIC_PORT;
+  const wanted = workloadNamed(slot, template, workload.name, hostPort);
+  return { drift: inPlace.findAltered(wanted, workload), outdated: inPlace.isOutdated(wanted, workload), updatable: true };
+}
 
 /**
  * One sentence part for each altered field: `image "sha256:…" instead of "sha256:…"`. Values of the environment are not repeated.
  * `imageId` is what the wanted image's name stands for now; undefined when that is not known.
  */
-export function findDrift(workload: ObservedWorkload, template: Template, imageId: string | undefined): readonly string[] {
+function findDrift(workload: ObservedWorkload, template: Template, imageId: string | undefined): readonly string[] {
   const { container } = workload;
   const hostPort = container.port?.host ?? workload.endpoints[0]?.port;
   return [

@@ -1,6 +1,5 @@
 /** Crashes of workloads that their runtime starts again by itself: each is counted once, and nothing is done. Pure. */
 import type { Action } from '../facts/actions.ts';
-import { noteCrashKey } from '../facts/actions.ts';
 import { isCrashLoop } from '../rules/backoff.ts';
 import { blame } from '../rules/assign-roles.ts';
 import { crashedInPlace } from '../rules/checks.ts';
@@ -15,7 +14,7 @@ export function planCrashNotes(view: SlotView, unwanted: Finding | undefined): r
 function planNote(workload: WorkloadView, view: SlotView, unwanted: Finding | undefined): readonly Action[] {
   const crash = crashedInPlace(workload);
   const { id } = workload.fact;
-  if (crash === undefined || workload.stopUnderWay || view.running.has(noteCrashKey(id))) return [];
+  if (crash === undefined || workload.stopUnderWay || workload.crashNoteUnderWay) return [];
   const { exitId, reason, message } = crash;
   const blamed = blame(workload, crash, view, unwanted) !== undefined;
   const loops = isCrashLoop([...view.failures, { at: view.now, kind: 'crash', failure: { kind: 'retry', reason, message } }]);

@@ -1,7 +1,8 @@
 /** Who is probed now, and when next. Pure. */
 import type { ModelFacts } from '../../../providers/provider.ts';
 import type { Roles } from '../rules/assign-roles.ts';
-import type { Finding, ProbeFact } from '../facts/facts.ts';
+import type { Finding } from '../facts/facts.ts';
+import type { ProbeFact } from '../facts/workload-history.ts';
 import type { TimedActions } from './plan-stops.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 
@@ -26,10 +27,7 @@ export function planProbes(view: SlotView, roles: Roles): TimedActions {
   return {
     actions: all.flatMap(({ actions }) => actions),
     wakes: all.flatMap(({ wakes }) => wakes),
-    freshUntil: all.reduce(
-      (soonest, { freshUntil }) => Math.min(soonest, freshUntil ?? Number.POSITIVE_INFINITY),
-      Number.POSITIVE_INFINITY,
-    ),
+    validUntil: Math.min(...all.map(({ validUntil }) => validUntil ?? Number.POSITIVE_INFINITY)),
   };
 }
 
@@ -46,7 +44,7 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
   if (fact.phase !== 'running' || fact.endpoints.length === 0 || workload.probeUnderWay) return NOTHING;
   const dueAt = nextProbeAt(probe, known.seenAt, view);
   const slack = probe?.status !== 'passing' ? 0 : isAskedByCluster(probe, view) ? LIVENESS_SLACK_OF_PODS_MS : LIVENESS_SLACK_MS;
-  if (dueAt - slack > view.now) return { actions: [], wakes: [dueAt], freshUntil: dueAt - slack };
+  if (dueAt - slack > view.now) return { actions: [], wakes: [dueAt], validUntil: dueAt - slack };
   const patienceMs = once || probe?.passed === true ? 0 : PATIENCE_MS;
   const origin = known.origin ?? { spec: view.spec, model: modelOf(view) };
   const args = {

@@ -1,5 +1,5 @@
 /** When a workload that leaves is stopped: at once when nobody uses it, else when its requests have ended or its drain time is over. Pure. */
-import { noteCrashKey, type Action } from '../facts/actions.ts';
+import type { Action } from '../facts/actions.ts';
 import { delayAfter } from '../rules/backoff.ts';
 import type { Roles, Draining } from '../rules/assign-roles.ts';
 import type { Finding } from '../facts/facts.ts';
@@ -13,8 +13,8 @@ const EXITED_GRACE_MS = 1000;
 export interface TimedActions {
   readonly actions: readonly Action[];
   readonly wakes: readonly number[];
-  /** Until then, asking again answers the same while nothing else changes; where that is earlier than the wakes. */
-  readonly freshUntil?: number;
+  /** Unix milliseconds until which time alone changes nothing, where that is earlier than the wakes. */
+  readonly validUntil?: number;
 }
 
 export function planStops(view: SlotView, roles: Roles): TimedActions {
@@ -32,7 +32,7 @@ function planStop({ workload, because, failure }: Draining, view: SlotView): Tim
   // What inPlace it might bring it back: that ends first.
   if (view.applying?.args.inPlace?.workload === workload.fact.id) return NOTHING;
   // Its last words are asked for before it goes.
-  if (view.running.has(noteCrashKey(workload.fact.id))) return NOTHING;
+  if (workload.crashNoteUnderWay) return NOTHING;
   return planAt(workload, because, failure, view.spec.lifecycle.drainTimeoutMs, view.now);
 }
 

@@ -1,49 +1,50 @@
 /** The plan while the runtime cannot be asked: nothing is done, and requests go on where they went. Pure. */
 import { PROVIDER_KINDS } from '../../../schema/provider-kinds.ts';
-import type { SlotState } from '../../../schema/slot-status.ts';
 import type { Admission } from '../../board.ts';
 import { neverAdmits } from '../rules/admission.ts';
 import { unknownConditions } from '../outcome/conditions.ts';
-import type { Decision, Plan } from '../facts/facts.ts';
+import type { DesiredSlot } from '../../ports.ts';
+import type { Decision, Observed, Plan } from '../facts/facts.ts';
 import type { SlotView } from '../facts/view.ts';
 
-export function planUnreachable(views: readonly SlotView[], why: string): Plan {
-  const decisions = new Map(views.map((view) => [view.slot.name, decide(view, why)]));
+export function planUnreachable(views: readonly SlotView[], published: Observed['published'], why: string): Plan {
+  const decisions = new Map(views.map((view) => [view.slot.name, decide(view, published.get(view.slot.name)?.decision, why)]));
   return { actions: [], decisions, orphans: new Map(), wakeAt: undefined };
 }
 
-function decide(view: SlotView, why: string): Decision {
-  const { previous, slot, spec } = view;
-  const never = neverAdmits(view);
+function decide(view: SlotView, last: Decision | undefined, why: string): Decision {
+  const { slot, spec, template } = view;
   const message = `Start the runtime again or mend its address: ${why}`;
+  const never = neverAdmits(view);
   return {
+    ...(last ?? UNKNOWN),
     name: slot.name,
     generation: slot.generation,
-    state: previous?.state ?? ('offline' satisfies SlotState),
-    wanted: previous?.wanted ?? spec.enabled,
+    wanted: last?.wanted ?? spec.enabled,
     findings: [{ name: 'runtimeUnreachable', message }],
     conditions: unknownConditions(view, message),
-    admission: never ?? admission(view),
-    targets: never === undefined ? (previous?.targets ?? []) : [],
-    serving: previous?.serving,
+    admission: never ?? admission(slot, last),
+    ...(never === undefined ? {} : { targets: [] }),
     draining: [],
     memory: undefined,
-    memoryBytes: view.template?.memoryBytes,
-    revision: view.template?.revision,
-    capabilities: view.template?.capabilities ?? previous?.capabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    memoryBytes: template?.memoryBytes,
+    revision: template?.revision,
+    capabilities: template?.capabilities ?? last?.capabilities ?? PROVIDER_KINDS[spec.provider].serves,
     nextAttemptAt: undefined,
     lastFailure: view.failures.at(-1),
     waitsFor: [],
     progress: undefined,
     stable: false,
     drift: [],
-    waitingReason: previous?.waitingReason,
     replicas: undefined,
   };
 }
 
-function admission({ previous, slot }: SlotView): Admission {
-  if (previous?.admission.kind === 'open' || previous?.generation === slot.generation) return previous.admission;
+/** Of a slot that was not decided about before. */
+const UNKNOWN = { state: 'offline', targets: [], serving: undefined, waitingReason: undefined } as const;
+
+function admission(slot: DesiredSlot, last: Decision | undefined): Admission {
+  if (last?.admission.kind === 'open' || last?.generation === slot.generation) return last.admission;
   // What was refused before the edit may not be refused after it.
   return { kind: 'park' };
 }

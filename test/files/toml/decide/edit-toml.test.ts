@@ -23,7 +23,7 @@ const meaning = (text: string): unknown => {
 const edit = (text: string, patch: unknown) => editToml(text, mergePatch(meaning(text), patch), meaning);
 
 describe('editToml()', () => {
-  test('the texts of the property below mean what they are made of', () => {
+  test('the generated texts mean the documents they are generated from', () => {
     fc.assert(
       fc.property(tomlTable, styles, (table, style) => {
         expect(isSameValue(meaning(writeToml(table, style)), table)).toBe(true);
@@ -32,7 +32,7 @@ describe('editToml()', () => {
     );
   });
 
-  test('makes any text mean its document with any patch laid over it', () => {
+  test('applies any patch to any text', () => {
     fc.assert(
       fc.property(tomlTable, styles, mergePatches, (table, style, patch) => {
         const text = writeToml(table, style);
@@ -44,7 +44,7 @@ describe('editToml()', () => {
     );
   });
 
-  test('makes any text mean any other document', () => {
+  test('turns any text into any other document', () => {
     fc.assert(
       fc.property(tomlTable, styles, tomlTable, (table, style, wanted) => {
         const edited = editToml(writeToml(table, style), wanted, meaning);
@@ -54,7 +54,7 @@ describe('editToml()', () => {
     );
   });
 
-  test('leaves every other line alone', () => {
+  test('does not change any other line', () => {
     fc.assert(
       fc.property(tomlTable, styles, fc.string({ minLength: 1, maxLength: 5 }), (table, style, word) => {
         const text = `# top\n\nkept = 1 # kept\nchanged = 2 # changed\n\n${writeToml({ deep: table }, style)}`;

@@ -1,4 +1,4 @@
-/** Random TOML: documents as values, and texts that write them in every style the language has. */
+/** Random TOML: documents as values, and texts of them in every style of the language. */
 import fc from 'fast-check';
 
 export type Table = { readonly [key: string]: unknown };
@@ -19,7 +19,7 @@ const scalar = fc.oneof(
   fc.constantFrom(0, -0, 1e21, -1e300, 2 ** 53, 0.1, Number.POSITIVE_INFINITY, Number.NaN),
 );
 
-/** What TOML can say, dates left out. */
+/** Any TOML document without dates. */
 export const tomlTable: fc.Arbitrary<Table> = fc.letrec<{ table: Table; value: unknown }>((tie) => ({
   table: fc.dictionary(key, tie('value'), { maxKeys: 5, noNullPrototype: true }),
   value: fc.oneof(
@@ -31,14 +31,14 @@ export const tomlTable: fc.Arbitrary<Table> = fc.letrec<{ table: Table; value: u
   ),
 })).table;
 
-/** A merge patch: a table with `null` here and there. */
+/** A merge patch: a table with some `null` values. */
 export const mergePatches: fc.Arbitrary<Table> = fc.letrec<{ patch: Table; value: unknown }>((tie) => ({
   patch: fc.dictionary(key, tie('value'), { maxKeys: 5, noNullPrototype: true }),
   value: fc.oneof({ maxDepth: 4 }, fc.constant(null), scalar, tie('patch'), fc.array(scalar, { maxLength: 3 })),
 })).patch;
 
 export interface Style {
-  /** An endless tape of small numbers: each choice takes one. */
+  /** Small numbers, repeated endlessly: each choice uses one. */
   readonly choices: readonly number[];
   readonly newline: '\n' | '\r\n';
   readonly finalNewline: boolean;
@@ -50,7 +50,7 @@ export const styles: fc.Arbitrary<Style> = fc.record({
   finalNewline: fc.boolean(),
 });
 
-/** `table` as a person with that style might write it, with numbered comments. */
+/** Writes `table` as a person with that style might, with numbered comments. */
 export function writeToml(table: Table, style: Style): string {
   let taken = 0;
   let comments = 0;

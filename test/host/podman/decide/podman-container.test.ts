@@ -1,9 +1,11 @@
-/** There and back: the recordings are what podman 4.3.1 reported of the container made from this very workload. */
+/** Both directions: the recordings are what podman 4.3.1 reported for the container that was created from this workload. */
 import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { Workload } from '../../../../src/reconciler/ports.ts';
 import { containerSpec } from '../../../../src/host/podman/decide/podman-container.ts';
-import { ContainerInspect, observedWorkload, undeclared } from '../../../../src/host/podman/decide/podman-inspect.ts';
+import { undeclared } from '../../../../src/host/podman/decide/container-facts.ts';
+import { observedWorkload } from '../../../../src/host/podman/decide/observed-workload.ts';
+import { ContainerInspect } from '../../../../src/host/podman/decide/podman-inspect.ts';
 import { Revision, SlotName } from '../../../../src/schema/names.ts';
 
 const workload: Workload = {
@@ -41,7 +43,7 @@ describe('observedWorkload()', () => {
   });
   const facts = (container: ContainerInspect, context = CONTEXT) => observedWorkload(container, context)?.container;
 
-  test.each(['created', 'running', 'exited'])('reads a container that is %s as the workload it was made from', async (phase) => {
+  test.each(['created', 'running', 'exited'])('derives from a container that is %s the workload it was created from', async (phase) => {
     const found = observedWorkload(await recorded(phase), CONTEXT);
     expect(found).toMatchObject({ phase, name: workload.name, slot: workload.slot, revision: workload.revision, generation: 7 });
     expect(found?.container).toEqual({
@@ -55,7 +57,7 @@ describe('observedWorkload()', () => {
     expect(found === undefined ? undefined : undeclared(found.container, workload)).toEqual([]);
   });
 
-  test('has endpoints only while it runs, and times only when there are any', async () => {
+  test('has endpoints only while it runs, and times only if there are any', async () => {
     expect(observedWorkload(running, CONTEXT)).toMatchObject({
       endpoints: [{ host: '127.0.0.1', port: 9477 }],
       startedAt: expect.any(Number),
@@ -99,7 +101,7 @@ describe('observedWorkload()', () => {
     ],
     ['address', (one) => ({ HostConfig: { ...one.HostConfig, PortBindings: { '8080/tcp': [{ HostIp: '', HostPort: '9477' }] } } }), 'port'],
     ['unpublished port', (one) => ({ HostConfig: { ...one.HostConfig, PortBindings: null } }), 'port'],
-  ])('shows another %s', (_what, change, part) => {
+  ])('shows a different %s', (_what, change, part) => {
     const altered = facts({ ...running, ...(typeof change === 'function' ? change(running) : change) });
     const differing = Object.entries(altered ?? {}).filter(([key, value]) => {
       const before = Object.entries(facts(running) ?? {}).find(([name]) => name === key)?.[1];
@@ -108,7 +110,7 @@ describe('observedWorkload()', () => {
     expect(differing.map(([key]) => key)).toEqual([part]);
   });
 
-  test('takes a directory of devices for its nodes, and trusts a CDI name', () => {
+  test('matches a directory of devices with its nodes, and accepts a CDI name', () => {
     const declared = { env: [], mounts: [], devices: ['/dev/dri', 'nvidia.com/gpu=all'] };
     const labels = { ...running.Config.Labels, 'inference.svc.dev/declared': JSON.stringify(declared) };
     const container = {
@@ -119,12 +121,12 @@ describe('observedWorkload()', () => {
     expect(facts(container)?.devices).toEqual(['/dev/dri', 'nvidia.com/gpu=all']);
   });
 
-  test('cannot tell devices of rootless podman, nor the environment of an unknown image', () => {
+  test('does not know the devices of rootless podman or the environment of an unknown image', () => {
     expect(facts(running, { ...CONTEXT, rootless: true })?.devices).toBeUndefined();
     expect(observedWorkload(running, { ...CONTEXT, imageEnv: undefined })?.container.env).toBeUndefined();
   });
 
-  test('leaves out what the host adds to every container, once that is known', () => {
+  test('omits what the host adds to every container, once that is known', () => {
     const withMore = { ...running, Config: { ...running.Config, Env: [...(running.Config.Env ?? []), 'HOST_WIDE=1'] } };
     const found = facts(withMore);
     const tokens = found === undefined ? [] : undeclared(found, workload);
@@ -134,7 +136,7 @@ describe('observedWorkload()', () => {
   });
 
   test.each([{}, { 'inference.svc.dev/slot': '../x' }, { 'inference.svc.dev/slot': 'recorded', 'inference.svc.dev/instance': 'test' }])(
-    'is undefined with labels that are not ours: %j',
+    'is undefined for labels of another installation: %j',
     (Labels) => {
       expect(observedWorkload({ ...running, Config: { ...running.Config, Labels } }, CONTEXT)).toBeUndefined();
     },
@@ -142,7 +144,7 @@ describe('observedWorkload()', () => {
 });
 
 describe('containerSpec()', () => {
-  test('publishes on loopback only, drops every privilege and never restarts by itself', () => {
+  test('publishes on loopback only, drops every privilege and never restarts automatically', () => {
     expect(containerSpec(workload, HOST)).toMatchObject({
       portmappings: [{ host_ip: '127.0.0.1', host_port: 9477, container_port: 8080, protocol: 'tcp' }],
       cap_drop: ['ALL'],
@@ -160,14 +162,14 @@ describe('containerSpec()', () => {
     expect(image(`quay.io/a@sha256:${'2'.repeat(64)}`)).toBe(`quay.io/a@sha256:${'2'.repeat(64)}`);
   });
 
-  test('gives groups by number where there are devices, and keeps the user’s where podman is rootless', () => {
+  test('adds groups by id if there are devices, and keeps the user’s groups with rootless podman', () => {
     expect(containerSpec(workload, { ...HOST, deviceGroups: [44, 992] })).toMatchObject({ groups: ['44', '992'] });
     const rootless = containerSpec(workload, { ...HOST, rootless: true, deviceGroups: [44] });
     expect(rootless).toMatchObject({ annotations: { 'run.oci.keep_original_groups': '1' } });
     expect(rootless).not.toHaveProperty('groups');
   });
 
-  test('lifts the limit of pinned memory for an NPU only, with a number that JSON keeps', () => {
+  test('raises the limit of pinned memory only for an NPU, with a number that JSON preserves', () => {
     expect(containerSpec(workload, HOST)).not.toHaveProperty('r_limits');
     const text = JSON.stringify(containerSpec({ ...workload, devices: ['/dev/accel/accel0'] }, HOST)['r_limits']);
     expect(text).toContain('{"type":"memlock","soft":9007199254740991,"hard":9007199254740991}');

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { newSlotText, patchSlotText, rewriteSlotText } from '../../../../src/host/slots/decide/edit-slot.ts';
 import { mergePatch } from '../../../../src/schema/merge-patch.ts';
-import { readDocument } from '../../../../src/host/slots/decide/read-slot.ts';
+import { parseDocument } from '../../../../src/host/slots/decide/parse-slot-text.ts';
 import { slotDocuments } from '../../../schema/slot-arbitrary.ts';
 
 const lines = (...text: readonly string[]) => text.map((line) => `${line}\n`).join('');
@@ -30,16 +30,16 @@ const IMG = lines(
 );
 
 describe('patchSlotText()', () => {
-  test('changes one value and not a byte beside it', () => {
+  test('changes one value and no other byte', () => {
     expect(patched(IMG, { enabled: false })).toBe(IMG.replace('enabled = true ', 'enabled = false '));
     expect(patched(IMG, { model: { default: 'flux' } })).toBe(IMG.replace('"sdxl-turbo"', '"flux"'));
   });
 
-  test('leaves the text as it is when the patch says what holds already', () => {
+  test('does not change the text if the patch changes nothing', () => {
     expect(patched(IMG, { enabled: true, model: { aliases: ['dall-e-3'] }, load: null })).toBe(IMG);
   });
 
-  test('adds keys beside the others of their table, in their indentation', () => {
+  test('adds keys after the others of their table, with the same indentation', () => {
     expect(patched(IMG, { restartedAt: '2026-01-31T12:00:00Z' })).toBe(
       IMG.replace('provider = "image"\n', 'provider = "image"\nrestarted_at = "2026-01-31T12:00:00Z"\n'),
     );
@@ -47,13 +47,13 @@ describe('patchSlotText()', () => {
     expect(patched(IMG, { env: { 'needs quotes': 'a "b"' } })).toBe(`${IMG}"needs quotes" = "a \\"b\\""\n`);
   });
 
-  test('adds a table that is not there yet at the end', () => {
+  test('adds a new table at the end', () => {
     expect(patched(IMG, { lifecycle: { idleTimeout: '15m', swap: 'drain' } })).toBe(
       `${IMG}${lines('', '[lifecycle]', 'idle_timeout = "15m"', 'swap = "drain"')}`,
     );
   });
 
-  test('removes a key with its line, a table with its lines, and keeps what people wrote above', () => {
+  test('removes a key or table with its lines and keeps the comment above', () => {
     expect(patched(IMG, { provider: null })).toBe(IMG.replace('provider = "image"\n', ''));
     expect(patched(IMG, { env: null })).toBe(IMG.slice(0, IMG.indexOf('\n[env]')));
     expect(patched(IMG, { model: { aliases: null } })).toBe(IMG.replace(/ {2}aliases[^]*?\n {2}\]\n/, ''));
@@ -77,7 +77,7 @@ describe('patchSlotText()', () => {
     expect(patched(text, patch)).toBe(expected);
   });
 
-  test('refuses what TOML cannot say, and a text that is none', () => {
+  test('refuses values that TOML does not have, and a text that is not TOML', () => {
     expect(patched('', { model: { aliases: ['a', null] } })).toMatchObject([
       { message: expect.stringContaining('TOML has no such value') },
     ]);
@@ -86,12 +86,12 @@ describe('patchSlotText()', () => {
     expect(newSlotText('text')).toMatchObject({ ok: false });
   });
 
-  test('any slot with any other slot as its patch means what RFC 7396 says', () => {
+  test('patches any slot with any other slot as RFC 7396 specifies', () => {
     fc.assert(
       fc.property(slotDocuments, slotDocuments, (document, patch) => {
         const text = newSlotText(document);
         const edited = text.ok ? patchSlotText(text.text, patch) : text;
-        expect(edited.ok && readDocument(edited.text)).toEqual({ ok: true, document: mergePatch(document, patch) });
+        expect(edited.ok && parseDocument(edited.text)).toEqual({ ok: true, document: mergePatch(document, patch) });
       }),
       { numRuns: 500 },
     );
@@ -99,7 +99,7 @@ describe('patchSlotText()', () => {
 });
 
 describe('rewriteSlotText()', () => {
-  test('keeps comments where a whole document replaces another', () => {
+  test('keeps comments if the whole document is replaced', () => {
     const edited = rewriteSlotText(IMG, { enabled: true, provider: 'image', model: { default: 'flux', aliases: ['dall-e-3'] } });
     expect(edited).toEqual({
       ok: true,
@@ -107,7 +107,7 @@ describe('rewriteSlotText()', () => {
     });
   });
 
-  test('writes a text anew that cannot be read', () => {
+  test('replaces a text that cannot be parsed', () => {
     expect(rewriteSlotText('[model', { model: { default: 'a' } })).toEqual({ ok: true, text: '[model]\ndefault = "a"\n' });
   });
 });

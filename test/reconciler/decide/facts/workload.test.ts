@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals';
-import { findDrift } from '../../../../src/reconciler/decide/rules/drift.ts';
 import { freePort, workloadOf, type Template } from '../../../../src/reconciler/decide/facts/workload.ts';
 import type { RuntimeTraits } from '../../../../src/reconciler/ports.ts';
 import type { SlotDocument } from '../../../../src/schema/slot-spec.ts';
@@ -138,11 +137,11 @@ describe('freePort()', () => {
   });
 });
 
-describe('findDrift()', () => {
+describe('compareWorkload()', () => {
   function drift(altered: NonNullable<ToldWorkload['altered']>, told: Told = {}): string {
-    const { observed, template } = tell({ ...told, workloads: [{ id: 'w1', altered }] });
+    const { desired, observed, slot, template } = tell({ ...told, workloads: [{ id: 'w1', altered }] });
     const [workload] = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : [];
-    return workload === undefined ? 'nothing there' : findDrift(workload, template, IMAGE.imageId).join('; ');
+    return workload === undefined ? 'nothing there' : desired.compare(slot, template, IMAGE.imageId, workload).drift.join('; ');
   }
 
   test('finds each field that was altered', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { newSlotText } from '../../../../src/host/slots/decide/edit-slot.ts';
-import { readSlot } from '../../../../src/host/slots/decide/read-slot.ts';
+import { parseSlotText } from '../../../../src/host/slots/decide/parse-slot-text.ts';
 import { SlotName } from '../../../../src/schema/names.ts';
 import { formatProblem } from '../../../../src/schema/spec-problem.ts';
 import { slotDocuments } from '../../../schema/slot-arbitrary.ts';
@@ -9,13 +9,13 @@ import { styles, tomlTable, writeToml } from '../../../files/toml/decide/toml-ar
 
 const img = SlotName.parse('img');
 const problemsOf = (text: string) => {
-  const read = readSlot(img, text, 'img.toml');
+  const read = parseSlotText(img, text, 'img.toml');
   return read.ok ? [] : read.problems.map((problem) => formatProblem(problem));
 };
 
-/** A spec, or problems that all stand inside the text. */
+/** Expects a spec, or problems whose positions are all inside the text. */
 function checkReading(text: string): void {
-  const read = readSlot(img, text, 'img.toml');
+  const read = parseSlotText(img, text, 'img.toml');
   if (read.ok) return;
   expect(read.problems.length).toBeGreaterThan(0);
   const lines = text.split('\n');
@@ -29,8 +29,8 @@ function checkReading(text: string): void {
   }
 }
 
-describe('readSlot()', () => {
-  test('names file, line and column of everything that is wrong, in the order of the text', () => {
+describe('parseSlotText()', () => {
+  test('reports file, line and column of every problem, in the order of the text', () => {
     const text = [
       'enabled = "yes"',
       'idle_timeout = "5m"',
@@ -68,19 +68,19 @@ describe('readSlot()', () => {
     ['model.default = "a"\nenv.__proto__ = "x"\n', /^img\.toml:2:.*"__proto__" and "constructor" are not allowed/],
     ['model.default = 1979-05-27\n', 'img.toml:1:7: model.default: Write a text in quotes, not a date or time without quotes'],
     ['[model.default.x]\n', 'img.toml:1:8: model.default: Write a text in quotes, not a table'],
-  ])('%j is refused clearly', (text, message) => {
+  ])('refuses %j with a clear message', (text, message) => {
     expect(problemsOf(text)).toEqual([typeof message === 'string' ? message : expect.stringMatching(message)]);
   });
 
-  test('takes a byte order mark and Windows line breaks', () => {
-    expect(readSlot(img, '\u{FEFF}[model]\r\ndefault = "x"\r\n', 'img.toml')).toMatchObject({
+  test('accepts a byte order mark and Windows line breaks', () => {
+    expect(parseSlotText(img, '\u{FEFF}[model]\r\ndefault = "x"\r\n', 'img.toml')).toMatchObject({
       ok: true,
       spec: { model: { default: 'x' } },
     });
     expect(problemsOf('\u{FEFF}enabld = 1\r\nmodel.default = "x"\r\n')).toEqual([expect.stringMatching(/^img\.toml:1:1: enabld/)]);
   });
 
-  test('stays quick and short with texts made to hurt', () => {
+  test('is fast and brief with malicious texts', () => {
     const hostile = [
       `a${'.a'.repeat(100_000)} = 1`,
       `a = ${'['.repeat(100_000)}`,
@@ -91,16 +91,16 @@ describe('readSlot()', () => {
     ];
     for (const text of hostile) {
       checkReading(text);
-      const read = readSlot(img, text, 'img.toml');
+      const read = parseSlotText(img, text, 'img.toml');
       expect(read.ok ? 0 : read.problems.length).toBeLessThanOrEqual(51);
     }
   });
 
-  test('any valid slot is read', () => {
+  test('parses any valid slot', () => {
     fc.assert(
       fc.property(slotDocuments, (document) => {
         const text = newSlotText(document);
-        expect(text.ok && readSlot(img, text.text, 'img.toml').ok).toBe(true);
+        expect(text.ok && parseSlotText(img, text.text, 'img.toml').ok).toBe(true);
       }),
     );
   });
@@ -126,7 +126,7 @@ describe('readSlot()', () => {
     );
   });
 
-  test('never throws and never points outside of the text: slots cut short or altered anywhere', () => {
+  test('never throws and never points outside of the text: slots truncated or altered anywhere', () => {
     const textOf = (document: unknown) => {
       const text = newSlotText(document);
       return text.ok ? text.text : '';

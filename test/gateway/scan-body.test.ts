@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { scanBody, type BodyScan } from '../../../src/gateway/decide/scan-body.ts';
+import { scanBody, type BodyScan } from '../../src/gateway/scan-body.ts';
 
 function scan(text: string | Buffer, cuts: readonly number[] = []): BodyScan {
   const bytes = Buffer.from(text);

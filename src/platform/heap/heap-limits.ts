@@ -1,7 +1,7 @@
 /**
- * How V8's heap grows. While nobody asks for anything its young generation stays small, which saves some 20 MB at rest; under load it must grow, or garbage
- * collection costs an eighth of the throughput. Many slots want something between, and an old generation that does not grow to several times what lives in it
- * before it is collected. V8 looks at these flags each time it thinks of growing.
+ * Controls how V8's heap grows. While there are no requests the young generation stays small, which saves some 20 MB; under load it must grow, or garbage
+ * collection costs an eighth of the throughput. With many slots the young generation may grow to a limit in between, and the old generation is collected
+ * before it grows to several times the size of its live objects. V8 reads these flags each time it considers growing.
  */
 import { PerformanceObserver } from 'node:perf_hooks';
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
@@ -11,17 +11,17 @@ const YOUNG_FOR_MANY_SLOTS_BYTES = 16 * 1024 * 1024;
 
 const YOUNG_STAYS = '--semi-space-growth-factor=1';
 const YOUNG_DOUBLES = '--semi-space-growth-factor=2';
-/** By half of what lives in it. */
-const OLD_STAYS_CLOSE = '--heap-growing-percent=50';
+/** By half the size of its live objects. */
+const OLD_GROWS_SLOWLY = '--heap-growing-percent=50';
 
 export interface HeapLimits {
-  /** Requests come. Costs nothing when called again. */
+  /** Call this when requests arrive. Repeated calls cost nothing. */
   growForTraffic(): void;
-  /** What each pass leaves behind costs more to collect in a small young heap than that saves. Costs nothing when called again. */
+  /** Call this when there are many slots: collecting the garbage of each pass in a small young generation costs more than that saves. Repeated calls cost nothing. */
   growForManySlots(): void;
 }
 
-/** To be called before the heap has grown: first thing in the process. */
+/** Must be called before the heap has grown: first thing in the process. */
 export function keepYoungHeapSmall(): void {
   setFlagsFromString(YOUNG_STAYS);
 }
@@ -38,9 +38,9 @@ export function createHeapLimits(): HeapLimits {
     growForManySlots() {
       if (many) return;
       many = true;
-      setFlagsFromString(OLD_STAYS_CLOSE);
+      setFlagsFromString(OLD_GROWS_SLOWLY);
       setFlagsFromString(YOUNG_DOUBLES);
-      // A collection at rest takes the room back that passes want again.
+      // Collecting while idle shrinks the young generation, and the next pass needs it again.
       const observer = new PerformanceObserver(() => {
         if (!traffic) setFlagsFromString(youngBytes() < YOUNG_FOR_MANY_SLOTS_BYTES ? YOUNG_DOUBLES : YOUNG_STAYS);
       });

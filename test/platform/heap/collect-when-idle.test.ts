@@ -2,11 +2,11 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 
-const MODULE = new URL('../../src/platform/collect-at-rest.ts', import.meta.url).href;
+const MODULE = new URL('../../../src/platform/heap/collect-when-idle.ts', import.meta.url).href;
 
-/** A process that makes 200 MB of garbage and then does nothing. */
+/** Makes 200 MB of garbage and is idle afterwards. */
 const PROGRAM = `
-  import { collectAtRest } from '${MODULE}';
+  import { collectWhenIdle } from '${MODULE}';
   const idle = { workloads: new Map(), demand: new Map() };
   let kept = Array.from({ length: 2_000_000 }, (_, index) => ({ index, text: String(index) }));
   kept = kept.slice(0, 1000);
@@ -17,13 +17,13 @@ const PROGRAM = `
     console.log(JSON.stringify({ message, before, after: process.memoryUsage().rss, kept: kept.length }));
     clearTimeout(patience);
   };
-  collectAtRest({ activity: () => idle, log: { debug }, lookMs: 300 }, done.signal);
+  collectWhenIdle({ activity: () => idle, log: { debug }, checkMs: 300 }, done.signal);
   const patience = setTimeout(() => console.log('{}'), 20_000);
 `;
 
-test('a process at rest gives the memory back that a burst of work took', async () => {
+test('an idle process returns the memory of a burst of work to the system', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', PROGRAM], { timeout: 30_000 });
   const seen: { readonly message?: string; readonly before: number; readonly after: number; readonly kept: number } = JSON.parse(stdout);
-  expect(seen).toMatchObject({ message: 'Collected garbage at rest', kept: 1000 });
+  expect(seen).toMatchObject({ message: 'Collected garbage while idle', kept: 1000 });
   expect(seen.after).toBeLessThan(seen.before / 2);
 }, 40_000);

@@ -1,21 +1,21 @@
-/** Which process a number means. A pid is reused; together with its start time and the boot it names one process for ever. */
+/** Reads the system's process table. Pids are reused; a pid, its start time and the boot id together identify one process permanently. */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
 export interface ProcessIdentity {
-  /** Opaque, equal for the same process only. */
+  /** Opaque; differs for another process with the same pid. */
   readonly start: string;
-  /** Ended, but its parent has not asked how. */
+  /** It has ended, but its parent has not read its exit status. */
   readonly zombie: boolean;
 }
 
 export interface ProcessTable {
-  /** Undefined: there is no such process. */
+  /** Returns undefined if there is no such process. */
   read(pid: number): Promise<ProcessIdentity | undefined>;
-  /** Differs after each boot; empty where the system does not tell (start times are absolute there). */
+  /** Differs after each boot; empty on systems where start times are absolute. */
   bootId(): Promise<string>;
-  /** What the process was started with; undefined where it cannot be read. */
+  /** Returns the arguments the process was started with; undefined if they cannot be read. */
   argv(pid: number): Promise<readonly string[] | undefined>;
   env(pid: number): Promise<readonly string[] | undefined>;
 }
@@ -30,7 +30,7 @@ function procTable(): ProcessTable {
   return {
     async read(pid) {
       const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
-      // The second field is the program's name in brackets and may hold anything, so fields count from the last bracket.
+      // The second field is the program's name in parentheses and may contain any character, so fields are counted from the last parenthesis.
       const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ');
       const [state, start] = [fields?.[0], fields?.[19]];
       return state === undefined || start === undefined ? undefined : { start, zombie: state === 'Z' || state === 'X' };

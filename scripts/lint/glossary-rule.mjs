@@ -1,0 +1,32 @@
+/** One term for each concept, in names, comments and texts, and plain words: the table is `glossary.mjs`. Of tests, only file names are checked. */
+import { findSynonyms, synonymsFor } from './find-synonyms.mjs';
+import { pathInCheckout } from './modules.mjs';
+
+export const glossaryRule = {
+  meta: { type: 'suggestion', docs: { description: 'One term for each concept' }, schema: [] },
+  create(context) {
+    const path = pathInCheckout(context.filename);
+    if (path === undefined) return {};
+    const synonyms = synonymsFor(path);
+    const sentences = [];
+    const reportPath = (node) => {
+      for (const { message } of findSynonyms(path, synonyms, () => true))
+        context.report({ node, message: `In the name of this file: ${message}` });
+    };
+    if (!path.startsWith('src/')) return { Program: reportPath };
+    return {
+      Literal: ({ range }) => sentences.push(range),
+      TemplateElement: ({ range }) => sentences.push(range),
+      'Program:exit'(program) {
+        reportPath(program);
+        const { sourceCode } = context;
+        const ranges = [...sentences, ...sourceCode.getAllComments().map(({ range }) => range)];
+        const isName = (index) => !ranges.some(([begin, end]) => begin <= index && index < end);
+        for (const { index, length, message } of findSynonyms(sourceCode.text, synonyms, isName)) {
+          const loc = { start: sourceCode.getLocFromIndex(index), end: sourceCode.getLocFromIndex(index + length) };
+          context.report({ loc, message });
+        }
+      },
+    };
+  },
+};

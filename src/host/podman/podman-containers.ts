@@ -1,0 +1,126 @@
+/** Creates, starts and removes containers through podman's API, and turns podman's refusals into failures. */
+import { z } from 'zod';
+import type { Workload } from '../../reconciler/ports.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
+import { WorkloadId } from '../../schema/names.ts';
+import { undeclared } from './decide/container-facts.ts';
+import { containerSpec } from './decide/podman-container.ts';
+import { deviceGroups } from './device-groups.ts';
+import { LIBPOD, type PodmanAnswer, type PodmanApi } from './podman-api.ts';
+import type { PodmanObserver } from './podman-observe.ts';
+import { imageNotBuilt } from './podman-pull.ts';
+import { checkPortFree, portTaken } from '../port-check.ts';
+
+export interface PodmanContainers {
+  createAndStart(workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>>;
+  start(id: string, workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>>;
+  stop(id: string, graceMs: number, signal: AbortSignal): Promise<Result<void>>;
+  /** Succeeds if there is no such container. */
+  remove(id: string, signal: AbortSignal): Promise<Result<void>>;
+}
+
+const Created = z.object({ Id: z.string().min(1) });
+
+/** Creating a container of a large image takes long on slow disks. */
+const CREATE_TIMEOUT_MS = 120_000;
+/** The time podman itself needs to kill and clean up, in addition to the grace period. */
+const REMOVE_TIMEOUT_MS = 60_000;
+
+export function createPodmanContainers(api: PodmanApi, observer: PodmanObserver, instance: string): PodmanContainers {
+  /** What `containers.conf` adds to containers; learned from the first one. */
+  let ambient: readonly string[] = [];
+
+  const change = async (method: 'POST' | 'DELETE', path: string, timeoutMs: number, options: { signal: AbortSignal; body?: unknown }) => {
+    const answer = await api.call(method, `${LIBPOD}/containers/${path}`, { ...options, timeoutMs });
+    observer.forget('workloads');
+    return answer;
+  };
+
+  const remove = async (id: string, signal: AbortSignal): Promise<Result<void>> => {
+    const answer = await change('DELETE', `${encodeURIComponent(id)}?force=true&v=true`, REMOVE_TIMEOUT_MS, { signal });
+    if (!answer.ok) return answer;
+    if (answer.value.status < 300 || answer.value.status === 404) return ok(undefined);
+    return fail('retry', 'StopFailed', `The container could not be removed; retrying: ${answer.value.error}`);
+  };
+
+  const start = async (id: string, workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> => {
+    const answer = await change('POST', `${encodeURIComponent(id)}/start`, CREATE_TIMEOUT_MS, { signal });
+    if (!answer.ok) return answer;
+    return answer.value.status < 400 ? ok(WorkloadId.parse(id)) : refusal(workload, answer.value);
+  };
+
+  /** If the host adds something to the container, creates it twice: the second one has a label that says what the host adds. */
+  const create = async (workload: Workload, signal: AbortSignal): Promise<Result<string>> => {
+    const rootless = await observer.rootless(signal);
+    if (!rootless.ok) return rootless;
+    const groups = rootless.value ? [] : await deviceGroups(workload.devices);
+    const createOnce = async (): Promise<Result<string>> => {
+      const body = containerSpec(workload, { instance, rootless: rootless.value, deviceGroups: groups, ambient });
+      const answer = await change('POST', 'create', CREATE_TIMEOUT_MS, { signal, body });
+      if (!answer.ok) return answer;
+      const created = Created.safeParse(answer.value.body);
+      return created.success ? ok(created.data.Id) : refusal(workload, answer.value);
+    };
+    const id = await createOnce();
+    if (!id.ok) return id;
+    const found = await observer.find(id.value, signal);
+    const added = found.ok && found.value?.workload !== undefined ? undeclared(found.value.workload.container, workload) : [];
+    if (added.length === 0) return id;
+    ambient = [...new Set([...ambient, ...added])];
+    const removed = await remove(id.value, signal);
+    return removed.ok ? createOnce() : removed;
+  };
+
+  return {
+    start,
+    remove,
+    async createAndStart(workload, signal) {
+      const free = await checkPortFree(workload.port.host);
+      if (!free.ok) return free;
+      const id = await create(workload, signal);
+      if (!id.ok) return id;
+      const started = await start(id.value, workload, signal);
+      // A container that cannot start would only obstruct the next attempt, which may use another port.
+      if (!started.ok) await remove(id.value, AbortSignal.timeout(REMOVE_TIMEOUT_MS));
+      return started;
+    },
+    async stop(id, graceMs, signal) {
+      const seconds = Math.max(0, Math.ceil(graceMs / 1000));
+      const path = `${encodeURIComponent(id)}/stop?timeout=${seconds}`;
+      const stopped = await change('POST', path, seconds * 1000 + REMOVE_TIMEOUT_MS, { signal });
+      if (!stopped.ok) return stopped;
+      // A stop that fails half-way must not leave the server running, so the container is removed by force whatever the answer was.
+      return stopped.value.status === 404 ? ok(undefined) : remove(id, signal);
+    },
+  };
+}
+
+export const nameTaken = (name: string): Result<never> =>
+  fail('retry', 'NameTaken', `Remove the container "${name}" with "podman rm -f ${name}": it was not created from this workload`);
+
+/** Podman answers most refusals with status 500, so its message has to be matched. */
+function refusal(workload: Workload, { error }: PodmanAnswer): Result<never> {
+  const reference = workload.image?.reference ?? '';
+  if (/image not known|no such image/i.test(error)) {
+    if (reference.startsWith('localhost/')) return imageNotBuilt(reference);
+    return fail('retry', 'ImageMissing', `Pull the image "${reference}" again: podman does not have it`);
+  }
+  if (/name .* is (already )?in use|name is already in use/i.test(error)) return nameTaken(workload.name);
+  if (/address already in use|port is already allocated|cannot listen on the TCP port/i.test(error)) return portTaken(workload.port.host);
+  const device = workload.devices.find((name) => error.includes(name));
+  if (device !== undefined) return deviceMissing(device, error);
+  const mount = workload.mounts.find(({ source }) => error.includes(`stat ${source}:`) || error.includes(`statfs ${source}:`));
+  if (mount !== undefined)
+    return fail('retry', 'StartFailed', `Create the directory "${mount.source}": the container mounts it and it does not exist`);
+  return fail('retry', 'StartFailed', `Podman could not start "${workload.name}": ${error.slice(0, 500)}`);
+}
+
+/** A retry instead of a stall, since drivers are loaded late during boot. */
+function deviceMissing(device: string, error: string): Result<never> {
+  const advice = device.startsWith('/')
+    ? `Load the driver that provides "${device}", or choose another "backend": this machine has no such device`
+    : `Write a CDI specification for "${device}" (for NVIDIA: "nvidia-ctk cdi generate"), or choose another "backend": podman does not know it`;
+  return /no such|not found|unresolvable|not exist/i.test(error)
+    ? fail('retry', 'DeviceMissing', advice)
+    : fail('retry', 'DeviceMissing', `Device "${device}" cannot be used: ${error.slice(0, 300)}`);
+}

@@ -1,0 +1,95 @@
+/** Parses a slot's TOML text into a spec, or into everything that is wrong with it, each problem with file, line and column. Never throws. Pure. */
+import { parse, TomlError } from 'smol-toml';
+import { isTable, pathToSnakeCase, toCamelCase } from '../../../schema/key-case.ts';
+import type { SlotName } from '../../../schema/names.ts';
+import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot-spec.ts';
+import { findPositions, positionOf, type TextPosition } from '../../../files/toml/decide/toml-positions.ts';
+
+type Table = Readonly<Record<string, unknown>>;
+
+export type ParsedSlotText =
+  | { readonly ok: true; readonly spec: SlotSpec; readonly document: Table }
+  | {
+      readonly ok: false;
+      readonly problems: readonly SpecProblem[];
+      /** As written, with keys in camelCase; undefined if the text is not valid TOML. */
+      readonly document: Table | undefined;
+    };
+
+/** The schema has four levels; a document with many more is not a slot and would only cost time and stack. */
+const MAX_DEPTH = 32;
+/** Further problems are counted instead of listed, since nobody reads them. */
+const MAX_PROBLEMS = 50;
+const BYTE_ORDER_MARK = '\u{FEFF}';
+
+/** Parses the text of `<name>.toml`; `file` is the file name in problems. */
+export function parseSlotText(name: SlotName, text: string, file: string): ParsedSlotText {
+  const read = parseDocument(text);
+  if (!read.ok) return { ok: false, document: undefined, problems: [{ path: [], message: read.message, file, ...read.position }] };
+  const parsed = parseSlot(name, read.document);
+  if (parsed.ok) return { ok: true, spec: parsed.spec, document: read.document };
+  const positionOfPath = findPositions(withoutByteOrderMark(text));
+  const problems = parsed.problems
+    .slice(0, MAX_PROBLEMS)
+    .map((problem) => ({ ...problem, file, ...positionOfPath(pathToSnakeCase(problem.path)) }))
+    .toSorted((left, right) => left.line - right.line || left.column - right.column);
+  const more = parsed.problems.length - problems.length;
+  if (more > 0) problems.push({ path: [], message: `There are ${more} more problems`, file, line: 1, column: 1 });
+  return { ok: false, document: read.document, problems };
+}
+
+type ParsedDocument =
+  | { readonly ok: true; readonly document: Table }
+  | { readonly ok: false; readonly message: string; readonly position: TextPosition };
+
+/** Returns the document of a TOML text with its keys in camelCase, not validated. */
+export function parseDocument(text: string): ParsedDocument {
+  const parsed = parseToml(withoutByteOrderMark(text));
+  if (!parsed.ok) return parsed;
+  if (isDeeper(parsed.document, MAX_DEPTH)) return tooDeep();
+  const document = toCamelCase(parsed.document);
+  return { ok: true, document: isTable(document) ? document : {} };
+}
+
+/** Some editors begin a file with a byte order mark, which has no meaning in UTF-8. */
+export function withoutByteOrderMark(text: string): string {
+  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(BYTE_ORDER_MARK.length) : text;
+}
+
+function parseToml(text: string): ParsedDocument {
+  try {
+    return { ok: true, document: parse(text, { unsafeKeyBehaviour: 'throw' }) };
+  } catch (error) {
+    // The parser exceeded the stack.
+    if (!(error instanceof TomlError)) return tooDeep();
+    return { ok: false, message: syntaxMessage(error), position: positionInText(text, error) };
+  }
+}
+
+const tooDeep = (): ParsedDocument => ({
+  ok: false,
+  message: `Nest tables and lists at most ${MAX_DEPTH} levels deep`,
+  position: { line: 1, column: 1 },
+});
+
+/** The first line of the parser's message, without the excerpt below it. */
+function syntaxMessage(error: TomlError): string {
+  const reason = (error.message.split('\n')[0] ?? '').replace(/^Invalid TOML document: /, '');
+  if (reason.includes('unsafe property')) return 'Use another key: "__proto__" and "constructor" are not allowed';
+  return `Correct the TOML syntax: ${reason}`;
+}
+
+/** The parser may report a position after the end of the text. */
+function positionInText(text: string, error: TomlError): TextPosition {
+  const end = positionOf(text, text.length);
+  if (error.line > end.line) return end;
+  const line = Math.max(1, error.line);
+  const length = (text.split('\n', line)[line - 1] ?? '').length;
+  return { line, column: Math.min(Math.max(1, error.column), length + 1) };
+}
+
+function isDeeper(value: unknown, limit: number): boolean {
+  if (limit < 0) return true;
+  if (Array.isArray(value)) return value.some((inner) => isDeeper(inner, limit - 1));
+  return isTable(value) && Object.values(value).some((inner) => isDeeper(inner, limit - 1));
+}

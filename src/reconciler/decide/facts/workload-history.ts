@@ -1,0 +1,163 @@
+/** What a controller knows of a workload beyond what its runtime says, and how each new observation changes that. Pure. */
+import type { Endpoint, Health } from '../../../providers/provider.ts';
+import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+import { reuse } from '../../../schema/same-value.ts';
+import type { ObservedWorkload, RuntimeTraits } from '../../ports.ts';
+import { exitId } from './exit-id.ts';
+import type { Origin } from './finding.ts';
+
+export interface WorkloadHistory {
+  /** When this controller first saw it. */
+  readonly seenAt: number;
+  /** When its start time began to count; undefined while it does not count, because the workload waits for something else. */
+  readonly startCountsFrom: number | undefined;
+  readonly probe: ProbeFact | undefined;
+  /** Since when it is being drained. */
+  readonly drainingSince: number | undefined;
+  /** What it was started with; undefined for one that this controller did not start. */
+  readonly origin: Origin | undefined;
+  /** Stops of it that failed. */
+  readonly stops: { readonly failures: number; readonly lastAt: number; readonly message: string } | undefined;
+  /** How often it was updated in place for one generation of its slot. */
+  readonly updates: { readonly generation: number; readonly times: number; readonly lastAt: number } | undefined;
+  /** The id of the last exit that was counted, where the runtime restarts workloads itself. */
+  readonly notedExit: string | undefined;
+}
+
+export interface ProbeFact {
+  readonly status: 'passing' | 'loading' | 'failing';
+  /** Since when `status` holds; a change between loading and failing does not count. Unix milliseconds. */
+  readonly since: number;
+  readonly lastAt: number;
+  readonly consecutiveFailures: number;
+  readonly message: string;
+  /** Whether it ever passed. */
+  readonly passed: boolean;
+  /** Endpoints that did not pass the last time; the workload passes as long as one of its endpoints does. */
+  readonly failingEndpoints: readonly Endpoint[];
+}
+
+/** A history with what is needed to tell what the next observation means. */
+export interface TrackedHistory extends WorkloadHistory {
+  readonly slot: SlotName;
+  readonly startedAt: number | undefined;
+  /** The last exit it was seen with. */
+  readonly exitId: string | undefined;
+  readonly alone: boolean;
+  readonly running: boolean;
+  /** It is being stopped, or has exited: that it disappears is no surprise. */
+  readonly expectedToGo: boolean;
+  /** It was started after the present observation began, which cannot show it. */
+  readonly fresh: boolean;
+}
+
+/** What of an observed workload its history depends on. */
+export interface SeenWorkload {
+  readonly id: WorkloadId;
+  readonly slot: SlotName;
+  readonly revision: string;
+  /** Created or running. */
+  readonly alive: boolean;
+  /** A new start time means that the same workload was started again. Undefined where replicas come and go. */
+  readonly startedAt: number | undefined;
+  /** How it ended last, where its runtime restarted it. */
+  readonly exitId: string | undefined;
+  /** It has at most one replica. */
+  readonly alone: boolean;
+  readonly running: boolean;
+  /** Its start time counts now. */
+  readonly counts: boolean;
+}
+
+export function seenWorkload(workload: ObservedWorkload, { network }: RuntimeTraits): SeenWorkload {
+  const { id, slot, revision, phase, startedAt, waitingReason, fetching, exit, replicas } = workload;
+  const pods = network === 'pods';
+  const running = phase === 'running';
+  return {
+    id,
+    slot,
+    revision,
+    startedAt: pods ? undefined : startedAt,
+    exitId: phase === 'exited' || exit === undefined ? undefined : exitId(exit),
+    alone: replicas === undefined || replicas.present <= 1,
+    alive: phase === 'created' || running,
+    running,
+    counts: waitingReason === undefined && fetching === undefined && (running || !pods),
+  };
+}
+
+export function newHistory(slot: SlotName, origin: Origin | undefined, now: number): TrackedHistory {
+  return {
+    slot,
+    seenAt: now,
+    startCountsFrom: now,
+    origin,
+    probe: undefined,
+    drainingSince: undefined,
+    stops: undefined,
+    updates: undefined,
+    notedExit: undefined,
+    expectedToGo: false,
+    fresh: false,
+    running: false,
+    startedAt: undefined,
+    exitId: undefined,
+    alone: true,
+  };
+}
+
+/** Returns the same object while nothing is new. */
+export function mergeSeen(before: TrackedHistory | undefined, seen: SeenWorkload, origin: Origin | undefined, now: number): TrackedHistory {
+  const { startedAt, alone, running, counts } = seen;
+  const base = before === undefined ? newHistory(seen.slot, origin, now) : afterRestart(before, seen, now);
+  return reuse(before, {
+    ...base,
+    startedAt,
+    exitId: seen.exitId ?? before?.exitId,
+    notedExit: isOldExit(before, seen) ? seen.exitId : base.notedExit,
+    alone,
+    running,
+    // The processes that run now are not those that were probed.
+    probe: running && !base.running && before !== undefined ? undefined : base.probe,
+    startCountsFrom: counts ? (base.startCountsFrom ?? now) : undefined,
+    expectedToGo: base.expectedToGo || !seen.alive,
+  });
+}
+
+/** What was known of its processes no longer holds once other processes run. */
+function afterRestart(before: TrackedHistory, seen: SeenWorkload, now: number): TrackedHistory {
+  if (before.startedAt !== undefined && before.startedAt !== seen.startedAt) return newHistory(seen.slot, before.origin, now);
+  const ended = seen.exitId !== undefined && seen.exitId !== before.exitId && !isOldExit(before, seen);
+  return ended ? { ...before, seenAt: now, startCountsFrom: now, probe: undefined } : before;
+}
+
+/** It runs, and the exit is older than this controller's knowledge of it, or shows only because its other replicas are gone. */
+function isOldExit(before: TrackedHistory | undefined, { exitId: id, alone, running }: SeenWorkload): boolean {
+  if (id === undefined || !running || id === before?.exitId) return false;
+  return before === undefined || (alone && !before.alone);
+}
+
+export function countUpdate(before: WorkloadHistory['updates'], generation: number, now: number): WorkloadHistory['updates'] {
+  return { generation, times: before?.generation === generation ? before.times + 1 : 1, lastAt: now };
+}
+
+export interface ProbeResult {
+  readonly health: Health;
+  readonly failingEndpoints: readonly Endpoint[];
+}
+
+/** A workload that passed before and now says that it is loading is busy, which counts as no failure. */
+export function mergeProbe(before: ProbeFact | undefined, { health, failingEndpoints }: ProbeResult, now: number): ProbeFact {
+  const passing = health.kind === 'passing';
+  const same = before !== undefined && (before.status === 'passing') === passing;
+  const failures = before?.consecutiveFailures ?? 0;
+  return {
+    status: health.kind,
+    since: same ? before.since : now,
+    lastAt: now,
+    consecutiveFailures: passing ? 0 : health.kind === 'failing' ? failures + 1 : failures,
+    message: passing ? '' : health.message,
+    passed: passing || before?.passed === true,
+    failingEndpoints,
+  };
+}

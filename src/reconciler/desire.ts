@@ -1,0 +1,75 @@
+/** What is wanted, as a plan needs it: the desired slots with their providers, images, ports and memory, and how to make their workloads. */
+import type { ProviderRegistry } from '../providers/provider.ts';
+import type { SlotName, WorkloadId } from '../schema/names.ts';
+import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
+import type { Settings } from '../schema/settings.ts';
+import type { Desired } from './decide/facts/facts.ts';
+import { makeTemplate, type Template } from './decide/facts/workload.ts';
+import { compareWorkload } from './decide/rules/drift.ts';
+import { createMemo } from './memo.ts';
+import type { DesiredState, ImageReference, ModelStore, ObservedWorkload, Runtime } from './ports.ts';
+
+export interface DesireDeps {
+  readonly runtime: Pick<Runtime, 'traits'>;
+  readonly models: Pick<ModelStore, 'root'>;
+  readonly providers: ProviderRegistry;
+  /** The image a provider runs in; undefined if none is known. */
+  readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
+  readonly settings: Pick<Settings, 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'>;
+}
+
+/** The two functions of a plan that cost the most: they hash, and they compare every field of a workload. */
+export type Templating = Pick<Desired, 'templateOf' | 'compare'>;
+
+/** The share of the host's memory that models may use; the rest is for the system and the gateway. */
+const SHARE_OF_HOST = 0.9;
+
+export function desire(
+  { providers, images, settings, models, runtime }: DesireDeps,
+  { slots, refused }: DesiredState,
+  memoryTotalBytes: number | undefined,
+  templating: Templating,
+): Desired {
+  // Pods do not run in the memory of this host.
+  const ownMemory = runtime.traits.network === 'pods' ? undefined : memoryTotalBytes;
+  const share = ownMemory === undefined ? undefined : Math.floor(ownMemory * SHARE_OF_HOST);
+  return {
+    slots,
+    refused,
+    providers,
+    images,
+    portRange: settings.SVC_PORT_RANGE,
+    modelsRoot: models.root,
+    memoryBudgetBytes: settings.SVC_MEMORY_BUDGET ?? share,
+    ...templating,
+  };
+}
+
+export function templatingOf({ providers, models, runtime: { traits } }: Pick<DesireDeps, 'providers' | 'models' | 'runtime'>): Templating {
+  return {
+    templateOf({ name, spec }, model, image) {
+      const provider = providers[spec.provider];
+      return provider === undefined ? undefined : makeTemplate({ name, spec, provider, model, image, traits, modelsRoot: models.root });
+    },
+    compare: (slot, template, imageId, workload) => compareWorkload({ traits, slot, template, imageId }, workload),
+  };
+}
+
+export interface RememberedTemplating extends Templating {
+  /** Forgets slots and workloads that are gone. */
+  keepOnly(slots: ReadonlyMap<SlotName, unknown>, workloads: readonly ObservedWorkload[]): void;
+}
+
+/** The same, computed once for as long as the inputs are the same: with 2,000 slots, most of what a pass would cost. */
+export function rememberTemplating({ templateOf, compare }: Templating): RememberedTemplating {
+  const templates = createMemo<SlotName, Parameters<typeof templateOf>, Template | undefined>(templateOf);
+  const comparisons = createMemo<WorkloadId, Parameters<typeof compare>, ReturnType<typeof compare>>(compare);
+  return {
+    templateOf: (slot, model, image) => templates.get(slot.name, slot, model, image),
+    compare: (slot, template, imageId, workload) => comparisons.get(workload.id, slot, template, imageId, workload),
+    keepOnly(slots, workloads) {
+      templates.keepOnly(slots);
+      comparisons.keepOnly(new Set(workloads.map(({ id }) => id)));
+    },
+  };
+}

@@ -1,0 +1,76 @@
+/**
+ * Between an observation and a plan: `trackObservation` records in the tracker what the observation shows, and `observedFacts` then puts together everything
+ * that a plan may look at. The loop calls them in this order, once a pass; a preview calls the second one only.
+ */
+import type { SlotName } from '../schema/names.ts';
+import type { Observed } from './decide/facts/facts.ts';
+import { seenWorkload } from './decide/facts/workload-history.ts';
+import { deriveLastActive } from './decide/rules/last-active.ts';
+import type { Observation } from './observe.ts';
+import type { DesiredSlot, ModelStore, RuntimeTraits, Traffic } from './ports.ts';
+import type { Tracker } from './tracker.ts';
+import type { Vanished } from './workload-histories.ts';
+
+interface TrackInput {
+  readonly slots: ReadonlyMap<SlotName, DesiredSlot>;
+  readonly seen: Observation;
+  readonly traffic: ReturnType<Traffic['read']>;
+  readonly traits: RuntimeTraits;
+  readonly published: Observed['published'];
+  /** This controller begins to lead in this pass. */
+  readonly takesOver: boolean;
+  readonly now: number;
+}
+
+/** Changes the tracker. Returns the workloads that disappeared although nobody here stopped them. */
+export function trackObservation(tracker: Tracker, input: TrackInput): readonly Vanished[] {
+  const { slots, seen, traffic, traits, published, takesOver, now } = input;
+  const edited = [...slots.values()].filter(({ name, generation, spec }) => tracker.attempts.startGeneration(name, generation, spec));
+  tracker.keepOnly(slots);
+  const workloads = seen.runtime.ok ? seen.runtime.value.workloads : [];
+  const all = workloads.map((workload) => seenWorkload(workload, traits));
+  const vanished = seen.runtime.ok ? tracker.observe(all, now) : [];
+  const bySlot = Map.groupBy(workloads, ({ slot }) => slot);
+  const editedNames = new Set(edited.map(({ name }) => name));
+  for (const [name, slot] of slots) {
+    const at = deriveLastActive({
+      slot,
+      now,
+      before: tracker.lastActive.get(name),
+      traffic,
+      workloads: bySlot.get(name) ?? [],
+      published: published.get(name),
+      edited: editedNames.has(name),
+      takesOver,
+      hasFailures: (tracker.attempts.all.get(name)?.failures.length ?? 0) > 0,
+    });
+    if (at !== undefined) tracker.lastActive.set(name, at);
+  }
+  return vanished;
+}
+
+interface FactsInput {
+  readonly seen: Observation;
+  /** The models as the store last showed them. */
+  readonly models: Awaited<ReturnType<ModelStore['observe']>>;
+  readonly traffic: ReturnType<Traffic['read']>;
+  readonly traits: RuntimeTraits;
+  readonly leads: boolean;
+  readonly published: Observed['published'];
+  readonly now: number;
+}
+
+export function observedFacts(tracker: Tracker, { seen, models, traffic, traits, leads, published, now }: FactsInput): Observed {
+  const { runtime, host } = seen;
+  return {
+    traits,
+    leads,
+    runtime: runtime.ok ? { kind: 'reachable', facts: runtime.value } : { kind: 'unreachable', message: runtime.failure.message },
+    models,
+    host,
+    activity: traffic.workloads,
+    demand: traffic.demand,
+    ...tracker.facts(now),
+    published,
+  };
+}

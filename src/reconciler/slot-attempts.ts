@@ -1,0 +1,66 @@
+/** The failures and starts of each slot's present generation: one part of the tracker. */
+import type { Failure } from '../schema/failure.ts';
+import type { SlotName, WorkloadId } from '../schema/names.ts';
+import { isSameValue } from '../schema/same-value.ts';
+import type { SlotSpec } from '../schema/slot-spec.ts';
+import type { Attempt, AttemptKind, Attempts } from './decide/facts/facts.ts';
+import type { LogLine } from './ports.ts';
+
+export interface FailedAttempt {
+  readonly kind: AttemptKind;
+  readonly failure: Failure;
+  readonly workload?: WorkloadId;
+  readonly inPlace?: true;
+}
+
+export interface SlotAttempts {
+  readonly all: ReadonlyMap<SlotName, Attempts>;
+  /** Starts from zero with a new generation, or with another spec: a slot that was removed and made again has the same generation. True if it did. */
+  startGeneration(slot: SlotName, generation: number, spec: SlotSpec): boolean;
+  forget(slot: SlotName): void;
+  clearFailures(slot: SlotName): void;
+  started(slot: SlotName): void;
+  /** Its runtime restarted a workload of it. */
+  restartedInPlace(slot: SlotName): void;
+  failed(slot: SlotName, attempt: FailedAttempt, now: number): void;
+  /** Adds log lines to the attempt of this workload that failed at `at`. */
+  addLogTail(slot: SlotName, of: { readonly workload: WorkloadId; readonly at: number }, lines: readonly LogLine[]): void;
+}
+
+/** Enough to recognise a crash loop and to show what happened. */
+const KEPT_FAILURES = 20;
+
+export function createSlotAttempts(): SlotAttempts {
+  const all = new Map<SlotName, Attempts>();
+  const specs = new Map<SlotName, SlotSpec>();
+  const change = (slot: SlotName, part: (before: Attempts) => Partial<Attempts>): void => {
+    const before = all.get(slot);
+    if (before !== undefined) all.set(slot, { ...before, ...part(before) });
+  };
+  return {
+    all,
+    startGeneration(slot, generation, spec) {
+      if (all.get(slot)?.generation === generation && isSameValue(specs.get(slot), spec)) return false;
+      all.set(slot, { generation, failures: [], starts: 0 });
+      specs.set(slot, spec);
+      return true;
+    },
+    forget(slot) {
+      all.delete(slot);
+      specs.delete(slot);
+    },
+    clearFailures: (slot) => change(slot, () => ({ failures: [] })),
+    started: (slot) => change(slot, ({ starts }) => ({ starts: starts + 1 })),
+    // A workload that was found running was started once, too.
+    restartedInPlace: (slot) => change(slot, ({ starts }) => ({ starts: Math.max(starts, 1) + 1 })),
+    failed(slot, attempt, now) {
+      const failure: Attempt = { at: now, ...attempt };
+      change(slot, ({ failures }) => ({ failures: [...failures, failure].slice(-KEPT_FAILURES) }));
+    },
+    addLogTail(slot, { workload, at }, lines) {
+      const add = (attempt: Attempt): Attempt =>
+        attempt.workload === workload && attempt.at === at ? { ...attempt, logTail: lines } : attempt;
+      change(slot, ({ failures }) => ({ failures: failures.map(add) }));
+    },
+  };
+}

@@ -1,0 +1,88 @@
+/** What holds of all imports of src/ together: no cycle of any kind, and the code for clusters is loaded in a cluster only. */
+import { describe, expect, test } from '@jest/globals';
+import { cyclesIn, loadedGraph, reachableFrom, sourcesOf, wholeGraph } from './import-graph.ts';
+
+const sources = sourcesOf('src');
+
+test('there is no cycle of imports in src/, not even of types', () => {
+  expect(cyclesIn(wholeGraph(sources))).toEqual([]);
+});
+
+describe.each(['src/main.ts', 'src/cli/verbs/serve.ts'])('%s', (start) => {
+  const loaded = reachableFrom(start, loadedGraph(sources));
+
+  test('loads the service', () => {
+    expect(loaded).toContain('src/reconciler/loop.ts');
+    expect(loaded).toContain('src/api/server.ts');
+  });
+
+  test('loads no file of src/cluster/ outside a cluster', () => {
+    expect([...loaded].filter((path) => path.startsWith('src/cluster/'))).toEqual([]);
+  });
+});
+
+test('the code for clusters is loaded by one dynamic import', () => {
+  const whole = wholeGraph(sources);
+  const loaded = loadedGraph(sources);
+  const dynamic = (whole.get('src/wiring/choose-world.ts') ?? []).filter(
+    (path) => !(loaded.get('src/wiring/choose-world.ts') ?? []).includes(path),
+  );
+  expect(dynamic).toContain('src/wiring/cluster-world.ts');
+  expect(reachableFrom('src/wiring/cluster-world.ts', loaded)).toContain('src/cluster/client/kube-api.ts');
+});
+
+describe('The graph', () => {
+  const a = 'src/a.ts';
+  const b = 'src/b.ts';
+  const kinds: Readonly<Record<string, string>> = {
+    'an import': "import { a } from './a.ts';\nexport const b = a;\n",
+    'an import over several lines': "import {\n  a,\n  type B,\n} from './a.ts';\nexport const b: B = a;\n",
+    'an import of types': "import type { A } from './a.ts';\nexport type B = A;\n",
+    'a re-export': "export { a } from './a.ts';\n",
+    'a re-export of types': "export type { A } from './a.ts';\n",
+    'a re-export of everything': "export * from './a.ts';\n",
+    'an import without names': "import './a.ts';\n",
+    'a dynamic import': "export const load = async (): Promise<unknown> => import('./a.ts');\n",
+    'a type of an import': "export type B = import('./a.ts').A;\n",
+  };
+  const loads = new Set([
+    'an import',
+    'an import over several lines',
+    'a re-export',
+    'a re-export of everything',
+    'an import without names',
+  ]);
+
+  test.each(Object.entries(kinds))('has a cycle through %s', (_kind, text) => {
+    const graph = wholeGraph(
+      new Map([
+        [a, "import { b } from './b.ts';\nexport const a = b;\n"],
+        [b, text],
+      ]),
+    );
+    expect(cyclesIn(graph)).toEqual([`${a} → ${b} → ${a}`]);
+  });
+
+  test.each(Object.entries(kinds))('knows whether %s loads the file', (kind, text) => {
+    const graph = loadedGraph(
+      new Map([
+        [a, ''],
+        [b, text],
+      ]),
+    );
+    expect(reachableFrom(b, graph).has(a)).toBe(loads.has(kind));
+  });
+
+  test('reports a long cycle once, and a file without cycle not at all', () => {
+    const imports = (path: string) => `import '${path}';\n`;
+    const graph = wholeGraph(
+      new Map([
+        [a, imports('./b.ts')],
+        [b, imports('./c.ts')],
+        ['src/c.ts', imports('./a.ts')],
+        ['src/d.ts', imports('./a.ts')],
+      ]),
+    );
+    expect(cyclesIn(graph)).toEqual(['src/a.ts → src/b.ts → src/c.ts → src/a.ts']);
+  });
+});

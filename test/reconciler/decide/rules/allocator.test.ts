@@ -1,0 +1,69 @@
+import { describe, expect, test } from '@jest/globals';
+import { afterStarts, openAllocation, roomFor, type SharedResources } from '../../../../src/reconciler/decide/rules/allocator.ts';
+import { plan } from '../../../../src/reconciler/decide/plan.ts';
+import { NOW, PRIMARY, tell } from '../plan-fixture.ts';
+
+const RESOURCES: SharedResources = {
+  portRange: { first: 18_080, last: 18_082 },
+  takenPorts: new Set([18_080]),
+  budgetBytes: 5000,
+  availableBytes: 3000,
+  heldBytes: 2000,
+  admittedBytes: 4000,
+};
+const start = startOf();
+
+describe('The allocator', () => {
+  test('offers the lowest port that is not taken', () => {
+    expect(openAllocation(RESOURCES).freePort).toBe(18_081);
+    expect(openAllocation({ ...RESOURCES, takenPorts: new Set([18_080, 18_081, 18_082]) }).freePort).toBeUndefined();
+  });
+
+  test('takes port and memory of a started workload out of the next allocation, and leaves the one before as it was', () => {
+    const first = openAllocation(RESOURCES);
+    const second = afterStarts(first, [start(18_081)]);
+    expect(second).toMatchObject({ freePort: 18_082, startedBytes: 1000 });
+    expect(afterStarts(second, [start(18_082)])).toMatchObject({ freePort: undefined, startedBytes: 2000 });
+    expect(first).toMatchObject({ freePort: 18_081, startedBytes: 0 });
+  });
+
+  test('is the same when nothing is started', () => {
+    const allocation = openAllocation(RESOURCES);
+    expect(afterStarts(allocation, [])).toBe(allocation);
+  });
+
+  test('a workload fits now when all that exist and are started leave room for it', () => {
+    const memory = { neededBytes: 1500, claimedBytes: 1500, heldBytes: 0 };
+    const allocation = openAllocation(RESOURCES);
+    expect(roomFor(memory, allocation).fitsNow).toBe(true);
+    expect(roomFor(memory, afterStarts(allocation, [start(18_081), start(18_082)])).fitsNow).toBe(false);
+  });
+
+  test('a workload fits beside the old one when both fit beside everything that is admitted, and the host has the memory', () => {
+    const allocation = openAllocation(RESOURCES);
+    expect(roomFor({ neededBytes: 1000, claimedBytes: 1000, heldBytes: 1000 }, allocation).fitsBeside).toBe(true);
+    expect(roomFor({ neededBytes: 2500, claimedBytes: 1000, heldBytes: 1000 }, allocation)).toEqual({ fitsNow: true, fitsBeside: false });
+    const busyHost = openAllocation({ ...RESOURCES, availableBytes: 500 });
+    expect(roomFor({ neededBytes: 1000, claimedBytes: 1000, heldBytes: 1000 }, busyHost)).toEqual({ fitsNow: true, fitsBeside: false });
+  });
+
+  test('without a budget, everything fits', () => {
+    const allocation = openAllocation({ ...RESOURCES, budgetBytes: undefined, availableBytes: undefined });
+    expect(roomFor({ neededBytes: 1e12, claimedBytes: 0, heldBytes: 0 }, allocation)).toEqual({ fitsNow: true, fitsBeside: true });
+  });
+});
+
+/** The start that a plan makes of one slot, on another port and with 1000 bytes. */
+function startOf() {
+  const { desired, observed } = tell({});
+  const planned = plan(desired, observed, NOW).actions.find(({ name, slot }) => name === 'apply' && slot === PRIMARY);
+  if (planned?.name !== 'apply') throw new Error('Nothing was started');
+  return (port: number) => ({
+    ...planned,
+    args: {
+      ...planned.args,
+      workload: { ...planned.args.workload, port: { host: port, container: port } },
+      origin: { ...planned.args.origin, memoryBytes: 1000 },
+    },
+  });
+}
