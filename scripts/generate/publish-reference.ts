@@ -121,15 +121,15 @@ function propertiesOf(schema: Json): Readonly<Record<string, Json>> {
   return Object.fromEntries(Object.entries(properties).flatMap(([key, node]) => (isTable(node) ? [[key, node]] : [])));
 }
 
-function page(title: string, lines: readonly string[]): string {
+export function page(title: string, lines: readonly string[]): string {
   return `${[NOTICE, '', `# ${title}`, '', ...lines].join('\n')}\n`;
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
   const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`;
   return [line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line)];
 }
 
-function code(text: string): string {
+export function code(text: string): string {
   return `\`${text}\``;
 }

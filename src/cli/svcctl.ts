@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-/** The command line's entry: nothing is loaded here that the verb asked for does not need. */
+/** The entry of the command line. Loads only what the verb needs. */
 import { enableCompileCache } from 'node:module';
+import { codeOf } from '../platform/error-text.ts';
 import { keepYoungHeapSmall } from '../platform/heap/heap-limits.ts';
 
 enableCompileCache();
@@ -8,6 +9,6 @@ keepYoungHeapSmall();
 const { createCli } = await import('./cli.ts');
 const { runSvcctl } = await import('./program.ts');
 
-// Whoever reads has seen enough: "svcctl slot logs img | head".
-process.stdout.on('error', (error: Error & { readonly code?: string }) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+// The reader of a pipe may stop early: "svcctl slot logs img | head".
+process.stdout.on('error', (error) => process.exit(codeOf(error) === 'EPIPE' ? 0 : 1));
 process.exitCode = await runSvcctl(process.argv.slice(2), createCli(process));

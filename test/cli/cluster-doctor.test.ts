@@ -39,7 +39,7 @@ async function doctor(args: readonly string[] = []) {
 }
 
 describe('svcctl doctor with a cluster', () => {
-  test('finds a good one good, and says what there is', async () => {
+  test('reports no problem with a healthy installation, and describes it', async () => {
     const { code, checks, check } = await doctor();
     expect(checks.filter(({ result }) => result !== 'ok')).toEqual([]);
     expect(code).toBe(0);
@@ -47,10 +47,10 @@ describe('svcctl doctor with a cluster', () => {
     expect(check('nodes')?.found).toBe('2; 3 × nvidia.com/gpu; backend-npu on 1');
     expect(check('replicas')?.found).toBe('1 of 1 ready');
     expect(check('answer')?.found).toMatch(/^svc \S+ with 1 slot$/);
-    expect(check('images')?.found).toBe('known for gguf/vulkan');
+    expect(check('images')?.found).toBe('Known for gguf/vulkan');
   });
 
-  test('fails without the definition, or with one that lacks a part, and says how to install it', async () => {
+  test('fails if the CRD is missing or outdated, and says how to install it', async () => {
     cluster.answers.set(DEFINITION, () => ({ resources: [] }));
     expect((await doctor()).check('definition')).toMatchObject({
       result: 'fail',
@@ -60,19 +60,19 @@ describe('svcctl doctor with a cluster', () => {
     expect((await doctor()).check('definition')).toMatchObject({ result: 'fail', found: expect.stringContaining('no scale') });
   });
 
-  test('fails where there is no service, nobody leads, or the leader is silent', async () => {
+  test('fails if there is no service, no leader, or the leader no longer renews its Lease', async () => {
     const none = await doctor(['-n', 'empty']);
     expect({ code: none.code, result: none.check('service')?.result }).toEqual({ code: 1, result: 'fail' });
     cluster.lead('');
-    expect((await doctor()).check('service')).toMatchObject({ result: 'fail', found: 'no replica leads' });
+    expect((await doctor()).check('service')).toMatchObject({ result: 'fail', found: 'There is no leader' });
     cluster.lead('svc-0', new Date(Date.now() - 60_000).toISOString());
     expect((await doctor()).check('service')).toMatchObject({
       result: 'fail',
-      found: expect.stringMatching(/last heard of \d\d+ s ago/),
+      found: expect.stringMatching(/renewed its Lease \d\d+ s ago/),
     });
   });
 
-  test('names the rights that are missing, and what one cannot do without them', async () => {
+  test('names missing rights, and what is impossible without them', async () => {
     const refuse = (refused: readonly string[]) => (body: string) => {
       const { verb, resource, subresource = '' } = JSON.parse(body).spec.resourceAttributes;
       return { status: { allowed: !refused.includes(`${verb} ${resource} ${subresource}`.trim()) } };
@@ -80,14 +80,14 @@ describe('svcctl doctor with a cluster', () => {
     cluster.answers.set(REVIEWS, refuse(['create pods proxy', 'delete slotspecs']));
     expect((await doctor()).check('rights')).toMatchObject({
       result: 'warn',
-      found: 'svcctl can look and not change: missing "create" "pods/proxy"',
-      hint: `Ask for them in namespace "${NAMESPACE}"`,
+      found: 'svcctl can read but not change slots: missing "create" "pods/proxy"',
+      hint: `Ask for these rights in namespace "${NAMESPACE}"`,
     });
     cluster.answers.set(REVIEWS, refuse(['get leases']));
     expect((await doctor()).check('rights')).toMatchObject({ result: 'fail', found: expect.stringContaining('"get" "leases"') });
   });
 
-  test('looks away where it may not look, and is content', async () => {
+  test('does not fail on objects that it may not read', async () => {
     cluster.forbid((_method, url) => url.includes('/nodes') || url.includes('/pods?'));
     const { code, check } = await doctor();
     expect(code).toBe(0);
@@ -95,7 +95,7 @@ describe('svcctl doctor with a cluster', () => {
     expect(check('replicas')).toMatchObject({ result: 'ok', found: expect.stringContaining('may not list pods') });
   });
 
-  test('stops at an API server that does not answer', async () => {
+  test('stops if the API server does not answer', async () => {
     await cluster.goDown();
     const { code, checks, check } = await doctor();
     expect({ code, names: checks.map(({ name }) => name) }).toEqual({ code: 1, names: ['node', 'cluster'] });

@@ -1,4 +1,4 @@
-/** A cluster with the service in it, as `svcctl` sees it: a fake API server with a proxy to pods before it, and a small world behind each pod. */
+/** A cluster that runs the service, as `svcctl` sees it: a fake API server with a proxy to pods in front of it, and a small world behind each pod. */
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,24 +13,24 @@ const LABELS = { 'app.kubernetes.io/name': 'svc', 'app.kubernetes.io/component':
 
 export interface Cluster {
   readonly fake: FakeKubeApi;
-  /** Of the kubeconfig whose API server has the proxy. */
+  /** Path of a kubeconfig whose API server is the proxy. */
   readonly kubeconfig: string;
-  /** Where a pod's port leads: the URL of a service, or how the API server fails to reach it. */
+  /** What a pod's port leads to: the URL of a service, or the error of an API server that cannot reach the pod. */
   readonly pods: Map<string, string | Refused>;
-  /** What came through the proxy: `POST svc-0:8080 /api/apply`. */
+  /** Requests that passed through the proxy, such as `POST svc-0:8080 /api/apply`. */
   readonly proxied: string[];
-  /** Refuses everything that the predicate takes, as RBAC does. */
+  /** Denies all requests that match the predicate, as RBAC does. */
   forbid(predicate: (method: string, url: string) => boolean): void;
-  /** What the API server answers on paths that the fake one does not have: by method and path, `GET /version`. */
+  /** Answers to requests that the fake API server does not support, by method and path: `GET /version`. */
   readonly answers: Map<string, (body: string) => unknown>;
-  /** `holder` '': nobody leads. `renewTime` default: another one each time. */
+  /** Writes the Lease. An empty `holder` means that there is no leader. Each call has another `renewTime` by default. */
   lead(holder: string, renewTime?: string): void;
-  /** Acts once the leader's Lease was read so many times from now on. */
+  /** Calls `act` once the leader's Lease has been read this many more times. */
   afterLeaseReads(count: number, act: () => void): void;
-  /** A pod of the service; `port`: of the container port named "http". */
+  /** Adds a pod of the service. `port` is the container port named "http". */
   addPod(name: string, url: string | Refused, port?: number): void;
   run(args: readonly string[], options?: RunOptions): Promise<Ran>;
-  /** The API server is no more; the kubeconfig stays. */
+  /** Stops the API server and keeps the kubeconfig. */
   goDown(): Promise<void>;
   close(): Promise<void>;
 }
@@ -71,7 +71,7 @@ export async function startCluster(): Promise<Cluster> {
     proxied.push(`${method} ${pod}:${port} ${rest}`);
     if (target === undefined) return sendStatus(response, 404, 'NotFound', `pods "${pod}" not found`);
     if (typeof target !== 'string') return sendStatus(response, target.code, '', target.message);
-    // the server's own credentials end here
+    // The credentials are for the API server only.
     delete incoming.headers.authorization;
     return passOn(incoming, response, `${target}${rest}`);
   });

@@ -23,7 +23,7 @@ beforeEach(async () => {
 afterEach(() => cluster.close());
 
 describe('svcctl against a cluster', () => {
-  test('asks the pod that leads, on its port named "http", through the API server', async () => {
+  test('sends requests to the pod of the leader, on its port named "http", through the API server', async () => {
     cluster.addPod('svc-7', world.url, 9090);
     cluster.lead('svc-7');
     expect(await cluster.run(['get', 'slots', '-o', 'json'])).toMatchObject({
@@ -93,15 +93,15 @@ describe('svcctl against a cluster', () => {
     world.logs.clear();
   });
 
-  test('refuses a resource that is meant for another namespace', async () => {
+  test('refuses a resource for another namespace', async () => {
     const input =
       'apiVersion: inference.svc.dev/v1alpha1\nkind: SlotSpec\nmetadata: {name: img, namespace: other}\nspec: {model: {default: x}}\n';
     const { code, err } = await cluster.run(['apply', '-f', '-'], { input });
-    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('is meant for namespace "other", not for "models"') });
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('belongs to namespace "other", not to "models"') });
     expect(world.slots.texts.has(SlotName.parse('img'))).toBe(false);
   });
 
-  test('does not call the defaults that a cluster fills in a difference', async () => {
+  test('does not report the defaults that a cluster fills in as a difference', async () => {
     const full = '[lifecycle]\nidle_timeout = "never"\ndrain_timeout = "30s"\n\n[model]\ndefault = "a"\naliases = []\n';
     world.save(primary, `enabled = true\npriority = 0\n${full}`);
     const input = 'apiVersion: inference.svc.dev/v1alpha1\nkind: SlotSpec\nmetadata: {name: primary}\nspec: {model: {default: a}}\n';
@@ -112,20 +112,20 @@ describe('svcctl against a cluster', () => {
 });
 
 describe('a leader that changes', () => {
-  test('while the Lease still names a pod that is gone: waits for the next one', async () => {
+  test('is awaited while the Lease still names a pod that no longer exists', async () => {
     cluster.lead('svc-gone');
     cluster.afterLeaseReads(2, () => cluster.lead('svc-0'));
     const { code, err } = await cluster.run(['get', 'slots']);
-    expect({ code, err }).toEqual({ code: 0, err: 'Waiting for a replica of the service to lead\n' });
+    expect({ code, err }).toEqual({ code: 0, err: 'Waiting for a replica of the service to become the leader\n' });
   });
 
-  test('after a clean stop nobody leads for a moment', async () => {
+  test('is awaited while there is none after a clean stop', async () => {
     cluster.lead('');
     cluster.afterLeaseReads(1, () => cluster.lead('svc-0'));
     expect(await cluster.run(['get', 'slots'])).toMatchObject({ code: 0 });
   });
 
-  test('repeats what never reached the old one, edits too, on the new one', async () => {
+  test('gets requests that never reached the old one, including edits', async () => {
     cluster.addPod('svc-1', REFUSED);
     cluster.lead('svc-1');
     cluster.afterLeaseReads(2, () => cluster.lead('svc-0'));
@@ -136,15 +136,15 @@ describe('a leader that changes', () => {
     expect(cluster.proxied).toEqual(['PUT svc-1:8080 /api/slots/late', 'PUT svc-0:8080 /api/slots/late']);
   });
 
-  test('does not repeat an edit that may have been carried out', async () => {
+  test('does not get an edit that the old one may have carried out', async () => {
     cluster.addPod('svc-1', { code: 502, message: 'error trying to reach service: EOF' });
     cluster.lead('svc-1');
     const { code, err } = await cluster.run(['slot', 'create', 'once', '--model', 'm', '--provider', 'gguf']);
-    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('cannot reach the service') });
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('cannot reach the pod of the service') });
     expect(cluster.proxied).toEqual(['PUT svc-1:8080 /api/slots/once']);
   });
 
-  test('asks the same one once more when it renewed its Lease, and then gives up', async () => {
+  test('is asked a second time if it has renewed its Lease, and then svcctl gives up', async () => {
     cluster.addPod('svc-1', REFUSED);
     cluster.lead('svc-1');
     cluster.afterLeaseReads(2, () => cluster.lead('svc-1'));
@@ -155,8 +155,8 @@ describe('a leader that changes', () => {
   });
 });
 
-describe('svcctl says what is missing', () => {
-  test('a context that is not there, with those that are', async () => {
+describe('svcctl reports', () => {
+  test('an unknown context, with the known ones', async () => {
     const { code, err } = await cluster.run(['get', 'slots', '--context', 'nope']);
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('it has no "nope" but "fake"') });
   });
@@ -176,7 +176,7 @@ describe('svcctl says what is missing', () => {
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining(right) });
   });
 
-  test('and does without the right to read pods', async () => {
+  test('nothing if only the right to read pods is missing', async () => {
     cluster.forbid((method, url) => url.endsWith('/pods/svc-0'));
     expect(await cluster.run(['get', 'slots'])).toMatchObject({ code: 0 });
   });
@@ -195,7 +195,7 @@ describe('svcctl says what is missing', () => {
     });
   });
 
-  test('an address and a cluster at once, before anything is asked', async () => {
+  test('an address together with a cluster, before it sends a request', async () => {
     expect(await cluster.run(['get', 'slots', '--server', world.url, '-n', NAMESPACE])).toMatchObject({ code: 64 });
     expect(await cluster.run(['get', 'slots'], { env: { SVCCTL_SERVER: world.url } })).toMatchObject({ code: 64 });
     expect(await cluster.run(['get', 'slots', '-n', '../kube-system'])).toMatchObject({ code: 64 });

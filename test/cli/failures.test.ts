@@ -32,7 +32,7 @@ describe('svcctl exits 64 for wrong usage', () => {
 });
 
 describe('svcctl exits 1 with one clear line and a hint', () => {
-  test('where nothing listens', async () => {
+  test('if nothing listens', async () => {
     const gone = createServer().listen(0, '127.0.0.1');
     await once(gone, 'listening');
     const server = urlOf(gone);
@@ -41,7 +41,7 @@ describe('svcctl exits 1 with one clear line and a hint', () => {
     expect(code).toBe(1);
     expect(err).toBe(
       `error: Could not reach the service at "${server}": nothing listens there\n` +
-        'hint: Start it with "svcctl serve", or name its address with --server or SVCCTL_SERVER\n',
+        'hint: Start it with "svcctl serve", or set its URL with --server or SVCCTL_SERVER\n',
     );
   });
 
@@ -53,18 +53,19 @@ describe('svcctl exits 1 with one clear line and a hint', () => {
     });
   });
 
-  test('where another program listens', async () => {
+  test('if another program listens', async () => {
     const other = createServer((_request, response) => response.end('<html>hello</html>')).listen(0, '127.0.0.1');
     await once(other, 'listening');
-    const { code, err } = await svcctl(['get', 'models', '--server', urlOf(other)]);
+    const server = urlOf(other);
+    const { code, err } = await svcctl(['get', 'models', '--server', server]);
     other.closeAllConnections();
     other.close();
     expect(code).toBe(1);
-    expect(err).toContain('is not one of svc');
+    expect(err).toContain(`Could not read the answer from "${server}": it is not JSON`);
   });
 });
 
-test('svcctl get slots -o wide shows replicas where the service says any, and only there', async () => {
+test('svcctl get slots -o wide shows replicas only if the service reports them', async () => {
   const slot = (name: string, more: object) => {
     const status = { state: 'ready', conditions: [], observed_generation: 1, restarts: 0, ...more };
     return { name, spec: { replicas: 3 }, status, generation: 1 };
@@ -84,7 +85,7 @@ test('svcctl get slots -o wide shows replicas where the service says any, and on
 });
 
 describe('how svcctl finds the service', () => {
-  test('by SVC_LISTEN, with the wildcard address taken for this host', async () => {
+  test('by SVC_LISTEN, where the wildcard address means this host', async () => {
     const { port } = new URL(world.url);
     expect(await svcctl(['get', 'slots'], { env: { SVC_LISTEN: `0.0.0.0:${port}` } })).toMatchObject({ code: 0 });
   });

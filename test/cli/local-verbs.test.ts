@@ -34,7 +34,7 @@ MY_camelCase = "1"
 `;
 
 describe('svcctl validate', () => {
-  test('names file, line and column of what is wrong in TOML and in YAML', async () => {
+  test('names file, line and column of problems in TOML and in YAML', async () => {
     const toml = await write('bad/mine.toml', 'provider = "gguf"\n\n[model]\ndefualt = "x"\n');
     const yaml = await write(
       'bad/two.yaml',
@@ -46,14 +46,14 @@ describe('svcctl validate', () => {
     expect(out).toContain(`${yaml}:9:13: spec.model.contxt: Unknown key "contxt"; did you mean "context"?`);
   });
 
-  test('refuses broken YAML, other kinds and a name twice, and counts what is good', async () => {
+  test('refuses broken YAML, other kinds and duplicate names, and counts valid slots', async () => {
     const good = 'apiVersion: inference.svc.dev/v1alpha1\nkind: SlotSpec\nmetadata: {name: img}\nspec: {model: {default: x}}\n';
     expect(await svcctl(['validate', '-f', '-'], { input: `${good}---\n${good.replace('img', 'stt')}` })).toMatchObject({
       code: 0,
       out: '2 slots are valid\n',
     });
-    expect((await svcctl(['validate', '-f', '-'], { input: `${good}---\n${good}` })).out).toContain('Name slot "img" once');
-    expect((await svcctl(['validate', '-f', '-'], { input: 'a: [' })).out).toMatch(/^<stdin>:1:5: Write YAML that can be read/);
+    expect((await svcctl(['validate', '-f', '-'], { input: `${good}---\n${good}` })).out).toContain('Define slot "img" only once');
+    expect((await svcctl(['validate', '-f', '-'], { input: 'a: [' })).out).toMatch(/^<stdin>:1:5: Fix the YAML/);
     expect((await svcctl(['validate', '-f', '-'], { input: 'kind: Pod\n' })).out).toBe(
       '<stdin>:1:1: apiVersion: Set "apiVersion" to "inference.svc.dev/v1alpha1"\n',
     );
@@ -76,11 +76,11 @@ describe('svcctl convert', () => {
     expect(again.out).toBe(crd.out);
   });
 
-  test('does not write over a file', async () => {
+  test('never overwrites a file', async () => {
     const file = await write('good/mine.toml', TOML);
     const { code, err } = await svcctl(['convert', '-f', file, '--to', 'toml', '--output-dir', path.dirname(file)]);
     expect(code).toBe(1);
-    expect(err).toContain('exists already');
+    expect(err).toContain('already exists');
     expect(await readFile(file, 'utf8')).toBe(TOML);
   });
 });
@@ -92,7 +92,7 @@ describe('svcctl doctor', () => {
     return { code, check: (name: string) => checks.find((entry) => entry.name === name) };
   };
 
-  test('finds a good configuration good', async () => {
+  test('reports no problem with a valid configuration', async () => {
     await write('etc/slots/primary.toml', '[model]\ndefault = "a"\n');
     await mkdir(path.join(dir, 'models'), { recursive: true });
     const env = { SVC_CONFIG_DIR: path.join(dir, 'etc'), SVC_STATE_DIR: dir, SVC_LISTEN: '127.0.0.1:0' };
@@ -101,7 +101,7 @@ describe('svcctl doctor', () => {
     for (const name of ['node', 'settings', 'configuration', 'slots', 'models', 'address']) expect(check(name)?.result).toBe('ok');
   });
 
-  test('fails on a bad slot file and a missing directory, and says what to do', async () => {
+  test('fails on an invalid slot file and a missing directory, and says what to do', async () => {
     await write('etc2/slots/primary.toml', '[model]\ndefault = 5\n');
     const bad = await doctor({ SVC_CONFIG_DIR: path.join(dir, 'etc2'), SVC_LISTEN: '127.0.0.1:0' });
     expect(bad.code).toBe(1);
@@ -129,18 +129,19 @@ describe('svcctl completion', () => {
     return stdout.split('\n').filter((word) => word !== '');
   };
 
-  test('bash completes verbs, verbs below, options, values and files', async () => {
+  test('bash completes verbs, subcommands, options, values and files', async () => {
     expect(await complete('svcctl sl')).toEqual(['slot']);
     expect(await complete('svcctl slot ')).toEqual(expect.arrayContaining(['load', 'unload', 'restart', 'logs', 'create', 'delete']));
     expect(await complete('svcctl --server http://x slot lo')).toEqual(['load', 'logs']);
     expect(await complete('svcctl slot load --mo')).toEqual(['--model']);
     expect(await complete('svcctl get mo')).toEqual(['models']);
+    expect(await complete('svcctl get slots -o ')).toEqual(['table', 'wide', 'json', 'yaml']);
     expect(await complete('svcctl slot logs -f pri')).toEqual(['primary']);
     await write('slots.yaml', '');
     expect(await complete('svcctl apply -f slots.y')).toEqual(['slots.yaml']);
   });
 
-  test('zsh and fish get scripts that name every verb', async () => {
+  test('the scripts for zsh and fish contain every verb', async () => {
     for (const shell of ['zsh', 'fish']) {
       const { code, out } = await svcctl(['completion', shell]);
       expect(code).toBe(0);

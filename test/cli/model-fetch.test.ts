@@ -16,7 +16,7 @@ describe('svcctl model fetch', () => {
     const file = path.join(dir, 'demo/demo-fox.gguf');
     expect(await svcctl(['model', 'fetch', 'demo-fox', '--store', dir])).toEqual({
       code: 0,
-      out: `model/demo-fox fetched: "${file}", 308 KiB; its content is as the catalogue says\n`,
+      out: `model/demo-fox fetched: "${file}", 308 KiB; its content matches the catalogue\n`,
       err: '',
     });
     const before = await stat(file);
@@ -25,8 +25,8 @@ describe('svcctl model fetch', () => {
     expect((await stat(file)).ino).toBe(before.ino);
   });
 
-  test('exits 1, names the file that should be there, and leaves the reason where it is told to', async () => {
-    const log = path.join(dir, 'last-words');
+  test('exits with 1, names the missing file, and writes the reason to the termination log', async () => {
+    const log = path.join(dir, 'termination-log');
     await writeFile(log, '');
     const { code, err } = await svcctl(['model', 'fetch', 'own/m.gguf', '--store', dir, '--termination-log', log]);
     expect(code).toBe(1);
@@ -35,13 +35,13 @@ describe('svcctl model fetch', () => {
     expect(await readFile(log, 'utf8')).toBe(message);
   });
 
-  test('says what is wrong with a file that is there', async () => {
+  test('explains what is wrong with an existing file', async () => {
     await writeFile(path.join(dir, 'm.gguf'), '<html>');
     const { code, err } = await svcctl(['model', 'fetch', 'm.gguf', '--store', dir]);
     expect({ code, err: err.includes('damaged or not a GGUF file') }).toEqual({ code: 1, err: true });
   });
 
-  test('says who must be able to write where a store cannot be written', async () => {
+  test('names the user who needs write permission if the store is not writable', async () => {
     const store = path.join(dir, 'store');
     await mkdir(store);
     // a file where the directory of the model would be: no permission stops the user that tests may run as
@@ -55,11 +55,11 @@ describe('svcctl model fetch', () => {
     expect(err).toContain(`writable for user ${process.getuid?.()}`);
   });
 
-  test('refuses what is no model id before it looks anywhere', async () => {
+  test('refuses an invalid model id before it reads anything', async () => {
     expect(await svcctl(['model', 'fetch', '../../etc/passwd', '--store', dir])).toMatchObject({ code: 64 });
   });
 
-  test('several at once on one store all end with the whole model', async () => {
+  test('several runs on one store at the same time all end with the complete model', async () => {
     const runs = await Promise.all(Array.from({ length: 4 }, () => svcctl(['model', 'fetch', 'demo-embed', '--store', dir])));
     for (const { code } of runs) expect(code).toBe(0);
     expect(await svcctl(['model', 'fetch', 'demo-embed', '--store', dir])).toMatchObject({
@@ -69,7 +69,7 @@ describe('svcctl model fetch', () => {
   });
 });
 
-test('cutToBytes() ends before a character that does not fit whole', () => {
+test('cutToBytes() never cuts a character in two', () => {
   expect(cutToBytes('abc', 4)).toBe('abc');
   expect(cutToBytes('aé漢', 3)).toBe('aé');
   expect(cutToBytes('aé漢', 5)).toBe('aé');

@@ -1,4 +1,4 @@
-/** Runs the real command line in a process of its own. */
+/** Runs the real command line in a separate process. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
 
@@ -17,7 +17,7 @@ export interface RunOptions {
 const ENTRY = path.resolve(import.meta.dirname, '../../src/cli/svcctl.ts');
 
 export function startSvcctl(args: readonly string[], options: RunOptions = {}): ChildProcess {
-  // Nothing of the test run's own settings reaches the program.
+  // Settings of the test run must not affect the program.
   const own = Object.entries(process.env).filter(([key]) => !/^(SVC|NODE_|NO_COLOR|FORCE_COLOR)/.test(key));
   return spawn(process.execPath, [ENTRY, ...args], {
     env: { ...Object.fromEntries(own), ...options.env },

@@ -1,4 +1,4 @@
-/** What `svcctl serve` says when it cannot start: one clear line each, and nothing is left running. */
+/** `svcctl serve` reports in one line why it cannot start, and leaves nothing running. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
@@ -39,28 +39,28 @@ describe('svcctl serve', () => {
     ['SVC_PARK_LIMT', '3', 'Unknown setting "SVC_PARK_LIMT"; did you mean "SVC_PARK_LIMIT"?'],
     ['SVC_PORT_RANGE', '5-3', 'SVC_PORT_RANGE: Use the first and the last port'],
     ['SVC_PARK_TIMEOUT', 'soon', 'Write a duration'],
-  ])('refuses %s=%s with one line that says what would be right', async (key, value, told) => {
+  ])('refuses %s=%s in one line that says what would be valid', async (key, value, message) => {
     const { code, errors } = await serve({ ...own(), [key]: value });
     expect(code).toBe(64);
-    expect(errors).toContain(told);
+    expect(errors).toContain(message);
     expect(errors.trim().split('\n')).toHaveLength(1);
   });
 
-  test('does not start as if it had authentication', async () => {
+  test('refuses to start with authentication, which is not implemented', async () => {
     expect(await serve({ ...own(), SVC_AUTH_ENABLED: '1' })).toMatchObject({
       code: 1,
       errors: expect.stringContaining('SVC_AUTH_ENABLED'),
     });
   });
 
-  test('names the address that is in use', async () => {
+  test('names the address if it is in use', async () => {
     const { port, close } = await occupyPort(0);
     const ended = await serve({ ...own(), SVC_LISTEN: `127.0.0.1:${port}` });
     await close();
     expect(ended).toMatchObject({ code: 1, errors: expect.stringContaining(`"127.0.0.1:${port}"`) });
   });
 
-  test.each([[[]], [['--checkout']]])('names the directory that cannot be used (%j)', async (args) => {
+  test.each([[[]], [['--checkout']]])('names the directory if it cannot be used (%j)', async (args) => {
     const ended = await serve({ ...own(), SVC_STATE_DIR: path.join(dir, 'file/state') }, args);
     expect(ended).toMatchObject({ code: 1, errors: expect.stringContaining(path.join(dir, 'file/state')) });
     expect(ended.errors.trim().split('\n')).toHaveLength(1);

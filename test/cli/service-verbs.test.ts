@@ -25,7 +25,7 @@ describe('svcctl get', () => {
     );
   });
 
-  test('-o json is what the API says; -o yaml says the same', async () => {
+  test('-o json prints the answer of the API, and -o yaml prints the same', async () => {
     const json = await run(['get', 'slots', '-o', 'json']);
     const { slots } = JSON.parse(json.out);
     expect(slots).toHaveLength(1);
@@ -37,7 +37,7 @@ describe('svcctl get', () => {
   test('lists models, providers and pulls', async () => {
     expect((await run(['get', 'models'])).out).toContain('demo-fox  gguf      yes      293 KiB  1.9 MiB');
     expect((await run(['get', 'providers', '-o', 'wide'])).out).toContain('gguf  yes        cpu       chat');
-    expect(await run(['get', 'pulls'])).toEqual({ code: 0, out: '', err: 'No downloads under way\n' });
+    expect(await run(['get', 'pulls'])).toEqual({ code: 0, out: '', err: 'There are no downloads in progress\n' });
   });
 
   test('--watch prints again when something changes', async () => {
@@ -58,14 +58,14 @@ describe('svcctl get', () => {
 });
 
 describe('svcctl slot, wait, explain, timeline', () => {
-  test('load --model --wait ends when the new model answers, and says each state once', async () => {
+  test('load --model --wait ends when the new model answers, and prints each state once', async () => {
     const { code, out, err } = await run(['slot', 'load', 'primary', '--model', 'b', '--wait']);
     expect({ code, out }).toEqual({ code: 0, out: 'slot/primary loading\nslot/primary ready\n' });
     expect(err.split('\n')).toContain('primary: warming (The model is loading)');
     expect(world.board.current().slots.get(primary)).toMatchObject({ state: 'ready', model: 'b' });
   });
 
-  test('unload --wait ends when nothing runs; restart --wait when it is ready again', async () => {
+  test('unload --wait ends when the slot is offline; restart --wait when it is ready again', async () => {
     expect(await run(['slot', 'unload', 'primary', '--wait'])).toMatchObject({
       code: 0,
       out: 'slot/primary unloading\nslot/primary offline\n',
@@ -86,21 +86,21 @@ describe('svcctl slot, wait, explain, timeline', () => {
     expect(world.slots.texts.has(SlotName.parse('mine'))).toBe(false);
   });
 
-  test('create still takes the length from --context, which names a cluster now, and says so', async () => {
+  test('create still accepts a context length in --context, with a warning', async () => {
     const made = await run(['slot', 'create', 'mine', '--model', 'm', '--provider', 'gguf', '--context', '4096']);
     expect(made).toEqual({ code: 0, out: 'slot/mine created\n', err: 'Write --context-length 4096: --context names a cluster\n' });
     expect(world.slots.texts.get(SlotName.parse('mine'))).toContain('context = 4096');
     await run(['slot', 'delete', 'mine', '--wait']);
   });
 
-  test('wait exits 3 when time is over, and says where the slot is', async () => {
+  test('wait exits with 3 after its timeout, and prints the state of the slot', async () => {
     const { code, err } = await run(['wait', 'slot/primary', '--for', 'state=pulling', '--timeout', '200ms']);
     expect(code).toBe(3);
-    expect(err).toContain('error: Time is over: primary: ready');
+    expect(err).toContain('error: Timed out: primary: ready');
     expect(err).toContain('hint: See why with "svcctl explain primary"');
   });
 
-  test('logs come as they are, and an empty log is explained', async () => {
+  test('logs are printed unchanged, and a missing workload is explained', async () => {
     world.logs.set('primary', ['one', 'two']);
     expect(await run(['slot', 'logs', 'primary', '--tail', '1'])).toEqual({ code: 0, out: 'two\n', err: '' });
     world.logs.clear();
@@ -111,7 +111,7 @@ describe('svcctl slot, wait, explain, timeline', () => {
     });
   });
 
-  test('explain and timeline print what the service says', async () => {
+  test('explain and timeline print the answers of the service', async () => {
     expect((await run(['explain', 'primary'])).out).toBe('slot primary: ready\n  because the model is "b"\n');
     const { out } = await run(['timeline', 'primary', '--limit', '2']);
     expect(out).toMatch(/^WHEN +KIND +WHAT +WHY\n20\S+Z +state +"\w+" to "warming" +loads the model\n20\S+Z +state +"warming" to "ready" /);
@@ -122,7 +122,7 @@ describe('svcctl plan, diff, apply', () => {
   const resource = (name: string, model: string) =>
     `apiVersion: inference.svc.dev/v1alpha1\nkind: SlotSpec\nmetadata: { name: ${name} }\nspec: { provider: gguf, model: { default: ${model} }, lifecycle: { idleTimeout: 15m } }\n`;
 
-  test('plan and diff exit 2 where something would change, apply makes it so, and then they exit 0', async () => {
+  test('plan and diff exit with 2 if something would change, and with 0 after apply', async () => {
     const input = `${resource('one', 'x')}---\n${resource('two', 'w')}`;
     const plan = await run(['plan', '-f', '-'], { input });
     expect(plan).toEqual({ code: 2, out: 'apply "one"\napply "two"\n', err: '' });
@@ -140,7 +140,7 @@ describe('svcctl plan, diff, apply', () => {
     expect(changed.out).toBe('slot/one\n- model.default = "x"\n+ model.default = "z"\n');
   });
 
-  test('apply --prune removes what is not named, and -o json is stable', async () => {
+  test('apply --prune deletes other slots, and -o json is stable', async () => {
     const { code, out } = await run(['apply', '-f', '-', '--prune', '-o', 'json'], { input: resource('one', 'x') });
     expect(code).toBe(0);
     expect(JSON.parse(out)).toEqual({
@@ -152,5 +152,6 @@ describe('svcctl plan, diff, apply', () => {
       ],
     });
     expect([...world.slots.texts.keys()]).toEqual(['one']);
+    expect(await run(['plan', '-o', 'yaml'])).toMatchObject({ code: 0, out: expect.stringContaining('changes: []\n') });
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { Writable } from 'node:stream';
 import { ageText, sizeText } from '../../src/cli/output/quantities-text.ts';
 import { tableLines } from '../../src/cli/output/table.ts';
-import { createTerminal, harmless } from '../../src/cli/output/terminal.ts';
+import { createTerminal, withoutControls } from '../../src/cli/output/terminal.ts';
 
 function terminalOn(isTTY: boolean, env: Record<string, string> = {}) {
   const texts: string[] = [];
@@ -21,7 +21,7 @@ function terminalOn(isTTY: boolean, env: Record<string, string> = {}) {
 }
 
 describe('createTerminal()', () => {
-  test('colours a terminal, and never a pipe, a dumb terminal or where NO_COLOR is set', () => {
+  test('colours a terminal, but not a pipe, a dumb terminal, or with NO_COLOR', () => {
     expect(terminalOn(true).terminal.paint('red', 'x')).toBe('\u001B[31mx\u001B[0m');
     expect(terminalOn(false).terminal.paint('red', 'x')).toBe('x');
     expect(terminalOn(true, { NO_COLOR: '1' }).terminal.paint('red', 'x')).toBe('x');
@@ -29,7 +29,7 @@ describe('createTerminal()', () => {
     expect(terminalOn(false, { FORCE_COLOR: '1' }).terminal.paint('red', 'x')).toBe('\u001B[31mx\u001B[0m');
   });
 
-  test('redraws progress with a bar on a terminal, and prints a line a step into a pipe', () => {
+  test('redraws progress with a bar on a terminal, and prints one line per step into a pipe', () => {
     const progress = (share: number) => ({ text: `img: ${share}`, step: 'pulling', share });
     const tty = terminalOn(true);
     tty.terminal.progress(progress(0.25));
@@ -44,12 +44,12 @@ describe('createTerminal()', () => {
   });
 });
 
-describe('what is printed', () => {
-  test('harmless() takes out what could steer a terminal and keeps lines, tabs and letters', () => {
-    expect(harmless('a\u001B[2Jb\u001B]0;title\u0007c\r\nd\te\u009B1mé')).toBe('abc\nd\teé');
+describe('texts', () => {
+  test('withoutControls() removes what could control a terminal, and keeps line ends, tabs and letters', () => {
+    expect(withoutControls('a\u001B[2Jb\u001B]0;title\u0007c\r\nd\te\u009B1mé')).toBe('abc\nd\teé');
   });
 
-  test('tableLines() aligns by what is seen and cuts the last column to the width', () => {
+  test('tableLines() aligns by visible characters and cuts the last column to the width', () => {
     expect(tableLines(['A', 'LONGER', 'C'], [['\u001B[31mred\u001B[0m', 'x', 'a long sentence at the end']], 30)).toEqual([
       'A    LONGER  C',
       '\u001B[31mred\u001B[0m  x       a long sentence …',

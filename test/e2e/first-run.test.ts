@@ -1,4 +1,4 @@
-/** What a newcomer does after `npm start`: ask, stream, embed, change the model in an editor, press Ctrl-C. On the embedded engine, with no podman. */
+/** What a new user does after `npm start`: chat, stream, embed, change the model in an editor, press Ctrl-C. On the embedded engine, without podman. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -25,7 +25,7 @@ describe('The first run', () => {
     child = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve', '--checkout'], {
       env: {
         ...ownEnvironment(),
-        // a llama-server on the PATH would be taken before the embedded engine
+        // A llama-server on the PATH would take precedence over the embedded engine.
         PATH: path.dirname(process.execPath),
         SVC_LISTEN: `127.0.0.1:${port}`,
         SVC_CONFIG_DIR: path.join(dir, 'config'),
@@ -48,7 +48,7 @@ describe('The first run', () => {
   async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
     const deadline = Date.now() + 60_000;
     while (!(await holds().catch(() => false))) {
-      if (Date.now() > deadline) throw new Error(`${what} did not come about:\n${output}`);
+      if (Date.now() > deadline) throw new Error(`Timed out waiting for ${what}:\n${output}`);
       await pause(25);
     }
   }
@@ -58,17 +58,17 @@ describe('The first run', () => {
     return answer.choices[0]?.message.content?.trim();
   };
 
-  test('says where the API is, a curl line, and which file to edit', () => {
+  test('prints the address of the API, a curl command, and the file to edit', () => {
     expect(output).toContain(url);
     expect(output).toContain('curl ');
     expect(output).toContain('primary.toml');
   });
 
-  test('answers chat at once: a request that comes while the model loads waits for it', async () => {
+  test('answers chat right away: a request that arrives while the model is loading waits for it', async () => {
     expect(await ask()).toBe(DEMO_SENTENCES['demo-fox']);
   }, 60_000);
 
-  test('streams with usage', async () => {
+  test('streams, with token usage', async () => {
     const stream = await openai.chat.completions.create({
       model: 'demo-fox',
       messages: [{ role: 'user', content: 'Hello' }],
@@ -94,7 +94,7 @@ describe('The first run', () => {
     for (const [index, value] of numbers.entries()) expect(decoded[index]).toBeCloseTo(value, 5);
   }, 60_000);
 
-  test('lists the models under their ids', async () => {
+  test('lists the models by their ids', async () => {
     const ids = (await openai.models.list()).data.map((model) => model.id);
     expect(ids).toEqual(expect.arrayContaining(['demo-fox', 'demo-embed']));
   });
@@ -105,7 +105,7 @@ describe('The first run', () => {
     const text = await readFile(file, 'utf8');
     await writeFile(`${file}.new`, text.replace('default = "demo-fox"', 'default = "demo-owl"'));
     await rename(`${file}.new`, file);
-    await until('the other text', async () => loop.score.texts.has(DEMO_SENTENCES['demo-owl']));
+    await until('the text of the other model', async () => loop.score.texts.has(DEMO_SENTENCES['demo-owl']));
     const score = await loop.end();
     expect(score.failures).toEqual([]);
     expect([...score.texts.keys()].sort()).toEqual([DEMO_SENTENCES['demo-fox'], DEMO_SENTENCES['demo-owl']].sort());

@@ -1,4 +1,4 @@
-/** Slots that load when they are asked for and go when they are not, and slots that outlive their controller, as plain processes. */
+/** Slots that load on demand and unload when idle, and slots that outlive their controller, as plain processes. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
 import { chatText, isAnswering, pause, startService, type Service } from '../support/service.ts';
@@ -22,7 +22,7 @@ describe('A slot as a process', () => {
     return pid;
   };
 
-  test('waits for its first request, which waits for it', async () => {
+  test('is loaded by its first requests, which wait for it', async () => {
     await service.save('primary', slotOf('demo-fox', 'load = "on-demand"\nlifecycle.idle_timeout = "1s"'));
     await offline();
     await pause(300);
@@ -31,17 +31,17 @@ describe('A slot as a process', () => {
     expect(await Promise.all(answers.map(chatText))).toEqual(Array.from({ length: 3 }, () => DEMO_SENTENCES['demo-fox']));
   }, 60_000);
 
-  test('goes when it has been idle, and comes back when it is asked again', async () => {
+  test('is unloaded when idle, and loaded again by the next request', async () => {
     await offline();
     expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
     await offline();
   }, 60_000);
 
-  test('heals after its process was killed', async () => {
+  test('heals after its process has been killed', async () => {
     await service.save('primary', slotOf('demo-owl'));
     await service.until('primary', 'ready', isAnswering);
     process.kill(await answeringProcess(), 'SIGKILL');
-    await service.until('primary', 'away', (seen) => !isAnswering(seen));
+    await service.until('primary', 'not answering', (seen) => !isAnswering(seen));
     expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-owl']);
   }, 60_000);
 

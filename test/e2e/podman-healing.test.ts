@@ -1,4 +1,4 @@
-/** What breaks on podman heals, and what cannot heal is explained. Real llama-server, real podman. */
+/** Failures on podman heal or are explained. Uses a real llama-server and a real podman. */
 import { execFile } from 'node:child_process';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -15,10 +15,10 @@ const podman = async (...args: readonly string[]): Promise<string> => (await run
 
 const slotOf = (model: string, more = '') => `backend = "cpu"\n${more}\n[model]\ndefault = "${model}"\nargs = ["--threads", "1"]\n`;
 
-/** Nothing listens on port 9, so that the pull is refused at once. */
+/** Nothing listens on port 9, so the pull fails immediately. */
 const NO_SUCH_IMAGE = `[gguf.rocm]\nimage = "127.0.0.1:9/toolbox:v1"\ndigest = "sha256:${'0'.repeat(64)}"\n`;
 
-describeWithPodman('A slot on podman heals', () => {
+describeWithPodman('A slot on podman', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService({ runtime: 'podman', toolboxes: `${GGUF_TOOLBOX}${NO_SUCH_IMAGE}` });
@@ -43,7 +43,7 @@ describeWithPodman('A slot on podman heals', () => {
     ['podman kill', ['kill']],
     ['podman rm', ['rm', '--force']],
   ])(
-    'after %s',
+    'heals after %s',
     async (_name, command) => {
       const before = await containerId();
       await podman(...command, 'svc-slot-primary');
@@ -53,7 +53,7 @@ describeWithPodman('A slot on podman heals', () => {
     120_000,
   );
 
-  test('from an altered container, as drift', async () => {
+  test('heals if its container is replaced by a different one, which counts as drift', async () => {
     const before = await containerId();
     const inspected: { Config: { Labels: Record<string, string>; Cmd: string[] } }[] = JSON.parse(await podman('inspect', before));
     const config = inspected[0]?.Config;
@@ -78,7 +78,7 @@ describeWithPodman('A slot on podman heals', () => {
     expect(timeline).toContain('drift');
   }, 120_000);
 
-  test('by adoption: the controller killed under load finds the same container, by id', async () => {
+  test('keeps its container if the controller is killed under load and started again', async () => {
     const before = await containerId();
     const loop = startStreamLoop(service, 2);
     while (loop.score.texts.size === 0) await pause(10);
@@ -90,9 +90,9 @@ describeWithPodman('A slot on podman heals', () => {
     expect(await containerId()).toBe(before);
   }, 120_000);
 
-  test('when a missing model file appears, and the old model serves until then', async () => {
+  test('serves its old model until a missing model file appears', async () => {
     await service.save('primary', slotOf('mine/owl.gguf'));
-    const slot = await service.until('primary', 'told of the missing model', (seen) =>
+    const slot = await service.until('primary', 'reporting the missing model', (seen) =>
       JSON.stringify(seen?.status.conditions).includes('mine/owl.gguf'),
     );
     expect(JSON.stringify(slot.status.conditions)).toContain('ModelMissing');
@@ -104,7 +104,7 @@ describeWithPodman('A slot on podman heals', () => {
     expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-owl']);
   }, 120_000);
 
-  test('from a port that is already taken', async () => {
+  test('uses another port if the first one is taken', async () => {
     const first = Number((service.environment['SVC_PORT_RANGE'] ?? '').split('-')[0]);
     await service.save('primary', slotOf('demo-fox', 'enabled = false'));
     await service.until('primary', 'offline', (seen) => seen?.status.state === 'offline');
@@ -119,9 +119,9 @@ describeWithPodman('A slot on podman heals', () => {
     }
   }, 120_000);
 
-  test('explains an image that cannot be pulled, and other slots go on', async () => {
+  test('explains that its image cannot be pulled, while other slots keep running', async () => {
     await service.save('extra', `provider = "gguf"\nbackend = "rocm"\n[model]\ndefault = "demo-fox"\n`);
-    const slot = await service.until('extra', 'told of the image', (seen) => condition(seen, 'Ready')?.reason === 'ImagePullFailed');
+    const slot = await service.until('extra', 'reporting the image', (seen) => condition(seen, 'Ready')?.reason === 'ImagePullFailed');
     expect(condition(slot, 'Ready')?.message).toContain('127.0.0.1:9/');
     expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
   }, 120_000);

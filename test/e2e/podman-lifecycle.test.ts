@@ -1,4 +1,4 @@
-/** The main job on podman, with the real llama-server in the image built from `toolboxes/gguf/Containerfile`. */
+/** The life of a slot on podman, with the real llama-server in the image built from `toolboxes/gguf/Containerfile`. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
 import { describeWithPodman, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
@@ -35,7 +35,7 @@ describeWithPodman('A slot on podman', () => {
     ['blue-green', 'demo-owl', 'demo-fox'],
     ['drain', 'demo-fox', 'demo-owl'],
   ] as const)(
-    'swaps its model by %s without a failed or cut request',
+    'swaps its model by %s without a failed or interrupted request',
     async (swap, model, before) => {
       const loop = startStreamLoop(service, 3);
       await service.save('primary', slotOf(model, `lifecycle.swap = "${swap}"`));
@@ -49,7 +49,7 @@ describeWithPodman('A slot on podman', () => {
     120_000,
   );
 
-  test('keeps the old model when the new text is bad, and says line and column', async () => {
+  test('keeps the old model if the new file is invalid, and reports line and column', async () => {
     await service.save('primary', 'backend = "cpu"\n[model]\ndefault = \n');
     const slot = await service.until('primary', 'SpecValid=False', (seen) => condition(seen, 'SpecValid')?.status === 'False');
     expect(condition(slot, 'SpecValid')?.message).toMatch(/primary\.toml:3:\d+/);
@@ -59,7 +59,7 @@ describeWithPodman('A slot on podman', () => {
     await service.until('primary', 'SpecValid=True', (seen) => condition(seen, 'SpecValid')?.status === 'True');
   }, 60_000);
 
-  test('unloads when it is disabled, and refuses requests without asking for a retry', async () => {
+  test('unloads when it is disabled, and rejects requests as not worth a retry', async () => {
     await service.save('primary', slotOf('demo-fox', 'enabled = false'));
     await service.until('primary', 'offline', (seen) => seen?.status.state === 'offline');
     const answer = await service.chat();

@@ -134,7 +134,7 @@ describeWithCluster('svcctl with a service in a cluster', () => {
     try {
       expect(await asReader('get', 'slots')).toMatchObject({ code: 0, out: expect.stringContaining('primary') });
       expect(await asReader('slot', 'unload', 'primary')).toMatchObject({ code: 1, err: expect.stringContaining('"create" "pods/proxy"') });
-      expect(await asReader('doctor')).toMatchObject({ out: expect.stringContaining('svcctl can look and not change') });
+      expect(await asReader('doctor')).toMatchObject({ out: expect.stringContaining('svcctl can read but not change slots') });
     } finally {
       await kube('delete', 'role,rolebinding', 'svcctl-test-reader');
     }

@@ -1,9 +1,8 @@
-/** What `--checkout` stands for: everything in `.svc` of the checkout, models as plain processes, and nothing left behind. The environment goes before. */
+/** Settings for `--checkout`: everything in `.svc` of the checkout, models as plain processes, and nothing left behind. The environment takes precedence. */
 import path from 'node:path';
+import type { Environment } from '../connect/service-options.ts';
 
 export const CHECKOUT = path.resolve(import.meta.dirname, '../../..');
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 export function withCheckoutSettings(env: Environment): Environment {
   const root = path.join(CHECKOUT, '.svc');

@@ -1,14 +1,13 @@
-/** A small client of the management API. What goes wrong becomes a `CliFailure` that says what to do. */
+/** A small client of the management API. Every failure is a `CliFailure` that says what to do. */
 import type { z } from 'zod';
-import { ErrorShape } from './api-shapes.ts';
-import { CliFailure } from '../output/exit-codes.ts';
-import type { Answered, Transport } from './transport.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
+import { CliFailure } from '../output/exit-codes.ts';
+import { ErrorAnswer } from './api-answers.ts';
+import type { ServiceResponse, Transport } from './transport.ts';
 
 export interface RequestOptions {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface TextStream {
@@ -16,108 +15,100 @@ export interface TextStream {
   readonly text: AsyncIterable<string>;
 }
 
-export interface Client {
-  /** How often a waiting verb may ask. */
-  readonly pollMs: number;
-  /** Of a service in a cluster. */
-  readonly namespace: string | undefined;
-  /** An answer of this shape. */
-  request<T>(method: string, path: string, shape: z.ZodType<T>, options?: RequestOptions): Promise<T>;
-  /** Undefined where the service answers 404. */
-  find<T>(path: string, shape: z.ZodType<T>, options?: RequestOptions): Promise<T | undefined>;
-  /** An answer whose content does not matter. */
-  send(method: string, path: string, options?: RequestOptions): Promise<void>;
-  /** The body as it comes, however long the service is silent in between. */
-  stream(path: string, signal?: AbortSignal): Promise<TextStream>;
+export interface Client extends Pick<Transport, 'pollMs' | 'namespace'> {
+  /** Sends a request and returns its parsed answer. */
+  request<T>(method: string, path: string, schema: z.ZodType<T>, options?: RequestOptions): Promise<T>;
+  /** Reads an object. Undefined if the slot does not exist. */
+  find<T>(path: string, schema: z.ZodType<T>): Promise<T | undefined>;
+  /** Sends a request whose answer does not matter. */
+  send(method: string, path: string): Promise<void>;
+  /** Reads a body as it arrives, however long the service is silent in between. */
+  stream(path: string): Promise<TextStream>;
 }
 
 export function createClient(transport: Transport): Client {
-  async function answer(method: string, path: string, options: RequestOptions): Promise<Answered> {
-    const json = options.body === undefined ? {} : { body: JSON.stringify(options.body) };
-    const type = options.body === undefined ? {} : { 'content-type': 'application/json' };
-    return transport.send({ method, path, headers: { ...type, ...options.headers }, signal: options.signal, ...json });
-  }
+  const { pollMs, namespace } = transport;
 
-  async function good(method: string, path: string, options: RequestOptions): Promise<Answered> {
-    const answered = await answer(method, path, options);
-    if (!isGood(answered)) throw await refused(answered, transport);
-    return answered;
+  async function exchange(method: string, path: string, { body, headers }: RequestOptions = {}): Promise<ServiceResponse> {
+    const content = body === undefined ? undefined : { body: JSON.stringify(body) };
+    const type = body === undefined ? undefined : { 'content-type': 'application/json' };
+    return checkStatus(await transport.send({ method, path, headers: { ...type, ...headers }, ...content }), transport);
   }
 
   return {
-    pollMs: transport.pollMs,
-    namespace: transport.namespace,
-    request: async (method, path, shape, options = {}) => read(await good(method, path, options), shape, transport),
-    async find(path, shape, options = {}) {
-      const answered = await answer('GET', path, options);
-      if (isGood(answered)) return read(answered, shape, transport);
-      const failure = await refused(answered, transport);
-      if (answered.status === 404 && failure.code === 'slot.not_found') return undefined;
-      throw failure;
+    pollMs,
+    ...(namespace === undefined ? {} : { namespace }),
+    request: async (method, path, schema, options) => parseAnswer(await exchange(method, path, options), schema, transport),
+    async find(path, schema) {
+      try {
+        return await parseAnswer(await exchange('GET', path), schema, transport);
+      } catch (error) {
+        if (error instanceof ApiFailure && error.code === 'slot.not_found') return undefined;
+        throw error;
+      }
     },
-    async send(method, path, options = {}) {
-      const answered = await good(method, path, options);
-      await answered.text();
+    async send(method, path) {
+      const response = await exchange(method, path);
+      await response.text();
     },
-    async stream(path, signal) {
-      const answered = await transport.send({ method: 'GET', path, signal, stream: true });
-      if (!isGood(answered)) throw await refused(answered, transport);
-      return { header: (name) => answered.header(name), text: textOf(answered.body) };
+    async stream(path) {
+      const response = await checkStatus(await transport.send({ method: 'GET', path, stream: true }), transport);
+      return { header: (name) => response.header(name), text: decode(response.body) };
     },
   };
 }
 
 class ApiFailure extends CliFailure {
+  /** Of an error of the API. */
   readonly code: string | undefined;
 
-  constructor(message: string, hint: string | undefined, code: string | undefined) {
+  constructor(message: string, hint: string | undefined, code?: string) {
     super(message, { hint });
     this.code = code;
   }
 }
 
-function isGood({ status }: Answered): boolean {
-  return status >= 200 && status < 300;
+/** Returns a successful response. Throws the error of any other one. */
+async function checkStatus(response: ServiceResponse, { service, hint }: Transport): Promise<ServiceResponse> {
+  const { status } = response;
+  if (status >= 200 && status < 300) return response;
+  const parsed = ErrorAnswer.safeParse(parseJson(await response.text()));
+  if (!parsed.success) throw new ApiFailure(`The service at ${service} answered with status ${status}`, hint);
+  const { message, code } = parsed.data.error;
+  const requestId = status >= 500 ? response.header('x-request-id') : undefined;
+  const details = [code ?? String(status), ...(requestId === undefined ? [] : [`request ${requestId}`])];
+  throw new ApiFailure(`${message} (${details.join(', ')})`, hintFor(code), code ?? undefined);
 }
 
-async function read<T>(answered: Answered, shape: z.ZodType<T>, { service, hint }: Transport): Promise<T> {
-  const parsed = shape.safeParse(parseJson(await answered.text()));
+async function parseAnswer<T>(response: ServiceResponse, schema: z.ZodType<T>, { service, hint }: Transport): Promise<T> {
+  const answer = parseJson(await response.text());
+  const parsed = schema.safeParse(answer);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
-  const where = issue === undefined ? '' : ` ("${issue.path.join('.')}": ${issue.message})`;
-  throw new CliFailure(`The answer of ${service} is not one of svc${where}`, { hint });
+  const problem = answer === undefined || issue === undefined ? 'it is not JSON' : `"${issue.path.join('.')}": ${issue.message}`;
+  throw new CliFailure(`Could not read the answer from ${service}: ${problem}`, { hint });
 }
 
-async function refused(answered: Answered, { service, hint }: Transport): Promise<ApiFailure> {
-  const parsed = ErrorShape.safeParse(parseJson(await answered.text().catch(() => '')));
-  if (!parsed.success) return new ApiFailure(`The service at ${service} answered ${answered.status}`, hint, undefined);
-  const { message, code } = parsed.data.error;
-  const id = answered.header('x-request-id');
-  const facts = [code ?? String(answered.status), answered.status >= 500 && id !== undefined ? `request ${id}` : undefined];
-  const known = facts.filter((fact) => fact !== undefined).join(', ');
-  return new ApiFailure(`${message} (${known})`, hintOf(code ?? undefined), code ?? undefined);
-}
-
-function hintOf(code: string | undefined): string | undefined {
+function hintFor(code: string | null | undefined): string | undefined {
   switch (code) {
     case 'auth.required':
-      return 'Put a token into SVCCTL_TOKEN, or into a file named by --token-file';
+      return 'Put a token into SVCCTL_TOKEN, or into a file that --token-file names';
     case 'auth.invalid':
-      return 'The token was revoked or is of another service; create one with "svcctl token create"';
+      return 'The token was revoked or belongs to another service; create one with "svcctl token create"';
     case 'auth.scope':
       return 'Use a token with scope "admin"';
     case 'slot.not_found':
       return 'List the slots with "svcctl get slots"';
     case 'slot.conflict':
-      return 'Somebody else changed the slot; look with "svcctl diff" and try again';
+      return 'The slot was changed by someone else; check it with "svcctl diff" and try again';
     case 'server.internal':
-      return 'The log of the service has the details under this request id';
+      return 'The log of the service has details under this request id';
     default:
       return undefined;
   }
 }
 
-async function* textOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+async function* decode(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   for await (const chunk of body) yield decoder.decode(chunk, { stream: true });
 }

@@ -1,34 +1,31 @@
 /**
- * To the service in a cluster, through the API server's proxy to the pod that leads: whoever may use it needs no address, no port of the service's own
- * and no second credential. Which pod that is stands in a Lease; when it is gone, the next one is waited for and asked once.
+ * Requests to a service in a cluster, through the API server's proxy to the leader's pod. The user needs no address, no open port and no second credential. The
+ * name of the pod is in a Lease. If the pod is gone, the transport waits for the next leader and sends the request to it once.
  */
 import { z } from 'zod';
 import { badName } from '../../cluster/client/decide/resource-path.ts';
-import type { ClusterAccess } from './cluster-access.ts';
-import { readStatus, refusal, type ApiStatus } from './cluster-refusal.ts';
-import { bytesOf } from './direct-transport.ts';
-import { CliFailure } from '../output/exit-codes.ts';
-import type { Answered, Asked, Transport } from './transport.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { sleep } from '../../platform/pause.ts';
+import { CliFailure } from '../output/exit-codes.ts';
+import type { ClusterAccess } from './cluster-access.ts';
+import { failureOf, isUnreachable, parseStatus, type ApiStatus } from './cluster-status.ts';
+import type { ServiceRequest, ServiceResponse, Transport } from './transport.ts';
 
 export const LEADER_LEASE = 'svc-controller';
-/** Where the container port has no name. */
+/** Used if no container port is named `PORT_NAME`. */
 const DEFAULT_PORT = 8080;
-/** Name of the container port. */
 const PORT_NAME = 'http';
-/** Each question goes through the API server, which serves others too. */
+/** Every request goes through the API server, which serves others too. */
 const POLL_MS = 500;
 const LEASE_POLL_MS = 500;
 /** Another replica takes over within 15 s of a crash. */
 const HANDOVER_MS = 20_000;
 
-const LeaseShape = z.looseObject({
+const Lease = z.looseObject({
   spec: z.looseObject({ holderIdentity: z.string().nullish(), renewTime: z.string().nullish() }).nullish(),
 });
-type LeaseShape = z.output<typeof LeaseShape>;
 
-const PodShape = z.looseObject({
+const Pod = z.looseObject({
   spec: z.looseObject({
     containers: z.array(
       z.looseObject({ ports: z.array(z.looseObject({ name: z.string().nullish(), containerPort: z.number() })).nullish() }),
@@ -40,105 +37,107 @@ export interface ClusterTransportOptions {
   readonly cluster: ClusterAccess;
   /** Unix milliseconds. */
   now(): number;
-  /** What is waited for, once a wait begins. */
+  /** Called with what the transport waits for, once it begins to wait. */
   onWait(message: string): void;
 }
 
 interface Leader {
   readonly pod: string;
   readonly port: number;
-  /** Of the Lease that said so. */
+  /** `renewTime` of the Lease that named the pod. */
   readonly renewed: string;
 }
 
-export function createClusterTransport({ cluster, now, onWait }: ClusterTransportOptions): Transport {
-  const { namespace, server } = cluster;
-  let known: Leader | undefined;
-
-  async function leaderAfter(gone: Leader | undefined): Promise<Leader> {
-    const deadline = now() + HANDOVER_MS;
-    for (let first = true; ; first = false) {
-      const lease = await readLease(cluster);
-      const holder = lease.spec?.holderIdentity ?? '';
-      const renewed = lease.spec?.renewTime ?? '';
-      // the same holder again, with a newer mark: it lives, and its proxy may have had a bad moment
-      if (holder !== '' && (gone === undefined || holder !== gone.pod || renewed !== gone.renewed)) {
-        if (badName(holder) !== undefined) throw new CliFailure(`The Lease "${LEADER_LEASE}" in namespace "${namespace}" names no pod`);
-        const port = await portOf(cluster, holder);
-        if (port !== undefined) return { pod: holder, port, renewed };
-      }
-      if (now() >= deadline) throw noLeader(namespace, holder);
-      if (first) onWait('Waiting for a replica of the service to lead');
-      await sleep(LEASE_POLL_MS);
-    }
-  }
-
-  async function sendTo({ pod, port }: Leader, asked: Asked): Promise<Answered | ApiStatus> {
-    const path = `/api/v1/namespaces/${namespace}/pods/http:${pod}:${port}/proxy${asked.path}`;
-    const answered = await cluster.send({ ...asked, path });
-    if (answered.status < 400) return answered;
-    const body = await answered.text();
-    return readStatus(body) ?? { ...answered, text: async () => body, body: bytesOf(body) };
-  }
-
+export function createClusterTransport(options: ClusterTransportOptions): Transport {
+  const { cluster } = options;
+  let leader: Leader | undefined;
   return {
-    service: `namespace "${namespace}" of "${server}"`,
-    namespace,
-    hint: 'Check -n: another program may have that Lease and pod',
+    service: `namespace "${cluster.namespace}" of "${cluster.server}"`,
+    namespace: cluster.namespace,
+    hint: 'Check -n: the Lease and the pod may belong to another program',
     pollMs: POLL_MS,
-    async send(asked) {
-      known ??= await leaderAfter(undefined);
-      const first = await sendTo(known, asked);
+    async send(request) {
+      leader ??= await waitForLeader(options);
+      const first = await sendToPod(cluster, leader, request);
       if (!('reason' in first)) return first;
-      if (!isGone(first, asked)) throw refusal(first, cluster, asked.method);
-      known = await leaderAfter(known);
-      const second = await sendTo(known, asked);
+      if (!canRetry(first, request)) throw failureOf(first, cluster, request.method);
+      leader = await waitForLeader(options, leader);
+      const second = await sendToPod(cluster, leader, request);
       if (!('reason' in second)) return second;
-      throw refusal(second, cluster, asked.method);
+      throw failureOf(second, cluster, request.method);
     },
   };
 }
 
-async function readLease(cluster: ClusterAccess): Promise<LeaseShape> {
-  const path = `/apis/coordination.k8s.io/v1/namespaces/${cluster.namespace}/leases/${LEADER_LEASE}`;
-  const answered = await cluster.send({ method: 'GET', path });
-  const body = await answered.text();
-  if (answered.status === 404) throw notInstalled(cluster);
-  const status = readStatus(body);
-  if (status !== undefined) throw refusal(status, cluster, 'GET');
-  const parsed = LeaseShape.safeParse(parseJson(body));
-  if (answered.status === 200 && parsed.success) return parsed.data;
-  throw new CliFailure(`The API server at "${cluster.server}" answered ${answered.status} to a question for a Lease`, {
-    hint: 'Check the address in the kubeconfig: something else may listen there',
+/** `gone` is the leader that did not answer. It counts again once it has renewed its Lease: only the connection to it may have failed. */
+async function waitForLeader({ cluster, now, onWait }: ClusterTransportOptions, gone?: Leader): Promise<Leader> {
+  const { namespace } = cluster;
+  const deadline = now() + HANDOVER_MS;
+  for (let first = true; ; first = false) {
+    const { spec } = await readLease(cluster);
+    const holder = spec?.holderIdentity ?? '';
+    const renewed = spec?.renewTime ?? '';
+    if (holder !== '' && (gone === undefined || holder !== gone.pod || renewed !== gone.renewed)) {
+      if (badName(holder) !== undefined) {
+        throw new CliFailure(`The Lease "${LEADER_LEASE}" in namespace "${namespace}" does not name a pod`);
+      }
+      const port = await readPort(cluster, holder);
+      if (port !== undefined) return { pod: holder, port, renewed };
+    }
+    if (now() >= deadline) throw noLeader(namespace, holder);
+    if (first) onWait('Waiting for a replica of the service to become the leader');
+    await sleep(LEASE_POLL_MS);
+  }
+}
+
+/** Returns the response of the service, or the error of the API server. */
+async function sendToPod(cluster: ClusterAccess, { pod, port }: Leader, request: ServiceRequest): Promise<ServiceResponse | ApiStatus> {
+  const path = `/api/v1/namespaces/${cluster.namespace}/pods/http:${pod}:${port}/proxy${request.path}`;
+  const response = await cluster.send({ ...request, path });
+  if (response.status < 400) return response;
+  const body = await response.text();
+  return parseStatus(body) ?? { ...response, text: async () => body };
+}
+
+async function readLease(cluster: ClusterAccess): Promise<z.output<typeof Lease>> {
+  const { namespace, server } = cluster;
+  const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${LEADER_LEASE}`;
+  const response = await cluster.send({ method: 'GET', path });
+  const body = await response.text();
+  if (response.status === 404) {
+    throw new CliFailure(`There is no svc in namespace "${namespace}" of "${server}"`, {
+      hint: `Choose its namespace with -n, or install it: helm install svc helm/svc --namespace ${namespace} --create-namespace`,
+    });
+  }
+  const status = parseStatus(body);
+  if (status !== undefined) throw failureOf(status, cluster, 'GET');
+  const parsed = Lease.safeParse(parseJson(body));
+  if (response.status === 200 && parsed.success) return parsed.data;
+  throw new CliFailure(`The API server at "${server}" answered with status ${response.status} to a request for a Lease`, {
+    hint: 'Check the address in the kubeconfig: another program may be listening there',
   });
 }
 
-function notInstalled({ namespace, server }: ClusterAccess): CliFailure {
-  return new CliFailure(`There is no svc in namespace "${namespace}" of "${server}"`, {
-    hint: `Name its namespace with -n, or install it: helm install svc helm/svc --namespace ${namespace} --create-namespace`,
-  });
-}
-
-/** Undefined: there is no such pod any more. Who may not read pods takes the port that they have by default. */
-async function portOf(cluster: ClusterAccess, pod: string): Promise<number | undefined> {
-  const answered = await cluster.send({ method: 'GET', path: `/api/v1/namespaces/${cluster.namespace}/pods/${pod}` });
-  const parsed = PodShape.safeParse(parseJson(await answered.text()));
-  if (answered.status === 404) return undefined;
-  if (answered.status !== 200 || !parsed.success) return DEFAULT_PORT;
+/** Returns undefined if the pod no longer exists, and the default port if the user may not read pods. */
+async function readPort(cluster: ClusterAccess, pod: string): Promise<number | undefined> {
+  const response = await cluster.send({ method: 'GET', path: `/api/v1/namespaces/${cluster.namespace}/pods/${pod}` });
+  const parsed = Pod.safeParse(parseJson(await response.text()));
+  if (response.status === 404) return undefined;
+  if (response.status !== 200 || !parsed.success) return DEFAULT_PORT;
   const ports = parsed.data.spec.containers.flatMap((container) => container.ports ?? []);
   return ports.find((port) => port.name === PORT_NAME)?.containerPort ?? DEFAULT_PORT;
 }
 
-/** Whether the pod could not be reached, and asking another one does nothing twice. */
-function isGone({ code, message }: ApiStatus, { method }: Asked): boolean {
-  const neverSent = code === 404 || /dial tcp|connection refused|no route to host|no endpoints|address not allowed/.test(message);
-  const unreachable = neverSent || code === 502 || code === 503 || code === 504 || /error trying to reach service/.test(message);
-  return unreachable && (neverSent || method === 'GET');
+/** Whether the pod could not be reached and sending the request to another one does nothing twice. */
+function canRetry(status: ApiStatus, { method }: ServiceRequest): boolean {
+  const neverSent =
+    status.code === 404 || /dial tcp|connection refused|no route to host|no endpoints|address not allowed/.test(status.message);
+  return neverSent || (method === 'GET' && isUnreachable(status));
 }
 
 function noLeader(namespace: string, holder: string): CliFailure {
-  const who = holder === '' ? 'none leads' : `"${holder}" should lead and does not answer`;
-  return new CliFailure(`No replica of the service in namespace "${namespace}" can be asked: ${who}`, {
-    hint: `Look at its pods: kubectl --namespace ${namespace} get pods --selector app.kubernetes.io/name=svc`,
+  const reason = holder === '' ? 'there is no leader' : `the leader "${holder}" does not answer`;
+  return new CliFailure(`Could not reach any replica of the service in namespace "${namespace}": ${reason}`, {
+    hint: `Check its pods: kubectl --namespace ${namespace} get pods --selector app.kubernetes.io/name=svc`,
   });
 }

@@ -1,36 +1,33 @@
-/** How a request of `svcctl` gets to the service: straight, or through a cluster's API server. Failing to get there is a `CliFailure`. */
+/** How requests of `svcctl` reach the service: directly, or through the API server of a cluster. */
 
-export interface Asked {
+export interface ServiceRequest {
   readonly method: string;
   /** From the service's root: `/api/slots`. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  readonly signal?: AbortSignal | undefined;
-  /** The answer comes bit by bit, and may be silent for long in between. */
+  /** The body of the response arrives bit by bit, possibly with long silences. */
   readonly stream?: true;
 }
 
-export interface Answered {
+export interface ServiceResponse {
   readonly status: number;
   header(name: string): string | undefined;
-  /** The whole body; once. */
+  /** Reads the whole body. Can be called once. */
   text(): Promise<string>;
-  /** The body as it comes; once. */
+  /** The body as it arrives. Can be read once. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
 export interface Transport {
   /** What messages call the service: `"http://127.0.0.1:8080"`. */
   readonly service: string;
-  /** Of a service in a cluster. */
+  /** Set for a service in a cluster. */
   readonly namespace?: string;
-  /** What to do where somebody else answers. */
+  /** What to do if another program answers. */
   readonly hint: string;
-  /** How often a waiting verb may ask: the way there is not free everywhere. */
+  /** How often a waiting verb may ask: requests through an API server are not free. */
   readonly pollMs: number;
-  send(asked: Asked): Promise<Answered>;
+  /** Fails with a `CliFailure` if no response arrives. */
+  send(request: ServiceRequest): Promise<ServiceResponse>;
 }
-
-/** No answer of the management API waits on a load; one that takes longer than this will not come. */
-export const ANSWER_MS = 30_000;

@@ -1,14 +1,5 @@
-/** YAML as kubectl and the API server read it: 1.1 with the octal numbers of 1.2, without dates and numbers of base sixty. Pure. */
-import {
-  stringify,
-  type CreateNodeOptions,
-  type DocumentOptions,
-  type ParseOptions,
-  type ScalarTag,
-  type SchemaOptions,
-  type Tags,
-  type ToStringOptions,
-} from 'yaml';
+/** YAML as kubectl and the API server read it: version 1.1, with the octal numbers of 1.2 and without dates and base-60 numbers. Pure. */
+import { parseAllDocuments, stringify, type Document, type LineCounter, type ScalarTag, type Tags } from 'yaml';
 
 const OCTAL: ScalarTag = {
   tag: 'tag:yaml.org,2002:int',
@@ -18,22 +9,17 @@ const OCTAL: ScalarTag = {
   resolve: (text) => Number(text.replace(/^[-+]/, '')) * (text.startsWith('-') ? -1 : 1),
 };
 
-export const AS_KUBERNETES: ParseOptions & DocumentOptions & SchemaOptions = {
-  version: '1.1',
-  uniqueKeys: true,
-  customTags: (tags) => [...tags.filter((tag) => !isForeign(tag)), OCTAL],
-};
-
-/** Quotes whatever some reader of YAML, 1.1 or 1.2, takes for something else than text: "on", "12:30", "0o17". */
-const CAREFULLY: DocumentOptions & SchemaOptions & ParseOptions & CreateNodeOptions & ToStringOptions = {
-  version: '1.1',
-  customTags: (tags) => [...tags, OCTAL],
-};
-
-export function writeYaml(value: unknown): string {
-  return stringify(value, CAREFULLY);
+export function parseYaml(text: string, lineCounter: LineCounter): readonly Document[] {
+  const customTags = (tags: Tags): Tags => [...tags.filter((tag) => !isUnknownToKubernetes(tag)), OCTAL];
+  const documents = parseAllDocuments(text, { version: '1.1', uniqueKeys: true, customTags, lineCounter });
+  return Array.isArray(documents) ? documents : [];
 }
 
-function isForeign(tag: Tags[number]): boolean {
+/** Quotes every text that a reader of YAML 1.1 or 1.2 could take for something else: "on", "12:30", "0o17". */
+export function writeYaml(value: unknown): string {
+  return stringify(value, { version: '1.1', customTags: (tags) => [...tags, OCTAL] });
+}
+
+function isUnknownToKubernetes(tag: Tags[number]): boolean {
   return typeof tag !== 'string' && (tag.tag === 'tag:yaml.org,2002:timestamp' || ('format' in tag && tag.format === 'TIME'));
 }

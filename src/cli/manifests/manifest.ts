@@ -4,13 +4,13 @@ import type { SpecProblem } from '../../schema/spec-problem.ts';
 
 export interface Manifest {
   readonly name: SlotName;
-  /** Keys in camelCase; unchecked when there are problems. */
+  /** Keys in camelCase. Not valid if there are problems. */
   readonly document: Readonly<Record<string, unknown>>;
-  /** What messages call it: the file's path. */
+  /** The file's path, for messages. */
   readonly file: string;
-  /** Of a resource: what people write into its metadata beside the name. */
+  /** What users write into the metadata of a resource besides the name. */
   readonly metadata: ManifestMetadata;
-  /** What else a resource says that neither form keeps. What only the API server writes does not count. */
+  /** Keys of the resource that a conversion loses. Fields that only the API server writes do not count. */
   readonly dropped: readonly string[];
 }
 
@@ -22,8 +22,8 @@ export interface ManifestMetadata {
 
 export interface Manifests {
   readonly slots: readonly Manifest[];
-  /** Each with file and, where it is known, line and column. */
+  /** Each with its file and, if known, line and column. */
   readonly problems: readonly SpecProblem[];
-  /** A line for each object of another kind. */
+  /** One line for each object of another kind. */
   readonly skipped: readonly string[];
 }

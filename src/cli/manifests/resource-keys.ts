@@ -1,13 +1,12 @@
-/** Which keys of a SlotSpec resource are people's, which the API server's, and which nobody's. Pure. */
+/** Which keys of a SlotSpec resource users write, which the API server writes, and which are unknown. Pure. */
+import { z } from 'zod';
 import { isTable } from '../../schema/key-case.ts';
-import { SlotDocument } from '../../schema/slot-spec.ts';
 import type { Manifest, ManifestMetadata } from './manifest.ts';
 
-const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
-/** Beside the name; other forms of the slot have a place for them. */
+/** Conversions keep these. */
 const KEPT = ['namespace', 'labels', 'annotations'] as const;
 /** https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/ */
-const OF_SERVER = [
+const SERVER_KEYS = [
   'uid',
   'resourceVersion',
   'generation',
@@ -17,34 +16,32 @@ const OF_SERVER = [
   'managedFields',
   'selfLink',
 ];
-const OF_PEOPLE = ['generateName', 'finalizers', 'ownerReferences'];
-const METADATA = ['name', ...KEPT, ...OF_SERVER, ...OF_PEOPLE];
-/** Written by `kubectl apply` for itself: the whole text once more. */
+/** Users write these too, but conversions lose them. */
+const DROPPED = ['generateName', 'finalizers', 'ownerReferences'];
+const METADATA = ['name', ...KEPT, ...SERVER_KEYS, ...DROPPED];
+/** `kubectl apply` stores the whole text here for itself. */
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
-type Path = readonly (string | number)[];
+export type Path = readonly (string | number)[];
 
-/** Keys outside of the spec that Kubernetes does not know. */
-export function strayKeys(resource: unknown): readonly Path[] {
-  if (!isTable(resource)) return [];
-  const metadata = isTable(resource['metadata']) ? resource['metadata'] : {};
-  return [
-    ...Object.keys(resource)
-      .filter((key) => !TOP.includes(key))
-      .map((key) => [key]),
-    ...Object.keys(metadata)
-      .filter((key) => !METADATA.includes(key))
-      .map((key) => ['metadata', key]),
-  ];
-}
+const any = z.unknown();
 
-/** Paths in the spec, as JSON, of keys that the schema does not have. */
-export function unknownKeys(document: unknown): ReadonlySet<string> {
-  const parsed = SlotDocument.safeParse(document);
-  const issues = parsed.success ? [] : parsed.error.issues;
-  return new Set(
-    issues.flatMap((issue) => (issue.code === 'unrecognized_keys' ? issue.keys.map((key) => JSON.stringify([...issue.path, key])) : [])),
-  );
+/** All keys outside of the spec that Kubernetes knows. */
+export const ResourceKeys = z.strictObject({
+  apiVersion: any,
+  kind: any,
+  metadata: z.strictObject(Object.fromEntries(METADATA.map((key) => [key, any.optional()]))),
+  spec: any,
+  status: any.optional(),
+});
+
+/** Returns the paths of keys that are not in the schema. */
+export function unknownKeys(schema: z.ZodType, value: unknown): readonly Path[] {
+  const issues = schema.safeParse(value).error?.issues ?? [];
+  return issues.flatMap((issue) => {
+    const path = issue.path.filter((part) => typeof part !== 'symbol');
+    return issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [];
+  });
 }
 
 export function metadataOf(resource: unknown): Pick<Manifest, 'metadata' | 'dropped'> {
@@ -56,5 +53,5 @@ export function metadataOf(resource: unknown): Pick<Manifest, 'metadata' | 'drop
     ...(isTable(labels) && Object.keys(labels).length > 0 ? { labels } : {}),
     ...(Object.keys(own).length > 0 ? { annotations: own } : {}),
   };
-  return { metadata, dropped: OF_PEOPLE.filter((key) => key in found).map((key) => `metadata.${key}`) };
+  return { metadata, dropped: DROPPED.filter((key) => key in found).map((key) => `metadata.${key}`) };
 }

@@ -1,18 +1,20 @@
 /** How `svcctl` ends. Part of the contract with users' scripts. */
 
-export const EXIT = {
-  done: 0,
-  failed: 1,
-  /** `plan` and `diff` found differences. */
-  different: 2,
-  timedOut: 3,
-  /** Wrong usage, after BSD's sysexits. */
-  usage: 64,
-} as const;
+export const EXIT = { done: 0, failed: 1, different: 2, timedOut: 3, usage: 64 } as const;
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** Ends a verb with one clear line, and a second one that says what to do, where there is something. */
+/** For `--help` and the reference page. */
+export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
+  [EXIT.done]: 'Success',
+  [EXIT.failed]: 'Failure',
+  [EXIT.different]: '"plan" or "diff" found differences',
+  [EXIT.timedOut]: 'Timeout',
+  // As in BSD's sysexits.
+  [EXIT.usage]: 'Wrong usage',
+};
+
+/** Ends a verb with one line that says what is wrong and, if `hint` is set, a second one that says what to do about it. */
 export class CliFailure extends Error {
   readonly exitCode: ExitCode;
   readonly hint: string | undefined;

@@ -1,46 +1,46 @@
-/** One listing, in the form that `-o` asks for. */
-import { usageFailure } from './exit-codes.ts';
-import { printTable } from './table.ts';
-import { harmless, type Terminal } from './terminal.ts';
+/** Results in the format that `-o` asks for. */
+import { tableLines } from './table.ts';
+import { withoutControls, type Terminal } from './terminal.ts';
 
 export const OUTPUTS = ['table', 'wide', 'json', 'yaml'] as const;
 export type Output = (typeof OUTPUTS)[number];
 
-/** A column of a table; `wide` ones stand in `-o wide` only. */
 export interface Column<T> {
   readonly title: string;
+  /** Shown with `-o wide` only. */
   readonly wide?: true;
   cell(item: T): string;
 }
 
-export function outputOf(text: string | undefined): Output {
-  const found = OUTPUTS.find((output) => output === (text ?? 'table'));
-  if (found === undefined) throw usageFailure(`Use one of ${OUTPUTS.join(', ')} for -o, not "${text}"`);
-  return found;
+export interface List<T> {
+  /** The key of the items in JSON and YAML. */
+  readonly key: string;
+  readonly items: readonly T[];
+  readonly columns: readonly Column<T>[];
 }
 
-/** Prints `{ [key]: items }` as JSON or YAML, or the items as a table. */
-export async function printList<T>(
-  terminal: Terminal,
-  output: Output,
-  list: { readonly key: string; readonly items: readonly T[]; readonly columns: readonly Column<T>[]; readonly empty: string },
-): Promise<void> {
-  if (output === 'json') return void terminal.line(JSON.stringify({ [list.key]: list.items }, undefined, 2));
-  if (output === 'yaml') {
-    const { stringify } = await import('yaml');
-    return terminal.write(stringify({ [list.key]: list.items }));
-  }
-  if (list.items.length === 0) return void terminal.note(list.empty);
-  const columns = list.columns.filter((column) => output === 'wide' || column.wide !== true);
-  printTable(
-    terminal,
-    columns.map((column) => column.title),
-    list.items.map((item) => columns.map((column) => column.cell(item))),
+/** Returns the value as JSON or YAML, or undefined if the format is one for people. */
+export async function dataText(output: Output, value: object): Promise<string | undefined> {
+  if (output === 'json') return `${JSON.stringify(value, undefined, 2)}\n`;
+  return output === 'yaml' ? (await import('yaml')).stringify(value) : undefined;
+}
+
+/** Returns `{ [key]: items }` as JSON or YAML, or the items as a table. Empty for a table without rows. */
+export async function listText<T>(terminal: Terminal, output: Output, { key, items, columns }: List<T>): Promise<string> {
+  const data = await dataText(output, { [key]: items });
+  if (data !== undefined) return data;
+  if (items.length === 0) return '';
+  const shown = columns.filter((column) => output === 'wide' || column.wide !== true);
+  const lines = tableLines(
+    shown.map((column) => column.title),
+    items.map((item) => shown.map((column) => column.cell(item))),
     output === 'wide' ? Number.POSITIVE_INFINITY : terminal.columns,
+    (text) => terminal.paint('bold', text),
   );
+  return `${lines.join('\n')}\n`;
 }
 
-/** Text of the service in a cell: one line, nothing that steers the terminal. */
+/** Text of the service for a table cell: a single line without control characters; `-` if there is none. */
 export function cellText(text: string | null | undefined): string {
-  return text === null || text === undefined || text === '' ? '-' : harmless(text).replaceAll(/\s+/g, ' ');
+  return text === null || text === undefined || text === '' ? '-' : withoutControls(text).replaceAll(/\s+/g, ' ');
 }

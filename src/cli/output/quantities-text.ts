@@ -2,7 +2,7 @@
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
-/** `6.1 GiB`; `-` for what is not known. */
+/** `6.1 GiB`; `-` if unknown. */
 export function sizeText(bytes: number | null | undefined): string {
   if (bytes === null || bytes === undefined) return '-';
   let value = bytes;
@@ -14,9 +14,9 @@ export function sizeText(bytes: number | null | undefined): string {
   return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit] ?? 'B'}`;
 }
 
-/** `42s`, `5m`, `3h`, `12d` since an ISO time; `-` for what is not known. */
+/** `42s`, `5m`, `3h` or `12d` since an ISO time; `-` if unknown. `now`: Unix milliseconds. */
 export function ageText(since: string | null | undefined, now: number): string {
-  const at = since === null || since === undefined ? Number.NaN : Date.parse(since);
+  const at = Date.parse(since ?? '');
   if (Number.isNaN(at)) return '-';
   const seconds = Math.max(0, Math.round((now - at) / 1000));
   if (seconds < 120) return `${seconds}s`;

@@ -1,56 +1,57 @@
-/** What a slot's status says, for tables, progress lines and waiting. Pure. */
-import type { SlotShape } from '../connect/api-shapes.ts';
+/** Summarises the status of a slot for tables, progress lines and waiting. Pure. */
+import type { SlotAnswer } from '../connect/api-answers.ts';
 import { sizeText } from './quantities-text.ts';
-import { harmless, type Progress } from './terminal.ts';
+import { withoutControls, type Progress } from './terminal.ts';
 
 export interface Readiness {
   readonly ready: boolean;
   readonly stalled: boolean;
-  readonly reason: string;
+  /** Of the condition `Stalled` if that is true, else of `Ready`. */
   readonly message: string;
 }
 
-export function readyOf({ status }: SlotShape): Readiness {
+export function readinessOf({ status }: SlotAnswer): Readiness {
   const find = (type: string) => status.conditions.find((condition) => condition.type === type);
   const ready = find('Ready');
   const stalled = find('Stalled');
   const isStalled = stalled?.status === 'True';
-  const told = isStalled ? stalled : ready;
-  return {
-    ready: ready?.status === 'True',
-    stalled: isStalled,
-    reason: told?.reason ?? '',
-    message: told === undefined ? '' : told.message === '' ? told.reason : told.message,
-  };
+  const cause = isStalled ? stalled : ready;
+  return { ready: ready?.status === 'True', stalled: isStalled, message: cause?.message || (cause?.reason ?? '') };
 }
 
-/** What a person should read of it; empty where it is ready and nothing is under way. */
-export function noticeOf(slot: SlotShape): string {
-  const { ready, stalled, message } = readyOf(slot);
+/** What a user should know about the slot. Empty if it is ready and nothing is in progress. */
+export function noticeOf(slot: SlotAnswer): string {
+  const { ready, stalled, message } = readinessOf(slot);
   if (!ready || stalled) return message;
-  const underWay = slot.status.conditions.find(({ type, status }) => type === 'Reconciling' && status === 'True');
-  return underWay?.message ?? '';
+  return slot.status.conditions.find(({ type, status }) => type === 'Reconciling' && status === 'True')?.message ?? '';
 }
 
-/** The line to show while one waits for a slot. */
-export function progressOf(slot: SlotShape): Progress {
+/** What to show while a verb waits for the slot. */
+export function progressOf(slot: SlotAnswer): Progress {
   const { state, progress } = slot.status;
-  const total = progress?.total_bytes ?? 0;
-  const share = progress === null || progress === undefined || total <= 0 ? undefined : progress.done_bytes / total;
-  return { text: progressLine(slot), step: `${state} ${progress?.what ?? readyOf(slot).message}`, share };
+  const text = progressLine(slot);
+  if (progress === null || progress === undefined) return { text, step: text };
+  return { text, step: `${state} ${progress.what}`, share: shareOf(progress.done_bytes, progress.total_bytes) };
 }
 
 /** `img: pulling sdxl-turbo, 1.2 GiB of 6.1 GiB (20 %)`. */
-export function progressLine(slot: SlotShape): string {
-  const { status, name } = slot;
-  const { progress } = status;
-  if (progress !== null && progress !== undefined) return `${name}: ${status.state} ${harmless(progress.what)}, ${share(progress)}`;
-  const { ready, message } = readyOf(slot);
-  return ready || message === '' ? `${name}: ${status.state}` : `${name}: ${status.state} (${harmless(message)})`;
+export function progressLine(slot: SlotAnswer): string {
+  const { state, progress } = slot.status;
+  const notice = noticeOf(slot);
+  const detail =
+    progress === null || progress === undefined
+      ? notice && ` (${notice})`
+      : ` ${progress.what}, ${transferText(progress.done_bytes, progress.total_bytes)}`;
+  return withoutControls(`${slot.name}: ${state}${detail}`);
 }
 
-function share(progress: { readonly done_bytes: number; readonly total_bytes?: number | null | undefined }): string {
-  const { done_bytes: done, total_bytes: total } = progress;
-  if (total === null || total === undefined || total <= 0) return sizeText(done);
-  return `${sizeText(done)} of ${sizeText(total)} (${Math.floor((100 * done) / total)} %)`;
+/** `1.2 GiB of 6.1 GiB (20 %)`, or `1.2 GiB` if the total is unknown. */
+export function transferText(done: number, total: number | null | undefined): string {
+  const share = shareOf(done, total);
+  return share === undefined ? sizeText(done) : `${sizeText(done)} of ${sizeText(total)} (${Math.floor(100 * share)} %)`;
+}
+
+/** From 0 to 1. Undefined if the total is unknown. */
+export function shareOf(done: number, total: number | null | undefined): number | undefined {
+  return total === null || total === undefined || total <= 0 ? undefined : done / total;
 }

@@ -1,17 +1,11 @@
-/** Aligned tables. The last column takes what is left of a terminal's width. */
+/** Aligned tables. The last column gets the rest of the terminal's width. */
 import { stripVTControlCharacters } from 'node:util';
-import type { Terminal } from './terminal.ts';
 
 const GAP = '  ';
-/** Below this a cut column says nothing any more; the terminal may then wrap it. */
-const LEAST_LAST_COLUMN = 12;
+/** A narrower column would be useless. The terminal may wrap lines then. */
+const MIN_LAST_COLUMN = 12;
 
-/** `columns`: the width to keep to; `Infinity` cuts nothing. */
-export function printTable(terminal: Terminal, head: readonly string[], rows: readonly (readonly string[])[], columns: number): void {
-  for (const line of tableLines(head, rows, columns, (text) => terminal.paint('bold', text))) terminal.line(line);
-}
-
-/** Cells may hold colours. Pure, as long as `paintHead` is. */
+/** `columns` is the width to keep to; `Infinity` cuts nothing. Cells may contain colours. Pure if `paintHead` is. */
 export function tableLines(
   head: readonly string[],
   rows: readonly (readonly string[])[],
@@ -20,7 +14,7 @@ export function tableLines(
 ): readonly string[] {
   const widths = head.map((title, index) => Math.max(title.length, ...rows.map((row) => width(row[index] ?? ''))));
   const before = widths.slice(0, -1).reduce((sum, each) => sum + each + GAP.length, 0);
-  const room = Math.max(LEAST_LAST_COLUMN, columns - before);
+  const room = Math.max(MIN_LAST_COLUMN, columns - before);
   const lineOf = (cells: readonly string[]): string =>
     cells
       .map((cell, index) => (index === cells.length - 1 ? cut(cell, room) : cell + ' '.repeat((widths[index] ?? 0) - width(cell))))

@@ -1,34 +1,30 @@
-/** `svcctl apply -f`: all slots are checked before the first is written. */
-import { toSnakeCase } from '../../schema/key-case.ts';
-import { ApplyShape } from '../connect/api-shapes.ts';
+/** `svcctl apply -f`. The service checks all slots before it writes the first one. */
 import type { Cli } from '../cli.ts';
+import { ApplyAnswer } from '../connect/api-answers.ts';
+import type { FileOptions } from '../connect/service-options.ts';
+import { readSlotsFor } from '../manifests/read-manifests.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
-import { outputOf } from '../output/output.ts';
-import { forService, readGoodManifests } from '../manifests/read-manifests.ts';
-import type { ServerOptions } from '../connect/server-address.ts';
+import { dataText, type Output } from '../output/output.ts';
 
-export interface ApplyOptions extends ServerOptions {
-  readonly file: string;
-  readonly prune?: boolean | undefined;
-  readonly dryRun?: boolean | undefined;
-  readonly output?: string | undefined;
+export interface ApplyOptions extends FileOptions {
+  readonly dryRun?: boolean;
+  readonly output: Output;
 }
 
 export async function runApply(cli: Cli, options: ApplyOptions): Promise<ExitCode> {
-  const output = outputOf(options.output);
-  const manifests = await readGoodManifests(cli, options.file);
-  const client = await cli.connect(options);
-  const slots = forService(manifests, client.namespace).map(({ name, document }) => ({ name, spec: toSnakeCase(document) }));
+  const { terminal } = cli;
+  const { client, slots } = await readSlotsFor(cli, options);
   const body = { slots, prune: options.prune === true, dry_run: options.dryRun === true };
-  const applied = await client.request('POST', '/api/apply', ApplyShape, { body });
-  if (output === 'json') {
-    cli.terminal.line(JSON.stringify(applied, undefined, 2));
+  const applied = await client.request('POST', '/api/apply', ApplyAnswer, { body });
+  const data = await dataText(options.output, applied);
+  if (data !== undefined) {
+    await terminal.write(data);
     return EXIT.done;
   }
-  const dry = applied.dry_run ? ' (dry run)' : '';
+  const dryRun = applied.dry_run ? ' (dry run)' : '';
   for (const { name, result } of applied.slots) {
     const colour = result === 'deleted' ? 'red' : result === 'unchanged' ? 'grey' : 'green';
-    cli.terminal.line(`slot/${name} ${cli.terminal.paint(colour, result)}${dry}`);
+    terminal.line(`slot/${name} ${terminal.paint(colour, result)}${dryRun}`);
   }
   return EXIT.done;
 }

@@ -1,76 +1,61 @@
-/** `svcctl completion bash|zsh|fish`: scripts made from the tree of commands, so that they cannot lag behind it. */
-import type { Command, Option } from 'commander';
+/** `svcctl completion bash|zsh|fish`: scripts that are generated from the table of verbs, so that they are always complete. */
+import { Option } from 'commander';
 import { BUILT_IN_SLOTS } from '../../schema/names.ts';
 import type { Cli } from '../cli.ts';
-import { EXIT, usageFailure, type ExitCode } from '../output/exit-codes.ts';
-import { LISTINGS } from './get.ts';
+import { EXIT, type ExitCode } from '../output/exit-codes.ts';
+import { GLOBAL_OPTIONS, VERBS } from '../verb-table.ts';
+import type { Verb, VerbArgument, VerbGroup, VerbOption } from '../verb.ts';
 
-interface Node {
-  /** Words that lead here: `slot load`; empty for the program itself. */
+/** What can follow on a command line. */
+interface Position {
+  /** Words that lead here, such as `slot load`. Empty for the program itself. */
   readonly path: string;
-  readonly words: readonly { readonly text: string; readonly description: string }[];
-  readonly options: readonly { readonly flags: readonly string[]; readonly description: string; readonly takesValue: boolean }[];
+  readonly words: readonly { readonly text: string; readonly help: string }[];
+  readonly options: readonly VerbOption[];
 }
 
-/** Words that stand for a value, by the path of the command that takes it. */
-const VALUES: Readonly<Record<string, readonly string[]>> = {
-  get: LISTINGS,
-  completion: ['bash', 'zsh', 'fish'],
-  explain: BUILT_IN_SLOTS,
-  timeline: BUILT_IN_SLOTS,
-  wait: BUILT_IN_SLOTS.map((slot) => `slot/${slot}`),
-  ...Object.fromEntries(['load', 'unload', 'restart', 'logs', 'create', 'delete'].map((verb) => [`slot ${verb}`, BUILT_IN_SLOTS])),
-};
-
-export function runCompletion(cli: Cli, shell: string, program: Command): ExitCode {
-  const nodes = nodesOf(program);
-  switch (shell) {
-    case 'bash':
-      cli.terminal.line(bashScript(nodes));
-      return EXIT.done;
-    case 'zsh':
-      cli.terminal.line(zshScript(nodes));
-      return EXIT.done;
-    case 'fish':
-      cli.terminal.line(fishScript(nodes));
-      return EXIT.done;
-    default:
-      throw usageFailure(`Use bash, zsh or fish, not "${shell}"`, 'For instance: svcctl completion bash > /etc/bash_completion.d/svcctl');
-  }
+export async function runCompletion({ terminal }: Cli, _options: object, shell: string): Promise<ExitCode> {
+  const script = shell === 'bash' ? bashScript : shell === 'zsh' ? zshScript : fishScript;
+  await terminal.write(`${script(positions(VERBS))}\n`);
+  return EXIT.done;
 }
 
-function nodesOf(command: Command, path: readonly string[] = []): readonly Node[] {
-  const below = command.commands.filter((child) => child.name() !== 'help');
-  const options = [...command.options, ...(path.length === 0 ? [] : rootOf(command).options)];
-  const values = (VALUES[path.join(' ')] ?? []).map((text) => ({ text, description: '' }));
-  const words = below.map((child) => ({ text: child.name(), description: child.description() }));
-  const node = { path: path.join(' '), words: [...words, ...values], options: [...options.map(optionOf), HELP] };
-  return [node, ...below.flatMap((child) => nodesOf(child, [...path, child.name()]))];
+function positions(entries: readonly (Verb | VerbGroup)[], path = ''): readonly Position[] {
+  const shared = [...GLOBAL_OPTIONS, { flags: '-h, --help', help: 'Show help' }];
+  const here = { path, words: entries.map(({ name, help }) => ({ text: name, help })), options: shared };
+  const below = entries.flatMap((entry) => {
+    const next = `${path} ${entry.name}`.trim();
+    if (!('load' in entry)) return positions(entry.verbs, next);
+    const words = (entry.arguments ?? []).flatMap(suggestionsFor).map((text) => ({ text, help: '' }));
+    return [{ path: next, words, options: [...(entry.options ?? []), ...shared] }];
+  });
+  return [here, ...below];
 }
 
-const HELP = { flags: ['-h', '--help'], description: 'show help', takesValue: false };
-
-function rootOf(command: Command): Command {
-  return command.parent === null ? command : rootOf(command.parent);
+function suggestionsFor({ choices = [], suggestions = choices }: VerbArgument): readonly string[] {
+  if (suggestions === 'slot') return BUILT_IN_SLOTS;
+  return suggestions === 'slot/NAME' ? BUILT_IN_SLOTS.map((slot) => `slot/${slot}`) : suggestions;
 }
 
-function optionOf(option: Option): Node['options'][number] {
-  const flags = [option.short, option.long].filter((flag) => flag !== undefined && flag !== null);
-  return { flags, description: option.description, takesValue: option.required };
+/** `-o` and `--output`. */
+function flagsOf({ flags }: VerbOption): readonly string[] {
+  const { short, long } = new Option(flags);
+  return [short, long].filter((flag) => flag !== undefined && flag !== null);
 }
 
-function isFileOption(flag: string): boolean {
-  return ['-f', '--file', '--token-file', '--output-dir', '--kubeconfig', '--store', '--termination-log'].includes(flag);
+function takesValue({ flags }: VerbOption): boolean {
+  return flags.includes('<');
 }
 
-function bashScript(nodes: readonly Node[]): string {
-  const valued = [...new Set(nodes.flatMap((node) => node.options.filter((option) => option.takesValue).flatMap(({ flags }) => flags)))];
-  const files = valued.filter(isFileOption).join('|');
-  const other = valued.filter((flag) => !isFileOption(flag)).join('|');
-  const paths = nodes.filter((node) => node.path !== '').map((node) => `"${node.path}"`);
-  const cases = nodes.map((node) => {
-    const words = [...node.words.map(({ text }) => text), ...node.options.flatMap(({ flags }) => flags)].join(' ');
-    return `    "${node.path}") choices="${words}" ;;`;
+function bashScript(all: readonly Position[]): string {
+  const valued = all.flatMap(({ options }) => options.filter(takesValue));
+  const pattern = (options: readonly VerbOption[]): string => [...new Set(options.flatMap(flagsOf))].join('|');
+  const choices = new Map(valued.flatMap((option) => (option.choices === undefined ? [] : [[pattern([option]), option.choices]])));
+  const choiceCases = [...choices].map(([flags, values]) => `    ${flags}) choices="${values.join(' ')}" ;;`);
+  const paths = all.filter(({ path }) => path !== '').map(({ path }) => `"${path}"`);
+  const positionCases = all.map(({ path, words, options }) => {
+    const texts = [...words.map(({ text }) => text), ...options.flatMap(flagsOf)];
+    return `      "${path}") choices="${texts.join(' ')}" ;;`;
   });
   return `# bash completion of svcctl; load it with: source <(svcctl completion bash)
 _svcctl() {
@@ -78,7 +63,7 @@ _svcctl() {
   for ((index = 1; index < COMP_CWORD; index++)); do
     word="\${COMP_WORDS[index]}"
     case "$word" in
-      ${valued.join('|')}) ((index++)); continue ;;
+      ${pattern(valued)}) ((index++)); continue ;;
       -*) continue ;;
     esac
     case "\${where:+$where }$word" in
@@ -86,62 +71,52 @@ _svcctl() {
     esac
   done
   COMPREPLY=()
-  # "-f" follows logs; with a file it takes one.
+  # "-f" of "slot logs" takes no value.
   if [[ "$previous" == "-f" && "$where" == "slot logs" ]]; then previous=""; fi
   case "$previous" in
-    ${files}) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
-    ${other}) return ;;
-  esac
-  case "$where" in
-${cases.join('\n')}
+    ${pattern(valued.filter(({ path }) => path))}) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+${choiceCases.join('\n')}
+    ${pattern(valued.filter((option) => !option.path && option.choices === undefined))}) return ;;
+    *) case "$where" in
+${positionCases.join('\n')}
+    esac ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$current")
 }
 complete -F _svcctl svcctl`;
 }
 
-/** zsh speaks bash's completion through its own compatibility layer. */
-function zshScript(nodes: readonly Node[]): string {
-  const script = bashScript(nodes)
+/** zsh runs the bash script in its compatibility mode. */
+function zshScript(all: readonly Position[]): string {
+  return bashScript(all)
     .replace(
       /^# bash completion.*$/m,
       '# zsh completion of svcctl; load it with: source <(svcctl completion zsh)\nautoload -U +X bashcompinit && bashcompinit',
     )
-    .replaceAll(
-      'compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$current")',
-      'COMPREPLY=(${(f)"$(compgen -f -- "$current")"})',
-    )
-    .replaceAll(
-      'mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$current")',
-      'COMPREPLY=(${(f)"$(compgen -W "$choices" -- "$current")"})',
-    );
-  return script;
+    .replace('compopt -o filenames 2>/dev/null; ', '')
+    .replaceAll(/mapfile -t COMPREPLY < <\((compgen .*?)\)(?=;|$)/gm, 'COMPREPLY=($${(f)"$$($1)"})');
 }
 
-function fishScript(nodes: readonly Node[]): string {
-  const lines = nodes.flatMap((node) => {
-    const condition = fishCondition(node, nodes);
-    const words = node.words.map(
-      ({ text, description }) => `complete -c svcctl -n ${quote(condition)} -f -a ${quote(text)} -d ${quote(description)}`,
-    );
-    const options = node.options.map(({ flags, description, takesValue }) => {
-      const names = flags.map((flag) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`)).join(' ');
-      const value = takesValue ? (flags.some(isFileOption) ? ' -r' : ' -x') : '';
-      return `complete -c svcctl -n ${quote(condition)} ${names}${value} -d ${quote(description)}`;
+function fishScript(all: readonly Position[]): string {
+  const lines = all.flatMap((position) => {
+    const prefix = `complete -c svcctl -n ${quote(fishCondition(position, all))}`;
+    const words = position.words.map(({ text, help }) => `${prefix} -f -a ${quote(text)} -d ${quote(help)}`);
+    const options = position.options.map((option) => {
+      const names = flagsOf(option).map((flag) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`));
+      const value = takesValue(option) ? (option.path ? ' -r' : ' -x') : '';
+      const values = option.choices === undefined ? '' : ` -a ${quote(option.choices.join(' '))}`;
+      return `${prefix} ${names.join(' ')}${value}${values} -d ${quote(option.help)}`;
     });
     return [...words, ...options];
   });
   return `# fish completion of svcctl; load it with: svcctl completion fish | source\ncomplete -c svcctl -f\n${lines.join('\n')}`;
 }
 
-function fishCondition(node: Node, nodes: readonly Node[]): string {
-  if (node.path === '') return '__fish_use_subcommand';
-  const below = nodes.filter(({ path }) => path.startsWith(`${node.path} `)).map(({ path }) => path.slice(node.path.length + 1));
-  const seen = node.path
-    .split(' ')
-    .map((word) => `__fish_seen_subcommand_from ${word}`)
-    .join('; and ');
-  return below.length === 0 ? seen : `${seen}; and not __fish_seen_subcommand_from ${below.join(' ')}`;
+function fishCondition({ path }: Position, all: readonly Position[]): string {
+  if (path === '') return '__fish_use_subcommand';
+  const below = all.filter((other) => other.path.startsWith(`${path} `)).map((other) => other.path.slice(path.length + 1));
+  const seen = path.split(' ').map((word) => `__fish_seen_subcommand_from ${word}`);
+  return [...seen, ...(below.length === 0 ? [] : [`not __fish_seen_subcommand_from ${below.join(' ')}`])].join('; and ');
 }
 
 function quote(text: string): string {

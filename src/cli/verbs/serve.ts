@@ -1,19 +1,15 @@
-/** `svcctl serve`: settings from the environment, the service until a signal, and what a person needs to go on. */
+/** `svcctl serve`: runs the service, with settings from the environment, until a signal stops it. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createService, type Service } from '../../main.ts';
-import { ok } from '../../schema/failure.ts';
+import { createJsonLog, createPlainLog } from '../../platform/log.ts';
 import { parseSettings, type Settings } from '../../schema/settings.ts';
 import { CHECKOUT, withCheckoutSettings } from '../checkout/checkout-settings.ts';
+import { prepareCheckout } from '../checkout/prepare-checkout.ts';
+import type { Cli } from '../cli.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
-import { firstRun } from '../checkout/first-run.ts';
-import { createJsonLog, createPlainLog, type Log } from '../../platform/log.ts';
 
-export interface ServeOptions {
-  readonly checkout?: boolean;
-}
-
-export async function runServe(options: ServeOptions): Promise<ExitCode> {
+export async function runServe(_cli: Cli, options: { readonly checkout?: boolean }): Promise<ExitCode> {
   const checkout = options.checkout === true;
   const parsed = parseSettings(checkout ? withCheckoutSettings(process.env) : process.env);
   if (!parsed.ok) {
@@ -25,22 +21,19 @@ export async function runServe(options: ServeOptions): Promise<ExitCode> {
     ? createPlainLog(settings.SVC_LOG_LEVEL, (line) => process.stdout.write(`${line}\n`))
     : createJsonLog(settings.SVC_LOG_LEVEL);
   const version = await readVersion();
-  const laidDown = checkout ? await firstRun({ configDir: settings.SVC_CONFIG_DIR, modelsDir: settings.SVC_MODELS_DIR }) : ok(undefined);
-  if (!laidDown.ok) return refuse(laidDown.failure.message);
+  const prepared = checkout ? await prepareCheckout({ configDir: settings.SVC_CONFIG_DIR, modelsDir: settings.SVC_MODELS_DIR }) : undefined;
+  if (prepared?.ok === false) return refuse(prepared.failure.message);
   const stop = stopSignal();
-  const started = await createService({
-    settings,
-    version,
-    log,
-    env: process.env,
-    toolboxManifest: path.join(CHECKOUT, 'toolboxes/manifest.json'),
-  });
+  const toolboxManifest = path.join(CHECKOUT, 'toolboxes/manifest.json');
+  const started = await createService({ settings, version, log, env: process.env, toolboxManifest });
   if (!started.ok) return refuse(started.failure.message);
   const service = started.value;
   if (checkout) process.stdout.write(welcome(service, settings, version));
   else log.info({ url: service.url, runtime: service.runtime, version }, 'Listening');
   await stop;
-  await stopService(service, checkout, log);
+  if (checkout) process.stdout.write('\n  Stopping\n');
+  await service.stop();
+  log.info({}, 'Stopped');
   return EXIT.done;
 }
 
@@ -49,13 +42,13 @@ function refuse(message: string): ExitCode {
   return EXIT.failed;
 }
 
-/** Resolves at the first signal; a second one ends the process as it is, and running slots stay. */
+/** Resolves at the first signal. The second one ends the process at once; running slots stay. */
 function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
-    let asked = false;
+    let stopping = false;
     const onSignal = () => {
-      if (asked) process.exit(1);
-      asked = true;
+      if (stopping) process.exit(1);
+      stopping = true;
       resolve();
     };
     process.on('SIGINT', onSignal);
@@ -63,23 +56,16 @@ function stopSignal(): Promise<void> {
   });
 }
 
-async function stopService(service: Service, checkout: boolean, log: Log): Promise<void> {
-  if (checkout) process.stdout.write('\n  Stopping\n');
-  await service.stop();
-  log.info({}, 'Stopped');
-}
-
 async function readVersion(): Promise<string> {
   const text = await readFile(path.join(CHECKOUT, 'package.json'), 'utf8');
-  const version = /"version": "([^"]+)"/.exec(text)?.[1];
-  return version ?? 'unknown';
+  return /"version": "([^"]+)"/.exec(text)?.[1] ?? 'unknown';
 }
 
 function welcome(service: Service, settings: Settings, version: string): string {
   const file = path.relative(process.cwd(), path.join(settings.SVC_CONFIG_DIR, 'slots', 'primary.toml'));
   const body = '{"messages":[{"role":"user","content":"Hello"}]}';
   return `
-  svc ${version} listens on ${service.url} (runtime "${service.runtime}")
+  svc ${version} is listening on ${service.url} (runtime "${service.runtime}")
 
   Ask     curl ${service.url}/v1/chat/completions -H 'content-type: application/json' -d '${body}'
   Look    npm run --silent svcctl -- get slots --server ${service.url}

@@ -1,132 +1,127 @@
-/** `svcctl slot load|unload|restart|logs|create|delete`: each edits desired state; `--wait` waits for the controller to follow. */
+/** `svcctl slot load|unload|restart|create|delete|logs`. Each edits the desired state; `--wait` waits until the controller has followed. */
 import { SlotName } from '../../schema/names.ts';
-import { SlotShape } from '../connect/api-shapes.ts';
 import type { Cli } from '../cli.ts';
-import type { Client } from '../connect/client.ts';
+import { SlotAnswer } from '../connect/api-answers.ts';
+import type { ServiceOptions } from '../connect/service-options.ts';
+import { deadlineOf, READY, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';
 import { EXIT, usageFailure, type ExitCode } from '../output/exit-codes.ts';
-import type { ServerOptions } from '../connect/server-address.ts';
-import { harmless } from '../output/terminal.ts';
-import { waitFor, type Goal } from './wait-for.ts';
-import { timeoutOf } from './wait.ts';
+import { withoutControls } from '../output/terminal.ts';
 
-export interface EditOptions extends ServerOptions {
-  readonly wait?: boolean | undefined;
+export interface EditOptions extends ServiceOptions {
+  readonly wait?: boolean;
   readonly timeout: string;
 }
 
 export interface CreateOptions extends EditOptions {
   readonly model: string;
-  readonly provider?: string | undefined;
-  readonly backend?: string | undefined;
-  readonly contextLength?: string | undefined;
-  readonly onDemand?: boolean | undefined;
-  readonly disabled?: boolean | undefined;
+  readonly provider?: string;
+  readonly backend?: string;
+  readonly contextLength?: string;
+  readonly onDemand?: boolean;
+  readonly disabled?: boolean;
 }
 
-export interface LogsOptions extends ServerOptions {
-  readonly follow?: boolean | undefined;
+export interface LogsOptions extends ServiceOptions {
+  readonly follow?: boolean;
   readonly tail: string;
 }
 
-const READY: Goal = { kind: 'condition', type: 'Ready', status: 'True' };
-
-export async function runLoad(cli: Cli, name: string, options: EditOptions & { readonly model?: string | undefined }): Promise<ExitCode> {
+export async function runLoad(cli: Cli, options: EditOptions & { readonly model?: string }, name: string): Promise<ExitCode> {
   const body = options.model === undefined ? {} : { model: options.model };
-  return post(cli, name, options, { verb: 'load', body, done: 'loading', goal: READY });
+  return edit(cli, options, name, { action: 'load', body, result: 'loading', goal: READY });
 }
 
-export async function runUnload(cli: Cli, name: string, options: EditOptions): Promise<ExitCode> {
-  return post(cli, name, options, { verb: 'unload', body: {}, done: 'unloading', goal: { kind: 'state', state: 'offline' } });
+export async function runUnload(cli: Cli, options: EditOptions, name: string): Promise<ExitCode> {
+  return edit(cli, options, name, { action: 'unload', body: {}, result: 'unloading', goal: { kind: 'state', state: 'offline' } });
 }
 
-export async function runRestart(cli: Cli, name: string, options: EditOptions): Promise<ExitCode> {
-  return post(cli, name, options, { verb: 'restart', body: {}, done: 'restarting', goal: READY });
+export async function runRestart(cli: Cli, options: EditOptions, name: string): Promise<ExitCode> {
+  return edit(cli, options, name, { action: 'restart', body: {}, result: 'restarting', goal: READY });
 }
 
-export async function runCreate(cli: Cli, name: string, options: CreateOptions): Promise<ExitCode> {
+export async function runCreate(cli: Cli, options: CreateOptions, name: string): Promise<ExitCode> {
+  const { model, provider, backend, onDemand, disabled, timeout } = options;
   const path = slotPath(name);
-  const { tokens, server } = splitContext(cli, options);
-  const client = await cli.connect(server);
-  const context = tokens === undefined ? {} : { context: tokens };
+  const deadline = deadlineOf(cli, timeout);
+  const { context, service } = splitContext(cli, options);
+  const client = await cli.connect(service);
+  // JSON leaves out what is undefined.
   const spec = {
-    ...(options.disabled === true ? { enabled: false } : {}),
-    ...(options.provider === undefined ? {} : { provider: options.provider }),
-    ...(options.backend === undefined ? {} : { backend: options.backend }),
-    ...(options.onDemand === true ? { load: 'on-demand' } : {}),
-    model: { default: options.model, ...context },
+    enabled: disabled === true ? false : undefined,
+    provider,
+    backend,
+    load: onDemand === true ? 'on-demand' : undefined,
+    model: { default: model, context },
   };
-  await client.request('PUT', path, SlotShape, { body: { spec }, headers: { 'if-none-match': '*' } });
+  await client.request('PUT', path, SlotAnswer, { body: { spec }, headers: { 'if-none-match': '*' } });
   cli.terminal.line(`slot/${name} created`);
-  if (options.wait !== true || options.disabled === true || options.onDemand === true) return EXIT.done;
-  return wait(cli, client, name, options, READY, undefined);
+  if (options.wait !== true || disabled === true || onDemand === true) return EXIT.done;
+  await waitForSlot(cli, client, { name, goal: READY, deadline, generation: 1 });
+  cli.terminal.line(`slot/${name} ready`);
+  return EXIT.done;
 }
 
-/** `--context` was the length before it was a cluster; a number still is one, for a release. */
-function splitContext(cli: Cli, options: CreateOptions): { readonly tokens: number | undefined; readonly server: ServerOptions } {
+/** `--context` used to be the context length. A number still means that, for one release. */
+function splitContext(cli: Cli, options: CreateOptions): { readonly context: number | undefined; readonly service: ServiceOptions } {
   const isLength = options.contextLength === undefined && /^[0-9]+$/.test(options.context ?? '');
   const text = isLength ? options.context : options.contextLength;
   if (isLength) cli.terminal.note(`Write --context-length ${text}: --context names a cluster`);
   if (text !== undefined && !/^[0-9]+$/.test(text)) throw usageFailure(`Write the context length as a number of tokens, not "${text}"`);
-  return { tokens: text === undefined ? undefined : Number(text), server: isLength ? { ...options, context: undefined } : options };
+  return { context: text === undefined ? undefined : Number(text), service: isLength ? { ...options, context: undefined } : options };
 }
 
-export async function runDelete(cli: Cli, names: readonly string[], options: EditOptions): Promise<ExitCode> {
-  const paths = names.map(slotPath);
+export async function runDelete(cli: Cli, options: EditOptions, ...names: string[]): Promise<ExitCode> {
+  const slots = names.map((name) => ({ name, path: slotPath(name) }));
   const client = await cli.connect(options);
-  for (const [index, path] of paths.entries()) {
+  for (const { name, path } of slots) {
     await client.send('DELETE', path);
-    cli.terminal.line(`slot/${names[index] ?? ''} deleted`);
+    cli.terminal.line(`slot/${name} deleted`);
   }
   if (options.wait !== true) return EXIT.done;
-  for (const name of names) await waitFor(cli, client, name, { kind: 'deleted' }, { timeoutMs: timeoutOf(options.timeout) });
+  for (const { name } of slots) {
+    await waitForSlot(cli, client, { name, goal: { kind: 'deleted' }, deadline: deadlineOf(cli, options.timeout) });
+  }
   return EXIT.done;
 }
 
-export async function runLogs(cli: Cli, name: string, options: LogsOptions): Promise<ExitCode> {
+export async function runLogs(cli: Cli, options: LogsOptions, name: string): Promise<ExitCode> {
   const path = slotPath(name);
-  if (!/^[0-9]{1,6}$/.test(options.tail)) throw usageFailure(`Write --tail as a number of lines, not "${options.tail}"`);
+  const { tail, follow } = options;
+  if (!/^[0-9]{1,6}$/.test(tail)) throw usageFailure(`Write --tail as a number of lines, not "${tail}"`);
   const client = await cli.connect(options);
-  const follow = options.follow === true ? '&follow=1' : '';
-  const { header, text } = await client.stream(`${path}/logs?tail=${options.tail}${follow}`);
+  const { header, text } = await client.stream(`${path}/logs?tail=${tail}${follow === true ? '&follow=1' : ''}`);
   if (header('x-svc-workload') === 'none') cli.terminal.note(`Slot "${name}" has no workload, so it has no output`);
-  for await (const part of text) await cli.terminal.write(cli.terminal.isTty ? harmless(part) : part);
+  for await (const part of text) await cli.terminal.write(cli.terminal.isTty ? withoutControls(part) : part);
   return EXIT.done;
 }
 
-interface Post {
-  readonly verb: string;
+interface Edit {
+  /** Last part of the route. */
+  readonly action: string;
   readonly body: object;
-  readonly done: string;
+  /** What is printed once the edit has been accepted. */
+  readonly result: string;
+  /** What `--wait` waits for. */
   readonly goal: Goal;
 }
 
-async function post(cli: Cli, name: string, options: EditOptions, { verb, body, done, goal }: Post): Promise<ExitCode> {
+async function edit(cli: Cli, options: EditOptions, name: string, { action, body, result, goal }: Edit): Promise<ExitCode> {
   const path = slotPath(name);
-  const timeoutMs = timeoutOf(options.timeout);
+  const deadline = deadlineOf(cli, options.timeout);
   const client = await cli.connect(options);
-  const before = await client.request('GET', path, SlotShape);
-  const after = await client.request('POST', `${path}/${verb}`, SlotShape, { body });
-  cli.terminal.line(`slot/${name} ${done}`);
+  const before = await client.request('GET', path, SlotAnswer);
+  const after = await client.request('POST', `${path}/${action}`, SlotAnswer, { body });
+  cli.terminal.line(`slot/${name} ${result}`);
   if (options.wait !== true) return EXIT.done;
-  const edited = before.resource_version !== after.resource_version;
-  return wait(cli, client, name, { ...options, timeout: `${timeoutMs}ms` }, goal, edited ? before.generation + 1 : undefined);
-}
-
-async function wait(
-  cli: Cli,
-  client: Client,
-  name: string,
-  options: EditOptions,
-  goal: Goal,
-  generation: number | undefined,
-): Promise<ExitCode> {
-  await waitFor(cli, client, name, goal, { timeoutMs: timeoutOf(options.timeout), generation });
+  const isChanged = before.resource_version !== after.resource_version;
+  const generation = Math.max(1, isChanged ? before.generation + 1 : before.generation);
+  await waitForSlot(cli, client, { name, goal, deadline, generation });
   cli.terminal.line(`slot/${name} ${goal.kind === 'state' ? goal.state : 'ready'}`);
   return EXIT.done;
 }
 
 function slotPath(name: string): string {
   const parsed = SlotName.safeParse(name);
-  if (!parsed.success) throw usageFailure(`${parsed.error.issues[0]?.message ?? 'Write a slot name'}: "${name}" is none`);
+  if (!parsed.success) throw usageFailure(`${parsed.error.issues[0]?.message ?? 'Write a slot name'}: "${name}" is not a slot name`);
   return `/api/slots/${parsed.data}`;
 }

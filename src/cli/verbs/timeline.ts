@@ -1,31 +1,32 @@
 /** `svcctl timeline SLOT`. */
-import { TimelineShape } from '../connect/api-shapes.ts';
 import type { Cli } from '../cli.ts';
+import { TimelineAnswer } from '../connect/api-answers.ts';
+import type { ServiceOptions } from '../connect/service-options.ts';
 import { EXIT, usageFailure, type ExitCode } from '../output/exit-codes.ts';
-import { cellText, outputOf, printList } from '../output/output.ts';
-import type { ServerOptions } from '../connect/server-address.ts';
+import { cellText, listText, type Output } from '../output/output.ts';
 
-export interface TimelineOptions extends ServerOptions {
+export interface TimelineOptions extends ServiceOptions {
   readonly limit: string;
-  readonly output?: string | undefined;
+  readonly output: Output;
 }
 
-export async function runTimeline(cli: Cli, name: string, options: TimelineOptions): Promise<ExitCode> {
-  const output = outputOf(options.output);
-  if (!/^[1-9][0-9]{0,3}$/.test(options.limit)) throw usageFailure(`Write --limit as a number up to 9999, not "${options.limit}"`);
+export async function runTimeline(cli: Cli, options: TimelineOptions, name: string): Promise<ExitCode> {
+  const { terminal } = cli;
+  const { limit, output } = options;
+  if (!/^[1-9][0-9]{0,3}$/.test(limit)) throw usageFailure(`Write --limit as a number from 1 to 9999, not "${limit}"`);
   const client = await cli.connect(options);
-  const path = `/api/slots/${encodeURIComponent(name)}/timeline?limit=${options.limit}`;
-  const { entries } = await client.request('GET', path, TimelineShape);
-  await printList(cli.terminal, output, {
+  const { entries } = await client.request('GET', `/api/slots/${encodeURIComponent(name)}/timeline?limit=${limit}`, TimelineAnswer);
+  const text = await listText(terminal, output, {
     key: 'entries',
     items: entries,
-    empty: `Nothing has happened to slot "${name}" yet`,
     columns: [
-      { title: 'WHEN', cell: (entry) => entry.at ?? '-' },
-      { title: 'KIND', cell: (entry) => (entry.kind === 'failure' ? cli.terminal.paint('red', entry.kind) : entry.kind) },
-      { title: 'WHAT', cell: (entry) => cellText(entry.message) },
-      { title: 'WHY', cell: (entry) => (entry.cause === null || entry.cause === undefined ? '' : cellText(entry.cause)) },
+      { title: 'WHEN', cell: ({ at }) => at ?? '-' },
+      { title: 'KIND', cell: ({ kind }) => (kind === 'failure' ? terminal.paint('red', kind) : kind) },
+      { title: 'WHAT', cell: ({ message }) => cellText(message) },
+      { title: 'WHY', cell: ({ cause }) => (cause ? cellText(cause) : '') },
     ],
   });
+  if (text === '') terminal.note(`The timeline of slot "${name}" is empty`);
+  else await terminal.write(text);
   return EXIT.done;
 }

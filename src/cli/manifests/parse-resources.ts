@@ -1,33 +1,31 @@
 /**
- * SlotSpec resources in a text of YAML or JSON, several documents and lists included. Objects of other kinds are skipped, as they stand beside slots in
- * what is meant for `kubectl apply`. The text means what it means to Kubernetes, which reads YAML 1.1. Pure.
+ * Parses SlotSpec resources in YAML or JSON, in several documents or in lists. Objects of other kinds are skipped, since files for `kubectl apply` often hold
+ * both. YAML is read as Kubernetes reads it, as version 1.1. Pure.
  */
 import path from 'node:path';
-import { LineCounter, parseAllDocuments, type Document } from 'yaml';
+import { LineCounter, type Document } from 'yaml';
 import { isTable } from '../../schema/key-case.ts';
 import { fromResource, SLOT_RESOURCE } from '../../schema/slot-resource.ts';
-import { parseSlot } from '../../schema/slot-spec.ts';
+import { parseSlot, SlotDocument } from '../../schema/slot-spec.ts';
 import type { SpecProblem } from '../../schema/spec-problem.ts';
-import { AS_KUBERNETES } from './kubernetes-yaml.ts';
+import { parseYaml } from './kubernetes-yaml.ts';
 import type { Manifest, Manifests } from './manifest.ts';
-import { metadataOf, strayKeys, unknownKeys } from './resource-keys.ts';
+import { metadataOf, ResourceKeys, unknownKeys, type Path } from './resource-keys.ts';
 
-type Path = readonly (string | number)[];
 type Report = (message: string, path?: Path) => void;
 
-/** What would be said to nobody where strict validation is off: in most pipelines. */
-const PRUNED = '; Kubernetes may drop it without a word';
+/** Without strict validation, which most pipelines do not use, nobody would notice. */
+const PRUNED = '; Kubernetes may drop it silently';
 
-export function readResources(text: string, file: string): Manifests {
+export function parseResources(text: string, file: string): Manifests {
   const lines = new LineCounter();
   const slots: Manifest[] = [];
   const problems: SpecProblem[] = [];
   const skipped: string[] = [];
-  const documents = parseAllDocuments(text, { ...AS_KUBERNETES, lineCounter: lines });
-  for (const document of Array.isArray(documents) ? documents : []) {
+  for (const document of parseYaml(text, lines)) {
     for (const error of document.errors) {
       const { line, col } = lines.linePos(error.pos[0]);
-      problems.push({ path: [], message: `Write YAML that can be read: ${error.message.split('\n')[0] ?? ''}`, file, line, column: col });
+      problems.push({ path: [], message: `Fix the YAML: ${error.message.split('\n')[0] ?? ''}`, file, line, column: col });
     }
     if (document.errors.length > 0) continue;
     const value: unknown = document.toJS({ maxAliasCount: 100 });
@@ -36,30 +34,30 @@ export function readResources(text: string, file: string): Manifests {
       const base: Path = isList(value) ? ['items', index] : [];
       const foreign = foreignName(item, file);
       if (foreign !== undefined) {
-        skipped.push(`Skipped ${foreign} in "${file}": it is no SlotSpec`);
+        skipped.push(`Skipped ${foreign} in "${file}": it is not a SlotSpec`);
         continue;
       }
       const report: Report = (message, place = []) => {
-        problems.push({ path: place, message, file, ...placeOf(document, lines, [...base, ...place]) });
+        problems.push({ path: place, message, file, style: 'camelCase', ...positionOf(document, lines, [...base, ...place]) });
       };
-      const slot = readResource(item, file, report);
+      const slot = parseResource(item, file, report);
       if (slot !== undefined) slots.push(slot);
     }
   }
   return { slots, problems, skipped };
 }
 
-function readResource(value: unknown, file: string, report: Report): Manifest | undefined {
+function parseResource(value: unknown, file: string, report: Report): Manifest | undefined {
   const resource = fromResource(value);
   if (!resource.ok) {
     for (const { message, path: place } of resource.problems) report(message, place);
     return undefined;
   }
   const { name, document } = resource;
-  for (const stray of strayKeys(value)) report(`Unknown key "${stray.at(-1) ?? ''}"${PRUNED}`, stray);
+  for (const key of unknownKeys(ResourceKeys, value)) report(`Unknown key "${key.at(-1) ?? ''}"${PRUNED}`, key);
   const parsed = parseSlot(name, document, 'camelCase');
   if (!parsed.ok) {
-    const unknown = unknownKeys(document);
+    const unknown = new Set(unknownKeys(SlotDocument, document).map((key) => JSON.stringify(key)));
     for (const problem of parsed.problems) {
       report(problem.message + (unknown.has(JSON.stringify(problem.path)) ? PRUNED : ''), ['spec', ...problem.path]);
     }
@@ -67,7 +65,7 @@ function readResource(value: unknown, file: string, report: Report): Manifest | 
   return isTable(document) ? { name, document, file, ...metadataOf(value) } : undefined;
 }
 
-/** What an object of another kind is called; undefined: it is to be read as a slot, right or wrong. */
+/** Describes an object of another kind. Undefined if the object must be parsed as a slot, valid or not. */
 function foreignName(value: unknown, file: string): string | undefined {
   if (!isTable(value)) return undefined;
   const { apiVersion, kind, metadata } = value;
@@ -86,8 +84,8 @@ function itemsOf(value: unknown): readonly unknown[] {
   return isList(value) ? value.items : [value];
 }
 
-/** Of the value at the path, or of the nearest place above it that the text has. */
-function placeOf(document: Document, lines: LineCounter, place: Path): { readonly line: number; readonly column: number } {
+/** Returns the position of the value at the path, or of its nearest parent that is in the text. */
+function positionOf(document: Document, lines: LineCounter, place: Path): { readonly line: number; readonly column: number } {
   for (let length = place.length; length >= 0; length--) {
     const node: unknown = length === 0 ? document.contents : document.getIn(place.slice(0, length), true);
     const range: unknown = isTable(node) ? node['range'] : undefined;

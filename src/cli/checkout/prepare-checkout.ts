@@ -1,0 +1,45 @@
+/** What the first `npm start` writes into a checkout: slot files to edit, and demo models that need no download. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writeDemoModels } from '../../models/demo/demo-models.ts';
+import { messageOf } from '../../platform/error-text.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
+
+const PRIMARY = `# The slot "primary" answers chat requests. Save this file, and the change takes effect a moment later.
+backend = "cpu"
+
+[model]
+# A model of the catalogue, or a GGUF file in the model store.
+# Try the other demo model: default = "demo-owl"
+default = "demo-fox"
+`;
+
+const EMBED = `# The slot "embed" computes embeddings.
+backend = "cpu"
+
+[model]
+default = "demo-embed"
+`;
+
+interface Directories {
+  readonly configDir: string;
+  readonly modelsDir: string;
+}
+
+/** Writes what is missing and never overwrites anything. Fails if a directory cannot be used. */
+export async function prepareCheckout({ configDir, modelsDir }: Directories): Promise<Result<void>> {
+  try {
+    const slotsDir = join(configDir, 'slots');
+    // Undefined if the directory exists: its slots belong to the user, who may have deleted these.
+    if ((await mkdir(slotsDir, { recursive: true })) !== undefined) {
+      await writeFile(join(slotsDir, 'primary.toml'), PRIMARY, { flag: 'wx' });
+      await writeFile(join(slotsDir, 'embed.toml'), EMBED, { flag: 'wx' });
+    }
+    await mkdir(modelsDir, { recursive: true });
+    await writeDemoModels(modelsDir);
+    return ok(undefined);
+  } catch (error) {
+    const message = `Make "${configDir}" and "${modelsDir}" writable, or choose other directories with SVC_CONFIG_DIR and SVC_STATE_DIR: ${messageOf(error)}`;
+    return fail('stalled', 'DirectoryUnusable', message);
+  }
+}

@@ -1,0 +1,174 @@
+/** What `svcctl doctor` checks on this host. */
+import { access, constants, readdir, readFile, stat } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { freemem, totalmem } from 'node:os';
+import path from 'node:path';
+import { checkToolboxFile } from '../../files/toolbox-manifest.ts';
+import { podmanAnswers } from '../../host/podman/podman-api.ts';
+import { findPodmanSocket } from '../../host/podman/podman-socket.ts';
+import { codeOf } from '../../platform/error-text.ts';
+import { findLlamaServer } from '../../providers/gguf/find-llama-server.ts';
+import { parseSettings, type Settings } from '../../schema/settings.ts';
+import { formatProblem } from '../../schema/spec-problem.ts';
+import { StatusAnswer } from '../connect/api-answers.ts';
+import { authority, localAuthority, type Environment } from '../connect/service-options.ts';
+import { parseToml } from '../manifests/read-manifests.ts';
+import { sizeText } from '../output/quantities-text.ts';
+import { fail, ok, warn, type Check } from './check.ts';
+
+/** `engines` of package.json. */
+const MIN_NODE = [24, 12] as const;
+/** With less, not even a small model fits beside the service. */
+const MIN_FREE_BYTES = 1024 ** 3;
+const ANSWER_TIMEOUT_MS = 3000;
+
+/** Runs all checks, with settings from this environment. */
+export async function checkHost(env: Environment): Promise<readonly Check[]> {
+  const node = checkNode();
+  const parsed = parseSettings(env);
+  if (!parsed.ok) return [node, fail('settings', parsed.problems.join('; '), 'Fix the environment: the service does not start with it')];
+  const { settings } = parsed;
+  return [
+    node,
+    ok('settings', 'All SVC_* variables are known and valid'),
+    ...(await Promise.all([
+      checkConfigDir(settings),
+      checkSlots(settings),
+      checkToolboxes(settings),
+      checkPodman(settings, env),
+      checkEngine(settings, env),
+      checkModelsDir(settings),
+      checkAddress(settings),
+    ])),
+    checkMemory(settings),
+  ];
+}
+
+export function checkNode(): Check {
+  const { version } = process;
+  const [major = 0, minor = 0] = version.replace(/^v/, '').split('.').map(Number);
+  const enough = major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1]);
+  return enough ? ok('node', version) : fail('node', version, `Use Node ${MIN_NODE.join('.')} or newer`);
+}
+
+async function checkConfigDir({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
+  const slots = path.join(dir, 'slots');
+  if (!(await isUsable(dir, constants.R_OK))) {
+    return fail('configuration', `"${dir}" is not readable`, 'Create it, or set SVC_CONFIG_DIR to another directory');
+  }
+  if (await isUsable(slots, constants.W_OK)) return ok('configuration', slots);
+  if (await isUsable(slots, constants.R_OK)) {
+    return warn(
+      'configuration',
+      `"${slots}" is not writable`,
+      'Make it writable for edits through svcctl and the API, or edit the files by hand',
+    );
+  }
+  return fail('configuration', `"${slots}" is not readable`, 'Create the directory, and in it a file for each slot');
+}
+
+async function checkSlots({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
+  const slots = path.join(dir, 'slots');
+  const entries = await readdir(slots).catch(() => []);
+  const files = entries.filter((name) => name.endsWith('.toml') && !name.startsWith('.')).toSorted();
+  const problems = await Promise.all(
+    files.map(async (file) => {
+      const text = await readFile(path.join(slots, file), 'utf8').catch(() => undefined);
+      return text === undefined ? [`${file}: not readable`] : parseToml(file, text).problems.map((problem) => formatProblem(problem));
+    }),
+  );
+  if (problems.flat().length > 0) return fail('slots', problems.flat().join('; '), 'Fix the files; check them with "svcctl validate -f"');
+  if (files.length === 0)
+    return warn('slots', 'There are none', 'Create slots/primary.toml with the table [model] and in it default = "…"');
+  return ok('slots', `${files.length} valid`);
+}
+
+async function checkToolboxes({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
+  const problems = await checkToolboxFile(path.join(dir, 'toolboxes.toml'));
+  if (problems === undefined) return ok('toolboxes', 'The shipped images are used');
+  if (problems.length === 0) return ok('toolboxes', '"toolboxes.toml" overrides the shipped images');
+  return fail(
+    'toolboxes',
+    problems.map((problem) => formatProblem(problem)).join('; '),
+    'Fix the file; until then, the service uses the last valid version',
+  );
+}
+
+async function checkPodman(settings: Settings, env: Environment): Promise<Check> {
+  const named = settings.SVC_PODMAN_SOCKET === undefined ? {} : { SVC_PODMAN_SOCKET: settings.SVC_PODMAN_SOCKET };
+  const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
+  const socket = await findPodmanSocket({ ...env, ...named }, signal).catch(() => undefined);
+  const answers = socket !== undefined && (await podmanAnswers(socket, signal).catch(() => false));
+  if (answers) return ok('podman', socket);
+  const hint = 'Start it with "systemctl enable --now podman.socket", or run slots as processes with SVC_RUNTIME=process';
+  const found = socket === undefined ? 'No podman socket answers' : `"${socket}" does not answer`;
+  return settings.SVC_RUNTIME === 'podman' ? fail('podman', found, hint) : warn('podman', found, hint);
+}
+
+/** Without a container, GGUF models run on the llama-server of the host, or else on the embedded engine, which is installed on demand. */
+async function checkEngine(settings: Settings, env: Environment): Promise<Check> {
+  const program = await findLlamaServer(env['PATH']);
+  if (program !== undefined) return ok('engine', program);
+  const stamp = path.join(settings.SVC_STATE_DIR, 'engine', 'installed');
+  if (await isUsable(stamp, constants.R_OK)) return ok('engine', 'The embedded engine is installed');
+  return warn(
+    'engine',
+    'There is no llama-server on the PATH',
+    'The embedded engine (about 40 MB) is downloaded when the first slot is loaded as a process',
+  );
+}
+
+async function checkModelsDir({ SVC_MODELS_DIR: dir }: Settings): Promise<Check> {
+  if (await isUsable(dir, constants.W_OK)) return ok('models', dir);
+  const exists = (await stat(dir).catch(() => undefined))?.isDirectory() === true;
+  const hint = 'Make it writable for the user of the service, or set SVC_MODELS_DIR to another directory';
+  return exists
+    ? warn('models', `"${dir}" is not writable`, hint)
+    : warn('models', `"${dir}" does not exist`, 'The service creates it when it first starts');
+}
+
+async function checkAddress({ SVC_LISTEN: listen }: Settings): Promise<Check> {
+  const address = authority(listen);
+  const code = await listenError(listen);
+  if (code === undefined) return ok('address', `${address} is free`);
+  if (code === 'EADDRINUSE') {
+    const version = await svcVersion(`http://${localAuthority(listen)}/api/status`);
+    if (version !== undefined) return ok('address', `svc ${version} answers at ${address}`);
+    return fail('address', `${address} is in use by another program`, 'Stop that program, or set SVC_LISTEN to another address');
+  }
+  return fail('address', `${address} cannot be used (${code})`, 'Set SVC_LISTEN to another address');
+}
+
+function checkMemory({ SVC_MEMORY_BUDGET: budget }: Settings): Check {
+  const total = totalmem();
+  const found = `${sizeText(freemem())} free of ${sizeText(total)}`;
+  if (budget !== undefined && budget > total) {
+    return warn('memory', `${found}; the budget is ${sizeText(budget)}`, 'Lower SVC_MEMORY_BUDGET: this host has less memory');
+  }
+  if (freemem() < MIN_FREE_BYTES) return warn('memory', found, 'Free some memory: models that do not fit are not started');
+  return ok('memory', found);
+}
+
+async function isUsable(file: string, mode: number): Promise<boolean> {
+  return access(file, mode).then(
+    () => true,
+    () => false,
+  );
+}
+
+function listenError({ host, port }: Settings['SVC_LISTEN']): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', (error) => resolve(codeOf(error)));
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
+  });
+}
+
+async function svcVersion(url: string): Promise<string | undefined> {
+  try {
+    const answer: unknown = await (await fetch(url, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) })).json();
+    return StatusAnswer.safeParse(answer).data?.version.slice(0, 40);
+  } catch {
+    return undefined;
+  }
+}

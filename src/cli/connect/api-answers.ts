@@ -1,0 +1,80 @@
+/** The fields that `svcctl` uses of the API's answers. Other fields pass through, since a newer service may send more. */
+import { z } from 'zod';
+
+const text = z.string().nullish();
+const count = z.number().nullish();
+const transfer = { what: z.string(), done_bytes: z.number(), total_bytes: count };
+
+export const SlotAnswer = z.looseObject({
+  name: z.string(),
+  spec: z.record(z.string(), z.unknown()).nullish(),
+  status: z.looseObject({
+    state: z.string(),
+    conditions: z.array(z.looseObject({ type: z.string(), status: z.string(), reason: z.string(), message: z.string() })),
+    observed_generation: z.number(),
+    provider: text,
+    backend: text,
+    model: text,
+    endpoint: text,
+    memory_bytes: count,
+    restarts: z.number(),
+    replicas: z.looseObject({ present: z.number(), ready: z.number() }).nullish(),
+    since: text,
+    progress: z.looseObject(transfer).nullish(),
+  }),
+  generation: z.number(),
+  resource_version: text,
+});
+export type SlotAnswer = z.output<typeof SlotAnswer>;
+
+export const SlotsAnswer = z.looseObject({ slots: z.array(SlotAnswer) });
+
+export const StatusAnswer = z.looseObject({
+  version: z.string(),
+  slots: z.array(z.looseObject({ name: z.string(), in_flight: z.number(), parked: z.number() })),
+});
+
+export const ModelsAnswer = z.looseObject({
+  models: z.array(
+    z.looseObject({
+      id: z.string(),
+      provider: z.string(),
+      family: z.string(),
+      present: z.boolean(),
+      size_bytes: count,
+      memory_bytes: count,
+      license: text,
+      selectable: z.boolean(),
+      reason: text,
+    }),
+  ),
+});
+
+export const PullsAnswer = z.looseObject({ pulls: z.array(z.looseObject({ slot: z.string(), ...transfer })) });
+
+export const ProvidersAnswer = z.looseObject({
+  providers: z.array(
+    z.looseObject({
+      kind: z.string(),
+      serves: z.array(z.string()),
+      backends: z.array(z.string()),
+      available: z.boolean(),
+      reason: z.string(),
+    }),
+  ),
+});
+
+export const PlanAnswer = z.looseObject({ text: z.string(), changes: z.array(z.unknown()) });
+
+export const ApplyAnswer = z.looseObject({
+  dry_run: z.boolean(),
+  slots: z.array(z.looseObject({ name: z.string(), result: z.string() })),
+});
+
+export const TimelineAnswer = z.looseObject({
+  entries: z.array(z.looseObject({ at: text, kind: z.string(), message: z.string(), cause: text })),
+});
+
+export const ExplainAnswer = z.looseObject({ text: z.string(), problems: z.array(z.string()) });
+
+export const ErrorAnswer = z.looseObject({ error: z.looseObject({ message: z.string(), code: text }) });

@@ -1,0 +1,197 @@
+/** All verbs of `svcctl` as data. The files in `verbs/` implement them. */
+import { OUTPUTS } from './output/output.ts';
+import type { Verb, VerbArgument, VerbGroup, VerbOption } from './verb.ts';
+
+export const GLOBAL_OPTIONS: readonly VerbOption[] = [
+  { flags: '--server <url>', help: 'URL of the service (default: $SVCCTL_SERVER, $SVC_LISTEN or http://127.0.0.1:8080)' },
+  {
+    flags: '--token-file <path>',
+    help: 'File that contains the token (default: $SVCCTL_TOKEN, or the file named by $SVCCTL_TOKEN_FILE)',
+    path: true,
+  },
+  { flags: '--context <name>', help: 'Kubeconfig context of the cluster in which the service runs (default: $SVCCTL_CONTEXT)' },
+  { flags: '-n, --namespace <name>', help: 'Namespace of the service in the cluster (default: $SVCCTL_NAMESPACE, or that of the context)' },
+  { flags: '--kubeconfig <path>', help: 'Path of the kubeconfig (default: $KUBECONFIG or ~/.kube/config)', path: true },
+];
+
+const OUTPUT: VerbOption = { flags: '-o, --output <format>', help: 'Output format', default: 'table', choices: OUTPUTS };
+const TIMEOUT: VerbOption = { flags: '--timeout <duration>', help: 'How long to wait, such as 30s or 5m', default: '5m' };
+const WAIT: readonly VerbOption[] = [{ flags: '--wait', help: 'Wait until the change has taken effect' }, TIMEOUT];
+const FILE: VerbOption = {
+  flags: '-f, --file <path>',
+  help: 'File or directory with slots, in TOML or as SlotSpec resources in YAML or JSON; "-" reads standard input',
+  path: true,
+};
+const REQUIRED_FILE: VerbOption = { ...FILE, required: true };
+const PRUNE_PREVIEW: VerbOption = { flags: '--prune', help: 'Treat slots that are not in the files as removed' };
+const SLOT: VerbArgument = { name: '<slot>', help: 'Name of the slot', suggestions: 'slot' };
+
+const SLOT_VERBS: readonly Verb[] = [
+  {
+    name: 'load',
+    help: 'Enable a slot so that it runs, optionally with another model',
+    arguments: [SLOT],
+    options: [{ flags: '--model <id>', help: 'New default model of the slot' }, ...WAIT],
+    load: async () => (await import('./verbs/slot.ts')).runLoad,
+  },
+  {
+    name: 'unload',
+    help: 'Disable a slot so that it stops',
+    arguments: [SLOT],
+    options: WAIT,
+    load: async () => (await import('./verbs/slot.ts')).runUnload,
+  },
+  {
+    name: 'restart',
+    help: 'Replace the workload of a slot, even if the slot is stalled',
+    arguments: [SLOT],
+    options: WAIT,
+    load: async () => (await import('./verbs/slot.ts')).runRestart,
+  },
+  {
+    name: 'create',
+    help: 'Create a slot',
+    arguments: [SLOT],
+    options: [
+      { flags: '--model <id>', help: 'Default model', required: true },
+      { flags: '--provider <kind>', help: 'Provider (slots with a built-in name have a default)' },
+      { flags: '--backend <name>', help: 'Backend to compute on (default: the provider’s choice)' },
+      { flags: '--context-length <tokens>', help: 'Context length in tokens' },
+      { flags: '--on-demand', help: 'Load the slot at its first request' },
+      { flags: '--disabled', help: 'Create the slot without starting it' },
+      ...WAIT,
+    ],
+    load: async () => (await import('./verbs/slot.ts')).runCreate,
+  },
+  {
+    name: 'delete',
+    help: 'Delete slots',
+    arguments: [{ ...SLOT, name: '<slots...>', help: 'Names of the slots' }],
+    options: WAIT,
+    load: async () => (await import('./verbs/slot.ts')).runDelete,
+  },
+  {
+    name: 'logs',
+    help: 'Print the output of a slot’s workload',
+    arguments: [SLOT],
+    options: [
+      { flags: '-f, --follow', help: 'Keep printing new lines' },
+      { flags: '--tail <lines>', help: 'Number of lines to print from the end of the log', default: '200' },
+    ],
+    load: async () => (await import('./verbs/slot.ts')).runLogs,
+  },
+];
+
+export const VERBS: readonly (Verb | VerbGroup)[] = [
+  {
+    name: 'serve',
+    help: 'Run the gateway and the controller; settings come from SVC_* variables',
+    options: [{ flags: '--checkout', help: 'Keep configuration, models and state in the directory ".svc" of this checkout' }],
+    load: async () => (await import('./verbs/serve.ts')).runServe,
+  },
+  {
+    name: 'get',
+    help: 'List slots, models, pulls or providers',
+    arguments: [
+      { name: '<what>', help: 'What to list: slots, models, pulls or providers', suggestions: ['slots', 'models', 'pulls', 'providers'] },
+      { name: '[names...]', help: 'Names to list (default: all)' },
+    ],
+    options: [OUTPUT, { flags: '-w, --watch', help: 'Print the list again whenever it changes' }],
+    load: async () => (await import('./verbs/get.ts')).runGet,
+  },
+  {
+    name: 'wait',
+    help: 'Wait until slots reach a condition or a state',
+    arguments: [{ name: '<slot...>', help: 'Slots, each as slot/NAME', suggestions: 'slot/NAME' }],
+    options: [
+      { flags: '--for <goal>', help: 'What to wait for: condition=Ready, condition=TYPE=False, state=STATE or delete', required: true },
+      TIMEOUT,
+    ],
+    load: async () => (await import('./verbs/wait.ts')).runWait,
+  },
+  {
+    name: 'explain',
+    help: 'Explain why a slot is in its current state',
+    arguments: [SLOT],
+    load: async () => (await import('./verbs/explain.ts')).runExplain,
+  },
+  {
+    name: 'timeline',
+    help: 'Show what happened to a slot, and why',
+    arguments: [SLOT],
+    options: [OUTPUT, { flags: '--limit <count>', help: 'Number of newest entries to show', default: '50' }],
+    load: async () => (await import('./verbs/timeline.ts')).runTimeline,
+  },
+  { name: 'slot', help: 'Load, unload, restart, create and delete slots, and read their logs', verbs: SLOT_VERBS },
+  {
+    name: 'plan',
+    help: 'Show what the controller would do; exits with 2 if there is anything to do',
+    options: [FILE, PRUNE_PREVIEW, OUTPUT],
+    load: async () => (await import('./verbs/plan.ts')).runPlan,
+  },
+  {
+    name: 'diff',
+    help: 'Compare files with the slots of the service; exits with 2 if they differ',
+    options: [REQUIRED_FILE, PRUNE_PREVIEW],
+    load: async () => (await import('./verbs/diff.ts')).runDiff,
+  },
+  {
+    name: 'apply',
+    help: 'Create and update slots from files',
+    options: [
+      REQUIRED_FILE,
+      { flags: '--prune', help: 'Delete slots that are not in the files' },
+      { flags: '--dry-run', help: 'Check everything and change nothing' },
+      OUTPUT,
+    ],
+    load: async () => (await import('./verbs/apply.ts')).runApply,
+  },
+  {
+    name: 'validate',
+    help: 'Check files without contacting the service',
+    options: [REQUIRED_FILE],
+    load: async () => (await import('./verbs/validate.ts')).runValidate,
+  },
+  {
+    name: 'convert',
+    help: 'Convert slots between TOML files and SlotSpec resources',
+    options: [
+      REQUIRED_FILE,
+      { flags: '--to <format>', help: 'Target format', required: true, choices: ['crd', 'toml'] },
+      { flags: '--output-dir <directory>', help: 'Write one file per slot to this directory (default: standard output)', path: true },
+    ],
+    load: async () => (await import('./verbs/convert.ts')).runConvert,
+  },
+  {
+    name: 'model',
+    help: 'Manage the model store',
+    verbs: [
+      {
+        name: 'fetch',
+        help: 'Verify a model in the store of this machine, and download it if it is missing',
+        arguments: [{ name: '<id>', help: 'Id in the catalogue, or path of a file in the store' }],
+        options: [
+          { flags: '--store <directory>', help: 'Directory of the store (default: $SVC_MODELS_DIR)', path: true },
+          {
+            flags: '--termination-log <file>',
+            help: 'File to write the reason of a failure to (default: /dev/termination-log if it exists)',
+            path: true,
+          },
+        ],
+        load: async () => (await import('./verbs/model-fetch.ts')).runModelFetch,
+      },
+    ],
+  },
+  {
+    name: 'doctor',
+    help: 'Look for problems on this machine or, with --context or -n, in a cluster',
+    options: [{ flags: '--checkout', help: 'Check the directory ".svc" of this checkout, which "npm start" uses' }, OUTPUT],
+    load: async () => (await import('./verbs/doctor.ts')).runDoctor,
+  },
+  {
+    name: 'completion',
+    help: 'Print a completion script for a shell',
+    arguments: [{ name: '<shell>', help: 'Shell to write the script for', choices: ['bash', 'zsh', 'fish'] }],
+    load: async () => (await import('./verbs/completion.ts')).runCompletion,
+  },
+];

@@ -1,0 +1,45 @@
+/** The form of the rows in `verb-table.ts`. Commands, help texts, completion scripts and the reference page all come from these rows. */
+import type { Cli } from './cli.ts';
+import type { ExitCode } from './output/exit-codes.ts';
+
+export interface Verb {
+  readonly name: string;
+  /** One line for `--help`. */
+  readonly help: string;
+  readonly arguments?: readonly VerbArgument[];
+  readonly options?: readonly VerbOption[];
+  /** Imports the file that implements the verb. Called only when the verb runs, so that no verb pays for the code of another. */
+  load(): Promise<VerbRun>;
+}
+
+/** Verbs that share a first word, such as `svcctl slot load`. */
+export interface VerbGroup {
+  readonly name: string;
+  readonly help: string;
+  readonly verbs: readonly Verb[];
+}
+
+/** Receives the options of its row and the global ones in camelCase, then one string for each argument. */
+export type VerbRun = (cli: Cli, options: never, ...args: string[]) => ExitCode | Promise<ExitCode>;
+
+export interface VerbArgument {
+  /** In commander's syntax: `<slot>`, `[names...]`. */
+  readonly name: string;
+  readonly help: string;
+  /** Any other value is refused. */
+  readonly choices?: readonly string[];
+  /** What shells suggest besides the choices. `slot` stands for the built-in slot names. */
+  readonly suggestions?: readonly string[] | 'slot' | 'slot/NAME';
+}
+
+export interface VerbOption {
+  /** In commander's syntax: `-o, --output <format>`. */
+  readonly flags: string;
+  readonly help: string;
+  readonly default?: string;
+  readonly required?: true;
+  /** Any other value is refused. */
+  readonly choices?: readonly string[];
+  /** The value is the path of a file or a directory, which shells complete. */
+  readonly path?: true;
+}
