@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createKubeApi, type KubeApiOptions } from '../cluster/client/kube-api.ts';
 import { createLeadership } from '../cluster/leadership/leadership.ts';
 import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
-import { createReflector, withoutManagedFields } from '../cluster/client/reflector.ts';
+import { createReflector } from '../cluster/client/reflector.ts';
 import { createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
 import { LEASES, SLOT_SPECS } from '../cluster/client/resource-types.ts';
 import { createClusterModelStore } from '../cluster/cluster-model-store.ts';
@@ -115,13 +115,12 @@ async function createParts(choice: WorldChoice, { api }: Apis, leadership: Leade
   const { settings, log, toolboxManifest } = choice;
   const clock = createClock();
   const relistMs = settings.SVC_RELIST;
-  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, keep: withoutManagedFields, isUrgent: asksAnew });
+  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: asksAnew });
   const leases = createReflector({
     api,
     type: LEASES,
     labelSelector: `${LABELS.component}=gateway`,
     relistMs: LEASES_RELIST_MS,
-    keep: withoutManagedFields,
   });
   const objects = createKubeReflectors({ api, relistMs });
   const source = createSlotResources({ slots, log });

@@ -2,7 +2,8 @@
 import { request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { text } from 'node:stream/consumers';
-import { findCredentials, type Access, type Credentials } from '../../cluster/client/credentials.ts';
+import type { Access, Credentials } from '../../cluster/client/credentials.ts';
+import { findCredentials } from '../../cluster/client/find-credentials.ts';
 import { badName } from '../../cluster/client/decide/resource-path.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import type { ServerOptions } from './server-address.ts';

@@ -1,4 +1,4 @@
-/** The kinds of objects that the program reads or writes, by address. */
+/** The resource types that the program reads or writes. */
 import { SLOT_RESOURCE } from '../../schema/slot-resource.ts';
 import type { ResourceType } from './ports.ts';
 

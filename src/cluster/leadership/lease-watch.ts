@@ -1,5 +1,6 @@
 /** News of one Lease, by a watch on this one object: whoever waits for office hears of a lease given back within milliseconds, and asks for nothing meanwhile. */
-import { isKubeObject, isRecord } from '../client/decide/kube-object.ts';
+import { isKubeObject } from '../client/decide/kube-object.ts';
+import { isTable } from '../../schema/key-case.ts';
 import { resourcePath } from '../client/decide/resource-path.ts';
 import { sleep } from '../../platform/pause.ts';
 import { createLineBuffer } from '../client/line-buffer.ts';
@@ -67,7 +68,7 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncIterable<string
 function parseEvent(line: string): { readonly lease: KubeObject; readonly deleted: boolean } | undefined {
   try {
     const event: unknown = JSON.parse(line);
-    if (!isRecord(event)) return undefined;
+    if (!isTable(event)) return undefined;
     const { type, object: lease } = event;
     const known = type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED';
     return known && isKubeObject(lease) ? { lease, deleted: type === 'DELETED' } : undefined;

@@ -5,7 +5,7 @@ import type { FakeKubeApi, FakeKubeOptions } from '../../support/kube/fake-kube-
 import { startStallingProxy } from '../../support/live-cluster/stalling-proxy.ts';
 import { createKubeApi } from '../../../src/cluster/client/kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
-import type { KubeApi } from '../../../src/cluster/client/ports.ts';
+import type { KubeApi, Transform } from '../../../src/cluster/client/ports.ts';
 import { eventually } from '../../support/eventually.ts';
 import { describeKubeApi, reasonOf, valueOf } from '../../support/kube/kube-api-contract.ts';
 
@@ -47,14 +47,14 @@ describe('createKubeApi()', () => {
     const fake = await start();
     const api = await connectToFake(fake);
     for (let index = 0; index < 700; index += 1) fake.put(CONFIG_MAPS, 'default', { metadata: { name: `c-${index}` } });
-    const keep = (object: Parameters<NonNullable<Parameters<KubeApi['list']>[1]['keep']>>[0]) => {
+    const transform: Transform = (object) => {
       if (fake.faults.count({ verb: 'list' }) === 1) {
         fake.put(CONFIG_MAPS, 'default', { metadata: { name: 'late' } });
         fake.compact();
       }
       return object;
     };
-    const { items } = valueOf(await api.list(CONFIG_MAPS, { keep }, SIGNAL));
+    const { items } = valueOf(await api.list(CONFIG_MAPS, { transform }, SIGNAL));
     expect(new Set(items.map(({ metadata }) => metadata.name)).size).toBe(701);
     expect(items).toHaveLength(701);
   });

@@ -57,14 +57,14 @@ describe('createObjectCopy()', () => {
     const event = (type: string, resourceVersion: string, spec: string, status: string): void =>
       void copy.fold({ type, object: { metadata: { name: 'a', uid: 'u', resourceVersion }, spec, status } });
     event('ADDED', '1', 'x', '1');
-    expect([copy.takeUrgency(), copy.takeUrgency()]).toEqual([true, false]);
+    expect([copy.consumeUrgency(), copy.consumeUrgency()]).toEqual([true, false]);
     event('MODIFIED', '2', 'x', '2');
-    expect(copy.takeUrgency()).toBe(false);
+    expect(copy.consumeUrgency()).toBe(false);
     event('MODIFIED', '3', 'y', '2');
     event('MODIFIED', '4', 'y', '3');
-    expect(copy.takeUrgency()).toBe(true);
+    expect(copy.consumeUrgency()).toBe(true);
     event('DELETED', '5', 'y', '3');
-    expect(copy.takeUrgency()).toBe(true);
+    expect(copy.consumeUrgency()).toBe(true);
   });
 
   test('holds each new version, and calls it news only where something that is kept differs', () => {

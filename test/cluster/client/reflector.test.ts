@@ -76,7 +76,7 @@ describe('a reflector', () => {
   test('a list that is read again makes no second copy of what is known, and takes what is new', async () => {
     put('a');
     const made: string[] = [];
-    const { copy } = await follow({ relistMs: 100, keep: (object) => (made.push(object.metadata.name), { ...object }) });
+    const { copy } = await follow({ relistMs: 100, transform: (object) => (made.push(object.metadata.name), { ...object }) });
     await eventually('three more lists were read', () => fake.faults.count({ verb: 'list' }) > 3);
     expect(made).toEqual(['a']);
     fake.watches.silence();

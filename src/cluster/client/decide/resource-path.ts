@@ -1,4 +1,4 @@
-/** Where a resource lies on the API server, and what a request to an address is about. Pure. */
+/** Paths of resources on the API server, and which verb and resource a path stands for. Pure. */
 import { fail, ok } from '../../../schema/failure.ts';
 import type { Result } from '../../../schema/failure.ts';
 import type { ResourceType } from '../ports.ts';
@@ -12,26 +12,26 @@ export interface ResourceAddress {
   readonly query?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Lower-case DNS names with dots, as nearly all objects have them; never a slash, a percent sign or "..". */
+/** Lower-case DNS names with dots, as for nearly all objects. A slash, a percent sign or ".." never matches. */
 const OBJECT_NAME = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
 const LONGEST_NAME = 253;
 
-/** Why this cannot be the name of an object; undefined when it can. */
+/** Returns an error message if this cannot be the name of an object. */
 export function badName(name: string): string | undefined {
   if (name.length <= LONGEST_NAME && OBJECT_NAME.test(name)) return undefined;
   return `Use lower-case letters, digits, "-" and "." for the name of an object: "${name.slice(0, 80)}"`;
 }
 
-/** `deployments.apps`, as RBAC and the server's messages have it; of the core group just `pods`. */
+/** `deployments.apps`, as in RBAC and in messages of the server; `pods` for the core group. */
 export const resourceName = (type: ResourceType): string => (type.group === '' ? type.plural : `${type.plural}.${type.group}`);
 
 export const apiVersionOf = (type: ResourceType): string => (type.group === '' ? type.version : `${type.group}/${type.version}`);
 
-/** The address of a group's own list of resources. */
+/** Path of the resource list of an API group. */
 export const groupPath = (type: ResourceType): string =>
   type.group === '' ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
 
-/** Path and query from the server's root on. Fails with `Invalid` for a name that cannot be one. */
+/** Returns the absolute path with the query. Fails with `Invalid` if the name is not valid. */
 export function resourcePath({ type, namespace, name, subresource, query = {} }: ResourceAddress): Result<string> {
   const problem = name === undefined ? undefined : badName(name);
   if (problem !== undefined) return fail('stalled', 'Invalid', problem);
@@ -45,7 +45,7 @@ export function resourcePath({ type, namespace, name, subresource, query = {} }:
   return ok(search.size === 0 ? parts.join('/') : `${parts.join('/')}?${search.toString()}`);
 }
 
-/** Verb and resource of a path that is read as a stream: `/api/v1/namespaces/a/pods?watch=true` is `watch` of `pods`. */
+/** Returns verb and resource of a path that is read as a stream: `watch` and `pods` for `/api/v1/namespaces/a/pods?watch=true`. */
 export function describePath(path: string): { readonly verb: string; readonly resource: string } {
   const [address = '', search = ''] = path.split('?', 2);
   const parts = address.split('/').filter((part) => part !== '');

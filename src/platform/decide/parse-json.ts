@@ -1,4 +1,6 @@
-/** JSON from outside: undefined when it is none. Pure. */
+/** JSON from outside, which may be anything. Pure. */
+
+/** Returns undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
