@@ -34,8 +34,8 @@ describe('candidates for a lease, whatever happens', () => {
 
 describe('the simulation', () => {
   test.each([
-    ['leads until others may begin and longer', { ...TIMES, leadMs: TIMES.durationMs * 1.3 }],
-    ['leads with a lease that it has just created', { ...TIMES, matureMs: 0 }],
+    ['leads until others may begin and longer', { ...TIMES, renewDeadlineMs: TIMES.durationMs * 1.3 }],
+    ['leads with a lease that it has just created', { ...TIMES, createdDelayMs: 0 }],
   ])('notices a candidate that %s', (_what, times) => {
     expect(histories(times, 100).some(({ history }) => history.overlaps.length > 0)).toBe(true);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   mergeTraffic,
-  NOTHING_REMEMBERED,
+  NO_HISTORY,
   rememberReport,
   wakeFor,
   type ReceivedReport,
@@ -16,7 +16,7 @@ function received(demand: Pairs, use: Pairs = {}, more: Partial<ReceivedReport> 
 
 /** As a replica does it: each report is remembered when it comes, and merged as long as it stands. */
 function merge(local: ReturnType<typeof factsOf>, ...others: readonly ReceivedReport[]): ReturnType<typeof factsOf> {
-  return mergeTraffic(local, others, others.reduce(rememberReport, NOTHING_REMEMBERED));
+  return mergeTraffic(local, others, others.reduce(rememberReport, NO_HISTORY));
 }
 
 describe('mergeTraffic()', () => {
@@ -46,17 +46,17 @@ describe('mergeTraffic()', () => {
   });
 
   test('keeps when something was used last though nobody tells it any more', () => {
-    const memory = rememberReport(NOTHING_REMEMBERED, received({ chat: [0, 50] }, { w: [0, 60] }));
+    const memory = rememberReport(NO_HISTORY, received({ chat: [0, 50] }, { w: [0, 60] }));
     expect(mergeTraffic(factsOf(), [], memory)).toEqual(factsOf({ chat: [0, SEEN - 50] }, { w: [0, SEEN - 60] }));
   });
 
   test('does not go back in time when an older report comes', () => {
-    const memory = rememberReport(NOTHING_REMEMBERED, received({ chat: [0, 50] }));
+    const memory = rememberReport(NO_HISTORY, received({ chat: [0, 50] }));
     expect(rememberReport(memory, received({ chat: [0, 500] }))).toEqual(memory);
   });
 
   test('does not grow with workloads that come and go', () => {
-    let memory = NOTHING_REMEMBERED;
+    let memory = NO_HISTORY;
     for (let round = 0; round < 50; round += 1) {
       const use = Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`w${round}-${index}`, [0, 0] as const]));
       memory = rememberReport(memory, received({}, use, { seenAt: SEEN + round }));

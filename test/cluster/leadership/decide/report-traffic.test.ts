@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { readTraffic, writeTraffic, type TrafficReport } from '../../../../src/cluster/leadership/decide/read-traffic.ts';
+import { parseTraffic, formatTraffic, type TrafficReport } from '../../../../src/cluster/leadership/decide/traffic-annotation.ts';
 import { composeReport, reportDueAt } from '../../../../src/cluster/leadership/decide/report-traffic.ts';
 import { factsOf, reportOf, type Pairs } from './traffic-fixture.ts';
 
@@ -33,10 +33,10 @@ describe('composeReport()', () => {
     );
     const report = composeReport(factsOf(demand, use), NOW);
     expect([report.demand.size, report.use.size]).toEqual([2000, 2000]);
-    expect(Math.max(...[...report.demand.values()].map(({ askedAgoMs }) => askedAgoMs))).toBe(1000 + 1999);
-    expect([...report.use.values()].filter(({ inFlight }) => inFlight > 0)).toHaveLength(1);
-    expect(writeTraffic(report).length).toBeLessThan(200 * 1024);
-    expect(readTraffic(writeTraffic(report))).toEqual(report);
+    expect(Math.max(...[...report.demand.values()].map(({ agoMs }) => agoMs))).toBe(1000 + 1999);
+    expect([...report.use.values()].filter(({ count }) => count > 0)).toHaveLength(1);
+    expect(formatTraffic(report).length).toBeLessThan(200 * 1024);
+    expect(parseTraffic(formatTraffic(report))).toEqual(report);
   });
 });
 
@@ -73,7 +73,7 @@ describe('reportDueAt()', () => {
   });
 });
 
-describe('readTraffic()', () => {
+describe('parseTraffic()', () => {
   test.each([
     undefined,
     '',
@@ -89,11 +89,11 @@ describe('readTraffic()', () => {
     '{"version":1,"demand":{},"use":{"":[1,2]}}',
     JSON.stringify({ version: 1, demand: {}, use: Object.fromEntries(Array.from({ length: 2001 }, (_, index) => [`w${index}`, [0, 0]])) }),
   ])('does not take %.60s for a report', (text) => {
-    expect(readTraffic(text)).toBeUndefined();
+    expect(parseTraffic(text)).toBeUndefined();
   });
 
   test('reads what a later version adds to', () => {
-    expect(readTraffic('{"version":1,"demand":{"chat":[1,2]},"use":{"w":[3,4]},"more":1}')).toEqual(
+    expect(parseTraffic('{"version":1,"demand":{"chat":[1,2]},"use":{"w":[3,4]},"more":1}')).toEqual(
       reportOf({ chat: [1, 2] }, { w: [3, 4] }),
     );
   });
