@@ -1,7 +1,7 @@
-/** A cluster: slots are SlotSpecs of one namespace, workloads are Deployments, and several replicas share the work. */
+/** The world in a cluster: slots are SlotSpecs of one namespace, workloads are Deployments, and several replicas share the work. */
 import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
-import { createKubeApi, type KubeApiOptions } from '../cluster/client/kube-api.ts';
+import { createKubeApi, type OnRequest } from '../cluster/client/kube-api.ts';
 import { createLeadership } from '../cluster/leadership/leadership.ts';
 import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
 import { createReflector } from '../cluster/client/reflector.ts';
@@ -21,34 +21,32 @@ import { createSlotResources } from '../cluster/slots/slot-resources.ts';
 import { createStatusResources } from '../cluster/status/status-resources.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import { LABELS } from '../schema/object-labels.ts';
-import type { WorldChoice } from './choose-world.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
 import type { World } from './world.ts';
+import type { WorldChoice } from './world-choice.ts';
 
-/** The scheduler knows the nodes: nothing is held back here unless `SVC_MEMORY_BUDGET` says so. */
+/** Kubernetes schedules by memory itself: the only limit here is `SVC_MEMORY_BUDGET`, if it is set. */
 const UNKNOWN_HOST: HostProbe = { read: async () => ({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined }) };
-/** The Leases of the replicas are few. */
+/** A list of the Leases of the replicas is small. */
 const LEASES_RELIST_MS = 60_000;
-/** The next one to lead waits for it. */
+/** How long the next leader may have to wait for the remaining statuses. */
 const FLUSH_MS = 500;
-/** The Lease of the one that reconciles; svcctl finds it by this name. */
+/** The Lease of the leader. svcctl finds it by this name. */
 const CONTROLLER_LEASE = 'svc-controller';
-
-type RequestSent = NonNullable<KubeApiOptions['onRequest']>;
 
 interface Apis {
   readonly api: KubeApi;
-  /** A renewal must not wait behind a thousand other requests. */
+  /** A client of its own: a renewal must not wait behind a thousand other requests. */
   readonly leaseApi: KubeApi;
 }
 
 export async function createClusterWorld(choice: WorldChoice): Promise<Result<World>> {
   const { settings, log } = choice;
   if (settings.SVC_ON_EXIT === 'stop') {
-    const message = 'Set "SVC_ON_EXIT" to "leave": in a cluster, replicas of the gateway come and go while the slots stay';
+    const message = 'Set "SVC_ON_EXIT" to "leave": in a cluster, the slots must keep running when a replica of the gateway exits';
     return fail('stalled', 'SettingUnusable', message);
   }
-  let requestSent: RequestSent = () => undefined;
+  let requestSent: OnRequest = () => undefined;
   const apis = await connect(choice, (request) => requestSent(request));
   if (!apis.ok) return apis;
   const identity = settings.SVC_POD_NAME ?? hostname().toLowerCase();
@@ -62,9 +60,9 @@ export async function createClusterWorld(choice: WorldChoice): Promise<Result<Wo
   });
   const parts = await createParts(choice, apis.value, leadership, identity);
   const running = new AbortController();
-  const inOffice = new AbortController();
+  const candidacy = new AbortController();
   const ended: Promise<unknown>[] = [];
-  let termEnded: Promise<unknown> = Promise.resolve();
+  let released: Promise<unknown> = Promise.resolve();
   let reports: ReplicaReports | undefined;
   return ok({
     ...parts.world,
@@ -87,14 +85,14 @@ export async function createClusterWorld(choice: WorldChoice): Promise<Result<Wo
       requestSent = sent;
       for (const reflector of parts.reflectors) reflector.start(running.signal);
       parts.statuses.start(running.signal);
-      termEnded = leadership.start(inOffice.signal);
+      released = leadership.start(candidacy.signal);
       if (reports !== undefined) ended.push(reports.start(running.signal));
     },
     async resign() {
-      // Whoever leads next writes what is still missing then.
+      // The next leader writes the statuses that are missing then.
       await Promise.race([parts.statuses.flush(), pause(FLUSH_MS)]);
-      inOffice.abort();
-      await termEnded;
+      candidacy.abort();
+      await released;
     },
     async stop() {
       running.abort();
@@ -103,7 +101,7 @@ export async function createClusterWorld(choice: WorldChoice): Promise<Result<Wo
   });
 }
 
-async function connect({ settings, env, version }: WorldChoice, onRequest: RequestSent): Promise<Result<Apis>> {
+async function connect({ settings, env, version }: WorldChoice, onRequest: OnRequest): Promise<Result<Apis>> {
   const options = { env, namespace: settings.SVC_NAMESPACE, version, onRequest };
   const api = await createKubeApi(options);
   if (!api.ok) return api;

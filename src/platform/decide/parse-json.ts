@@ -1,6 +1,4 @@
-/** JSON from outside, which may be anything. Pure. */
-
-/** Returns undefined if the text is not JSON. */
+/** Parses JSON from outside. Returns undefined if the text is not valid JSON. Pure. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
