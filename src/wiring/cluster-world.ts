@@ -1,7 +1,7 @@
 /** The world in a cluster: slots are SlotSpecs of one namespace, workloads are Deployments, and several replicas share the work. */
 import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
-import { createKubeApi, type OnRequest } from '../cluster/client/kube-api.ts';
+import { createKubeApi, type KubeApiOptions, type OnRequest } from '../cluster/client/kube-api.ts';
 import { createLeadership } from '../cluster/leadership/leadership.ts';
 import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
 import { createReflector } from '../cluster/client/reflector.ts';
@@ -34,42 +34,40 @@ const FLUSH_MS = 500;
 /** The Lease of the leader. svcctl finds it by this name. */
 const CONTROLLER_LEASE = 'svc-controller';
 
-interface Apis {
-  readonly api: KubeApi;
-  /** A client of its own: a renewal must not wait behind a thousand other requests. */
-  readonly leaseApi: KubeApi;
-}
-
 export async function createClusterWorld(choice: WorldChoice): Promise<Result<World>> {
-  const { settings, log } = choice;
+  const { settings, env, version, log } = choice;
   if (settings.SVC_ON_EXIT === 'stop') {
     const message = 'Set "SVC_ON_EXIT" to "leave": in a cluster, the slots must keep running when a replica of the gateway exits';
     return fail('stalled', 'SettingUnusable', message);
   }
   let requestSent: OnRequest = () => undefined;
-  const apis = await connect(choice, (request) => requestSent(request));
-  if (!apis.ok) return apis;
+  const options: KubeApiOptions = { env, namespace: settings.SVC_NAMESPACE, version, onRequest: (request) => requestSent(request) };
+  const api = await createKubeApi(options);
+  // A client of its own: a renewal must not wait behind a thousand other requests.
+  const leaseApi = await createKubeApi(options);
+  if (!api.ok) return api;
+  if (!leaseApi.ok) return leaseApi;
   const identity = settings.SVC_POD_NAME ?? hostname().toLowerCase();
   const leadership = createLeadership({
-    api: apis.value.leaseApi,
+    api: leaseApi.value,
     name: CONTROLLER_LEASE,
     identity,
     leaseDurationMs: settings.SVC_LEASE_DURATION,
     now: Date.now,
     log,
   });
-  const parts = await createParts(choice, apis.value, leadership, identity);
+  const parts = await createParts(choice, api.value, leadership, identity);
   const running = new AbortController();
   const candidacy = new AbortController();
-  const ended: Promise<unknown>[] = [];
-  let released: Promise<unknown> = Promise.resolve();
+  let released: Promise<void> | undefined;
+  let reported: Promise<void> | undefined;
   let reports: ReplicaReports | undefined;
   return ok({
     ...parts.world,
     leadership,
     shareTraffic(local) {
       reports = createReplicaReports({
-        api: apis.value.leaseApi,
+        api: leaseApi.value,
         leases: parts.leases,
         identity,
         ...(settings.SVC_POD_UID === undefined ? {} : { podUid: settings.SVC_POD_UID }),
@@ -86,7 +84,7 @@ export async function createClusterWorld(choice: WorldChoice): Promise<Result<Wo
       for (const reflector of parts.reflectors) reflector.start(running.signal);
       parts.statuses.start(running.signal);
       released = leadership.start(candidacy.signal);
-      if (reports !== undefined) ended.push(reports.start(running.signal));
+      reported = reports?.start(running.signal);
     },
     async resign() {
       // The next leader writes the statuses that are missing then.
@@ -96,20 +94,12 @@ export async function createClusterWorld(choice: WorldChoice): Promise<Result<Wo
     },
     async stop() {
       running.abort();
-      await Promise.all(ended);
+      await reported;
     },
   });
 }
 
-async function connect({ settings, env, version }: WorldChoice, onRequest: OnRequest): Promise<Result<Apis>> {
-  const options = { env, namespace: settings.SVC_NAMESPACE, version, onRequest };
-  const api = await createKubeApi(options);
-  if (!api.ok) return api;
-  const leaseApi = await createKubeApi(options);
-  return leaseApi.ok ? ok({ api: api.value, leaseApi: leaseApi.value }) : leaseApi;
-}
-
-async function createParts(choice: WorldChoice, { api }: Apis, leadership: Leadership, identity: string) {
+async function createParts(choice: WorldChoice, api: KubeApi, leadership: Leadership, identity: string) {
   const { settings, log, toolboxManifest } = choice;
   const clock = createClock();
   const relistMs = settings.SVC_RELIST;
@@ -142,5 +132,5 @@ async function createParts(choice: WorldChoice, { api }: Apis, leadership: Leade
     sinks: [statuses, events],
     show: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),
   } satisfies Partial<World>;
-  return { world, slots, leases, statuses, reflectors: [slots, leases, ...Object.values(objects)] };
+  return { world, leases, statuses, reflectors: [slots, leases, ...Object.values(objects)] };
 }

@@ -1,21 +1,16 @@
 /** Requests to one namespace of an API server: plain JSON, a limited number at the same time, error responses as failures. Nothing is retried here. */
-import { fail, ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
 import { isTable } from '../../schema/key-case.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import type { Credentials } from './credentials.ts';
 import { isKubeObject } from './decide/kube-object.ts';
-import { parseRefusal } from './decide/parse-refusal.ts';
-import type { RequestInfo } from './decide/parse-refusal.ts';
+import { parseRefusal, type RequestInfo } from './decide/parse-refusal.ts';
 import { apiVersionOf, badName, describePath, groupPath, resourceName, resourcePath } from './decide/resource-path.ts';
-import { findCredentials } from './find-credentials.ts';
-import type { CredentialsOptions } from './find-credentials.ts';
-import { createKubeHttp } from './kube-http.ts';
-import type { HttpAnswer, HttpRequest, KubeHttp } from './kube-http.ts';
+import { findCredentials, type CredentialsOptions } from './find-credentials.ts';
+import { createKubeHttp, type HttpAnswer, type HttpRequest, type KubeHttp } from './kube-http.ts';
 import { readList } from './read-list.ts';
 import type { KubeApi, KubeManifest, KubeObject, ResourceType } from './ports.ts';
-import { createRequestGate } from './request-gate.ts';
-import type { RequestGate } from './request-gate.ts';
+import { createRequestGate, type RequestGate } from './request-gate.ts';
 
 /** Called for each request that is sent. `resource` is named as in RBAC, or `discovery` for the resource list of an API group. */
 export type OnRequest = (request: { readonly verb: string; readonly resource: string }) => void;

@@ -2,11 +2,9 @@
  * HTTP to the API server: keep-alive connections, time limits, responses as a whole or as a stream. Uses `node:https`: requests with undici take a
  * sixth less CPU time, but loading it takes 20 MB of RAM, and 2,000 slots cause few requests.
  */
-import { Agent as HttpAgent, request as requestHttp } from 'node:http';
-import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
+import { Agent as HttpAgent, request as requestHttp, type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
-import { fail, ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { Access, Credentials, TlsOptions } from './credentials.ts';
 import type { Refusal } from './decide/parse-refusal.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';

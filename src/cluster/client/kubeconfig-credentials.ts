@@ -1,10 +1,9 @@
 /** Credentials from a kubeconfig: certificates, tokens, token files, exec plugins and proxies, as `@kubernetes/client-node` supports them. */
-import { readFileSync } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node';
-import { fail, ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
+import { codeOf } from '../../platform/error-text.ts';
 import type { Access, Credentials, TlsOptions } from './credentials.ts';
 
 export interface KubeconfigSource {
@@ -78,9 +77,9 @@ function loadSafely(source: KubeconfigSource): Result<KubeConfig> {
   try {
     if (source.text !== undefined) config.loadFromString(source.text);
     else loadFiles(config, source.paths);
-  } catch {
-    const exists = source.text !== undefined || source.paths.every((path) => readable(path));
-    return fail('stalled', 'NoCluster', `Correct the kubeconfig ${named}: it cannot be ${exists ? 'parsed' : 'read'}`);
+  } catch (error) {
+    // Only errors of the file system have a code.
+    return fail('stalled', 'NoCluster', `Correct the kubeconfig ${named}: it cannot be ${codeOf(error) === '' ? 'parsed' : 'read'}`);
   }
   if (source.context !== undefined) config.setCurrentContext(source.context);
   if (config.getContextObject(config.getCurrentContext()) !== null) return ok(config);
@@ -96,15 +95,6 @@ function loadFiles(config: KubeConfig, paths: readonly string[]): void {
     const other = new KubeConfig();
     other.loadFromFile(path);
     config.mergeConfig(other, true);
-  }
-}
-
-function readable(path: string): boolean {
-  try {
-    readFileSync(path);
-    return true;
-  } catch {
-    return false;
   }
 }
 

@@ -1,6 +1,5 @@
 /** The objects of a reflector by name, our own writes that the watch has not confirmed yet, and the current resource version. Sends no requests. */
-import { foldWatchEvent } from './decide/fold-watch-event.ts';
-import type { WatchStep } from './decide/fold-watch-event.ts';
+import { foldWatchEvent, type WatchStep } from './decide/fold-watch-event.ts';
 import { compareVersions } from './decide/kube-object.ts';
 import type { KubeObject, ObjectList, Transform } from './ports.ts';
 import { isSameValue } from '../../schema/same-value.ts';

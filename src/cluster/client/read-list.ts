@@ -1,6 +1,5 @@
 /** Reads a list page by page, so that neither side holds all of it as text. */
-import { fail, ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
 import { isTable } from '../../schema/key-case.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { isKubeObject } from './decide/kube-object.ts';

@@ -12,18 +12,15 @@
  * reachable again; by other changes within `BATCH_MS`. They then read `items` and `health`, which never send a request.
  */
 import type { Clock, Wake } from '../../reconciler/ports.ts';
-import type { Failure, Result } from '../../schema/failure.ts';
-import { ok } from '../../schema/failure.ts';
+import { type Failure, type Result, ok } from '../../schema/failure.ts';
 import { createClock } from '../../platform/clock.ts';
 import { addWake } from '../../platform/wakes.ts';
 import { resourcePath } from './decide/resource-path.ts';
 import { watchSeconds } from './decide/watch-delay.ts';
 import { runListWatchLoop } from './list-watch-loop.ts';
-import { createObjectCopy } from './object-copy.ts';
-import type { IsUrgent } from './object-copy.ts';
+import { createObjectCopy, type IsUrgent } from './object-copy.ts';
 import type { KubeApi, KubeObject, Reflector, ResourceType, Transform } from './ports.ts';
-import { readWatch } from './read-watch.ts';
-import type { WatchOutcome } from './read-watch.ts';
+import { readWatch, type WatchOutcome } from './read-watch.ts';
 
 export interface ReflectorOptions {
   readonly api: KubeApi;

@@ -34,9 +34,9 @@ import {
 } from './decide/lease-decision.ts';
 import { parseLease, SHORTEST_LEASE_MS } from './decide/lease-record.ts';
 import { createLeaseRequests } from './lease-requests.ts';
-import { watchLease } from './lease-watch.ts';
+import { createLeaseWatch } from './lease-watch.ts';
 import { createTerm } from './term.ts';
-import type { KubeApi, KubeObject, Leadership } from '../client/ports.ts';
+import type { KubeApi, Leadership } from '../client/ports.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { sleep } from '../../platform/pause.ts';
 
@@ -69,7 +69,6 @@ export function createLeadership(deps: LeadershipDeps): Leadership {
   let candidate: Candidate = newCandidate(identity, instance, times);
   /** The term also ends at this wall-clock time: the monotonic clock stands still while a machine is suspended. */
   let wallDeadline = 0;
-  let watch: AbortController | undefined;
   let wait = new AbortController();
   let warnedReason = '';
 
@@ -87,6 +86,13 @@ export function createLeadership(deps: LeadershipDeps): Leadership {
     identity,
     lease: name,
     log,
+  });
+
+  const watch = createLeaseWatch({
+    api,
+    name,
+    onChange: (lease) => update(afterWatchEvent(candidate, lease === undefined ? 'absent' : parseLease(lease), monotonic())),
+    random,
   });
 
   function update(next: Candidate): void {
@@ -111,7 +117,7 @@ export function createLeadership(deps: LeadershipDeps): Leadership {
     const before = candidate;
     update(afterObservation(candidate, answer.value, monotonic()));
     // The watch should have reported this change, so it is dead.
-    if (before.observed !== 'unknown' && before.observedAt !== candidate.observedAt) stopWatch();
+    if (before.observed !== 'unknown' && before.observedAt !== candidate.observedAt) watch.stop();
   }
 
   async function write(step: LeaseWriteStep, signal: AbortSignal): Promise<void> {
@@ -120,28 +126,10 @@ export function createLeadership(deps: LeadershipDeps): Leadership {
     if (answer.ok) {
       warnedReason = '';
       wallDeadline = sentWallAt + times.renewDeadlineMs;
-      stopWatch();
+      watch.stop();
       update(afterWrite(candidate, step, { record: answer.value, sentAt, now: monotonic() }));
     } else if (answer.failure.reason === 'Conflict') update(afterConflict(candidate, monotonic(), random()));
     else failed(answer.failure, signal);
-  }
-
-  function stopWatch(): void {
-    watch?.abort();
-    watch = undefined;
-  }
-
-  /** Only a standby replica watches: a holder would only receive events of its own writes. */
-  function ensureWatch(): void {
-    if (holdsLease(candidate)) stopWatch();
-    else if (watch === undefined) {
-      watch = new AbortController();
-      const { signal } = watch;
-      const onChange = (lease: KubeObject | undefined): void => {
-        if (!signal.aborted) update(afterWatchEvent(candidate, lease === undefined ? 'absent' : parseLease(lease), monotonic()));
-      };
-      void watchLease({ api, name, onChange, random }, signal);
-    }
   }
 
   async function release(): Promise<void> {
@@ -170,13 +158,15 @@ export function createLeadership(deps: LeadershipDeps): Leadership {
     changes: term.changes,
     async start(signal) {
       const stop = (): void => {
-        stopWatch();
+        watch.stop();
         term.end();
         wait.abort();
       };
       signal.addEventListener('abort', stop, { once: true });
       while (!signal.aborted) {
-        ensureWatch();
+        // Only a standby replica watches: a holder would only receive events of its own writes.
+        if (holdsLease(candidate)) watch.stop();
+        else watch.start();
         const step = nextStep(candidate, monotonic());
         if (step.kind === 'wait') {
           wait = new AbortController();

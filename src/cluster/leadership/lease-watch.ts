@@ -16,14 +16,36 @@ export interface LeaseWatchDeps {
   readonly random: () => number;
 }
 
+export interface LeaseWatch {
+  /** Does nothing while the watch is running. */
+  start(): void;
+  /** `onChange` is not called after that. */
+  stop(): void;
+}
+
 /** The server ends a watch after this time. The random part keeps several replicas from reconnecting together. */
 const WATCH_SECONDS = { least: 240, spread: 120 };
 const PAUSE_MS = { first: 250, longest: 5000 };
 /** A Lease has a few hundred bytes. A line that exceeds this is not a watch event. */
 const LONGEST_LINE_BYTES = 1024 * 1024;
 
-/** Watches until the signal aborts, and reconnects whenever a watch ends. Never fails: the caller detects missed events by the silence of the watch. */
-export async function watchLease(deps: LeaseWatchDeps, signal: AbortSignal): Promise<void> {
+/** Never fails, and reconnects whenever a watch ends: the caller detects missed events by the silence of the watch. */
+export function createLeaseWatch(deps: LeaseWatchDeps): LeaseWatch {
+  let running: AbortController | undefined;
+  return {
+    start() {
+      if (running !== undefined) return;
+      running = new AbortController();
+      void watchUntilAborted(deps, running.signal);
+    },
+    stop() {
+      running?.abort();
+      running = undefined;
+    },
+  };
+}
+
+async function watchUntilAborted(deps: LeaseWatchDeps, signal: AbortSignal): Promise<void> {
   let pauseMs = PAUSE_MS.first;
   while (!signal.aborted) {
     const received = await watchOnce(deps, signal);

@@ -94,7 +94,7 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   /** Removes the Leases that crashed replicas left behind and that no pod owns. */
   async function tidy(signal: AbortSignal): Promise<void> {
     if (!deps.leads() || leases.health().kind !== 'current') return;
-    for (const [name, { object, changedAt }] of [...peers]) {
+    for (const [name, { object, changedAt }] of peers.entries().toArray()) {
       if (monotonic() - changedAt < GONE_MS || !name.startsWith(REPORT_LEASE_PREFIX) || signal.aborted) continue;
       const { uid, resourceVersion } = object.metadata;
       const present = await deps.api.get(LEASES, name, AbortSignal.timeout(REQUEST_MS));

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createKubeApi } from '../../../src/cluster/client/kube-api.ts';
 import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
-import { startFakeKubeApi } from '../../support/kube/fake-kube-api.ts';
-import type { FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
+import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { reasonOf, valueOf } from '../../support/kube/kube-api-contract.ts';
 
 const SIGNAL = new AbortController().signal;

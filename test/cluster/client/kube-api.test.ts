@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { CONFIG_MAPS, DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../../../src/cluster/client/resource-types.ts';
-import { startFakeKubeApi } from '../../support/kube/fake-kube-api.ts';
-import type { FakeKubeApi, FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
+import { startFakeKubeApi, type FakeKubeApi, type FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
 import { startStallingProxy } from '../../support/live-cluster/stalling-proxy.ts';
 import { createKubeApi } from '../../../src/cluster/client/kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createObjectCopy } from '../../../src/cluster/client/object-copy.ts';
-import type { ObjectCopy } from '../../../src/cluster/client/object-copy.ts';
+import { createObjectCopy, type ObjectCopy } from '../../../src/cluster/client/object-copy.ts';
 import type { KubeObject } from '../../../src/cluster/client/ports.ts';
 
 /** A server with a history, and a watch on it that lags behind. */

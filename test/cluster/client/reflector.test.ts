@@ -1,10 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { KubeApi, Reflector } from '../../../src/cluster/client/ports.ts';
-import { createReflector } from '../../../src/cluster/client/reflector.ts';
-import type { ReflectorOptions } from '../../../src/cluster/client/reflector.ts';
+import { createReflector, type ReflectorOptions } from '../../../src/cluster/client/reflector.ts';
 import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
-import { startFakeKubeApi } from '../../support/kube/fake-kube-api.ts';
-import type { FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
+import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { valueOf } from '../../support/kube/kube-api-contract.ts';

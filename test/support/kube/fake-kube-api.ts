@@ -9,21 +9,15 @@
  *     fake.watches.silence();
  *     await fake.close();
  */
-import { createServer } from 'node:http';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { createFakeDeletion } from './fake-kube-deletion.ts';
-import type { FakeDeletion } from './fake-kube-deletion.ts';
-import { createFakeFaults } from './fake-kube-faults.ts';
-import type { FakeFaults, LoggedRequest, OrderedAnswer } from './fake-kube-faults.ts';
+import { createFakeDeletion, type FakeDeletion } from './fake-kube-deletion.ts';
+import { createFakeFaults, type FakeFaults, type LoggedRequest, type OrderedAnswer } from './fake-kube-faults.ts';
 import { createFakeHandler } from './fake-kube-handler.ts';
 import { parseRequest, statusBody } from './fake-kube-requests.ts';
-import { createFakeStore } from './fake-kube-store.ts';
-import type { FakeStore } from './fake-kube-store.ts';
-import { createFakeWatches } from './fake-kube-watches.ts';
-import type { FakeWatches } from './fake-kube-watches.ts';
-import { DRA_RESOURCES, resourceName, SentObject, SERVED } from './fake-kube-types.ts';
-import type { FakeResource, StoredObject } from './fake-kube-types.ts';
+import { createFakeStore, type FakeStore } from './fake-kube-store.ts';
+import { createFakeWatches, type FakeWatches } from './fake-kube-watches.ts';
+import { DRA_RESOURCES, resourceName, SentObject, SERVED, type FakeResource, type StoredObject } from './fake-kube-types.ts';
 import type { ResourceType } from '../../../src/cluster/client/ports.ts';
 
 export interface FakeKubeOptions {

@@ -1,6 +1,5 @@
 /** A client of the fake API server, as the service makes one. */
-import { createKubeApi } from '../../../src/cluster/client/kube-api.ts';
-import type { KubeApiOptions } from '../../../src/cluster/client/kube-api.ts';
+import { createKubeApi, type KubeApiOptions } from '../../../src/cluster/client/kube-api.ts';
 import type { KubeApi } from '../../../src/cluster/client/ports.ts';
 import type { FakeKubeApi } from './fake-kube-api.ts';
 

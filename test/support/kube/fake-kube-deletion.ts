@@ -1,8 +1,6 @@
 /** How objects go away on the fake API server: preconditions, graceful pods, finalizers, and dependents after their owners. */
-import { timestamp } from './fake-kube-store.ts';
-import type { Address, FakeStore } from './fake-kube-store.ts';
-import { done, refuse, resourceName } from './fake-kube-types.ts';
-import type { FakeResource, Outcome, StoredObject } from './fake-kube-types.ts';
+import { timestamp, type Address, type FakeStore } from './fake-kube-store.ts';
+import { done, refuse, resourceName, type FakeResource, type Outcome, type StoredObject } from './fake-kube-types.ts';
 
 export interface DeleteOptions {
   readonly graceSeconds?: number | undefined;

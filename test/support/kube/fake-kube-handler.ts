@@ -1,17 +1,12 @@
 /** Answers of the fake API server: verbs on resources, turned into the store's words and back into HTTP. */
 import type { ServerResponse } from 'node:http';
 import type { FakeDeletion } from './fake-kube-deletion.ts';
-import { isFields } from './fake-kube-fields.ts';
-import type { Fields } from './fake-kube-fields.ts';
-import { discovery, noSuchPage, statusBody } from './fake-kube-requests.ts';
-import type { Parsed, Target } from './fake-kube-requests.ts';
-import { fieldSelector, labelSelector } from './fake-kube-selectors.ts';
-import type { Selector } from './fake-kube-selectors.ts';
+import { isFields, type Fields } from './fake-kube-fields.ts';
+import { discovery, noSuchPage, statusBody, type Parsed, type Target } from './fake-kube-requests.ts';
+import { fieldSelector, labelSelector, type Selector } from './fake-kube-selectors.ts';
 import type { Address, FakeStore } from './fake-kube-store.ts';
-import { apiVersionOf, done, refuse, SentObject } from './fake-kube-types.ts';
-import type { FakeResource, Outcome, StoredObject } from './fake-kube-types.ts';
-import { EXPIRED } from './fake-kube-watches.ts';
-import type { FakeWatches } from './fake-kube-watches.ts';
+import { apiVersionOf, done, refuse, SentObject, type FakeResource, type Outcome, type StoredObject } from './fake-kube-types.ts';
+import { EXPIRED, type FakeWatches } from './fake-kube-watches.ts';
 
 export interface HandlerParts {
   readonly store: FakeStore;

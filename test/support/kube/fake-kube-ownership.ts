@@ -1,9 +1,18 @@
 /** What a write does to an object and to `managedFields`, as the API server decides it. Pure. */
 import { isDeepStrictEqual } from 'node:util';
-import { changedFields, existing, fieldsOf, isFields, lay, subtract, union, without } from './fake-kube-fields.ts';
-import type { FieldTree, Fields } from './fake-kube-fields.ts';
-import { StoredObject } from './fake-kube-types.ts';
-import type { FakeResource, SentObject } from './fake-kube-types.ts';
+import {
+  changedFields,
+  existing,
+  fieldsOf,
+  isFields,
+  lay,
+  subtract,
+  union,
+  without,
+  type FieldTree,
+  type Fields,
+} from './fake-kube-fields.ts';
+import { StoredObject, type FakeResource, type SentObject } from './fake-kube-types.ts';
 
 export interface Origin {
   readonly manager: string;

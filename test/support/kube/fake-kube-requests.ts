@@ -1,7 +1,6 @@
 /** What a request to the fake API server is about, read from its method and address. Pure. */
 import type { Verb } from './fake-kube-faults.ts';
-import { refuse } from './fake-kube-types.ts';
-import type { FakeResource, Outcome, Refusal } from './fake-kube-types.ts';
+import { refuse, type FakeResource, type Outcome, type Refusal } from './fake-kube-types.ts';
 
 export interface Target {
   readonly resource: FakeResource;

@@ -1,11 +1,8 @@
 /** The objects of the fake API server: create, read, write with optimistic concurrency, and the history that watches read. */
 import { randomUUID } from 'node:crypto';
-import { applied, conflictOf, firstOwners, settled } from './fake-kube-ownership.ts';
-import type { Origin } from './fake-kube-ownership.ts';
-import { mergePatched } from './fake-kube-fields.ts';
-import type { Fields } from './fake-kube-fields.ts';
-import { apiVersionOf, done, refuse, resourceName, SentObject, StoredObject } from './fake-kube-types.ts';
-import type { FakeResource, Outcome } from './fake-kube-types.ts';
+import { applied, conflictOf, firstOwners, settled, type Origin } from './fake-kube-ownership.ts';
+import { mergePatched, type Fields } from './fake-kube-fields.ts';
+import { apiVersionOf, done, refuse, resourceName, SentObject, StoredObject, type FakeResource, type Outcome } from './fake-kube-types.ts';
 
 export interface Change {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';

@@ -2,8 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Selector } from './fake-kube-selectors.ts';
 import type { Change, FakeStore } from './fake-kube-store.ts';
-import { apiVersionOf } from './fake-kube-types.ts';
-import type { FakeResource, StoredObject } from './fake-kube-types.ts';
+import { apiVersionOf, type FakeResource, type StoredObject } from './fake-kube-types.ts';
 
 export interface WatchRequest {
   readonly resource: FakeResource;

@@ -1,6 +1,5 @@
 /** Paths of resources on the API server, and which verb and resource a path stands for. Pure. */
-import { fail, ok } from '../../../schema/failure.ts';
-import type { Result } from '../../../schema/failure.ts';
+import { fail, ok, type Result } from '../../../schema/failure.ts';
 import type { ResourceType } from '../ports.ts';
 
 export interface ResourceAddress {
