@@ -51,21 +51,18 @@ export interface LeadershipDeps {
   readonly leaseDurationMs: number;
   /** Unix milliseconds. */
   readonly now: () => number;
-  /** Milliseconds that never decrease. Default: those of the process. */
-  readonly monotonic?: () => number;
   readonly log?: SourceLog;
-  /** Returns a number in [0, 1). */
-  readonly random?: () => number;
 }
 
 /** How long the release may take. If it fails, the next leader waits until the lease expires. */
 const RELEASE_WITHIN_MS = 1500;
 
 export function createLeadership(deps: LeadershipDeps): Leadership {
-  const { api, name, identity, now, log, monotonic = () => performance.now(), random = Math.random } = deps;
+  const { api, name, identity, now, log } = deps;
   const times = leaseTimes(Math.ceil(Math.max(SHORTEST_LEASE_MS, deps.leaseDurationMs) / 1000) * 1000);
   const instance = crypto.randomUUID();
   const requests = createLeaseRequests({ api, name, holder: identity, instance, now, ...times });
+  const monotonic = (): number => performance.now();
   let candidate: Candidate = newCandidate(identity, instance, times);
   /** The term also ends at this wall-clock time: the monotonic clock stands still while a machine is suspended. */
   let wallDeadline = 0;
@@ -92,7 +89,6 @@ export function createLeadership(deps: LeadershipDeps): Leadership {
     api,
     name,
     onChange: (lease) => update(afterWatchEvent(candidate, lease === undefined ? 'absent' : parseLease(lease), monotonic())),
-    random,
   });
 
   function update(next: Candidate): void {
@@ -107,7 +103,7 @@ export function createLeadership(deps: LeadershipDeps): Leadership {
       const why = reason === 'Aborted' ? `"${api.server}" did not respond within ${times.requestTimeoutMs} ms` : message;
       log?.warn({ lease: name, reason }, `Could not read or write the Lease "${name}": ${why}`);
     }
-    update(afterFailure(candidate, monotonic(), random()));
+    update(afterFailure(candidate, monotonic(), Math.random()));
   }
 
   async function observe(signal: AbortSignal): Promise<void> {
@@ -128,7 +124,7 @@ export function createLeadership(deps: LeadershipDeps): Leadership {
       wallDeadline = sentWallAt + times.renewDeadlineMs;
       watch.stop();
       update(afterWrite(candidate, step, { record: answer.value, sentAt, now: monotonic() }));
-    } else if (answer.failure.reason === 'Conflict') update(afterConflict(candidate, monotonic(), random()));
+    } else if (answer.failure.reason === 'Conflict') update(afterConflict(candidate, monotonic(), Math.random()));
     else failed(answer.failure, signal);
   }
 

@@ -13,7 +13,6 @@ export interface LeaseWatchDeps {
   readonly name: string;
   /** Called with undefined if the Lease was deleted. */
   readonly onChange: (lease: KubeObject | undefined) => void;
-  readonly random: () => number;
 }
 
 export interface LeaseWatch {
@@ -50,13 +49,13 @@ async function watchUntilAborted(deps: LeaseWatchDeps, signal: AbortSignal): Pro
   while (!signal.aborted) {
     const received = await watchOnce(deps, signal);
     pauseMs = received ? PAUSE_MS.first : Math.min(PAUSE_MS.longest, pauseMs * 2);
-    await sleep(pauseMs * (0.5 + deps.random()), signal);
+    await sleep(pauseMs * (0.5 + Math.random()), signal);
   }
 }
 
 /** Returns whether any event was received. */
-async function watchOnce({ api, name, onChange, random }: LeaseWatchDeps, signal: AbortSignal): Promise<boolean> {
-  const seconds = Math.round(WATCH_SECONDS.least + WATCH_SECONDS.spread * random());
+async function watchOnce({ api, name, onChange }: LeaseWatchDeps, signal: AbortSignal): Promise<boolean> {
+  const seconds = Math.round(WATCH_SECONDS.least + WATCH_SECONDS.spread * Math.random());
   // Without a version, a watch starts with the current Lease, so no list is needed. That it may be outdated does no harm.
   const query = { watch: 'true', fieldSelector: `metadata.name=${name}`, timeoutSeconds: String(seconds) };
   const path = resourcePath({ type: LEASES, namespace: api.namespace, query });

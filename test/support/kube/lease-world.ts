@@ -27,7 +27,7 @@ export interface LeaseWorldOptions {
   readonly times: LeaseTimes;
   readonly replicas: number;
   /** When edits and failures end, in milliseconds. */
-  readonly troubleUntil: number;
+  readonly incidentsUntil: number;
   readonly end: number;
 }
 
@@ -65,7 +65,7 @@ type Verb = 'create' | 'replace' | 'get';
 type Answer = KubeObject | 'Conflict' | 'NotFound' | 'AlreadyExists';
 
 export function simulateLease(options: LeaseWorldOptions): LeaseHistory {
-  const { times, troubleUntil, end } = options;
+  const { times, incidentsUntil, end } = options;
   const random = createRandom(options.seed);
   const events: Event[] = [];
   const overlaps: string[] = [];
@@ -129,7 +129,7 @@ export function simulateLease(options: LeaseWorldOptions): LeaseHistory {
     }
   }
 
-  const delay = (): number => (time > troubleUntil || random.chance(0.9) ? random.int(1, 30) : random.int(1, times.durationMs / 2));
+  const delay = (): number => (time > incidentsUntil || random.chance(0.9) ? random.int(1, 30) : random.int(1, times.durationMs / 2));
 
   function change(replica: Replica, next: Candidate): void {
     replica.candidate = next;
@@ -179,7 +179,7 @@ export function simulateLease(options: LeaseWorldOptions): LeaseHistory {
     };
     after(times.requestTimeoutMs / replica.rate, () => finish('lost'));
     const cutOff = (): boolean => time < downUntil || time < replica.cutOffUntil;
-    const lossy = time < troubleUntil ? 0.03 : 0;
+    const lossy = time < incidentsUntil ? 0.03 : 0;
     if (cutOff() || random.chance(lossy)) return;
     after(delay(), () => {
       if (cutOff()) return;
@@ -232,7 +232,7 @@ export function simulateLease(options: LeaseWorldOptions): LeaseHistory {
   ];
 
   function causeIncident(): void {
-    if (time >= troubleUntil) return;
+    if (time >= incidentsUntil) return;
     random.pick(incidents)();
     after(random.int(50, times.durationMs), causeIncident);
   }

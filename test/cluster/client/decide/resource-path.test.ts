@@ -7,7 +7,7 @@ import { DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../../../../src/cluster/clien
 const pathOf = (result: ReturnType<typeof resourcePath>): string => (result.ok ? result.value : result.failure.reason);
 
 describe('resourcePath()', () => {
-  test('addresses core and other groups, namespaced and cluster-wide, with subresource and query', () => {
+  test('composes paths for core and other groups, namespaced and cluster-wide, with subresource and query', () => {
     expect([
       pathOf(resourcePath({ type: PODS, namespace: 'n' })),
       pathOf(
@@ -29,7 +29,7 @@ describe('resourcePath()', () => {
     ]);
   });
 
-  test('no name leads anywhere but to the object of that name', () => {
+  test('never composes a path that leads to another object than the named one', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'B', '.', '/', '%', '2', 'f', '-', '?', '#', '\\', ' ', ':', '\n', 'ü') });
     fc.assert(
       fc.property(text, (name) => {
@@ -42,7 +42,7 @@ describe('resourcePath()', () => {
   });
 });
 
-test('describePath() names watches, logs and other groups as a role does', () => {
+test('describePath() names watches, logs and other groups as in RBAC rules', () => {
   expect([
     describePath('/api/v1/namespaces/n/pods/p/log?follow=true'),
     describePath('/apis/apps/v1/namespaces/n/deployments?watch=true'),
@@ -54,12 +54,12 @@ test('describePath() names watches, logs and other groups as a role does', () =>
   ]);
 });
 
-test('compareVersions() compares numbers of any size, and nothing else', () => {
+test('compareVersions() compares numbers of any size, and returns undefined for anything else', () => {
   const digits = fc.bigInt({ min: 0n, max: 10n ** 25n });
   fc.assert(
     fc.property(digits, digits, (left, right) => {
       expect(Math.sign(compareVersions(String(left), String(right)) ?? 7)).toBe(left < right ? -1 : left > right ? 1 : 0);
     }),
   );
-  for (const odd of [undefined, '', 'abc', '-1', '1.5']) expect(compareVersions(odd, '1')).toBeUndefined();
+  for (const invalid of [undefined, '', 'abc', '-1', '1.5']) expect(compareVersions(invalid, '1')).toBeUndefined();
 });
