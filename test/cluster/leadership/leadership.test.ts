@@ -155,7 +155,7 @@ describe('createLeadership()', () => {
   scenario('continues the term when responses to renewals get lost', async ({ server, begin, until, spec }) => {
     const only = begin('pod-a');
     await until(() => leads(only));
-    only.connection.network = 'failingEndpoints';
+    only.connection.network = 'responsesLost';
     await sleep(DURATION_MS / 2.5);
     only.connection.network = 'fine';
     const { requests } = server;

@@ -195,7 +195,7 @@ describe('createReplicaReports()', () => {
     follower.ahead += 600_000;
     await sleep(100);
     expect(server.object('svc-gateway-dead')).toBeDefined();
-    leader.copy.failingEndpoints = true;
+    leader.copy.isCutOff = true;
     leader.reports.traffic.read();
     server.put('svc-gateway-alive', (before) => before);
     leader.ahead += 240_000;
