@@ -5,7 +5,7 @@ import { parseJson } from '../../platform/decide/parse-json.ts';
 import type { Credentials } from './credentials.ts';
 import { isKubeObject } from './decide/kube-object.ts';
 import { parseRefusal, type RequestInfo } from './decide/parse-refusal.ts';
-import { apiVersionOf, badName, describePath, groupPath, resourceName, resourcePath } from './decide/resource-path.ts';
+import { apiVersionOf, badName, groupPath, resourceName, resourcePath, type ResourceAddress } from './decide/resource-path.ts';
 import { findCredentials, type CredentialsOptions } from './find-credentials.ts';
 import { createKubeHttp, type HttpAnswer, type HttpRequest, type KubeHttp } from './kube-http.ts';
 import { readList } from './read-list.ts';
@@ -50,18 +50,18 @@ interface RequestParts {
   readonly onRequest: OnRequest;
 }
 
-/** One request concerning one resource. */
-interface Call {
-  readonly verb: 'get' | 'list' | 'create' | 'update' | 'patch' | 'delete';
-  readonly type: ResourceType;
-  readonly name?: string;
-  readonly subresource?: string | undefined;
-  readonly query?: Readonly<Record<string, string | undefined>>;
-  readonly body?: unknown;
-  readonly contentType?: string;
+const METHODS = { get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
+
+/** What a request concerns. */
+interface RequestSubject extends Omit<ResourceAddress, 'namespace'> {
+  readonly verb: keyof typeof METHODS | 'watch';
 }
 
-const METHODS = { get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
+interface Call extends RequestSubject {
+  readonly verb: keyof typeof METHODS;
+  readonly body?: unknown;
+  readonly contentType?: string | undefined;
+}
 
 function createRequests({ credentials, http, gate, namespace, onRequest }: RequestParts): KubeApi {
   const { server } = credentials;
@@ -69,6 +69,13 @@ function createRequests({ credentials, http, gate, namespace, onRequest }: Reque
   const refused = (info: RequestInfo, answer: HttpAnswer): Result<never> => ({
     ok: false,
     failure: parseRefusal({ ...info, server }, answer, Date.now()),
+  });
+
+  const infoOf = ({ verb, type, name = '', subresource }: RequestSubject): RequestInfo => ({
+    verb,
+    resource: subresource === undefined ? resourceName(type) : `${resourceName(type)}/${subresource}`,
+    namespace: type.namespaced ? namespace : '',
+    name,
   });
 
   /** Sends a second time with renewed credentials if the server rejects them: the first request was not carried out. */
@@ -91,20 +98,12 @@ function createRequests({ credentials, http, gate, namespace, onRequest }: Reque
     }
   }
 
-  async function call({ verb, type, name, subresource, query, body, contentType }: Call, signal: AbortSignal): Promise<Result<string>> {
-    const path = resourcePath({ type, namespace, name, subresource, query: query ?? {} });
+  async function call(request: Call, signal: AbortSignal): Promise<Result<string>> {
+    const { type, name, subresource, query, body, contentType } = request;
+    const path = resourcePath({ type, namespace, name, subresource, query });
     if (!path.ok) return path;
-    const resource = subresource === undefined ? resourceName(type) : `${resourceName(type)}/${subresource}`;
-    return await exchange(
-      { verb, resource, namespace: type.namespaced ? namespace : '', name: name ?? '' },
-      {
-        method: METHODS[verb],
-        path: path.value,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        ...(contentType === undefined ? {} : { contentType }),
-      },
-      signal,
-    );
+    const content = { body: body === undefined ? undefined : JSON.stringify(body), contentType };
+    return await exchange(infoOf(request), { method: METHODS[request.verb], path: path.value, ...content }, signal);
   }
 
   async function callForObject(request: Call, signal: AbortSignal): Promise<Result<KubeObject>> {
@@ -153,10 +152,11 @@ function createRequests({ credentials, http, gate, namespace, onRequest }: Reque
       const isGone = present.ok ? present.value.metadata.uid !== uid : present.failure.reason === 'NotFound';
       return isGone ? ok(undefined) : answer;
     },
-    async stream(path, signal) {
-      if (!path.startsWith('/')) return fail('stalled', 'Invalid', `Start the path of a stream with "/": "${path.slice(0, 80)}"`);
-      const info = { ...describePath(path), namespace, name: '' };
-      const opened = await authorized(info, async () => await http.open(path, signal));
+    async stream(type, options, signal) {
+      const path = resourcePath({ type, namespace, ...options });
+      if (!path.ok) return path;
+      const info = infoOf({ verb: options.query['watch'] === 'true' ? 'watch' : 'get', type, ...options });
+      const opened = await authorized(info, async () => await http.open(path.value, signal));
       if (!opened.ok) return opened;
       return opened.value.stream === undefined ? refused(info, opened.value) : ok(opened.value.stream);
     },

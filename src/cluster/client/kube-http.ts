@@ -14,8 +14,8 @@ export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Absolute path on the server. */
   readonly path: string;
-  readonly body?: string;
-  readonly contentType?: string;
+  readonly body?: string | undefined;
+  readonly contentType?: string | undefined;
 }
 
 /** A response, successful or not. */

@@ -76,6 +76,13 @@ export interface ListOptions {
   readonly transform?: Transform;
 }
 
+export interface StreamOptions {
+  /** Undefined for a watch. */
+  readonly name?: string;
+  readonly subresource?: 'log';
+  readonly query: Readonly<Record<string, string | undefined>>;
+}
+
 export interface ObjectList {
   readonly items: readonly KubeObject[];
   readonly resourceVersion: string;
@@ -102,8 +109,8 @@ export interface KubeApi {
   mergePatch(type: ResourceType, name: string, patch: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Result<KubeObject>>;
   /** Succeeds if the object does not exist. */
   remove(type: ResourceType, name: string, options: RemoveOptions, signal: AbortSignal): Promise<Result<void>>;
-  /** Streams a response of any length: watches, logs. `path` is absolute. The stream ends when the signal aborts. */
-  stream(path: string, signal: AbortSignal): Promise<Result<AsyncIterable<Uint8Array>>>;
+  /** Streams a response of any length: a watch (`watch: 'true'` in the query) or a log. The stream ends when the signal aborts. */
+  stream(type: ResourceType, options: StreamOptions, signal: AbortSignal): Promise<Result<AsyncIterable<Uint8Array>>>;
   /** Whether the server currently serves this type of resource. */
   serves(type: ResourceType, signal: AbortSignal): Promise<Result<boolean>>;
 }

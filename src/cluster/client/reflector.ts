@@ -15,7 +15,6 @@ import type { Clock, Wake } from '../../reconciler/ports.ts';
 import { type Failure, type Result, ok } from '../../schema/failure.ts';
 import { createClock } from '../../platform/clock.ts';
 import { addWake } from '../../platform/wakes.ts';
-import { resourcePath } from './decide/resource-path.ts';
 import { watchSeconds } from './decide/watch-delay.ts';
 import { runListWatchLoop } from './list-watch-loop.ts';
 import { createObjectCopy, type IsUrgent } from './object-copy.ts';
@@ -89,21 +88,16 @@ export function createReflector(options: ReflectorOptions): Reflector {
   async function watch(relistAt: number, signal: AbortSignal): Promise<WatchOutcome> {
     const untilRelistS = Math.max(1, Math.ceil((relistAt - clock.now()) / 1000));
     const timeoutSeconds = Math.min(watchSeconds(random()), untilRelistS + 1);
-    const path = resourcePath({
-      type,
-      namespace: api.namespace,
-      query: {
-        watch: 'true',
-        allowWatchBookmarks: 'true',
-        resourceVersion: copy.resourceVersion(),
-        timeoutSeconds: String(timeoutSeconds),
-        labelSelector,
-      },
-    });
-    if (!path.ok) return { kind: 'refused', failure: path.failure };
+    const query = {
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      resourceVersion: copy.resourceVersion(),
+      timeoutSeconds: String(timeoutSeconds),
+      labelSelector,
+    };
     const limits = { clock, relistAt, endBy: clock.now() + timeoutSeconds * 1000, silentMs };
     const sink = { fold: copy.fold, opened: reached, changed };
-    return await readWatch(async (stop) => await api.stream(path.value, stop), limits, sink, signal);
+    return await readWatch(async (stop) => await api.stream(type, { query }, stop), limits, sink, signal);
   }
 
   return {

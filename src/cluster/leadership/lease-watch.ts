@@ -3,13 +3,12 @@ import { parseJson } from '../../platform/decide/parse-json.ts';
 import { sleep } from '../../platform/pause.ts';
 import { isTable } from '../../schema/key-case.ts';
 import { isKubeObject } from '../client/decide/kube-object.ts';
-import { resourcePath } from '../client/decide/resource-path.ts';
 import { createLineBuffer } from '../client/line-buffer.ts';
 import type { KubeApi, KubeObject } from '../client/ports.ts';
 import { LEASES } from '../client/resource-types.ts';
 
 export interface LeaseWatchDeps {
-  readonly api: Pick<KubeApi, 'namespace' | 'stream'>;
+  readonly api: Pick<KubeApi, 'stream'>;
   readonly name: string;
   /** Called with undefined if the Lease was deleted. */
   readonly onChange: (lease: KubeObject | undefined) => void;
@@ -58,9 +57,7 @@ async function watchOnce({ api, name, onChange }: LeaseWatchDeps, signal: AbortS
   const seconds = Math.round(WATCH_SECONDS.least + WATCH_SECONDS.spread * Math.random());
   // Without a version, a watch starts with the current Lease, so no list is needed. That it may be outdated does no harm.
   const query = { watch: 'true', fieldSelector: `metadata.name=${name}`, timeoutSeconds: String(seconds) };
-  const path = resourcePath({ type: LEASES, namespace: api.namespace, query });
-  if (!path.ok) return false;
-  const stream = await api.stream(path.value, signal);
+  const stream = await api.stream(LEASES, { query }, signal);
   if (!stream.ok) return false;
   let received = false;
   try {

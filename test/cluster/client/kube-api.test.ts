@@ -9,6 +9,7 @@ import { eventually } from '../../support/eventually.ts';
 import { describeKubeApi, reasonOf, valueOf } from '../../support/kube/kube-api-contract.ts';
 
 const SIGNAL = new AbortController().signal;
+const WATCH = { query: { watch: 'true' } };
 const servers: FakeKubeApi[] = [];
 
 async function start(options: FakeKubeOptions = {}): Promise<FakeKubeApi> {
@@ -111,7 +112,7 @@ describe('createKubeApi()', () => {
     const fake = await start();
     const api = await connectToFake(fake, 'default', { concurrency: 2 });
     const stop = new AbortController();
-    const watches = [1, 2, 3].map(async () => await api.stream('/api/v1/namespaces/default/pods?watch=true', stop.signal));
+    const watches = [1, 2, 3].map(async () => await api.stream(PODS, WATCH, stop.signal));
     expect((await Promise.all(watches)).map(reasonOf)).toEqual(['ok', 'ok', 'ok']);
     fake.faults.delay({ verb: 'get' }, 30);
     let most = 0;
@@ -220,12 +221,12 @@ describe('createKubeApi()', () => {
     const api = await connectToFake(fake);
     fake.setLog('p', 'one\ntwo\n');
     let text = '';
-    for await (const chunk of valueOf(await api.stream('/api/v1/namespaces/default/pods/p/log', SIGNAL)))
+    for await (const chunk of valueOf(await api.stream(PODS, { name: 'p', subresource: 'log', query: {} }, SIGNAL)))
       text += Buffer.from(chunk).toString();
     expect(text).toBe('one\ntwo\n');
-    expect(reasonOf(await api.stream('@elsewhere.example/', SIGNAL))).toBe('Invalid');
+    expect(reasonOf(await api.stream(PODS, { name: '../x', subresource: 'log', query: {} }, SIGNAL))).toBe('Invalid');
     const own = new AbortController();
-    const watch = valueOf(await api.stream('/api/v1/namespaces/default/pods?watch=true', own.signal));
+    const watch = valueOf(await api.stream(PODS, WATCH, own.signal));
     expect(fake.watches.count()).toBe(1);
     own.abort();
     await eventually('the server has no watch', () => fake.watches.count() === 0);

@@ -128,10 +128,9 @@ export function createLeaseServer(): LeaseServer {
             });
             return answer.ok ? ok(undefined) : answer;
           },
-          async stream(path, signal) {
+          async stream(_type, { query }, signal) {
             if (connection.network !== 'fine') return UNREACHABLE;
-            const name = /metadata\.name(?:=|%3D)([^&]+)/.exec(path)?.[1] ?? '';
-            return ok(watch(name, signal));
+            return ok(watch(query['fieldSelector']?.replace('metadata.name=', '') ?? '', signal));
           },
           list: () => Promise.resolve(UNREACHABLE),
           mergePatch: () => Promise.resolve(UNREACHABLE),

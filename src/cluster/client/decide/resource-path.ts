@@ -1,4 +1,4 @@
-/** Paths of resources on the API server, and which verb and resource a path stands for. Pure. */
+/** Names and paths of resources on the API server. Pure. */
 import { fail, ok, type Result } from '../../../schema/failure.ts';
 import type { ResourceType } from '../ports.ts';
 
@@ -8,7 +8,7 @@ export interface ResourceAddress {
   readonly namespace: string;
   readonly name?: string | undefined;
   readonly subresource?: string | undefined;
-  readonly query?: Readonly<Record<string, string | undefined>>;
+  readonly query?: Readonly<Record<string, string | undefined>> | undefined;
 }
 
 /** Lower-case DNS names with dots, as for nearly all objects. A slash, a percent sign or ".." never matches. */
@@ -42,17 +42,4 @@ export function resourcePath({ type, namespace, name, subresource, query = {} }:
   const search = new URLSearchParams();
   for (const [key, value] of Object.entries(query)) if (value !== undefined && value !== '') search.set(key, value);
   return ok(search.size === 0 ? parts.join('/') : `${parts.join('/')}?${search.toString()}`);
-}
-
-/** Returns verb and resource of a path that is read as a stream: `watch` and `pods` for `/api/v1/namespaces/a/pods?watch=true`. */
-export function describePath(path: string): { readonly verb: string; readonly resource: string } {
-  const [address = '', search = ''] = path.split('?', 2);
-  const parts = address.split('/').filter((part) => part !== '');
-  const isCore = parts[0] === 'api';
-  const rest = parts.slice(isCore ? 2 : 3);
-  const [plural = '', , ...subresource] = rest[0] === 'namespaces' && rest.length > 2 ? rest.slice(2) : rest;
-  const group = isCore ? '' : (parts[1] ?? '');
-  const resource = [group === '' ? plural : `${plural}.${group}`, ...subresource].join('/');
-  const isWatch = ['true', '1'].includes(new URLSearchParams(search).get('watch') ?? '');
-  return { verb: isWatch ? 'watch' : 'get', resource };
 }

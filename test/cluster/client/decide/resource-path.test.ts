@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { compareVersions } from '../../../../src/cluster/client/decide/kube-object.ts';
-import { describePath, resourcePath } from '../../../../src/cluster/client/decide/resource-path.ts';
+import { resourcePath } from '../../../../src/cluster/client/decide/resource-path.ts';
 import { DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../../../../src/cluster/client/resource-types.ts';
 
 const pathOf = (result: ReturnType<typeof resourcePath>): string => (result.ok ? result.value : result.failure.reason);
@@ -36,22 +36,9 @@ describe('resourcePath()', () => {
         const path = resourcePath({ type: PODS, namespace: 'n', name });
         if (!path.ok) return;
         expect(new URL(path.value, 'http://h').pathname).toBe(`/api/v1/namespaces/n/pods/${name}`);
-        expect(describePath(path.value)).toEqual({ verb: 'get', resource: 'pods' });
       }),
     );
   });
-});
-
-test('describePath() names watches, logs and other groups as in RBAC rules', () => {
-  expect([
-    describePath('/api/v1/namespaces/n/pods/p/log?follow=true'),
-    describePath('/apis/apps/v1/namespaces/n/deployments?watch=true'),
-    describePath('/apis/resource.k8s.io/v1/deviceclasses?watch=1'),
-  ]).toEqual([
-    { verb: 'get', resource: 'pods/log' },
-    { verb: 'watch', resource: 'deployments.apps' },
-    { verb: 'watch', resource: 'deviceclasses.resource.k8s.io' },
-  ]);
 });
 
 test('compareVersions() compares numbers of any size, and returns undefined for anything else', () => {
