@@ -1,6 +1,5 @@
 /** A namespace of its own in the cluster that `KUBECONFIG` names, and what its users do there. It contains nothing of the service. */
 import { createKubeApi } from '../src/cluster/client/kube-api.ts';
-import { resourcePath } from '../src/cluster/client/decide/resource-path.ts';
 import { createLineBuffer } from '../src/cluster/client/line-buffer.ts';
 import type { KubeApi, KubeManifest, KubeObject, ResourceType } from '../src/cluster/client/ports.ts';
 import { SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
@@ -53,15 +52,12 @@ export async function openBed(name: string): Promise<Bed> {
     namespace,
     api,
     async count(type) {
-      const page: { metadata: { remainingItemCount?: number }; items: unknown[] } = JSON.parse(
-        await read(api, unwrap(resourcePath({ type, namespace, query: { limit: '1' } }))),
-      );
+      const page: { metadata: { remainingItemCount?: number }; items: unknown[] } = JSON.parse(await read(api, type, { limit: '1' }));
       return page.items.length + (page.metadata.remainingItemCount ?? 0);
     },
     async watch(type, onEvent, signal) {
       const { resourceVersion } = unwrap(await api.list(type, {}, signal));
-      const path = unwrap(resourcePath({ type, namespace, query: { watch: 'true', resourceVersion } }));
-      void follow(unwrap(await api.stream(path, signal)), onEvent);
+      void follow(unwrap(await api.stream(type, { query: { watch: 'true', resourceVersion } }, signal)), onEvent);
     },
     async dispose() {
       unwrap(await api.remove(NAMESPACES, namespace, {}, never));
@@ -103,9 +99,9 @@ export async function forEachItem<T>(items: readonly T[], atOnce: number, work: 
   await Promise.all(Array.from({ length: atOnce }, worker));
 }
 
-async function read(api: KubeApi, path: string): Promise<string> {
+async function read(api: KubeApi, type: ResourceType, query: Readonly<Record<string, string>>): Promise<string> {
   const parts: Uint8Array[] = [];
-  for await (const part of unwrap(await api.stream(path, never))) parts.push(part);
+  for await (const part of unwrap(await api.stream(type, { query }, never))) parts.push(part);
   return Buffer.concat(parts).toString('utf8');
 }
 

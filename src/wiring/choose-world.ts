@@ -6,19 +6,9 @@ import { findLlamaServer } from '../providers/gguf/find-llama-server.ts';
 import type { Runtime } from '../reconciler/ports.ts';
 import { createProcessRuntime } from '../host/process/process-runtime.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
-import type { Settings } from '../schema/settings.ts';
 import { createHostWorld } from './host-world.ts';
-import type { Log } from '../platform/log.ts';
 import type { World } from './world.ts';
-
-export interface WorldChoice {
-  readonly settings: Settings;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly log: Log;
-  readonly version: string;
-  /** Path of the shipped `toolboxes/manifest.json`. */
-  readonly toolboxManifest: string;
-}
+import type { WorldChoice } from './world-choice.ts';
 
 export async function chooseWorld(choice: WorldChoice): Promise<Result<World>> {
   const { settings, env } = choice;

@@ -1,9 +1,9 @@
-/** A cluster: slots are SlotSpecs of one namespace, workloads are Deployments, and several replicas share the work. */
+/** The world in a cluster: slots are SlotSpecs of one namespace, workloads are Deployments, and several replicas share the work. */
 import { hostname } from 'node:os';
-import { createKubeApi, type KubeApiOptions } from '../cluster/client/kube-api.ts';
+import { createKubeApi, type KubeApiOptions, type OnRequest } from '../cluster/client/kube-api.ts';
 import { createLeadership } from '../cluster/leadership/leadership.ts';
 import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
-import { createReflector, withoutManagedFields } from '../cluster/client/reflector.ts';
+import { createReflector } from '../cluster/client/reflector.ts';
 import { createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
 import { LEASES, SLOT_SPECS } from '../cluster/client/resource-types.ts';
 import { createClusterModelStore } from '../cluster/cluster-model-store.ts';
@@ -20,58 +20,54 @@ import { createSlotResources } from '../cluster/slots/slot-resources.ts';
 import { createStatusResources } from '../cluster/status/status-resources.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import { LABELS } from '../schema/object-labels.ts';
-import type { WorldChoice } from './choose-world.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
 import type { World } from './world.ts';
 import { sleep } from '../platform/pause.ts';
+import type { WorldChoice } from './world-choice.ts';
 
-/** The scheduler knows the nodes: nothing is held back here unless `SVC_MEMORY_BUDGET` says so. */
+/** Kubernetes schedules by memory itself: the only limit here is `SVC_MEMORY_BUDGET`, if it is set. */
 const UNKNOWN_HOST: HostProbe = { read: async () => ({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined }) };
-/** The Leases of the replicas are few. */
+/** A list of the Leases of the replicas is small. */
 const LEASES_RELIST_MS = 60_000;
-/** The next one to lead waits for it. */
+/** How long the next leader may have to wait for the remaining statuses. */
 const FLUSH_MS = 500;
-/** The Lease of the one that reconciles; svcctl finds it by this name. */
+/** The Lease of the leader. svcctl finds it by this name. */
 const CONTROLLER_LEASE = 'svc-controller';
 
-type RequestSent = NonNullable<KubeApiOptions['onRequest']>;
-
-interface Apis {
-  readonly api: KubeApi;
-  /** A renewal must not wait behind a thousand other requests. */
-  readonly leaseApi: KubeApi;
-}
-
 export async function createClusterWorld(choice: WorldChoice): Promise<Result<World>> {
-  const { settings, log } = choice;
+  const { settings, env, version, log } = choice;
   if (settings.SVC_ON_EXIT === 'stop') {
-    const message = 'Set "SVC_ON_EXIT" to "leave": in a cluster, replicas of the gateway come and go while the slots stay';
+    const message = 'Set "SVC_ON_EXIT" to "leave": in a cluster, the slots must keep running when a replica of the gateway exits';
     return fail('stalled', 'SettingUnusable', message);
   }
-  let requestSent: RequestSent = () => undefined;
-  const apis = await connect(choice, (request) => requestSent(request));
-  if (!apis.ok) return apis;
+  let requestSent: OnRequest = () => undefined;
+  const options: KubeApiOptions = { env, namespace: settings.SVC_NAMESPACE, version, onRequest: (request) => requestSent(request) };
+  const api = await createKubeApi(options);
+  // A client of its own: a renewal must not wait behind a thousand other requests.
+  const leaseApi = await createKubeApi(options);
+  if (!api.ok) return api;
+  if (!leaseApi.ok) return leaseApi;
   const identity = settings.SVC_POD_NAME ?? hostname().toLowerCase();
   const leadership = createLeadership({
-    api: apis.value.leaseApi,
+    api: leaseApi.value,
     name: CONTROLLER_LEASE,
     identity,
     leaseDurationMs: settings.SVC_LEASE_DURATION,
     now: Date.now,
     log,
   });
-  const parts = await createParts(choice, apis.value, leadership, identity);
+  const parts = await createParts(choice, api.value, leadership, identity);
   const running = new AbortController();
-  const inOffice = new AbortController();
-  const ended: Promise<unknown>[] = [];
-  let termEnded: Promise<unknown> = Promise.resolve();
+  const candidacy = new AbortController();
+  let released: Promise<void> | undefined;
+  let reported: Promise<void> | undefined;
   let reports: ReplicaReports | undefined;
   return ok({
     ...parts.world,
     leadership,
     shareTraffic(local) {
       reports = createReplicaReports({
-        api: apis.value.leaseApi,
+        api: leaseApi.value,
         leases: parts.leases,
         identity,
         ...(settings.SVC_POD_UID === undefined ? {} : { podUid: settings.SVC_POD_UID }),
@@ -87,41 +83,32 @@ export async function createClusterWorld(choice: WorldChoice): Promise<Result<Wo
       requestSent = sent;
       for (const reflector of parts.reflectors) reflector.start(running.signal);
       parts.statuses.start(running.signal);
-      termEnded = leadership.start(inOffice.signal);
-      if (reports !== undefined) ended.push(reports.start(running.signal));
+      released = leadership.start(candidacy.signal);
+      reported = reports?.start(running.signal);
     },
     async resign() {
-      // Whoever leads next writes what is still missing then.
+      // The next leader writes the statuses that are missing then.
       await Promise.race([parts.statuses.flush(), sleep(FLUSH_MS)]);
-      inOffice.abort();
-      await termEnded;
+      candidacy.abort();
+      await released;
     },
     async stop() {
       running.abort();
-      await Promise.all(ended);
+      await reported;
     },
   });
 }
 
-async function connect({ settings, env, version }: WorldChoice, onRequest: RequestSent): Promise<Result<Apis>> {
-  const options = { env, namespace: settings.SVC_NAMESPACE, version, onRequest };
-  const api = await createKubeApi(options);
-  if (!api.ok) return api;
-  const leaseApi = await createKubeApi(options);
-  return leaseApi.ok ? ok({ api: api.value, leaseApi: leaseApi.value }) : leaseApi;
-}
-
-async function createParts(choice: WorldChoice, { api }: Apis, leadership: Leadership, identity: string) {
+async function createParts(choice: WorldChoice, api: KubeApi, leadership: Leadership, identity: string) {
   const { settings, log, toolboxManifest } = choice;
   const clock = createClock();
   const relistMs = settings.SVC_RELIST;
-  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, keep: withoutManagedFields, isUrgent: asksAnew });
+  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: asksAnew });
   const leases = createReflector({
     api,
     type: LEASES,
     labelSelector: `${LABELS.component}=gateway`,
     relistMs: LEASES_RELIST_MS,
-    keep: withoutManagedFields,
   });
   const objects = createKubeReflectors({ api, relistMs });
   const source = createSlotResources({ slots, log });
@@ -145,5 +132,5 @@ async function createParts(choice: WorldChoice, { api }: Apis, leadership: Leade
     sinks: [statuses, events],
     publishedView: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),
   } satisfies Partial<World>;
-  return { world, slots, leases, statuses, reflectors: [slots, leases, ...Object.values(objects)] };
+  return { world, leases, statuses, reflectors: [slots, leases, ...Object.values(objects)] };
 }

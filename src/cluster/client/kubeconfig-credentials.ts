@@ -1,22 +1,21 @@
-/** Credentials of a kubeconfig: certificates, tokens, token files, exec plugins and proxies, as `@kubernetes/client-node` understands them. */
-import { readFileSync } from 'node:fs';
+/** Credentials from a kubeconfig: certificates, tokens, token files, exec plugins and proxies, as `@kubernetes/client-node` supports them. */
 import type { RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node';
-import { fail, ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
+import { codeOf } from '../../platform/error-text.ts';
 import type { Access, Credentials, TlsOptions } from './credentials.ts';
 
 export interface KubeconfigSource {
   readonly text: string | undefined;
-  /** Merged, the first one wins; used without a text. */
+  /** Used if there is no text. The files are merged, and the first one has precedence. */
   readonly paths: readonly string[];
   readonly context: string | undefined;
 }
 
-/** Files and plugins are asked again this often; plugins keep their own tokens until those expire. */
+/** Files are read and plugins run again after this time. Plugins cache their tokens until they expire. */
 const ACCESS_AGE_MS = 10_000;
-/** A server that accepts nothing must not make us run a plugin for each request. */
+/** A server that rejects everything must not make us run a plugin for each request. */
 const RENEW_AGE_MS = 5000;
 
 export function createKubeconfigCredentials(source: KubeconfigSource): Result<Credentials> {
@@ -32,7 +31,7 @@ export function createKubeconfigCredentials(source: KubeconfigSource): Result<Cr
     const message = `Set "insecure-skip-tls-verify: true" for the cluster of "${server}" in the kubeconfig: plain HTTP needs it`;
     return fail('stalled', 'NoCluster', message);
   }
-  let remembered: { readonly access: Promise<Access>; readonly at: number } | undefined;
+  let cached: { readonly access: Promise<Access>; readonly at: number } | undefined;
   let renewedAt = Number.NEGATIVE_INFINITY;
   let tls: TlsOptions = {};
 
@@ -51,45 +50,42 @@ export function createKubeconfigCredentials(source: KubeconfigSource): Result<Cr
     server,
     namespace: config.getContextObject(config.getCurrentContext())?.namespace,
     async access() {
-      if (remembered === undefined || Date.now() - remembered.at > ACCESS_AGE_MS) {
-        remembered = { access: readAccess(), at: Date.now() };
+      if (cached === undefined || Date.now() - cached.at > ACCESS_AGE_MS) {
+        cached = { access: readAccess(), at: Date.now() };
       }
-      const { access } = remembered;
+      const { access } = cached;
       return await access.catch((error: unknown) => {
-        if (remembered?.access === access) remembered = undefined;
+        if (cached?.access === access) cached = undefined;
         throw error;
       });
     },
     renew() {
       if (Date.now() - renewedAt < RENEW_AGE_MS) return false;
       renewedAt = Date.now();
-      const again = loadSafely(source);
-      if (again.ok) config = again.value;
-      remembered = undefined;
-      return again.ok;
+      const reloaded = loadSafely(source);
+      if (reloaded.ok) config = reloaded.value;
+      cached = undefined;
+      return reloaded.ok;
     },
   });
 }
 
-/** The file's text is never part of the message: it holds secrets. */
+/** The text of the file is never part of a message, because it contains secrets. */
 function loadSafely(source: KubeconfigSource): Result<KubeConfig> {
-  const named = source.text === undefined ? `"${source.paths.join(':')}"` : 'that was given';
+  const named = source.text === undefined ? `"${source.paths.join(':')}"` : 'that was passed in';
   const config = new KubeConfig();
   try {
     if (source.text !== undefined) config.loadFromString(source.text);
     else loadFiles(config, source.paths);
-  } catch {
-    const exists = source.text !== undefined || source.paths.every((path) => readable(path));
-    return fail('stalled', 'NoCluster', `Correct the kubeconfig ${named}: it cannot be ${exists ? 'understood' : 'read'}`);
+  } catch (error) {
+    // Only errors of the file system have a code.
+    return fail('stalled', 'NoCluster', `Correct the kubeconfig ${named}: it cannot be ${codeOf(error) === '' ? 'parsed' : 'read'}`);
   }
   if (source.context !== undefined) config.setCurrentContext(source.context);
   if (config.getContextObject(config.getCurrentContext()) !== null) return ok(config);
   const known = config.getContexts().map(({ name }) => `"${name}"`);
-  return fail(
-    'stalled',
-    'NoCluster',
-    `Choose a context of the kubeconfig ${named}: it has no "${config.getCurrentContext()}"${known.length === 0 ? '' : ` but ${known.join(', ')}`}`,
-  );
+  const present = known.length === 0 ? '' : `, only ${known.join(', ')}`;
+  return fail('stalled', 'NoCluster', `Choose a context of the kubeconfig ${named}: it has no "${config.getCurrentContext()}"${present}`);
 }
 
 function loadFiles(config: KubeConfig, paths: readonly string[]): void {
@@ -102,15 +98,6 @@ function loadFiles(config: KubeConfig, paths: readonly string[]): void {
   }
 }
 
-function readable(path: string): boolean {
-  try {
-    readFileSync(path);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 function serverOf(text: string | undefined): string | undefined {
   if (text === undefined || !URL.canParse(text)) return undefined;
   const url = new URL(text);
@@ -119,15 +106,7 @@ function serverOf(text: string | undefined): string | undefined {
 }
 
 function tlsOf({ ca, cert, key, pfx, passphrase, servername, rejectUnauthorized }: RequestOptions): TlsOptions {
-  return {
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-    ...(pfx === undefined ? {} : { pfx }),
-    ...(passphrase === undefined ? {} : { passphrase }),
-    ...(servername === undefined ? {} : { servername }),
-    ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
-  };
+  return { ca, cert, key, pfx, passphrase, servername, rejectUnauthorized };
 }
 
 function headersOf(headers: RequestOptions['headers']): Readonly<Record<string, string>> {

@@ -1,6 +1,9 @@
-/** Bytes to lines. Split at the byte of the newline, so that characters which lie over the border of two chunks stay whole. */
+/**
+ * Splits a stream of bytes into lines. Splits at the newline byte, so that characters which span two chunks stay intact. Unlike
+ * `platform/line-splitter.ts`, which cuts long lines, this rejects them: part of a JSON document is of no use.
+ */
 export interface LineBuffer {
-  /** The lines that are complete now, without their newlines. Undefined when one is longer than the limit: nothing can be read after that. */
+  /** Returns the lines that are complete, without newlines, or undefined if a line exceeds the limit. After that, nothing more can be read. */
   push(chunk: Uint8Array): string[] | undefined;
 }
 
@@ -10,7 +13,7 @@ export function createLineBuffer(limitBytes: number): LineBuffer {
   let pending: Uint8Array[] = [];
   let pendingBytes = 0;
 
-  function take(end: Uint8Array): string {
+  function completeLine(end: Uint8Array): string {
     const whole = pending.length === 0 ? end : Buffer.concat([...pending, end]);
     pending = [];
     pendingBytes = 0;
@@ -23,7 +26,7 @@ export function createLineBuffer(limitBytes: number): LineBuffer {
       let start = 0;
       for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
         if (pendingBytes + end - start > limitBytes) return undefined;
-        lines.push(take(chunk.subarray(start, end)));
+        lines.push(completeLine(chunk.subarray(start, end)));
         start = end + 1;
       }
       if (start < chunk.length) {

@@ -1,123 +1,124 @@
-/** The copy itself: objects by name, what we wrote or removed ahead of the watch, and how far the copy has come. No requests. */
-import { foldWatchEvent } from './decide/fold-watch-event.ts';
-import type { WatchStep } from './decide/fold-watch-event.ts';
+/** The objects of a reflector by name, our own writes that the watch has not confirmed yet, and the current resource version. Sends no requests. */
+import { foldWatchEvent, type WatchStep } from './decide/fold-watch-event.ts';
 import { compareVersions } from './decide/kube-object.ts';
-import type { KubeObject } from './ports.ts';
+import type { KubeObject, ObjectList, Transform } from './ports.ts';
 import { isSameValue } from '../../schema/same-value.ts';
 
 export interface ObjectCopy {
   items(): ReadonlyMap<string, KubeObject>;
-  /** Where a watch goes on. */
+  /** The version from which a watch continues. */
   resourceVersion(): string;
-  /** The object, if it is held in this very version. */
-  held(object: KubeObject): KubeObject | undefined;
-  /** Call when a list begins, and give the result to `replaceAll`: what we write meanwhile is newer than what the list shows. */
+  /** Returns the stored object if it has the same version. */
+  sameVersion(object: KubeObject): KubeObject | undefined;
+  /** Call this when a list request starts and pass the result to `replaceAll`: our writes in between are newer than the list. */
   beginList(): number;
-  /** Takes a whole list over. Answers whether anything changed. */
-  replaceAll(list: { readonly items: readonly KubeObject[]; readonly resourceVersion: string }, begun: number): boolean;
-  /** Answers what the event was and whether anything changed. */
+  /** Replaces the contents by a complete list. Returns whether anything changed. */
+  replaceAll(list: ObjectList, begun: number): boolean;
+  /** Applies a watch event. */
   fold(event: unknown): { readonly step: WatchStep; readonly changed: boolean };
+  /** Returns whether anything changed. */
   noteWritten(object: KubeObject): boolean;
+  /** Returns whether anything changed. */
   noteRemoved(name: string, uid: string): boolean;
-  /** Whether a change since this was asked last is one that somebody waits for. */
-  takeUrgency(): boolean;
+  /** Returns whether there was an urgent change since the last call. */
+  consumeUrgency(): boolean;
 }
 
-/** `before` is undefined for an object that is new. */
+/** `before` is undefined for a new object. */
 export type IsUrgent = (before: KubeObject | undefined, after: KubeObject) => boolean;
 
-/** An own write that no list has confirmed yet. */
-interface Ahead {
+/** A write of ours that no list has confirmed yet. */
+interface UnconfirmedWrite {
+  /** Number of lists that had begun. */
   readonly since: number;
   readonly removedUid: string | undefined;
 }
 
-export function createObjectCopy(keep: (object: KubeObject) => KubeObject, isUrgent: IsUrgent = () => true): ObjectCopy {
+export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () => true): ObjectCopy {
   const objects = new Map<string, KubeObject>();
-  const ahead = new Map<string, Ahead>();
+  const unconfirmed = new Map<string, UnconfirmedWrite>();
   let version = '';
   let lists = 0;
   let urgent = false;
 
-  /** Objects of the same version are the same: whoever holds one may compare by identity. A new version in which nothing that is kept differs is no news. */
+  /** Keeps the stored object if the version is the same, so that callers can compare by identity. A new version with the same content is not a change. */
   function put(object: KubeObject): boolean {
-    const held = objects.get(object.metadata.name);
-    if (held !== undefined && isSame(held, object)) return false;
+    const before = objects.get(object.metadata.name);
+    if (before !== undefined && isSameVersion(before, object)) return false;
     objects.set(object.metadata.name, object);
-    const isNews = held === undefined || !saysTheSame(held, object);
-    urgent ||= isNews && isUrgent(held, object);
-    return isNews;
+    const changed = before === undefined || !hasSameContent(before, object);
+    urgent ||= changed && isUrgent(before, object);
+    return changed;
   }
 
   function drop(name: string): boolean {
-    const held = objects.delete(name);
-    urgent ||= held;
-    return held;
+    const existed = objects.delete(name);
+    urgent ||= existed;
+    return existed;
   }
 
-  const wasRemoved = (name: string, uid: string | undefined): boolean => uid !== undefined && ahead.get(name)?.removedUid === uid;
+  const wasRemoved = (name: string, uid: string | undefined): boolean => uid !== undefined && unconfirmed.get(name)?.removedUid === uid;
 
   return {
     items: () => objects,
-    held(object) {
-      const held = objects.get(object.metadata.name);
-      return held !== undefined && isSame(held, object) ? held : undefined;
+    sameVersion(object) {
+      const stored = objects.get(object.metadata.name);
+      return stored !== undefined && isSameVersion(stored, object) ? stored : undefined;
     },
     resourceVersion: () => version,
     beginList: () => (lists += 1),
     replaceAll({ items, resourceVersion }, begun) {
-      for (const [name, { since }] of ahead) if (since < begun) ahead.delete(name);
+      for (const [name, { since }] of unconfirmed) if (since < begun) unconfirmed.delete(name);
       const listed = new Set<string>();
       let changed = false;
       for (const object of items) {
         const { name, uid } = object.metadata;
         listed.add(name);
-        const isBehind = ahead.has(name) && (wasRemoved(name, uid) || isNewer(objects.get(name), object));
-        if (!isBehind) changed = put(object) || changed;
+        const isOutdated = unconfirmed.has(name) && (wasRemoved(name, uid) || isNewer(objects.get(name), object));
+        if (!isOutdated) changed = put(object) || changed;
       }
       for (const name of objects.keys()) {
-        if (!listed.has(name) && !ahead.has(name)) changed = drop(name) || changed;
+        if (!listed.has(name) && !unconfirmed.has(name)) changed = drop(name) || changed;
       }
       version = resourceVersion;
       return changed;
     },
     fold(event) {
-      const step = foldWatchEvent(event, (name) => ({ object: objects.get(name), removedUid: ahead.get(name)?.removedUid }));
+      const step = foldWatchEvent(event, (name) => ({ object: objects.get(name), removedUid: unconfirmed.get(name)?.removedUid }));
       if (step.kind === 'expired' || step.kind === 'failed') return { step, changed: false };
       version = step.resourceVersion ?? version;
-      if (step.kind === 'put') return { step, changed: put(keep(step.object)) };
-      if (step.kind === 'drop') return { step, changed: drop(step.name) };
-      return { step, changed: false };
+      if (step.kind === 'put') return { step, changed: put(transform(step.object)) };
+      return { step, changed: step.kind === 'drop' && drop(step.name) };
     },
     noteWritten(object) {
       const { name, uid } = object.metadata;
       if (wasRemoved(name, uid) || isNewer(objects.get(name), object)) return false;
-      ahead.set(name, { since: lists, removedUid: undefined });
-      return put(keep(object));
+      unconfirmed.set(name, { since: lists, removedUid: undefined });
+      return put(transform(object));
     },
     noteRemoved(name, uid) {
-      const held = objects.get(name);
-      if (held !== undefined && held.metadata.uid !== uid) return false;
-      ahead.set(name, { since: lists, removedUid: uid });
+      const stored = objects.get(name);
+      if (stored !== undefined && stored.metadata.uid !== uid) return false;
+      unconfirmed.set(name, { since: lists, removedUid: uid });
       return drop(name);
     },
-    takeUrgency() {
-      const taken = urgent;
+    consumeUrgency() {
+      const wasUrgent = urgent;
       urgent = false;
-      return taken;
+      return wasUrgent;
     },
   };
 }
 
-const isNewer = (held: KubeObject | undefined, other: KubeObject): boolean =>
-  (compareVersions(held?.metadata.resourceVersion, other.metadata.resourceVersion) ?? -1) > 0;
+const isNewer = (stored: KubeObject | undefined, other: KubeObject): boolean =>
+  (compareVersions(stored?.metadata.resourceVersion, other.metadata.resourceVersion) ?? -1) > 0;
 
-function saysTheSame(left: KubeObject, right: KubeObject): boolean {
+function hasSameContent(left: KubeObject, right: KubeObject): boolean {
   const { resourceVersion } = right.metadata;
   return isSameValue({ ...left, metadata: { ...left.metadata, resourceVersion } }, right);
 }
 
-function isSame(left: KubeObject, right: KubeObject): boolean {
+function isSameVersion(left: KubeObject, right: KubeObject): boolean {
   const { uid, resourceVersion } = left.metadata;
   return resourceVersion !== undefined && resourceVersion === right.metadata.resourceVersion && uid === right.metadata.uid;
 }

@@ -1,6 +1,6 @@
 /**
- * What the rest of the program may ask of a cluster. `src/kube/` holds the adapters: credentials and requests, kept-up-to-date copies of what the API
- * server has, and which replica leads. Objects are plain JSON as the server sent them; whoever reads one checks what it uses.
+ * The interfaces of a cluster. The adapters are in this folder (requests, and copies of the objects of the API server) and in
+ * `cluster/leadership/` (which replica leads). Objects are plain JSON as the server sent them: code that reads a field checks it first.
  */
 import type { Wake } from '../../reconciler/ports.ts';
 import type { Result } from '../../schema/failure.ts';
@@ -34,7 +34,7 @@ export interface KubeObject {
   readonly [key: string]: unknown;
 }
 
-/** What is sent: name and content, without what the server adds. */
+/** An object to be sent: without the fields that the server adds. */
 export interface KubeManifest {
   readonly apiVersion: string;
   readonly kind: string;
@@ -42,7 +42,7 @@ export interface KubeManifest {
   readonly [key: string]: unknown;
 }
 
-/** A kind of object by its address. Cluster-wide resources have `namespaced: false`. */
+/** A kind of object and its path on the server. Cluster-wide resources have `namespaced: false`. */
 export interface ResourceType {
   /** Empty for the core group. */
   readonly group: string;
@@ -53,7 +53,7 @@ export interface ResourceType {
 }
 
 export interface ApplyOptions {
-  /** Who owns the fields that are sent. Conflicts are always taken over (`force`): the fields are ours. */
+  /** Owner of the fields that are sent. Conflicts are always resolved in our favour (`force`): the fields are ours. */
   readonly fieldManager: string;
   readonly subresource?: 'status';
   readonly dryRun?: boolean;
@@ -62,79 +62,90 @@ export interface ApplyOptions {
 export interface RemoveOptions {
   readonly graceSeconds?: number;
   readonly propagation?: 'Background' | 'Foreground' | 'Orphan';
-  /** Only while it still is this very object. */
+  /** Removes the object only if it has this UID. */
   readonly uid?: string;
 }
+
+/** Reduces an object to what is stored of it. */
+export type Transform = (object: KubeObject) => KubeObject;
 
 export interface ListOptions {
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** What is kept of each object, called page by page: whole lists are large. */
-  readonly keep?: (object: KubeObject) => KubeObject;
+  /** Called page by page: complete lists are large. */
+  readonly transform?: Transform;
+}
+
+export interface StreamOptions {
+  /** Undefined for a watch. */
+  readonly name?: string;
+  readonly subresource?: 'log';
+  readonly query: Readonly<Record<string, string | undefined>>;
+}
+
+export interface ObjectList {
+  readonly items: readonly KubeObject[];
+  readonly resourceVersion: string;
 }
 
 /**
- * Requests in one namespace. None throws for an expected failure. Reasons: `NotFound`, `AlreadyExists`, `Conflict`, `Invalid` (stalled; the server's own
- * message, which names the field), `Forbidden` (stalled; names verb and resource), `Unauthorized`, `ApiBusy` (429, 503; waiting
- * when the server said until when), `ApiFailed` (other 5xx, or an answer that is none), `ApiUnreachable`, `Expired` (410), `Aborted`.
- * At most a fixed number of requests run at once; the others wait in order.
+ * Requests in one namespace. Expected failures are not thrown. Reasons: `NotFound`, `AlreadyExists`, `Conflict`, `Invalid` (stalled; with the message
+ * of the server, which names the field), `Forbidden` (stalled; names verb and resource), `Unauthorized`, `ApiBusy` (429, 503; waiting if the
+ * server sent a Retry-After header), `ApiFailed` (other 5xx, or a malformed response), `ApiUnreachable`, `Expired` (410), `Aborted`.
+ * The number of requests at the same time is limited; the others wait in order.
  */
 export interface KubeApi {
   readonly namespace: string;
   /** For messages. */
   readonly server: string;
   get(type: ResourceType, name: string, signal: AbortSignal): Promise<Result<KubeObject>>;
-  list(
-    type: ResourceType,
-    options: ListOptions,
-    signal: AbortSignal,
-  ): Promise<Result<{ readonly items: readonly KubeObject[]; readonly resourceVersion: string }>>;
-  /** Server-side apply; creates what is not there. */
+  list(type: ResourceType, options: ListOptions, signal: AbortSignal): Promise<Result<ObjectList>>;
+  /** Server-side apply. Creates the object if it does not exist. */
   apply(type: ResourceType, manifest: KubeManifest, options: ApplyOptions, signal: AbortSignal): Promise<Result<KubeObject>>;
   create(type: ResourceType, manifest: KubeManifest, signal: AbortSignal): Promise<Result<KubeObject>>;
-  /** With `metadata.resourceVersion`: only while it still has that version, else `Conflict`. */
+  /** With `metadata.resourceVersion`: fails with `Conflict` if the object has another version. */
   replace(type: ResourceType, manifest: KubeManifest, signal: AbortSignal): Promise<Result<KubeObject>>;
-  /** JSON merge patch; a `metadata.resourceVersion` in it is a precondition. */
+  /** JSON merge patch. A `metadata.resourceVersion` in it is a precondition. */
   mergePatch(type: ResourceType, name: string, patch: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Result<KubeObject>>;
-  /** Already gone is success. */
+  /** Succeeds if the object does not exist. */
   remove(type: ResourceType, name: string, options: RemoveOptions, signal: AbortSignal): Promise<Result<void>>;
-  /** An answer of any length as it comes: watches, logs. `path` begins at the server's root; the stream ends when the signal aborts. */
-  stream(path: string, signal: AbortSignal): Promise<Result<AsyncIterable<Uint8Array>>>;
-  /** Whether the server serves this kind of object now. */
+  /** Streams a response of any length: a watch (`watch: 'true'` in the query) or a log. The stream ends when the signal aborts. */
+  stream(type: ResourceType, options: StreamOptions, signal: AbortSignal): Promise<Result<AsyncIterable<Uint8Array>>>;
+  /** Whether the server currently serves this type of resource. */
   serves(type: ResourceType, signal: AbortSignal): Promise<Result<boolean>>;
 }
 
 /**
- * A copy of all objects of one kind in the namespace (or of those with a label), kept up to date by list, watch and a timed list: a watch may
- * go silent without an error. The copy lags behind the server; own writes are entered by `noteWritten` and `noteRemoved`.
+ * A copy of all objects of one kind in the namespace (or of those with a label), kept up to date by list, watch and periodic lists, since a watch may
+ * go silent without an error. The copy lags behind the server; our own writes are added with `noteWritten` and `noteRemoved`.
  */
 export interface Reflector {
-  /** By name. The same object as long as its resource version is the same. */
+  /** By name. Returns the same object as long as its resource version is the same. */
   items(): ReadonlyMap<string, KubeObject>;
-  /** Undefined until the first list succeeded; then, while the server cannot be reached, since when and why. */
+  /** `starting` until the first list succeeded. While the server is unreachable: since when (Unix milliseconds), and why. */
   health():
     | { readonly kind: 'starting' | 'current' }
     | { readonly kind: 'unreachable'; readonly sinceMs: number; readonly message: string };
-  /** What a write answered; ignored when the copy is newer. */
+  /** Adds the object that a write returned. Ignored if the copy has a newer version. */
   noteWritten(object: KubeObject): void;
-  /** Removed by us: does not come back by events that are older, only under another uid, or when a list that began later still has it. */
+  /** Removes an object that we removed. It does not reappear through older events, only with another UID, or if a later list still contains it. */
   noteRemoved(name: string, uid: string): void;
   changes(wake: Wake, signal: AbortSignal): void;
   /** Runs until the signal aborts. */
   start(signal: AbortSignal): void;
-  /** Resolves when the first list succeeded, or the signal aborts. */
+  /** Resolves when the first list succeeded or the signal aborts. */
   ready(signal: AbortSignal): Promise<void>;
 }
 
 /** Which replica reconciles. */
 export interface Leadership {
-  /** Whether this one does, now: false as soon as its lease may have run out, whatever the server says later. */
+  /** Whether this replica leads now. False as soon as its lease may have expired, whatever the server says later. */
   leads(): boolean;
-  /** Aborts when the present term ends; already aborted while this one does not lead. Give it to every write. */
+  /** Aborts when the current term ends; already aborted while this replica does not lead. Pass it to every write. */
   term(): AbortSignal;
-  /** Name of the replica that leads, as far as is known. */
+  /** Name of the lease holder, if known. */
   holder(): string | undefined;
   changes(wake: Wake, signal: AbortSignal): void;
-  /** Runs for office until the signal aborts; then gives the lease back if it holds it, and resolves. */
+  /** Takes part in the leader election until the signal aborts. Then releases the lease if this replica holds it, and resolves. */
   start(signal: AbortSignal): Promise<void>;
 }

@@ -1,39 +1,40 @@
-/** Reads one watch until it ends: lines to events, and every reason to give it up. Knows nothing of what comes after. */
+/** Reads one watch until it ends, and detects every reason to give it up. What happens next is decided in `reflector.ts`. */
 import type { Clock } from '../../reconciler/ports.ts';
 import type { Failure, Result } from '../../schema/failure.ts';
-import type { WatchStep } from './decide/fold-watch-event.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
+import type { WatchStep } from './decide/fold-watch-event.ts';
 import { createLineBuffer } from './line-buffer.ts';
 
 export type WatchOutcome =
-  /** It never began. */
+  /** The server rejected the request. */
   | { readonly kind: 'refused'; readonly failure: Failure }
-  /** A list is due. */
-  | { readonly kind: 'due' }
-  /** Goes on where it ended. */
+  /** It is time for a list. */
+  | { readonly kind: 'relist' }
+  /** The next watch continues from here. */
   | { readonly kind: 'ended'; readonly orderly: boolean; readonly livedMs: number }
-  /** Events are missing: everything must be read again. */
+  /** Events are missing: a list must be read. */
   | { readonly kind: 'lost'; readonly orderly: false; readonly livedMs: number };
 
 export interface WatchLimits {
   readonly clock: Clock;
-  /** A list is due. */
+  /** When the next list is due. Unix milliseconds. */
   readonly relistAt: number;
-  /** The server was asked to end it by then. */
+  /** When the server was asked to end the watch. Unix milliseconds. */
   readonly endBy: number;
+  /** Once bookmarks arrive, the watch is given up if nothing is received for this long. */
   readonly silentMs: number;
 }
 
 export interface WatchSink {
   fold(event: unknown): { readonly step: WatchStep; readonly changed: boolean };
   opened(): void;
-  /** Once for all events that came together. */
+  /** Called once for all events that arrived together. */
   changed(): void;
 }
 
-/** An object has 1.5 MB at the most, as etcd stores it; JSON with both its managed fields and escapes is several times that. */
+/** An object has at most 1.5 MB, the limit of etcd; as JSON with managed fields and escapes it is several times as large. */
 const LINE_LIMIT_BYTES = 16 * 1024 * 1024;
-/** A server that was asked to end a watch and does not is no longer there. */
+/** A server that does not end a watch when asked to is considered gone after this time. */
 const OVERTIME_MS = 30_000;
 
 export async function readWatch(
@@ -47,13 +48,13 @@ export async function readWatch(
   const watchdog = createWatchdog(limits, signal);
   try {
     const opened = await open(watchdog.signal);
-    if (!opened.ok) return watchdog.isDue() ? { kind: 'due' } : { kind: 'refused', failure: opened.failure };
+    if (!opened.ok) return watchdog.signal.reason === RELIST ? { kind: 'relist' } : { kind: 'refused', failure: opened.failure };
     sink.opened();
     const end = await readEvents(opened.value, sink, watchdog);
     const livedMs = clock.now() - startedAt;
-    if (watchdog.isDue()) return { kind: 'due' };
+    if (watchdog.signal.reason === RELIST) return { kind: 'relist' };
     if (end === 'lost') return { kind: 'lost', orderly: false, livedMs };
-    return { kind: 'ended', orderly: end === 'orderly' && !watchdog.timedOut(), livedMs };
+    return { kind: 'ended', orderly: end === 'orderly' && watchdog.signal.reason !== TIMED_OUT, livedMs };
   } finally {
     watchdog.stop();
   }
@@ -63,73 +64,64 @@ async function readEvents(chunks: AsyncIterable<Uint8Array>, sink: WatchSink, wa
   const buffer = createLineBuffer(LINE_LIMIT_BYTES);
   try {
     for await (const chunk of chunks) {
-      watchdog.heard();
+      watchdog.received();
       const lines = buffer.push(chunk);
       let changed = false;
-      let isOver = lines === undefined;
+      let isLost = lines === undefined;
       for (const line of lines ?? []) {
         const folded = sink.fold(parseJson(line));
         changed ||= folded.changed;
-        if (folded.step.kind === 'bookmark') watchdog.bookmarked();
-        isOver = folded.step.kind === 'expired' || folded.step.kind === 'failed';
-        if (isOver) break;
+        if (folded.step.kind === 'bookmark') watchdog.expectBookmarks();
+        isLost = folded.step.kind === 'expired' || folded.step.kind === 'failed';
+        if (isLost) break;
       }
       if (changed) sink.changed();
-      if (isOver) return 'lost';
+      if (isLost) return 'lost';
     }
     return 'orderly';
   } catch {
-    // The connection broke: the next watch goes on where this one was.
+    // The connection broke: the next watch continues from here.
     return 'broken';
   }
 }
 
+/** Reasons for which a watchdog aborts its signal. */
+const RELIST = 'relist';
+const TIMED_OUT = 'timed out';
+
 interface Watchdog {
   readonly signal: AbortSignal;
-  heard(): void;
-  /** The server tells how far it is even when nothing changes. */
-  bookmarked(): void;
-  /** It was given up because a list is due. */
-  isDue(): boolean;
-  /** It was given up because nothing came for too long. */
-  timedOut(): boolean;
+  /** Something was received. */
+  received(): void;
+  /** The server reports its progress even if nothing changes, so silence is a failure from now on. */
+  expectBookmarks(): void;
   stop(): void;
 }
 
 function createWatchdog({ clock, relistAt, endBy, silentMs }: WatchLimits, outer: AbortSignal): Watchdog {
   const own = new AbortController();
-  let heardAt = clock.now();
-  let tells = false;
-  let isDue = false;
-  let timedOut = false;
+  let receivedAt = clock.now();
+  let expectsBookmarks = false;
   const end = (): void => own.abort();
-  const giveUp = (): void => {
-    timedOut = true;
-    end();
+  const giveUp = (): void => own.abort(TIMED_OUT);
+  const checkSilence = (): void => {
+    const now = clock.now();
+    if (expectsBookmarks && now - receivedAt >= silentMs) giveUp();
+    else cancelCheck = clock.at((receivedAt + silentMs > now ? receivedAt : now) + silentMs, checkSilence);
   };
-  const look = (): void => {
-    if (tells && clock.now() - heardAt >= silentMs) giveUp();
-    else cancelLook = clock.at((heardAt + silentMs > clock.now() ? heardAt : clock.now()) + silentMs, look);
-  };
-  let cancelLook = clock.at(heardAt + silentMs, look);
-  const list = (): void => {
-    isDue = true;
-    end();
-  };
-  const cancels = [clock.at(relistAt, list), clock.at(endBy + OVERTIME_MS, giveUp)];
+  let cancelCheck = clock.at(receivedAt + silentMs, checkSilence);
+  const cancels = [clock.at(relistAt, () => own.abort(RELIST)), clock.at(endBy + OVERTIME_MS, giveUp)];
   outer.addEventListener('abort', end, { once: true });
   if (outer.aborted) end();
   return {
     signal: own.signal,
-    heard: () => void (heardAt = clock.now()),
-    bookmarked: () => void (tells = true),
-    isDue: () => isDue,
-    timedOut: () => timedOut,
+    received: () => void (receivedAt = clock.now()),
+    expectBookmarks: () => void (expectsBookmarks = true),
     stop() {
-      cancelLook();
+      cancelCheck();
       for (const cancel of cancels) cancel();
       outer.removeEventListener('abort', end);
-      own.abort();
+      end();
     },
   };
 }

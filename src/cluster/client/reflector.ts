@@ -1,194 +1,131 @@
 /**
- * Keeps a copy of all objects of one kind up to date: list, then watch, and a list now and then although nothing asks for it, since a watch may go
- * silent without any error. Never asks in a hot loop: whatever fails or ends early is tried again later and later.
+ * Keeps a copy of all objects of one kind up to date. `start` runs `list-watch-loop.ts` until its signal aborts:
+ *
+ *      ┌────── time for a list, events lost, or version expired ───────┐
+ *      ▼                                                               │
+ *     list ─── succeeded ──▶ watch ─── ended ──▶ delay ──▶ watch ─ … ──┤
+ *      ▲  failed │             │ refused                               │
+ *      └ backoff ┘             └────────── backoff ──▶ watch ─ … ──────┘
+ *
+ * A list replaces the contents of `object-copy.ts`, a watch applies event by event. Lists are repeated periodically, since a watch may go silent
+ * without an error. Subscribers (`changes`) are woken immediately by the first list, by urgent changes, and when the server becomes unreachable or
+ * reachable again; by other changes within `BATCH_MS`. They then read `items` and `health`, which never send a request.
  */
 import type { Clock, Wake } from '../../reconciler/ports.ts';
-import type { Failure, Result } from '../../schema/failure.ts';
-import { resourcePath } from './decide/resource-path.ts';
-import { failuresAfter, relistDelayMs, retryDelayMs, rewatchDelayMs, watchSeconds } from './decide/watch-delay.ts';
-import { createObjectCopy } from './object-copy.ts';
-import type { IsUrgent } from './object-copy.ts';
-import type { KubeApi, KubeObject, Reflector, ResourceType } from './ports.ts';
-import { readWatch } from './read-watch.ts';
-import { pause } from '../../platform/pause.ts';
+import { type Failure, type Result, ok } from '../../schema/failure.ts';
+import { createClock } from '../../platform/clock.ts';
+import { addWake } from '../../platform/wakes.ts';
+import { watchSeconds } from './decide/watch-delay.ts';
+import { runListWatchLoop } from './list-watch-loop.ts';
+import { createObjectCopy, type IsUrgent } from './object-copy.ts';
+import type { KubeApi, KubeObject, Reflector, ResourceType, Transform } from './ports.ts';
+import { readWatch, type WatchOutcome } from './read-watch.ts';
 
 export interface ReflectorOptions {
   readonly api: KubeApi;
   readonly type: ResourceType;
   readonly labelSelector?: string;
-  /** What is stored of each object: there are thousands, and managed fields are half of one. Must keep name, uid and resource version. */
-  readonly keep?: (object: KubeObject) => KubeObject;
-  /** Other changes are told a moment later, together. Default: all are urgent; that an object is gone always is. */
+  /** Must keep name, UID and resource version. Default: removes `managedFields`, which take half the size of an object. */
+  readonly transform?: Transform;
+  /** Whether a change wakes subscribers immediately instead of together with others. Removals always do. Default: all changes are urgent. */
   readonly isUrgent?: IsUrgent;
   readonly clock?: Clock;
+  /** Returns a number in [0, 1). */
   readonly random?: () => number;
-  /** How often the whole is listed anew, give or take a tenth. */
+  /** Interval of the periodic lists, plus or minus a tenth. */
   readonly relistMs?: number;
-  /** A watch that has told of its progress before, and tells nothing for so long, is given up. Servers tell about every minute. */
+  /** A watch that has sent bookmarks before is given up if nothing is received for this long. Servers send a bookmark about every minute. */
   readonly silentMs?: number;
 }
 
 const RELIST_MS = 600_000;
 const SILENT_MS = 180_000;
-const GATHERED_WITHIN_MS = 200;
-
-const WALL_CLOCK: Clock = {
-  now: () => Date.now(),
-  at(at, callback) {
-    const timer = setTimeout(callback, Math.max(0, at - Date.now()));
-    return () => clearTimeout(timer);
-  },
-};
-
-/** The most that is usually wanted of an object: all of it but who owns which field. */
-export function withoutManagedFields(object: KubeObject): KubeObject {
-  const { managedFields: _, ...metadata }: KubeObject['metadata'] & { readonly managedFields?: unknown } = object.metadata;
-  return { ...object, metadata };
-}
+const BATCH_MS = 200;
 
 export function createReflector(options: ReflectorOptions): Reflector {
-  const { api, type, labelSelector, keep = withoutManagedFields, clock = WALL_CLOCK, random = Math.random } = options;
+  const { api, type, labelSelector, transform = withoutManagedFields, clock = createClock(), random = Math.random } = options;
   const { relistMs = RELIST_MS, silentMs = SILENT_MS } = options;
-  const copy = createObjectCopy(keep, options.isUrgent);
+  const copy = createObjectCopy(transform, options.isUrgent);
   const wakes = new Set<Wake>();
+  const firstList = Promise.withResolvers<void>();
   let listed = false;
-  let waiting: (() => void)[] = [];
-  let waitingReason: { readonly sinceMs: number; readonly message: string } | undefined;
+  let outage: { readonly sinceMs: number; readonly message: string } | undefined;
 
-  function wakeAll(): void {
-    for (const wake of wakes) wake();
-  }
-
-  function tellChange(): void {
-    const withinMs = copy.takeUrgency() ? 0 : GATHERED_WITHIN_MS;
+  function wakeAll(withinMs?: number): void {
     for (const wake of wakes) wake(withinMs);
   }
 
-  function noteReached(): void {
-    if (waitingReason === undefined) return;
-    waitingReason = undefined;
+  const changed = (): void => wakeAll(copy.consumeUrgency() ? 0 : BATCH_MS);
+
+  function reached(): void {
+    if (outage === undefined) return;
+    outage = undefined;
     wakeAll();
   }
 
-  function noteTrouble({ message }: Failure): void {
-    const isNew = waitingReason === undefined;
-    waitingReason = { sinceMs: waitingReason?.sinceMs ?? clock.now(), message };
+  function failed({ message }: Failure): void {
+    const isNew = outage === undefined;
+    outage = { sinceMs: outage?.sinceMs ?? clock.now(), message };
     if (isNew) wakeAll();
   }
 
   async function list(signal: AbortSignal): Promise<Result<void>> {
     const begun = copy.beginList();
-    // Most of a list that is read again is known: two copies of thousands of objects need not lie side by side.
-    const keepNew = (object: KubeObject): KubeObject => copy.held(object) ?? keep(object);
-    const answer = await api.list(type, { keep: keepNew, ...(labelSelector === undefined ? {} : { labelSelector }) }, signal);
+    // Most listed objects are known already: keeping the known ones avoids holding thousands of objects twice.
+    const transformNew = (object: KubeObject): KubeObject => copy.sameVersion(object) ?? transform(object);
+    const answer = await api.list(type, { transform: transformNew, ...(labelSelector === undefined ? {} : { labelSelector }) }, signal);
     if (!answer.ok) return answer;
-    const changed = copy.replaceAll(answer.value, begun);
-    const isNews = !listed || waitingReason !== undefined;
+    const hasChanged = copy.replaceAll(answer.value, begun);
+    const wakesAnyway = !listed || outage !== undefined;
     listed = true;
-    waitingReason = undefined;
-    for (const resolve of waiting.splice(0)) resolve();
-    if (isNews) wakeAll();
-    else if (changed) tellChange();
-    return { ok: true, value: undefined };
+    outage = undefined;
+    firstList.resolve();
+    if (wakesAnyway) wakeAll();
+    else if (hasChanged) changed();
+    return ok(undefined);
   }
 
-  async function watch(relistAt: number, signal: AbortSignal): ReturnType<typeof readWatch> {
+  async function watch(relistAt: number, signal: AbortSignal): Promise<WatchOutcome> {
     const untilRelistS = Math.max(1, Math.ceil((relistAt - clock.now()) / 1000));
     const timeoutSeconds = Math.min(watchSeconds(random()), untilRelistS + 1);
-    const path = resourcePath({
-      type,
-      namespace: api.namespace,
-      query: {
-        watch: 'true',
-        allowWatchBookmarks: 'true',
-        resourceVersion: copy.resourceVersion(),
-        timeoutSeconds: String(timeoutSeconds),
-        labelSelector,
-      },
-    });
-    if (!path.ok) return { kind: 'refused', failure: path.failure };
-    const open = async (stop: AbortSignal): ReturnType<KubeApi['stream']> => await api.stream(path.value, stop);
-    const limits = { clock, relistAt, endBy: clock.now() + timeoutSeconds * 1000, silentMs };
-    return await readWatch(open, limits, { fold: (event) => copy.fold(event), opened: noteReached, changed: tellChange }, signal);
-  }
-
-  async function run(signal: AbortSignal): Promise<void> {
-    let failures = 0;
-    let relistAt = Number.NEGATIVE_INFINITY;
-    const retry = async (failure: Failure, waited: number): Promise<void> => {
-      if (signal.aborted) return;
-      const untilMs = failure.until === undefined ? 0 : failure.until - clock.now();
-      await pause(clock, Math.max(untilMs, retryDelayMs(waited, random())), signal);
+    const query = {
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      resourceVersion: copy.resourceVersion(),
+      timeoutSeconds: String(timeoutSeconds),
+      labelSelector,
     };
-    while (!signal.aborted) {
-      if (clock.now() >= relistAt) {
-        const answer = await list(signal);
-        if (!answer.ok) {
-          failures += 1;
-          if (!signal.aborted) noteTrouble(answer.failure);
-          await retry(answer.failure, failures);
-          continue;
-        }
-        relistAt = clock.now() + relistDelayMs(relistMs, random());
-      }
-      const end = await watch(relistAt, signal);
-      if (signal.aborted) return;
-      if (end.kind === 'due') {
-        relistAt = Number.NEGATIVE_INFINITY;
-        continue;
-      }
-      if (end.kind === 'refused') {
-        if (end.failure.reason !== 'Expired') noteTrouble(end.failure);
-        else relistAt = Number.NEGATIVE_INFINITY;
-        // The first time, a version that is too old is the ordinary end of a long absence.
-        await retry(end.failure, end.failure.reason === 'Expired' ? failures : failures + 1);
-        failures += 1;
-        continue;
-      }
-      const before = failures;
-      failures = failuresAfter(failures, end);
-      if (end.kind === 'lost') {
-        relistAt = Number.NEGATIVE_INFINITY;
-        await retry(LOST, before === 0 ? 0 : failures);
-      } else await pause(clock, rewatchDelayMs(failures, end, random()), signal);
-    }
+    const limits = { clock, relistAt, endBy: clock.now() + timeoutSeconds * 1000, silentMs };
+    const sink = { fold: copy.fold, opened: reached, changed };
+    return await readWatch(async (stop) => await api.stream(type, { query }, stop), limits, sink, signal);
   }
 
   return {
-    items: () => copy.items(),
-    health: () =>
-      !listed && waitingReason === undefined
-        ? { kind: 'starting' }
-        : waitingReason === undefined
-          ? { kind: 'current' }
-          : { kind: 'unreachable', ...waitingReason },
+    items: copy.items,
+    health() {
+      if (outage !== undefined) return { kind: 'unreachable', ...outage };
+      return { kind: listed ? 'current' : 'starting' };
+    },
     noteWritten(object) {
-      if (copy.noteWritten(object)) tellChange();
+      if (copy.noteWritten(object)) changed();
     },
     noteRemoved(name, uid) {
-      if (copy.noteRemoved(name, uid)) tellChange();
+      if (copy.noteRemoved(name, uid)) changed();
     },
-    changes(wake, signal) {
-      if (signal.aborted) return;
-      wakes.add(wake);
-      signal.addEventListener('abort', () => wakes.delete(wake), { once: true });
-    },
-    start(signal) {
-      void run(signal);
-    },
+    changes: (wake, signal) => addWake(wakes, wake, signal),
+    start: (signal) => void runListWatchLoop({ list, watch, onFailure: failed, clock, random, relistMs }, signal),
     async ready(signal) {
-      if (listed || signal.aborted) return;
-      await new Promise<void>((resolve) => {
-        const done = (): void => {
-          waiting = waiting.filter((one) => one !== done);
-          signal.removeEventListener('abort', done);
-          resolve();
-        };
-        waiting.push(done);
-        signal.addEventListener('abort', done, { once: true });
-      });
+      if (signal.aborted) return;
+      const aborted = Promise.withResolvers<void>();
+      const stop = (): void => aborted.resolve();
+      signal.addEventListener('abort', stop, { once: true });
+      await Promise.race([firstList.promise, aborted.promise]);
+      signal.removeEventListener('abort', stop);
     },
   };
 }
 
-const LOST: Failure = { kind: 'retry', reason: 'Expired', message: 'Events of the watch were lost' };
+function withoutManagedFields(object: KubeObject): KubeObject {
+  const { managedFields: _, ...metadata }: KubeObject['metadata'] & { readonly managedFields?: unknown } = object.metadata;
+  return { ...object, metadata };
+}

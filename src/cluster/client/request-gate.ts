@@ -1,6 +1,6 @@
-/** Lets so many pieces of work run at once; the others wait in order. */
+/** A semaphore: limits how many requests run at the same time. The others wait in order. */
 export interface RequestGate {
-  /** Resolves when there is room: true, and `leave` must follow; or false at once when the signal aborts. */
+  /** Resolves with true when a place is free; the caller must then call `leave`. Resolves with false when the signal aborts. */
   enter(signal: AbortSignal): Promise<boolean>;
   leave(): void;
 }
@@ -16,19 +16,19 @@ export function createRequestGate(limit: number): RequestGate {
         return true;
       }
       return await new Promise<boolean>((resolve) => {
-        const settle = (entered: boolean): void => {
-          waiting.delete(go);
-          signal.removeEventListener('abort', give);
+        const finish = (entered: boolean): void => {
+          waiting.delete(enter);
+          signal.removeEventListener('abort', giveUp);
           resolve(entered);
         };
-        const go = (): void => settle(true);
-        const give = (): void => settle(false);
-        waiting.add(go);
-        signal.addEventListener('abort', give, { once: true });
+        const enter = (): void => finish(true);
+        const giveUp = (): void => finish(false);
+        waiting.add(enter);
+        signal.addEventListener('abort', giveUp, { once: true });
       });
     },
     leave() {
-      // The place passes to the next one in line, so `running` stays as it is.
+      // The next waiting request gets the place, so `running` does not change.
       const [next] = waiting;
       if (next === undefined) running -= 1;
       else next();

@@ -1,248 +1,177 @@
-/** Runs for office on a Lease: sends what `decide/lease-decision.ts` decides, and tells who asks whether this replica leads now. */
-import type { Wake } from '../../reconciler/ports.ts';
+/**
+ * Leader election on a Lease. `start` runs a loop until its signal aborts. Each round asks `decide/lease-decision.ts` for the next step, sends the request
+ * of that step (`lease-requests.ts`) and derives the new state of the candidate from the response. Events of `lease-watch.ts` change the state
+ * too, and end a wait early. After every change, `term.ts` begins or ends the term. The phases of a replica:
+ *
+ *      standby ── lease expired or released: acquire ──▶ leader ── renew, renew, … ──▶ leader
+ *       ▲   └── no Lease: create it ──▶ holder, ── delay ──▶ ▲                           │
+ *       │                               not leader yet                                  │
+ *       └────── renewal deadline exceeded, or another replica wrote the Lease ──────────┘
+ *
+ * A term, in time since the leader sent its last renewal:
+ *
+ *      0 ────── renewMs: sends the next renewal ────── renewDeadlineMs: term ends ────── durationMs: others may acquire
+ *
+ * `leads`, `term` and `holder` may be called at any time, and never send a request. When the signal of `start` aborts, the term ends first, and then the
+ * Lease is released, so that another replica can acquire it immediately.
+ */
 import type { Failure } from '../../schema/failure.ts';
 import {
-  claimed,
-  failed,
-  heard,
-  holds,
-  leadPeriod,
+  afterConflict,
+  afterFailure,
+  afterObservation,
+  afterWatchEvent,
+  afterWrite,
+  holdsLease,
   leadsAt,
   leaseTimes,
-  looked,
+  leaseToRelease,
   newCandidate,
   nextStep,
-  outrun,
-  toRelease,
+  termOf,
   type Candidate,
-  type LeaseStep,
+  type LeaseWriteStep,
 } from './decide/lease-decision.ts';
-import { claimLease, readLease, releaseLease, SHORTEST_LEASE_MS, type LeaseClaim } from './decide/lease-record.ts';
-import { watchLease } from './lease-watch.ts';
-import type { KubeApi, KubeObject, Leadership } from '../client/ports.ts';
-import { LEASES } from '../client/resource-types.ts';
+import { parseLease, SHORTEST_LEASE_MS } from './decide/lease-record.ts';
+import { createLeaseRequests } from './lease-requests.ts';
+import { createLeaseWatch } from './lease-watch.ts';
+import { createTerm } from './term.ts';
+import type { KubeApi, Leadership } from '../client/ports.ts';
 import type { SourceLog } from '../../platform/log.ts';
+import { sleep } from '../../platform/pause.ts';
 
 export interface LeadershipDeps {
-  /** Best one of its own: a renewal that waits behind a thousand other requests comes too late. */
+  /** Preferably a client of its own: a renewal must not wait behind a thousand other requests. */
   readonly api: KubeApi;
-  /** The Lease's name. */
+  /** The name of the Lease. */
   readonly name: string;
-  /** This replica's name; stands in the Lease for all to see. */
+  /** The name of this replica, which the Lease shows as its holder. */
   readonly identity: string;
-  /** At least 2 s; whole seconds. */
+  /** At least 2 s; rounded up to whole seconds. */
   readonly leaseDurationMs: number;
   /** Unix milliseconds. */
   readonly now: () => number;
-  /** Milliseconds that only grow. Default: the process's own. */
-  readonly monotonic?: () => number;
   readonly log?: SourceLog;
-  /** In [0, 1). */
-  readonly random?: () => number;
 }
 
-/** What giving the lease back may take: the next one then waits for the rest of the duration. */
+/** How long the release may take. If it fails, the next leader waits until the lease expires. */
 const RELEASE_WITHIN_MS = 1500;
-/** Failures that say "somebody else wrote first". A namespace that is gone says `NotFound` to who creates, which is none of them. */
-const OUTRUN = { create: new Set(['Conflict', 'AlreadyExists']), replace: new Set(['Conflict', 'NotFound']) };
 
 export function createLeadership(deps: LeadershipDeps): Leadership {
-  const { api, name, identity, now, log, monotonic = () => performance.now(), random = Math.random } = deps;
+  const { api, name, identity, now, log } = deps;
   const times = leaseTimes(Math.ceil(Math.max(SHORTEST_LEASE_MS, deps.leaseDurationMs) / 1000) * 1000);
-  const ended = AbortSignal.abort();
-  const wakes = new Set<Wake>();
   const instance = crypto.randomUUID();
+  const requests = createLeaseRequests({ api, name, holder: identity, instance, now, ...times });
+  const monotonic = (): number => performance.now();
   let candidate: Candidate = newCandidate(identity, instance, times);
-  /** Wall clock beyond which it does not lead either: the monotonic one stands still while a machine sleeps. */
-  let wallUntil = 0;
-  let term: AbortController | undefined;
-  let told: { readonly leads: boolean; readonly holder: string | undefined } = { leads: false, holder: undefined };
-  let stopping = false;
-  let boundary: NodeJS.Timeout | undefined;
-  let watch: AbortController | undefined;
-  let nudge: () => void = () => undefined;
-  let complaint = '';
+  /** The term also ends at this wall-clock time: the monotonic clock stands still while a machine is suspended. */
+  let wallDeadline = 0;
+  let wait = new AbortController();
+  let warnedReason = '';
 
-  const leadsNow = (): boolean => !stopping && leadsAt(candidate, monotonic()) && now() < wallUntil;
-  const holder = (): string | undefined => (typeof candidate.found === 'object' ? candidate.found.holder || undefined : undefined);
-  const claim = (): LeaseClaim => ({ name, holder: identity, instance, durationMs: times.durationMs, nowMs: now() });
+  const holder = (): string | undefined => (typeof candidate.observed === 'object' ? candidate.observed.holder || undefined : undefined);
+  const term = createTerm({
+    leadsNow: () => leadsAt(candidate, monotonic()) && now() < wallDeadline,
+    holder,
+    untilChangeMs() {
+      const period = termOf(candidate);
+      if (period === undefined) return undefined;
+      const at = monotonic();
+      const next = at < period.from ? period.from : period.until;
+      return next > at ? next - at : undefined;
+    },
+    identity,
+    lease: name,
+    log,
+  });
 
-  /** Brings what others see in line with what is known now. Idempotent; called after every change and when a period begins or ends. */
-  function settle(): void {
-    const leads = leadsNow();
-    if (leads && term === undefined) {
-      term = new AbortController();
-      log?.info({ lease: name, replica: identity }, 'This replica leads');
-    } else if (!leads && term !== undefined) {
-      const over = term;
-      term = undefined;
-      if (!stopping) log?.warn({ lease: name, replica: identity }, 'This replica does not lead any more');
-      over.abort(new Error(`The term of "${identity}" is over`));
-    }
-    armBoundary();
-    const next = { leads, holder: holder() };
-    if (next.leads === told.leads && next.holder === told.holder) return;
-    told = next;
-    for (const wake of wakes) wake();
-  }
+  const watch = createLeaseWatch({
+    api,
+    name,
+    onChange: (lease) => update(afterWatchEvent(candidate, lease === undefined ? 'absent' : parseLease(lease), monotonic())),
+  });
 
-  function armBoundary(): void {
-    clearTimeout(boundary);
-    const period = stopping ? undefined : leadPeriod(candidate);
-    if (period === undefined) return;
-    const at = monotonic();
-    const next = at < period.from ? period.from : period.until;
-    if (next > at) boundary = setTimeout(settle, Math.ceil(next - at));
-  }
-
-  function take(next: Candidate): void {
+  function update(next: Candidate): void {
     candidate = next;
-    settle();
-    nudge();
+    term.update();
+    wait.abort();
   }
 
-  function complain({ reason, message }: Failure): void {
-    if (stopping || complaint === reason) return;
-    complaint = reason;
-    const why = reason === 'Aborted' ? `"${api.server}" did not answer within ${times.requestMs} ms` : message;
-    log?.warn({ lease: name, reason }, `Mend the way to the Lease "${name}": ${why}`);
+  function failed({ reason, message }: Failure, signal: AbortSignal): void {
+    if (!signal.aborted && warnedReason !== reason) {
+      warnedReason = reason;
+      const why = reason === 'Aborted' ? `"${api.server}" did not respond within ${times.requestTimeoutMs} ms` : message;
+      log?.warn({ lease: name, reason }, `Could not read or write the Lease "${name}": ${why}`);
+    }
+    update(afterFailure(candidate, monotonic(), Math.random()));
   }
 
-  async function look(signal: AbortSignal): Promise<void> {
-    const answer = await within(times.requestMs, signal, (bounded) => api.get(LEASES, name, bounded));
+  async function observe(signal: AbortSignal): Promise<void> {
+    const answer = await requests.get(signal);
+    if (!answer.ok) return failed(answer.failure, signal);
+    warnedReason = '';
     const before = candidate;
-    if (answer.ok) take(looked(candidate, readLease(answer.value), monotonic()));
-    else if (answer.failure.reason === 'NotFound') take(looked(candidate, 'absent', monotonic()));
-    else {
-      complain(answer.failure);
-      take(failed(candidate, monotonic(), random()));
-      return;
-    }
-    complaint = '';
-    // The watch should have told: it is dead.
-    if (before.found !== 'unknown' && before.foundAt !== candidate.foundAt) endWatch();
+    update(afterObservation(candidate, answer.value, monotonic()));
+    // The watch should have reported this change, so it is dead.
+    if (before.observed !== 'unknown' && before.observedAt !== candidate.observedAt) watch.stop();
   }
 
-  async function write(step: Extract<LeaseStep, { kind: 'claim' }>, signal: AbortSignal): Promise<void> {
-    const sentAt = monotonic();
-    const sentWall = now();
-    const manifest = claimLease(step.before, claim());
-    const verb = step.before === undefined ? 'create' : 'replace';
-    const answer = await within(times.requestMs, signal, (bounded) => api[verb](LEASES, manifest, bounded));
+  async function write(step: LeaseWriteStep, signal: AbortSignal): Promise<void> {
+    const [sentAt, sentWallAt] = [monotonic(), now()];
+    const answer = await requests.write(step.before, signal);
     if (answer.ok) {
-      complaint = '';
-      wallUntil = sentWall + times.leadMs;
-      endWatch();
-      take(claimed(candidate, step, readLease(answer.value), sentAt, monotonic()));
-    } else if (OUTRUN[verb].has(answer.failure.reason)) take(outrun(candidate, monotonic(), random()));
-    else {
-      complain(answer.failure);
-      take(failed(candidate, monotonic(), random()));
-    }
-  }
-
-  function endWatch(): void {
-    watch?.abort();
-    watch = undefined;
-  }
-
-  /** Only who waits watches: a holder would hear of its own writes. */
-  function keepWatch(): void {
-    if (holds(candidate)) endWatch();
-    else if (watch === undefined) {
-      const own = new AbortController();
-      watch = own;
-      const onNews = (lease: KubeObject | undefined): void => {
-        if (!own.signal.aborted) take(heard(candidate, lease === undefined ? 'absent' : readLease(lease), monotonic()));
-      };
-      void watchLease({ api, name, onNews, random }, own.signal);
-    }
-  }
-
-  async function rest(until: number, signal: AbortSignal): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const end = (): void => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', end);
-        nudge = () => undefined;
-        resolve();
-      };
-      nudge = end;
-      const timer = setTimeout(end, Math.max(1, Math.ceil(until - monotonic())));
-      signal.addEventListener('abort', end, { once: true });
-    });
+      warnedReason = '';
+      wallDeadline = sentWallAt + times.renewDeadlineMs;
+      watch.stop();
+      update(afterWrite(candidate, step, { record: answer.value, sentAt, now: monotonic() }));
+    } else if (answer.failure.reason === 'Conflict') update(afterConflict(candidate, monotonic(), Math.random()));
+    else failed(answer.failure, signal);
   }
 
   async function release(): Promise<void> {
     const limit = AbortSignal.timeout(RELEASE_WITHIN_MS);
-    for (
-      let record = toRelease(candidate, monotonic());
-      record !== undefined && !limit.aborted;
-      record = toRelease(candidate, monotonic())
-    ) {
-      const answer = await api.replace(LEASES, releaseLease(record, claim()), limit);
-      if (answer.ok) {
-        candidate = looked(candidate, readLease(answer.value), monotonic());
+    while (!limit.aborted) {
+      const record = leaseToRelease(candidate, monotonic());
+      if (record === undefined) return;
+      const released = await requests.release(record, limit);
+      // After a conflict, the Lease may contain a renewal of ours whose response was lost.
+      const answer = released.ok || released.failure.reason !== 'Conflict' ? released : await requests.get(limit);
+      if (!answer.ok) {
+        log?.warn(
+          { lease: name },
+          `Could not release the Lease "${name}", so it must expire before another replica leads: ${answer.failure.message}`,
+        );
         return;
       }
-      // A renewal whose answer did not come may stand there.
-      const present = OUTRUN.replace.has(answer.failure.reason) ? await api.get(LEASES, name, limit) : answer;
-      if (!present.ok) {
-        const { message } = present.failure;
-        log?.warn({ lease: name }, `Another replica takes over only when the lease runs out, since it could not be given back: ${message}`);
-        return;
-      }
-      candidate = looked(candidate, readLease(present.value), monotonic());
+      candidate = afterObservation(candidate, answer.value, monotonic());
     }
   }
 
   return {
-    leads() {
-      const leads = leadsNow();
-      if (leads !== told.leads) settle();
-      return leads;
-    },
-    term() {
-      if (leadsNow() !== told.leads) settle();
-      return term?.signal ?? ended;
-    },
+    leads: term.leads,
+    term: term.signal,
     holder,
-    changes(wake, signal) {
-      if (signal.aborted) return;
-      wakes.add(wake);
-      signal.addEventListener('abort', () => wakes.delete(wake), { once: true });
-    },
+    changes: term.changes,
     async start(signal) {
       const stop = (): void => {
-        stopping = true;
-        endWatch();
-        settle();
+        watch.stop();
+        term.end();
+        wait.abort();
       };
       signal.addEventListener('abort', stop, { once: true });
       while (!signal.aborted) {
-        keepWatch();
+        // Only a standby replica watches: a holder would only receive events of its own writes.
+        if (holdsLease(candidate)) watch.stop();
+        else watch.start();
         const step = nextStep(candidate, monotonic());
-        if (step.kind === 'look') await look(signal);
-        else if (step.kind === 'claim') await write(step, signal);
-        else await rest(step.until, signal);
+        if (step.kind === 'wait') {
+          wait = new AbortController();
+          await sleep(Math.max(1, Math.ceil(step.until - monotonic())), wait.signal);
+        } else if (step.kind === 'observe') await observe(signal);
+        else await write(step, signal);
       }
       stop();
       await release();
     },
   };
-}
-
-/** Gives a request its own signal, which aborts with the given one or when the time is over, and leaves nothing behind on the given one. */
-async function within<T>(ms: number, signal: AbortSignal, send: (bounded: AbortSignal) => Promise<T>): Promise<T> {
-  const own = new AbortController();
-  const abort = (): void => own.abort();
-  const timer = setTimeout(abort, ms);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    if (signal.aborted) abort();
-    return await send(own.signal);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', abort);
-  }
 }

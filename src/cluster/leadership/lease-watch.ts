@@ -1,58 +1,76 @@
-/** News of one Lease, by a watch on this one object: whoever waits for office hears of a lease given back within milliseconds, and asks for nothing meanwhile. */
-import { isKubeObject, isRecord } from '../client/decide/kube-object.ts';
-import { resourcePath } from '../client/decide/resource-path.ts';
+/** Watches one Lease, so that a standby replica learns within milliseconds that the lease was released, and sends no other requests in the meantime. */
+import { parseJson } from '../../platform/decide/parse-json.ts';
 import { sleep } from '../../platform/pause.ts';
+import { isTable } from '../../schema/key-case.ts';
+import { isKubeObject } from '../client/decide/kube-object.ts';
 import { createLineBuffer } from '../client/line-buffer.ts';
 import type { KubeApi, KubeObject } from '../client/ports.ts';
 import { LEASES } from '../client/resource-types.ts';
-import { parseJson } from '../../platform/decide/parse-json.ts';
 
 export interface LeaseWatchDeps {
-  readonly api: Pick<KubeApi, 'namespace' | 'stream'>;
+  readonly api: Pick<KubeApi, 'stream'>;
   readonly name: string;
-  /** Undefined: it was deleted. */
-  readonly onNews: (lease: KubeObject | undefined) => void;
-  readonly random: () => number;
+  /** Called with undefined if the Lease was deleted. */
+  readonly onChange: (lease: KubeObject | undefined) => void;
 }
 
-/** The server ends a watch by itself; several replicas do not come back at once. */
+export interface LeaseWatch {
+  /** Does nothing while the watch is running. */
+  start(): void;
+  /** `onChange` is not called after that. */
+  stop(): void;
+}
+
+/** The server ends a watch after this time. The random part keeps several replicas from reconnecting together. */
 const WATCH_SECONDS = { least: 240, spread: 120 };
 const PAUSE_MS = { first: 250, longest: 5000 };
-/** A Lease has a few hundred bytes; more without a line's end is no watch. */
+/** A Lease has a few hundred bytes. A line that exceeds this is not a watch event. */
 const LONGEST_LINE_BYTES = 1024 * 1024;
 
-/** Watches until the signal aborts, and begins again whenever a watch ends. Never fails: what is missed, the holder of the watch notices by its silence. */
-export async function watchLease(deps: LeaseWatchDeps, signal: AbortSignal): Promise<void> {
+/** Never fails, and reconnects whenever a watch ends: the caller detects missed events by the silence of the watch. */
+export function createLeaseWatch(deps: LeaseWatchDeps): LeaseWatch {
+  let running: AbortController | undefined;
+  return {
+    start() {
+      if (running !== undefined) return;
+      running = new AbortController();
+      void watchUntilAborted(deps, running.signal);
+    },
+    stop() {
+      running?.abort();
+      running = undefined;
+    },
+  };
+}
+
+async function watchUntilAborted(deps: LeaseWatchDeps, signal: AbortSignal): Promise<void> {
   let pauseMs = PAUSE_MS.first;
   while (!signal.aborted) {
-    const heard = await watchOnce(deps, signal);
-    pauseMs = heard ? PAUSE_MS.first : Math.min(PAUSE_MS.longest, pauseMs * 2);
-    await sleep(pauseMs * (0.5 + deps.random()), signal);
+    const received = await watchOnce(deps, signal);
+    pauseMs = received ? PAUSE_MS.first : Math.min(PAUSE_MS.longest, pauseMs * 2);
+    await sleep(pauseMs * (0.5 + Math.random()), signal);
   }
 }
 
-/** Whether anything came. */
-async function watchOnce({ api, name, onNews, random }: LeaseWatchDeps, signal: AbortSignal): Promise<boolean> {
-  const seconds = Math.round(WATCH_SECONDS.least + WATCH_SECONDS.spread * random());
-  // Without a version it begins with the lease as it is, so that nothing need be listed first; an old picture does no harm to those who judge it.
+/** Returns whether any event was received. */
+async function watchOnce({ api, name, onChange }: LeaseWatchDeps, signal: AbortSignal): Promise<boolean> {
+  const seconds = Math.round(WATCH_SECONDS.least + WATCH_SECONDS.spread * Math.random());
+  // Without a version, a watch starts with the current Lease, so no list is needed. That it may be outdated does no harm.
   const query = { watch: 'true', fieldSelector: `metadata.name=${name}`, timeoutSeconds: String(seconds) };
-  const path = resourcePath({ type: LEASES, namespace: api.namespace, query });
-  if (!path.ok) return false;
-  const stream = await api.stream(path.value, signal);
+  const stream = await api.stream(LEASES, { query }, signal);
   if (!stream.ok) return false;
-  let heard = false;
+  let received = false;
   try {
     for await (const line of linesOf(stream.value)) {
-      if (signal.aborted) break;
       const event = parseEvent(line);
-      if (event === undefined) break;
-      heard = true;
-      onNews(event.deleted ? undefined : event.lease);
+      if (signal.aborted || event === undefined) break;
+      received = true;
+      onChange(event.lease);
     }
   } catch {
-    // A connection that broke is a watch that ended.
+    // The connection broke: the watch has ended.
   }
-  return heard;
+  return received;
 }
 
 async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncIterable<string> {
@@ -60,15 +78,16 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncIterable<string
   for await (const chunk of chunks) {
     const lines = buffer.push(chunk);
     if (lines === undefined) return;
-    yield* lines.filter((line) => line.trim() !== '');
+    yield* lines;
   }
 }
 
-/** Undefined: an error, or nothing that a watch says. */
-function parseEvent(line: string): { readonly lease: KubeObject; readonly deleted: boolean } | undefined {
+/** Returns undefined for an error and for anything that is not a watch event. The lease is undefined if it was deleted. */
+function parseEvent(line: string): { readonly lease: KubeObject | undefined } | undefined {
   const event = parseJson(line);
-  if (!isRecord(event)) return undefined;
-  const { type, object: lease } = event;
-  const known = type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED';
-  return known && isKubeObject(lease) ? { lease, deleted: type === 'DELETED' } : undefined;
+  if (!isTable(event)) return undefined;
+  const { type, object } = event;
+  if (!isKubeObject(object)) return undefined;
+  if (type === 'DELETED') return { lease: undefined };
+  return type === 'ADDED' || type === 'MODIFIED' ? { lease: object } : undefined;
 }

@@ -1,5 +1,6 @@
 /** What a workload's newest pod says: its server, the server before that where it crashed, or the fetching of its model where it got no further. */
-import type { KubeApi } from '../client/ports.ts';
+import type { KubeApi, StreamOptions } from '../client/ports.ts';
+import { PODS } from '../client/resource-types.ts';
 import type { LogLine } from '../../reconciler/ports.ts';
 import { serverStatus } from './decide/kube-facts.ts';
 import type { PodFacts } from './decide/kube-facts.ts';
@@ -8,7 +9,7 @@ import { isCrashed } from './decide/kube-phase.ts';
 import { codeOf, nameOf } from '../../platform/error-text.ts';
 import { createLineSplitter } from '../../platform/line-splitter.ts';
 
-type LogApi = Pick<KubeApi, 'namespace' | 'stream'>;
+type LogApi = Pick<KubeApi, 'stream'>;
 
 interface LogOptions {
   readonly tail: number;
@@ -21,16 +22,16 @@ export async function* readKubeLogs(api: LogApi, pod: PodFacts, options: LogOpti
   // Of a server that was started again, the one that crashed is asked about.
   const previous = isCrashed(pod) && state?.terminated === undefined;
   let silent = true;
-  for await (const line of readLog(api, logPath(api.namespace, pod, options, previous), signal)) {
+  for await (const line of readLog(api, logRequest(pod, options, previous), signal)) {
     silent = false;
     yield line;
   }
   // Kubelet may have started it again since it was seen to have ended.
-  if (silent && !options.follow && state?.terminated !== undefined) yield* readLog(api, logPath(api.namespace, pod, options, true), signal);
+  if (silent && !options.follow && state?.terminated !== undefined) yield* readLog(api, logRequest(pod, options, true), signal);
 }
 
-async function* readLog(api: LogApi, path: string, signal: AbortSignal): AsyncGenerator<LogLine> {
-  const stream = await api.stream(path, signal);
+async function* readLog(api: LogApi, request: StreamOptions, signal: AbortSignal): AsyncGenerator<LogLine> {
+  const stream = await api.stream(PODS, request, signal);
   if (!stream.ok) return;
   const splitter = createLineSplitter();
   try {
@@ -44,18 +45,18 @@ async function* readLog(api: LogApi, path: string, signal: AbortSignal): AsyncGe
   if (rest !== undefined) yield { stream: 'stdout', text: rest };
 }
 
-function logPath(namespace: string, pod: PodFacts, { tail, follow }: LogOptions, previous: boolean): string {
+function logRequest(pod: PodFacts, { tail, follow }: LogOptions, previous: boolean): StreamOptions {
   const status = serverStatus(pod);
   const fetches =
     status?.state?.running === undefined && status?.state?.terminated === undefined && status?.lastState?.terminated === undefined;
   const hasFetcher = pod.status.initContainerStatuses.some(({ name, state, lastState }) => {
     return name === MODEL_CONTAINER && (state?.running ?? state?.terminated ?? lastState?.terminated) !== undefined;
   });
-  const query = new URLSearchParams({
+  const query = {
     container: fetches && hasFetcher ? MODEL_CONTAINER : SERVER_CONTAINER,
     follow: String(follow),
     tailLines: String(Math.max(0, Math.trunc(tail))),
     ...(previous ? { previous: 'true' } : {}),
-  });
-  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod.metadata.name)}/log?${query.toString()}`;
+  };
+  return { name: pod.metadata.name, subresource: 'log', query };
 }

@@ -14,13 +14,13 @@ export interface KubeReflectors {
 }
 
 /** Of everything in the namespace that the service made. To be started by the caller. */
-export function createKubeReflectors(options: Omit<ReflectorOptions, 'type' | 'labelSelector' | 'keep' | 'isUrgent'>): KubeReflectors {
+export function createKubeReflectors(options: Omit<ReflectorOptions, 'type' | 'labelSelector' | 'transform' | 'isUrgent'>): KubeReflectors {
   const labelSelector = `${LABELS.managedBy}=${MANAGER},${LABELS.slot}`;
   const open = (
     type: ResourceType,
-    keep: NonNullable<ReflectorOptions['keep']>,
+    transform: NonNullable<ReflectorOptions['transform']>,
     isUrgent: NonNullable<ReflectorOptions['isUrgent']>,
-  ): Reflector => createReflector({ ...options, type, labelSelector, keep, isUrgent });
+  ): Reflector => createReflector({ ...options, type, labelSelector, transform, isUrgent });
   // What we write ourselves is known as done when it is done.
   return {
     deployments: open(DEPLOYMENTS, pruneDeployment, () => false),

@@ -1,15 +1,15 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { CONFIG_MAPS, DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../../../src/cluster/client/resource-types.ts';
-import { startFakeKubeApi } from '../../support/kube/fake-kube-api.ts';
-import type { FakeKubeApi, FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
+import { startFakeKubeApi, type FakeKubeApi, type FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
 import { startStallingProxy } from '../../support/live-cluster/stalling-proxy.ts';
 import { createKubeApi } from '../../../src/cluster/client/kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
-import type { KubeApi } from '../../../src/cluster/client/ports.ts';
+import type { KubeApi, Transform } from '../../../src/cluster/client/ports.ts';
 import { eventually } from '../../support/eventually.ts';
 import { describeKubeApi, reasonOf, valueOf } from '../../support/kube/kube-api-contract.ts';
 
 const SIGNAL = new AbortController().signal;
+const WATCH = { query: { watch: 'true' } };
 const servers: FakeKubeApi[] = [];
 
 async function start(options: FakeKubeOptions = {}): Promise<FakeKubeApi> {
@@ -25,16 +25,16 @@ afterEach(async () => {
 const shared = await startFakeKubeApi();
 const sharedApi: KubeApi = await connectToFake(shared, 'contract');
 
-describe('the fake API server, as a real one', () => {
+describe('the fake API server, which behaves like a real one', () => {
   describeKubeApi(() => sharedApi);
-  test('is closed at the end', async () => {
+  test('is unreachable once it is closed', async () => {
     await shared.close();
     expect(reasonOf(await sharedApi.get(CONFIG_MAPS, 'x', SIGNAL))).toBe('ApiUnreachable');
   });
 });
 
 describe('createKubeApi()', () => {
-  test('reads long lists page by page, all of one moment', async () => {
+  test('reads long lists page by page as one consistent snapshot', async () => {
     const fake = await start();
     const api = await connectToFake(fake);
     for (let index = 0; index < 1200; index += 1) fake.put(CONFIG_MAPS, 'default', { metadata: { name: `c-${index}` } });
@@ -43,23 +43,23 @@ describe('createKubeApi()', () => {
     expect(fake.faults.count({ verb: 'list' })).toBe(12);
   });
 
-  test('reads a list again, whole, when the server forgot it between two pages', async () => {
+  test('reads the whole list again when it expired between two pages', async () => {
     const fake = await start();
     const api = await connectToFake(fake);
     for (let index = 0; index < 700; index += 1) fake.put(CONFIG_MAPS, 'default', { metadata: { name: `c-${index}` } });
-    const keep = (object: Parameters<NonNullable<Parameters<KubeApi['list']>[1]['keep']>>[0]) => {
+    const transform: Transform = (object) => {
       if (fake.faults.count({ verb: 'list' }) === 1) {
         fake.put(CONFIG_MAPS, 'default', { metadata: { name: 'late' } });
         fake.compact();
       }
       return object;
     };
-    const { items } = valueOf(await api.list(CONFIG_MAPS, { keep }, SIGNAL));
+    const { items } = valueOf(await api.list(CONFIG_MAPS, { transform }, SIGNAL));
     expect(new Set(items.map(({ metadata }) => metadata.name)).size).toBe(701);
     expect(items).toHaveLength(701);
   });
 
-  test('says what each refusal means, and what to do', async () => {
+  test('explains what each error response means, and what to do', async () => {
     const fake = await start();
     const api = await connectToFake(fake, 'demo');
     const refusal = async (status: number, reason: string, message: string, retryAfterSeconds?: number) => {
@@ -108,19 +108,19 @@ describe('createKubeApi()', () => {
     });
   });
 
-  test('sends at most so many requests at once, in order, and streams beside them', async () => {
+  test('limits the number of simultaneous requests, keeps their order, and does not count streams', async () => {
     const fake = await start();
     const api = await connectToFake(fake, 'default', { concurrency: 2 });
     const stop = new AbortController();
-    const watches = [1, 2, 3].map(async () => await api.stream('/api/v1/namespaces/default/pods?watch=true', stop.signal));
+    const watches = [1, 2, 3].map(async () => await api.stream(PODS, WATCH, stop.signal));
     expect((await Promise.all(watches)).map(reasonOf)).toEqual(['ok', 'ok', 'ok']);
     fake.faults.delay({ verb: 'get' }, 30);
     let most = 0;
-    const looking = setInterval(() => {
+    const sampling = setInterval(() => {
       most = Math.max(most, fake.faults.requests.filter(({ verb, status }) => verb === 'get' && status === 0).length);
     }, 2);
     await Promise.all(Array.from({ length: 8 }, async (_, index) => await api.get(CONFIG_MAPS, `c-${index}`, SIGNAL)));
-    clearInterval(looking);
+    clearInterval(sampling);
     stop.abort();
     expect(most).toBe(2);
     expect(fake.faults.requests.filter(({ verb }) => verb === 'get').map(({ name }) => name)).toEqual(
@@ -128,7 +128,7 @@ describe('createKubeApi()', () => {
     );
   });
 
-  test('a request that waits for its turn leaves when it is given up', async () => {
+  test('a queued request leaves the queue when it is aborted', async () => {
     const fake = await start();
     const api = await connectToFake(fake, 'default', { concurrency: 1 });
     fake.faults.delay({}, 100);
@@ -141,7 +141,7 @@ describe('createKubeApi()', () => {
     expect(fake.faults.count({ name: 'b' })).toBe(0);
   });
 
-  test('a read on a kept connection that breaks is made once more, a write is not', async () => {
+  test('a read on a keep-alive connection that breaks is repeated once, a write is not', async () => {
     const fake = await start();
     const api = await connectToFake(fake);
     fake.put(CONFIG_MAPS, 'default', { metadata: { name: 'x' } });
@@ -155,7 +155,7 @@ describe('createKubeApi()', () => {
     expect(fake.faults.count({ verb: 'patch' })).toBe(1);
   });
 
-  test('connections that are open and silent cost one read a third of its time, one write all of it, and nobody else anything', async () => {
+  test('silent keep-alive connections delay one read by a third of its timeout, or one write by all of it, and no other request', async () => {
     const fake = await start();
     fake.put(CONFIG_MAPS, 'default', { metadata: { name: 'x' } });
     const proxy = await startStallingProxy('127.0.0.1', Number(new URL(fake.url).port));
@@ -182,7 +182,7 @@ describe('createKubeApi()', () => {
     await proxy.close();
   });
 
-  test('a server that does not answer in time, or is away, is unreachable; giving up is Aborted', async () => {
+  test('a server that is down or does not respond in time is unreachable; an aborted request fails with Aborted', async () => {
     const fake = await start();
     const api = await connectToFake(fake, 'default', { timeoutMs: 50 });
     const own = new AbortController();
@@ -199,7 +199,7 @@ describe('createKubeApi()', () => {
     expect(reasonOf(await api.get(CONFIG_MAPS, 'x', SIGNAL))).toBe('NotFound');
   });
 
-  test('tells of every request that it sends, and who it is', async () => {
+  test('reports every request that it sends, and identifies itself', async () => {
     const fake = await start({ dra: true });
     const sent: string[] = [];
     const api = await connectToFake(fake, 'default', {
@@ -216,20 +216,20 @@ describe('createKubeApi()', () => {
     expect(fake.faults.requests.at(-1)?.url).toBe('/apis/resource.k8s.io/v1/deviceclasses/gpu.example');
   });
 
-  test('a stream ends when it is given up, also while nobody reads it', async () => {
+  test('a stream ends when it is aborted, even if nobody is reading it', async () => {
     const fake = await start();
     const api = await connectToFake(fake);
     fake.setLog('p', 'one\ntwo\n');
     let text = '';
-    for await (const chunk of valueOf(await api.stream('/api/v1/namespaces/default/pods/p/log', SIGNAL)))
+    for await (const chunk of valueOf(await api.stream(PODS, { name: 'p', subresource: 'log', query: {} }, SIGNAL)))
       text += Buffer.from(chunk).toString();
     expect(text).toBe('one\ntwo\n');
-    expect(reasonOf(await api.stream('@elsewhere.example/', SIGNAL))).toBe('Invalid');
+    expect(reasonOf(await api.stream(PODS, { name: '../x', subresource: 'log', query: {} }, SIGNAL))).toBe('Invalid');
     const own = new AbortController();
-    const watch = valueOf(await api.stream('/api/v1/namespaces/default/pods?watch=true', own.signal));
+    const watch = valueOf(await api.stream(PODS, WATCH, own.signal));
     expect(fake.watches.count()).toBe(1);
     own.abort();
     await eventually('the server has no watch', () => fake.watches.count() === 0);
-    for await (const _ of watch) throw new Error('nothing was to come');
+    for await (const _ of watch) throw new Error('Expected no data');
   });
 });

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { createLineBuffer } from '../../../src/cluster/client/line-buffer.ts';
 
 describe('createLineBuffer()', () => {
-  test('gives the same lines however the bytes are cut', () => {
+  test('returns the same lines however the bytes are split into chunks', () => {
     const line = fc.string({ unit: fc.constantFrom('a', '"', '\\', 'ü', '€', '😀', '\r'), maxLength: 12 });
     fc.assert(
       fc.property(fc.array(line), line, fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1 }), (lines, rest, sizes) => {
@@ -20,7 +20,7 @@ describe('createLineBuffer()', () => {
     );
   });
 
-  test('a line over the limit is the end, whether its newline has come or not', () => {
+  test('returns undefined for a line that exceeds the limit, with or without its newline', () => {
     const text = (length: number, end = ''): Buffer => Buffer.from('x'.repeat(length) + end);
     expect(createLineBuffer(10).push(text(10, '\n'))).toHaveLength(1);
     expect(createLineBuffer(10).push(text(11, '\n'))).toBeUndefined();
@@ -28,7 +28,7 @@ describe('createLineBuffer()', () => {
     expect([buffer.push(text(6)), buffer.push(text(6))]).toEqual([[], undefined]);
   });
 
-  test('a long line in many pieces costs no more than its length', () => {
+  test('handles a long line in many pieces in linear time', () => {
     const buffer = createLineBuffer(16 * 1024 * 1024);
     const piece = Buffer.alloc(1024, 'x');
     for (let index = 0; index < 8192; index += 1) buffer.push(piece);

@@ -1,16 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createObjectCopy } from '../../../src/cluster/client/object-copy.ts';
-import type { ObjectCopy } from '../../../src/cluster/client/object-copy.ts';
+import { createObjectCopy, type ObjectCopy } from '../../../src/cluster/client/object-copy.ts';
 import type { KubeObject } from '../../../src/cluster/client/ports.ts';
 
-/** A server with a history, and a watch on it that lags behind. */
+/** A server with a history, and a watch that lags behind. */
 function createServer() {
   const objects = new Map<string, KubeObject>();
   const events: { readonly type: string; readonly object: KubeObject }[] = [];
   let version = 98;
   let seen = 0;
-  const tell = (type: string, object: KubeObject): KubeObject => {
+  const record = (type: string, object: KubeObject): KubeObject => {
     events.push({ type, object });
     return object;
   };
@@ -21,18 +20,18 @@ function createServer() {
       const uid = held?.metadata.uid ?? `uid-${version}`;
       const object = { metadata: { name, uid, resourceVersion: String(version) } };
       objects.set(name, object);
-      return tell(held === undefined ? 'ADDED' : 'MODIFIED', object);
+      return record(held === undefined ? 'ADDED' : 'MODIFIED', object);
     },
     remove(name: string): string | undefined {
       const held = objects.get(name);
       if (held === undefined) return undefined;
       version += 1;
       objects.delete(name);
-      tell('DELETED', { metadata: { ...held.metadata, resourceVersion: String(version) } });
+      record('DELETED', { metadata: { ...held.metadata, resourceVersion: String(version) } });
       return held.metadata.uid;
     },
     list: () => ({ items: [...objects.values()], resourceVersion: String(version) }),
-    /** The watch goes on from the list that was read last. */
+    /** The watch continues from the last list. */
     rewind: (from: string) => (seen = events.findLastIndex(({ object }) => Number(object.metadata.resourceVersion) <= Number(from)) + 1),
     next: () => (seen < events.length ? events[seen++] : undefined),
     uids: () =>
@@ -49,7 +48,7 @@ const step = fc.record({
 });
 
 describe('createObjectCopy()', () => {
-  test('tells once whether a change is one that somebody waits for: what is gone always is', () => {
+  test('reports once whether a change is urgent, as every removal is', () => {
     const copy = createObjectCopy(
       (object) => object,
       (before, { spec }) => before?.['spec'] !== spec,
@@ -57,17 +56,17 @@ describe('createObjectCopy()', () => {
     const event = (type: string, resourceVersion: string, spec: string, status: string): void =>
       void copy.fold({ type, object: { metadata: { name: 'a', uid: 'u', resourceVersion }, spec, status } });
     event('ADDED', '1', 'x', '1');
-    expect([copy.takeUrgency(), copy.takeUrgency()]).toEqual([true, false]);
+    expect([copy.consumeUrgency(), copy.consumeUrgency()]).toEqual([true, false]);
     event('MODIFIED', '2', 'x', '2');
-    expect(copy.takeUrgency()).toBe(false);
+    expect(copy.consumeUrgency()).toBe(false);
     event('MODIFIED', '3', 'y', '2');
     event('MODIFIED', '4', 'y', '3');
-    expect(copy.takeUrgency()).toBe(true);
+    expect(copy.consumeUrgency()).toBe(true);
     event('DELETED', '5', 'y', '3');
-    expect(copy.takeUrgency()).toBe(true);
+    expect(copy.consumeUrgency()).toBe(true);
   });
 
-  test('holds each new version, and calls it news only where something that is kept differs', () => {
+  test('stores each new version, and reports a change only if stored content differs', () => {
     const copy = createObjectCopy(({ metadata, spec }) => ({ metadata, spec }));
     const modified = (resourceVersion: string, rest: object) =>
       copy.fold({ type: 'MODIFIED', object: { metadata: { name: 'a', uid: 'u', resourceVersion }, ...rest } }).changed;
@@ -77,7 +76,7 @@ describe('createObjectCopy()', () => {
     expect(modified('3', { spec: { replicas: 2 }, status: { replicas: 1 } })).toBe(true);
   });
 
-  test('agrees with the server once all events have come, whoever wrote what when', () => {
+  test('agrees with the server once all events have arrived, whatever was written by whom and when', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const server = createServer();
@@ -116,7 +115,7 @@ describe('createObjectCopy()', () => {
     );
   });
 
-  test('never shows an older version of an object than it has shown, as long as events come in order', () => {
+  test('never goes back to an older version of an object while events arrive in order', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const server = createServer();
@@ -140,7 +139,7 @@ describe('createObjectCopy()', () => {
     );
   });
 
-  test('what we write while a list is read is newer than the list, and stays', () => {
+  test('keeps what we write while a list is read, since it is newer than the list', () => {
     const server = createServer();
     const copy = createObjectCopy((object) => object);
     copy.noteWritten(server.write('changed'));
@@ -154,7 +153,7 @@ describe('createObjectCopy()', () => {
     expect(copy.items().size).toBe(0);
   });
 
-  test('the late news that an earlier object of the name was removed leaves the one that we made since', () => {
+  test('ignores a late event about the removal of an earlier object with the same name', () => {
     const server = createServer();
     const copy = createObjectCopy((object) => object);
     server.write('a');
@@ -166,7 +165,7 @@ describe('createObjectCopy()', () => {
     expect([changed, copy.items().get('a')]).toEqual([false, made]);
   });
 
-  test('a server that was restored from a backup, with lower versions, is believed', () => {
+  test('accepts the lower versions of a server that was restored from a backup', () => {
     const copy = createObjectCopy((object) => object);
     const object = (name: string, resourceVersion: string): KubeObject => ({ metadata: { name, uid: name, resourceVersion } });
     copy.replaceAll({ items: [object('a', '900'), object('b', '901')], resourceVersion: '901' }, copy.beginList());
@@ -176,7 +175,7 @@ describe('createObjectCopy()', () => {
     expect(copy.resourceVersion()).toBe('120');
   });
 
-  test('an object that outlives its removal, held by a finalizer, is shown again by the next list', () => {
+  test('shows an object that a finalizer keeps after our removal again with the next list', () => {
     const copy = createObjectCopy((object) => object);
     const held = { metadata: { name: 'a', uid: 'u', resourceVersion: '5' } };
     copy.replaceAll({ items: [held], resourceVersion: '5' }, copy.beginList());
@@ -191,9 +190,9 @@ describe('createObjectCopy()', () => {
     ['no object', 'text'],
     ['an error without a code', { type: 'ERROR', object: { message: 'etcd is gone' } }],
     ['an object without a name', { type: 'ADDED', object: { metadata: {} } }],
-    ['an object with strange labels', { type: 'ADDED', object: { metadata: { name: 'a', labels: ['x'] } } }],
+    ['an object with invalid labels', { type: 'ADDED', object: { metadata: { name: 'a', labels: ['x'] } } }],
     ['null', null],
-  ])('%s instead of an event changes nothing and says that the watch has failed', (_, event) => {
+  ])('%s instead of an event changes nothing and fails the watch', (_, event) => {
     const copy = createObjectCopy((object) => object);
     copy.replaceAll({ items: [], resourceVersion: '5' }, copy.beginList());
     const { step: result, changed } = copy.fold(event);

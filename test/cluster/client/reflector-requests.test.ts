@@ -1,11 +1,10 @@
-/** How much a reflector asks of a server, well or not. Time runs some hundred times as fast as usual. */
+/** How many requests a reflector sends to a healthy or failing server. Time runs several hundred times as fast as usual. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createReflector } from '../../../src/cluster/client/reflector.ts';
 import type { Reflector } from '../../../src/cluster/client/ports.ts';
 import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
-import { startFakeKubeApi } from '../../support/kube/fake-kube-api.ts';
-import type { FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
+import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
 import { createRandom } from '../../support/simulation/seeded-random.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -37,26 +36,26 @@ const often =
     return () => clearInterval(timer);
   };
 
-/** Each orders a fault and answers how to end it. */
-const TROUBLES: Readonly<Record<string, (fake: FakeKubeApi) => () => void>> = {
-  'all is answered with 500': (fake) => fake.faults.answer({}, { status: 500 }),
-  'all is answered with 429': (fake) => fake.faults.answer({}, { status: 429 }),
-  'all is answered with 403': (fake) => fake.faults.answer({}, { status: 403 }),
-  'all is answered with 401': (fake) => fake.faults.answer({}, { status: 401 }),
+/** Each injects a fault and returns a function that ends it. */
+const FAULTS: Readonly<Record<string, (fake: FakeKubeApi) => () => void>> = {
+  'every response is 500': (fake) => fake.faults.answer({}, { status: 500 }),
+  'every response is 429': (fake) => fake.faults.answer({}, { status: 429 }),
+  'every response is 403': (fake) => fake.faults.answer({}, { status: 403 }),
+  'every response is 401': (fake) => fake.faults.answer({}, { status: 401 }),
   'every connection breaks': (fake) => fake.faults.answer({}, { status: 'cut' }),
-  'every watch is 410, every list succeeds': (fake) => fake.faults.answer({ verb: 'watch' }, { status: 410, reason: 'Expired' }),
+  'every watch fails with 410, every list succeeds': (fake) => fake.faults.answer({ verb: 'watch' }, { status: 410, reason: 'Expired' }),
   'every watch ends at once': often((fake) => fake.watches.end()),
   'every watch ends with an expired event': often((fake) => fake.watches.expire()),
-  'every watch is broken off': often((fake) => fake.watches.drop()),
+  'every watch connection breaks': often((fake) => fake.watches.drop()),
 };
 
-/** Requests in ten minutes of this waitingReason; and then all must be well again soon. */
-async function requestsIn(order: (fake: FakeKubeApi) => () => void): Promise<number> {
+/** Returns the number of requests in ten minutes of this fault. Afterwards, the copy must be current again soon. */
+async function requestsDuring(inject: (fake: FakeKubeApi) => () => void): Promise<number> {
   const fake = await startFakeKubeApi();
   try {
     const copy = await startCopy(fake, 3_600_000, FACTOR);
     fake.faults.clearLog();
-    const stop = order(fake);
+    const stop = inject(fake);
     fake.watches.drop();
     await sleep(TEN_MINUTES_MS);
     const requests = fake.faults.count();
@@ -69,15 +68,15 @@ async function requestsIn(order: (fake: FakeKubeApi) => () => void): Promise<num
   }
 }
 
-describe('a reflector', () => {
-  test('asks seldom whatever the server does, but goes on asking', async () => {
-    const counts = await Promise.all(Object.entries(TROUBLES).map(async ([name, order]) => [name, await requestsIn(order)] as const));
-    // 15 s at the most between two attempts, half of it on average: some 80 in ten minutes, each a list and a watch at the most.
+describe('createReflector()', () => {
+  test('sends few requests whatever the server does, but keeps trying', async () => {
+    const counts = await Promise.all(Object.entries(FAULTS).map(async ([name, inject]) => [name, await requestsDuring(inject)] as const));
+    // At most 15 s between two attempts, half of it on average: about 80 in ten minutes, each with at most a list and a watch.
     const wrong = counts.filter(([, count]) => count < 20 || count > 200);
     expect(wrong).toEqual([]);
   });
 
-  test('waits as long as the server says', async () => {
+  test('waits as long as the Retry-After header says', async () => {
     const fake = await startFakeKubeApi();
     fake.faults.answer({ verb: 'list' }, { status: 429, retryAfterSeconds: 1 }, 1);
     const copy = createReflector({ api: await connectToFake(fake), type: CONFIG_MAPS, random: () => 0 });
@@ -90,7 +89,7 @@ describe('a reflector', () => {
     await fake.close();
   });
 
-  test('at rest lists every ten minutes, and watches for five to ten', async () => {
+  test('lists every ten minutes when idle, and watches for five to ten minutes', async () => {
     const fake = await startFakeKubeApi();
     await startCopy(fake, 600_000, 1000);
     await sleep((3.5 * 600_000) / 1000);

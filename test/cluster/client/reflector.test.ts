@@ -1,10 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { KubeApi, Reflector } from '../../../src/cluster/client/ports.ts';
-import { createReflector } from '../../../src/cluster/client/reflector.ts';
-import type { ReflectorOptions } from '../../../src/cluster/client/reflector.ts';
+import { createReflector, type ReflectorOptions } from '../../../src/cluster/client/reflector.ts';
 import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
-import { startFakeKubeApi } from '../../support/kube/fake-kube-api.ts';
-import type { FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
+import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { valueOf } from '../../support/kube/kube-api-contract.ts';
@@ -44,8 +42,8 @@ async function follow(options: Partial<ReflectorOptions> = {}): Promise<{ readon
   return { copy, wakes: () => wakes };
 }
 
-describe('a reflector', () => {
-  test('is starting until the first list, then current', async () => {
+describe('createReflector()', () => {
+  test('reports "starting" until the first list, then "current"', async () => {
     put('a');
     const copy = createReflector({ api, type: CONFIG_MAPS });
     expect([copy.health(), copy.items().size]).toEqual([{ kind: 'starting' }, 0]);
@@ -54,7 +52,7 @@ describe('a reflector', () => {
     expect([copy.health(), inCopy(copy)]).toEqual([{ kind: 'current' }, onServer()]);
   });
 
-  test('waits for readiness no longer than its caller', async () => {
+  test('stops waiting for the first list when the signal aborts', async () => {
     await fake.goDown();
     const copy = createReflector({ api, type: CONFIG_MAPS });
     copy.start(own.signal);
@@ -63,7 +61,7 @@ describe('a reflector', () => {
     expect(copy.items().size).toBe(0);
   });
 
-  test('a list that finds the same versions keeps the same objects and wakes nobody', async () => {
+  test('keeps the same objects and wakes nobody if a list contains the same versions', async () => {
     put('a');
     const { copy, wakes } = await follow({ relistMs: 100 });
     const before = copy.items().get('a');
@@ -73,10 +71,10 @@ describe('a reflector', () => {
     expect(wakes()).toBe(woken);
   });
 
-  test('a list that is read again makes no second copy of what is known, and takes what is new', async () => {
+  test('transforms only the objects of a repeated list that are new', async () => {
     put('a');
     const made: string[] = [];
-    const { copy } = await follow({ relistMs: 100, keep: (object) => (made.push(object.metadata.name), { ...object }) });
+    const { copy } = await follow({ relistMs: 100, transform: (object) => (made.push(object.metadata.name), { ...object }) });
     await eventually('three more lists were read', () => fake.faults.count({ verb: 'list' }) > 3);
     expect(made).toEqual(['a']);
     fake.watches.silence();
@@ -85,19 +83,19 @@ describe('a reflector', () => {
     expect(made).toEqual(['a', 'a']);
   });
 
-  test('what nobody waits for is told a moment later, what is gone at once', async () => {
+  test('wakes subscribers later for changes that are not urgent, and immediately for removals', async () => {
     put('a');
     const { copy } = await follow({ isUrgent: () => false });
-    const told: (number | undefined)[] = [];
-    copy.changes((withinMs) => void told.push(withinMs), own.signal);
+    const wakes: (number | undefined)[] = [];
+    copy.changes((withinMs) => void wakes.push(withinMs), own.signal);
     put('a', '2');
-    await eventually('the change is told', () => told.length === 1);
+    await eventually('the change wakes the subscriber', () => wakes.length === 1);
     remove('a');
-    await eventually('the end is told', () => told.length === 2);
-    expect(told).toEqual([200, 0]);
+    await eventually('the removal wakes the subscriber', () => wakes.length === 2);
+    expect(wakes).toEqual([200, 0]);
   });
 
-  test('a watch that goes silent is healed by the next list', async () => {
+  test('recovers from a silent watch with the next list', async () => {
     put('a');
     const { copy } = await follow({ relistMs: 400 });
     fake.watches.silence();
@@ -107,9 +105,9 @@ describe('a reflector', () => {
     await eventually('the copy agrees with the server', agrees(copy));
   });
 
-  test('a watch that told of its progress and then says nothing is given up long before that, without a list', async () => {
+  test('gives up a watch that falls silent after a bookmark, without a list', async () => {
     const { copy } = await follow({ silentMs: 150 });
-    await eventually('the watch lives', () => fake.watches.count() === 1);
+    await eventually('the watch is open', () => fake.watches.count() === 1);
     await new Promise((resolve) => setTimeout(resolve, 100));
     fake.watches.silence();
     put('a');
@@ -117,7 +115,7 @@ describe('a reflector', () => {
     expect(fake.faults.count({ verb: 'list' })).toBe(1);
   });
 
-  test('a version that the server has forgotten means a new list, said by an event or by a status', async () => {
+  test('lists again when the server no longer has a version, whether it reports that as an event or as a status', async () => {
     const { copy } = await follow({ random: () => 0.01 });
     fake.watches.expire();
     put('a');
@@ -129,14 +127,14 @@ describe('a reflector', () => {
     expect(copy.health()).toEqual({ kind: 'current' });
   });
 
-  test('says since when the server cannot be reached, and catches up over a compaction', async () => {
+  test('reports since when the server is unreachable, and catches up after a compaction', async () => {
     put('a');
     put('b');
     const { copy, wakes } = await follow({ random: () => 0.05 });
     const woken = wakes();
     const before = Date.now();
     await fake.goDown();
-    await eventually('it is known to be away', () => copy.health().kind === 'unreachable');
+    await eventually('it is known to be unreachable', () => copy.health().kind === 'unreachable');
     expect(copy.health()).toMatchObject({ message: expect.stringContaining(fake.url) });
     expect(wakes()).toBe(woken + 1);
     expect(copy.items().size).toBe(2);
@@ -151,7 +149,7 @@ describe('a reflector', () => {
     expect(copy.health()).toEqual({ kind: 'current' });
   });
 
-  test('a dropped watch goes on where it was, without a list', async () => {
+  test('continues a broken watch where it ended, without a list', async () => {
     const { copy } = await follow({ random: () => 0.01 });
     for (let index = 0; index < 5; index += 1) {
       put('a', `before-${index}`);
@@ -162,7 +160,7 @@ describe('a reflector', () => {
     expect(fake.faults.count({ verb: 'list' })).toBe(1);
   });
 
-  test('what was written is in the copy at once, and older events do not undo it', async () => {
+  test('contains our own writes immediately, and older events do not undo them', async () => {
     put('a', 'old');
     const { copy } = await follow();
     fake.watches.silence(true);
@@ -174,20 +172,20 @@ describe('a reflector', () => {
     fake.watches.silence(false);
     fake.watches.drop();
     put('b');
-    await eventually('the copy has seen the past', agrees(copy));
+    await eventually('the copy has received the older events', agrees(copy));
     expect(inCopy(copy)).toEqual({ a: { value: 'ours' }, b: { value: '1' } });
     copy.noteWritten({ ...written, metadata: { ...written.metadata, resourceVersion: '1' }, data: { value: 'ancient' } });
     expect(inCopy(copy)).toEqual(onServer());
   });
 
-  test('what was removed does not come back by older events, but does under another uid', async () => {
+  test('does not show a removed object again because of older events, but shows its successor with another UID', async () => {
     const uid = put('a').metadata.uid;
     const { copy } = await follow();
     fake.watches.silence(true);
     fake.watches.drop();
     put('a', 'changed');
     remove('a');
-    copy.noteRemoved('a', 'of-another-one');
+    copy.noteRemoved('a', 'another-uid');
     expect(copy.items().size).toBe(1);
     copy.noteRemoved('a', uid);
     expect(copy.items().size).toBe(0);
@@ -197,11 +195,11 @@ describe('a reflector', () => {
     fake.watches.drop();
     await eventually('the watch is open again', () => fake.watches.count() === 1);
     put('a', 'new');
-    await eventually('the new one is there', agrees(copy));
+    await eventually('the copy contains the successor', agrees(copy));
     expect(seen).toEqual([1]);
   });
 
-  test('many objects with many-byte characters come through in one piece, and wake once for what comes together', async () => {
+  test('receives many objects with multi-byte characters intact, and wakes once for events that arrive together', async () => {
     const { copy, wakes } = await follow();
     const woken = wakes();
     for (let index = 0; index < 300; index += 1) put(`c-${index}`, `${'ü€😀'.repeat(200)}${index}`);

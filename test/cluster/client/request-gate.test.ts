@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { createRequestGate } from '../../../src/cluster/client/request-gate.ts';
 
 describe('createRequestGate()', () => {
-  test('never lets more in than it may, lets all in at last, and in order', async () => {
-    const step = fc.constantFrom('enter', 'enter', 'leave', 'give up');
+  test('never exceeds its limit, and admits all waiting requests in order', async () => {
+    const step = fc.constantFrom('enter', 'enter', 'leave', 'abort');
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 3 }), fc.array(step, { maxLength: 40 }), async (limit, steps) => {
         const gate = createRequestGate(limit);
@@ -30,7 +30,7 @@ describe('createRequestGate()', () => {
         };
         for (const what of steps) {
           if (what === 'enter') enter();
-          else if (what === 'give up') waiting.find((_, id) => !settled.has(id))?.stop.abort();
+          else if (what === 'abort') waiting.find((_, id) => !settled.has(id))?.stop.abort();
           await new Promise(setImmediate);
           if (what === 'leave' && inside > 0) await leave();
           expect(inside).toBeLessThanOrEqual(limit);

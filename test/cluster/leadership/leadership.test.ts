@@ -4,7 +4,7 @@ import type { Leadership } from '../../../src/cluster/client/ports.ts';
 import { createLeaseServer, type LeaseConnection, type LeaseServer } from '../../support/kube/lease-api.ts';
 
 const LEASE = 'svc-controller';
-/** The shortest that can be: takeovers after a crash take as long. */
+/** The shortest possible duration: a takeover after a crash takes this long. */
 const DURATION_MS = 2000;
 const GARBAGE = { holderIdentity: 'nobody', leaseTransitions: -3, renewTime: 'soon' };
 const RELEASED = { holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 4 };
@@ -19,14 +19,14 @@ interface Replica {
 interface Scene {
   readonly server: LeaseServer;
   begin(identity: string, wall?: { now: number }): Replica;
-  /** Looks each few milliseconds; never may two lead. Answers how long it took. */
+  /** Polls every few milliseconds, and checks that there are never two leaders. Returns how long it took. */
   until(holds: () => boolean): Promise<number>;
   twoReplicas(): Promise<{ leader: Replica; follower: Replica }>;
   spec(): Record<string, unknown>;
 }
 
-/** The lease has been given back by an earlier replica, unless it is to be `fresh`. The plays run beside each other, since most of them wait. */
-function play(what: string, run: (scene: Scene) => Promise<void>, { fresh = false } = {}): void {
+/** An earlier replica has released the lease, unless `fresh`. The scenarios run concurrently, since most of them wait. */
+function scenario(what: string, run: (scene: Scene) => Promise<void>, { fresh = false } = {}): void {
   test.concurrent(what, async () => {
     const server = createLeaseServer();
     if (!fresh) server.put(LEASE, (before) => ({ ...before, spec: RELEASED }));
@@ -50,7 +50,7 @@ function play(what: string, run: (scene: Scene) => Promise<void>, { fresh = fals
         const both = [made.begin('pod-a'), made.begin('pod-b')];
         await made.until(() => both.some(leads));
         const [leader, follower] = both.toSorted((one, other) => Number(leads(other)) - Number(leads(one)));
-        if (leader === undefined || follower === undefined) throw new Error('Two began');
+        if (leader === undefined || follower === undefined) throw new Error('There are not two replicas');
         await made.until(() => follower.leadership.holder() === leader.leadership.holder() && server.watches() === 1);
         return { leader, follower };
       },
@@ -92,7 +92,7 @@ const leads = ({ leadership }: Replica): boolean => leadership.leads();
 const sleep = async (ms: number): Promise<void> => await new Promise((resolve) => setTimeout(resolve, ms));
 
 describe('createLeadership()', () => {
-  play('makes one of two that begin at the same moment the leader, and both know which', async ({ spec, twoReplicas }) => {
+  scenario('elects one of two replicas that start at the same moment, and both know which', async ({ spec, twoReplicas }) => {
     const { leader, follower } = await twoReplicas();
     expect(leader.leadership.term().aborted).toBe(false);
     expect(follower.leadership.term().aborted).toBe(true);
@@ -101,8 +101,8 @@ describe('createLeadership()', () => {
     expect(String(spec()['renewTime'])).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
   });
 
-  play(
-    'makes one of two the leader where there was no lease, after a lease could have run out that somebody deleted',
+  scenario(
+    'elects one of two replicas if there was no Lease, but only after a deleted lease would have expired',
     async ({ spec, until, begin }) => {
       const both = [begin('pod-a'), begin('pod-b')];
       expect(await until(() => both.some(leads))).toBeGreaterThan(DURATION_MS / 2);
@@ -111,7 +111,7 @@ describe('createLeadership()', () => {
     { fresh: true },
   );
 
-  play('hands over at once when the leader stops, and counts the change', async ({ until, spec, twoReplicas }) => {
+  scenario('hands over immediately when the leader stops, and counts the transition', async ({ until, spec, twoReplicas }) => {
     const { leader, follower } = await twoReplicas();
     const term = leader.leadership.term();
     const before = Number(spec()['leaseTransitions']);
@@ -121,7 +121,7 @@ describe('createLeadership()', () => {
     expect(Number(spec()['leaseTransitions'])).toBe(before + 1);
   });
 
-  play('hands over when the leader cannot reach the server, which has stopped to lead before', async ({ until, twoReplicas }) => {
+  scenario('hands over when the leader cannot reach the server, after its term has ended', async ({ until, twoReplicas }) => {
     const { leader, follower } = await twoReplicas();
     const wakes: boolean[] = [];
     leader.leadership.changes(() => void wakes.push(leads(leader)), new AbortController().signal);
@@ -134,25 +134,28 @@ describe('createLeadership()', () => {
     expect(leader.warnings).toHaveLength(2);
   });
 
-  play('ends with the server away, and begins again with the same leader when nobody took over', async ({ server, until, twoReplicas }) => {
-    const { leader, follower } = await twoReplicas();
-    leader.connection.network = 'refused';
-    follower.connection.network = 'refused';
-    await until(() => !leads(leader));
-    const before = server.requests.length;
-    await sleep(DURATION_MS);
-    expect(server.requests.length - before).toBeLessThan(20);
-    leader.connection.network = 'fine';
-    await until(() => leads(leader));
-    follower.connection.network = 'fine';
-    await sleep(DURATION_MS);
-    expect([leads(leader), leads(follower)]).toEqual([true, false]);
-  });
+  scenario(
+    'has no leader while the server is unreachable, and the same leader as before if nobody took over',
+    async ({ server, until, twoReplicas }) => {
+      const { leader, follower } = await twoReplicas();
+      leader.connection.network = 'refused';
+      follower.connection.network = 'refused';
+      await until(() => !leads(leader));
+      const before = server.requests.length;
+      await sleep(DURATION_MS);
+      expect(server.requests.length - before).toBeLessThan(20);
+      leader.connection.network = 'fine';
+      await until(() => leads(leader));
+      follower.connection.network = 'fine';
+      await sleep(DURATION_MS);
+      expect([leads(leader), leads(follower)]).toEqual([true, false]);
+    },
+  );
 
-  play('goes on when answers to renewals get lost', async ({ server, begin, until, spec }) => {
+  scenario('continues the term when responses to renewals get lost', async ({ server, begin, until, spec }) => {
     const only = begin('pod-a');
     await until(() => leads(only));
-    only.connection.network = 'failingEndpoints';
+    only.connection.network = 'responsesLost';
     await sleep(DURATION_MS / 2.5);
     only.connection.network = 'fine';
     const { requests } = server;
@@ -161,16 +164,16 @@ describe('createLeadership()', () => {
     expect([leads(only), spec()['leaseTransitions']]).toEqual([true, 5]);
   });
 
-  const DEEDS: readonly (readonly [string, (server: LeaseServer) => void])[] = [
+  const EDITS: readonly (readonly [string, (server: LeaseServer) => void])[] = [
     ['deletes it', (server) => server.remove(LEASE)],
     ['writes garbage into it', (server) => server.put(LEASE, (before) => ({ ...before, spec: GARBAGE }))],
     ['empties it', (server) => server.put(LEASE, ({ metadata }) => ({ metadata }))],
   ];
-  for (const [what, meddle] of DEEDS) {
-    play(`settles on one leader again when somebody ${what}`, async ({ server, until, spec, twoReplicas }) => {
+  for (const [what, edit] of EDITS) {
+    scenario(`elects one leader again when somebody ${what}`, async ({ server, until, spec, twoReplicas }) => {
       const both = Object.values(await twoReplicas());
       const terms = both.map(({ leadership }) => leadership.term());
-      meddle(server);
+      edit(server);
       await until(() => terms.every(({ aborted }) => aborted));
       await until(() => both.some(leads));
       const winner = both.find(leads)?.leadership;
@@ -178,7 +181,7 @@ describe('createLeadership()', () => {
     });
   }
 
-  play('keeps what others wrote into the lease', async ({ server, begin, until }) => {
+  scenario('keeps fields that others wrote into the Lease', async ({ server, begin, until }) => {
     const only = begin('pod-a');
     await until(() => leads(only));
     server.put(LEASE, (before) => ({ ...before, metadata: { ...before.metadata, labels: { ...before.metadata.labels, team: 'blue' } } }));
@@ -188,7 +191,7 @@ describe('createLeadership()', () => {
     expect([leads(only), server.object(LEASE)?.metadata.labels?.['team']]).toEqual([true, 'blue']);
   });
 
-  play('is not taken in by a watch that goes silent', async ({ until, twoReplicas }) => {
+  scenario('is not misled by a watch that goes silent', async ({ until, twoReplicas }) => {
     const { leader, follower } = await twoReplicas();
     follower.connection.silent = true;
     await sleep(2 * DURATION_MS);
@@ -197,8 +200,8 @@ describe('createLeadership()', () => {
     expect(await until(() => leads(follower))).toBeLessThan(DURATION_MS);
   });
 
-  play(
-    'asks for nothing while another one leads, and for one renewal in a quarter of the duration while it leads',
+  scenario(
+    'sends no requests while another replica leads, and one renewal per quarter of the duration while it leads',
     async ({ server, twoReplicas }) => {
       const { follower } = await twoReplicas();
       await sleep(DURATION_MS / 4);
@@ -211,7 +214,7 @@ describe('createLeadership()', () => {
     },
   );
 
-  play('does not lead on after the machine slept, whatever the other clock says', async ({ begin, until }) => {
+  scenario('does not continue to lead after the machine was suspended, whatever the monotonic clock shows', async ({ begin, until }) => {
     const wall = { now: Date.now() };
     const only = begin('pod-a', wall);
     await until(() => leads(only));
@@ -221,7 +224,7 @@ describe('createLeadership()', () => {
     await until(() => leads(only));
   });
 
-  play('waits for the lease of an earlier process of the same name like for anybody’s', async ({ begin, until }) => {
+  scenario('waits until the lease of an earlier process with the same name expires, as for any other holder', async ({ begin, until }) => {
     const first = begin('pod-a');
     await until(() => leads(first));
     const second = begin('pod-a');

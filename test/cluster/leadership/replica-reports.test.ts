@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { TRAFFIC_ANNOTATION } from '../../../src/cluster/leadership/decide/read-traffic.ts';
+import { TRAFFIC_ANNOTATION } from '../../../src/cluster/leadership/decide/traffic-annotation.ts';
 import { createReplicaReports, type ReplicaReports } from '../../../src/cluster/leadership/replica-reports.ts';
 import type { Traffic, Wake } from '../../../src/reconciler/ports.ts';
 import { SlotName, WorkloadId } from '../../../src/schema/names.ts';
@@ -16,9 +16,9 @@ interface Replica {
   readonly warnings: string[];
   readonly aborted: WorkloadId[];
   facts: ReturnType<Traffic['read']>;
-  /** Added to its clocks; the wall clock has an error beside it. */
+  /** Added to both clocks. The wall clock also has an error of its own. */
   ahead: number;
-  happens(facts: ReturnType<Traffic['read']>, withinMs?: number): void;
+  observes(facts: ReturnType<Traffic['read']>, withinMs?: number): void;
   now(): number;
   stop(): Promise<void>;
 }
@@ -28,13 +28,17 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((replica) => replica.stop()));
 });
 
-interface Wishes {
+interface ReplicaOptions {
   readonly wallError?: number;
   readonly leads?: boolean;
   readonly leaseDurationMs?: number;
 }
 
-function begin(server: LeaseServer, identity: string, { wallError = 0, leads = false, leaseDurationMs = 10_000 }: Wishes = {}): Replica {
+function begin(
+  server: LeaseServer,
+  identity: string,
+  { wallError = 0, leads = false, leaseDurationMs = 10_000 }: ReplicaOptions = {},
+): Replica {
   const wakes = new Set<Wake>();
   const stopping = new AbortController();
   const copy = server.copy();
@@ -46,7 +50,7 @@ function begin(server: LeaseServer, identity: string, { wallError = 0, leads = f
     aborted: [],
     facts: factsOf(),
     ahead: 0,
-    happens(facts, withinMs = 0) {
+    observes(facts, withinMs = 0) {
       made.facts = facts;
       for (const wake of wakes) wake(withinMs);
     },
@@ -89,24 +93,24 @@ const waitingAt = ({ reports }: Replica): number => reports.traffic.read().deman
 const sleep = async (ms: number): Promise<void> => await new Promise((resolve) => setTimeout(resolve, ms));
 
 describe('createReplicaReports()', () => {
-  test('brings demand of one replica to the others at once, whatever their clocks say', async () => {
+  test('reports demand of one replica to the others immediately, whatever their clocks show', async () => {
     const server = createLeaseServer();
     const [asked, leader] = [begin(server, 'pod-a', { wallError: 7_200_000 }), begin(server, 'pod-b', { wallError: -86_400_000 })];
     await until(() => server.object('svc-gateway-pod-a') !== undefined && server.object('svc-gateway-pod-b') !== undefined);
     const wakes: (number | undefined)[] = [];
     leader.reports.traffic.changes((withinMs) => void wakes.push(withinMs), new AbortController().signal);
-    asked.happens(factsOf({ chat: [3, asked.now() - 500] }, { w: [2, asked.now() - 4000] }));
+    asked.observes(factsOf({ chat: [3, asked.now() - 500] }, { w: [2, asked.now() - 4000] }));
     await until(() => waitingAt(leader) === 3);
     const { demand, workloads } = leader.reports.traffic.read();
     expect(wakes).toEqual([0]);
     expect(workloads.get(W)?.inFlight).toBe(2);
-    // As long ago by the leader's clock as it was by the other's, but for the second that reports are apart.
+    // As long ago by the clock of the leader as by that of the other replica, except for the second between two reports.
     const agoMs = leader.now() - (demand.get(CHAT)?.lastAskedAt ?? 0);
     expect(agoMs).toBeGreaterThanOrEqual(400);
     expect(agoMs).toBeLessThan(60_000);
   });
 
-  test('says who it is, and belongs to its pod', async () => {
+  test('writes its identity into a Lease that its pod owns', async () => {
     const server = createLeaseServer();
     begin(server, 'pod-a');
     await until(() => server.object('svc-gateway-pod-a') !== undefined);
@@ -119,19 +123,19 @@ describe('createReplicaReports()', () => {
     });
   });
 
-  test('writes once for what begins and no more for what goes on', async () => {
+  test('writes once when activity begins, and not again while it continues', async () => {
     const server = createLeaseServer();
     const busy = begin(server, 'pod-a');
     await until(() => server.requests.length === 1);
     for (let index = 0; index < 150; index += 1) {
-      busy.happens(factsOf({ chat: [index % 7, busy.now()] }, { w: [index, busy.now()] }), index % 2 === 0 ? 0 : 250);
+      busy.observes(factsOf({ chat: [index % 7, busy.now()] }, { w: [index, busy.now()] }), index % 2 === 0 ? 0 : 250);
       await sleep(10);
     }
     expect(server.requests.length).toBeLessThanOrEqual(3);
     expect(server.requests.length).toBeGreaterThanOrEqual(2);
   });
 
-  test('renews while nothing happens, and goes on when the server was away', async () => {
+  test('renews while nothing happens, and continues after an outage of the server', async () => {
     const server = createLeaseServer();
     const idle = begin(server, 'pod-a', { leaseDurationMs: 300 });
     await until(() => server.requests.length >= 3);
@@ -144,10 +148,10 @@ describe('createReplicaReports()', () => {
     await until(() => server.object('svc-gateway-pod-a') !== undefined);
   });
 
-  test('forgets who waits at a replica that is silent, and keeps when it was used', async () => {
+  test('ignores requests that wait at a silent replica, but keeps the time of last use', async () => {
     const server = createLeaseServer();
     const [crashing, leader] = [begin(server, 'pod-a'), begin(server, 'pod-b')];
-    crashing.happens(factsOf({ chat: [3, crashing.now()] }, { w: [2, crashing.now()] }));
+    crashing.observes(factsOf({ chat: [3, crashing.now()] }, { w: [2, crashing.now()] }));
     await until(() => waitingAt(leader) === 3);
     crashing.connection.network = 'refused';
     leader.ahead += 60_000;
@@ -157,7 +161,7 @@ describe('createReplicaReports()', () => {
     expect(workloads.get(W)?.lastUsedAt).toBeLessThanOrEqual(leader.now() - 60_000);
   });
 
-  test('does not believe a report from before until it is renewed, but for one that its time speaks for', async () => {
+  test('ignores an earlier report until it is renewed, unless its renewal time is recent', async () => {
     const annotation = { [TRAFFIC_ANNOTATION]: '{"version":1,"demand":{"chat":[3,0]},"use":{}}' };
     const server = createLeaseServer();
     const put = (name: string, renewTime: number): void =>
@@ -174,7 +178,7 @@ describe('createReplicaReports()', () => {
     expect(waitingAt(leader)).toBe(6);
   });
 
-  test('ignores garbage, and says so once', async () => {
+  test('ignores an invalid report, and warns once', async () => {
     const server = createLeaseServer();
     const leader = begin(server, 'pod-b');
     for (const text of ['', '{"version":1}', 'x'.repeat(1000)]) {
@@ -184,14 +188,14 @@ describe('createReplicaReports()', () => {
     expect(leader.warnings).toHaveLength(1);
   });
 
-  test('removes, if it leads, what a replica left behind five minutes ago, but nothing that only its copy does not see renewed', async () => {
+  test('removes, as the leader, a Lease that has not changed for five minutes, unless only its copy is outdated', async () => {
     const server = createLeaseServer();
     const [follower, leader] = [begin(server, 'pod-a'), begin(server, 'pod-b', { leads: true })];
     for (const name of ['svc-gateway-dead', 'svc-gateway-alive', 'others-dead']) server.put(name, (before) => before);
     follower.ahead += 600_000;
     await sleep(100);
     expect(server.object('svc-gateway-dead')).toBeDefined();
-    leader.copy.failingEndpoints = true;
+    leader.copy.isCutOff = true;
     leader.reports.traffic.read();
     server.put('svc-gateway-alive', (before) => before);
     leader.ahead += 240_000;
@@ -203,7 +207,7 @@ describe('createReplicaReports()', () => {
     expect([server.object('svc-gateway-alive'), server.object('others-dead')]).not.toContain(undefined);
   });
 
-  test('takes its Lease away when it stops, and ends requests of its own replica', async () => {
+  test('removes its Lease when it stops, and aborts only requests of its own replica', async () => {
     const server = createLeaseServer();
     const replica = begin(server, 'pod-a');
     await until(() => server.object('svc-gateway-pod-a') !== undefined);

@@ -119,14 +119,14 @@ describe('createSlotResources()', () => {
 
   test('fails before the first list, and when the server has been away for long', async () => {
     kube.apply('primary', model('a.gguf'));
-    kube.sayHealth({ kind: 'starting' });
+    kube.setHealth({ kind: 'starting' });
     expect(await source.read(signal)).toMatchObject({ ok: false, failure: { reason: 'SlotsUnreadable' } });
-    kube.sayHealth({ kind: 'unreachable', sinceMs: kube.clock.now(), message: 'connection refused' });
+    kube.setHealth({ kind: 'unreachable', sinceMs: kube.clock.now(), message: 'connection refused' });
     expect((await read()).slots.size).toBe(1);
     await kube.clock.advance(61_000);
     const late = await source.read(signal);
     expect(late).toMatchObject({ ok: false, failure: { kind: 'retry', message: expect.stringContaining('61 s (connection refused)') } });
-    kube.sayHealth({ kind: 'current' });
+    kube.setHealth({ kind: 'current' });
     expect((await read()).slots.size).toBe(1);
   });
 

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { readPod } from '../../../src/cluster/workloads/decide/kube-facts.ts';
+import type { KubeApi } from '../../../src/cluster/client/ports.ts';
 import { readKubeLogs } from '../../../src/cluster/workloads/kube-logs.ts';
 import { ok } from '../../../src/schema/failure.ts';
 import { kubeWorkload, podOf, type PodChoice } from './kube-fixtures.ts';
@@ -20,7 +21,9 @@ async function read(
   async function* bytes(text: string) {
     yield new TextEncoder().encode(text);
   }
-  const api = { namespace: 'default', stream: async (path: string) => ok(bytes(path.includes('previous=true') ? said.before : said.now)) };
+  const api: Pick<KubeApi, 'stream'> = {
+    stream: async (_type, { query }) => ok(bytes(query['previous'] === 'true' ? said.before : said.now)),
+  };
   const lines: string[] = [];
   for await (const { text } of readKubeLogs(api, pod, { tail: 20, follow }, new AbortController().signal)) lines.push(text);
   return lines;

@@ -1,7 +1,7 @@
 /**
  * A Kubernetes API server in this process, for tests that must be fast or need faults: list, watch with bookmarks, optimistic concurrency, merge
- * patch, server-side apply, the status subresource, deletion with owners and grace periods, and faults to order. No admission, no defaults, no schema,
- * no controllers: no pods come from a Deployment unless the test writes them (`put`). What it must not be is more forgiving than a real server.
+ * patch, server-side apply, the status subresource, deletion with owners and grace periods, and injected faults. It has no admission, no defaults, no
+ * schema and no controllers: a Deployment has no pods unless the test writes them (`put`). It must not be more forgiving than a real server.
  *
  *     const fake = await startFakeKubeApi();
  *     const api = await createKubeApi({ kubeconfigText: fake.kubeconfig('demo'), … });
@@ -9,28 +9,22 @@
  *     fake.watches.silence();
  *     await fake.close();
  */
-import { createServer } from 'node:http';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { createFakeDeletion } from './fake-kube-deletion.ts';
-import type { FakeDeletion } from './fake-kube-deletion.ts';
-import { createFakeFaults } from './fake-kube-faults.ts';
-import type { FakeFaults, LoggedRequest, OrderedAnswer } from './fake-kube-faults.ts';
+import { createFakeDeletion, type FakeDeletion } from './fake-kube-deletion.ts';
+import { createFakeFaults, type FakeFaults, type LoggedRequest, type InjectedAnswer } from './fake-kube-faults.ts';
 import { createFakeHandler } from './fake-kube-handler.ts';
 import { parseRequest, statusBody } from './fake-kube-requests.ts';
-import { createFakeStore } from './fake-kube-store.ts';
-import type { FakeStore } from './fake-kube-store.ts';
-import { createFakeWatches } from './fake-kube-watches.ts';
-import type { FakeWatches } from './fake-kube-watches.ts';
-import { DRA_RESOURCES, resourceName, SentObject, SERVED } from './fake-kube-types.ts';
-import type { FakeResource, StoredObject } from './fake-kube-types.ts';
+import { createFakeStore, type FakeStore } from './fake-kube-store.ts';
+import { createFakeWatches, type FakeWatches } from './fake-kube-watches.ts';
+import { DRA_RESOURCES, resourceName, SentObject, SERVED, type FakeResource, type StoredObject } from './fake-kube-types.ts';
 import type { ResourceType } from '../../../src/cluster/client/ports.ts';
 
 export interface FakeKubeOptions {
   /** Serves DeviceClasses and ResourceClaimTemplates. */
   readonly dra?: boolean;
   readonly bookmarkMs?: number;
-  /** How long a terminating pod stays at the most. */
+  /** The longest time for which a terminating pod exists. */
   readonly longestGraceMs?: number;
   /** Bearer token that every request must carry. */
   readonly token?: string;
@@ -45,15 +39,15 @@ export interface FakeKubeApi {
   kubeconfig(namespace?: string, token?: string): string;
   /** Objects of one kind in all namespaces, or in one. */
   objects(type: ResourceType, namespace?: string): readonly StoredObject[];
-  /** Somebody else's write: creates the object or replaces it; with a `status`, that as well. Throws when it is refused. */
+  /** A write by another client: creates or replaces the object, including its `status` if there is one. Throws if the server refuses it. */
   put(type: ResourceType, namespace: string, object: Readonly<Record<string, unknown>>): StoredObject;
-  /** Somebody else's deletion. A pod goes at once. */
+  /** A deletion by another client. A pod is removed immediately. */
   remove(type: ResourceType, namespace: string, name: string): void;
   /** From now on every request must carry this bearer token. */
   requireToken(token: string): void;
-  /** What `…/pods/NAME/log` answers. */
+  /** Sets the response of `…/pods/NAME/log`. */
   setLog(pod: string, lines: string): void;
-  /** Forgets the past: lists that go on and watches from an older version are told 410. */
+  /** Discards the history: the next pages of lists and watches from older versions fail with 410. */
   compact(): void;
   /** Closes the port and all connections. */
   goDown(): Promise<void>;
@@ -93,12 +87,12 @@ export async function startFakeKubeApi(options: FakeKubeOptions = {}): Promise<F
       authorization: request.headers.authorization ?? '',
       status: 0,
     };
-    faults.note(logged);
-    const [body, ordered] = await Promise.all([text(request), faults.meet(logged)]);
+    faults.record(logged);
+    const [body, injected] = await Promise.all([text(request), faults.apply(logged)]);
     response.on('finish', () => (logged.status = response.statusCode));
-    if (ordered !== undefined) return sendOrdered(response, ordered);
+    if (injected !== undefined) return sendInjected(response, injected);
     if (token !== undefined && logged.authorization !== `Bearer ${token}`) {
-      return sendOrdered(response, { status: 401, reason: 'Unauthorized', message: 'Unauthorized' });
+      return sendInjected(response, { status: 401, reason: 'Unauthorized', message: 'Unauthorized' });
     }
     handle(parsed, { body, contentType: request.headers['content-type'] ?? '', userAgent: logged.userAgent }, response);
   }
@@ -152,7 +146,7 @@ function put(store: FakeStore, deletion: FakeDeletion, resource: FakeResource, n
 }
 
 function known(type: ResourceType, served: readonly FakeResource[]): FakeResource {
-  const resource = served.find((one) => one.group === type.group && one.plural === type.plural);
+  const resource = served.find((each) => each.group === type.group && each.plural === type.plural);
   if (resource === undefined) throw new Error(`The fake API server does not serve ${resourceName(type)}`);
   return resource;
 }
@@ -168,14 +162,14 @@ async function listen(server: Server, port: number): Promise<number> {
   return address.port;
 }
 
-function sendOrdered(response: ServerResponse, { status, reason, message, retryAfterSeconds }: OrderedAnswer): void {
+function sendInjected(response: ServerResponse, { status, reason, message, retryAfterSeconds }: InjectedAnswer): void {
   if (status === 'cut') {
     response.destroy();
     return;
   }
   const retry = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
   response.writeHead(status, { 'content-type': 'application/json', ...retry });
-  response.end(JSON.stringify(statusBody({ code: status, reason: reason ?? 'InternalError', message: message ?? 'ordered by the test' })));
+  response.end(JSON.stringify(statusBody({ code: status, reason: reason ?? 'InternalError', message: message ?? 'injected by the test' })));
 }
 
 function kubeconfigText(server: string, namespace: string, token: string | undefined): string {

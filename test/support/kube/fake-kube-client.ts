@@ -1,10 +1,9 @@
-/** A client of the fake API server, as the service makes one. */
-import { createKubeApi } from '../../../src/cluster/client/kube-api.ts';
-import type { KubeApiOptions } from '../../../src/cluster/client/kube-api.ts';
+/** Connects to the fake API server like the service does. */
+import { createKubeApi, type KubeApiOptions } from '../../../src/cluster/client/kube-api.ts';
 import type { KubeApi } from '../../../src/cluster/client/ports.ts';
 import type { FakeKubeApi } from './fake-kube-api.ts';
 
-/** `userAgent` of its requests is `svc/<version>`: several clients can be told apart by it. */
+/** The user agent is `svc/<version>`, which distinguishes several clients. */
 export async function connectToFake(
   fake: FakeKubeApi,
   namespace = 'default',

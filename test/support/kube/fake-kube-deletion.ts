@@ -1,8 +1,6 @@
-/** How objects go away on the fake API server: preconditions, graceful pods, finalizers, and dependents after their owners. */
-import { timestamp } from './fake-kube-store.ts';
-import type { Address, FakeStore } from './fake-kube-store.ts';
-import { done, refuse, resourceName } from './fake-kube-types.ts';
-import type { FakeResource, Outcome, StoredObject } from './fake-kube-types.ts';
+/** How the fake API server deletes objects: preconditions, grace periods of pods, finalizers, and dependents after their owners. */
+import { timestamp, type Address, type FakeStore } from './fake-kube-store.ts';
+import { done, refuse, resourceName, type FakeResource, type Outcome, type StoredObject } from './fake-kube-types.ts';
 
 export interface DeleteOptions {
   readonly graceSeconds?: number | undefined;
@@ -12,9 +10,9 @@ export interface DeleteOptions {
 }
 
 export interface FakeDeletion {
-  /** The object as it is afterwards; `gone` when nothing of it is left. */
+  /** Returns the object after the deletion. `gone` if it no longer exists. */
   remove(address: Address, options: DeleteOptions): Outcome<{ readonly object: StoredObject; readonly gone: boolean }>;
-  /** Looks for dependents without an owner, as the garbage collector does after each removal. */
+  /** Removes dependents without an owner, as the garbage collector does after each removal. */
   collect(): void;
   close(): void;
 }
@@ -22,7 +20,7 @@ export interface FakeDeletion {
 const FOREGROUND = 'foregroundDeletion';
 const DEFAULT_GRACE_SECONDS = 30;
 
-/** `longestGraceMs`: a pod on a node goes after its grace period or this, whichever is shorter: the fake's kubelet finds nothing running in it. */
+/** A pod on a node is removed after its grace period or after `longestGraceMs`, whichever is shorter: the fake has no kubelet that would wait for processes. */
 export function createFakeDeletion(store: FakeStore, longestGraceMs: number): FakeDeletion {
   const timers = new Map<string, NodeJS.Timeout>();
   let scheduled: NodeJS.Immediate | undefined;

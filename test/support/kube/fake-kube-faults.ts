@@ -1,4 +1,4 @@
-/** What the fake API server was asked, and the faults it has been ordered to have. */
+/** The requests that the fake API server received, and its injected faults. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'other';
@@ -6,7 +6,7 @@ export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'd
 export interface LoggedRequest {
   readonly at: number;
   readonly verb: Verb;
-  /** `slotspecs`; empty for paths that are no resource. */
+  /** `slotspecs`; empty for paths that are not a resource. */
   readonly resource: string;
   readonly subresource: string;
   readonly namespace: string;
@@ -15,11 +15,11 @@ export interface LoggedRequest {
   readonly url: string;
   readonly userAgent: string;
   readonly authorization: string;
-  /** 0 while it is being answered. */
+  /** 0 until the response is sent. */
   status: number;
 }
 
-/** Every part that is given must match. */
+/** All given fields must match. */
 export interface RequestFilter {
   readonly verb?: Verb | readonly Verb[];
   readonly resource?: string;
@@ -28,8 +28,8 @@ export interface RequestFilter {
   readonly userAgent?: string | RegExp;
 }
 
-export interface OrderedAnswer {
-  /** `cut`: the connection is broken before any answer. */
+export interface InjectedAnswer {
+  /** `cut`: the connection breaks before any response. */
   readonly status: number | 'cut';
   readonly reason?: string;
   readonly message?: string;
@@ -40,24 +40,25 @@ export interface FakeFaults {
   readonly requests: readonly LoggedRequest[];
   count(filter?: RequestFilter): number;
   clearLog(): void;
-  /** The next `times` matching requests are answered so; without `times` all are, until the returned function is called. */
-  answer(filter: RequestFilter, answer: OrderedAnswer, times?: number): () => void;
-  /** Matching requests wait this long first. */
+  /** Sends this response to the next `times` matching requests. Without `times`, to all until the returned function is called. */
+  answer(filter: RequestFilter, answer: InjectedAnswer, times?: number): () => void;
+  /** Delays matching requests, until the returned function is called. */
   delay(filter: RequestFilter, ms: number): () => void;
-  /** For the server itself. */
-  note(request: LoggedRequest): void;
-  meet(request: LoggedRequest): Promise<OrderedAnswer | undefined>;
+  /** Called by the server. */
+  record(request: LoggedRequest): void;
+  /** Called by the server. Waits for the delays, and returns the injected response, if any. */
+  apply(request: LoggedRequest): Promise<InjectedAnswer | undefined>;
 }
 
-interface Order {
+interface Fault {
   readonly filter: RequestFilter;
-  readonly answer: OrderedAnswer;
+  readonly answer: InjectedAnswer;
   left: number;
 }
 
 export function createFakeFaults(): FakeFaults {
   let requests: LoggedRequest[] = [];
-  const orders = new Set<Order>();
+  const pending = new Set<Fault>();
   const delays = new Set<{ readonly filter: RequestFilter; readonly ms: number }>();
   return {
     get requests() {
@@ -68,22 +69,22 @@ export function createFakeFaults(): FakeFaults {
       requests = [];
     },
     answer(filter, answer, times = Number.POSITIVE_INFINITY) {
-      const order = { filter, answer, left: times };
-      orders.add(order);
-      return () => orders.delete(order);
+      const fault = { filter, answer, left: times };
+      pending.add(fault);
+      return () => pending.delete(fault);
     },
     delay(filter, ms) {
       const delay = { filter, ms };
       delays.add(delay);
       return () => delays.delete(delay);
     },
-    note: (request) => void requests.push(request),
-    async meet(request) {
+    record: (request) => void requests.push(request),
+    async apply(request) {
       for (const { filter, ms } of delays) if (matches(filter, request)) await sleep(ms, undefined, { ref: false });
-      const order = [...orders].find((one) => one.left > 0 && matches(one.filter, request));
-      if (order === undefined) return undefined;
-      order.left -= 1;
-      return order.answer;
+      const fault = [...pending].find(({ left, filter }) => left > 0 && matches(filter, request));
+      if (fault === undefined) return undefined;
+      fault.left -= 1;
+      return fault.answer;
     },
   };
 }

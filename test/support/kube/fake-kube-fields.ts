@@ -1,6 +1,6 @@
 /**
- * Which fields of an object belong to whom, as the API server's `managedFields` have it: trees of `f:field` and `k:{"name":"x"}`. Pure; the part of
- * server-side apply that the fake API server needs: foreign fields stay, own fields that are no longer applied go.
+ * Ownership of the fields of an object, in the format of `managedFields`: trees of `f:field` and `k:{"name":"x"}`. The part of server-side apply that
+ * the fake API server needs: fields of other managers stay, own fields that are no longer applied are removed. Pure.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -9,7 +9,7 @@ export interface FieldTree {
 }
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Lists whose items are merged by key; all others are replaced whole. */
+/** Lists whose items are merged by key. All others are replaced as a whole. */
 const LIST_KEYS: Readonly<Record<string, readonly string[]>> = {
   containers: ['name'],
   initContainers: ['name'],
@@ -25,7 +25,7 @@ export function isFields(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The key of an item of the list under this field; undefined where the list is replaced whole. */
+/** Returns the key of a list item, or undefined if the list is replaced as a whole. */
 function itemKey(field: string, item: unknown): string | undefined {
   if (!isFields(item)) return undefined;
   if (field === 'ports') {
@@ -37,7 +37,7 @@ function itemKey(field: string, item: unknown): string | undefined {
   return `k:${JSON.stringify(Object.fromEntries(keys.map((key) => [key, item[key]])))}`;
 }
 
-/** Items by key; undefined where the value is no list that is merged by key. */
+/** Returns the items by key, or undefined if the value is not a list that is merged by key. */
 function keyed(field: string, value: unknown): ReadonlyMap<string, unknown> | undefined {
   if (!Array.isArray(value)) return undefined;
   const items = new Map<string, unknown>();
@@ -49,7 +49,7 @@ function keyed(field: string, value: unknown): ReadonlyMap<string, unknown> | un
   return items.size === 0 ? undefined : items;
 }
 
-/** All fields that a value sets. */
+/** Returns all fields that a value sets. */
 export function fieldsOf(value: unknown, field = ''): FieldTree {
   if (isFields(value)) return Object.fromEntries(Object.entries(value).map(([key, below]) => [`f:${key}`, fieldsOf(below, key)]));
   const items = keyed(field, value);
@@ -57,7 +57,7 @@ export function fieldsOf(value: unknown, field = ''): FieldTree {
   return Object.fromEntries([...items].map(([key, item]) => [key, { '.': {}, ...fieldsOf(item) }]));
 }
 
-/** Fields that are new or have another value than before. */
+/** Returns the fields that are new or have changed. */
 export function changedFields(before: unknown, after: unknown, field = ''): FieldTree {
   if (isFields(before) && isFields(after)) {
     const changed = Object.entries(after).flatMap(([key, value]): [string, FieldTree][] => {
@@ -81,7 +81,7 @@ export function union(left: FieldTree, right: FieldTree): FieldTree {
   return all;
 }
 
-/** What the first has and the second has not. */
+/** Returns the fields of the first tree that the second one does not contain. */
 export function subtract(left: FieldTree, right: FieldTree): FieldTree {
   const rest: FieldTree = {};
   for (const [key, below] of Object.entries(left)) {
@@ -95,7 +95,7 @@ export function subtract(left: FieldTree, right: FieldTree): FieldTree {
   return rest;
 }
 
-/** The fields of the tree that the value still has. */
+/** Returns the fields of the tree that the value still contains. */
 export function existing(tree: FieldTree, value: unknown, field = ''): FieldTree {
   const rest: FieldTree = {};
   const items = keyed(field, value);
@@ -109,21 +109,21 @@ export function existing(tree: FieldTree, value: unknown, field = ''): FieldTree
   return rest;
 }
 
-/** The applied value laid over the live one: maps and keyed lists are merged, all else is replaced. */
-export function lay(live: unknown, applied: unknown, field = ''): unknown {
+/** Merges the applied value into the live one: maps and keyed lists are merged, everything else is replaced. */
+export function overlay(live: unknown, applied: unknown, field = ''): unknown {
   if (isFields(live) && isFields(applied)) {
     const merged: Record<string, unknown> = { ...live };
-    for (const [key, value] of Object.entries(applied)) merged[key] = lay(live[key], value, key);
+    for (const [key, value] of Object.entries(applied)) merged[key] = overlay(live[key], value, key);
     return merged;
   }
   const [old, now] = [keyed(field, live), keyed(field, applied)];
   if (old === undefined || now === undefined) return applied;
   const merged = new Map(old);
-  for (const [key, item] of now) merged.set(key, lay(old.get(key), item));
+  for (const [key, item] of now) merged.set(key, overlay(old.get(key), item));
   return [...merged.values()];
 }
 
-/** The value without the fields of the tree; what becomes empty by it goes as well. */
+/** Returns the value without the fields of the tree, and without what becomes empty. */
 export function without(value: unknown, tree: FieldTree, field = ''): unknown {
   if (isFields(value)) {
     const rest: Record<string, unknown> = {};

@@ -1,17 +1,12 @@
-/** Answers of the fake API server: verbs on resources, turned into the store's words and back into HTTP. */
+/** Handles the requests to the fake API server: maps verbs on resources to operations of the store, and their results to HTTP. */
 import type { ServerResponse } from 'node:http';
 import type { FakeDeletion } from './fake-kube-deletion.ts';
-import { isFields } from './fake-kube-fields.ts';
-import type { Fields } from './fake-kube-fields.ts';
-import { discovery, noSuchPage, statusBody } from './fake-kube-requests.ts';
-import type { Parsed, Target } from './fake-kube-requests.ts';
-import { fieldSelector, labelSelector } from './fake-kube-selectors.ts';
-import type { Selector } from './fake-kube-selectors.ts';
+import { isFields, type Fields } from './fake-kube-fields.ts';
+import { discovery, noSuchPage, statusBody, type Parsed, type Target } from './fake-kube-requests.ts';
+import { fieldSelector, labelSelector, type Selector } from './fake-kube-selectors.ts';
 import type { Address, FakeStore } from './fake-kube-store.ts';
-import { apiVersionOf, done, refuse, SentObject } from './fake-kube-types.ts';
-import type { FakeResource, Outcome, StoredObject } from './fake-kube-types.ts';
-import { EXPIRED } from './fake-kube-watches.ts';
-import type { FakeWatches } from './fake-kube-watches.ts';
+import { apiVersionOf, done, refuse, SentObject, type FakeResource, type Outcome, type StoredObject } from './fake-kube-types.ts';
+import { EXPIRED, type FakeWatches } from './fake-kube-watches.ts';
 
 export interface HandlerParts {
   readonly store: FakeStore;
@@ -107,7 +102,7 @@ export function createFakeHandler(parts: HandlerParts): FakeHandler {
   }
 
   function remove({ query }: Parsed, { resource, namespace, name }: Target, { body }: Content): Outcome<Answer> {
-    if (name === '') return refuse(405, 'MethodNotAllowed', 'the fake server deletes no collections');
+    if (name === '') return refuse(405, 'MethodNotAllowed', 'the fake server does not delete collections');
     const options: unknown = body === '' ? {} : JSON.parse(body);
     const given = isFields(options) ? options : {};
     const preconditions = isFields(given['preconditions']) ? given['preconditions'] : {};
@@ -145,7 +140,7 @@ export function createFakeHandler(parts: HandlerParts): FakeHandler {
 
 const SUCCESS = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' };
 
-/** Built-in kinds name themselves in the list only, custom ones in each item too. */
+/** Items of built-in kinds have no `kind` in lists; items of custom resources have one. */
 function asListed(resource: FakeResource, items: readonly StoredObject[]): readonly unknown[] {
   return resource.group.includes('.svc.') ? items : items.map(({ apiVersion: _version, kind: _kind, ...item }) => item);
 }
@@ -163,7 +158,7 @@ function readBody(body: string, resource: FakeResource, name: string): Outcome<F
   } catch (error) {
     return refuse(400, 'BadRequest', `error decoding: ${String(error)}`);
   }
-  if (!isFields(parsed)) return refuse(400, 'BadRequest', 'error decoding: the body is no object');
+  if (!isFields(parsed)) return refuse(400, 'BadRequest', 'error decoding: the body is not an object');
   const metadata = isFields(parsed['metadata']) ? parsed['metadata'] : {};
   if (parsed['kind'] !== undefined && parsed['kind'] !== resource.kind) {
     return refuse(
@@ -184,7 +179,7 @@ function send(response: ServerResponse, outcome: Outcome<Answer>): void {
   response.end(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** Lists in pages: all pages of one list show the same moment, until the history is compacted. */
+/** Lists in pages: all pages of a list belong to the same version, until the history is compacted. */
 function createLists(store: FakeStore) {
   const rests = new Map<string, { readonly version: number; readonly items: readonly StoredObject[] }>();
   let made = 0;

@@ -1,9 +1,18 @@
-/** What a write does to an object and to `managedFields`, as the API server decides it. Pure. */
+/** How the API server changes an object and its `managedFields` on a write. Pure. */
 import { isDeepStrictEqual } from 'node:util';
-import { changedFields, existing, fieldsOf, isFields, lay, subtract, union, without } from './fake-kube-fields.ts';
-import type { FieldTree, Fields } from './fake-kube-fields.ts';
-import { StoredObject } from './fake-kube-types.ts';
-import type { FakeResource, SentObject } from './fake-kube-types.ts';
+import {
+  changedFields,
+  existing,
+  fieldsOf,
+  isFields,
+  overlay,
+  subtract,
+  union,
+  without,
+  type FieldTree,
+  type Fields,
+} from './fake-kube-fields.ts';
+import { StoredObject, type FakeResource, type SentObject } from './fake-kube-types.ts';
 
 export interface Origin {
   readonly manager: string;
@@ -18,7 +27,7 @@ interface Owner extends Origin {
 const OWNED_METADATA = ['labels', 'annotations', 'ownerReferences', 'finalizers'];
 const UNOWNED = new Set(['apiVersion', 'kind', 'metadata']);
 
-/** The part of an object that fields are owned in. */
+/** The part of an object whose fields have owners. */
 function content(object: Fields, resource: FakeResource, scope: 'all' | 'status' | undefined): Record<string, unknown> {
   const status = 'status' in object ? { status: object['status'] } : {};
   if (scope === 'status') return status;
@@ -44,7 +53,7 @@ function asTree(value: unknown): FieldTree {
 const isSame = (owner: Owner, origin: Origin): boolean =>
   owner.manager === origin.manager && owner.operation === origin.operation && owner.subresource === origin.subresource;
 
-/** Manager and field of the first applied value that differs from one that another manager owns. */
+/** Returns the manager and the field of the first conflict: an applied value that differs from one that another manager owns. */
 export function conflictOf(
   live: StoredObject | undefined,
   applied: SentObject,
@@ -53,8 +62,8 @@ export function conflictOf(
 ): string | undefined {
   if (live === undefined) return undefined;
   const before = content(live, resource, 'all');
-  const wanted = changedFields(before, lay(before, content(applied, resource, origin.subresource)));
-  for (const owner of ownersOf(live).filter((one) => !isSame(one, origin) && one.manager !== origin.manager)) {
+  const wanted = changedFields(before, overlay(before, content(applied, resource, origin.subresource)));
+  for (const owner of ownersOf(live).filter((owner) => !isSame(owner, origin) && owner.manager !== origin.manager)) {
     const kept = subtract(owner.fields, wanted);
     const lost = Object.keys(subtract(owner.fields, kept))[0];
     if (!isDeepStrictEqual(kept, owner.fields)) return `conflict with "${owner.manager}": .${(lost ?? '').replace('f:', '')}`;
@@ -62,7 +71,7 @@ export function conflictOf(
   return undefined;
 }
 
-/** The object after a server-side apply: what was applied laid over it, what this manager applied before and no longer does taken out. */
+/** Returns the object after a server-side apply: the applied fields are merged into it, and fields that this manager no longer applies are removed. */
 export function applied(live: StoredObject, sent: SentObject, resource: FakeResource, origin: Origin): Record<string, unknown> {
   const part = content(sent, resource, origin.subresource);
   const owners = ownersOf(live);
@@ -70,7 +79,7 @@ export function applied(live: StoredObject, sent: SentObject, resource: FakeReso
   const others = owners.filter((owner) => !isSame(owner, origin)).reduce<FieldTree>((all, owner) => union(all, owner.fields), {});
   const dropped = subtract(subtract(before, fieldsOf(part)), others);
   const kept = without(live, dropped);
-  const merged = lay(isFields(kept) ? kept : {}, part);
+  const merged = overlay(isFields(kept) ? kept : {}, part);
   return isFields(merged) ? { ...merged, metadata: { ...live.metadata, ...pickMetadata(merged) } } : { ...live };
 }
 
@@ -79,7 +88,7 @@ function pickMetadata(object: Fields): Record<string, unknown> {
   return Object.fromEntries(OWNED_METADATA.map((key) => [key, metadata[key]]));
 }
 
-/** Owners after the object became `next`. `part`: what was applied, with an apply. */
+/** Returns the owners after a write. `part` is the applied object of a server-side apply. */
 function ownersAfter(
   live: StoredObject | undefined,
   next: Fields,
@@ -98,8 +107,8 @@ function ownersAfter(
     .filter((owner) => Object.keys(owner.fields).length > 0);
 }
 
-/** The object to store: server's metadata kept, owners noted, generation grown when the spec changed. The live one itself when nothing did. */
-export function settled(
+/** Returns the object to store, with the metadata of the server, updated owners and generation. Returns `live` itself if nothing changed. */
+export function objectToStore(
   live: StoredObject,
   next: Fields,
   resource: FakeResource,
@@ -124,7 +133,7 @@ export function settled(
   const object = clean({ ...kept, apiVersion: live.apiVersion, kind: live.kind, metadata });
   const stored = StoredObject.parse(object);
   if (isDeepStrictEqual(clean({ ...live }), object)) return live;
-  // A Deployment's annotations count as its spec.
+  // For a Deployment, annotations increase the generation like its spec.
   const annotated = resource.plural === 'deployments' && !isDeepStrictEqual(live.metadata.annotations, stored.metadata.annotations);
   if (live.metadata.generation === undefined || (!annotated && isDeepStrictEqual(specOf(live), specOf(stored)))) return stored;
   return { ...stored, metadata: { ...stored.metadata, generation: live.metadata.generation + 1 } };
@@ -133,7 +142,7 @@ export function settled(
 export function firstOwners(object: StoredObject, resource: FakeResource, origin: Origin, part: SentObject | undefined): StoredObject {
   const seed = { ...object, metadata: { ...object.metadata, managedFields: [] } };
   const bare = StoredObject.parse({ apiVersion: object.apiVersion, kind: object.kind, metadata: { ...object.metadata, ...NO_OWNED } });
-  const result = settled(bare, seed, resource, origin, part);
+  const result = objectToStore(bare, seed, resource, origin, part);
   return { ...result, metadata: { ...result.metadata, ...(object.metadata.generation === undefined ? {} : { generation: 1 }) } };
 }
 
@@ -142,7 +151,7 @@ const NO_OWNED = { labels: undefined, annotations: undefined, ownerReferences: u
 const specOf = (object: Fields): Record<string, unknown> =>
   Object.fromEntries(Object.entries(object).filter(([key]) => key !== 'metadata' && key !== 'status'));
 
-/** Without what is undefined, as JSON has it. */
+/** Removes undefined values, like JSON. */
 function clean(value: Record<string, unknown>): Record<string, unknown> {
   const copy: unknown = JSON.parse(JSON.stringify(value));
   return isFields(copy) ? copy : {};

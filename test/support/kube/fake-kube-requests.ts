@@ -1,7 +1,6 @@
-/** What a request to the fake API server is about, read from its method and address. Pure. */
+/** Parses the method and URL of a request to the fake API server. Pure. */
 import type { Verb } from './fake-kube-faults.ts';
-import { refuse } from './fake-kube-types.ts';
-import type { FakeResource, Outcome, Refusal } from './fake-kube-types.ts';
+import { refuse, type FakeResource, type Outcome, type Refusal } from './fake-kube-types.ts';
 
 export interface Target {
   readonly resource: FakeResource;
@@ -16,7 +15,7 @@ export interface Parsed {
   readonly path: readonly string[];
   readonly query: URLSearchParams;
   readonly target: Target | undefined;
-  /** Plural and namespace by the address, also of what is not served. */
+  /** From the URL, even if the resource is not served. */
   readonly named: { readonly resource: string; readonly namespace: string; readonly name: string; readonly subresource: string };
 }
 
@@ -34,7 +33,7 @@ export function parseRequest(method: string, url: string, served: readonly FakeR
   const isIn = rest[0] === 'namespaces' && rest.length > 2;
   const [plural = '', name = '', subresource = ''] = isIn ? rest.slice(2) : rest;
   const namespace = isIn ? (rest[1] ?? '') : undefined;
-  const resource = served.find((one) => one.group === group && one.plural === plural && one.version === path[isCore ? 1 : 2]);
+  const resource = served.find((each) => each.group === group && each.plural === plural && each.version === path[isCore ? 1 : 2]);
   const reads: Verb =
     name !== '' ? 'get' : at.searchParams.get('watch') === 'true' || at.searchParams.get('watch') === '1' ? 'watch' : 'list';
   return {
@@ -46,7 +45,7 @@ export function parseRequest(method: string, url: string, served: readonly FakeR
   };
 }
 
-/** The server's own documents: versions, groups and what a group serves. */
+/** Discovery documents: versions, groups and the resources of a group. */
 export function discovery(path: readonly string[], served: readonly FakeResource[]): Outcome<unknown> {
   const [root, first, second] = path;
   if (root === 'version') return { done: true, value: { major: '1', minor: '33', gitVersion: 'v1.33.0' } };
@@ -54,7 +53,7 @@ export function discovery(path: readonly string[], served: readonly FakeResource
   if (root === 'api' && first === undefined) return { done: true, value: { kind: 'APIVersions', versions: ['v1'] } };
   const group = root === 'api' ? '' : (first ?? '');
   const version = root === 'api' ? first : second;
-  const resources = served.filter((one) => one.group === group && one.version === version);
+  const resources = served.filter((each) => each.group === group && each.version === version);
   if ((root !== 'api' && root !== 'apis') || resources.length === 0 || path.length > 3) return noSuchPage();
   return {
     done: true,

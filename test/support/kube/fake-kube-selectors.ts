@@ -1,4 +1,4 @@
-/** Label and field selectors as a query string has them. Pure. */
+/** Label and field selectors of a query string. Pure. */
 import { isFields } from './fake-kube-fields.ts';
 import type { StoredObject } from './fake-kube-types.ts';
 
@@ -7,7 +7,7 @@ export type Selector = (object: StoredObject) => boolean;
 const PART = /\s*([^,()]+(?:\([^)]*\))?)\s*(?:,|$)/g;
 const SET = /^(\S+)\s+(in|notin)\s+\(([^)]*)\)$/;
 
-/** Undefined when it cannot be read. */
+/** Returns undefined if the selector is not valid. */
 export function labelSelector(text: string): Selector | undefined {
   const tests = [...text.matchAll(PART)].map(([, part]) => labelTest((part ?? '').trim()));
   const known = tests.filter((test) => test !== undefined);

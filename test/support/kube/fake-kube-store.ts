@@ -1,18 +1,15 @@
 /** The objects of the fake API server: create, read, write with optimistic concurrency, and the history that watches read. */
 import { randomUUID } from 'node:crypto';
-import { applied, conflictOf, firstOwners, settled } from './fake-kube-ownership.ts';
-import type { Origin } from './fake-kube-ownership.ts';
-import { mergePatched } from './fake-kube-fields.ts';
-import type { Fields } from './fake-kube-fields.ts';
-import { apiVersionOf, done, refuse, resourceName, SentObject, StoredObject } from './fake-kube-types.ts';
-import type { FakeResource, Outcome } from './fake-kube-types.ts';
+import { applied, conflictOf, firstOwners, objectToStore, type Origin } from './fake-kube-ownership.ts';
+import { mergePatched, type Fields } from './fake-kube-fields.ts';
+import { apiVersionOf, done, refuse, resourceName, SentObject, StoredObject, type FakeResource, type Outcome } from './fake-kube-types.ts';
 
 export interface Change {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly version: number;
   readonly resource: FakeResource;
   readonly object: StoredObject;
-  /** As it was before; undefined when it is new. */
+  /** The previous object. Undefined for a new one. */
   readonly previous: StoredObject | undefined;
 }
 
@@ -26,7 +23,7 @@ export interface Address {
 export interface FakeStore {
   version(): number;
   get(address: Address): Outcome<StoredObject>;
-  /** All of one kind, by namespace and name; without a namespace those of all. */
+  /** Returns all objects of one kind in the namespace, or in all namespaces, in order of namespace and name. */
   list(resource: FakeResource, namespace?: string): readonly StoredObject[];
   all(): readonly { readonly resource: FakeResource; readonly object: StoredObject }[];
   create(resource: FakeResource, namespace: string, sent: SentObject, origin: Origin, part?: SentObject): Outcome<StoredObject>;
@@ -38,19 +35,19 @@ export interface FakeStore {
     origin: Origin,
     force: boolean,
   ): Outcome<{ readonly object: StoredObject; readonly created: boolean }>;
-  /** Writes metadata that only the server may write. */
+  /** Writes metadata that only the server can write. */
   mark(address: Address, metadata: Fields): Outcome<StoredObject>;
   erase(address: Address): void;
-  /** Changes after a version; undefined when they have been compacted. */
+  /** Returns the changes after a version, or undefined if they have been compacted. */
   since(version: number): readonly Change[] | undefined;
-  /** Forgets all changes until now. */
+  /** Discards the history. */
   compact(): void;
   subscribe(listener: (change: Change) => void): () => void;
 }
 
 const NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
 
-/** RFC 3339 with seconds, as `metav1.Time` is. */
+/** RFC 3339 in whole seconds, like `metav1.Time`. */
 export const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
 
 export function createFakeStore(firstVersion = 1000): FakeStore {
@@ -183,8 +180,8 @@ export function createFakeStore(firstVersion = 1000): FakeStore {
       );
     }
     const parsed = SentObject.safeParse(next(live));
-    if (!parsed.success) return refuse(400, 'BadRequest', `The object cannot be read: ${parsed.error.message}`);
-    const object = settled(live, parsed.data, address.resource, origin, part);
+    if (!parsed.success) return refuse(400, 'BadRequest', `The object cannot be parsed: ${parsed.error.message}`);
+    const object = objectToStore(live, parsed.data, address.resource, origin, part);
     if (object === live) return done(live);
     const stored = record(address, object, live, 'MODIFIED');
     const isDone = stored.metadata.deletionTimestamp !== undefined && (stored.metadata.finalizers ?? []).length === 0;

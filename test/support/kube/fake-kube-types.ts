@@ -1,4 +1,4 @@
-/** What the fake API server stores and which kinds of objects it serves. */
+/** The objects that the fake API server stores, and the resource types that it serves. */
 import { z } from 'zod';
 import {
   CLAIMS,
@@ -61,7 +61,7 @@ export const StoredObject = z.looseObject({
 export type StoredObject = z.output<typeof StoredObject>;
 
 export interface FakeResource extends ResourceType {
-  /** Has `/status`: writes to the object leave the status, writes to the status leave the rest. */
+  /** Has a status subresource: writes to the object do not change the status, and writes to `/status` change nothing else. */
   readonly hasStatus: boolean;
 }
 
@@ -80,10 +80,10 @@ export const SERVED: readonly FakeResource[] = [
   plain(EVENTS),
   plain(LEASES),
 ];
-/** Served only when asked for. */
+/** Served only with the option `dra`. */
 export const DRA_RESOURCES: readonly FakeResource[] = [plain(RESOURCE_CLAIM_TEMPLATES), plain(DEVICE_CLASSES)];
 
-/** A refusal as the API server words it. */
+/** An error response of the API server. */
 export interface Refusal {
   readonly code: number;
   readonly reason: string;
@@ -98,7 +98,7 @@ export const refuse = (code: number, reason: string, message: string): Outcome<n
   refusal: { code, reason, message },
 });
 
-/** `deployments.apps`; of the core group just `pods`. */
+/** `deployments.apps`; `pods` for the core group. */
 export const resourceName = (type: ResourceType): string => (type.group === '' ? type.plural : `${type.plural}.${type.group}`);
 
 export const apiVersionOf = (type: ResourceType): string => (type.group === '' ? type.version : `${type.group}/${type.version}`);

@@ -1,15 +1,14 @@
-/** Watches on the fake API server: events from a version on, bookmarks, an end in time, and the faults that watches have. */
+/** Watches on the fake API server: events since a version, bookmarks, timeouts, and typical faults of watches. */
 import type { ServerResponse } from 'node:http';
 import type { Selector } from './fake-kube-selectors.ts';
 import type { Change, FakeStore } from './fake-kube-store.ts';
-import { apiVersionOf } from './fake-kube-types.ts';
-import type { FakeResource, StoredObject } from './fake-kube-types.ts';
+import { apiVersionOf, type FakeResource, type StoredObject } from './fake-kube-types.ts';
 
 export interface WatchRequest {
   readonly resource: FakeResource;
   /** Undefined: all namespaces. */
   readonly namespace: string | undefined;
-  /** Undefined: first all that is there, then changes. */
+  /** Undefined: sends all present objects first, then changes. */
   readonly from: number | undefined;
   readonly selects: Selector;
   readonly bookmarks: boolean;
@@ -21,11 +20,11 @@ export interface FakeWatches {
   count(): number;
   /** Breaks the connections of all open watches. */
   drop(): void;
-  /** Ends all open watches in good order. */
+  /** Ends all open watches properly. */
   end(): void;
-  /** Open watches get nothing more and never end, without any error; with `true` new ones as well, until `false`. */
-  silence(andNew?: boolean): void;
-  /** Tells all open watches that their version is too old. */
+  /** Open watches receive nothing more and never end. With `true`, this also applies to new ones, until `false`. */
+  silence(includeNew?: boolean): void;
+  /** Ends all open watches with an event that their version is too old. */
   expire(): void;
   close(): void;
 }
@@ -117,8 +116,8 @@ export function createFakeWatches(store: FakeStore, bookmarkMs: number): FakeWat
         response.end();
       }
     },
-    silence(andNew = false) {
-      muteNew = andNew;
+    silence(includeNew = false) {
+      muteNew = includeNew;
       for (const { stop } of watches) stop();
     },
     expire() {
@@ -134,7 +133,7 @@ export function createFakeWatches(store: FakeStore, bookmarkMs: number): FakeWat
   };
 }
 
-/** An object that comes under the selector is added to the watcher's eyes, one that leaves it is deleted. */
+/** For the watcher, an object that begins to match the selector is added, and one that no longer matches is deleted. */
 function eventOf(
   change: Change,
   { resource, namespace, selects }: WatchRequest,

@@ -1,4 +1,4 @@
-/** A clock that runs so many times faster than the real one: what waits for minutes is done in seconds, against a real server. */
+/** A clock that runs faster than the real one by a factor, so that minutes of waiting take seconds in a test against a server. */
 import type { Clock } from '../../../src/reconciler/ports.ts';
 
 export function createFastClock(factor: number): Clock {

@@ -1,4 +1,4 @@
-/** SlotSpecs and Events of one namespace in memory, with the parts of a server that the sources rely on, faults to order, and every request written down. */
+/** SlotSpecs and Events of one namespace in memory, with the parts of a server that the sources rely on, injected faults, and a log of all requests. */
 import { createWorldClock } from '../simulation/world-clock.ts';
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../../../src/cluster/client/ports.ts';
 import type { Wake } from '../../../src/reconciler/ports.ts';
@@ -13,7 +13,7 @@ export interface MadeRequest {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-type Ordered = Failure | 'throw';
+type Fault = Failure | 'throw';
 
 export function createInMemoryKube() {
   const clock = createWorldClock();
@@ -27,7 +27,7 @@ export function createInMemoryKube() {
   let inFlight = 0;
   let health: ReturnType<Reflector['health']> = { kind: 'current' };
   let term = new AbortController();
-  const behaviour: { latencyMs: number; fault: (request: MadeRequest) => Ordered | undefined; most: number } = {
+  const behaviour: { latencyMs: number; fault: (request: MadeRequest) => Fault | undefined; most: number } = {
     latencyMs: 0,
     fault: () => undefined,
     most: 0,
@@ -59,12 +59,12 @@ export function createInMemoryKube() {
     if (behaviour.latencyMs > 0) await new Promise<void>((resolve) => clock.at(clock.now() + behaviour.latencyMs, resolve));
     else await Promise.resolve();
     inFlight -= 1;
-    if (signal.aborted) return fail('retry', 'Aborted', 'The term is over');
+    if (signal.aborted) return fail('retry', 'Aborted', 'The term has ended');
     const fault = behaviour.fault(made);
-    if (fault === 'throw') throw new Error('A promise was broken');
+    if (fault === 'throw') throw new Error('The API client threw an error');
     return fault === undefined ? act(objects.get(`${kind}/${name}`)) : { ok: false, failure: fault };
   };
-  const notFound = fail('stalled', 'NotFound', 'There is none');
+  const notFound = fail('stalled', 'NotFound', 'The object does not exist');
 
   const api: KubeApi = {
     namespace: 'demo',
@@ -72,7 +72,7 @@ export function createInMemoryKube() {
     get: async (type, name, signal) =>
       await request('get', type.kind, name, {}, signal, (present) => (present === undefined ? notFound : ok(present))),
     async list() {
-      throw new Error('Nobody lists here');
+      throw new Error('List is not supported');
     },
     apply: async (type, manifest, options, signal) =>
       await request(
@@ -94,10 +94,10 @@ export function createInMemoryKube() {
       await request('create', type.kind, manifest.metadata.name, manifest, signal, (present) =>
         present === undefined
           ? ok(create(`${type.kind}/${manifest.metadata.name}`, manifest))
-          : fail('stalled', 'AlreadyExists', 'It is there'),
+          : fail('stalled', 'AlreadyExists', 'The object exists'),
       ),
     async replace() {
-      throw new Error('Nobody replaces here');
+      throw new Error('Replace is not supported');
     },
     mergePatch: async (type, name, patch, signal) =>
       await request('patch', type.kind, name, patch, signal, (present) => {
@@ -119,7 +119,7 @@ export function createInMemoryKube() {
       return removed.ok ? ok(undefined) : removed;
     },
     async stream() {
-      throw new Error('Nobody streams here');
+      throw new Error('Stream is not supported');
     },
     serves: async () => ok(true),
   };
@@ -165,7 +165,7 @@ export function createInMemoryKube() {
     drop: (kind: string, name: string) => objects.delete(`${kind}/${name}`),
     find: (kind: string, name: string) => objects.get(`${kind}/${name}`),
     all: (kind: string) => [...objects].filter(([key]) => key.startsWith(`${kind}/`)).map(([, object]) => object),
-    sayHealth: (next: ReturnType<Reflector['health']>) => void (health = next),
+    setHealth: (next: ReturnType<Reflector['health']>) => void (health = next),
     endTerm: () => term.abort(),
     beginTerm() {
       term = new AbortController();

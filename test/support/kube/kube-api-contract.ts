@@ -1,4 +1,4 @@
-/** What every API server does for us: the fake one and a real one pass the same tests, so that the fake is not more forgiving. */
+/** What we rely on in every API server: the fake one and a real one pass the same tests, so that the fake is not more forgiving. */
 import { expect, test } from '@jest/globals';
 import type { KubeApi, KubeManifest, KubeObject } from '../../../src/cluster/client/ports.ts';
 import { createReflector } from '../../../src/cluster/client/reflector.ts';
@@ -28,7 +28,7 @@ const containers = (replicas: number, env: readonly Readonly<Record<string, stri
   metadata: { name: 'web' },
   spec: {
     replicas,
-    // else the controller's own annotations are new generations meanwhile
+    // Otherwise, annotations of the controller would create new generations during the test.
     paused: true,
     selector: { matchLabels: { app: 'web' } },
     template: { metadata: { labels: { app: 'web' } }, spec: { containers: [{ name: 'main', image: 'localhost/none:v1', env }] } },
@@ -37,16 +37,16 @@ const containers = (replicas: number, env: readonly Readonly<Record<string, stri
 
 /** By path, as `spec.replicas` or `spec.template.spec.containers.0.env`. */
 function at(object: KubeObject, path: string): unknown {
-  const read = (value: unknown, key: string): unknown =>
+  const childOf = (value: unknown, key: string): unknown =>
     typeof value === 'object' && value !== null ? Object.entries(value).find(([name]) => name === key)?.[1] : undefined;
-  return path.split('.').reduce<unknown>(read, object);
+  return path.split('.').reduce<unknown>(childOf, object);
 }
 
 export function describeKubeApi(connect: () => KubeApi): void {
   const mine = { fieldManager: 'svc-controller' };
-  const theirs = { fieldManager: 'somebody-else' };
+  const theirs = { fieldManager: 'another-manager' };
 
-  test('what is created can be read, listed by label, and removed; what is already gone counts as removed', async () => {
+  test('creates, gets, lists by label and removes an object; removing it again succeeds', async () => {
     const api = connect();
     const created = valueOf(await api.create(CONFIG_MAPS, configMap('crud-a', { a: '1' }, { suite: 'crud' }), SIGNAL));
     valueOf(await api.create(CONFIG_MAPS, configMap('crud-b', { b: '1' }, { suite: 'other' }), SIGNAL));
@@ -60,7 +60,7 @@ export function describeKubeApi(connect: () => KubeApi): void {
     expect(reasonOf(await api.get(CONFIG_MAPS, 'crud-a', SIGNAL))).toBe('NotFound');
   });
 
-  test('a write against an older version is a conflict and changes nothing', async () => {
+  test('rejects a write against an older version as a conflict, and changes nothing', async () => {
     const api = connect();
     const old = valueOf(await api.create(CONFIG_MAPS, configMap('versions', { a: '1' }), SIGNAL)).metadata.resourceVersion ?? '';
     valueOf(await api.mergePatch(CONFIG_MAPS, 'versions', { data: { a: '2' } }, SIGNAL));
@@ -71,21 +71,21 @@ export function describeKubeApi(connect: () => KubeApi): void {
     expect(valueOf(await api.get(CONFIG_MAPS, 'versions', SIGNAL))['data']).toEqual({ a: '2' });
   });
 
-  test('a merge patch of null takes a key out', async () => {
+  test('removes a key by a merge patch with null', async () => {
     const api = connect();
     valueOf(await api.create(CONFIG_MAPS, configMap('nulls', { a: '1', b: '2' }, { x: 'y' }), SIGNAL));
     const patched = valueOf(await api.mergePatch(CONFIG_MAPS, 'nulls', { metadata: { labels: { x: null } }, data: { a: null } }, SIGNAL));
     expect([patched['data'], patched.metadata.labels ?? {}]).toEqual([{ b: '2' }, {}]);
   });
 
-  test('applying the same again changes nothing, not even the version', async () => {
+  test('does not even change the version if the same is applied again', async () => {
     const api = connect();
     const first = valueOf(await api.apply(CONFIG_MAPS, configMap('same', { a: '1' }, { l: '1' }), mine, SIGNAL));
     const second = valueOf(await api.apply(CONFIG_MAPS, configMap('same', { a: '1' }, { l: '1' }), mine, SIGNAL));
     expect(second.metadata.resourceVersion).toBe(first.metadata.resourceVersion);
   });
 
-  test('applying leaves what others own, takes back what is ours, and takes out what we no longer apply', async () => {
+  test('apply keeps fields of other managers, overwrites changes to ours, and removes those that we no longer apply', async () => {
     const api = connect();
     valueOf(await api.apply(CONFIG_MAPS, configMap('owners', { ours: '1', gone: '1' }, { l: '1' }), mine, SIGNAL));
     valueOf(await api.apply(CONFIG_MAPS, configMap('owners', { theirs: '1' }, { foreign: '1' }), theirs, SIGNAL));
@@ -97,7 +97,7 @@ export function describeKubeApi(connect: () => KubeApi): void {
     ]);
   });
 
-  test('in a Deployment, foreign environment entries and sidecars stay, and only a changed spec is a new generation', async () => {
+  test('apply keeps environment variables and sidecars of others in a Deployment, and only a changed spec increases the generation', async () => {
     const api = connect();
     const first = valueOf(await api.apply(DEPLOYMENTS, containers(0, [{ name: 'A', value: '1' }]), mine, SIGNAL));
     const side = { name: 'side', image: 'localhost/none:v1' };
@@ -122,7 +122,7 @@ export function describeKubeApi(connect: () => KubeApi): void {
     valueOf(await api.remove(DEPLOYMENTS, 'web', {}, SIGNAL));
   });
 
-  test('removing by uid leaves an object of the same name that came later, and counts as done', async () => {
+  test('removing by UID keeps a later object with the same name, and succeeds', async () => {
     const api = connect();
     const first = valueOf(await api.create(CONFIG_MAPS, configMap('again', {}), SIGNAL));
     valueOf(await api.remove(CONFIG_MAPS, 'again', { uid: first.metadata.uid ?? '' }, SIGNAL));
@@ -131,14 +131,18 @@ export function describeKubeApi(connect: () => KubeApi): void {
     expect(reasonOf(await api.get(CONFIG_MAPS, 'again', SIGNAL))).toBe('ok');
   });
 
-  test('what an object owns goes with it', async () => {
+  test('removes the objects that a removed object owns', async () => {
     const api = connect();
     const { uid } = valueOf(await api.create(CONFIG_MAPS, configMap('owner', {}), SIGNAL)).metadata;
     const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: uid ?? '', controller: true }];
     const owned = { ...configMap('owned', {}), metadata: { name: 'owned', ownerReferences } };
     valueOf(await api.apply(CONFIG_MAPS, owned, mine, SIGNAL));
     valueOf(await api.remove(CONFIG_MAPS, 'owner', {}, SIGNAL));
-    await eventually('the owned object is gone', async () => reasonOf(await api.get(CONFIG_MAPS, 'owned', SIGNAL)) === 'NotFound', 60_000);
+    await eventually(
+      'the owned object is removed',
+      async () => reasonOf(await api.get(CONFIG_MAPS, 'owned', SIGNAL)) === 'NotFound',
+      60_000,
+    );
   }, 70_000);
 
   test('a reflector follows what others create, change and remove', async () => {
@@ -152,17 +156,17 @@ export function describeKubeApi(connect: () => KubeApi): void {
     await eventually('it is in the copy', () => copy.items().has('seen'));
     valueOf(await api.mergePatch(CONFIG_MAPS, 'seen', { data: { a: '2' } }, SIGNAL));
     await eventually(
-      'its change is',
+      'its change is in the copy',
       () => copy.items().get('seen')?.['data'] !== undefined && JSON.stringify(copy.items().get('seen')?.['data']) === '{"a":"2"}',
     );
     expect(copy.items().get('seen')?.metadata).not.toHaveProperty('managedFields');
     valueOf(await api.mergePatch(CONFIG_MAPS, 'seen', { metadata: { labels: { suite: 'elsewhere' } } }, SIGNAL));
-    await eventually('it has left the copy with its label', () => copy.items().size === 0);
+    await eventually('it is no longer in the copy without its label', () => copy.items().size === 0);
     expect(copy.health()).toEqual({ kind: 'current' });
     own.abort();
   });
 
-  test('says which kinds the server has', async () => {
+  test('reports which resource types the server serves', async () => {
     const api = connect();
     const unknown = { ...DEVICE_CLASSES, group: 'nowhere.example' };
     expect([await api.serves(DEPLOYMENTS, SIGNAL), await api.serves(CONFIG_MAPS, SIGNAL), await api.serves(unknown, SIGNAL)]).toEqual(
@@ -170,7 +174,7 @@ export function describeKubeApi(connect: () => KubeApi): void {
     );
   });
 
-  test('a name that is none is refused before anything is sent', async () => {
+  test('rejects an invalid name before a request is sent', async () => {
     const api = connect();
     for (const name of ['../secrets/x', 'a/b', 'a%2fb', 'A', '', '.', 'a b', `${'a'.repeat(254)}`]) {
       expect(reasonOf(await api.get(CONFIG_MAPS, name, SIGNAL))).toBe('Invalid');

@@ -1,36 +1,37 @@
-/** Leases of one namespace in memory, behind the port: versions, preconditions, watches of one object, and an outage to order. Several replicas share one. */
+/** An in-memory adapter for the Leases of one namespace: versions, preconditions, watches of one object, and injected outages. Several replicas share it. */
 import type { KubeApi, KubeManifest, KubeObject, Reflector } from '../../../src/cluster/client/ports.ts';
 import type { Wake } from '../../../src/reconciler/ports.ts';
 import { fail, ok, type Result } from '../../../src/schema/failure.ts';
 
 export interface LeaseServer {
-  /** As one replica sees it. */
+  /** The connection of one replica. */
   connect(): LeaseConnection;
   object(name: string): KubeObject | undefined;
-  /** Somebody else's write. */
+  /** A write by another client. */
   put(name: string, change: (before: KubeObject) => KubeObject): void;
   remove(name: string): void;
-  /** Requests from everybody; not the watches. */
+  /** Requests of all replicas, without watches. */
   readonly requests: string[];
   watches(): number;
-  /** A copy of everything, as a reflector keeps it: `failingEndpoints` while it hears nothing. */
+  /** A copy of all Leases, like that of a reflector. */
   copy(): LeaseCopy;
 }
 
 export interface LeaseCopy extends Pick<Reflector, 'items' | 'health' | 'changes'> {
-  failingEndpoints: boolean;
+  /** While true, the copy is not updated. */
+  isCutOff: boolean;
 }
 
 export interface LeaseConnection {
   readonly api: KubeApi;
-  /** `refused`: fails at once. `hangs`: no answer comes. `failingEndpoints`: writes are done, but no answer comes. */
-  network: 'fine' | 'refused' | 'hangs' | 'failingEndpoints';
-  /** No event comes any more, and no end. */
+  /** `refused`: fails immediately. `hangs`: there is no response. `responsesLost`: writes are carried out, but there is no response. */
+  network: 'fine' | 'refused' | 'hangs' | 'responsesLost';
+  /** Watches receive nothing more and do not end. */
   silent: boolean;
 }
 
-const ABORTED = fail('retry', 'Aborted', 'The request was given up');
-const UNREACHABLE = fail('retry', 'ApiUnreachable', 'Nothing listens');
+const ABORTED = fail('retry', 'Aborted', 'The request was aborted');
+const UNREACHABLE = fail('retry', 'ApiUnreachable', 'Connection refused');
 
 export function createLeaseServer(): LeaseServer {
   const objects = new Map<string, KubeObject>();
@@ -42,7 +43,7 @@ export function createLeaseServer(): LeaseServer {
     const wakes = new Set<Wake>();
     let items = new Map(objects);
     const made: LeaseCopy = {
-      failingEndpoints: false,
+      isCutOff: false,
       items: () => items,
       health: () => ({ kind: 'current' }),
       changes(wake, signal) {
@@ -51,7 +52,7 @@ export function createLeaseServer(): LeaseServer {
       },
     };
     watchers.add(() => {
-      if (made.failingEndpoints) return;
+      if (made.isCutOff) return;
       items = new Map(objects);
       for (const wake of wakes) wake();
     });
@@ -76,9 +77,9 @@ export function createLeaseServer(): LeaseServer {
   function replace(manifest: KubeManifest): Result<KubeObject> {
     const { name, resourceVersion, uid } = manifest.metadata;
     const before = objects.get(name)?.metadata;
-    if (before === undefined) return fail('retry', 'NotFound', 'It is not there');
+    if (before === undefined) return fail('retry', 'NotFound', 'The Lease does not exist');
     const same = resourceVersion === before.resourceVersion && (uid === undefined || uid === before.uid);
-    return same ? ok(store(manifest, 'MODIFIED')) : fail('retry', 'Conflict', 'It has been changed');
+    return same ? ok(store(manifest, 'MODIFIED')) : fail('retry', 'Conflict', 'The Lease was changed');
   }
 
   return {
@@ -107,12 +108,12 @@ export function createLeaseServer(): LeaseServer {
           get: (_type, name, signal) =>
             call('get', signal, () => {
               const object = objects.get(name);
-              return object === undefined ? fail('retry', 'NotFound', 'It is not there') : ok(object);
+              return object === undefined ? fail('retry', 'NotFound', 'The Lease does not exist') : ok(object);
             }),
           create: (_type, manifest, signal) =>
             call('create', signal, () =>
               objects.has(manifest.metadata.name)
-                ? fail('retry', 'AlreadyExists', 'It is there')
+                ? fail('retry', 'AlreadyExists', 'The Lease exists')
                 : ok(store({ ...manifest, metadata: { ...manifest.metadata, uid: '' } }, 'ADDED')),
             ),
           replace: (_type, manifest, signal) => call('replace', signal, () => replace(manifest)),
@@ -120,16 +121,16 @@ export function createLeaseServer(): LeaseServer {
           async remove(_type, name, { uid }, signal) {
             const answer = await call('remove', signal, () => {
               const object = objects.get(name);
-              if (object !== undefined && uid !== undefined && object.metadata.uid !== uid) return fail('retry', 'Conflict', 'Another one');
+              if (object !== undefined && uid !== undefined && object.metadata.uid !== uid)
+                return fail('retry', 'Conflict', 'The Lease has another UID');
               remove(name);
               return ok(object ?? { metadata: { name } });
             });
             return answer.ok ? ok(undefined) : answer;
           },
-          async stream(path, signal) {
+          async stream(_type, { query }, signal) {
             if (connection.network !== 'fine') return UNREACHABLE;
-            const name = /metadata\.name(?:=|%3D)([^&]+)/.exec(path)?.[1] ?? '';
-            return ok(watch(name, signal));
+            return ok(watch(query['fieldSelector']?.replace('metadata.name=', '') ?? '', signal));
           },
           list: () => Promise.resolve(UNREACHABLE),
           mergePatch: () => Promise.resolve(UNREACHABLE),
@@ -153,7 +154,7 @@ export function createLeaseServer(): LeaseServer {
           while (!signal.aborted) {
             const text = queue.shift();
             if (text !== undefined) {
-              // In two pieces, as a network has it.
+              // In two pieces, as a network may deliver it.
               yield Buffer.from(text.slice(0, 20));
               yield Buffer.from(text.slice(20));
             } else await new Promise<void>((resolve) => (wake = resolve));

@@ -1,23 +1,24 @@
 /**
- * Candidates for one lease in a world where messages take time and get lost, servers go away, processes die, clocks differ and people meddle. Time is
- * simulated: one seed, one history. Who leads is asked of the pure decisions, at every moment at which somebody may have begun to.
+ * Candidates for one Lease in a simulated world where messages take time and get lost, servers become unreachable, processes crash, clocks differ and
+ * users edit the Lease. Time is simulated, and a seed always produces the same history. Who leads is determined by the pure functions, at every
+ * moment at which a term may have begun.
  */
 import {
-  claimed,
-  failed,
-  heard,
-  holds,
-  leadPeriod,
+  afterConflict,
+  afterFailure,
+  afterObservation,
+  afterWatchEvent,
+  afterWrite,
+  holdsLease,
   leadsAt,
-  looked,
+  leaseToRelease,
   newCandidate,
   nextStep,
-  outrun,
-  toRelease,
+  termOf,
   type Candidate,
   type LeaseTimes,
 } from '../../../src/cluster/leadership/decide/lease-decision.ts';
-import { claimLease, readLease, releaseLease, type LeaseClaim } from '../../../src/cluster/leadership/decide/lease-record.ts';
+import { composeLease, composeRelease, parseLease, type LeaseWrite } from '../../../src/cluster/leadership/decide/lease-record.ts';
 import type { KubeManifest, KubeObject } from '../../../src/cluster/client/ports.ts';
 import { createRandom, type Random } from '../simulation/seeded-random.ts';
 
@@ -25,13 +26,13 @@ export interface LeaseWorldOptions {
   readonly seed: number;
   readonly times: LeaseTimes;
   readonly replicas: number;
-  /** Meddling and failing ends then, in milliseconds. */
-  readonly troubleUntil: number;
+  /** When edits and failures end, in milliseconds. */
+  readonly incidentsUntil: number;
   readonly end: number;
 }
 
 export interface LeaseHistory {
-  /** Moments at which two led. */
+  /** Moments at which there were two leaders. */
   readonly overlaps: readonly string[];
   readonly leadersAtEnd: readonly string[];
   readonly requests: number;
@@ -42,10 +43,10 @@ interface Replica {
   readonly name: string;
   life: number;
   alive: boolean;
-  /** Own monotonic clock: `offset + rate × time`. */
+  /** Its monotonic clock: `offset + rate × time`. */
   readonly offset: number;
   readonly rate: number;
-  /** Own wall clock, which jumps. */
+  /** Its wall clock, which jumps. */
   wallOffset: number;
   candidate: Candidate;
   busy: boolean;
@@ -64,7 +65,7 @@ type Verb = 'create' | 'replace' | 'get';
 type Answer = KubeObject | 'Conflict' | 'NotFound' | 'AlreadyExists';
 
 export function simulateLease(options: LeaseWorldOptions): LeaseHistory {
-  const { times, troubleUntil, end } = options;
+  const { times, incidentsUntil, end } = options;
   const random = createRandom(options.seed);
   const events: Event[] = [];
   const overlaps: string[] = [];
@@ -82,7 +83,7 @@ export function simulateLease(options: LeaseWorldOptions): LeaseHistory {
     events.push({ at: time + ms, order, run });
   };
   const monotonic = (replica: Replica): number => replica.offset + replica.rate * time;
-  const claimOf = ({ name, candidate, wallOffset }: Replica): LeaseClaim => ({
+  const contentOf = ({ name, candidate, wallOffset }: Replica): LeaseWrite => ({
     name: 'svc-controller',
     holder: name,
     instance: candidate.instance,
@@ -90,7 +91,7 @@ export function simulateLease(options: LeaseWorldOptions): LeaseHistory {
     nowMs: Math.max(0, 1_700_000_000_000 + time + wallOffset),
   });
 
-  function referee(): void {
+  function checkLeaders(): void {
     const leaders = replicas.filter((replica) => replica.alive && leadsAt(replica.candidate, monotonic(replica)));
     if (leaders.length > 1) overlaps.push(`${Math.round(time)} ms: ${leaders.map(({ name }) => name).join(', ')}`);
     for (const replica of replicas) {
@@ -100,7 +101,7 @@ export function simulateLease(options: LeaseWorldOptions): LeaseHistory {
     }
   }
 
-  /** At the server, at one moment. */
+  /** Carries a request out on the server. */
   function serve(verb: Verb, manifest: KubeManifest | undefined): Answer {
     if (verb === 'get' || manifest === undefined) return stored ?? 'NotFound';
     if (verb === 'create' && stored !== undefined) return 'AlreadyExists';
@@ -113,26 +114,26 @@ export function simulateLease(options: LeaseWorldOptions): LeaseHistory {
   function store(object: KubeObject): KubeObject {
     version += 1;
     stored = { ...object, metadata: { ...object.metadata, resourceVersion: String(version) } };
-    tellWatchers(stored);
+    notifyWatchers(stored);
     return stored;
   }
 
-  function tellWatchers(object: KubeObject | undefined): void {
+  function notifyWatchers(object: KubeObject | undefined): void {
     for (const replica of replicas) {
       if (time < replica.watchSilentUntil || time < replica.cutOffUntil || time < downUntil) continue;
       const { life } = replica;
       after(delay(), () => {
-        if (!replica.alive || replica.life !== life || holds(replica.candidate)) return;
-        change(replica, heard(replica.candidate, object === undefined ? 'absent' : readLease(object), monotonic(replica)));
+        if (!replica.alive || replica.life !== life || holdsLease(replica.candidate)) return;
+        change(replica, afterWatchEvent(replica.candidate, object === undefined ? 'absent' : parseLease(object), monotonic(replica)));
       });
     }
   }
 
-  const delay = (): number => (time > troubleUntil || random.chance(0.9) ? random.int(1, 30) : random.int(1, times.durationMs / 2));
+  const delay = (): number => (time > incidentsUntil || random.chance(0.9) ? random.int(1, 30) : random.int(1, times.durationMs / 2));
 
   function change(replica: Replica, next: Candidate): void {
     replica.candidate = next;
-    const period = leadPeriod(next);
+    const period = termOf(next);
     const now = monotonic(replica);
     if (period !== undefined && period.from > now) after((period.from - now) / replica.rate + 0.001, () => undefined);
     step(replica);
@@ -143,45 +144,47 @@ export function simulateLease(options: LeaseWorldOptions): LeaseHistory {
     const now = monotonic(replica);
     const next = nextStep(replica.candidate, now);
     const { life } = replica;
-    if (next.kind === 'rest') {
+    if (next.kind === 'wait') {
       after(Math.max(0.01, (next.until - now) / replica.rate), () => {
         if (replica.life === life) step(replica);
       });
       return;
     }
-    const verb = next.kind === 'look' ? 'get' : next.before === undefined ? 'create' : 'replace';
-    const manifest = next.kind === 'look' ? undefined : claimLease(next.before, claimOf(replica));
+    const verb = next.kind === 'observe' ? 'get' : next.before === undefined ? 'create' : 'replace';
+    const manifest = next.kind === 'observe' ? undefined : composeLease(next.before, contentOf(replica));
     request(replica, verb, manifest, (answer) => {
       const at = monotonic(replica);
       const { candidate } = replica;
-      if (answer === 'lost') change(replica, failed(candidate, at, random.next()));
-      else if (next.kind === 'look') change(replica, looked(candidate, typeof answer === 'object' ? readLease(answer) : 'absent', at));
-      else if (typeof answer === 'object') change(replica, claimed(candidate, next, readLease(answer), now, at));
-      else change(replica, outrun(candidate, at, random.next()));
+      if (answer === 'lost') change(replica, afterFailure(candidate, at, random.next()));
+      else if (next.kind === 'observe')
+        change(replica, afterObservation(candidate, typeof answer === 'object' ? parseLease(answer) : 'absent', at));
+      else if (typeof answer === 'object')
+        change(replica, afterWrite(candidate, next, { record: parseLease(answer), sentAt: now, now: at }));
+      else change(replica, afterConflict(candidate, at, random.next()));
     });
   }
 
-  /** The request may be lost on its way, its answer on the way back, and either may come later than the replica waits. */
-  function request(replica: Replica, verb: Verb, manifest: KubeManifest | undefined, take: (answer: Answer | 'lost') => void): void {
+  /** The request or its response may be lost, and either may arrive after the timeout of the replica. */
+  function request(replica: Replica, verb: Verb, manifest: KubeManifest | undefined, onAnswer: (answer: Answer | 'lost') => void): void {
     requests += 1;
     replica.busy = true;
     const { life } = replica;
     let over = false;
-    const settle = (answer: Answer | 'lost'): void => {
+    const finish = (answer: Answer | 'lost'): void => {
       if (over) return;
       over = true;
       if (replica.life !== life || !replica.alive) return;
       replica.busy = false;
-      take(answer);
+      onAnswer(answer);
     };
-    after(times.requestMs / replica.rate, () => settle('lost'));
+    after(times.requestTimeoutMs / replica.rate, () => finish('lost'));
     const cutOff = (): boolean => time < downUntil || time < replica.cutOffUntil;
-    const lossy = time < troubleUntil ? 0.03 : 0;
+    const lossy = time < incidentsUntil ? 0.03 : 0;
     if (cutOff() || random.chance(lossy)) return;
     after(delay(), () => {
       if (cutOff()) return;
       const answer = serve(verb, manifest);
-      if (!random.chance(lossy)) after(delay(), () => settle(answer));
+      if (!random.chance(lossy)) after(delay(), () => finish(answer));
     });
   }
 
@@ -192,8 +195,8 @@ export function simulateLease(options: LeaseWorldOptions): LeaseHistory {
   }
 
   function stop(replica: Replica): void {
-    const record = toRelease(replica.candidate, monotonic(replica));
-    const manifest = record === undefined ? undefined : releaseLease(record, claimOf(replica));
+    const record = leaseToRelease(replica.candidate, monotonic(replica));
+    const manifest = record === undefined ? undefined : composeRelease(record, contentOf(replica));
     crash(replica);
     if (manifest !== undefined && time >= downUntil) after(delay(), () => void serve('replace', manifest));
   }
@@ -206,7 +209,7 @@ export function simulateLease(options: LeaseWorldOptions): LeaseHistory {
     step(replica);
   }
 
-  const deeds: readonly [() => void, ...(() => void)[]] = [
+  const incidents: readonly [() => void, ...(() => void)[]] = [
     () => crash(random.pick([replicas[0] ?? never(), ...replicas])),
     () => crash(replicas.find(({ led }) => led) ?? random.pick([replicas[0] ?? never(), ...replicas])),
     () => stop(replicas.find(({ led }) => led) ?? random.pick([replicas[0] ?? never(), ...replicas])),
@@ -216,7 +219,7 @@ export function simulateLease(options: LeaseWorldOptions): LeaseHistory {
     () => void (random.pick([replicas[0] ?? never(), ...replicas]).wallOffset += random.int(-3_600_000, 3_600_000)),
     () => {
       stored = undefined;
-      tellWatchers(undefined);
+      notifyWatchers(undefined);
     },
     () => {
       if (stored === undefined) return;
@@ -228,21 +231,21 @@ export function simulateLease(options: LeaseWorldOptions): LeaseHistory {
     },
   ];
 
-  function meddle(): void {
-    if (time >= troubleUntil) return;
-    random.pick(deeds)();
-    after(random.int(50, times.durationMs), meddle);
+  function causeIncident(): void {
+    if (time >= incidentsUntil) return;
+    random.pick(incidents)();
+    after(random.int(50, times.durationMs), causeIncident);
   }
 
   for (const replica of replicas) after(random.chance(0.5) ? 0 : random.int(0, times.durationMs), () => begin(replica));
-  after(random.int(50, times.durationMs), meddle);
+  after(random.int(50, times.durationMs), causeIncident);
   for (;;) {
     const next = popEarliest(events);
     if (next === undefined || next.at > end) break;
     time = next.at;
-    referee();
+    checkLeaders();
     next.run();
-    referee();
+    checkLeaders();
   }
   time = end;
   return {
@@ -259,7 +262,7 @@ function newReplica(name: string, times: LeaseTimes, random: Random): Replica {
     life: 0,
     alive: false,
     offset: random.int(0, 1_000_000_000),
-    // Far worse than any clock is.
+    // Much worse than any real clock.
     rate: 0.97 + 0.06 * random.next(),
     wallOffset: random.int(-86_400_000, 86_400_000),
     candidate: newCandidate(name, `${name}-0`, times),

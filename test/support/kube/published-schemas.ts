@@ -1,4 +1,4 @@
-/** The published schemas of today's Kubernetes, and of the kinds of others that the chart and the examples make: for what an older API server cannot check. */
+/** The published schemas of current Kubernetes and of the third-party kinds in the chart and the examples: for checks that an older API server cannot make. */
 import { Application } from '@kubernetes-models/argo-cd/argoproj.io/v1alpha1/Application';
 import { HelmRelease } from '@kubernetes-models/flux-cd/helm.toolkit.fluxcd.io/v2/HelmRelease';
 import { Kustomization } from '@kubernetes-models/flux-cd/kustomize.toolkit.fluxcd.io/v1/Kustomization';
@@ -20,7 +20,7 @@ import { ServiceAccount } from 'kubernetes-models/v1/ServiceAccount';
 
 type Check = (text: string) => void;
 
-/** Throws where the object, as JSON, is not of this kind. */
+/** Throws if the JSON text does not match the schema. */
 function by<T>(Model: new (data: T) => { validate(): unknown }): Check {
   return (text) => {
     const data: T = JSON.parse(text);
@@ -49,7 +49,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   'v1/ServiceAccount': by(ServiceAccount),
 };
 
-/** What is wrong with an object of Kubernetes; undefined when nothing is. Throws for a kind that has no schema here. */
+/** Returns what is wrong with an object, or undefined if it is valid. Throws for a kind without a schema. */
 export function schemaProblem(object: Readonly<Record<string, unknown>>): string | undefined {
   const kind = `${String(object['apiVersion'])}/${String(object['kind'])}`;
   const check = CHECKS[kind];

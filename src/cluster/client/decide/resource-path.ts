@@ -1,6 +1,5 @@
-/** Where a resource lies on the API server, and what a request to an address is about. Pure. */
-import { fail, ok } from '../../../schema/failure.ts';
-import type { Result } from '../../../schema/failure.ts';
+/** Names and paths of resources on the API server. Pure. */
+import { fail, ok, type Result } from '../../../schema/failure.ts';
 import type { ResourceType } from '../ports.ts';
 
 export interface ResourceAddress {
@@ -9,29 +8,29 @@ export interface ResourceAddress {
   readonly namespace: string;
   readonly name?: string | undefined;
   readonly subresource?: string | undefined;
-  readonly query?: Readonly<Record<string, string | undefined>>;
+  readonly query?: Readonly<Record<string, string | undefined>> | undefined;
 }
 
-/** Lower-case DNS names with dots, as nearly all objects have them; never a slash, a percent sign or "..". */
+/** Lower-case DNS names with dots, as for nearly all objects. A slash, a percent sign or ".." never matches. */
 const OBJECT_NAME = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
 const LONGEST_NAME = 253;
 
-/** Why this cannot be the name of an object; undefined when it can. */
+/** Returns an error message if this cannot be the name of an object. */
 export function badName(name: string): string | undefined {
   if (name.length <= LONGEST_NAME && OBJECT_NAME.test(name)) return undefined;
   return `Use lower-case letters, digits, "-" and "." for the name of an object: "${name.slice(0, 80)}"`;
 }
 
-/** `deployments.apps`, as RBAC and the server's messages have it; of the core group just `pods`. */
+/** `deployments.apps`, as in RBAC and in messages of the server; `pods` for the core group. */
 export const resourceName = (type: ResourceType): string => (type.group === '' ? type.plural : `${type.plural}.${type.group}`);
 
 export const apiVersionOf = (type: ResourceType): string => (type.group === '' ? type.version : `${type.group}/${type.version}`);
 
-/** The address of a group's own list of resources. */
+/** Path of the resource list of an API group. */
 export const groupPath = (type: ResourceType): string =>
   type.group === '' ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
 
-/** Path and query from the server's root on. Fails with `Invalid` for a name that cannot be one. */
+/** Returns the absolute path with the query. Fails with `Invalid` if the name is not valid. */
 export function resourcePath({ type, namespace, name, subresource, query = {} }: ResourceAddress): Result<string> {
   const problem = name === undefined ? undefined : badName(name);
   if (problem !== undefined) return fail('stalled', 'Invalid', problem);
@@ -43,17 +42,4 @@ export function resourcePath({ type, namespace, name, subresource, query = {} }:
   const search = new URLSearchParams();
   for (const [key, value] of Object.entries(query)) if (value !== undefined && value !== '') search.set(key, value);
   return ok(search.size === 0 ? parts.join('/') : `${parts.join('/')}?${search.toString()}`);
-}
-
-/** Verb and resource of a path that is read as a stream: `/api/v1/namespaces/a/pods?watch=true` is `watch` of `pods`. */
-export function describePath(path: string): { readonly verb: string; readonly resource: string } {
-  const [address = '', search = ''] = path.split('?', 2);
-  const parts = address.split('/').filter((part) => part !== '');
-  const isCore = parts[0] === 'api';
-  const rest = parts.slice(isCore ? 2 : 3);
-  const [plural = '', , ...subresource] = rest[0] === 'namespaces' && rest.length > 2 ? rest.slice(2) : rest;
-  const group = isCore ? '' : (parts[1] ?? '');
-  const resource = [group === '' ? plural : `${plural}.${group}`, ...subresource].join('/');
-  const isWatch = ['true', '1'].includes(new URLSearchParams(search).get('watch') ?? '');
-  return { verb: isWatch ? 'watch' : 'get', resource };
 }

@@ -1,20 +1,20 @@
 /**
- * The board of a replica that does not lead. What it lets in and where it sends it is its own: it sees the same pods. What was tried, failed and is waited
- * for only the leader knows, and a slot's status is where the leader says it. Pure.
+ * The board of a replica that does not lead. It decides itself which requests to admit and where to send them, since it observes the same pods. Only the
+ * leader knows what was tried, what failed and what is pending; this replica takes that from the status that the leader published. Pure.
  */
 import type { SlotName } from '../../../schema/names.ts';
 import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
 import type { Admission, BoardSlot, BoardView } from '../../../reconciler/board.ts';
 import { namesOf } from '../../../reconciler/decide/outcome/board-names.ts';
 
-/** Statuses of another generation of a slot are not believed: its text has changed since. */
+/** Statuses for another generation of a slot are ignored, because the slot has changed since. */
 export function followLeader(view: BoardView, statuses: ReadonlyMap<SlotName, SlotStatus>): BoardView {
   const slots = new Map<SlotName, BoardSlot>();
   let followed = false;
   let renamed = false;
   for (const slot of view.slots.values()) {
-    const said = statuses.get(slot.name);
-    const next = said?.observedGeneration === slot.generation ? follow(slot, said) : slot;
+    const published = statuses.get(slot.name);
+    const next = published?.observedGeneration === slot.generation ? follow(slot, published) : slot;
     followed ||= next !== slot;
     renamed ||= next.status.model !== slot.status.model;
     slots.set(slot.name, next);
@@ -23,34 +23,34 @@ export function followLeader(view: BoardView, statuses: ReadonlyMap<SlotName, Sl
   return { ...view, slots, names: renamed ? namesOf(slots) : view.names };
 }
 
-function follow(slot: BoardSlot, said: SlotStatus): BoardSlot {
+function follow(slot: BoardSlot, published: SlotStatus): BoardSlot {
   const { name, provider, backend, endpoint, memoryBytes, conditions } = slot.status;
   const status: SlotStatus = {
-    // An endpoint is where this replica sends requests, and what it counts is known here as well.
+    // The leader does not publish these two; this replica knows them itself.
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
-    ...said,
+    ...published,
     name,
     provider,
     backend,
-    conditions: withOwn(said.conditions, conditions),
+    conditions: withMissing(published.conditions, conditions),
   };
-  return { ...slot, state: said.state, admission: admissionOf(slot, said), status };
+  return { ...slot, state: published.state, admission: admissionOf(slot, published), status };
 }
 
-/** A slot at rest has no `Ready` in the cluster, where tools would wait for it; people who ask here are told as on any other runtime. */
-function withOwn(said: readonly Condition[], own: readonly Condition[]): readonly Condition[] {
-  const missing = own.filter(({ type }) => said.every((condition) => condition.type !== type));
-  return missing.length === 0 ? said : [...missing, ...said];
+/** The resource of an idle slot has no `Ready` condition, since tools would wait for it. The API shows it as with any other runtime. */
+function withMissing(published: readonly Condition[], own: readonly Condition[]): readonly Condition[] {
+  const missing = own.filter(({ type }) => published.every((condition) => condition.type !== type));
+  return missing.length === 0 ? published : [...missing, ...published];
 }
 
-/** Waiting does not help where the leader has given up. That the last good text of a slot stays in force is no reason to turn requests away. */
+/** Refuses requests that would wait in vain, because the leader has given up. An invalid document is no reason to: the last valid one stays in force. */
 function admissionOf({ name, admission }: BoardSlot, { conditions }: SlotStatus): Admission {
   const stalled = conditions.find(({ type }) => type === 'Stalled');
   if (admission.kind !== 'park' || stalled?.status !== 'True' || stalled.reason === 'SpecInvalid') return admission;
   if (stalled.reason === 'InsufficientMemory') {
-    const message = `Free memory or lower what slot "${name}" needs: ${stalled.message}`;
+    const message = `Free memory, or lower what slot "${name}" needs: ${stalled.message}`;
     return { kind: 'refuse', code: 'slot.insufficient_memory', message };
   }
-  return { kind: 'refuse', code: 'slot.stalled', message: `Mend slot "${name}" first: ${stalled.message}` };
+  return { kind: 'refuse', code: 'slot.stalled', message: `Fix slot "${name}" first: ${stalled.message}` };
 }

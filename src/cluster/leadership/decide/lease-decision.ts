@@ -1,70 +1,74 @@
 /**
- * Who leads: what one candidate knows of the lease and does next. No two clocks are compared. A holder counts from before it sent its last renewal, everybody
- * else from when they saw it; so the holder has stopped when others may begin, however long messages take and whatever the clocks say. Pure.
+ * Leader election: what one candidate knows about the Lease and does next. Clocks of different replicas are never compared. A holder counts from before
+ * it sent its last renewal, the others count from when they observed it. So the term of the holder has ended when others may acquire the lease,
+ * however long messages take and whatever the clocks show. Pure.
  *
- * A lease that somebody deleted says nothing of who held it. So a created one is only a claim: its holder leads when a claim has stood for longer than
- * the holder of a deleted one can go on. Hence each life of the lease object has its own leaders, and no two lives overlap.
+ * If somebody deletes the Lease, nobody can see who held it. So the holder of a Lease that was just created does not lead yet: it waits for longer than
+ * the term of a holder of the deleted Lease can last. Hence a Lease object and its successor never have a leader at the same time.
  */
-import { isReleased, isSameRecord, type LeaseRecord } from './lease-record.ts';
+import { isHeldBy, isReleased, isSameRecord, type LeaseRecord } from './lease-record.ts';
 
-/** All in milliseconds, shares of the lease's duration. */
+/** All in milliseconds, as fractions of the lease duration. */
 export interface LeaseTimes {
   readonly durationMs: number;
-  /** A holder renews as often. */
+  /** Interval in which a holder renews. */
   readonly renewMs: number;
-  /** A holder leads for so long after it sent a renewal. The rest of the duration is for clocks that run at different speeds and for writes under way. */
-  readonly leadMs: number;
-  /** A created lease must stand for so long. */
-  readonly matureMs: number;
-  /** A request may take so long. */
-  readonly requestMs: number;
-  /** First pause after a failure, and the longest one of those who do not lead. */
-  readonly pauseMs: number;
-  readonly longestPauseMs: number;
-  /** A watch that says nothing for so long is not believed. */
-  readonly silenceMs: number;
+  /** A holder leads for this long after it sent a renewal. The rest of the duration is a margin for clock drift and for writes in flight. */
+  readonly renewDeadlineMs: number;
+  /** The holder of a Lease that was just created leads after this delay. */
+  readonly createdDelayMs: number;
+  readonly requestTimeoutMs: number;
+  /** First delay after a failure. */
+  readonly retryMs: number;
+  /** Longest delay after a failure, for replicas that do not lead. */
+  readonly longestRetryMs: number;
+  /** If a watch has been silent for this long, the Lease is requested. */
+  readonly watchSilenceMs: number;
 }
 
 export interface Candidate {
-  /** Of this process; the holder's name alone may be an earlier process's. */
   readonly holder: string;
+  /** Identifies this process: an earlier process may have had the same name. */
   readonly instance: string;
   readonly times: LeaseTimes;
-  /** What stands at the server, as far as is known. */
-  readonly found: LeaseRecord | 'absent' | 'unknown';
-  /** Since when it stands, by when it was seen. */
-  readonly foundAt: number;
-  /** When anything was heard of it last. */
-  readonly heardAt: number;
-  /** When the last renewal that succeeded was sent; undefined: this one holds no lease that it knows to be its own. */
+  /** The Lease on the server, as far as this candidate knows. */
+  readonly observed: LeaseRecord | 'absent' | 'unknown';
+  /** When this candidate first observed that content. */
+  readonly observedAt: number;
+  /** When this candidate last received anything about the Lease. */
+  readonly lastContactAt: number;
+  /** When the last successful renewal was sent. Undefined if this candidate holds no lease that it knows to be its own. */
   readonly renewedAt: number | undefined;
   readonly leadsFrom: number;
-  /** The outcome of a write is not known, or it was refused. */
-  readonly mustLook: boolean;
+  /** The outcome of a write is unknown, or there was a conflict. */
+  readonly mustObserve: boolean;
   readonly failures: number;
-  /** Nothing is sent before. */
-  readonly pausedUntil: number;
+  /** No request is sent before. */
+  readonly retryAt: number;
 }
 
-/** What to do now. `matures`: the lease that is written is a new life of it. */
+/** What to do now. `before` is the Lease to be replaced; undefined if it is to be created. */
 export type LeaseStep =
-  | { readonly kind: 'rest'; readonly until: number }
-  | { readonly kind: 'look' }
-  | { readonly kind: 'claim'; readonly before: LeaseRecord | undefined };
+  | { readonly kind: 'wait'; readonly until: number }
+  | { readonly kind: 'observe' }
+  | { readonly kind: 'acquire'; readonly before: LeaseRecord | undefined }
+  | { readonly kind: 'renew'; readonly before: LeaseRecord };
 
-/** A longer duration than this in a lease is somebody's mistake, unless it is our own. */
-const LONGEST_BELIEVED_MS = 10 * 60_000;
+export type LeaseWriteStep = Extract<LeaseStep, { kind: 'acquire' | 'renew' }>;
+
+/** A longer duration in a Lease is a mistake, unless it is our own. */
+const LONGEST_FOREIGN_DURATION_MS = 10 * 60_000;
 
 export function leaseTimes(durationMs: number): LeaseTimes {
   return {
     durationMs,
     renewMs: durationMs / 4,
-    leadMs: (durationMs * 2) / 3,
-    matureMs: (durationMs * 3) / 4,
-    requestMs: durationMs / 5,
-    pauseMs: durationMs / 20,
-    longestPauseMs: durationMs / 4,
-    silenceMs: durationMs / 2,
+    renewDeadlineMs: (durationMs * 2) / 3,
+    createdDelayMs: (durationMs * 3) / 4,
+    requestTimeoutMs: durationMs / 5,
+    retryMs: durationMs / 20,
+    longestRetryMs: durationMs / 4,
+    watchSilenceMs: durationMs / 2,
   };
 }
 
@@ -73,108 +77,106 @@ export function newCandidate(holder: string, instance: string, times: LeaseTimes
     holder,
     instance,
     times,
-    found: 'unknown',
-    foundAt: 0,
-    heardAt: 0,
+    observed: 'unknown',
+    observedAt: 0,
+    lastContactAt: 0,
     renewedAt: undefined,
     leadsFrom: 0,
-    mustLook: false,
+    mustObserve: false,
     failures: 0,
-    pausedUntil: 0,
+    retryAt: 0,
   };
 }
 
 export function nextStep(candidate: Candidate, now: number): LeaseStep {
-  const { found, times, pausedUntil } = candidate;
-  if (now < pausedUntil) return { kind: 'rest', until: pausedUntil };
-  if (found === 'unknown' || candidate.mustLook) return { kind: 'look' };
-  if (found === 'absent') return { kind: 'claim', before: undefined };
-  if (holds(candidate)) {
+  const { observed, times, retryAt } = candidate;
+  if (now < retryAt) return { kind: 'wait', until: retryAt };
+  if (observed === 'unknown' || candidate.mustObserve) return { kind: 'observe' };
+  if (observed === 'absent') return { kind: 'acquire', before: undefined };
+  if (holdsLease(candidate)) {
     const renewAt = (candidate.renewedAt ?? Number.NEGATIVE_INFINITY) + times.renewMs;
-    return now >= renewAt ? { kind: 'claim', before: found } : { kind: 'rest', until: renewAt };
+    return now >= renewAt ? { kind: 'renew', before: observed } : { kind: 'wait', until: renewAt };
   }
-  const freeAt = freeFrom(candidate, found);
-  if (now >= freeAt) return { kind: 'claim', before: found };
-  const silentAt = candidate.heardAt + times.silenceMs;
-  return now >= silentAt ? { kind: 'look' } : { kind: 'rest', until: Math.min(freeAt, silentAt) };
+  const expiresAt = expiryOf(candidate, observed);
+  if (now >= expiresAt) return { kind: 'acquire', before: observed };
+  const silentAt = candidate.lastContactAt + times.watchSilenceMs;
+  return now >= silentAt ? { kind: 'observe' } : { kind: 'wait', until: Math.min(expiresAt, silentAt) };
 }
 
-/** Whether the lease is in this process's name, as far as is known. Leading is more than that. */
-export function holds({ found, holder, instance }: Candidate): boolean {
-  return typeof found === 'object' && found.holder === holder && found.instance === instance;
+/** Whether this process holds the lease, as far as it knows. A holder is not always the leader. */
+export function holdsLease({ observed, holder, instance }: Candidate): boolean {
+  return typeof observed === 'object' && isHeldBy(observed, { holder, instance });
 }
 
-/** When this one begins and ceases to lead, if nothing else comes; undefined: it does not. */
-export function leadPeriod(candidate: Candidate): { readonly from: number; readonly until: number } | undefined {
+/** Returns the period in which this candidate leads if nothing else happens, or undefined if it does not lead. */
+export function termOf(candidate: Candidate): { readonly from: number; readonly until: number } | undefined {
   const { renewedAt, leadsFrom, times } = candidate;
-  if (renewedAt === undefined || !holds(candidate)) return undefined;
-  return { from: leadsFrom, until: renewedAt + times.leadMs };
+  if (renewedAt === undefined || !holdsLease(candidate)) return undefined;
+  return { from: leadsFrom, until: renewedAt + times.renewDeadlineMs };
 }
 
 export function leadsAt(candidate: Candidate, now: number): boolean {
-  const period = leadPeriod(candidate);
-  return period !== undefined && now >= period.from && now < period.until;
+  const term = termOf(candidate);
+  return term !== undefined && now >= term.from && now < term.until;
 }
 
-/** The answer to a look: what stands at the server now. */
-export function looked(candidate: Candidate, found: LeaseRecord | 'absent', now: number): Candidate {
-  const next = { ...candidate, heardAt: now, mustLook: false, failures: 0, pausedUntil: 0 };
-  const before = candidate.found;
-  if (typeof found === 'object' && typeof before === 'object' && isSameRecord(before, found)) return { ...next, found };
-  const seen: Candidate = { ...next, found, foundAt: now };
-  // A claim whose answer was lost: whether it began a life of the lease is not known.
-  if (holds(seen)) return holds(candidate) && uidOf(before) === uidOf(found) ? seen : { ...seen, leadsFrom: now + seen.times.matureMs };
-  return { ...seen, renewedAt: undefined };
+/** After the server returned the Lease. */
+export function afterObservation(candidate: Candidate, observed: LeaseRecord | 'absent', now: number): Candidate {
+  const next = { ...candidate, lastContactAt: now, mustObserve: false, failures: 0, retryAt: 0 };
+  const before = candidate.observed;
+  if (typeof observed === 'object' && typeof before === 'object' && isSameRecord(before, observed)) return { ...next, observed };
+  const changed: Candidate = { ...next, observed, observedAt: now };
+  if (!holdsLease(changed)) return { ...changed, renewedAt: undefined };
+  if (holdsLease(candidate) && uidOf(before) === uidOf(observed)) return changed;
+  // The response to a write was lost, so this candidate does not know whether it created the Lease.
+  return { ...changed, leadsFrom: now + changed.times.createdDelayMs };
 }
 
-/** News of a watch. Nothing new to a holder, who hears late of its own writes: only a look or a refused renewal tells it that it has lost the lease. */
-export function heard(candidate: Candidate, found: LeaseRecord | 'absent', now: number): Candidate {
-  if (holds(candidate)) return candidate;
-  const { mustLook, failures, pausedUntil } = candidate;
-  return { ...looked(candidate, found, now), mustLook, failures, pausedUntil };
+/** After a watch event. A holder ignores it, because events of its own writes arrive late: it loses the lease by an observation or a conflict only. */
+export function afterWatchEvent(candidate: Candidate, observed: LeaseRecord | 'absent', now: number): Candidate {
+  if (holdsLease(candidate)) return candidate;
+  const { mustObserve, failures, retryAt } = candidate;
+  return { ...afterObservation(candidate, observed, now), mustObserve, failures, retryAt };
 }
 
-/** A claim was accepted. */
-export function claimed(
+/** After the server accepted a write that was sent at `sentAt`. */
+export function afterWrite(
   candidate: Candidate,
-  step: Extract<LeaseStep, { kind: 'claim' }>,
-  record: LeaseRecord,
-  sentAt: number,
-  now: number,
+  step: LeaseWriteStep,
+  { record, sentAt, now }: { readonly record: LeaseRecord; readonly sentAt: number; readonly now: number },
 ): Candidate {
-  const next = { ...candidate, found: record, foundAt: now, heardAt: now, renewedAt: sentAt, mustLook: false, failures: 0, pausedUntil: 0 };
-  if (step.before === undefined) return { ...next, leadsFrom: now + candidate.times.matureMs };
-  const renewal = step.before.holder === candidate.holder && step.before.instance === candidate.instance;
-  return renewal ? next : { ...next, leadsFrom: now };
+  const observed = { observed: record, observedAt: now, lastContactAt: now };
+  const next = { ...candidate, ...observed, renewedAt: sentAt, mustObserve: false, failures: 0, retryAt: 0 };
+  if (step.kind === 'renew') return next;
+  return { ...next, leadsFrom: step.before === undefined ? now + candidate.times.createdDelayMs : now };
 }
 
-/** A claim was refused: somebody else wrote first. `share` in [0, 1) spreads those who compete. */
-export function outrun(candidate: Candidate, now: number, share: number): Candidate {
-  return { ...candidate, mustLook: true, pausedUntil: now + (candidate.times.pauseMs * share) / 4 };
+/** After a write that another candidate forestalled. `random` in [0, 1) spreads the candidates. */
+export function afterConflict(candidate: Candidate, now: number, random: number): Candidate {
+  return { ...candidate, mustObserve: true, retryAt: now + (candidate.times.retryMs * random) / 4 };
 }
 
-/** A request failed, and what it did is not known. One who leads tries hard to go on; others have time. */
-export function failed(candidate: Candidate, now: number, share: number): Candidate {
+/** After a request with an unknown outcome. A leader retries soon to keep its term; the delay of the others grows. */
+export function afterFailure(candidate: Candidate, now: number, random: number): Candidate {
   const { times } = candidate;
   const failures = candidate.failures + 1;
-  const grown = Math.min(times.longestPauseMs, times.pauseMs * 2 ** Math.min(failures - 1, 10));
-  const pauseMs = leadsAt(candidate, now) ? times.pauseMs : grown;
-  return { ...candidate, failures, pausedUntil: now + pauseMs * (0.5 + share / 2) };
+  const grownMs = Math.min(times.longestRetryMs, times.retryMs * 2 ** Math.min(failures - 1, 10));
+  const delayMs = leadsAt(candidate, now) ? times.retryMs : grownMs;
+  return { ...candidate, failures, retryAt: now + delayMs * (0.5 + random / 2) };
 }
 
-/** The record to give back when this one goes; undefined: none. A claim that has not led yet is left to run out, since giving it back would make it lead. */
-export function toRelease(candidate: Candidate, now: number): LeaseRecord | undefined {
-  const { found, renewedAt, leadsFrom } = candidate;
-  return typeof found === 'object' && holds(candidate) && renewedAt !== undefined && now >= leadsFrom ? found : undefined;
+/** Returns the Lease to release, if any. A Lease whose holder does not lead yet must expire: to release it would cut the delay after its creation short. */
+export function leaseToRelease(candidate: Candidate, now: number): LeaseRecord | undefined {
+  const { observed, renewedAt, leadsFrom } = candidate;
+  return typeof observed === 'object' && holdsLease(candidate) && renewedAt !== undefined && now >= leadsFrom ? observed : undefined;
 }
 
-/** When a lease of another one is nobody's, if it is not renewed meanwhile. */
-function freeFrom({ foundAt, times }: Candidate, found: LeaseRecord): number {
-  if (isReleased(found)) return foundAt;
-  const said = Math.min(found.durationMs ?? 0, LONGEST_BELIEVED_MS);
-  return foundAt + Math.max(times.durationMs, said);
+/** When a lease of another holder expires unless it is renewed. */
+function expiryOf({ observedAt, times }: Candidate, observed: LeaseRecord): number {
+  if (isReleased(observed)) return observedAt;
+  return observedAt + Math.max(times.durationMs, Math.min(observed.durationMs ?? 0, LONGEST_FOREIGN_DURATION_MS));
 }
 
-function uidOf(found: Candidate['found']): string | undefined {
-  return typeof found === 'object' ? found.uid : undefined;
+function uidOf(observed: Candidate['observed']): string | undefined {
+  return typeof observed === 'object' ? observed.uid : undefined;
 }

@@ -1,131 +1,134 @@
-/** The Lease that candidates write in turn, as a record and back. Anything may stand in it: whoever may write Leases can have written it. Pure. */
+/** The Lease that the candidates write, as a record and back. It may contain anything: everybody with write access to Leases can change it. Pure. */
+import { z } from 'zod';
 import { isTable } from '../../../schema/key-case.ts';
 import { LABEL_PREFIX, LABELS, MANAGER } from '../../../schema/object-labels.ts';
+import { isSameValue } from '../../../schema/same-value.ts';
 import type { KubeManifest, KubeObject } from '../../client/ports.ts';
 
 export interface LeaseRecord {
   readonly uid: string;
-  readonly version: string;
-  /** Empty: nobody. */
+  /** Empty if nobody holds the Lease. */
   readonly holder: string;
-  /** Tells two processes of one name apart; empty where another program wrote it. */
+  /** Distinguishes two processes with the same name. Empty if another program wrote the Lease. */
   readonly instance: string;
-  /** Undefined: it says none that can be. */
+  /** Undefined if the Lease contains no valid duration. */
   readonly durationMs: number | undefined;
   readonly acquiredAt: string;
   readonly renewedAt: string;
   readonly transitions: number;
-  /** What else stands in it, to be kept. */
+  /** The complete object. Fields that we do not know are kept. */
   readonly object: KubeObject;
 }
 
-export interface LeaseClaim {
+/** What a replica writes into the Lease. */
+export interface LeaseWrite {
   readonly name: string;
   readonly holder: string;
   readonly instance: string;
   readonly durationMs: number;
-  /** Unix milliseconds, for people: nobody compares them with a clock of their own. */
+  /** Unix milliseconds, for users. No replica compares them with its own clock. */
   readonly nowMs: number;
 }
 
 const INSTANCE = `${LABEL_PREFIX}/instance`;
-/** What a holder that goes writes as duration; a lease that is held says at least twice as much. */
+/** The duration that a holder writes on release. A Lease that is held has at least twice this duration. */
 const RELEASED_MS = 1000;
-/** The API counts with 32 bits. */
-const MOST_TRANSITIONS = 2 ** 31 - 1;
+/** The API uses 32 bits. */
+const TRANSITIONS_LIMIT = 2 ** 31 - 1;
+/** The year 2100. A later renewal time does not come from a clock, so the next one does not have to exceed it. */
+const LATEST_RENEWAL_MS = 4_102_444_800_000;
 export const SHORTEST_LEASE_MS = 2 * RELEASED_MS;
 
-export function readLease(object: KubeObject): LeaseRecord {
+const Text = z.string().catch('');
+const LeaseSpec = z.object({
+  holderIdentity: Text,
+  leaseDurationSeconds: z.number().positive().optional().catch(undefined),
+  acquireTime: Text,
+  renewTime: Text,
+  leaseTransitions: z.number().min(0).lt(TRANSITIONS_LIMIT).catch(0),
+});
+
+export function parseLease(object: KubeObject): LeaseRecord {
   const { metadata } = object;
-  const spec = isTable(object['spec']) ? object['spec'] : {};
-  const seconds = spec['leaseDurationSeconds'];
-  const transitions = spec['leaseTransitions'];
+  const spec = LeaseSpec.parse(isTable(object['spec']) ? object['spec'] : {});
   return {
     uid: metadata.uid ?? '',
-    version: metadata.resourceVersion ?? '',
-    holder: textOf(spec['holderIdentity']),
-    instance: textOf(metadata.annotations?.[INSTANCE]),
-    durationMs: typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : undefined,
-    acquiredAt: textOf(spec['acquireTime']),
-    renewedAt: textOf(spec['renewTime']),
-    transitions: typeof transitions === 'number' && transitions >= 0 && transitions < MOST_TRANSITIONS ? transitions : 0,
+    holder: spec.holderIdentity,
+    instance: Text.parse(metadata.annotations?.[INSTANCE]),
+    durationMs: spec.leaseDurationSeconds === undefined ? undefined : spec.leaseDurationSeconds * 1000,
+    acquiredAt: spec.acquireTime,
+    renewedAt: spec.renewTime,
+    transitions: spec.leaseTransitions,
     object,
   };
 }
 
-/** The holder gave it back: nobody leads, and the next one need not wait. An emptied holder alone is no such word: the one that leads may not know yet. */
-export function isReleased(record: LeaseRecord): boolean {
-  return record.holder === '' && record.durationMs === RELEASED_MS;
+/** The holder released the Lease: nobody leads, and the next holder does not have to wait. An empty holder alone does not mean that: the leader may not know yet. */
+export function isReleased({ holder, durationMs }: LeaseRecord): boolean {
+  return holder === '' && durationMs === RELEASED_MS;
+}
+
+export function isHeldBy(record: LeaseRecord, { holder, instance }: Pick<LeaseRecord, 'holder' | 'instance'>): boolean {
+  return record.holder === holder && record.instance === instance;
 }
 
 export function isSameRecord(one: LeaseRecord, other: LeaseRecord): boolean {
-  return (
-    one.uid === other.uid &&
-    one.holder === other.holder &&
-    one.instance === other.instance &&
-    one.durationMs === other.durationMs &&
-    one.acquiredAt === other.acquiredAt &&
-    one.renewedAt === other.renewedAt &&
-    one.transitions === other.transitions
-  );
+  return isSameValue({ ...one, object: other.object }, other);
 }
 
-/** A lease held by the claimant; `before` undefined: there is none, and it is to be created. */
-export function claimLease(before: LeaseRecord | undefined, claim: LeaseClaim): KubeManifest {
-  const kept = before !== undefined && before.holder === claim.holder && before.instance === claim.instance;
-  // Always another one than before, even when the clock was set back: followers see a renewal by it.
-  const renewedAt = microTime(Math.max(claim.nowMs, millisecondsOf(before?.renewedAt) + 1));
-  return manifest(before, claim, {
-    holderIdentity: claim.holder,
-    leaseDurationSeconds: Math.ceil(claim.durationMs / 1000),
-    acquireTime: kept && before.acquiredAt !== '' ? before.acquiredAt : renewedAt,
-    renewTime: renewedAt,
-    leaseTransitions: before === undefined ? 0 : before.transitions + (kept ? 0 : 1),
+/** Returns the Lease as held by the writer. If `before` is undefined, the Lease is to be created. */
+export function composeLease(before: LeaseRecord | undefined, write: LeaseWrite): KubeManifest {
+  const isRenewal = before !== undefined && isHeldBy(before, write);
+  const renewTime = nextRenewTime(before, write);
+  return manifest(before, write, {
+    holderIdentity: write.holder,
+    leaseDurationSeconds: Math.ceil(write.durationMs / 1000),
+    acquireTime: isRenewal && before.acquiredAt !== '' ? before.acquiredAt : renewTime,
+    renewTime,
+    leaseTransitions: before === undefined ? 0 : before.transitions + (isRenewal ? 0 : 1),
   });
 }
 
-/** The same lease, given back by its holder. */
-export function releaseLease(before: LeaseRecord, claim: LeaseClaim): KubeManifest {
-  return manifest(before, claim, {
+/** Returns the Lease as released by its holder. */
+export function composeRelease(before: LeaseRecord, write: LeaseWrite): KubeManifest {
+  return manifest(before, write, {
     holderIdentity: '',
     leaseDurationSeconds: RELEASED_MS / 1000,
-    acquireTime: before.acquiredAt === '' ? microTime(claim.nowMs) : before.acquiredAt,
-    renewTime: microTime(Math.max(claim.nowMs, millisecondsOf(before.renewedAt) + 1)),
+    acquireTime: before.acquiredAt === '' ? microTime(write.nowMs) : before.acquiredAt,
+    renewTime: nextRenewTime(before, write),
     leaseTransitions: before.transitions,
   });
 }
 
-/** As the API writes it: with exactly six digits of a second. */
+/** Formats a time as `metav1.MicroTime`, with exactly six decimal places. */
 export function microTime(unixMs: number): string {
   return new Date(unixMs).toISOString().replace('Z', '000Z');
 }
 
-function manifest(before: LeaseRecord | undefined, claim: LeaseClaim, spec: Readonly<Record<string, unknown>>): KubeManifest {
+/** Returns Unix milliseconds by the clock of the writer, or 0 if the time is missing or implausible. */
+export function renewTimeMs({ renewedAt }: LeaseRecord): number {
+  const parsed = Date.parse(renewedAt);
+  return Number.isNaN(parsed) || parsed > LATEST_RENEWAL_MS ? 0 : parsed;
+}
+
+/** Always differs from the previous time, even if the clock was set back: followers detect a renewal by it. */
+function nextRenewTime(before: LeaseRecord | undefined, { nowMs }: LeaseWrite): string {
+  return microTime(Math.max(nowMs, before === undefined ? 0 : renewTimeMs(before) + 1));
+}
+
+function manifest(before: LeaseRecord | undefined, write: LeaseWrite, spec: Readonly<Record<string, unknown>>): KubeManifest {
   const { metadata } = before?.object ?? { metadata: undefined };
-  const foreign = before?.object['spec'];
+  const otherFields = before?.object['spec'];
   return {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
     metadata: {
-      name: claim.name,
+      name: write.name,
       labels: { ...metadata?.labels, [LABELS.managedBy]: MANAGER },
-      annotations: { ...metadata?.annotations, [INSTANCE]: claim.instance },
+      annotations: { ...metadata?.annotations, [INSTANCE]: write.instance },
       ...(metadata?.ownerReferences === undefined ? {} : { ownerReferences: metadata.ownerReferences }),
-      ...(before === undefined ? {} : { resourceVersion: before.version, uid: before.uid }),
+      ...(before === undefined ? {} : { resourceVersion: metadata?.resourceVersion ?? '', uid: before.uid }),
     },
-    spec: { ...(isTable(foreign) ? foreign : {}), ...spec },
+    spec: { ...(isTable(otherFields) ? otherFields : {}), ...spec },
   };
-}
-
-/** Of a time far outside of what clocks say only that it is one. */
-function millisecondsOf(text: string | undefined): number {
-  const parsed = Date.parse(text ?? '');
-  return Number.isNaN(parsed) || parsed > LATEST_BELIEVED_MS ? 0 : parsed;
-}
-
-/** The year 2100: a renewal time beyond it was no clock's, and nothing is counted up from it. */
-const LATEST_BELIEVED_MS = 4_102_444_800_000;
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

@@ -1,73 +1,72 @@
-/** One picture of the traffic of all replicas: what is in flight and waits, summed over those that are there; what happened last, over all that ever told. Pure. */
+/** Merges the traffic of all replicas: the sums of what is in flight or waits now, over the live replicas, and the latest times, over all reports ever received. Pure. */
 import type { Demand, WorkloadActivity } from '../../../reconciler/ports.ts';
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
-import type { TrafficReport } from './read-traffic.ts';
-import type { TrafficFacts } from './report-traffic.ts';
+import { demandBegan, type TrafficFacts } from './report-traffic.ts';
+import type { TrafficReport } from './traffic-annotation.ts';
 
-/** A report as it was received here. */
 export interface ReceivedReport {
   readonly report: TrafficReport;
-  /** Unix milliseconds by this replica's clock, when it was first seen: its ages count from there. */
+  /** When it was first seen, in Unix milliseconds by the clock of this replica. Its ages count from there. */
   readonly seenAt: number;
-  /** Whether the replica that wrote it is there: what it says of the present counts. */
+  /** Whether the replica that wrote it is alive: only then do its counts matter. */
   readonly fresh: boolean;
 }
 
-/** What happened last, for good: a replica that has ended, and a report that no longer tells, take nothing away. Unix milliseconds. */
-export interface TrafficMemory {
+/** The latest times ever reported, in Unix milliseconds. They remain when a replica ends, and when a report no longer contains them. */
+export interface TrafficHistory {
   readonly usedAt: ReadonlyMap<WorkloadId, number>;
   readonly askedAt: ReadonlyMap<SlotName, number>;
 }
 
-export const NOTHING_REMEMBERED: TrafficMemory = { usedAt: new Map(), askedAt: new Map() };
-/** As many as a gateway remembers of its own. */
+export const NO_HISTORY: TrafficHistory = { usedAt: new Map(), askedAt: new Map() };
+/** As many as a gateway keeps of its own traffic. */
 const REMEMBERED = 4096;
 
-export function rememberReport(memory: TrafficMemory, { report, seenAt }: Pick<ReceivedReport, 'report' | 'seenAt'>): TrafficMemory {
-  const used = [...report.use].map(([workload, { usedAgoMs }]) => [workload, seenAt - usedAgoMs] as const);
-  const asked = [...report.demand].map(([slot, { askedAgoMs }]) => [slot, seenAt - askedAgoMs] as const);
-  return { usedAt: withLatest(memory.usedAt, used), askedAt: withLatest(memory.askedAt, asked) };
+export function rememberReport(history: TrafficHistory, { report, seenAt }: Pick<ReceivedReport, 'report' | 'seenAt'>): TrafficHistory {
+  const used = [...report.use].map(([workload, { agoMs }]) => [workload, seenAt - agoMs] as const);
+  const asked = [...report.demand].map(([slot, { agoMs }]) => [slot, seenAt - agoMs] as const);
+  return { usedAt: withLatest(history.usedAt, used), askedAt: withLatest(history.askedAt, asked) };
 }
 
-export function mergeTraffic(local: TrafficFacts, others: readonly ReceivedReport[], memory: TrafficMemory): TrafficFacts {
+export function mergeTraffic(local: TrafficFacts, others: readonly ReceivedReport[], history: TrafficHistory): TrafficFacts {
   const workloads = new Map<WorkloadId, WorkloadActivity>(local.workloads);
   const demand = new Map<SlotName, Demand>(local.demand);
-  for (const [workload, usedAt] of memory.usedAt) {
+  for (const [workload, usedAt] of history.usedAt) {
     const own = workloads.get(workload);
     workloads.set(workload, { inFlight: own?.inFlight ?? 0, lastUsedAt: Math.max(own?.lastUsedAt ?? usedAt, usedAt) });
   }
-  for (const [slot, askedAt] of memory.askedAt) {
+  for (const [slot, askedAt] of history.askedAt) {
     const own = demand.get(slot);
     demand.set(slot, { waiting: own?.waiting ?? 0, lastAskedAt: Math.max(own?.lastAskedAt ?? askedAt, askedAt) });
   }
   for (const { report, fresh, seenAt } of others) {
     if (!fresh) continue;
-    for (const [workload, { inFlight }] of report.use) {
+    for (const [workload, { count }] of report.use) {
       const sum = workloads.get(workload);
-      if (inFlight > 0) workloads.set(workload, { inFlight: (sum?.inFlight ?? 0) + inFlight, lastUsedAt: sum?.lastUsedAt ?? seenAt });
+      if (count > 0) workloads.set(workload, { inFlight: (sum?.inFlight ?? 0) + count, lastUsedAt: sum?.lastUsedAt ?? seenAt });
     }
-    for (const [slot, { waiting }] of report.demand) {
+    for (const [slot, { count }] of report.demand) {
       const sum = demand.get(slot);
-      if (waiting > 0) demand.set(slot, { waiting: (sum?.waiting ?? 0) + waiting, lastAskedAt: sum?.lastAskedAt ?? seenAt });
+      if (count > 0) demand.set(slot, { waiting: (sum?.waiting ?? 0) + count, lastAskedAt: sum?.lastAskedAt ?? seenAt });
     }
   }
   return { workloads, demand };
 }
 
-/** How soon a pass should look, given a replica's report before and now: at once for demand, in a while for use; undefined: nothing that matters changed. */
+/** Returns within how many milliseconds a pass should run after a report changed: 0 for new demand, later for use, undefined if nothing relevant changed. */
 export function wakeFor(before: TrafficReport | undefined, next: TrafficReport, useWithinMs: number): number | undefined {
-  for (const [slot, { waiting }] of next.demand) if (waiting > 0 && (before?.demand.get(slot)?.waiting ?? 0) === 0) return 0;
-  for (const [workload, { inFlight }] of next.use) {
-    if (inFlight > 0 !== (before?.use.get(workload)?.inFlight ?? 0) > 0 || before?.use.has(workload) !== true) return useWithinMs;
-  }
-  return undefined;
+  if (demandBegan(before, next)) return 0;
+  const useChanged = next.use.entries().some(([workload, { count }]) => {
+    const known = before?.use.get(workload);
+    return known === undefined || count > 0 !== known.count > 0;
+  });
+  return useChanged ? useWithinMs : undefined;
 }
 
 function withLatest<Key>(before: ReadonlyMap<Key, number>, entries: readonly (readonly [Key, number])[]): ReadonlyMap<Key, number> {
-  const news = entries.filter(([key, at]) => at > (before.get(key) ?? Number.NEGATIVE_INFINITY));
-  if (news.length === 0) return before;
-  const next = new Map(before);
-  for (const [key, at] of news) next.set(key, at);
+  const later = entries.filter(([key, at]) => at > (before.get(key) ?? Number.NEGATIVE_INFINITY));
+  if (later.length === 0) return before;
+  const next = new Map([...before, ...later]);
   if (next.size <= REMEMBERED) return next;
   return new Map([...next].toSorted(([, one], [, other]) => other - one).slice(0, REMEMBERED));
 }

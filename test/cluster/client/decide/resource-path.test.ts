@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { compareVersions } from '../../../../src/cluster/client/decide/kube-object.ts';
-import { describePath, resourcePath } from '../../../../src/cluster/client/decide/resource-path.ts';
+import { resourcePath } from '../../../../src/cluster/client/decide/resource-path.ts';
 import { DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../../../../src/cluster/client/resource-types.ts';
 
 const pathOf = (result: ReturnType<typeof resourcePath>): string => (result.ok ? result.value : result.failure.reason);
 
 describe('resourcePath()', () => {
-  test('addresses core and other groups, namespaced and cluster-wide, with subresource and query', () => {
+  test('composes paths for core and other groups, namespaced and cluster-wide, with subresource and query', () => {
     expect([
       pathOf(resourcePath({ type: PODS, namespace: 'n' })),
       pathOf(
@@ -29,37 +29,24 @@ describe('resourcePath()', () => {
     ]);
   });
 
-  test('no name leads anywhere but to the object of that name', () => {
+  test('never composes a path that leads to another object than the named one', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'B', '.', '/', '%', '2', 'f', '-', '?', '#', '\\', ' ', ':', '\n', 'ü') });
     fc.assert(
       fc.property(text, (name) => {
         const path = resourcePath({ type: PODS, namespace: 'n', name });
         if (!path.ok) return;
         expect(new URL(path.value, 'http://h').pathname).toBe(`/api/v1/namespaces/n/pods/${name}`);
-        expect(describePath(path.value)).toEqual({ verb: 'get', resource: 'pods' });
       }),
     );
   });
 });
 
-test('describePath() names watches, logs and other groups as a role does', () => {
-  expect([
-    describePath('/api/v1/namespaces/n/pods/p/log?follow=true'),
-    describePath('/apis/apps/v1/namespaces/n/deployments?watch=true'),
-    describePath('/apis/resource.k8s.io/v1/deviceclasses?watch=1'),
-  ]).toEqual([
-    { verb: 'get', resource: 'pods/log' },
-    { verb: 'watch', resource: 'deployments.apps' },
-    { verb: 'watch', resource: 'deviceclasses.resource.k8s.io' },
-  ]);
-});
-
-test('compareVersions() compares numbers of any size, and nothing else', () => {
+test('compareVersions() compares numbers of any size, and returns undefined for anything else', () => {
   const digits = fc.bigInt({ min: 0n, max: 10n ** 25n });
   fc.assert(
     fc.property(digits, digits, (left, right) => {
       expect(Math.sign(compareVersions(String(left), String(right)) ?? 7)).toBe(left < right ? -1 : left > right ? 1 : 0);
     }),
   );
-  for (const odd of [undefined, '', 'abc', '-1', '1.5']) expect(compareVersions(odd, '1')).toBeUndefined();
+  for (const invalid of [undefined, '', 'abc', '-1', '1.5']) expect(compareVersions(invalid, '1')).toBeUndefined();
 });

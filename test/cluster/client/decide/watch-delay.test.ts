@@ -12,7 +12,7 @@ import { createRandom } from '../../../support/simulation/seeded-random.ts';
 const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
 describe('delays of a watch', () => {
-  test('grow with each failure, from at most half a second to at most fifteen', () => {
+  test('grow with each failure, from at most half a second to at most fifteen seconds', () => {
     fc.assert(
       fc.property(fc.nat(100), chance, (failures, random) => {
         const delay = retryDelayMs(failures, random);
@@ -23,7 +23,7 @@ describe('delays of a watch', () => {
     expect([0, 1, 2, 3, 4, 5, 6, 99].map((failures) => retryDelayMs(failures, 0.5))).toEqual([0, 250, 500, 1000, 2000, 4000, 7500, 7500]);
   });
 
-  test('spread a thousand clients whose watches broke together over a whole second, and over the whole delay when they fail again', () => {
+  test('spread a thousand clients whose watches broke together over a second, and over the whole delay when they fail again', () => {
     const { next } = createRandom(3);
     for (const [failures, widthMs] of [
       [0, 1000],
@@ -39,15 +39,15 @@ describe('delays of a watch', () => {
     }
   });
 
-  test('a watch that ended in good order after its time is followed by the next one at once', () => {
+  test('start the next watch immediately after a proper end', () => {
     expect(rewatchDelayMs(failuresAfter(5, { orderly: true, livedMs: 300_000 }), { orderly: true, livedMs: 300_000 }, 0.9)).toBe(0);
   });
 
-  test('a watch that did not live is a failure, however orderly it ended', () => {
+  test('count a watch that did not last as a failure, however it ended', () => {
     expect([failuresAfter(0, { orderly: true, livedMs: 5 }), failuresAfter(3, { orderly: false, livedMs: 9999 })]).toEqual([1, 4]);
   });
 
-  test('watches last five to ten minutes, and lists come within a tenth of their interval', () => {
+  test('make watches last five to ten minutes, and vary the interval of lists by a tenth', () => {
     fc.assert(
       fc.property(chance, (random) => {
         expect(watchSeconds(random)).toBeGreaterThanOrEqual(300);

@@ -10,7 +10,7 @@ const EMBED = SlotName.parse('embed');
 const [OLD, NEW] = [ModelId.parse('old'), ModelId.parse('new')];
 const TARGETS = [{ workload: WorkloadId.parse('w'), endpoint: { host: '10.0.0.1', port: 8080 } }];
 
-function condition(type: ConditionType, status: Condition['status'], reason: string, message = 'Said so'): Condition {
+function condition(type: ConditionType, status: Condition['status'], reason: string, message = 'Because'): Condition {
   return { type, status, reason, message, lastTransitionAt: 1, observedGeneration: 3 };
 }
 
@@ -55,8 +55,8 @@ function viewOf(...slots: readonly BoardSlot[]): BoardView {
   return { version: 7, at: 9, slots: new Map(slots.map((slot) => [slot.name, slot])), names, refused: new Map() };
 }
 
-function follow(slot: BoardSlot, said: SlotStatus): BoardSlot {
-  const found = followLeader(viewOf(slot), new Map([[said.name, said]])).slots.get(slot.name);
+function follow(slot: BoardSlot, published: SlotStatus): BoardSlot {
+  const found = followLeader(viewOf(slot), new Map([[published.name, published]])).slots.get(slot.name);
   if (found === undefined) throw new Error('The slot is lost');
   return found;
 }
@@ -64,7 +64,7 @@ function follow(slot: BoardSlot, said: SlotStatus): BoardSlot {
 const OPEN = slotOf(PRIMARY, { state: 'ready', admission: { kind: 'open' }, targets: TARGETS });
 
 describe('followLeader()', () => {
-  test('shows what the leader says of the same generation, and keeps where requests go', () => {
+  test('shows the status that the leader published for the same generation, and keeps its own targets', () => {
     const progress = { what: 'model "new"', doneBytes: 5 };
     const conditions = [condition('Ready', 'True', 'ProbePassed'), condition('Stalled', 'False', 'NotStalled')];
     const followed = follow(OPEN, statusOf(PRIMARY, { state: 'serving', conditions, restarts: 4, since: 77, progress }));
@@ -73,17 +73,17 @@ describe('followLeader()', () => {
     expect(followed.status.progress).toEqual(progress);
   });
 
-  test.each([2, 4])('does not believe a status of generation %i for generation 3', (observedGeneration) => {
+  test.each([2, 4])('ignores a status of generation %i for generation 3', (observedGeneration) => {
     const view = viewOf(OPEN);
     expect(followLeader(view, new Map([[PRIMARY, statusOf(PRIMARY, { observedGeneration })]]))).toBe(view);
   });
 
-  test('leaves a slot alone that the leader said nothing of, and one that is gone out', () => {
+  test('does not change a slot without a published status, and ignores the status of a removed slot', () => {
     const view = followLeader(viewOf(OPEN), new Map([[EMBED, statusOf(EMBED)]]));
     expect([...view.slots]).toEqual([[PRIMARY, OPEN]]);
   });
 
-  test('shows its own condition where the leader has none of the kind', () => {
+  test('shows its own condition if the leader has not published one of that type', () => {
     const stalled = condition('Stalled', 'False', 'NotStalled');
     const { conditions } = follow(slotOf(PRIMARY), statusOf(PRIMARY, { conditions: [stalled] })).status;
     expect(conditions.map(({ type, reason }) => [type, reason])).toEqual([
@@ -93,27 +93,27 @@ describe('followLeader()', () => {
   });
 
   test.each([
-    ['CrashLooping', 'slot.stalled', 'Mend slot "primary" first: It crashed'],
-    ['InsufficientMemory', 'slot.insufficient_memory', 'Free memory or lower what slot "primary" needs: It crashed'],
-  ])('turns requests away that would wait in vain: %s is %s', (reason, code, message) => {
+    ['CrashLooping', 'slot.stalled', 'Fix slot "primary" first: It crashed'],
+    ['InsufficientMemory', 'slot.insufficient_memory', 'Free memory, or lower what slot "primary" needs: It crashed'],
+  ])('refuses requests that would wait in vain: %s is %s', (reason, code, message) => {
     const conditions = [condition('Stalled', 'True', reason, 'It crashed')];
     expect(follow(slotOf(PRIMARY), statusOf(PRIMARY, { conditions })).admission).toEqual({ kind: 'refuse', code, message });
   });
 
   test.each([
-    ['lets requests in to pods that answer', OPEN, 'CrashLooping'],
-    ['lets them wait for the last good text', slotOf(PRIMARY), 'SpecInvalid'],
+    ['admits requests if pods are ready', OPEN, 'CrashLooping'],
+    ['lets requests wait for the last valid document', slotOf(PRIMARY), 'SpecInvalid'],
     [
-      'says its own reason',
+      'keeps its own reason for a refusal',
       slotOf(PRIMARY, { admission: { kind: 'refuse', code: 'slot.disabled', message: 'Enable it' } }),
       'CrashLooping',
     ],
-  ])('%s though the leader says stalled', (_what, slot, reason) => {
+  ])('%s although the slot is stalled', (_what, slot, reason) => {
     const conditions = [condition('Stalled', 'True', reason)];
     expect(follow(slot, statusOf(PRIMARY, { conditions })).admission).toEqual(slot.admission);
   });
 
-  test('finds a slot by the model that answers, which only the leader may know', () => {
+  test('finds a slot by the model that is being served, which only the leader may know', () => {
     const embed = slotOf(EMBED, { aliases: [] });
     const view = followLeader(viewOf(OPEN, embed), new Map([[PRIMARY, statusOf(PRIMARY, { model: OLD })]]));
     expect(Object.fromEntries(view.names)).toEqual({
@@ -126,7 +126,7 @@ describe('followLeader()', () => {
     expect([view.version, view.at]).toEqual([7, 9]);
   });
 
-  test('keeps its own explanation, written only when somebody asks', () => {
+  test('does not compute an explanation that is not requested', () => {
     let written = 0;
     const followed = follow({ ...slotOf(PRIMARY), explain: () => `${(written += 1)}` }, statusOf(PRIMARY));
     expect(written).toBe(0);

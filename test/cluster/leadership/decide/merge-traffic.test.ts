@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   mergeTraffic,
-  NOTHING_REMEMBERED,
+  NO_HISTORY,
   rememberReport,
   wakeFor,
   type ReceivedReport,
@@ -14,29 +14,34 @@ function received(demand: Pairs, use: Pairs = {}, more: Partial<ReceivedReport> 
   return { report: reportOf(demand, use), seenAt: SEEN, fresh: true, ...more };
 }
 
-/** As a replica does it: each report is remembered when it comes, and merged as long as it stands. */
+/** Does what a replica does: each report is remembered when it arrives, and merged as long as it exists. */
 function merge(local: ReturnType<typeof factsOf>, ...others: readonly ReceivedReport[]): ReturnType<typeof factsOf> {
-  return mergeTraffic(local, others, others.reduce(rememberReport, NOTHING_REMEMBERED));
+  return mergeTraffic(local, others, others.reduce(rememberReport, NO_HISTORY));
 }
 
 describe('mergeTraffic()', () => {
   test.each<[string, ReturnType<typeof factsOf>, readonly ReceivedReport[], ReturnType<typeof factsOf>]>([
-    ['nobody else: what is here', factsOf({ chat: [1, 5] }, { w: [2, 6] }), [], factsOf({ chat: [1, 5] }, { w: [2, 6] })],
-    ['only others', factsOf(), [received({ chat: [1, 50] }, { w: [2, 60] })], factsOf({ chat: [1, SEEN - 50] }, { w: [2, SEEN - 60] })],
+    ['without other replicas: the local traffic', factsOf({ chat: [1, 5] }, { w: [2, 6] }), [], factsOf({ chat: [1, 5] }, { w: [2, 6] })],
     [
-      'sums what is in flight and waits, and the latest time',
+      'only traffic of others',
+      factsOf(),
+      [received({ chat: [1, 50] }, { w: [2, 60] })],
+      factsOf({ chat: [1, SEEN - 50] }, { w: [2, SEEN - 60] }),
+    ],
+    [
+      'the sums of what is in flight and waits, and the latest times',
       factsOf({ chat: [1, SEEN - 10] }, { w: [2, SEEN - 90] }),
       [received({ chat: [4, 50] }, { w: [3, 60] }), received({ chat: [2, 70] }, { w: [1, 80] })],
       factsOf({ chat: [7, SEEN - 10] }, { w: [6, SEEN - 60] }),
     ],
     [
-      'of a replica that has gone only when it was',
+      'of a replica that is gone, only the times',
       factsOf({}, { w: [1, 5] }),
       [received({ chat: [4, 50] }, { w: [3, 60] }, { fresh: false })],
       factsOf({ chat: [0, SEEN - 50] }, { w: [1, SEEN - 60] }),
     ],
     [
-      'different slots and workloads beside each other',
+      'different slots and workloads side by side',
       factsOf({ chat: [1, 5] }, { w: [1, 5] }),
       [received({ embed: [1, 0] }, { x: [0, 0] })],
       factsOf({ chat: [1, 5], embed: [1, SEEN] }, { w: [1, 5], x: [0, SEEN] }),
@@ -45,34 +50,34 @@ describe('mergeTraffic()', () => {
     expect(merge(local, ...others)).toEqual(expected);
   });
 
-  test('keeps when something was used last though nobody tells it any more', () => {
-    const memory = rememberReport(NOTHING_REMEMBERED, received({ chat: [0, 50] }, { w: [0, 60] }));
-    expect(mergeTraffic(factsOf(), [], memory)).toEqual(factsOf({ chat: [0, SEEN - 50] }, { w: [0, SEEN - 60] }));
+  test('keeps the time of last use after it is no longer reported', () => {
+    const history = rememberReport(NO_HISTORY, received({ chat: [0, 50] }, { w: [0, 60] }));
+    expect(mergeTraffic(factsOf(), [], history)).toEqual(factsOf({ chat: [0, SEEN - 50] }, { w: [0, SEEN - 60] }));
   });
 
-  test('does not go back in time when an older report comes', () => {
-    const memory = rememberReport(NOTHING_REMEMBERED, received({ chat: [0, 50] }));
-    expect(rememberReport(memory, received({ chat: [0, 500] }))).toEqual(memory);
+  test('keeps the later time when an older report arrives', () => {
+    const history = rememberReport(NO_HISTORY, received({ chat: [0, 50] }));
+    expect(rememberReport(history, received({ chat: [0, 500] }))).toEqual(history);
   });
 
-  test('does not grow with workloads that come and go', () => {
-    let memory = NOTHING_REMEMBERED;
+  test('does not grow without limit as workloads come and go', () => {
+    let history = NO_HISTORY;
     for (let round = 0; round < 50; round += 1) {
       const use = Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`w${round}-${index}`, [0, 0] as const]));
-      memory = rememberReport(memory, received({}, use, { seenAt: SEEN + round }));
+      history = rememberReport(history, received({}, use, { seenAt: SEEN + round }));
     }
-    expect(memory.usedAt.size).toBe(4096);
-    expect([...memory.usedAt.keys()].filter((id) => id.startsWith('w49-'))).toHaveLength(200);
+    expect(history.usedAt.size).toBe(4096);
+    expect([...history.usedAt.keys()].filter((id) => id.startsWith('w49-'))).toHaveLength(200);
   });
 });
 
 describe('wakeFor()', () => {
   test.each([
-    ['demand that begins: at once', reportOf(), reportOf({ chat: [1, 0] }), 0],
+    ['demand that begins: immediately', reportOf(), reportOf({ chat: [1, 0] }), 0],
     ['the first report with demand', undefined, reportOf({ chat: [1, 0] }), 0],
-    ['more of the demand: never', reportOf({ chat: [1, 0] }), reportOf({ chat: [5, 0] }), undefined],
+    ['more demand of the same slot: never', reportOf({ chat: [1, 0] }), reportOf({ chat: [5, 0] }), undefined],
     ['demand that ends', reportOf({ chat: [1, 0] }), reportOf({ chat: [0, 0] }), undefined],
-    ['use that begins: in a while', reportOf({}, { w: [0, 9] }), reportOf({}, { w: [1, 0] }), 1000],
+    ['use that begins: later', reportOf({}, { w: [0, 9] }), reportOf({}, { w: [1, 0] }), 1000],
     ['use that ends', reportOf({}, { w: [1, 9] }), reportOf({}, { w: [0, 9] }), 1000],
     ['a workload that is used for the first time', reportOf(), reportOf({}, { w: [0, 9] }), 1000],
     ['a renewal', reportOf({ chat: [1, 0] }, { w: [1, 0] }), reportOf({ chat: [1, 9] }, { w: [1, 9] }), undefined],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { readTraffic, writeTraffic, type TrafficReport } from '../../../../src/cluster/leadership/decide/read-traffic.ts';
+import { parseTraffic, formatTraffic, type TrafficReport } from '../../../../src/cluster/leadership/decide/traffic-annotation.ts';
 import { composeReport, reportDueAt } from '../../../../src/cluster/leadership/decide/report-traffic.ts';
 import { factsOf, reportOf, type Pairs } from './traffic-fixture.ts';
 
@@ -7,22 +7,22 @@ const NOW = 1_000_000_000_000;
 const TIMES = { renewMs: 30_000, coarseMs: 10_000, leastMs: 1000 };
 
 describe('composeReport()', () => {
-  test('tells how long ago, so that clocks need not agree', () => {
+  test('reports ages instead of times, so that clocks may differ', () => {
     const facts = factsOf({ chat: [2, NOW - 50] }, { w1: [1, NOW - 3000], w2: [0, NOW - 70_000] });
     expect(composeReport(facts, NOW)).toEqual(reportOf({ chat: [2, 50] }, { w1: [1, 3000], w2: [0, 70_000] }));
   });
 
-  test('says no negative ages when the clock was set back', () => {
+  test('reports no negative ages after the clock was set back', () => {
     expect(composeReport(factsOf({ chat: [1, NOW + 5000] }), NOW)).toEqual(reportOf({ chat: [1, 0] }));
   });
 
-  test('leaves out what everybody knows by now, but for what goes on', () => {
+  test('omits old activity unless it is still going on', () => {
     const old = NOW - 3_600_000;
     const facts = factsOf({ gone: [0, old], waits: [1, old] }, { idle: [0, old], long: [1, old] });
     expect(composeReport(facts, NOW)).toEqual(reportOf({ waits: [1, 3_600_000] }, { long: [1, 3_600_000] }));
   });
 
-  test('keeps to 2,000 of each and to what an annotation may hold, the busy and the newest first', () => {
+  test('reports at most 2,000 of each, within the size limit of an annotation, the busy and the most recent first', () => {
     const name = (index: number): string => `slot-with-a-name-of-40-characters-0-${1000 + index}`;
     const demand: Pairs = Object.fromEntries(Array.from({ length: 3000 }, (_, index) => [name(index), [0, NOW - 1000 - index]]));
     const use: Pairs = Object.fromEntries(
@@ -33,17 +33,17 @@ describe('composeReport()', () => {
     );
     const report = composeReport(factsOf(demand, use), NOW);
     expect([report.demand.size, report.use.size]).toEqual([2000, 2000]);
-    expect(Math.max(...[...report.demand.values()].map(({ askedAgoMs }) => askedAgoMs))).toBe(1000 + 1999);
-    expect([...report.use.values()].filter(({ inFlight }) => inFlight > 0)).toHaveLength(1);
-    expect(writeTraffic(report).length).toBeLessThan(200 * 1024);
-    expect(readTraffic(writeTraffic(report))).toEqual(report);
+    expect(Math.max(...[...report.demand.values()].map(({ agoMs }) => agoMs))).toBe(1000 + 1999);
+    expect([...report.use.values()].filter(({ count }) => count > 0)).toHaveLength(1);
+    expect(formatTraffic(report).length).toBeLessThan(200 * 1024);
+    expect(parseTraffic(formatTraffic(report))).toEqual(report);
   });
 });
 
 describe('reportDueAt()', () => {
   const at = 100_000;
-  const told = (demand: Pairs, use: Pairs = {}): { at: number; report: TrafficReport } => ({ at, report: reportOf(demand, use) });
-  // Half a second after the last report; whatever is older than that happened before it.
+  const last = (demand: Pairs, use: Pairs = {}): { at: number; report: TrafficReport } => ({ at, report: reportOf(demand, use) });
+  // Half a second after the last report: older activity happened before it.
   const now = at + 500;
 
   test('is now before the first report', () => {
@@ -51,29 +51,29 @@ describe('reportDueAt()', () => {
   });
 
   test.each([
-    ['demand that begins: a second after the last report', told({}), reportOf({ chat: [1, 10] }), 1000],
-    ['demand that begins anew', told({ chat: [0, 9] }), reportOf({ chat: [1, 10] }), 1000],
-    ['demand of a second slot', told({ chat: [1, 9] }), reportOf({ chat: [1, 510], embed: [1, 10] }), 1000],
-    ['more of the demand that is known: ten seconds', told({ chat: [1, 9] }), reportOf({ chat: [5, 10] }), 10_000],
-    ['demand that ends', told({ chat: [1, 9] }), reportOf({ chat: [0, 509] }), 10_000],
-    ['a slot that was asked for and is open', told({ chat: [0, 9] }), reportOf({ chat: [0, 10] }), 10_000],
-    ['use that begins', told({}), reportOf({}, { w: [1, 10] }), 10_000],
-    ['use that ends', told({}, { w: [1, 9] }), reportOf({}, { w: [0, 10] }), 10_000],
-    ['use that goes on', told({}, { w: [1, 9] }), reportOf({}, { w: [3, 10] }), 10_000],
-    ['one long request: the renewal', told({}, { w: [1, 9] }), reportOf({}, { w: [1, 509] }), 30_000],
-    ['the same as before', told({ chat: [2, 9] }, { w: [0, 9] }), reportOf({ chat: [2, 509] }, { w: [0, 509] }), 30_000],
-    ['what is told no more', told({ chat: [0, 9] }, { w: [0, 9] }), reportOf(), 30_000],
-    ['nothing at all', told({}), reportOf(), 30_000],
-  ])('%s', (_what, last, next, expected) => {
-    expect(reportDueAt(last, next, now, TIMES) - at).toBe(expected);
+    ['demand that begins: a second after the last report', last({}), reportOf({ chat: [1, 10] }), 1000],
+    ['demand that begins again', last({ chat: [0, 9] }), reportOf({ chat: [1, 10] }), 1000],
+    ['demand of a second slot', last({ chat: [1, 9] }), reportOf({ chat: [1, 510], embed: [1, 10] }), 1000],
+    ['more of the demand that is known: ten seconds', last({ chat: [1, 9] }), reportOf({ chat: [5, 10] }), 10_000],
+    ['demand that ends', last({ chat: [1, 9] }), reportOf({ chat: [0, 509] }), 10_000],
+    ['a request for a slot that is open', last({ chat: [0, 9] }), reportOf({ chat: [0, 10] }), 10_000],
+    ['use that begins', last({}), reportOf({}, { w: [1, 10] }), 10_000],
+    ['use that ends', last({}, { w: [1, 9] }), reportOf({}, { w: [0, 10] }), 10_000],
+    ['use that continues', last({}, { w: [1, 9] }), reportOf({}, { w: [3, 10] }), 10_000],
+    ['one long request: the renewal', last({}, { w: [1, 9] }), reportOf({}, { w: [1, 509] }), 30_000],
+    ['the same as before', last({ chat: [2, 9] }, { w: [0, 9] }), reportOf({ chat: [2, 509] }, { w: [0, 509] }), 30_000],
+    ['activity that is no longer reported', last({ chat: [0, 9] }, { w: [0, 9] }), reportOf(), 30_000],
+    ['nothing at all', last({}), reportOf(), 30_000],
+  ])('%s', (_what, before, next, expected) => {
+    expect(reportDueAt(before, next, now, TIMES) - at).toBe(expected);
   });
 
   test('is never later than the renewal', () => {
-    expect(reportDueAt(told({}), reportOf({}, { w: [1, 10] }), now, { ...TIMES, renewMs: 4000 })).toBe(at + 4000);
+    expect(reportDueAt(last({}), reportOf({}, { w: [1, 10] }), now, { ...TIMES, renewMs: 4000 })).toBe(at + 4000);
   });
 });
 
-describe('readTraffic()', () => {
+describe('parseTraffic()', () => {
   test.each([
     undefined,
     '',
@@ -88,12 +88,12 @@ describe('readTraffic()', () => {
     '{"version":1,"demand":{"chat":["1",2]},"use":{}}',
     '{"version":1,"demand":{},"use":{"":[1,2]}}',
     JSON.stringify({ version: 1, demand: {}, use: Object.fromEntries(Array.from({ length: 2001 }, (_, index) => [`w${index}`, [0, 0]])) }),
-  ])('does not take %.60s for a report', (text) => {
-    expect(readTraffic(text)).toBeUndefined();
+  ])('rejects %.60s', (text) => {
+    expect(parseTraffic(text)).toBeUndefined();
   });
 
-  test('reads what a later version adds to', () => {
-    expect(readTraffic('{"version":1,"demand":{"chat":[1,2]},"use":{"w":[3,4]},"more":1}')).toEqual(
+  test('accepts a report to which a later version has added keys', () => {
+    expect(parseTraffic('{"version":1,"demand":{"chat":[1,2]},"use":{"w":[3,4]},"more":1}')).toEqual(
       reportOf({ chat: [1, 2] }, { w: [3, 4] }),
     );
   });

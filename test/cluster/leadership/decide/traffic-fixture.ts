@@ -1,5 +1,5 @@
-/** Traffic in few words: `{ chat: [waiting, lastAskedAt] }` and `{ w1: [inFlight, lastUsedAt] }`. */
-import type { TrafficReport } from '../../../../src/cluster/leadership/decide/read-traffic.ts';
+/** Short notation for traffic: `{ chat: [waiting, lastAskedAt] }` and `{ w1: [inFlight, lastUsedAt] }`; in reports, ages instead of times. */
+import type { TrafficReport } from '../../../../src/cluster/leadership/decide/traffic-annotation.ts';
 import type { TrafficFacts } from '../../../../src/cluster/leadership/decide/report-traffic.ts';
 import { SlotName, WorkloadId } from '../../../../src/schema/names.ts';
 
@@ -14,7 +14,7 @@ export function factsOf(demand: Pairs = {}, use: Pairs = {}): TrafficFacts {
 
 export function reportOf(demand: Pairs = {}, use: Pairs = {}): TrafficReport {
   return {
-    demand: new Map(Object.entries(demand).map(([slot, [waiting, askedAgoMs]]) => [SlotName.parse(slot), { waiting, askedAgoMs }])),
-    use: new Map(Object.entries(use).map(([id, [inFlight, usedAgoMs]]) => [WorkloadId.parse(id), { inFlight, usedAgoMs }])),
+    demand: new Map(Object.entries(demand).map(([slot, [count, agoMs]]) => [SlotName.parse(slot), { count, agoMs }])),
+    use: new Map(Object.entries(use).map(([id, [count, agoMs]]) => [WorkloadId.parse(id), { count, agoMs }])),
   };
 }

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createKubeApi } from '../../../src/cluster/client/kube-api.ts';
 import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
-import { startFakeKubeApi } from '../../support/kube/fake-kube-api.ts';
-import type { FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
+import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { reasonOf, valueOf } from '../../support/kube/kube-api-contract.ts';
 
 const SIGNAL = new AbortController().signal;
@@ -40,8 +39,8 @@ async function withPlugin(server: string, tokenFile: string): Promise<string> {
   });
 }
 
-describe('credentials', () => {
-  test('come from the files of KUBECONFIG, merged, and the context that is asked for', async () => {
+describe('findCredentials()', () => {
+  test('merges the files of KUBECONFIG and uses the requested context', async () => {
     fake = await startFakeKubeApi();
     const one = await file('one', fake.kubeconfig('first'));
     const two = await file('two', fake.kubeconfig('second').replaceAll('"fake"', '"other"').replaceAll('"tester"', '"other-user"'));
@@ -55,7 +54,7 @@ describe('credentials', () => {
     });
   });
 
-  test('of a plugin are asked for again when the server no longer accepts them', async () => {
+  test('runs a plugin again when the server no longer accepts its token', async () => {
     fake = await startFakeKubeApi({ token: 'first-token' });
     const tokenFile = await file('token', 'first-token');
     const api = valueOf(await createKubeApi({ env: {}, version: 't', kubeconfigText: await withPlugin(fake.url, tokenFile) }));
@@ -67,7 +66,7 @@ describe('credentials', () => {
     expect(fake.faults.requests.map(({ authorization }) => authorization)).toEqual(['Bearer first-token', 'Bearer second-token']);
   });
 
-  test('that nobody accepts are not fetched again and again', async () => {
+  test('does not run a plugin repeatedly while the server rejects every token', async () => {
     fake = await startFakeKubeApi({ token: 'right' });
     const tokenFile = await file('token', 'wrong-secret');
     const api = valueOf(await createKubeApi({ env: {}, version: 't', kubeconfigText: await withPlugin(fake.url, tokenFile) }));
@@ -78,7 +77,7 @@ describe('credentials', () => {
     expect(JSON.stringify(results)).not.toContain('wrong-secret');
   });
 
-  test('that cannot be had are a failure without what the plugin printed', async () => {
+  test('fails without repeating the output of a plugin that failed', async () => {
     fake = await startFakeKubeApi({ token: 'right' });
     const broken = JSON.parse(await withPlugin(fake.url, '/nowhere'));
     const api = valueOf(await createKubeApi({ env: {}, version: 't', kubeconfigText: JSON.stringify(broken) }));
@@ -88,7 +87,7 @@ describe('credentials', () => {
     expect(fake.faults.count()).toBe(0);
   });
 
-  test('in a file that cannot be understood are named, never shown', async () => {
+  test('names a kubeconfig that cannot be parsed, but never shows its contents', async () => {
     const path = await file('broken', 'users: [{name: a, user: {token: very-secret}}\nclusters: 7');
     for (const source of [{ kubeconfigPath: path }, { kubeconfigText: 'token: very-secret: [' }]) {
       const result = await createKubeApi({ env: {}, version: 't', ...source });
@@ -100,7 +99,7 @@ describe('credentials', () => {
     });
   });
 
-  test('are the service account of the pod where there is no kubeconfig, and else nothing is guessed', async () => {
+  test('uses the service account of the pod if there is no kubeconfig, and guesses nothing', async () => {
     await Promise.all([file('token', 'pod-token'), file('ca.crt', 'none'), file('namespace', 'mine\n')]);
     const env = { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443', HOME: dir };
     const api = valueOf(await createKubeApi({ env, version: 't', serviceAccountDir: dir }));
@@ -110,7 +109,7 @@ describe('credentials', () => {
     }
   });
 
-  test('passwords in the address of a server are not part of its name', async () => {
+  test('removes a password from the address of a server', async () => {
     const text = JSON.stringify({
       clusters: [{ name: 'c', cluster: { server: 'https://me:hidden@127.0.0.1:1/prefix/' } }],
       users: [{ name: 'u', user: {} }],

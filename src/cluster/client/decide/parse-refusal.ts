@@ -1,0 +1,106 @@
+/** What an error response of the API server means: the failure for us, with a message for users. Pure. */
+import { z } from 'zod';
+import type { Failure } from '../../../schema/failure.ts';
+import { parseJson } from '../../../platform/decide/parse-json.ts';
+
+/** The request, in the terms of RBAC. */
+export interface RequestInfo {
+  /** `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`. */
+  readonly verb: string;
+  /** `deployments.apps`, `pods/log`. */
+  readonly resource: string;
+  /** Empty for cluster-wide resources. */
+  readonly namespace: string;
+  /** Empty if the request concerns all objects. */
+  readonly name: string;
+}
+
+export interface Refusal {
+  readonly status: number;
+  /** Value of the header. */
+  readonly retryAfter: string | undefined;
+  readonly text: string;
+}
+
+const Status = z.object({ message: z.string().default(''), reason: z.string().default('') });
+
+/** If a server asks us to wait longer than this, we try again anyway. */
+const LONGEST_RETRY_AFTER_MS = 300_000;
+const LONGEST_MESSAGE = 1000;
+
+export function parseRefusal(request: RequestInfo & { readonly server: string }, refusal: Refusal, now: number): Failure {
+  const { message, reason } = statusOf(refusal);
+  const details = message === '' ? `status ${refusal.status}` : message;
+  const object = request.name === '' ? request.resource : `${request.resource} "${request.name}"`;
+  switch (refusal.status) {
+    case 401:
+      return failure('retry', 'Unauthorized', `Check the credentials for "${request.server}": the API server rejects them`);
+    case 403:
+      return forbidden(request, details);
+    case 404:
+      return notFound(request, details);
+    case 409:
+      return reason === 'AlreadyExists'
+        ? failure('retry', 'AlreadyExists', `The object already exists: ${object}`)
+        : failure('retry', 'Conflict', `The ${object} was changed in the meantime: ${details}`);
+    case 410:
+      return failure('retry', 'Expired', `The API server no longer has this version of ${request.resource}: ${details}`);
+    case 429:
+    case 503:
+      return busy(refusal, details, now);
+    case 400:
+    case 405:
+    case 406:
+    case 413:
+    case 415:
+    case 422:
+      return failure('stalled', 'Invalid', `The API server rejects ${object}: ${details}`);
+    default:
+      return failure('retry', 'ApiFailed', `The API server failed to ${request.verb} ${object}: ${details}`);
+  }
+}
+
+/** 403 has two causes: a role that lacks a permission, and admission (quotas, pod security), whose own message says what to do. */
+function forbidden({ verb, resource, namespace, name }: RequestInfo, details: string): Failure {
+  if (!/ cannot [a-z]+ resource /.test(details) && details.includes('forbidden: ')) {
+    return failure('stalled', 'Forbidden', `The cluster did not admit ${resource} "${name}": ${details}`);
+  }
+  const where = namespace === '' ? 'in the cluster' : `in namespace "${namespace}"`;
+  const user = /User "([^"]+)"/.exec(details)?.[1];
+  const who = user === undefined ? 'this service' : `"${user}"`;
+  return failure('stalled', 'Forbidden', `Allow ${who} the verb "${verb}" on "${resource}" ${where}: its role lacks it`);
+}
+
+function notFound({ resource, namespace, name }: RequestInfo, details: string): Failure {
+  if (/^namespaces "[^"]*" not found$/.test(details)) {
+    return failure('retry', 'NotFound', `Create the namespace "${namespace}": it does not exist`);
+  }
+  if (name === '' || details.includes('could not find the requested resource')) {
+    return failure(
+      'retry',
+      'NotFound',
+      `The API server does not serve "${resource}": if it is a custom resource, install its CustomResourceDefinition`,
+    );
+  }
+  return failure('retry', 'NotFound', `Could not find ${resource} "${name}"${namespace === '' ? '' : ` in namespace "${namespace}"`}`);
+}
+
+function busy({ retryAfter }: Refusal, details: string, now: number): Failure {
+  const seconds = /^[0-9]{1,6}$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined;
+  const message = `The API server is busy: ${details}`;
+  if (seconds === undefined) return failure('retry', 'ApiBusy', message);
+  return { ...failure('waiting', 'ApiBusy', message), until: now + Math.min(seconds * 1000, LONGEST_RETRY_AFTER_MS) };
+}
+
+const failure = (kind: Failure['kind'], reason: string, message: string): Failure => ({
+  kind,
+  reason,
+  message: message.slice(0, LONGEST_MESSAGE),
+});
+
+/** The `Status` object of the server. A proxy in between answers with plain text or an HTML page. */
+function statusOf({ text }: Refusal): { readonly message: string; readonly reason: string } {
+  const parsed = Status.safeParse(parseJson(text));
+  if (parsed.success) return parsed.data;
+  return { message: text.trim().startsWith('<') ? '' : text.trim().slice(0, 300), reason: '' };
+}

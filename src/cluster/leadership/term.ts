@@ -1,0 +1,81 @@
+/** The terms of this replica: begins and ends them as time passes and the candidate changes, and notifies the subscribers. Decides nothing. */
+import type { Wake } from '../../reconciler/ports.ts';
+import type { SourceLog } from '../../platform/log.ts';
+import { addWake } from '../../platform/wakes.ts';
+
+export interface TermDeps {
+  /** Whether this replica holds an unexpired lease at this moment. */
+  readonly leadsNow: () => boolean;
+  readonly holder: () => string | undefined;
+  /** Returns the milliseconds until `leadsNow` may change without an event, if known. */
+  readonly untilChangeMs: () => number | undefined;
+  readonly identity: string;
+  /** The name of the Lease. */
+  readonly lease: string;
+  readonly log: SourceLog | undefined;
+}
+
+export interface Term {
+  /** Brings the term, its timer and the subscribers in line with the present. Idempotent. Call it after every change. */
+  update(): void;
+  leads(): boolean;
+  /** Aborts when the current term ends; already aborted while there is none. */
+  signal(): AbortSignal;
+  /** Wakes when this replica starts or stops to lead, and when the holder changes. */
+  changes(wake: Wake, signal: AbortSignal): void;
+  /** Ends the current term for good: no other term begins. */
+  end(): void;
+}
+
+const NO_TERM = AbortSignal.abort();
+
+export function createTerm({ leadsNow, holder, untilChangeMs, identity, lease, log }: TermDeps): Term {
+  const wakes = new Set<Wake>();
+  let current: AbortController | undefined;
+  let published: { readonly leads: boolean; readonly holder: string | undefined } = { leads: false, holder: undefined };
+  let timer: NodeJS.Timeout | undefined;
+  let isOver = false;
+
+  const leads = (): boolean => !isOver && leadsNow();
+
+  function update(): void {
+    const next = { leads: leads(), holder: holder() };
+    if (next.leads && current === undefined) {
+      current = new AbortController();
+      log?.info({ lease, replica: identity }, 'This replica leads');
+    } else if (!next.leads && current !== undefined) {
+      const ended = current;
+      current = undefined;
+      if (!isOver) log?.warn({ lease, replica: identity }, 'This replica no longer leads');
+      ended.abort(new Error(`The term of "${identity}" has ended`));
+    }
+    clearTimeout(timer);
+    const changeMs = isOver ? undefined : untilChangeMs();
+    if (changeMs !== undefined) timer = setTimeout(update, Math.ceil(changeMs));
+    if (next.leads === published.leads && next.holder === published.holder) return;
+    published = next;
+    for (const wake of wakes) wake();
+  }
+
+  /** Timers may fire late. */
+  function refresh(): void {
+    if (leads() !== published.leads) update();
+  }
+
+  return {
+    update,
+    leads() {
+      refresh();
+      return current !== undefined;
+    },
+    signal() {
+      refresh();
+      return current?.signal ?? NO_TERM;
+    },
+    changes: (wake, signal) => addWake(wakes, wake, signal),
+    end() {
+      isOver = true;
+      update();
+    },
+  };
+}
