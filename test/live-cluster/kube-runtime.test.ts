@@ -109,7 +109,7 @@ describeWithCluster('The kube runtime on a real cluster', () => {
     const big = await apply({ ...plain, cluster: { ...plain.cluster, memoryBytes: 2 ** 50 } });
     const waiting = await seen('trouble', ({ waitingReason }) => waitingReason !== undefined);
     expect(waiting).toMatchObject({ id: big, phase: 'created', waitingReason: { kind: 'placement', reason: 'Unschedulable' } });
-    expect(waiting.waitingReason?.message).toContain('too little free memory (1Pi asked for)');
+    expect(waiting.waitingReason?.message).toContain('not enough free memory (1Pi requested)');
     expect(await world.runtime.stop(big, { graceMs: 0 }, SIGNAL)).toMatchObject({ ok: true });
 
     // The image has no such program: as good as any reason not to fetch a model.

@@ -44,13 +44,13 @@ const WAITING: Readonly<Record<string, Trouble & { readonly spec: string }>> = {
   memory: {
     spec: '  resources: { memory: 900Gi }\n',
     reason: 'Unschedulable',
-    says: ['too little free memory (900Gi asked for)', '"resources.memory"'],
+    says: ['not enough free memory (900Gi requested)', '"resources.memory"'],
     mend: { resources: null },
   },
   gpu: {
     spec: '  backend: cuda\n',
     reason: 'Unschedulable',
-    says: ['no free "nvidia.com/gpu" (1 asked for)', 'device plugin', '"backend"'],
+    says: ['no free "nvidia.com/gpu" (1 requested)', 'device plugin', '"backend"'],
     mend: { backend: 'cpu' },
   },
   model: {
@@ -176,7 +176,7 @@ describeWithCluster('A slot that cannot run', () => {
     const mostOfIt = `${Math.floor((Number(kib) * 0.55) / 1024)}Mi`;
     await svc.apply(demoSlot('wide', 'demo-fox', `  replicas: 2\n  resources: { memory: ${mostOfIt} }\n`));
     const messageOf = (seen: Parameters<typeof isReady>[0]) => conditionOf(seen, 'Ready')?.message ?? '';
-    const says = ['1 of 2 replicas answer', `too little free memory (${mostOfIt} asked for)`];
+    const says = ['1 of 2 replicas answer', `not enough free memory (${mostOfIt} requested)`];
     await svc.until('wide', 'one of two', (seen) => isReady(seen) && says.every((words) => messageOf(seen).includes(words)), 120_000);
     expect(conditionOf(await svc.slot('wide'), 'Reconciling')).toMatchObject({ status: 'True', reason: 'ReplicasNotReady' });
     expect((await svc.chat({ model: 'wide' })).status).toBe(200);

@@ -1,4 +1,7 @@
-/** What a workload's newest pod says: its server, the server before that where it crashed, or the fetching of its model where it got no further. */
+/**
+ * Answers the question: which log explains the state of a pod? That of its server, of the previous server if it crashed, or of the container that fetches
+ * the model if the server has never started.
+ */
 import type { KubeApi } from '../client/ports.ts';
 import type { LogLine } from '../../reconciler/ports.ts';
 import { serverStatus } from './decide/kube-facts.ts';
@@ -15,18 +18,22 @@ interface LogOptions {
   readonly follow: boolean;
 }
 
-/** Ends at the end of what is there, or with `follow` when the container ends or the signal aborts. Kubernetes does not tell the streams apart. */
+/**
+ * Ends at the end of the log; with `follow`, when the container exits or the signal aborts. Kubernetes merges both output streams, so each line counts as
+ * standard output.
+ */
 export async function* readKubeLogs(api: LogApi, pod: PodFacts, options: LogOptions, signal: AbortSignal): AsyncGenerator<LogLine> {
   const state = serverStatus(pod)?.state;
-  // Of a server that was started again, the one that crashed is asked about.
+  // While a crashed server waits for its restart, the log of the crashed one is of interest.
   const previous = isCrashed(pod) && state?.terminated === undefined;
-  let silent = true;
+  let isEmpty = true;
   for await (const line of readLog(api, logPath(api.namespace, pod, options, previous), signal)) {
-    silent = false;
+    isEmpty = false;
     yield line;
   }
-  // Kubelet may have started it again since it was seen to have ended.
-  if (silent && !options.follow && state?.terminated !== undefined) yield* readLog(api, logPath(api.namespace, pod, options, true), signal);
+  // Kubelet may have restarted the container since this pod was observed.
+  if (isEmpty && !options.follow && state?.terminated !== undefined)
+    yield* readLog(api, logPath(api.namespace, pod, options, true), signal);
 }
 
 async function* readLog(api: LogApi, path: string, signal: AbortSignal): AsyncGenerator<LogLine> {
@@ -46,13 +53,13 @@ async function* readLog(api: LogApi, path: string, signal: AbortSignal): AsyncGe
 
 function logPath(namespace: string, pod: PodFacts, { tail, follow }: LogOptions, previous: boolean): string {
   const status = serverStatus(pod);
-  const fetches =
+  const neverStarted =
     status?.state?.running === undefined && status?.state?.terminated === undefined && status?.lastState?.terminated === undefined;
-  const hasFetcher = pod.status.initContainerStatuses.some(({ name, state, lastState }) => {
+  const hasFetched = pod.status.initContainerStatuses.some(({ name, state, lastState }) => {
     return name === MODEL_CONTAINER && (state?.running ?? state?.terminated ?? lastState?.terminated) !== undefined;
   });
   const query = new URLSearchParams({
-    container: fetches && hasFetcher ? MODEL_CONTAINER : SERVER_CONTAINER,
+    container: neverStarted && hasFetched ? MODEL_CONTAINER : SERVER_CONTAINER,
     follow: String(follow),
     tailLines: String(Math.max(0, Math.trunc(tail))),
     ...(previous ? { previous: 'true' } : {}),

@@ -2,9 +2,9 @@
 import type { KubeManifest, KubeObject, OwnerReference } from '../../../src/cluster/client/ports.ts';
 import type { ClusterWorkload, Workload } from '../../../src/reconciler/ports.ts';
 import { kubeObjects } from '../../../src/cluster/workloads/decide/kube-objects.ts';
-import type { KubeContext } from '../../../src/cluster/workloads/decide/kube-objects.ts';
-import type { KubeSight } from '../../../src/cluster/workloads/decide/kube-observe.ts';
-import { podLabels } from '../../../src/cluster/workloads/decide/kube-pod.ts';
+import type { KubeContext, KubeObjects } from '../../../src/cluster/workloads/decide/kube-objects.ts';
+import type { KubeSnapshot } from '../../../src/cluster/workloads/kube-observer.ts';
+import { podLabels } from '../../../src/cluster/workloads/decide/kube-names.ts';
 import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/kube-pod.ts';
 import { ModelId, Revision, SlotName } from '../../../src/schema/names.ts';
 
@@ -72,6 +72,10 @@ export const context = (settings: Partial<KubeSettings> = {}, allocation: KubeCo
   allocation,
 });
 
+/** Every manifest that the workload needs. */
+export const manifestsOf = ({ configMap, service, claim, claimTemplate, deployment }: KubeObjects): readonly KubeManifest[] =>
+  [configMap, service, claim, claimTemplate, deployment].flatMap((each) => each ?? []);
+
 /** As a server stores it. */
 export const stored = (manifest: KubeManifest, uid = `uid-of-${manifest.metadata.name}`, at = '2026-11-21T09:00:00Z'): KubeObject => ({
   ...JSON.parse(JSON.stringify(manifest)),
@@ -125,7 +129,7 @@ export function podOf(workload: KubeWorkload, choice: PodChoice = {}): KubeObjec
 }
 
 /** All that was applied for some workloads, and their pods. */
-export function sightOf(workloads: readonly KubeWorkload[], pods: readonly KubeObject[] = [], of = context()): KubeSight {
+export function snapshotOf(workloads: readonly KubeWorkload[], pods: readonly KubeObject[] = [], of = context()): KubeSnapshot {
   const objects = workloads.map((workload) => kubeObjects(workload, of));
   const byName = (list: readonly KubeObject[]) => new Map(list.map((object) => [object.metadata.name, object]));
   return {

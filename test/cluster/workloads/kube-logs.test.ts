@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { readPod } from '../../../src/cluster/workloads/decide/kube-facts.ts';
+import { parsePod } from '../../../src/cluster/workloads/decide/kube-facts.ts';
 import { readKubeLogs } from '../../../src/cluster/workloads/kube-logs.ts';
 import { ok } from '../../../src/schema/failure.ts';
 import { kubeWorkload, podOf, type PodChoice } from './kube-fixtures.ts';
@@ -15,7 +15,7 @@ async function read(
   said: { readonly now: string; readonly before: string },
   follow = false,
 ): Promise<readonly string[]> {
-  const pod = readPod(podOf(kubeWorkload(), choice));
+  const pod = parsePod(podOf(kubeWorkload(), choice));
   if (pod === undefined) throw new Error('No pod');
   async function* bytes(text: string) {
     yield new TextEncoder().encode(text);

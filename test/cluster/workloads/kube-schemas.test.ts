@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import * as client from '@kubernetes/client-node';
 import { kubeObjects } from '../../../src/cluster/workloads/decide/kube-objects.ts';
 import type { ClusterWorkload } from '../../../src/reconciler/ports.ts';
-import { context, kubeWorkload } from './kube-fixtures.ts';
+import { context, kubeWorkload, manifestsOf } from './kube-fixtures.ts';
 
 interface Attribute {
   readonly baseName: string;
@@ -63,7 +63,7 @@ const CASES: readonly (readonly [string, Partial<ClusterWorkload>, 'device-plugi
 describe('kubeObjects() renders what Kubernetes 1.36 knows:', () => {
   test.each(CASES)('with %s', (_, cluster, allocation) => {
     const workload = kubeWorkload({ cluster, devices: ['/dev/dri', '/dev/kfd', 'nvidia.com/gpu=all'], memoryLimitBytes: 2 ** 30 });
-    const objects = Object.values(kubeObjects(workload, context({}, allocation)));
+    const objects = manifestsOf(kubeObjects(workload, context({}, allocation)));
     expect(objects.length).toBeGreaterThanOrEqual(3);
     for (const manifest of objects) expect(misfits(manifest, `V1${manifest.kind}`, manifest.kind)).toEqual([]);
   });

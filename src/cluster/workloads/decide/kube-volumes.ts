@@ -2,15 +2,15 @@
 import type { ClusterWorkload, Workload } from '../../../reconciler/ports.ts';
 import type { Settings } from '../../../schema/settings.ts';
 import type { DeviceDemand } from './kube-devices.ts';
-import { claimName, MODELS_TARGET } from './kube-names.ts';
+import { MODELS_TARGET, slotObjectName } from './kube-names.ts';
 
 export interface PodVolumes {
   readonly volumes: readonly Readonly<Record<string, unknown>>[];
-  /** Of the server's container. */
+  /** Mounts of the server container. */
   readonly mounts: readonly Readonly<Record<string, unknown>>[];
-  /** Of the container that fetches the model; undefined: the workload reads no models. */
+  /** Mounts of the container that fetches the model. Undefined if the workload reads no models. */
   readonly modelMounts: readonly Readonly<Record<string, unknown>>[] | undefined;
-  /** A directory of the node: kubelet makes it as root's, and gives it to nobody else. */
+  /** The models are in a directory of the node, which kubelet creates for root only. */
   readonly modelsOnNode: boolean;
 }
 
@@ -18,7 +18,7 @@ export type StorageSettings = Pick<Settings, 'SVC_MODELS_CLAIM' | 'SVC_MODELS_HO
 
 export const MODELS_VOLUME = 'models';
 const SCRATCH_VOLUME = 'tmp';
-/** As large as on one machine. */
+/** The same size as on a single machine. */
 const SCRATCH_LIMIT = '1Gi';
 
 export function podVolumes(workload: Workload, cluster: ClusterWorkload, demand: DeviceDemand, settings: StorageSettings): PodVolumes {
@@ -49,19 +49,19 @@ export function podVolumes(workload: Workload, cluster: ClusterWorkload, demand:
   };
 }
 
-/** Whether the slot's models lie in a claim that is ours to make. */
-export const makesClaim = ({ storage }: Pick<ClusterWorkload, 'storage'>): boolean =>
+/** Whether the controller creates the claim for the slot's models. */
+export const createsClaim = ({ storage }: Pick<ClusterWorkload, 'storage'>): boolean =>
   storage?.claimName === undefined && storage?.hostPath === undefined && (storage?.size ?? storage?.className) !== undefined;
 
 function modelsVolume(workload: Workload, cluster: ClusterWorkload, settings: StorageSettings): Readonly<Record<string, unknown>> {
   const { storage } = cluster;
   if (storage?.claimName !== undefined) return claim(storage.claimName);
   if (storage?.hostPath !== undefined) return onNode(storage.hostPath);
-  if (makesClaim(cluster)) return claim(claimName(workload.slot));
+  if (createsClaim(cluster)) return claim(slotObjectName(workload.slot));
   if (settings.SVC_MODELS_CLAIM !== undefined) return claim(settings.SVC_MODELS_CLAIM);
   return settings.SVC_MODELS_HOST_PATH === undefined ? { emptyDir: {} } : onNode(settings.SVC_MODELS_HOST_PATH);
 }
 
 const claim = (name: string) => ({ persistentVolumeClaim: { claimName: name } });
-/** Made when it is not there: a server without its model says soonest which file is missing where. */
+/** Created if absent: the server then reports which model file is missing, which is clearer than a failed mount. */
 const onNode = (path: string) => ({ hostPath: { path, type: 'DirectoryOrCreate' } });

@@ -6,7 +6,7 @@ import { kubeObjects } from '../../../../src/cluster/workloads/decide/kube-objec
 import type { KubeContext } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
 import { quantityOfBytes } from '../../../../src/cluster/workloads/decide/kube-quantity.ts';
 import type { KubeWorkload } from '../../../../src/cluster/workloads/decide/kube-pod.ts';
-import { context, kubeWorkload, OWNER } from '../kube-fixtures.ts';
+import { context, kubeWorkload, manifestsOf, OWNER } from '../kube-fixtures.ts';
 
 /** What lies at a path of keys and indexes. */
 function at(value: unknown, ...path: readonly (string | number)[]): unknown {
@@ -23,7 +23,7 @@ const server = (workload: KubeWorkload, of?: KubeContext) => at(podSpec(workload
 describe('kubeObjects()', () => {
   test('labels everything, gives everything to the slot, and names it legally', () => {
     const objects = kubeObjects(kubeWorkload({ name: 'svc-slot-primary--0123456789ab' }), context());
-    for (const { metadata } of Object.values(objects)) {
+    for (const { metadata } of manifestsOf(objects)) {
       expect(metadata).toMatchObject({
         labels: { 'inference.svc.dev/slot': 'primary', 'app.kubernetes.io/managed-by': 'svc' },
         ownerReferences: [OWNER],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { readDeployment, readPod } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
+import { parseDeployment, parsePod } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
 import { kubeObjects } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
-import { doingOf, isCrashed } from '../../../../src/cluster/workloads/decide/kube-phase.ts';
+import { derivePhase, isCrashed } from '../../../../src/cluster/workloads/decide/kube-phase.ts';
 import { context, kubeWorkload, podOf, stored } from '../kube-fixtures.ts';
 import type { PodChoice } from '../kube-fixtures.ts';
 
@@ -9,12 +9,12 @@ const WORKLOAD = kubeWorkload();
 const END = { exitCode: 7, reason: 'Error', finishedAt: '2026-11-21T09:01:00Z' };
 const STARTED = Date.parse('2026-11-21T09:00:05Z');
 
-const pods = (...choices: readonly PodChoice[]) => choices.flatMap((choice) => readPod(podOf(WORKLOAD, choice)) ?? []);
+const pods = (...choices: readonly PodChoice[]) => choices.flatMap((choice) => parsePod(podOf(WORKLOAD, choice)) ?? []);
 
 function doing(...choices: readonly PodChoice[]) {
-  const facts = readDeployment(stored(kubeObjects(WORKLOAD, context()).deployment));
+  const facts = parseDeployment(stored(kubeObjects(WORKLOAD, context()).deployment));
   if (facts === undefined) throw new Error('No Deployment');
-  return doingOf(facts, pods(...choices), undefined, undefined);
+  return derivePhase(facts, pods(...choices));
 }
 
 /** The server crashed once; kubelet started it again, and it has or has not come up. */
@@ -103,14 +103,14 @@ describe('a workload', () => {
   });
 
   test.each<[string, PodChoice, string | undefined]>([
-    ['one crashed', { ...backOff, name: 'b' }, 'A replica ended with code 7 and is started again'],
-    ['one crashed and comes up again', { ...again(false), name: 'b' }, 'A replica ended with code 7 and is started again'],
+    ['one crashed', { ...backOff, name: 'b' }, 'A replica exited with code 7 and is being restarted'],
+    ['one crashed and comes up again', { ...again(false), name: 'b' }, 'A replica exited with code 7 and is being restarted'],
     ['one is slow', { name: 'b', ready: false }, undefined],
     ['one is told to end', { ...backOff, name: 'b', deleting: true }, undefined],
     [
       'one has no image',
       { name: 'b', ready: false, server: { state: { waiting: { reason: 'ErrImageNeverPull', message: 'not present with pull policy' } } } },
-      'The node cannot pull the image "registry.example/gguf@sha256:00": it is not there, and must not be pulled',
+      'The node cannot pull the image "registry.example/gguf@sha256:00": the image is not on the node, and its pull policy forbids pulling it',
     ],
     [
       'one finds no node',

@@ -1,9 +1,15 @@
 /** What Events say of pods that do not begin. Messages as kubelets of 1.20 and of today write them. */
 import { describe, expect, test } from '@jest/globals';
 import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
-import { readPod } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
+import { parsePod } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
 import type { PodFacts } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
-import { hasNotBegun, isStuck, podsIn, readWarnings, warnedTrouble } from '../../../../src/cluster/workloads/decide/kube-pod-warnings.ts';
+import {
+  hasNotStarted,
+  isStuck,
+  podsIn,
+  selectWarnings,
+  warningReason,
+} from '../../../../src/cluster/workloads/decide/kube-pod-warnings.ts';
 import { kubeWorkload, podOf, type PodChoice } from '../kube-fixtures.ts';
 
 const CREATING = { ready: false, started: false, state: { waiting: { reason: 'ContainerCreating' } } };
@@ -11,7 +17,7 @@ const UID = 'uid-of-svc-slot-primary-x';
 
 function pod(choice: PodChoice = {}, spec: object = {}): PodFacts {
   const object = podOf(kubeWorkload(), { ready: false, server: CREATING, ...choice });
-  const facts = readPod({ ...object, spec: { ...(typeof object['spec'] === 'object' ? object['spec'] : {}), ...spec } });
+  const facts = parsePod({ ...object, spec: { ...(typeof object['spec'] === 'object' ? object['spec'] : {}), ...spec } });
   if (facts === undefined) throw new Error('No pod');
   return facts;
 }
@@ -33,7 +39,7 @@ describe('a pod has not begun', () => {
     ['but it is over', false, pod({ status: { phase: 'Failed' } })],
     ['but it runs', false, pod({ server: {} })],
   ])('%s: %s', (_name, expected, facts) => {
-    expect(hasNotBegun(facts)).toBe(expected);
+    expect(hasNotStarted(facts)).toBe(expected);
   });
 
   test('and is stuck after ten seconds', () => {
@@ -52,7 +58,7 @@ function event(message: string, at: string, more: Readonly<Record<string, unknow
     ...more,
   };
 }
-const read = (...events: readonly KubeObject[]) => readWarnings(events, new Set([UID]), undefined)?.get(UID)?.message;
+const read = (...events: readonly KubeObject[]) => selectWarnings(events, new Set([UID]), undefined)?.get(UID)?.message;
 const TIMEOUT =
   'Unable to attach or mount volumes: unmounted volumes=[models], unattached volumes=[tmp models]: timed out waiting for the condition';
 
@@ -90,10 +96,10 @@ describe('of the Events of a pod', () => {
   });
 
   test('as long as they say the same the map is the same', () => {
-    const before = readWarnings([event('a', '01:00')], new Set([UID]), undefined);
-    expect(readWarnings([event('a', '02:00')], new Set([UID]), before)).toBe(before);
-    expect(readWarnings([event('b', '02:00')], new Set([UID]), before)).not.toBe(before);
-    expect(readWarnings([], new Set([UID]), before)).toBeUndefined();
+    const before = selectWarnings([event('a', '01:00')], new Set([UID]), undefined);
+    expect(selectWarnings([event('a', '02:00')], new Set([UID]), before)).toBe(before);
+    expect(selectWarnings([event('b', '02:00')], new Set([UID]), before)).not.toBe(before);
+    expect(selectWarnings([], new Set([UID]), before)).toBeUndefined();
   });
 });
 
@@ -113,33 +119,33 @@ describe('in words for people', () => {
       'FailedMount',
       'MountVolume.NewMounter initialization failed for volume "pv-7" : path "/nowhere/models" does not exist',
       CLAIM,
-      'Node "node1" cannot mount the volume "pv-7" of the claim "models", it is tried again: path "/nowhere/models" does not exist',
+      'Node "node1" cannot mount the volume "pv-7" of the claim "models" and will retry: path "/nowhere/models" does not exist',
     ],
     [
       'FailedMount',
       'MountVolume.SetUp failed for volume "nfs" : mount failed: exit status 32\nMounting command: mount\nOutput: mount.nfs: access denied by server while mounting nas:/models to /var/lib/kubelet/pods/0b0a7a6e-7a1d-4e3a-9a0e-6f2f9d8f1c11/volumes/kubernetes.io~nfs/nfs\n',
       CLAIM,
-      'Node "node1" cannot mount the volume "nfs" of the claim "models", it is tried again: Output: mount.nfs: access denied by server while mounting nas:/models to its place in the pod',
+      'Node "node1" cannot mount the volume "nfs" of the claim "models" and will retry: Output: mount.nfs: access denied by server while mounting nas:/models to its mount point in the pod',
     ],
-    ['FailedMount', TIMEOUT, CLAIM, `Node "node1" cannot mount the pod's volumes, it is tried again: ${TIMEOUT}`],
+    ['FailedMount', TIMEOUT, CLAIM, `Node "node1" cannot mount the pod's volumes and will retry: ${TIMEOUT}`],
     [
       'FailedAttachVolume',
       'Multi-Attach error for volume "pvc-1" Volume is already exclusively attached to one node and can\'t be attached to another',
       CLAIM,
-      'Node "node1" cannot attach the volume "pvc-1" of the claim "models", which another node uses. It is free when the pod there has ended; a claim that several nodes may use has the access mode "ReadWriteMany"',
+      'Node "node1" cannot attach the volume "pvc-1" of the claim "models", which another node uses. It becomes free when the pod there has ended; to share a claim between nodes, use the access mode "ReadWriteMany"',
     ],
     [
       'NetworkNotReady',
       'network is not ready: container runtime network not ready: NetworkReady=false',
       {},
-      'Node "node1" cannot set up the pod, it is tried again: network is not ready: container runtime network not ready: NetworkReady=false',
+      'Node "node1" cannot set up the pod and will retry: network is not ready: container runtime network not ready: NetworkReady=false',
     ],
   ])('%s: %s', (reason, message, spec, expected) => {
-    expect(warnedTrouble(pod({}, spec), { reason, message })).toEqual({ kind: 'other', reason, message: expected });
+    expect(warningReason(pod({}, spec), { reason, message })).toEqual({ kind: 'other', reason, message: expected });
   });
 
   test('nothing is said of a pod that has begun, whatever stands in old Events', () => {
-    expect(warnedTrouble(pod({ server: {} }), { reason: 'FailedMount', message: 'old' })).toBeUndefined();
-    expect(warnedTrouble(pod(), undefined)).toBeUndefined();
+    expect(warningReason(pod({ server: {} }), { reason: 'FailedMount', message: 'old' })).toBeUndefined();
+    expect(warningReason(pod(), undefined)).toBeUndefined();
   });
 });

@@ -1,10 +1,10 @@
 /** Events are asked for while a pod is stuck and this replica leads, and never else. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { EVENTS } from '../../../src/cluster/client/resource-types.ts';
-import { readPod } from '../../../src/cluster/workloads/decide/kube-facts.ts';
+import { parsePod } from '../../../src/cluster/workloads/decide/kube-facts.ts';
 import type { PodFacts } from '../../../src/cluster/workloads/decide/kube-facts.ts';
-import { createPodWarnings } from '../../../src/cluster/workloads/kube-pod-warnings.ts';
-import type { PodWarningsReader } from '../../../src/cluster/workloads/kube-pod-warnings.ts';
+import { createWarningPoller } from '../../../src/cluster/workloads/kube-warning-poller.ts';
+import type { WarningPoller } from '../../../src/cluster/workloads/kube-warning-poller.ts';
 import { startFakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import type { FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
@@ -21,10 +21,10 @@ let ageMs: number;
 let wakes: number;
 let term: AbortController;
 let ended: AbortController;
-let reader: PodWarningsReader;
+let reader: WarningPoller;
 
 function pod(server: Readonly<Record<string, unknown>>): PodFacts {
-  const facts = readPod(podOf(kubeWorkload(), { ready: false, server }));
+  const facts = parsePod(podOf(kubeWorkload(), { ready: false, server }));
   if (facts === undefined) throw new Error('No pod');
   return facts;
 }
@@ -49,7 +49,7 @@ beforeEach(async () => {
   ended = new AbortController();
   const made = Date.parse(pod(CREATING).metadata.creationTimestamp);
   const api = await connectToFake(fake);
-  reader = createPodWarnings({ api, pods: () => pods, term: () => term.signal, now: () => made + ageMs, lookMs: LOOK_MS });
+  reader = createWarningPoller({ api, pods: () => pods, term: () => term.signal, now: () => made + ageMs, lookMs: LOOK_MS });
   reader.follow(() => (wakes += 1), ended.signal);
 });
 
