@@ -144,7 +144,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     expect(JSON.parse(await kubectl(['get', 'slot', 'rest', '--output', 'json']))).toMatchObject({
       metadata: { resourceVersion: before.metadata.resourceVersion },
     });
-    expect(source.statusOf(nameOf('rest'))?.conditions[0]).toMatchObject({ type: 'Ready', status: 'False', reason: 'Disabled' });
+    expect(source.statuses().get(nameOf('rest'))?.conditions[0]).toMatchObject({ type: 'Ready', status: 'False', reason: 'Disabled' });
   });
 
   test('a refused text is "Stalled" for the generation that was refused', async () => {

@@ -20,8 +20,7 @@ export interface SlotResources extends SlotSource {
   ownerOf(slot: SlotName): OwnerReference | undefined;
   /** Returns the generation at the last read, also of a refused slot. */
   generationOf(slot: SlotName): number | undefined;
-  /** Returns the status that the leader published; undefined if there is none or it is incomplete. */
-  statusOf(slot: SlotName): SlotStatus | undefined;
+  /** Returns the statuses that the leader published, without incomplete ones. */
   statuses(): ReadonlyMap<SlotName, SlotStatus>;
 }
 
@@ -38,7 +37,7 @@ const STALE_AFTER_MS = 60_000;
 /** One resource: a slot, or the reason why it cannot be one. */
 interface Entry {
   readonly object: KubeObject;
-  readonly slot: { readonly name: SlotName; readonly parsed: ParsedResource } | undefined;
+  readonly parsed: ParsedResource | undefined;
   readonly problem: SpecProblem | undefined;
 }
 
@@ -92,11 +91,7 @@ export function createSlotResources(options: SlotResourcesOptions): SlotResource
       const object = slots.items().get(slot);
       return object === undefined ? undefined : ownerReference(object);
     },
-    generationOf: (slot) => entries.get(slot)?.slot?.parsed.generation,
-    statusOf(slot) {
-      const object = slots.items().get(slot);
-      return object === undefined ? undefined : publishedStatus(slot, object);
-    },
+    generationOf: (slot) => entries.get(slot)?.parsed?.generation,
     statuses() {
       const items = slots.items();
       for (const name of published.keys()) if (!items.has(name)) published.delete(name);
@@ -107,29 +102,25 @@ export function createSlotResources(options: SlotResourcesOptions): SlotResource
 }
 
 function updateEntry(name: string, object: KubeObject, before: Entry | undefined): Entry {
-  if (object.metadata.deletionTimestamp !== undefined) return { object, slot: undefined, problem: undefined };
+  if (object.metadata.deletionTimestamp !== undefined) return { object, parsed: undefined, problem: undefined };
   const slot = SlotName.safeParse(name);
-  if (slot.success) {
-    const parsed = parseSlotResource(slot.data, object, before?.slot?.parsed);
-    return { object, slot: parsed === before?.slot?.parsed ? before.slot : { name: slot.data, parsed }, problem: undefined };
-  }
+  if (slot.success) return { object, parsed: parseSlotResource(slot.data, object, before?.parsed), problem: undefined };
   const message = `Delete this SlotSpec and create it under another name. ${slot.error.issues[0]?.message ?? ''}`;
-  return { object, slot: undefined, problem: { path: [], file: `${SLOT_RESOURCE.kind}/${name}`, message } };
+  return { object, parsed: undefined, problem: { path: [], file: `${SLOT_RESOURCE.kind}/${name}`, message } };
 }
 
 function isSameEntry(before: Entry | undefined, after: Entry): boolean {
-  return before === after || (before !== undefined && before.slot === after.slot && isSameValue(before.problem, after.problem));
+  return before === after || (before !== undefined && before.parsed === after.parsed && isSameValue(before.problem, after.problem));
 }
 
 function gather(entries: Iterable<Entry>): DesiredState {
   const slots = new Map<SlotName, DesiredSlot>();
   const refused = new Map<SlotName, readonly SpecProblem[]>();
   const problems: SpecProblem[] = [];
-  for (const { slot, problem } of entries) {
+  for (const { parsed, problem } of entries) {
     if (problem !== undefined) problems.push(problem);
-    if (slot === undefined) continue;
-    if (slot.parsed.slot === undefined) refused.set(slot.name, slot.parsed.problems);
-    else slots.set(slot.name, slot.parsed.slot);
+    if (parsed?.slot !== undefined) slots.set(parsed.name, parsed.slot);
+    else if (parsed !== undefined) refused.set(parsed.name, parsed.problems);
   }
   return { slots, refused, problems };
 }

@@ -146,7 +146,7 @@ describe('createSlotResources()', () => {
       },
     });
     expect([...source.statuses()].map(([name]) => name)).toEqual(['primary']);
-    const status = source.statusOf(primary);
+    const status = source.statuses().get(primary);
     expect(status).toMatchObject({
       name: 'primary',
       state: 'ready',
@@ -154,8 +154,8 @@ describe('createSlotResources()', () => {
       replicas: { present: 3, ready: 0 },
       since: Date.UTC(2026, 0),
     });
-    expect(source.statusOf(primary)).toBe(status);
-    expect(source.statusOf(embed)).toBeUndefined();
+    expect(source.statuses().get(primary)).toBe(status);
+    expect(source.statuses().get(embed)).toBeUndefined();
   });
 
   test('does not parse 2,000 unchanged SlotSpecs again', async () => {

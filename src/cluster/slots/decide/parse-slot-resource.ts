@@ -7,6 +7,7 @@ import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot
 
 /** What is kept of a resource for the next time. */
 export interface ParsedResource {
+  readonly name: SlotName;
   readonly uid: string | undefined;
   readonly generation: number;
   readonly document: unknown;
@@ -38,7 +39,7 @@ export function parseSlotResource(name: SlotName, object: KubeObject, before: Pa
   const parsed = isSameDocument ? undefined : parseSlot(name, document, 'camelCase');
   const spec: SlotSpec | undefined = parsed?.ok === true ? parsed.spec : known?.slot?.spec;
   const problems = parsed === undefined ? (known?.problems ?? []) : parsed.ok ? [] : limitProblems(parsed.problems);
-  return { uid, generation, document, problems, slot: spec === undefined ? undefined : { name, spec, generation, problems } };
+  return { name, uid, generation, document, problems, slot: spec === undefined ? undefined : { name, spec, generation, problems } };
 }
 
 /** Names keys as the resource does. */

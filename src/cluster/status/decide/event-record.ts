@@ -15,8 +15,6 @@ export interface EventReporter {
 
 /** One Event as it is, or will be, on the server. */
 export interface EventRecord {
-  /** Occurrences with the same key are counted in one Event. */
-  readonly key: string;
   readonly name: string;
   readonly owner: OwnerReference;
   readonly event: SlotEvent;
@@ -38,7 +36,7 @@ const MESSAGES_MS = 600_000;
 /** An older Event may have been deleted by the server. */
 const RECORD_MS = 3_000_000;
 
-/** Returns the key under which to count the event, and the event with the message to write. */
+/** Returns the key of the Event in which to count this event, and the event with the message to write. */
 export function correlate(
   event: SlotEvent,
   owner: OwnerReference,
@@ -66,7 +64,7 @@ export function countOccurrence(key: string, event: SlotEvent, owner: OwnerRefer
 /** The name contains the time, so that a record that replaces a deleted Event has another name. */
 export function newRecord(key: string, event: SlotEvent, owner: OwnerReference): EventRecord {
   const hash = createHash('sha256').update(`${key}/${event.at}`).digest('hex').slice(0, 16);
-  return { key, name: `${event.slot}.${hash}`, owner, event, count: 1, firstAt: event.at, lastAt: event.at };
+  return { name: `${event.slot}.${hash}`, owner, event, count: 1, firstAt: event.at, lastAt: event.at };
 }
 
 export function eventManifest(record: EventRecord, { component, instance }: EventReporter, namespace: string): KubeManifest {

@@ -34,7 +34,10 @@ function parseCauses(message: string): { readonly total: number; readonly causes
   const match = /^0\/(\d+) nodes are available: ([^]*)$/.exec(message);
   if (match === null) {
     const bare = message.replace(/[. ]+$/, '');
-    return { total: 0, causes: KNOWN.some(({ pattern }) => pattern.test(bare)) ? [{ nodes: 0, text: bare }] : [] };
+    return {
+      total: 0,
+      causes: [LABELS_MISMATCH, ...KNOWN.map(({ pattern }) => pattern)].some((each) => each.test(bare)) ? [{ nodes: 0, text: bare }] : [],
+    };
   }
   const [, total = '0', rest = ''] = match;
   const causes = rest
@@ -51,94 +54,75 @@ const BACKEND_LABEL = backendLabel('');
 
 interface Known {
   readonly pattern: RegExp;
-  readonly explain: (match: RegExpExecArray, pod: PodFacts) => Explanation;
+  /** `$1` stands for the first group of the pattern. */
+  readonly why: string;
+  readonly advice: string;
 }
 
 const KNOWN: readonly Known[] = [
-  {
-    pattern: /^Insufficient (memory|cpu|ephemeral-storage)$/,
-    explain: ([, resource = ''], pod) => ({
-      why: `not enough free ${resource}${requested(pod, resource)}`,
-      advice: resource === 'memory' ? 'Free memory, add a node, or lower "resources.memory"' : `Free some ${resource} or add a node`,
-    }),
-  },
+  { pattern: /^Insufficient (memory)$/, why: 'not enough free $1', advice: 'Free memory, add a node, or lower "resources.memory"' },
+  { pattern: /^Insufficient (cpu|ephemeral-storage)$/, why: 'not enough free $1', advice: 'Free some $1 or add a node' },
   {
     pattern: /^Insufficient (\S+\/\S+)$/,
-    explain: ([, resource = ''], pod) => ({
-      why: `no free "${resource}"${requested(pod, resource)}`,
-      advice: 'Add a node that has it with its device plugin, unload another slot, or choose another "backend" or "gpus"',
-    }),
+    why: 'no free "$1"',
+    advice: 'Add a node that has it with its device plugin, unload another slot, or choose another "backend" or "gpus"',
   },
   {
-    pattern: /didn't match (Pod's )?node (affinity\/selector|affinity|selector)/,
-    explain: (_, pod) => {
-      const labels = requiredLabels(pod);
-      if (labels.length === 0) return { why: 'no node has the requested labels' };
-      const [first = ''] = labels;
-      return {
-        why: `no node has the ${labels.length === 1 ? 'label' : 'labels'} ${labels.map((label) => `"${label}"`).join(', ')}`,
-        advice: `Label a suitable node with "kubectl label node NAME ${first}", or change ${first.startsWith(BACKEND_LABEL) ? '"backend" or "gpus"' : '"nodeSelector"'}`,
-      };
-    },
+    pattern: /had (?:untolerated )?taint \{node\.kubernetes\.io\/([a-z-]+):?[^}]*\}/,
+    why: 'currently not usable ($1)',
+    advice: 'Inspect the node with "kubectl describe node"',
   },
-  {
-    pattern: /had (?:untolerated )?taint \{(node\.kubernetes\.io\/[a-z-]+):?[^}]*\}/,
-    explain: ([, taint = '']) => ({
-      why: `currently not usable (${taint.replace('node.kubernetes.io/', '')})`,
-      advice: 'Inspect the node with "kubectl describe node"',
-    }),
-  },
-  {
-    pattern: /had (?:untolerated )?taint \{([^}]*?):? *\}/,
-    explain: ([, taint = '']) => ({ why: `reserved by the taint "${taint}"`, advice: 'Add it to "tolerations"' }),
-  },
-  {
-    pattern: /had untolerated taint\(s\)/,
-    explain: () => ({ why: 'reserved by taints', advice: 'Add them to "tolerations"' }),
-  },
-  {
-    pattern: /were unschedulable/,
-    explain: () => ({ why: 'cordoned', advice: 'Allow new pods with "kubectl uncordon NODE"' }),
-  },
+  { pattern: /had (?:untolerated )?taint \{([^}]*?):? *\}/, why: 'reserved by the taint "$1"', advice: 'Add it to "tolerations"' },
+  { pattern: /had untolerated taint\(s\)/, why: 'reserved by taints', advice: 'Add them to "tolerations"' },
+  { pattern: /were unschedulable/, why: 'cordoned', advice: 'Allow new pods with "kubectl uncordon NODE"' },
   {
     pattern: /^persistentvolumeclaim "([^"]+)" not found$/,
-    explain: ([, claim = '']) => ({
-      why: `the claim "${claim}" does not exist`,
-      advice: 'Create the claim, or name another one in "storage"',
-    }),
+    why: 'the claim "$1" does not exist',
+    advice: 'Create the claim, or name another one in "storage"',
   },
   {
     pattern: /unbound immediate PersistentVolumeClaims/,
-    explain: () => ({
-      why: 'the claim for the models has no volume yet',
-      advice: 'See "kubectl describe pvc": the storage class may be missing ("storage.className")',
-    }),
+    why: 'the claim for the models has no volume yet',
+    advice: 'See "kubectl describe pvc": the storage class may be missing ("storage.className")',
   },
   {
     pattern: /volume node affinity conflict|didn't find available persistent volumes/,
-    explain: () => ({
-      why: 'the models are on a volume of another node or zone',
-      advice: 'Free resources there, or choose another "storage"',
-    }),
+    why: 'the models are on a volume of another node or zone',
+    advice: 'Free resources there, or choose another "storage"',
   },
-  { pattern: /^Too many pods$/, explain: () => ({ why: 'pod limit reached', advice: 'Add a node' }) },
+  { pattern: /^Too many pods$/, why: 'pod limit reached', advice: 'Add a node' },
   {
     pattern: /cannot allocate all claims|resourceclaim|resource claim/i,
-    explain: () => ({
-      why: 'no free device of the requested class',
-      advice: 'Add a node that has one and its DRA driver, unload another slot, or set "SVC_GPU_ALLOCATION" to "device-plugin"',
-    }),
+    why: 'no free device of the requested class',
+    advice: 'Add a node that has one and its DRA driver, unload another slot, or set "SVC_GPU_ALLOCATION" to "device-plugin"',
   },
 ];
 
+const LABELS_MISMATCH = /didn't match (Pod's )?node (affinity\/selector|affinity|selector)/;
+
 function explain(text: string, pod: PodFacts): Explanation {
-  for (const known of KNOWN) {
-    const match = known.pattern.exec(text);
-    if (match !== null) return known.explain(match, pod);
+  if (LABELS_MISMATCH.test(text)) return explainLabels(requiredLabels(pod));
+  for (const { pattern, why, advice } of KNOWN) {
+    const match = pattern.exec(text);
+    if (match === null) continue;
+    const [, group = ''] = match;
+    const fill = (template: string): string => template.replace('$1', () => group);
+    return { why: `${fill(why)}${requested(pod, group)}`, advice: fill(advice) };
   }
   return { why: truncate(text, LONGEST_CAUSE) };
 }
 
+function explainLabels(labels: readonly string[]): Explanation {
+  const [first] = labels;
+  if (first === undefined) return { why: 'no node has the requested labels' };
+  const keys = first.startsWith(BACKEND_LABEL) ? '"backend" or "gpus"' : '"nodeSelector"';
+  return {
+    why: `no node has the ${labels.length === 1 ? 'label' : 'labels'} ${labels.map((label) => `"${label}"`).join(', ')}`,
+    advice: `Label a suitable node with "kubectl label node NAME ${first}", or change ${keys}`,
+  };
+}
+
+/** Empty if the pod requests no such resource. */
 function requested(pod: PodFacts, resource: string): string {
   const resources = pod.spec.containers.find(({ name }) => name === SERVER_CONTAINER)?.resources;
   const amount = resources?.requests?.[resource] ?? resources?.limits?.[resource];

@@ -24,27 +24,19 @@ const SCRATCH_LIMIT = '1Gi';
 export function podVolumes(workload: Workload, cluster: ClusterWorkload, demand: DeviceDemand, settings: StorageSettings): PodVolumes {
   const readsModels = workload.mounts.some(({ target }) => target === MODELS_TARGET);
   const models = modelsVolume(workload, cluster, settings);
-  const others = workload.mounts.filter(({ target }) => target !== MODELS_TARGET);
-  const devices = demand.kind === 'files' ? demand.paths : [];
-  const scratch = { name: SCRATCH_VOLUME, mountPath: '/tmp' };
+  const all = [
+    { name: SCRATCH_VOLUME, volume: { emptyDir: { sizeLimit: SCRATCH_LIMIT } }, mountPath: '/tmp' },
+    ...(readsModels ? [{ name: MODELS_VOLUME, volume: models, mountPath: MODELS_TARGET, readOnly: true }] : []),
+    ...workload.mounts
+      .filter(({ target }) => target !== MODELS_TARGET)
+      .map(({ source, target, readOnly }, index) => ({ ...nodePath(`mount-${index}`, source, target), ...(readOnly ? { readOnly } : {}) })),
+    ...(demand.kind === 'files' ? demand.paths : []).map((path, index) => nodePath(`device-${index}`, path, path)),
+  ];
   return {
-    volumes: [
-      { name: SCRATCH_VOLUME, emptyDir: { sizeLimit: SCRATCH_LIMIT } },
-      ...(readsModels ? [{ name: MODELS_VOLUME, ...models }] : []),
-      ...others.map(({ source }, index) => ({ name: `mount-${index}`, hostPath: { path: source } })),
-      ...devices.map((path, index) => ({ name: `device-${index}`, hostPath: { path } })),
-    ],
-    mounts: [
-      scratch,
-      ...(readsModels ? [{ name: MODELS_VOLUME, mountPath: MODELS_TARGET, readOnly: true }] : []),
-      ...others.map(({ target, readOnly }, index) => ({
-        name: `mount-${index}`,
-        mountPath: target,
-        ...(readOnly ? { readOnly: true } : {}),
-      })),
-      ...devices.map((path, index) => ({ name: `device-${index}`, mountPath: path })),
-    ],
-    modelMounts: readsModels ? [scratch, { name: MODELS_VOLUME, mountPath: MODELS_TARGET }] : undefined,
+    volumes: all.map(({ name, volume }) => ({ name, ...volume })),
+    mounts: all.map(({ volume: _volume, ...mount }) => mount),
+    // The first two; the container that fetches the model may write it.
+    modelMounts: readsModels ? all.slice(0, 2).map(({ name, mountPath }) => ({ name, mountPath })) : undefined,
     modelsOnNode: readsModels && 'hostPath' in models,
   };
 }
@@ -61,6 +53,8 @@ function modelsVolume(workload: Workload, cluster: ClusterWorkload, settings: St
   if (settings.SVC_MODELS_CLAIM !== undefined) return claim(settings.SVC_MODELS_CLAIM);
   return settings.SVC_MODELS_HOST_PATH === undefined ? { emptyDir: {} } : onNode(settings.SVC_MODELS_HOST_PATH);
 }
+
+const nodePath = (name: string, path: string, mountPath: string) => ({ name, volume: { hostPath: { path } }, mountPath });
 
 const claim = (name: string) => ({ persistentVolumeClaim: { claimName: name } });
 /** Created if absent: the server then reports which model file is missing, which is clearer than a failed mount. */
