@@ -1,7 +1,8 @@
 /** How a pod requests a GPU or another device: as an extended resource, through DRA, or as device files of the node. Pure. */
-import type { ClusterWorkload, Workload } from '../../../reconciler/ports.ts';
+import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import type { Settings } from '../../../schema/settings.ts';
 import { backendLabel, revisionedName } from './kube-names.ts';
+import type { KubeWorkload } from './kube-pod.ts';
 
 export type GpuAllocation = 'device-plugin' | 'dra';
 
@@ -13,15 +14,10 @@ export type DeviceDemand =
   /** Device files of the node, mounted into a privileged container. */
   | { readonly kind: 'files'; readonly paths: readonly string[]; readonly cdiNames: readonly string[] };
 
-export function deviceDemand(
-  workload: Workload,
-  cluster: ClusterWorkload,
-  resources: Settings['SVC_GPU_RESOURCES'],
-  allocation: GpuAllocation,
-): DeviceDemand {
-  const { backend } = cluster;
+export function deviceDemand(workload: KubeWorkload, resources: Settings['SVC_GPU_RESOURCES'], allocation: GpuAllocation): DeviceDemand {
+  const { backend, gpus } = workload.cluster;
   if (backend === 'cpu') return { kind: 'none' };
-  const count = cluster.gpus ?? 1;
+  const count = gpus ?? 1;
   const resource = backend === 'npu' ? undefined : resources[backend];
   if (resource === undefined || count === 0) {
     return {

@@ -95,52 +95,42 @@ const DeploymentShape = z.object({
   status: z.object({ conditions: z.array(Condition).default([]) }).prefault({}),
 });
 
-export interface DeploymentFacts {
-  readonly id: WorkloadId;
-  readonly name: string;
-  readonly slot: SlotName;
-  readonly revision: Revision;
-  readonly generation: number;
-  readonly deleting: boolean;
-  /** Unix milliseconds. */
-  readonly createdAt: number;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-  readonly ownerReferences: readonly z.output<typeof Owner>[];
-  readonly spec: Readonly<Record<string, unknown>>;
-  readonly conditions: readonly z.output<typeof Condition>[];
-}
-
 /** Undefined if the object does not have the shape of a pod. */
 export function parsePod(object: KubeObject): PodFacts | undefined {
   return PodShape.safeParse(object).data;
 }
 
+export type DeploymentFacts = Readonly<NonNullable<ReturnType<typeof parseDeployment>>>;
+
 /** Undefined if the Deployment was not created by this service. */
-export function parseDeployment(object: KubeObject): DeploymentFacts | undefined {
+export function parseDeployment(object: KubeObject) {
   const shape = DeploymentShape.safeParse(object).data;
-  if (shape === undefined) return undefined;
-  const { metadata, spec, status } = shape;
-  const slot = SlotName.safeParse(metadata.labels[LABELS.slot]);
-  const revision = Revision.safeParse(metadata.labels[LABELS.revision]);
-  if (!slot.success || !revision.success) return undefined;
-  const { name, labels, annotations, ownerReferences } = metadata;
+  const identity = parseIdentity(shape?.metadata.labels);
+  if (shape === undefined || identity === undefined) return undefined;
+  const { name, uid, labels, annotations, ownerReferences, creationTimestamp, deletionTimestamp } = shape.metadata;
   const generation = Number(annotations[LABELS.generation]);
   return {
-    id: WorkloadId.parse(metadata.uid),
+    ...identity,
+    id: WorkloadId.parse(uid),
     name,
-    slot: slot.data,
-    revision: revision.data,
     generation: Number.isSafeInteger(generation) ? generation : 0,
-    deleting: metadata.deletionTimestamp !== undefined,
-    createdAt: parseTime(metadata.creationTimestamp) ?? 0,
+    deleting: deletionTimestamp !== undefined,
+    /** Unix milliseconds. */
+    createdAt: parseTime(creationTimestamp) ?? 0,
     labels,
     annotations,
     ownerReferences,
-    spec,
-    conditions: status.conditions,
+    spec: shape.spec,
+    conditions: shape.status.conditions,
   };
 }
+
+const Identity = z
+  .object({ [LABELS.slot]: SlotName, [LABELS.revision]: Revision })
+  .transform((labels) => ({ slot: labels[LABELS.slot], revision: labels[LABELS.revision] }));
+
+/** Returns which workload the labels name; undefined if they name none. */
+export const parseIdentity = (labels: unknown): z.output<typeof Identity> | undefined => Identity.safeParse(labels).data;
 
 // ---- questions about one pod or Deployment ----
 

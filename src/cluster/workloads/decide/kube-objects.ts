@@ -107,7 +107,7 @@ function claimManifest({ slot, cluster }: KubeWorkload, { owner }: KubeContext):
 }
 
 function claimTemplateManifest(workload: KubeWorkload, { owner, settings, allocation }: KubeContext): KubeManifest | undefined {
-  const demand = deviceDemand(workload, workload.cluster, settings.SVC_GPU_RESOURCES, allocation);
+  const demand = deviceDemand(workload, settings.SVC_GPU_RESOURCES, allocation);
   if (demand.kind !== 'claim') return undefined;
   const exactly = { deviceClassName: demand.deviceClass, allocationMode: 'ExactCount', count: demand.count };
   return {

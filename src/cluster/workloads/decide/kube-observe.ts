@@ -9,10 +9,8 @@
  */
 import type { KubeObject } from '../../client/ports.ts';
 import type { ObservedWorkload } from '../../../reconciler/ports.ts';
-import { Revision, SlotName } from '../../../schema/names.ts';
 import type { WorkloadId } from '../../../schema/names.ts';
-import { LABELS } from '../../../schema/object-labels.ts';
-import { instanceOf, isOver, templatePort } from './kube-facts.ts';
+import { instanceOf, isOver, parseIdentity, templatePort } from './kube-facts.ts';
 import type { DeploymentFacts, PodFacts } from './kube-facts.ts';
 import { derivePhase } from './kube-phase.ts';
 import type { WaitingHints } from './kube-waiting-reason.ts';
@@ -39,14 +37,12 @@ export function observeWorkload(record: KubeRecord, pods: readonly PodFacts[], h
 /** Pods whose Deployment is gone. Undefined if nothing of them runs. */
 export function observeOrphanedPods(id: WorkloadId, pods: readonly PodFacts[]): ObservedWorkload | undefined {
   const [newest] = pods;
-  const slot = SlotName.safeParse(newest?.metadata.labels[LABELS.slot]);
-  const revision = Revision.safeParse(newest?.metadata.labels[LABELS.revision]);
-  if (newest === undefined || !slot.success || !revision.success || pods.every(isOver)) return undefined;
+  const identity = parseIdentity(newest?.metadata.labels);
+  if (newest === undefined || identity === undefined || pods.every(isOver)) return undefined;
   return {
+    ...identity,
     id,
     name: instanceOf(newest),
-    slot: slot.data,
-    revision: revision.data,
     generation: 0,
     phase: 'stopping',
     startedAt: undefined,

@@ -32,8 +32,8 @@ const STARTUP_MARGIN_S = 15;
 
 export function podTemplate(workload: KubeWorkload, settings: KubeSettings, allocation: GpuAllocation): Part {
   const { cluster } = workload;
-  const demand = deviceDemand(workload, cluster, settings.SVC_GPU_RESOURCES, allocation);
-  const volumes = podVolumes(workload, cluster, demand, settings);
+  const demand = deviceDemand(workload, settings.SVC_GPU_RESOURCES, allocation);
+  const volumes = podVolumes(workload, demand, settings);
   return {
     metadata: {
       labels: podLabels(workload),

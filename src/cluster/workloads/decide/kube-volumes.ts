@@ -1,8 +1,9 @@
 /** What the pods of a workload mount: models, a scratch directory, and device files. Pure. */
-import type { ClusterWorkload, Workload } from '../../../reconciler/ports.ts';
+import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import type { Settings } from '../../../schema/settings.ts';
 import type { DeviceDemand } from './kube-devices.ts';
 import { MODELS_TARGET, slotObjectName } from './kube-names.ts';
+import type { KubeWorkload } from './kube-pod.ts';
 
 export interface PodVolumes {
   readonly volumes: readonly Readonly<Record<string, unknown>>[];
@@ -21,9 +22,9 @@ const SCRATCH_VOLUME = 'tmp';
 /** The same size as on a single machine. */
 const SCRATCH_LIMIT = '1Gi';
 
-export function podVolumes(workload: Workload, cluster: ClusterWorkload, demand: DeviceDemand, settings: StorageSettings): PodVolumes {
+export function podVolumes(workload: KubeWorkload, demand: DeviceDemand, settings: StorageSettings): PodVolumes {
   const readsModels = workload.mounts.some(({ target }) => target === MODELS_TARGET);
-  const models = modelsVolume(workload, cluster, settings);
+  const models = modelsVolume(workload, settings);
   const all = [
     { name: SCRATCH_VOLUME, volume: { emptyDir: { sizeLimit: SCRATCH_LIMIT } }, mountPath: '/tmp' },
     ...(readsModels ? [{ name: MODELS_VOLUME, volume: models, mountPath: MODELS_TARGET, readOnly: true }] : []),
@@ -45,11 +46,11 @@ export function podVolumes(workload: Workload, cluster: ClusterWorkload, demand:
 export const createsClaim = ({ storage }: Pick<ClusterWorkload, 'storage'>): boolean =>
   storage?.claimName === undefined && storage?.hostPath === undefined && (storage?.size ?? storage?.className) !== undefined;
 
-function modelsVolume(workload: Workload, cluster: ClusterWorkload, settings: StorageSettings): Readonly<Record<string, unknown>> {
+function modelsVolume({ slot, cluster }: KubeWorkload, settings: StorageSettings): Readonly<Record<string, unknown>> {
   const { storage } = cluster;
   if (storage?.claimName !== undefined) return claim(storage.claimName);
   if (storage?.hostPath !== undefined) return onNode(storage.hostPath);
-  if (createsClaim(cluster)) return claim(slotObjectName(workload.slot));
+  if (createsClaim(cluster)) return claim(slotObjectName(slot));
   if (settings.SVC_MODELS_CLAIM !== undefined) return claim(settings.SVC_MODELS_CLAIM);
   return settings.SVC_MODELS_HOST_PATH === undefined ? { emptyDir: {} } : onNode(settings.SVC_MODELS_HOST_PATH);
 }
