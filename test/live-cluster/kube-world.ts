@@ -2,7 +2,7 @@
 import { createKubeApi } from '../../src/cluster/client/kube-api.ts';
 import type { KubeApi } from '../../src/cluster/client/ports.ts';
 import type { ObservedWorkload, Runtime, Workload } from '../../src/reconciler/ports.ts';
-import type { KubeSettings } from '../../src/cluster/workloads/decide/kube-pod.ts';
+import type { KubeSettings } from '../../src/cluster/workloads/decide/kube-workload.ts';
 import { createKubeReflectors } from '../../src/cluster/workloads/kube-reflectors.ts';
 import { createKubeRuntime } from '../../src/cluster/workloads/kube-runtime.ts';
 import { ModelId } from '../../src/schema/names.ts';

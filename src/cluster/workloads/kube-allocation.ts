@@ -6,7 +6,7 @@ import { ok } from '../../schema/failure.ts';
 import type { Result } from '../../schema/failure.ts';
 import { deviceClassOf } from './decide/kube-devices.ts';
 import type { GpuAllocation } from './decide/kube-devices.ts';
-import type { KubeSettings } from './decide/kube-pod.ts';
+import type { KubeSettings } from './decide/kube-workload.ts';
 
 export type FindAllocation = (cluster: ClusterWorkload, signal: AbortSignal) => Promise<Result<GpuAllocation>>;
 

@@ -15,7 +15,7 @@ import type { DeploymentFacts, PodFacts } from './decide/kube-facts.ts';
 import { deploymentManifest, deploymentSpec, kubeObjects } from './decide/kube-objects.ts';
 import type { DeploymentSpec, KubeContext, KubeObjects } from './decide/kube-objects.ts';
 import { isCrashed } from './decide/kube-phase.ts';
-import type { KubeSettings, KubeWorkload } from './decide/kube-pod.ts';
+import type { KubeSettings, KubeWorkload } from './decide/kube-workload.ts';
 import type { FindAllocation } from './kube-allocation.ts';
 import type { KubeReflectors } from './kube-reflectors.ts';
 import { ABORTED } from './kube-writer.ts';

@@ -2,13 +2,14 @@
 import type { KubeApi, OwnerReference, Reflector, ResourceType } from '../client/ports.ts';
 import { createRequestGate } from '../client/request-gate.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/resource-types.ts';
-import type { InPlaceRepair, Runtime, Workload } from '../../reconciler/ports.ts';
+import type { InPlaceRepair, Runtime } from '../../reconciler/ports.ts';
 import { fail, ok } from '../../schema/failure.ts';
 import type { Result } from '../../schema/failure.ts';
 import type { SlotName, WorkloadId } from '../../schema/names.ts';
 import { appliedSpec, findAlteredObjects } from './decide/kube-drift.ts';
 import { MODELS_TARGET } from './decide/kube-names.ts';
-import type { KubeSettings, KubeWorkload } from './decide/kube-pod.ts';
+import { parseKubeWorkload } from './decide/kube-workload.ts';
+import type { KubeSettings } from './decide/kube-workload.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
 import { createGpuAllocation } from './kube-allocation.ts';
 import { applyKubeWorkload } from './kube-apply.ts';
@@ -113,14 +114,6 @@ function inPlaceRepair(observer: KubeObserver, ownerOf: KubeRuntimeDeps['ownerOf
       return applied !== undefined && wanted.cluster !== undefined && applied.replicas !== wanted.cluster.replicas;
     },
   };
-}
-
-function parseKubeWorkload(workload: Workload): Result<KubeWorkload> {
-  const { cluster, image } = workload;
-  if (image === undefined)
-    return fail('stalled', 'ImageMissing', `Name an image for the slot "${workload.slot}" in the toolbox manifest: pods need an image`);
-  if (cluster === undefined) return fail('stalled', 'NotForClusters', `The workload "${workload.name}" was not planned for a cluster`);
-  return ok({ ...workload, cluster, image });
 }
 
 function findUnreachable(

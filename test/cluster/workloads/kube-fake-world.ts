@@ -2,7 +2,7 @@
 import type { KubeObject } from '../../../src/cluster/client/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS } from '../../../src/cluster/client/resource-types.ts';
 import type { ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
-import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/kube-pod.ts';
+import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
 import { createKubeReflectors } from '../../../src/cluster/workloads/kube-reflectors.ts';
 import { createKubeRuntime } from '../../../src/cluster/workloads/kube-runtime.ts';
 import type { WorkloadId } from '../../../src/schema/names.ts';

@@ -5,7 +5,7 @@ import { kubeObjects } from '../../../src/cluster/workloads/decide/kube-objects.
 import type { KubeContext, KubeObjects } from '../../../src/cluster/workloads/decide/kube-objects.ts';
 import type { KubeSnapshot } from '../../../src/cluster/workloads/kube-observer.ts';
 import { podLabels } from '../../../src/cluster/workloads/decide/kube-names.ts';
-import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/kube-pod.ts';
+import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
 import { ModelId, Revision, SlotName } from '../../../src/schema/names.ts';
 
 export const SETTINGS: KubeSettings = {

@@ -7,7 +7,7 @@ import {
   RESOURCE_CLAIM_TEMPLATES,
   SERVICES,
 } from '../../../src/cluster/client/resource-types.ts';
-import type { KubeWorkload } from '../../../src/cluster/workloads/decide/kube-pod.ts';
+import type { KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
 import type { ResourceType } from '../../../src/cluster/client/ports.ts';
 import { createFakeKubeWorld } from './kube-fake-world.ts';
 import type { FakeKubeWorld } from './kube-fake-world.ts';

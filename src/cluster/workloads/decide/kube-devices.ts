@@ -2,7 +2,7 @@
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import type { Settings } from '../../../schema/settings.ts';
 import { backendLabel, revisionedName } from './kube-names.ts';
-import type { KubeWorkload } from './kube-pod.ts';
+import type { KubeWorkload } from './kube-workload.ts';
 
 export type GpuAllocation = 'device-plugin' | 'dra';
 

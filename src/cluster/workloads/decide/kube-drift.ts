@@ -14,7 +14,7 @@ import { configMapManifest, serviceManifest } from './kube-objects.ts';
 import type { DeploymentSpec } from './kube-objects.ts';
 import type { KubeRecord } from './kube-observe.ts';
 import { verbatim } from './kube-pod.ts';
-import type { KubeWorkload } from './kube-pod.ts';
+import type { KubeWorkload } from './kube-workload.ts';
 import { truncate } from './kube-text.ts';
 
 /** Returns the last applied `spec`; undefined if somebody removed or damaged the annotation. */

@@ -6,7 +6,7 @@ import { deviceDemand } from './kube-devices.ts';
 import type { GpuAllocation } from './kube-devices.ts';
 import { APPLIED_ANNOTATION, podLabels, PORT_NAME, revisionedName, revisionLabels, slotLabels, slotObjectName } from './kube-names.ts';
 import { podTemplate } from './kube-pod.ts';
-import type { KubeSettings, KubeWorkload } from './kube-pod.ts';
+import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
 import { createsClaim } from './kube-volumes.ts';
 import { quantityOfBytes } from './kube-quantity.ts';
 

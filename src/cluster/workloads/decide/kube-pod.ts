@@ -1,6 +1,5 @@
 /** Renders the pod template of a workload. Pure. Lists have a fixed order and quantities the server's own form, so that the server stores what was sent. */
-import type { ClusterWorkload, ImageReference, Workload } from '../../../reconciler/ports.ts';
-import type { Settings } from '../../../schema/settings.ts';
+import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import { deviceDemand, needsRoot, nodeAffinity } from './kube-devices.ts';
 import type { DeviceDemand, GpuAllocation } from './kube-devices.ts';
 import { graceSeconds, preStopHook } from './kube-drain.ts';
@@ -8,17 +7,7 @@ import { MODEL_CONTAINER, MODELS_TARGET, podLabels, PORT_NAME, revisionedName, S
 import { quantityOfBytes } from './kube-quantity.ts';
 import { podVolumes } from './kube-volumes.ts';
 import type { PodVolumes } from './kube-volumes.ts';
-
-export type KubeSettings = Pick<
-  Settings,
-  'SVC_IMAGE' | 'SVC_MODELS_CLAIM' | 'SVC_MODELS_HOST_PATH' | 'SVC_GPU_RESOURCES' | 'SVC_GPU_ALLOCATION'
->;
-
-/** A workload that can run in a cluster. */
-export interface KubeWorkload extends Workload {
-  readonly cluster: ClusterWorkload;
-  readonly image: ImageReference;
-}
+import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
 
 type Part = Readonly<Record<string, unknown>>;
 

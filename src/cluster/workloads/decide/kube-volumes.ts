@@ -3,7 +3,7 @@ import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import type { Settings } from '../../../schema/settings.ts';
 import type { DeviceDemand } from './kube-devices.ts';
 import { MODELS_TARGET, slotObjectName } from './kube-names.ts';
-import type { KubeWorkload } from './kube-pod.ts';
+import type { KubeWorkload } from './kube-workload.ts';
 
 export interface PodVolumes {
   readonly volumes: readonly Readonly<Record<string, unknown>>[];

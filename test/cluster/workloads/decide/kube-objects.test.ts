@@ -5,7 +5,7 @@ import { parseSizeBytes } from '../../../../src/schema/quantities.ts';
 import { kubeObjects } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
 import type { KubeContext } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
 import { quantityOfBytes } from '../../../../src/cluster/workloads/decide/kube-quantity.ts';
-import type { KubeWorkload } from '../../../../src/cluster/workloads/decide/kube-pod.ts';
+import type { KubeWorkload } from '../../../../src/cluster/workloads/decide/kube-workload.ts';
 import { context, kubeWorkload, manifestsOf, OWNER } from '../kube-fixtures.ts';
 
 /** What lies at a path of keys and indexes. */
