@@ -76,7 +76,7 @@ export const context = (settings: Partial<KubeSettings> = {}, allocation: KubeCo
 export const manifestsOf = ({ configMap, service, claim, claimTemplate, deployment }: KubeObjects): readonly KubeManifest[] =>
   [configMap, service, claim, claimTemplate, deployment].flatMap((each) => each ?? []);
 
-/** As a server stores it. */
+/** Returns the object as a server stores it. */
 export const stored = (manifest: KubeManifest, uid = `uid-of-${manifest.metadata.name}`, at = '2026-11-21T09:00:00Z'): KubeObject => ({
   ...JSON.parse(JSON.stringify(manifest)),
   metadata: { ...manifest.metadata, uid, resourceVersion: '1', creationTimestamp: at },
@@ -89,11 +89,11 @@ export interface PodChoice {
   readonly ready?: boolean;
   readonly deleting?: boolean;
   readonly status?: Readonly<Record<string, unknown>>;
-  /** Of the server's container. */
+  /** Status of the server container. */
   readonly server?: Readonly<Record<string, unknown>>;
 }
 
-/** One pod of a workload; ready unless told otherwise. */
+/** Returns a pod of a workload, ready by default. */
 export function podOf(workload: KubeWorkload, choice: PodChoice = {}): KubeObject {
   const { name = `${workload.name}-x`, at = '2026-11-21T09:00:01Z', ready = true } = choice;
   const server = {
@@ -128,7 +128,7 @@ export function podOf(workload: KubeWorkload, choice: PodChoice = {}): KubeObjec
   };
 }
 
-/** All that was applied for some workloads, and their pods. */
+/** Returns a snapshot with all objects of these workloads, and the pods. */
 export function snapshotOf(workloads: readonly KubeWorkload[], pods: readonly KubeObject[] = [], of = context()): KubeSnapshot {
   const objects = workloads.map((workload) => kubeObjects(workload, of));
   const byName = (list: readonly KubeObject[]) => new Map(list.map((object) => [object.metadata.name, object]));

@@ -17,7 +17,7 @@ const newer = (object: KubeObject, part: Readonly<Record<string, unknown>>): Kub
 });
 
 describe('createKubeObserver()', () => {
-  test('reads back what was applied', () => {
+  test('observes what was applied', () => {
     const [found, ...others] = createKubeObserver().observe(snapshotOf([WORKLOAD], [podOf(WORKLOAD)]));
     expect(others).toEqual([]);
     expect(found).toMatchObject({
@@ -33,13 +33,13 @@ describe('createKubeObserver()', () => {
     });
   });
 
-  test('answers the same objects as long as nothing changed, and new ones only for what did', () => {
+  test('returns the same objects as long as nothing changed, and new ones only for changes', () => {
     const other = kubeWorkload({ slot: 'embed' });
     const observer = createKubeObserver();
     const snapshot = snapshotOf([WORKLOAD, other], [podOf(WORKLOAD), podOf(other)]);
     const first = observer.observe(snapshot);
     expect(observer.observe({ ...snapshot, pods: new Map(snapshot.pods) })).toBe(first);
-    // Copies are altered in place.
+    // The copies are updated in place.
     const pods = new Map(snapshot.pods);
     pods.set('svc-slot-embed-x', newer(podOf(other), { status: {} }));
     const second = observer.observe({ ...snapshot, pods });
@@ -49,7 +49,7 @@ describe('createKubeObserver()', () => {
     expect(second[1]?.record).toBe(first[1]?.record);
   });
 
-  test('has another record when an object of the workload did change', () => {
+  test('has another record when an object of the workload changed', () => {
     const observer = createKubeObserver();
     const snapshot = snapshotOf([WORKLOAD]);
     const [first] = observer.observe(snapshot);
@@ -66,7 +66,7 @@ describe('createKubeObserver()', () => {
     if (found !== undefined) expect(createKubeObserver().recordOf(found)).toBeUndefined();
   });
 
-  test('shows a workload whose Deployment is gone as stopping, under its id, until its pods are gone too', () => {
+  test('reports a workload whose Deployment is gone as stopping, under its id, until its pods are gone too', () => {
     const observer = createKubeObserver();
     const snapshot = snapshotOf([WORKLOAD], [podOf(WORKLOAD)]);
     observer.observe(snapshot);
@@ -79,7 +79,7 @@ describe('createKubeObserver()', () => {
     expect(observer.observe(without(gone, 'pods'))).toEqual([]);
   });
 
-  test('shows it so after a restart of the controller too', () => {
+  test('reports such a workload also after a restart of the controller', () => {
     const observer = createKubeObserver();
     const gone = without(snapshotOf([WORKLOAD], [podOf(WORKLOAD, { deleting: true })]), 'deployments');
     const [found, ...others] = observer.observe(gone);
@@ -88,7 +88,7 @@ describe('createKubeObserver()', () => {
     expect(found === undefined ? [] : observer.podsOf(gone, found.id)).toHaveLength(1);
   });
 
-  test('gives a Deployment made anew under the old name none of the pods that still end', () => {
+  test('does not assign terminating pods to a Deployment that was created again under the old name', () => {
     const observer = createKubeObserver();
     const old = podOf(WORKLOAD, { name: 'old', at: '2026-11-21T08:00:00Z', deleting: true });
     const snapshot = snapshotOf([WORKLOAD], [podOf(WORKLOAD, { name: 'new' }), old]);
@@ -100,7 +100,7 @@ describe('createKubeObserver()', () => {
     expect(observer.podsOf(snapshot, ID).map(({ metadata }) => metadata.name)).toEqual(['new']);
   });
 
-  test('does not take pods of another revision for its own', () => {
+  test('does not assign pods of another revision', () => {
     const other = kubeWorkload({ revision: 'ba9876543210' });
     const found = createKubeObserver().observe(snapshotOf([WORKLOAD], [podOf(other)]));
     expect(found).toMatchObject([
@@ -109,20 +109,20 @@ describe('createKubeObserver()', () => {
     ]);
   });
 
-  test('tells what Events say of a pod, as long as they do', () => {
+  test('reports warnings about a pod as long as there are any', () => {
     const creating = { ready: false, started: false, state: { waiting: { reason: 'ContainerCreating' } } };
     const pod = podOf(WORKLOAD, { ready: false, server: creating });
     const snapshot = snapshotOf([WORKLOAD], [pod]);
     const warnings = new Map([[pod.metadata.uid ?? '', { reason: 'NetworkNotReady', message: 'no CNI' }]]);
     const observer = createKubeObserver();
-    const troubleIn = (seen: KubeSnapshot) => observer.observe(seen)[0]?.waitingReason?.reason;
-    const told = { ...snapshot, warnings };
-    expect([snapshot, told, snapshot].map(troubleIn)).toEqual([undefined, 'NetworkNotReady', undefined]);
-    expect(observer.observe({ ...told, warnings: new Map(warnings) })).toEqual(observer.observe(told));
+    const reasonIn = (seen: KubeSnapshot) => observer.observe(seen)[0]?.waitingReason?.reason;
+    const warned = { ...snapshot, warnings };
+    expect([snapshot, warned, snapshot].map(reasonIn)).toEqual([undefined, 'NetworkNotReady', undefined]);
+    expect(observer.observe({ ...warned, warnings: new Map(warnings) })).toEqual(observer.observe(warned));
     expect([...observer.pods(snapshot)].map(({ metadata }) => metadata.uid)).toEqual([pod.metadata.uid]);
   });
 
-  test('is not disturbed by objects that are none of ours', () => {
+  test('ignores foreign objects', () => {
     const snapshot = snapshotOf([WORKLOAD]);
     const foreign: KubeObject = {
       metadata: { name: 'x', uid: 'x', resourceVersion: '1', creationTimestamp: '2026-11-21T09:00:00Z' },
@@ -141,7 +141,7 @@ describe('createKubeObserver()', () => {
   });
 });
 
-describe('what is kept of objects', () => {
+describe('a pruned object', () => {
   const managed = (object: KubeObject): KubeObject => {
     const metadata: KubeObject['metadata'] & { readonly managedFields: unknown } = {
       ...object.metadata,
@@ -150,7 +150,7 @@ describe('what is kept of objects', () => {
     return { ...object, metadata };
   };
 
-  test('is enough for the same facts', () => {
+  test('yields the same facts', () => {
     const snapshot = snapshotOf([WORKLOAD], [podOf(WORKLOAD)]);
     const keep = (objects: ReadonlyMap<string, KubeObject>, prune: (object: KubeObject) => KubeObject) =>
       new Map([...objects].map(([name, object]) => [name, prune(managed(object))]));

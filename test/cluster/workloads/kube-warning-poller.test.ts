@@ -1,4 +1,4 @@
-/** Events are asked for while a pod is stuck and this replica leads, and never else. */
+/** Events are requested only while a pod is stuck and this replica is the leader. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { EVENTS } from '../../../src/cluster/client/resource-types.ts';
 import { parsePod } from '../../../src/cluster/workloads/decide/kube-facts.ts';
@@ -29,15 +29,15 @@ function pod(server: Readonly<Record<string, unknown>>): PodFacts {
   return facts;
 }
 
-function tell(message: string, type = 'Warning', reason = 'FailedMount'): void {
+function publish(message: string, type = 'Warning', reason = 'FailedMount'): void {
   const involvedObject = { kind: 'Pod', name: 'svc-slot-primary-x', uid: pod(CREATING).metadata.uid };
   const event = { involvedObject, type, reason, message, lastTimestamp: '2026-11-21T09:00:30Z' };
   fake.put(EVENTS, 'default', { metadata: { name: reason.toLowerCase() }, ...event });
 }
 
-const said = () => [...(reader.current()?.values() ?? [])].map(({ message }) => message);
-const asked = () => fake.faults.requests.filter(({ resource }) => resource === 'events').length;
-/** So many looks later. */
+const messages = () => [...(reader.current()?.values() ?? [])].map(({ message }) => message);
+const requests = () => fake.faults.requests.filter(({ resource }) => resource === 'events').length;
+/** Resolves after this many looks. */
 const later = async (looks = 5) => await new Promise((resolve) => setTimeout(resolve, looks * LOOK_MS));
 
 beforeEach(async () => {
@@ -58,57 +58,57 @@ afterEach(async () => {
   await fake.close();
 });
 
-test('what is said of a stuck pod is told once, and forgotten when the pod begins', async () => {
-  tell('no disk');
-  await eventually('the warning', async () => (said().length > 0 ? true : undefined));
-  expect(said()).toEqual(['no disk']);
+test('reports warnings about a stuck pod once, and drops them when the pod starts', async () => {
+  publish('no disk');
+  await eventually('the warning', async () => (messages().length > 0 ? true : undefined));
+  expect(messages()).toEqual(['no disk']);
   await later();
-  expect([wakes, asked()]).toEqual([1, 2]);
+  expect([wakes, requests()]).toEqual([1, 2]);
   pods = [pod({ state: { running: { startedAt: '2026-11-21T09:00:05Z' } } })];
-  await eventually('it is forgotten', async () => (said().length === 0 ? true : undefined));
+  await eventually('no warning', async () => (messages().length === 0 ? true : undefined));
   await later();
-  expect([wakes, asked()]).toEqual([2, 2]);
+  expect([wakes, requests()]).toEqual([2, 2]);
 });
 
-test('of the same pods it is asked again after a while, of others at once', async () => {
-  await eventually('a question', async () => (asked() === 1 ? true : undefined));
-  tell('no disk');
+test('requests the Events of the same pods again after a while, and of others at once', async () => {
+  await eventually('a request', async () => (requests() === 1 ? true : undefined));
+  publish('no disk');
   await later();
-  expect([asked(), said()]).toEqual([1, []]);
+  expect([requests(), messages()]).toEqual([1, []]);
   ageMs += 31_000;
-  await eventually('the warning', async () => (said().length > 0 ? true : undefined));
+  await eventually('the warning', async () => (messages().length > 0 ? true : undefined));
   const [one] = pods;
   pods = pods.concat(one === undefined ? [] : { ...one, metadata: { ...one.metadata, uid: 'another' } });
-  await eventually('a question of both', async () => (asked() === 5 ? true : undefined));
+  await eventually('a request for both', async () => (requests() === 5 ? true : undefined));
 });
 
-test('what was said is no longer told when the pod pulls its image', async () => {
-  tell('no disk');
-  await eventually('the warning', async () => (said().length > 0 ? true : undefined));
-  tell('Pulling image "x"', 'Normal', 'Pulling');
+test('drops warnings when the pod pulls its image', async () => {
+  publish('no disk');
+  await eventually('the warning', async () => (messages().length > 0 ? true : undefined));
+  publish('Pulling image "x"', 'Normal', 'Pulling');
   ageMs += 31_000;
-  await eventually('it is forgotten', async () => (said().length === 0 ? true : undefined));
+  await eventually('no warning', async () => (messages().length === 0 ? true : undefined));
   expect(wakes).toBe(2);
 });
 
-test('nothing is asked of pods that have only just been made', async () => {
+test('requests nothing for pods that were only just created', async () => {
   ageMs = 5000;
   await later();
-  expect(asked()).toBe(0);
+  expect(requests()).toBe(0);
 });
 
-test('nothing is asked by a replica that does not lead', async () => {
+test('requests nothing while another replica is the leader', async () => {
   term.abort();
   await later();
-  expect(asked()).toBe(0);
+  expect(requests()).toBe(0);
 });
 
-test('a refusal changes nothing', async () => {
-  tell('no disk');
-  await eventually('the warning', async () => (said().length > 0 ? true : undefined));
+test('keeps the warnings after a forbidden request', async () => {
+  publish('no disk');
+  await eventually('the warning', async () => (messages().length > 0 ? true : undefined));
   fake.faults.answer({ verb: 'list', resource: 'events' }, { status: 403 }, 1);
   ageMs += 31_000;
-  await eventually('another question', async () => (asked() === 3 ? true : undefined));
+  await eventually('another request', async () => (requests() === 3 ? true : undefined));
   await later();
-  expect(said()).toEqual(['no disk']);
+  expect(messages()).toEqual(['no disk']);
 });

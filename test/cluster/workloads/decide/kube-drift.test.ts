@@ -71,13 +71,13 @@ describe('findAlteredObjects()', () => {
       'no JSON',
       'annotation "inference.svc.dev/applied" missing',
     ],
-    ['the way of roll-outs', ['spec', 'strategy', 'type'], 'Recreate', 'strategy.type "Recreate" instead of "RollingUpdate"'],
+    ['the strategy', ['spec', 'strategy', 'type'], 'Recreate', 'strategy.type "Recreate" instead of "RollingUpdate"'],
     ['the hook', [...SERVER, 'lifecycle'], {}, expect.stringContaining('lifecycle.preStop')],
-  ])('says that somebody altered %s', (_, path, to, phrase) => {
+  ])('reports a change of %s', (_, path, to, phrase) => {
     expect(altered(edited('deployments', path, to))).toContainEqual(phrase);
   });
 
-  test('a value of the environment that is set over ours is found, and not repeated', () => {
+  test('reports an overridden variable without its value', () => {
     const found = altered(edited('deployments', [...SERVER, 'env'], [{ name: 'GREETING', value: 'secret' }]));
     expect(found).toEqual(['env "GREETING" changed']);
     const fromSecret = [{ name: 'GREETING', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }];
@@ -94,11 +94,11 @@ describe('findAlteredObjects()', () => {
     ['a volume', [...POD, 'volumes', 2], { name: 'more', emptyDir: {} }],
     ['a field', [...POD, 'priorityClassName'], 'high'],
     ['a default', [...SERVER, 'terminationMessagePath'], '/dev/termination-log'],
-  ])('is not concerned with %s that somebody added', (_, path, to) => {
+  ])('ignores %s that another client added', (_, path, to) => {
     expect(altered(edited('deployments', path, to))).toEqual([]);
   });
 
-  test('sees what happened to the Service and the ConfigMap', () => {
+  test('reports changes of the Service and the ConfigMap', () => {
     const snapshot = snapshotOf([WORKLOAD]);
     expect(altered({ ...snapshot, services: new Map() })).toEqual(['Service "svc-slot-primary" deleted']);
     expect(altered({ ...snapshot, configMaps: new Map() })).toEqual(['ConfigMap "svc-slot-primary-0123456789ab" deleted']);
@@ -111,7 +111,7 @@ describe('findAlteredObjects()', () => {
     ]);
   });
 
-  test('a newer program, other settings and edited times are no alteration: what runs is not restarted for them', () => {
+  test('a newer program, other settings and edited timeouts are no changes: running pods are not restarted for them', () => {
     const snapshot = snapshotOf([WORKLOAD], [], context({ SVC_IMAGE: 'registry.example/svc:0', SVC_MODELS_CLAIM: 'old' }));
     expect(altered(snapshot, { ...WORKLOAD, cluster: { ...WORKLOAD.cluster, drainTimeoutMs: 1, startTimeoutMs: 1, replicas: 5 } })).toEqual(
       [],
@@ -120,7 +120,7 @@ describe('findAlteredObjects()', () => {
 });
 
 describe('withEnv()', () => {
-  test('sets our variables over those of others, and only them', () => {
+  test('overrides the variables of other clients with ours, and only those', () => {
     const observer = createKubeObserver();
     const entries = [
       { name: 'OTHER', value: '1' },

@@ -1,4 +1,4 @@
-/** The recorded pods are what a cluster of 1.20 said of pods that could not run; newer servers' words are written down beside them. */
+/** The recorded pods are from a cluster of 1.20 where they could not run; messages of newer servers are added by hand. */
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from '@jest/globals';
 import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
@@ -13,7 +13,7 @@ const RECORDED: readonly KubeObject[] = JSON.parse(await readFile(new URL('../re
 function recorded(name: string): PodFacts {
   const object = RECORDED.find(({ metadata }) => metadata.name === name);
   const pod = object === undefined ? undefined : parsePod(object);
-  if (pod === undefined) throw new Error(`Nothing was recorded as "${name}"`);
+  if (pod === undefined) throw new Error(`There is no recording named "${name}"`);
   return pod;
 }
 
@@ -25,7 +25,7 @@ function deployment(failure?: string): DeploymentFacts {
   return facts;
 }
 
-function madeUp(status: Readonly<Record<string, unknown>>, spec: Readonly<Record<string, unknown>> = {}): PodFacts {
+function podWith(status: Readonly<Record<string, unknown>>, spec: Readonly<Record<string, unknown>> = {}): PodFacts {
   const object = podOf(kubeWorkload(), { ready: false, status: { conditions: [], containerStatuses: [], phase: 'Pending', ...status } });
   const pod = parsePod({ ...object, spec: { ...(typeof object['spec'] === 'object' ? object['spec'] : {}), ...spec } });
   if (pod === undefined) throw new Error('No pod');
@@ -33,10 +33,10 @@ function madeUp(status: Readonly<Record<string, unknown>>, spec: Readonly<Record
 }
 
 const unscheduled = (message: string, spec = {}): PodFacts =>
-  madeUp({ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }] }, spec);
+  podWith({ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }] }, spec);
 const waiting = (reason: string, message: string): PodFacts =>
-  madeUp({ containerStatuses: [{ name: 'server', ready: false, restartCount: 0, state: { waiting: { reason, message } } }] });
-const told = (pods: readonly PodFacts[], failure?: string) => derivePhase(deployment(failure), pods).waitingReason;
+  podWith({ containerStatuses: [{ name: 'server', ready: false, restartCount: 0, state: { waiting: { reason, message } } }] });
+const reasonOf = (pods: readonly PodFacts[], failure?: string) => derivePhase(deployment(failure), pods).waitingReason;
 
 describe('what keeps a recorded pod from running', () => {
   test.each([
@@ -96,36 +96,36 @@ describe('what keeps a recorded pod from running', () => {
       'Node "node1" evicted the pod: Usage of EmptyDir volume "tmp" exceeds the limit "1Mi"; a new pod will be created',
     ],
   ])('%s: %s, %s', (name, kind, reason, message) => {
-    const doing = derivePhase(deployment(), [recorded(name)]);
-    expect(doing).toMatchObject({ phase: 'created', endpoints: [], startedAt: undefined, waitingReason: { kind, reason } });
-    expect(doing.waitingReason?.message).toEqual(message);
-    expect(doing).not.toHaveProperty('exit');
+    const derived = derivePhase(deployment(), [recorded(name)]);
+    expect(derived).toMatchObject({ phase: 'created', endpoints: [], startedAt: undefined, waitingReason: { kind, reason } });
+    expect(derived.waitingReason?.message).toEqual(message);
+    expect(derived).not.toHaveProperty('exit');
   });
 
   test.each([
     [{ persistentVolumeClaim: { claimName: 'weights' } }, '"/models" is the claim "weights"'],
     [{ hostPath: { path: '/srv/models' } }, '"/models" is the directory "/srv/models" of node "node1"'],
     [{ emptyDir: {} }, 'set "storage" of the slot'],
-  ])('a file that is missing belongs where the models lie: %j', (volume, where) => {
+  ])('a missing file belongs to the volume of the models: %j', (volume, where) => {
     const message = 'Put the file "/models/own.gguf" into the model store';
     const fetcher = { name: 'model', state: { terminated: { exitCode: 1, reason: 'Error', message } } };
-    const pod = madeUp({ initContainerStatuses: [fetcher] }, { volumes: [{ name: 'models', ...volume }] });
-    expect(told([pod])?.message).toMatch(message);
-    expect(told([pod])?.message).toContain(where);
+    const pod = podWith({ initContainerStatuses: [fetcher] }, { volumes: [{ name: 'models', ...volume }] });
+    expect(reasonOf([pod])?.message).toMatch(message);
+    expect(reasonOf([pod])?.message).toContain(where);
   });
 
-  test('a model whose fetching went over the memory of the pod asks for more of it', () => {
+  test('fetching a model that exceeds the memory of the pod asks for a higher limit', () => {
     const fetcher = { name: 'model', state: { terminated: { exitCode: 137, reason: 'OOMKilled' } } };
     const containers = [{ name: 'server', resources: { limits: { memory: '12Mi' } } }];
-    expect(told([madeUp({ initContainerStatuses: [fetcher] }, { containers })])?.message).toContain('raise "resources.memory"');
+    expect(reasonOf([podWith({ initContainerStatuses: [fetcher] }, { containers })])?.message).toContain('raise "resources.memory"');
   });
 
-  test('while its model is fetched there is none', () => {
+  test('there is none while the model is fetched', () => {
     expect(derivePhase(deployment(), [recorded('initruns')])).toMatchObject({
       phase: 'created',
       fetching: expect.any(String),
     });
-    expect(told([recorded('initruns')])).toBeUndefined();
+    expect(reasonOf([recorded('initruns')])).toBeUndefined();
   });
 
   test.each([
@@ -133,14 +133,14 @@ describe('what keeps a recorded pod from running', () => {
     ['oom', 137, true, 'Killed because it exceeded its memory limit of 32Mi: raise "resources.memory"'],
     ['noprogram', 128, false, 'The image does not contain the program "llama-server-absent": choose another toolbox image'],
   ])('%s is an exit with code %d', (name, code, outOfMemory, message) => {
-    const doing = derivePhase(deployment(), [recorded(name)]);
-    expect(doing).toMatchObject({ phase: 'created', endpoints: [], exit: { code, outOfMemory } });
-    expect(doing.exit?.message).toBe(message);
-    expect(doing).not.toHaveProperty('waitingReason');
+    const derived = derivePhase(deployment(), [recorded(name)]);
+    expect(derived).toMatchObject({ phase: 'created', endpoints: [], exit: { code, outOfMemory } });
+    expect(derived.exit?.message).toBe(message);
+    expect(derived).not.toHaveProperty('waitingReason');
   });
 });
 
-describe('what newer servers say', () => {
+describe('Messages of newer servers', () => {
   test.each([
     [
       '0/5 nodes are available: 1 node(s) had untolerated taint {gpu: only}, 2 Insufficient memory, 2 node(s) were unschedulable. preemption: 0/5 nodes are available: 5 Preemption is not helpful for scheduling.',
@@ -161,8 +161,8 @@ describe('what newer servers say', () => {
     ['0/1 nodes are available: 1 something new.', 'No node fits the pod: something new'],
     ['no nodes available to schedule pods', 'No node fits the pod yet: no nodes available to schedule pods'],
     ['', 'No node fits the pod yet'],
-  ])('of placement: %s', (said, message) => {
-    expect(told([unscheduled(said)])?.message).toEqual(message);
+  ])('about placement: %s', (text, message) => {
+    expect(reasonOf([unscheduled(text)])?.message).toEqual(message);
   });
 
   test.each([
@@ -172,16 +172,16 @@ describe('what newer servers say', () => {
     ],
     ['Back-off pulling image "x": ErrImagePull: pull access denied, authorization failed', 'the registry denied access'],
     ['Back-off pulling image "x"', 'cannot pull the image "registry.example/gguf@sha256:00" and will retry'],
-  ])('of images: %s', (said, message) => {
-    expect(told([waiting('ImagePullBackOff', said)])).toMatchObject({
+  ])('about images: %s', (text, message) => {
+    expect(reasonOf([waiting('ImagePullBackOff', text)])).toMatchObject({
       kind: 'image',
       reason: 'ImagePullBackOff',
       message: expect.stringContaining(message),
     });
   });
 
-  test('the cause of a failed pull stays while the kubelet only waits', () => {
-    const failed = told([waiting('ErrImagePull', 'not found')]);
+  test('keeps the cause of a failed pull while kubelet only waits', () => {
+    const failed = reasonOf([waiting('ErrImagePull', 'not found')]);
     const backOff = derivePhase(deployment(), [waiting('ImagePullBackOff', 'Back-off pulling image "x"')], {
       previous: failed,
     }).waitingReason;
@@ -214,13 +214,13 @@ describe('what newer servers say', () => {
       'FailedCreate',
       'The cluster rejects the pod: admission webhook "w" denied the request: no',
     ],
-  ])('of pods that are not made: %s', (said, kind, reason, message) => {
-    expect(told([], said)).toEqual({ kind, reason, message });
+  ])('about pods that cannot be created: %s', (text, kind, reason, message) => {
+    expect(reasonOf([], text)).toEqual({ kind, reason, message });
   });
 
-  test('a pod that runs or waits elsewhere is not spoken for by one that was evicted', () => {
-    expect(told([waiting('ContainerCreating', ''), recorded('evicted')])).toMatchObject({ reason: 'Evicted' });
-    expect(told([unscheduled('0/1 nodes are available: 1 Too many pods.'), recorded('evicted')])).toMatchObject({
+  test('an evicted pod counts only if no other pod has a reason', () => {
+    expect(reasonOf([waiting('ContainerCreating', ''), recorded('evicted')])).toMatchObject({ reason: 'Evicted' });
+    expect(reasonOf([unscheduled('0/1 nodes are available: 1 Too many pods.'), recorded('evicted')])).toMatchObject({
       reason: 'Unschedulable',
     });
   });
