@@ -9,7 +9,7 @@ import { fail } from '../../schema/failure.ts';
 import type { Failure } from '../../schema/failure.ts';
 import type { SlotName } from '../../schema/names.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
-import { SLOT_RESOURCE, type SlotResourceStatus } from '../../schema/slot-resource.ts';
+import { SLOT_RESOURCE, SlotResourceStatus } from '../../schema/slot-resource.ts';
 import type { SpecProblem } from '../../schema/slot-spec.ts';
 import type { SlotStatus } from '../../schema/slot-status.ts';
 import {
@@ -106,12 +106,14 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
       const object = slots.items().get(name);
       if (!leadership.leads() || publication === undefined || object === undefined) return undefined;
       if (object.metadata.deletionTimestamp !== undefined) return undefined;
-      const next = render(name, publication.wanted, api.namespace, object['status']);
-      if (isSameStatus(next, object['status'])) {
+      // A status that does not match the schema is replaced.
+      const present = SlotResourceStatus.safeParse(object['status']).data;
+      const next = render(name, publication.wanted, api.namespace, present);
+      if (isSameStatus(next, present)) {
         update(name, { currentVersion: object.metadata.resourceVersion });
         return undefined;
       }
-      const earliest = earliestWrite(publication, next, object['status'], queue.readyCount());
+      const earliest = earliestWrite(publication, next, present, queue.readyCount());
       if (!flushing && clock.now() < earliest) return earliest;
       return write({ name, publication, next, object });
     },
@@ -202,13 +204,18 @@ function forgetAbsent(report: Report, publications: Map<SlotName, Publication>):
   for (const name of publications.keys()) if (!present.has(name) && !report.refused.has(name)) publications.delete(name);
 }
 
-function render(name: SlotName, wanted: Wanted, namespace: string, present: unknown): SlotResourceStatus {
+function render(name: SlotName, wanted: Wanted, namespace: string, present: SlotResourceStatus | undefined): SlotResourceStatus {
   return wanted.kind === 'status'
     ? toResourceStatus(wanted.status, namespace, present)
     : refusedResourceStatus({ name, ...wanted }, present);
 }
 
-function earliestWrite(publication: Publication, next: SlotResourceStatus, present: unknown, waiting: number): number {
+function earliestWrite(
+  publication: Publication,
+  next: SlotResourceStatus,
+  present: SlotResourceStatus | undefined,
+  waiting: number,
+): number {
   const { wanted, written, writtenAt, firstAt, notBefore } = publication;
   if (writtenAt === undefined) return isSetback(next, present) ? firstAt + FIRST_SETBACK_DELAY_MS : notBefore;
   const crowdGapMs = isTransitional(next) ? Math.min(waiting * GAP_PER_WAITING_MS, LONGEST_CROWD_GAP_MS) : 0;

@@ -5,13 +5,12 @@
  * `Ready` is present and not true; otherwise current. Therefore a slot that is not wanted has no `Ready` at all: it is current.
  */
 import { z } from 'zod';
-import { isTable } from '../../../schema/key-case.ts';
 import { ModelId, type SlotName } from '../../../schema/names.ts';
 import { LABELS } from '../../../schema/object-labels.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from '../../../schema/provider-kinds.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
 import type { SlotResourceStatus } from '../../../schema/slot-resource.ts';
-import { CONDITION_TYPES, SLOT_STATES, type Condition, type SlotStatus } from '../../../schema/slot-status.ts';
+import { CONDITION_TYPES, SLOT_STATES, type Condition, type ConditionType, type SlotStatus } from '../../../schema/slot-status.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
 import { slotObjectName } from '../../workloads/decide/kube-names.ts';
 import { kubeTime } from './kube-time.ts';
@@ -32,7 +31,7 @@ const MOST_RESTARTS = 2_147_483_647;
  * `present` is the status on the server. An unchanged condition keeps its transition time, and an unchanged state its time, so that a new leader does not
  * write what is already there.
  */
-export function toResourceStatus(status: SlotStatus, namespace: string, present: unknown): SlotResourceStatus {
+export function toResourceStatus(status: SlotStatus, namespace: string, present: SlotResourceStatus | undefined): SlotResourceStatus {
   const { name, replicas, progress: _progress, ...same } = status;
   return {
     ...same,
@@ -40,7 +39,7 @@ export function toResourceStatus(status: SlotStatus, namespace: string, present:
     endpoint: serviceUrl(status, namespace),
     memoryBytes: status.memoryBytes === undefined ? undefined : Math.round(status.memoryBytes),
     restarts: Math.min(status.restarts, MOST_RESTARTS),
-    since: sinceOf(present, status.state) ?? kubeTime(status.since),
+    since: keepSince(present, status.state) ?? kubeTime(status.since),
     replicas: replicas?.present,
     readyReplicas: replicas?.ready,
     selector: selectorOf(name),
@@ -50,7 +49,7 @@ export function toResourceStatus(status: SlotStatus, namespace: string, present:
 /** The status of a slot that never had a valid spec. `at`: when the spec was refused, in Unix milliseconds. */
 export function refusedResourceStatus(
   slot: { readonly name: SlotName; readonly generation: number; readonly problems: readonly SpecProblem[]; readonly at: number },
-  present: unknown,
+  present: SlotResourceStatus | undefined,
 ): SlotResourceStatus {
   const message = slot.problems.map((problem) => formatProblem(problem, 'camelCase')).join('; ');
   const rest = { reason: 'SpecInvalid', message, lastTransitionAt: slot.at, observedGeneration: slot.generation };
@@ -64,7 +63,7 @@ export function refusedResourceStatus(
     state: 'offline',
     observedGeneration: slot.generation,
     conditions: conditions.map((condition) => toResourceCondition(condition, present)),
-    since: sinceOf(present, 'offline') ?? kubeTime(slot.at),
+    since: keepSince(present, 'offline') ?? kubeTime(slot.at),
     selector: selectorOf(slot.name),
   };
 }
@@ -72,42 +71,35 @@ export function refusedResourceStatus(
 // ---- how the wanted status compares to the one on the server ----
 
 /** Whether the server has exactly this status. The order of conditions does not matter. */
-export function isSameStatus(next: SlotResourceStatus, present: unknown): boolean {
-  return isTable(present) && isSameValue(comparable(next), comparable(present));
+export function isSameStatus(next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean {
+  return present !== undefined && isSameValue(comparable(next), comparable(present));
 }
 
 /** Whether users and tools wait for the difference. Effects of requests, counters and messages can be published later. */
-export function isUrgent(next: SlotResourceStatus, present: unknown): boolean {
-  return !isTable(present) || !isSameValue(urgentPart(next), urgentPart(present));
+export function isUrgent(next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean {
+  return present === undefined || !isSameValue(urgentPart(next), urgentPart(present));
 }
 
 /** Whether another status will follow soon. */
 export function isTransitional(next: SlotResourceStatus): boolean {
-  return next.conditions?.some(({ type, status }) => type === 'Reconciling' && status === 'True') === true;
+  return conditionOf(next, 'Reconciling')?.status === 'True';
 }
 
 /** Whether a slot that was ready is being started again, although its spec did not change. */
-export function isSetback(next: SlotResourceStatus, present: unknown): boolean {
-  if (!isTransitional(next) || !isTable(present) || present['observedGeneration'] !== next.observedGeneration) return false;
-  return conditionIn(present, 'Ready')?.['status'] === 'True';
+export function isSetback(next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean {
+  const isSameSpec = present?.observedGeneration === next.observedGeneration;
+  return isSameSpec && isTransitional(next) && conditionOf(present, 'Ready')?.status === 'True';
 }
 
-function comparable(status: Readonly<Record<string, unknown>>): unknown {
-  const conditions = conditionsIn(status);
-  return { ...status, conditions: Object.fromEntries(conditions.map((condition) => [String(condition['type']), condition])) };
+function comparable(status: SlotResourceStatus): unknown {
+  return { ...status, conditions: Object.fromEntries((status.conditions ?? []).map((condition) => [condition.type, condition])) };
 }
 
 const ACTIVE_STATES: ReadonlySet<unknown> = new Set(['ready', 'serving', 'idle']);
 
-function urgentPart({
-  since: _since,
-  restarts: _restarts,
-  memoryBytes: _memoryBytes,
-  ...status
-}: Readonly<Record<string, unknown>>): unknown {
-  const conditions = conditionsIn(status).map(({ type, status: value, reason }) => [String(type), [value, reason]] as const);
-  const { state } = status;
-  return { ...status, state: ACTIVE_STATES.has(state) ? 'active' : state, conditions: Object.fromEntries(conditions) };
+function urgentPart({ since: _since, restarts: _restarts, memoryBytes: _memoryBytes, ...status }: SlotResourceStatus): unknown {
+  const conditions = (status.conditions ?? []).map(({ type, status: value, reason }) => [type, [value, reason]] as const);
+  return { ...status, state: ACTIVE_STATES.has(status.state) ? 'active' : status.state, conditions: Object.fromEntries(conditions) };
 }
 
 // ---- back ----
@@ -120,20 +112,6 @@ const Time = z
   .pipe(z.number())
   .catch(0);
 
-const PublishedStatus = z.object({
-  state: z.enum(SLOT_STATES),
-  observedGeneration: Count,
-  provider: z.enum(PROVIDER_KIND_NAMES),
-  backend: z.enum(BACKENDS),
-  model: ModelId,
-  endpoint: z.string().optional().catch(undefined),
-  memoryBytes: z.number().optional().catch(undefined),
-  restarts: Count,
-  since: Time,
-  replicas: z.number().optional().catch(undefined),
-  readyReplicas: Count,
-});
-
 const PublishedCondition = z
   .object({
     type: z.enum(CONDITION_TYPES),
@@ -145,16 +123,30 @@ const PublishedCondition = z
   })
   .transform(({ lastTransitionTime: lastTransitionAt, ...same }) => ({ ...same, lastTransitionAt }));
 
+const PublishedStatus = z.object({
+  state: z.enum(SLOT_STATES),
+  observedGeneration: Count,
+  conditions: z.array(PublishedCondition.optional().catch(undefined)).catch([]),
+  provider: z.enum(PROVIDER_KIND_NAMES),
+  backend: z.enum(BACKENDS),
+  model: ModelId,
+  endpoint: z.string().optional().catch(undefined),
+  memoryBytes: z.number().optional().catch(undefined),
+  restarts: Count,
+  since: Time,
+  replicas: z.number().optional().catch(undefined),
+  readyReplicas: Count,
+});
+
 /** Returns a status that this or another replica published; undefined for any other or incomplete one. A damaged field gets a default. */
 export function parseResourceStatus(name: SlotName, status: unknown): SlotStatus | undefined {
   const published = PublishedStatus.safeParse(status).data;
   if (published === undefined) return undefined;
-  const { endpoint, memoryBytes, replicas, readyReplicas, ...same } = published;
-  const conditions = CONDITION_TYPES.flatMap((type) => PublishedCondition.safeParse(conditionIn(status, type)).data ?? []);
+  const { conditions, endpoint, memoryBytes, replicas, readyReplicas, ...same } = published;
   return {
     name,
     ...same,
-    conditions: withReadyAtRest(conditions),
+    conditions: withReadyAtRest(CONDITION_TYPES.flatMap((type) => conditions.find((each) => each?.type === type) ?? [])),
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     ...(replicas === undefined ? {} : { replicas: { present: replicas, ready: readyReplicas } }),
@@ -183,25 +175,18 @@ function withReadyAtRest(conditions: readonly Condition[]): readonly Condition[]
   return [{ ...reconciling, type: 'Ready', status: 'False' }, ...rested];
 }
 
-function toResourceCondition({ lastTransitionAt, ...same }: Condition, present: unknown): ResourceCondition {
-  const before = conditionIn(present, same.type);
-  const keptTime = before?.['status'] === same.status ? before['lastTransitionTime'] : undefined;
+function toResourceCondition({ lastTransitionAt, ...same }: Condition, present: SlotResourceStatus | undefined): ResourceCondition {
+  const before = conditionOf(present, same.type);
   return {
     ...same,
-    lastTransitionTime: typeof keptTime === 'string' ? keptTime : kubeTime(lastTransitionAt),
+    lastTransitionTime: before?.status === same.status ? before.lastTransitionTime : kubeTime(lastTransitionAt),
     reason: same.reason === '' ? 'Unknown' : same.reason,
     message: same.message.slice(0, LONGEST_MESSAGE),
   };
 }
 
-function conditionIn(status: unknown, type: string): Readonly<Record<string, unknown>> | undefined {
-  return conditionsIn(status).find((condition) => condition['type'] === type);
-}
-
-function conditionsIn(status: unknown): readonly Readonly<Record<string, unknown>>[] {
-  const list = isTable(status) ? status['conditions'] : undefined;
-  return Array.isArray(list) ? list.filter((value) => isTable(value)) : [];
-}
+const conditionOf = (status: SlotResourceStatus | undefined, type: ConditionType): ResourceCondition | undefined =>
+  status?.conditions?.find((condition) => condition.type === type);
 
 // ---- values ----
 
@@ -211,11 +196,7 @@ function serviceUrl({ name, endpoint }: SlotStatus, namespace: string): string |
   return port === undefined ? undefined : `http://${slotObjectName(name)}.${namespace}.svc:${port}`;
 }
 
-function selectorOf(slot: SlotName): string {
-  return `${LABELS.slot}=${slot}`;
-}
+const selectorOf = (slot: SlotName): string => `${LABELS.slot}=${slot}`;
 
-function sinceOf(present: unknown, state: string): string | undefined {
-  if (!isTable(present) || present['state'] !== state) return undefined;
-  return typeof present['since'] === 'string' ? present['since'] : undefined;
-}
+const keepSince = (present: SlotResourceStatus | undefined, state: SlotStatus['state']): string | undefined =>
+  present?.state === state ? present.since : undefined;

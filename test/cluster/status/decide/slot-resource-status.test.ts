@@ -13,7 +13,7 @@ import { failed, planOf, PRIMARY, type Told } from '../../../reconciler/decide/p
 import { judge, type Verdict } from './kstatus.ts';
 import { AT, condition, primary, READY, slotStatus } from './status-fixture.ts';
 
-const published = (status = slotStatus(), present?: unknown) => toResourceStatus(status, 'demo', present);
+const published = (status = slotStatus(), present?: SlotResourceStatus) => toResourceStatus(status, 'demo', present);
 
 describe('toResourceStatus()', () => {
   test('fills every field of the schema of the resource', () => {
