@@ -133,7 +133,7 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
     remember(slotBuckets, event.slot, token.bucket);
     if (!token.taken) return;
     const similar = similarKey(event, owner);
-    const correlated = correlate(event, owner, recentMessages.get(similar));
+    const correlated = correlate(event, similar, recentMessages.get(similar));
     remember(recentMessages, similar, correlated.recent);
     const { key } = correlated;
     const before = publications.get(key);

@@ -38,11 +38,6 @@ interface Application extends KubeApplyDeps {
   readonly signal: AbortSignal;
 }
 
-interface Present {
-  readonly object: KubeObject;
-  readonly facts: DeploymentFacts;
-}
-
 export async function applyKubeWorkload(deps: KubeApplyDeps, workload: KubeWorkload, signal: AbortSignal): Promise<Result<WorkloadId>> {
   if (signal.aborted) return ABORTED;
   const owner = deps.ownerOf(workload.slot);
@@ -57,19 +52,18 @@ export async function applyKubeWorkload(deps: KubeApplyDeps, workload: KubeWorkl
  * A Deployment that the local copy does not contain is looked up on the server: the copy contains only our own, and a server-side apply would take over
  * another client's.
  */
-async function findPresent({ api, reflectors, workload, signal }: Application): Promise<Result<Present | undefined>> {
+async function findPresent({ api, reflectors, workload, signal }: Application): Promise<Result<DeploymentFacts | undefined>> {
   const { name, slot, revision } = workload;
   const copied = reflectors.deployments.items().get(name);
   const found = copied === undefined ? await api.get(DEPLOYMENTS, name, signal) : ok(copied);
   if (!found.ok) return found.failure.reason === 'NotFound' ? ok(undefined) : found;
-  const object = found.value;
-  const facts = parseDeployment(object);
+  const facts = parseDeployment(found.value);
   if (facts?.slot !== slot || facts.revision !== revision) {
     const message = `Remove the Deployment "${name}" with "kubectl delete deployment ${name}": it has the name of this workload but does not belong to it`;
     return fail('retry', 'NameTaken', message);
   }
   if (facts.deleting) return fail('retry', 'NameTaken', `Wait until the Deployment "${name}" is gone: it is being deleted`);
-  return ok({ object, facts });
+  return ok(facts);
 }
 
 async function create(application: Application): Promise<Result<WorkloadId>> {
@@ -83,7 +77,7 @@ async function create(application: Application): Promise<Result<WorkloadId>> {
 }
 
 /** Keeps the pod template as it was applied, so that healthy pods are not restarted. */
-async function updateInPlace(application: Application, { object, facts }: Present): Promise<Result<WorkloadId>> {
+async function updateInPlace(application: Application, facts: DeploymentFacts): Promise<Result<WorkloadId>> {
   const { workload, owner, settings, writer, signal } = application;
   const pods = application.podsOf(facts.id).filter((pod) => !isTerminating(pod));
   const crashed = pods.filter(isCrashed);
@@ -99,7 +93,7 @@ async function updateInPlace(application: Application, { object, facts }: Presen
   const changed = applied !== undefined && !isSameValue(applied['template'], rendered['template']);
   if (changed && crashed.length > 0 && !pods.some(isReady)) {
     // No pod is worth keeping, and the new template may work. Not as a roll-out: its new pods would wait for the old ones.
-    const removed = await writer.remove(DEPLOYMENTS, object, {}, signal);
+    const removed = await writer.remove(DEPLOYMENTS, { name: facts.name, uid: facts.id }, {}, signal);
     return removed.ok ? await create(application) : removed;
   }
   const failed = await applyDependencies(application, kubeObjects(workload, context));
@@ -108,7 +102,7 @@ async function updateInPlace(application: Application, { object, facts }: Presen
   const written = await applyDeployment(application, facts, withEnv(spec, overriddenEnv(workload, facts)));
   if (!written.ok) return written;
   for (const { metadata } of crashed) {
-    const removed = await writer.remove(PODS, { metadata: { name: metadata.name, uid: metadata.uid } }, { graceSeconds: 1 }, signal);
+    const removed = await writer.remove(PODS, metadata, { graceSeconds: 1 }, signal);
     if (!removed.ok) return removed;
   }
   return written;
@@ -148,7 +142,7 @@ async function applyIfChanged(
   if (isUpToDate(manifest, live)) return UNCHANGED;
   const written = await writer.apply(type, manifest, signal);
   if (written.ok || written.failure.reason !== 'Invalid' || live === undefined) return written;
-  const removed = await writer.remove(type, live, {}, signal);
+  const removed = await writer.remove(type, live.metadata, {}, signal);
   return removed.ok ? await writer.apply(type, manifest, signal) : removed;
 }
 

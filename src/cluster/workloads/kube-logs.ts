@@ -1,7 +1,4 @@
-/**
- * Answers the question: which log explains the state of a pod? That of its server, of the previous server if it crashed, or of the container that fetches
- * the model if the server has never started.
- */
+/** Reads the log that explains the state of a pod: of its server, of the previous server after a crash, or of the model's fetching before the first start. */
 import type { KubeApi } from '../client/ports.ts';
 import type { LogLine } from '../../reconciler/ports.ts';
 import { serverStatus } from './decide/kube-facts.ts';
@@ -18,10 +15,7 @@ interface LogOptions {
   readonly follow: boolean;
 }
 
-/**
- * Ends at the end of the log; with `follow`, when the container exits or the signal aborts. Kubernetes merges both output streams, so each line counts as
- * standard output.
- */
+/** Ends at the end of the log; with `follow`, when the container exits or the signal aborts. Kubernetes merges stdout and stderr. */
 export async function* readKubeLogs(api: LogApi, pod: PodFacts, options: LogOptions, signal: AbortSignal): AsyncGenerator<LogLine> {
   const state = serverStatus(pod)?.state;
   // While a crashed server waits for its restart, the log of the crashed one is of interest.

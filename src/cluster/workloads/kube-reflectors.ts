@@ -6,12 +6,7 @@ import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/resource-typ
 import { LABELS, MANAGER } from '../../schema/object-labels.ts';
 import { pruneDeployment, prunePlain, prunePod } from './decide/kube-facts.ts';
 
-export interface KubeReflectors {
-  readonly deployments: Reflector;
-  readonly services: Reflector;
-  readonly configMaps: Reflector;
-  readonly pods: Reflector;
-}
+export type KubeReflectors = Readonly<Record<'deployments' | 'services' | 'configMaps' | 'pods', Reflector>>;
 
 /** Copies every object of the namespace that this service created. The caller starts them. */
 export function createKubeReflectors(options: Omit<ReflectorOptions, 'type' | 'labelSelector' | 'keep' | 'isUrgent'>): KubeReflectors {

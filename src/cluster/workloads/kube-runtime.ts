@@ -47,7 +47,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
   const lock = createKeyedLock();
   const gate = createRequestGate(APPLIES_AT_ONCE);
   const listed = new Set<Reflector>();
-  for (const copy of Object.values<Reflector>({ ...reflectors })) void copy.ready(NEVER).then(() => listed.add(copy));
+  for (const copy of Object.values(reflectors)) void copy.ready(NEVER).then(() => listed.add(copy));
   const copies = new Map<ResourceType, Reflector>([
     [DEPLOYMENTS, reflectors.deployments],
     [SERVICES, reflectors.services],
@@ -122,7 +122,7 @@ function findUnreachable(
   server: string,
   now: number,
 ): Result<never> | undefined {
-  for (const [kind, reflector] of Object.entries<Reflector>({ ...reflectors })) {
+  for (const [kind, reflector] of Object.entries(reflectors)) {
     const health = reflector.health();
     if (health.kind === 'starting' || !listed.has(reflector)) {
       const why = health.kind === 'unreachable' ? `: ${health.message}` : '';

@@ -38,23 +38,18 @@ export async function stopKubeWorkload(deps: KubeStopDeps, id: WorkloadId, grace
   const object = [...deps.reflectors.deployments.items().values()].find(({ metadata }) => metadata.uid === id);
   const facts = object === undefined ? undefined : parseDeployment(object);
   const slot = facts?.slot ?? newest?.metadata.labels[LABELS.slot];
-  if (object !== undefined && facts !== undefined) {
-    const removed = await deps.lock(facts.slot, async () => await removeObjects(deps, object, facts, signal));
+  if (facts !== undefined) {
+    const removed = await deps.lock(facts.slot, async () => await removeObjects(deps, facts, signal));
     if (!removed.ok) return removed;
   }
   if (slot !== undefined) await deps.lock(slot, async () => await removeUnusedConfigMaps(deps, slot, signal));
   return await awaitPodsGone(deps, id, graceMs, signal);
 }
 
-async function removeObjects(
-  { writer }: KubeStopDeps,
-  object: KubeObject,
-  facts: DeploymentFacts,
-  signal: AbortSignal,
-): Promise<Result<void>> {
-  const removed = await writer.remove(DEPLOYMENTS, object, {}, signal);
+async function removeObjects({ writer }: KubeStopDeps, facts: DeploymentFacts, signal: AbortSignal): Promise<Result<void>> {
+  const removed = await writer.remove(DEPLOYMENTS, { name: facts.name, uid: facts.id }, {}, signal);
   if (!removed.ok || !usesDra(facts.spec)) return removed;
-  return await writer.remove(RESOURCE_CLAIM_TEMPLATES, { metadata: { name: revisionedName(facts) } }, {}, signal);
+  return await writer.remove(RESOURCE_CLAIM_TEMPLATES, { name: revisionedName(facts) }, {}, signal);
 }
 
 /** Removes ConfigMaps whose Deployment is gone, whoever removed it. A failure does no harm: they are removed together with the slot anyway. */
@@ -63,7 +58,7 @@ async function removeUnusedConfigMaps({ reflectors, writer }: KubeStopDeps, slot
   const deployments = [...reflectors.deployments.items().values()].filter(inSlot).flatMap((object) => parseDeployment(object) ?? []);
   const used = new Set(deployments.map(revisionedName));
   const unused = [...reflectors.configMaps.items().values()].filter((object) => inSlot(object) && !used.has(object.metadata.name));
-  for (const object of unused) await writer.remove(CONFIG_MAPS, object, {}, signal);
+  for (const { metadata } of unused) await writer.remove(CONFIG_MAPS, metadata, {}, signal);
 }
 
 async function awaitPodsGone(deps: KubeStopDeps, id: WorkloadId, graceMs: number, signal: AbortSignal): Promise<Result<void>> {
@@ -81,7 +76,7 @@ async function awaitPodsGone(deps: KubeStopDeps, id: WorkloadId, graceMs: number
         shortened.add(metadata.uid);
         // With zero, the API server would delete the pod's object while its processes still run.
         const graceSeconds = Math.max(1, Math.ceil(graceMs / 1000));
-        const written = await deps.writer.shortenGrace({ metadata: { name: metadata.name, uid: metadata.uid } }, graceSeconds, signal);
+        const written = await deps.writer.shortenGrace(metadata, graceSeconds, signal);
         if (!written.ok) return written;
       }
       if (due.length > 0) continue;

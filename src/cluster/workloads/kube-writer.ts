@@ -1,16 +1,19 @@
 /** Writes objects for the leader. Nothing is written after its term, and each result enters the local copies before anyone reads them again. */
-import type { KubeApi, KubeManifest, KubeObject, Reflector, RemoveOptions, ResourceType } from '../client/ports.ts';
+import type { KubeApi, KubeManifest, KubeObject, ObjectMeta, Reflector, RemoveOptions, ResourceType } from '../client/ports.ts';
 import { PODS } from '../client/resource-types.ts';
 import { fail, ok } from '../../schema/failure.ts';
 import type { Result } from '../../schema/failure.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
 
+/** With a uid: only this very object. */
+type Target = Pick<ObjectMeta, 'name' | 'uid'>;
+
 export interface KubeWriter {
   apply(type: ResourceType, manifest: KubeManifest, signal: AbortSignal): Promise<Result<KubeObject>>;
-  /** Removes this very object, and its dependents in the background. An object that is gone, or was replaced by another one, is a success. */
-  remove(type: ResourceType, object: KubeObject, options: Pick<RemoveOptions, 'graceSeconds'>, signal: AbortSignal): Promise<Result<void>>;
+  /** Removes the object, and its dependents in the background. An object that is gone, or was replaced by another one, is a success. */
+  remove(type: ResourceType, target: Target, options: Pick<RemoveOptions, 'graceSeconds'>, signal: AbortSignal): Promise<Result<void>>;
   /** Shortens the time that a terminating pod has left. The pod stays in the local copy until it is gone. */
-  shortenGrace(pod: KubeObject, graceSeconds: number, signal: AbortSignal): Promise<Result<void>>;
+  shortenGrace(pod: Target, graceSeconds: number, signal: AbortSignal): Promise<Result<void>>;
 }
 
 export interface KubeWriterDeps {
@@ -31,17 +34,13 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps): KubeWri
   };
   const removeObject = async (
     type: ResourceType,
-    { metadata: { name, uid } }: KubeObject,
+    { name, uid }: Target,
     options: RemoveOptions,
     signal: AbortSignal,
   ): Promise<Result<void>> =>
     await duringTerm(signal, async (writing) => {
-      const removed = await api.remove(
-        type,
-        name,
-        { propagation: 'Background', ...options, ...(uid === undefined ? {} : { uid }) },
-        writing,
-      );
+      const precondition = uid === undefined ? {} : { uid };
+      const removed = await api.remove(type, name, { propagation: 'Background', ...options, ...precondition }, writing);
       return removed.ok || removed.failure.reason !== 'Conflict' ? removed : ok(undefined);
     });
   return {
@@ -51,10 +50,9 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps): KubeWri
         if (applied.ok) copyOf(type)?.noteWritten(applied.value);
         return applied;
       }),
-    async remove(type, object, options, signal) {
-      const removed = await removeObject(type, object, options, signal);
-      const { name, uid } = object.metadata;
-      if (removed.ok && uid !== undefined) copyOf(type)?.noteRemoved(name, uid);
+    async remove(type, target, options, signal) {
+      const removed = await removeObject(type, target, options, signal);
+      if (removed.ok && target.uid !== undefined) copyOf(type)?.noteRemoved(target.name, target.uid);
       return removed;
     },
     shortenGrace: async (pod, graceSeconds, signal) => await removeObject(PODS, pod, { graceSeconds }, signal),

@@ -36,16 +36,15 @@ const MESSAGES_MS = 600_000;
 /** An older Event may have been deleted by the server. */
 const RECORD_MS = 3_000_000;
 
-/** Returns the key of the Event in which to count this event, and the event with the message to write. */
+/** Returns the key of the Event in which to count this one, and the event with the message to write. `similar`: its `similarKey`. */
 export function correlate(
   event: SlotEvent,
-  owner: OwnerReference,
+  similar: string,
   recent: RecentMessages | undefined,
 ): { readonly key: string; readonly event: SlotEvent; readonly recent: RecentMessages } {
   const known = recent !== undefined && event.at - recent.lastAt <= MESSAGES_MS ? recent.messages : [];
   const messages = known.includes(event.message) ? known : [...known, event.message].slice(-MOST_MESSAGES);
   const updated = { messages, lastAt: event.at };
-  const similar = similarKey(event, owner);
   if (messages.length < MOST_MESSAGES) return { key: `${similar}/${event.message}`, event, recent: updated };
   return { key: similar, event: { ...event, message: `(one of many similar events) ${event.message}` }, recent: updated };
 }

@@ -118,14 +118,14 @@ describe('Events', () => {
     let known: RecentMessages | undefined;
     const keys = new Set<string>();
     for (let index = 0; index < 40; index++) {
-      const correlated = correlate(event({ message: `Exit code ${index}`, at: AT + index }), owner, known);
+      const correlated = correlate(event({ message: `Exit code ${index}`, at: AT + index }), 'similar', known);
       known = correlated.recent;
       keys.add(correlated.key);
       if (index > 10) expect(correlated.event.message).toBe(`(one of many similar events) Exit code ${index}`);
     }
     expect(keys.size).toBe(10);
     expect(known?.messages.length).toBeLessThanOrEqual(10);
-    const later = correlate(event({ message: 'Exit code 99', at: AT + 700_000 }), owner, known);
+    const later = correlate(event({ message: 'Exit code 99', at: AT + 700_000 }), 'similar', known);
     expect(later.event.message).toBe('Exit code 99');
   });
 
