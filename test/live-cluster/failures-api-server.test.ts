@@ -83,12 +83,12 @@ describeWithClusterTool('A cluster whose API server is down', () => {
     const during = loops.map(({ score }) => score.requests);
     expect(woken.settled).toBe(0);
     await startApiServer();
-    const begun = performance.now();
+    const startedAt = performance.now();
     const texts = await Promise.all((await woken.answers).map(chatText));
-    const wokenMs = Math.round(performance.now() - begun);
+    const wokenMs = Math.round(performance.now() - startedAt);
     expect(texts).toEqual([DEMO_SENTENCES['demo-owl'], DEMO_SENTENCES['demo-owl']]);
     const after = await untilAtRest(space.name, AWAKE);
-    const restMs = Math.round(performance.now() - begun);
+    const restMs = Math.round(performance.now() - startedAt);
     const scores = await Promise.all(loops.map((loop) => loop.end()));
 
     const sent = stopped.map((counts, index) => sentBetween(counts, ended[index] ?? counts));
@@ -119,12 +119,12 @@ describeWithClusterTool('A cluster whose API server is down', () => {
     await compactStore();
     await startApiServer();
     proxy.open();
-    const begun = performance.now();
+    const startedAt = performance.now();
     await space.until('primary', 'ready with the edit', (slot) => isReady(slot) && slot.status?.model === 'demo-owl', 60_000);
     const objects = await untilAtRest(space.name, AWAKE);
     const sent = sentBetween(before, await a.counts());
     process.stdout.write(
-      `after a compaction: at rest after ${Math.round(performance.now() - begun)} ms; ${total(sent)} requests: ${JSON.stringify([...sent])}\n`,
+      `after a compaction: at rest after ${Math.round(performance.now() - startedAt)} ms; ${total(sent)} requests: ${JSON.stringify([...sent])}\n`,
     );
     expect(findFaults(objects, AWAKE)).toEqual([]);
     // Nothing else causes these lists: the periodic list runs every ten minutes.

@@ -59,8 +59,8 @@ describeWithCluster('A controller whose connections go silent', () => {
     'carries out an edit made meanwhile, and stays the leader: silent %i times',
     async (times) => {
       const before = await controller.counts();
-      const begun = performance.now();
-      const made = history.made();
+      const startedAt = performance.now();
+      const created = history.created();
       while (proxy.connections() < WATCHES) await pause(20);
       proxy.stall();
       await space.patch('primary', { env: { EDITED: String(times) } });
@@ -70,19 +70,19 @@ describeWithCluster('A controller whose connections go silent', () => {
           proxy.stall();
         }
       })();
-      while (history.made() === made && performance.now() - begun < SEEN_WITHIN_MS) await pause(20);
-      const seenMs = performance.now() - begun;
+      while (history.created() === created && performance.now() - startedAt < SEEN_WITHIN_MS) await pause(20);
+      const seenMs = performance.now() - startedAt;
       await again;
       await space.until('primary', 'ready with the edit', isReady, 60_000);
       await untilAtRest(space.name, WANTED);
       const sent = sentBetween(before, await controller.counts());
-      const seconds = (performance.now() - begun) / 1000;
+      const seconds = (performance.now() - startedAt) / 1000;
       process.stdout.write(
         `silent ${times} times: seen after ${Math.round(seenMs)} ms, ready after ${seconds.toFixed(1)} s, ${total(sent)} requests: ${JSON.stringify([...sent])}\n`,
       );
       expect(log.leaders).toEqual(['controller']);
       expect(log.trespasses).toEqual([]);
-      expect(history.made()).toBe(made + 1);
+      expect(history.created()).toBe(created + 1);
       expect(history.duplicates).toEqual([]);
       expect(total(sent)).toBeLessThan(mostRequests(seconds, times));
     },

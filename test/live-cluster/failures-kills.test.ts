@@ -175,10 +175,10 @@ describeWithCluster(`Controllers killed at any step (SVC_TEST_SEED=${SEED})`, ()
       await edit();
       const delays = Array.from({ length: times }, () => random.int(0, MIDWAY_MS));
       for (const delay of delays) await killed(delay);
-      const begun = performance.now();
+      const startedAt = performance.now();
       const after = await untilAtRest(space.name, new Map(Object.entries(wanted)));
       await space.untilReady(Object.keys(wanted).filter((slot) => wanted[slot] !== 0));
-      const restMs = Math.round(performance.now() - begun);
+      const restMs = Math.round(performance.now() - startedAt);
       process.stdout.write(`${name}: killed ${delays.map((delay) => `${delay} ms`).join(', ')} after; at rest after ${restMs} ms more\n`);
       expect(restarted(before, after, touches)).toEqual([]);
       for (const [slot, least] of Object.entries(stay)) expect(countKept(before, after, slot)).toBeGreaterThanOrEqual(least);
@@ -193,10 +193,10 @@ describeWithCluster(`Controllers killed at any step (SVC_TEST_SEED=${SEED})`, ()
     expect(score?.failures).toEqual([]);
     expect(score?.requests).toBeGreaterThan(100);
     expect([...(score?.texts.keys() ?? [])].toSorted()).toEqual([DEMO_SENTENCES['demo-fox'], DEMO_SENTENCES['demo-owl']].toSorted());
-    process.stdout.write(`${kills} kills, ${score?.requests} requests, ${history.made()} Deployments made\n`);
+    process.stdout.write(`${kills} kills, ${score?.requests} requests, ${history.created()} Deployments made\n`);
     expect(history.duplicates).toEqual([]);
     // Three slots, three swaps, one slot switched on again.
-    expect(`${history.made()}\n${history.describe()}`).toMatch(/^7\n/);
+    expect(`${history.created()}\n${history.describe()}`).toMatch(/^7\n/);
     // Each kill allows one more leader; two at the same time would be listed alternately.
     expect(log.leaders.length).toBeLessThanOrEqual(kills + 1);
     expect(log.trespasses).toEqual([]);

@@ -43,11 +43,11 @@ describeWithCluster('Three controllers, two of them with the same identity', () 
   };
   /** Changes the slot's environment, and returns how long it took until a Deployment was created for it. */
   const edit = async (text: string): Promise<number> => {
-    const made = history.made();
-    const begun = performance.now();
+    const created = history.created();
+    const startedAt = performance.now();
     await space.patch('primary', { env: { EDITED: text } });
-    while (history.made() === made && performance.now() - begun < 30_000) await pause(10);
-    return performance.now() - begun;
+    while (history.created() === created && performance.now() - startedAt < 30_000) await pause(10);
+    return performance.now() - startedAt;
   };
 
   test('have one leader from the beginning', async () => {
@@ -100,7 +100,7 @@ describeWithCluster('Three controllers, two of them with the same identity', () 
     expect(log.trespasses).toEqual([]);
     expect(history.duplicates).toEqual([]);
     // One for the slot, and one for each edit.
-    expect(`${history.made()}\n${history.describe()}`).toMatch(/^3\n/);
+    expect(`${history.created()}\n${history.describe()}`).toMatch(/^3\n/);
     expect(findFaults(await listSlotObjects(space.name), new Map([['primary', 1]]))).toEqual([]);
   });
 });

@@ -104,10 +104,10 @@ describeWithCluster('The kube runtime on a real cluster', () => {
   });
 
   test('reports what a pod waits for', async () => {
-    world = await createKubeWorld('trouble', { SVC_IMAGE: WORKLOAD_IMAGE });
+    world = await createKubeWorld('waiting', { SVC_IMAGE: WORKLOAD_IMAGE });
     const plain = world.workload({ port: 8080 });
     const big = await apply({ ...plain, cluster: { ...plain.cluster, memoryBytes: 2 ** 50 } });
-    const waiting = await seen('trouble', ({ waitingReason }) => waitingReason !== undefined);
+    const waiting = await seen('waiting', ({ waitingReason }) => waitingReason !== undefined);
     expect(waiting).toMatchObject({ id: big, phase: 'created', waitingReason: { kind: 'placement', reason: 'Unschedulable' } });
     expect(waiting.waitingReason?.message).toContain('not enough free memory (1Pi requested)');
     expect(await world.runtime.stop(big, { graceMs: 0 }, SIGNAL)).toMatchObject({ ok: true });
@@ -115,7 +115,7 @@ describeWithCluster('The kube runtime on a real cluster', () => {
     // The image does not contain this program, so the model cannot be fetched.
     const reads = { ...plain, mounts: [{ source: '/models', target: '/models', readOnly: true }] };
     await apply(reads);
-    const failing = await seen('trouble', ({ waitingReason }) => waitingReason?.kind === 'model');
+    const failing = await seen('waiting', ({ waitingReason }) => waitingReason?.kind === 'model');
     expect(failing).toMatchObject({
       phase: 'created',
       waitingReason: { reason: 'ModelFetchFailed', message: expect.stringContaining('svcctl') },

@@ -112,10 +112,10 @@ describeWithCluster('A slot in a cluster', () => {
     const restarts = (await svc.slot('primary'))?.status?.restarts ?? 0;
     // The first signal lets requests finish, the second one does not.
     await svc.kubectl(['exec', pod?.name ?? '', '--', 'sh', '-c', 'kill -TERM 1; sleep 0.2; kill -TERM 1; sleep 5']).catch(() => undefined);
-    const begun = performance.now();
+    const startedAt = performance.now();
     const answer = await svc.chat();
     expect([answer.status, await chatText(answer)]).toEqual([200, DEMO_SENTENCES['demo-fox']]);
-    process.stdout.write(`a crash in place: a request was answered after ${Math.round(performance.now() - begun)} ms\n`);
+    process.stdout.write(`a crash in place: a request was answered after ${Math.round(performance.now() - startedAt)} ms\n`);
     await svc.until('primary', 'ready again', (seen) => isReady(seen) && seen.status?.restarts === restarts + 1);
     expect([await uid(), await slotPods(svc, 'primary')]).toMatchObject([deployment, [{ uid: pod?.uid, ready: true }]]);
     const events = await svc.kubectl(['get', 'events', '--field-selector', 'involvedObject.name=primary,type=Warning']);

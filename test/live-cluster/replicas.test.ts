@@ -176,16 +176,16 @@ describeWithCluster('Two gateways', () => {
     let handoverMs = Number.POSITIVE_INFINITY;
     let endedMs = Number.POSITIVE_INFINITY;
     const failures = await underLoad(async () => {
-      const begun = performance.now();
+      const startedAt = performance.now();
       await svc.kubectl(['delete', 'pod', leader.name, '--wait=false']);
       await eventually(
         'another one is the leader',
         async () => svc.leader(),
         (name) => name !== leader.name && name !== '',
       );
-      handoverMs = performance.now() - begun;
+      handoverMs = performance.now() - startedAt;
       await ended;
-      endedMs = performance.now() - begun;
+      endedMs = performance.now() - startedAt;
     });
     expect(failures).toEqual([]);
     expect(endedMs).toBeLessThan(ENDED_MS);

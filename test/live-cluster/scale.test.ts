@@ -210,11 +210,11 @@ describeWithCluster('Scaling a slot', () => {
       const applied = async () => metricOfAll(all, 'svc_actions_total', 'action="apply",result="done"');
       const before = await applied();
       const history = await watchDeployments(svc.namespace);
-      const known = history.made();
+      const known = history.created();
       const statuses = await Promise.all(Array.from({ length: 20 }, (_, index) => ask(all[pick(all, index)]?.url ?? '', 'nap')));
       expect(statuses).toEqual(statuses.map(() => 200));
       await history.stop();
-      expect([history.made() - known, await applied(), history.duplicates]).toEqual([1, before + 1, []]);
+      expect([history.created() - known, await applied(), history.duplicates]).toEqual([1, before + 1, []]);
       expect((await slotPods(svc, 'nap')).map(({ restarts }) => restarts)).toEqual([0]);
     },
     120_000,

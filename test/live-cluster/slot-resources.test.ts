@@ -45,9 +45,9 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     await run(['create', 'namespace', NAMESPACE]);
     const onRequest = ({ verb, resource }: { readonly verb: string; readonly resource: string }) =>
       void requests.push(`${verb} ${resource}`);
-    const made = await createKubeApi({ env: process.env, namespace: NAMESPACE, version: 'test', onRequest });
-    if (!made.ok) throw new Error(made.failure.message);
-    api = made.value;
+    const created = await createKubeApi({ env: process.env, namespace: NAMESPACE, version: 'test', onRequest });
+    if (!created.ok) throw new Error(created.failure.message);
+    api = created.value;
     slots = createReflector({ api, type: SLOT_SPECS });
     slots.start(ending.signal);
     await slots.ready(ending.signal);
@@ -166,8 +166,8 @@ describeWithCluster('SlotSpecs in a cluster', () => {
   });
 
   test('"kubectl describe" shows Events with their counts', async () => {
-    await apply('told', gguf('demo-owl'));
-    await seen('told');
+    await apply('crashing', gguf('demo-owl'));
+    await seen('crashing');
     const events = createResourceEvents({
       api,
       ownerOf: source.ownerOf,
@@ -179,7 +179,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     const entry = (changes: Partial<TimelineEntry>): TimelineEntry => ({
       seq: 1,
       at: Date.now(),
-      slot: nameOf('told'),
+      slot: nameOf('crashing'),
       kind: 'state',
       message: '',
       ...changes,
@@ -189,11 +189,11 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     await events.flush();
     events.write({ at: 0, statuses: [], refused: new Map(), entries: [crash, crash] });
     await events.flush();
-    const described = await kubectl(['describe', 'slot', 'told']);
+    const described = await kubectl(['describe', 'slot', 'crashing']);
     expect(described).toMatch(/Normal +Ready +\S+ +svc-controller +From "warming" to "ready"/);
     expect(described).toMatch(/Warning +ImagePullBackOff +\S+ \(x3 over \S+\) +svc-controller +Image "x" cannot be fetched: not found/);
-    const listed = await kubectl(['get', 'events', '--field-selector', 'involvedObject.name=told']);
-    expect(listed).toMatch(/Warning +ImagePullBackOff +slotspec\/told +Image "x"/);
+    const listed = await kubectl(['get', 'events', '--field-selector', 'involvedObject.name=crashing']);
+    expect(listed).toMatch(/Warning +ImagePullBackOff +slotspec\/crashing +Image "x"/);
   });
 
   test('an edit by the editor and one by kubectl do not overwrite each other', async () => {

@@ -47,9 +47,9 @@ beforeEach(async () => {
   wakes = 0;
   term = new AbortController();
   ended = new AbortController();
-  const made = Date.parse(pod(CREATING).metadata.creationTimestamp);
+  const createdAt = Date.parse(pod(CREATING).metadata.creationTimestamp);
   const api = await connectToFake(fake);
-  reader = createWarningPoller({ api, pods: () => pods, term: () => term.signal, now: () => made + ageMs, lookMs: LOOK_MS });
+  reader = createWarningPoller({ api, pods: () => pods, term: () => term.signal, now: () => createdAt + ageMs, lookMs: LOOK_MS });
   reader.follow(() => (wakes += 1), ended.signal);
 });
 

@@ -112,8 +112,8 @@ describe('apply() of the kube runtime', () => {
     expect(await world.apply(wanted)).toBe(id);
     expect(world.deployment()).toMatchObject({ metadata: { labels: { team: 'red' } }, spec: { replicas: 2, paused: true } });
     expect(named(SERVICES)).toEqual(['svc-slot-primary']);
-    const [mended] = await world.workloads();
-    expect(mended === undefined ? undefined : world.runtime.traits.inPlace?.findAltered(wanted, mended)).toEqual([]);
+    const [repaired] = await world.workloads();
+    expect(repaired === undefined ? undefined : world.runtime.traits.inPlace?.findAltered(wanted, repaired)).toEqual([]);
   });
 
   test('scales in place without restarting pods, even if another template would be rendered now', async () => {

@@ -7,7 +7,7 @@ export interface DeploymentHistory {
   /** One line for each time there were two Deployments of one slot and revision, or three of one slot. */
   readonly duplicates: readonly string[];
   /** Number of Deployments created so far. */
-  made(): number;
+  created(): number;
   /** Lists every event with its time, to analyse a failure. */
   describe(): string;
   stop(): Promise<void>;
@@ -39,7 +39,7 @@ export async function watchDeployments(namespace: string): Promise<DeploymentHis
   await pause(500);
   return {
     duplicates,
-    made: () => seen.size,
+    created: () => seen.size,
     describe: () => events.join('\n'),
     async stop() {
       child.kill('SIGTERM');

@@ -53,10 +53,10 @@ export function logLeaders(controllers: Readonly<Record<string, ClusterControlle
     rounds: () => rounds,
     async nextLeader(timeoutMs) {
       const known = leaders.length;
-      const begun = performance.now();
+      const startedAt = performance.now();
       for (;;) {
         const name = leaders[known];
-        const afterMs = performance.now() - begun;
+        const afterMs = performance.now() - startedAt;
         if (name !== undefined) return { name, afterMs };
         if (afterMs > timeoutMs) throw new Error(`There was no other leader within ${timeoutMs} ms; before: ${leaders.join(', ')}`);
         await pause(2);

@@ -11,7 +11,7 @@ const values = (image: string): string => `replicas: 1\ntoolboxes: { gguf: { cpu
 interface Problem {
   readonly reason: string;
   /** Parts of the message. */
-  readonly says: readonly (string | RegExp)[];
+  readonly texts: readonly (string | RegExp)[];
   /** An edit that solves the problem. */
   readonly fix: object;
 }
@@ -38,37 +38,37 @@ const WAITING: Readonly<Record<string, Problem & { readonly spec: string }>> = {
   selector: {
     spec: '  nodeSelector: { disk: none-has-it }\n',
     reason: 'Unschedulable',
-    says: ['no node has the label "disk=none-has-it"', 'kubectl label node', '"nodeSelector"'],
+    texts: ['no node has the label "disk=none-has-it"', 'kubectl label node', '"nodeSelector"'],
     fix: { nodeSelector: null },
   },
   memory: {
     spec: '  resources: { memory: 900Gi }\n',
     reason: 'Unschedulable',
-    says: ['not enough free memory (900Gi requested)', '"resources.memory"'],
+    texts: ['not enough free memory (900Gi requested)', '"resources.memory"'],
     fix: { resources: null },
   },
   gpu: {
     spec: '  backend: cuda\n',
     reason: 'Unschedulable',
-    says: ['no free "nvidia.com/gpu" (1 requested)', 'device plugin', '"backend"'],
+    texts: ['no free "nvidia.com/gpu" (1 requested)', 'device plugin', '"backend"'],
     fix: { backend: 'cpu' },
   },
   model: {
     spec: '',
     reason: 'ModelFetchFailed',
-    says: ['Put the file "/models/mine/lost.gguf"', '"models.claim"'],
+    texts: ['Put the file "/models/mine/lost.gguf"', '"models.claim"'],
     fix: { model: { default: 'demo-fox' } },
   },
   directory: {
     spec: '  storage: { hostPath: /etc/hostname }\n',
     reason: 'FailedMount',
-    says: ['cannot mount "/etc/hostname": it is not a directory', '"storage.hostPath"'],
+    texts: ['cannot mount "/etc/hostname": it is not a directory', '"storage.hostPath"'],
     fix: { storage: null },
   },
   volume: {
     spec: '  storage: { claimName: lost }\n',
     reason: 'FailedMount',
-    says: ['cannot mount the volume "svc-trouble-lost" of the claim "lost"', 'path "/nowhere/models" does not exist'],
+    texts: ['cannot mount the volume "svc-trouble-lost" of the claim "lost"', 'path "/nowhere/models" does not exist'],
     fix: { storage: null },
   },
 };
@@ -92,7 +92,7 @@ describeWithCluster('A slot that cannot run', () => {
     return conditionOf(seen, type)?.message ?? '';
   };
   /** Expects the same texts wherever users may look. */
-  const expectEverywhere = async (slot: string, says: readonly (string | RegExp)[]): Promise<void> => {
+  const expectEverywhere = async (slot: string, texts: readonly (string | RegExp)[]): Promise<void> => {
     const places = await Promise.all([
       run('explain', slot),
       run('timeline', slot),
@@ -100,7 +100,7 @@ describeWithCluster('A slot that cannot run', () => {
       svc.kubectl(['get', 'slot', slot, '--output', 'wide']),
       svc.kubectl(['get', 'events', '--field-selector', `involvedObject.name=${slot},type=Warning`]),
     ]);
-    for (const place of places) for (const words of says) expect(place).toMatch(words instanceof RegExp ? words : escaped(words));
+    for (const place of places) for (const text of texts) expect(place).toMatch(text instanceof RegExp ? text : escaped(text));
   };
 
   test('because its image is not available names the image, and runs once the chart names another one', async () => {
@@ -129,10 +129,10 @@ describeWithCluster('A slot that cannot run', () => {
 
     test.each(Object.entries(WAITING))(
       'reports what is missing and what to do: %s',
-      async (slot, { reason, says }) => {
+      async (slot, { reason, texts }) => {
         const message = await becomes(slot, reason);
-        for (const words of says) expect(message).toMatch(words);
-        await expectEverywhere(slot, says);
+        for (const text of texts) expect(message).toMatch(text);
+        await expectEverywhere(slot, texts);
         const seen = await svc.slot(slot);
         // The problem may resolve itself, so nothing has failed for good.
         expect(conditionOf(seen, 'Reconciling')).toMatchObject({ status: 'True', reason });
@@ -161,10 +161,10 @@ describeWithCluster('A slot that cannot run', () => {
     const pods = listed.items.filter(({ metadata }) => !('deletionTimestamp' in metadata)).length;
     await svc.kubectl(['create', 'quota', 'tight', `--hard=pods=${pods}`]);
     await svc.apply(demoSlot('quota', 'demo-fox'));
-    const says = ['The quota "tight"', `limited: pods=${pods}`];
+    const texts = ['The quota "tight"', `limited: pods=${pods}`];
     const message = await becomes('quota', 'QuotaExceeded');
-    for (const words of says) expect(message).toMatch(words);
-    await expectEverywhere('quota', says);
+    for (const text of texts) expect(message).toMatch(text);
+    await expectEverywhere('quota', texts);
     await svc.kubectl(['delete', 'quota', 'tight']);
     await svc.until('quota', 'ready', isReady, 150_000);
     await drop('quota');
@@ -176,12 +176,12 @@ describeWithCluster('A slot that cannot run', () => {
     const mostOfIt = `${Math.floor((Number(kib) * 0.55) / 1024)}Mi`;
     await svc.apply(demoSlot('wide', 'demo-fox', `  replicas: 2\n  resources: { memory: ${mostOfIt} }\n`));
     const messageOf = (seen: Parameters<typeof isReady>[0]) => conditionOf(seen, 'Ready')?.message ?? '';
-    const says = ['1 of 2 replicas answer', `not enough free memory (${mostOfIt} requested)`];
-    await svc.until('wide', 'one of two', (seen) => isReady(seen) && says.every((words) => messageOf(seen).includes(words)), 120_000);
+    const texts = ['1 of 2 replicas answer', `not enough free memory (${mostOfIt} requested)`];
+    await svc.until('wide', 'one of two', (seen) => isReady(seen) && texts.every((text) => messageOf(seen).includes(text)), 120_000);
     expect(conditionOf(await svc.slot('wide'), 'Reconciling')).toMatchObject({ status: 'True', reason: 'ReplicasNotReady' });
     expect((await svc.chat({ model: 'wide' })).status).toBe(200);
     for (const place of [await run('explain', 'wide'), await svc.kubectl(['describe', 'slot', 'wide'])])
-      for (const words of says) expect(place).toMatch(escaped(words));
+      for (const text of texts) expect(place).toMatch(escaped(text));
     await patch('wide', { replicas: 1 });
     await svc.until('wide', 'complete', (each) => conditionOf(each, 'Reconciling')?.status === 'False', 120_000);
     await drop('wide');
@@ -202,10 +202,10 @@ describeWithCluster('A slot that cannot run', () => {
       ['refusing', ['exit code 1', 'invalid argument: --no-such-flag'], { model: { args: ['--threads', '1'] } }],
     ])(
       'waits longer each time, then asks the user to act: %s',
-      async (slot, says, fix) => {
+      async (slot, texts, fix) => {
         const message = await becomes(slot, 'CrashLoop', 'Stalled', 240_000);
-        for (const words of [...says, 'failed five times']) expect(message).toMatch(words);
-        await expectEverywhere(slot, says);
+        for (const text of [...texts, 'failed five times']) expect(message).toMatch(text);
+        await expectEverywhere(slot, texts);
         expect(await run('explain', slot)).toContain('its last words');
         const seen = await svc.slot(slot);
         expect(seen?.status).toMatchObject({ state: expect.stringMatching(/offline|unloading/), restarts: 4 });
@@ -213,7 +213,7 @@ describeWithCluster('A slot that cannot run', () => {
         const answer = await svc.chat({ model: slot });
         const { error }: { error: { code: string; message: string } } = JSON.parse(await answer.text());
         expect([answer.status, error.code]).toEqual([503, 'slot.stalled']);
-        expect(error.message).toMatch(says[0] ?? '');
+        expect(error.message).toMatch(texts[0] ?? '');
         await pause(1000);
         await patch(slot, fix);
         await svc.until(slot, 'ready', isReady, 150_000);
