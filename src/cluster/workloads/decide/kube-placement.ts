@@ -23,8 +23,7 @@ export function placementMessage(message: string, pod: PodFacts): string {
   if (causes.length === 0) return `No node fits the pod yet${message === '' ? '' : `: ${truncate(message, LONGEST_CAUSE)}`}`;
   const explained = causes.map((cause) => ({ cause, ...explain(cause.text, pod) }));
   const whys = explained.map(({ cause, why }) => (total > 1 ? `${why} (${cause.nodes} of ${total} nodes)` : why));
-  const advices = [...new Set(explained.flatMap(({ advice }) => advice ?? []))];
-  const [first, ...others] = advices;
+  const [first, ...others] = new Set(explained.flatMap(({ advice }) => advice ?? []));
   const alternatives = others.map((each) => `; or ${each.charAt(0).toLowerCase()}${each.slice(1)}`).join('');
   return `No node fits the pod: ${whys.join(', ')}${first === undefined ? '' : `. ${first}${alternatives}`}`;
 }
@@ -34,10 +33,7 @@ function parseCauses(message: string): { readonly total: number; readonly causes
   const match = /^0\/(\d+) nodes are available: ([^]*)$/.exec(message);
   if (match === null) {
     const bare = message.replace(/[. ]+$/, '');
-    return {
-      total: 0,
-      causes: [LABELS_MISMATCH, ...KNOWN.map(({ pattern }) => pattern)].some((each) => each.test(bare)) ? [{ nodes: 0, text: bare }] : [],
-    };
+    return { total: 0, causes: isKnown(bare) ? [{ nodes: 0, text: bare }] : [] };
   }
   const [, total = '0', rest = ''] = match;
   const causes = rest
@@ -99,6 +95,8 @@ const KNOWN: readonly Known[] = [
 ];
 
 const LABELS_MISMATCH = /didn't match (Pod's )?node (affinity\/selector|affinity|selector)/;
+
+const isKnown = (text: string): boolean => LABELS_MISMATCH.test(text) || KNOWN.some(({ pattern }) => pattern.test(text));
 
 function explain(text: string, pod: PodFacts): Explanation {
   if (LABELS_MISMATCH.test(text)) return explainLabels(requiredLabels(pod));

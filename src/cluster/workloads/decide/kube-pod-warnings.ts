@@ -46,7 +46,7 @@ export const isStuck = (pod: PodFacts, now: number): boolean =>
   hasNotStarted(pod) && now - (parseTime(pod.metadata.creationTimestamp) ?? now) > STUCK_AFTER_MS;
 
 const EventShape = z.object({
-  metadata: z.object({ name: z.string(), resourceVersion: z.string().optional(), creationTimestamp: z.string().nullish() }),
+  metadata: z.object({ creationTimestamp: z.string().nullish() }),
   involvedObject: z.object({ uid: z.string() }),
   reason: z.string(),
   message: z.string().default(''),
