@@ -130,7 +130,7 @@ async function createParts(choice: WorldChoice, { api }: Apis, leadership: Leade
     api,
     ownerOf: source.ownerOf,
     leadership,
-    reporter: { component: 'svc-controller', instance: identity },
+    instance: identity,
     clock,
     log,
   });

@@ -172,7 +172,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
       api,
       ownerOf: source.ownerOf,
       leadership,
-      reporter: { component: 'svc-controller', instance: 'svc-0' },
+      instance: 'svc-0',
       clock,
       log,
     });

@@ -17,7 +17,6 @@ import {
   takeToken,
   type Bucket,
   type EventRecord,
-  type EventReporter,
   type RecentMessages,
 } from './decide/event-record.ts';
 import { toSlotEvent, type SlotEvent } from './decide/slot-event.ts';
@@ -34,7 +33,8 @@ interface ResourceEventsOptions {
   readonly api: Pick<KubeApi, 'create' | 'mergePatch' | 'namespace'>;
   readonly ownerOf: (slot: SlotName) => OwnerReference | undefined;
   readonly leadership: Pick<Leadership, 'leads' | 'term'>;
-  readonly reporter: EventReporter;
+  /** Name of this replica. */
+  readonly instance: string;
   readonly clock: Clock;
   readonly log: SourceLog;
 }
@@ -178,12 +178,12 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
 
 /** Returns undefined on success. Never throws. */
 async function writeEvent(options: ResourceEventsOptions, { record, writtenAt }: Publication): Promise<Failure | undefined> {
-  const { api, reporter, leadership } = options;
+  const { api, instance, leadership } = options;
   const signal = leadership.term();
   try {
     const result =
       writtenAt === undefined
-        ? await api.create(EVENTS, eventManifest(record, reporter, api.namespace), signal)
+        ? await api.create(EVENTS, eventManifest(record, instance, api.namespace), signal)
         : await api.mergePatch(EVENTS, record.name, eventPatch(record), signal);
     // The name is derived from content and time, so an existing Event is our own, whose answer was lost.
     return result.ok || result.failure.reason === 'AlreadyExists' ? undefined : result.failure;

@@ -5,8 +5,6 @@ import { SlotName } from '../../../src/schema/names.ts';
 import type { TimelineEntry } from '../../../src/schema/slot-status.ts';
 import { createInMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
 
-const reporter = { component: 'svc-controller', instance: 'svc-0' };
-
 describe('createResourceEvents()', () => {
   let kube: MemoryKube;
   let sink: ResourceEvents;
@@ -14,7 +12,7 @@ describe('createResourceEvents()', () => {
     kube = createInMemoryKube();
     kube.apply('img', {});
     const { ownerOf } = createSlotResources({ slots: kube.slots, log: kube.log, now: kube.clock.now });
-    sink = createResourceEvents({ ...kube, ownerOf, reporter });
+    sink = createResourceEvents({ ...kube, ownerOf, instance: 'svc-0' });
   });
   const report = (message: string, slot = 'img', changes: Partial<TimelineEntry> = {}) => {
     const entry: TimelineEntry = {

@@ -4,14 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import type { KubeManifest, OwnerReference } from '../../client/ports.ts';
+import { FIELD_MANAGER } from '../../../schema/object-labels.ts';
 import { kubeTime } from './kube-time.ts';
 import type { SlotEvent } from './slot-event.ts';
-
-export interface EventReporter {
-  readonly component: string;
-  /** Name of the replica. */
-  readonly instance: string;
-}
 
 /** One Event as it is, or will be, on the server. */
 export interface EventRecord {
@@ -66,7 +61,8 @@ export function newRecord(key: string, event: SlotEvent, owner: OwnerReference):
   return { name: `${event.slot}.${hash}`, owner, event, count: 1, firstAt: event.at, lastAt: event.at };
 }
 
-export function eventManifest(record: EventRecord, { component, instance }: EventReporter, namespace: string): KubeManifest {
+/** `instance`: name of the replica that writes the Event. */
+export function eventManifest(record: EventRecord, instance: string, namespace: string): KubeManifest {
   const { name, owner, event } = record;
   return {
     apiVersion: 'v1',
@@ -75,8 +71,8 @@ export function eventManifest(record: EventRecord, { component, instance }: Even
     involvedObject: { apiVersion: owner.apiVersion, kind: owner.kind, namespace, name: owner.name, uid: owner.uid },
     type: event.type,
     reason: event.reason,
-    source: { component, host: instance },
-    reportingComponent: component,
+    source: { component: FIELD_MANAGER, host: instance },
+    reportingComponent: FIELD_MANAGER,
     reportingInstance: instance,
     firstTimestamp: kubeTime(record.firstAt),
     ...eventPatch(record),

@@ -94,7 +94,7 @@ describe('toSlotEvent()', () => {
 describe('Events', () => {
   test('refer to the very object, with times in whole seconds and a unique name', () => {
     const record = countOccurrence('key', event(), owner, undefined);
-    const manifest = eventManifest(record, { component: 'svc-controller', instance: 'svc-0' }, 'demo');
+    const manifest = eventManifest(record, 'svc-0', 'demo');
     expect(manifest).toMatchObject({
       metadata: { name: expect.stringMatching(/^primary\.[0-9a-f]{16}$/), namespace: 'demo' },
       involvedObject: { apiVersion: owner.apiVersion, kind: 'SlotSpec', namespace: 'demo', name: 'primary', uid: 'u-1' },
