@@ -1,7 +1,7 @@
 /**
- * The models of a cluster, as the gateway sees them: pods have the files, each fetches or finds its own, and says itself when it cannot. So no
- * model is ever missing here. What is known of a model must not change when its file appears, or its slot would be swapped for nothing: of the
- * catalogue's models it comes from the catalogue, of others from a store that is mounted here, and else there is only the name.
+ * The models of a cluster, as the gateway sees them. The files are in the pods: each pod fetches or finds its own and reports when it cannot, so no model is
+ * ever missing here. The facts about a model must not change when its file appears, or its slot would be swapped for nothing. They come from the catalogue;
+ * for other models from a store that is mounted here; otherwise only the name is known.
  */
 import path from 'node:path';
 import type { ModelFacts } from '../providers/provider.ts';
@@ -15,20 +15,20 @@ import { encodeDemoModel, type DemoModelId } from '../models/demo/demo-models.ts
 import type { DirectoryModelStore } from '../models/store.ts';
 
 export interface ClusterModelStoreOptions {
-  /** Of the gateway itself; its directory may be empty. */
+  /** The gateway's own store; its directory may be empty. */
   readonly store: DirectoryModelStore;
   readonly catalogue?: Catalogue;
 }
 
 export function createClusterModelStore({ store, catalogue = CATALOGUE }: ClusterModelStoreOptions): ModelStore {
   const { root } = store;
-  const known = new Map<ModelId, ModelFacts>();
+  const cache = new Map<ModelId, ModelFacts>();
 
-  function catalogued(id: ModelId): ModelFacts | undefined {
+  function catalogueFacts(id: ModelId): ModelFacts | undefined {
     const entry = catalogue.get(id);
     if (entry === undefined) return undefined;
-    const facts = known.get(id) ?? factsOfEntry(root, id, entry);
-    known.set(id, facts);
+    const facts = cache.get(id) ?? factsOfEntry(root, id, entry);
+    cache.set(id, facts);
     return facts;
   }
 
@@ -41,12 +41,12 @@ export function createClusterModelStore({ store, catalogue = CATALOGUE }: Cluste
         ids.map((id) => {
           const presence = mounted.get(id);
           const found = presence?.kind === 'present' ? presence.facts : undefined;
-          return [id, { kind: 'present', facts: catalogued(id) ?? found ?? { id, hostPath: path.join(root, id), sizeBytes: 0 } }];
+          return [id, { kind: 'present', facts: catalogueFacts(id) ?? found ?? { id, hostPath: path.join(root, id), sizeBytes: 0 } }];
         }),
       );
     },
     async pull(id) {
-      return fail('stalled', 'PulledByPods', `Name the model "${id}" in a slot: in a cluster, the pods of a slot fetch its model`);
+      return fail('stalled', 'PulledByPods', `Set the model "${id}" in a slot: in a cluster, the pods of a slot fetch its model`);
     },
     changes: (wake, signal) => store.changes(wake, signal),
   };
@@ -67,7 +67,7 @@ function factsOfEntry(root: string, id: ModelId, entry: CatalogueEntry): ModelFa
   };
 }
 
-/** As a reader of the file would find them. */
+/** The same facts as a reader of the file would find. */
 function factsOfGenerated(id: ModelId, hostPath: string, model: DemoModelId): ModelFacts {
   const bytes = encodeDemoModel(model);
   const read = parseGgufHeader(bytes);

@@ -15,7 +15,7 @@ import { createKubeReflectors } from '../cluster/workloads/kube-reflectors.ts';
 import { createKubeRuntime } from '../cluster/workloads/kube-runtime.ts';
 import { createResourceEditor } from '../cluster/slots/resource-editor.ts';
 import { createResourceEvents } from '../cluster/status/resource-events.ts';
-import { asksAnew } from '../cluster/slots/decide/read-slot-resource.ts';
+import { isDesiredChange } from '../cluster/slots/decide/parse-slot-resource.ts';
 import { createSlotResources } from '../cluster/slots/slot-resources.ts';
 import { createStatusResources } from '../cluster/status/status-resources.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
@@ -103,7 +103,7 @@ async function createParts(choice: WorldChoice, api: KubeApi, leadership: Leader
   const { settings, log, toolboxManifest } = choice;
   const clock = createClock();
   const relistMs = settings.SVC_RELIST;
-  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: asksAnew });
+  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange });
   const leases = createReflector({
     api,
     type: LEASES,
@@ -117,7 +117,7 @@ async function createParts(choice: WorldChoice, api: KubeApi, leadership: Leader
     api,
     ownerOf: source.ownerOf,
     leadership,
-    reporter: { component: 'svc-controller', instance: identity },
+    instance: identity,
     clock,
     log,
   });

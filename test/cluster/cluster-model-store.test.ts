@@ -29,7 +29,7 @@ async function factsOf(store: ModelStore, id: ModelId) {
   return presence.facts;
 }
 
-/** What a slot of this model becomes. */
+/** Returns the workload of a slot with this model. */
 async function templateOf(store: ModelStore, id: ModelId) {
   const name = SlotName.parse('mine');
   const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: id } });
@@ -49,7 +49,7 @@ async function templateOf(store: ModelStore, id: ModelId) {
 }
 
 describe('createClusterModelStore()', () => {
-  test.each(ids)('makes the same workload of %s whether or not its file is mounted, as a store that reads the file does', async (id) => {
+  test.each(ids)('renders the same workload for %s whether or not its file is mounted, like a store that reads the file', async (id) => {
     const unseen = await templateOf(clusterStore(), id);
     expect(unseen.argv).toContain(`/models/demo/${id}.gguf`);
     await writeDemoModels(root, DEMO_MODEL_IDS);
@@ -57,7 +57,7 @@ describe('createClusterModelStore()', () => {
     expect(await factsOf(clusterStore(), id)).toEqual(await factsOf(createModelStore({ root }), id));
   });
 
-  test('keeps to it while a file of the catalogue comes, is half there, or is damaged', async () => {
+  test('keeps the facts while a file of the catalogue appears, is incomplete, or is damaged', async () => {
     const store = clusterStore();
     const id = ModelId.parse('demo-embed');
     const before = await factsOf(store, id);
@@ -69,7 +69,7 @@ describe('createClusterModelStore()', () => {
     }
   });
 
-  test('reads a mounted file of one’s own, and knows only its place where it is not there or not whole', async () => {
+  test('reads a mounted file of the user, and knows only its path if it is absent or incomplete', async () => {
     const id = ModelId.parse('own/m.gguf');
     const bare = { id, hostPath: path.join(root, 'own/m.gguf'), sizeBytes: 0 };
     expect(await factsOf(clusterStore(), id)).toEqual(bare);
@@ -80,7 +80,7 @@ describe('createClusterModelStore()', () => {
     expect(await factsOf(clusterStore(), id)).toMatchObject({ architecture: 'llama', hostPath: bare.hostPath });
   });
 
-  test('knows a download by what the catalogue says of it', async () => {
+  test('takes the facts of a download from the catalogue', async () => {
     const demo = CATALOGUE.get('demo-fox');
     if (demo === undefined) throw new Error('No demo model');
     const from = { kind: 'url', url: 'http://127.0.0.1:1/x' } as const;
@@ -109,7 +109,7 @@ describe('createClusterModelStore()', () => {
     });
   });
 
-  test('every GGUF download of the catalogue says what its header says: the gateway of a cluster has no other way to know', () => {
+  test('the catalogue has the header facts of every GGUF download, since the gateway of a cluster has no other source', () => {
     const silent = [...CATALOGUE.values()].filter(
       ({ files, headerFacts }) => files[0].from.kind === 'url' && files[0].path.endsWith('.gguf') && headerFacts === undefined,
     );

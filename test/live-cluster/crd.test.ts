@@ -1,4 +1,4 @@
-/** The CustomResourceDefinition on a real API server, by kubectl: what it refuses and in which words, what it fills in, what it shows. */
+/** Checks the CustomResourceDefinition on a real API server with kubectl: rejections and their messages, defaults, and printed columns. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -12,8 +12,8 @@ const inNamespace = async (args: readonly string[], input?: string) => kubectl([
 const resource = (name: string, spec: object, more: object = {}) =>
   JSON.stringify({ apiVersion: 'inference.svc.dev/v1alpha1', kind: 'SlotSpec', metadata: { name }, spec, ...more });
 
-/** What the API server says against a new slot; empty when it takes it. Nothing is stored. */
-async function refusal(name: string, spec: object): Promise<string> {
+/** Returns the API server's error for a new slot; empty if it accepts the slot. Nothing is stored. */
+async function rejection(name: string, spec: object): Promise<string> {
   return inNamespace(['create', '--dry-run=server', '--filename', '-'], resource(name, spec)).then(
     () => '',
     (error: Error) => error.message,
@@ -74,16 +74,16 @@ describeWithCluster('The definition of slots', () => {
     ['a--b', { model: MODEL, provider: 'stt' }, /metadata\.name: A slot name consists of lower-case letters/],
     ['a'.repeat(41), { model: MODEL, provider: 'stt' }, /metadata\.name: A slot name .* at most 40 characters/],
     ['primary', { model: MODEL, bakend: 'cpu' }, /unknown field "spec\.bakend"/],
-  ])('refuses "%s" with %j and names the field', async (name, spec, message) => {
-    expect(await refusal(name, spec)).toMatch(message);
+  ])('rejects "%s" with %j and names the field', async (name, spec, message) => {
+    expect(await rejection(name, spec)).toMatch(message);
   });
 
-  test.each(REFUSED_COMBINATIONS)('refuses the combination %j', async (part, path) => {
-    const refused = await refusal('primary', { model: MODEL, ...part });
-    expect(refused).toContain(`spec.${path.replace(/\.(\d+)/, '[$1]')}: `);
+  test.each(REFUSED_COMBINATIONS)('rejects the combination %j', async (part, path) => {
+    const rejected = await rejection('primary', { model: MODEL, ...part });
+    expect(rejected).toContain(`spec.${path.replace(/\.(\d+)/, '[$1]')}: `);
   });
 
-  test('takes what uses every key', async () => {
+  test('accepts a slot that uses every key', async () => {
     const spec = {
       enabled: false,
       provider: 'gguf',
@@ -101,15 +101,15 @@ describeWithCluster('The definition of slots', () => {
       storage: { size: '20Gi', className: 'fast' },
       serviceAccountName: 'other',
     };
-    expect(await refusal('whole', spec)).toBe('');
+    expect(await rejection('whole', spec)).toBe('');
   });
 
-  test('prunes an unknown key where nobody asks for strictness', async () => {
+  test('prunes an unknown key without strict validation', async () => {
     await inNamespace(['create', '--validate=false', '--filename', '-'], resource('stt', { model: MODEL, bakend: 'cpu' }));
     expect(JSON.parse(await fieldOf('stt', '.spec'))).not.toHaveProperty('bakend');
   });
 
-  test('has a status of its own, whose conditions are merged by their type', async () => {
+  test('has a status subresource, whose conditions are merged by type', async () => {
     const condition = (type: string) => ({
       type,
       status: 'True',
@@ -135,7 +135,7 @@ describeWithCluster('The definition of slots', () => {
     ).rejects.toThrow(/status\.state: Unsupported value: "fine"/);
   });
 
-  test('shows columns, and more of them when asked', async () => {
+  test('shows columns, and more of them with "--output wide"', async () => {
     const [head, ...rows] = (await inNamespace(['get', 'slots'])).trim().split('\n');
     expect(head?.split(/\s+/)).toEqual(['NAME', 'STATE', 'MODEL', 'BACKEND', 'READY', 'REASON', 'AGE']);
     expect(rows[0]).toMatch(/^primary +ready +a\.gguf +cpu +True +Because +\d+/);
@@ -155,7 +155,7 @@ describeWithCluster('The definition of slots', () => {
     await expect(inNamespace(['scale', 'slot/primary', '--replicas=1001'])).rejects.toThrow(/spec\.replicas/);
   });
 
-  test('refuses an edit by patch that makes an impossible slot, and keeps what was there', async () => {
+  test('rejects a patch that would make a slot invalid, and keeps the previous spec', async () => {
     const patch = '{"spec":{"storage":{"claimName":"models","size":"1Gi"}}}';
     await expect(inNamespace(['patch', 'slot', 'primary', '--type=merge', '--patch', patch])).rejects.toThrow(/spec\.storage\.claimName/);
     expect(await fieldOf('primary', '.spec.storage')).toBe('');
@@ -170,7 +170,7 @@ describeWithCluster('The definition of slots', () => {
   }, 60_000);
 });
 
-/** Where the API server that answers kubectl does not publish the schema itself, a copy of the definition under another name is explained. */
+/** If the API server that answers kubectl does not publish the schema itself, a copy of the definition under another name is explained. */
 async function explainedIn(path: string): Promise<string> {
   const direct = await kubectl(['explain', `slot.${path}`]).catch(() => undefined);
   if (direct !== undefined) return direct;

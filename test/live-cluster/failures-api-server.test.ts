@@ -1,6 +1,6 @@
 /**
- * The API server is stopped for a minute and started again; and it comes back with a store that has forgotten everything but the present. SVC_TEST_OUTAGE_S:
- * another length.
+ * The API server is stopped for a minute and started again; a second time its store is compacted meanwhile, so that it only has the present versions.
+ * SVC_TEST_OUTAGE_S sets another length.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
@@ -17,11 +17,11 @@ import { startStreamLoop } from '../support/live-cluster/stream-loop.ts';
 
 const OUTAGE_S = Number(process.env['SVC_TEST_OUTAGE_S'] ?? 60);
 /**
- * What one controller may ask of a server that is away. Each of six kinds is asked for later and later, in the end every 7.5 s on average; who leads tries to
- * renew its Lease twice a second while it still may, and then, as who follows, every two seconds; a report comes every ten. That is 2.5 a second.
+ * Requests that one controller may send to an unreachable server. Each of six kinds is requested less and less often, in the end every 7.5 s on average; the
+ * leader tries to renew its Lease twice a second during its term, and then, like the others, every two seconds; a report follows every ten. That is 2.5 a second.
  */
 const MOST_PER_S = 4;
-/** A collection more or less, and the streams that go through meanwhile. */
+/** For garbage not collected yet, and the streams in flight. */
 const MEMORY_SLACK_BYTES = 48 * 1024 * 1024;
 const RESTING = new Map([
   ['primary', 1],
@@ -32,7 +32,7 @@ const AWAKE = new Map([
   ['lazy', 1],
 ]);
 
-describeWithClusterTool('A cluster whose API server goes away', () => {
+describeWithClusterTool('A cluster whose API server is down', () => {
   let proxy: ClusterProxy;
   let space: ClusterNamespace;
   let controllers: Readonly<Record<'a' | 'b', ClusterController>>;
@@ -62,9 +62,9 @@ describeWithClusterTool('A cluster whose API server goes away', () => {
   const both = async <T>(ask: (controller: ClusterController) => Promise<T>): Promise<readonly [T, T]> =>
     Promise.all([ask(controllers.a), ask(controllers.b)]);
 
-  test(`is served on for ${OUTAGE_S} s: requests are answered, demand waits, nobody asks without end`, async () => {
+  test(`serves for ${OUTAGE_S} s: requests are answered, demand waits, and retries are limited`, async () => {
     const before = await listSlotObjects(space.name);
-    // Slowly: memory that requests take is not what is looked for.
+    // Slowly, since the memory of requests is not the subject.
     const ask = (each: ClusterController) => async (body: object | undefined, signal?: AbortSignal) => {
       await pause(100);
       return each.chat({ model: 'primary', ...body }, signal);
@@ -83,12 +83,12 @@ describeWithClusterTool('A cluster whose API server goes away', () => {
     const during = loops.map(({ score }) => score.requests);
     expect(woken.settled).toBe(0);
     await startApiServer();
-    const begun = performance.now();
+    const startedAt = performance.now();
     const texts = await Promise.all((await woken.answers).map(chatText));
-    const wokenMs = Math.round(performance.now() - begun);
+    const wokenMs = Math.round(performance.now() - startedAt);
     expect(texts).toEqual([DEMO_SENTENCES['demo-owl'], DEMO_SENTENCES['demo-owl']]);
     const after = await untilAtRest(space.name, AWAKE);
-    const restMs = Math.round(performance.now() - begun);
+    const restMs = Math.round(performance.now() - startedAt);
     const scores = await Promise.all(loops.map((loop) => loop.end()));
 
     const sent = stopped.map((counts, index) => sentBetween(counts, ended[index] ?? counts));
@@ -108,7 +108,7 @@ describeWithClusterTool('A cluster whose API server goes away', () => {
     expect((await both(async (each) => each.counts())).filter(({ leads }) => leads)).toHaveLength(1);
   }, 400_000);
 
-  test('whose store forgot the past: everything is listed again, once, and an edit that nobody saw is carried out', async () => {
+  test('after a compaction: everything is listed again, once, and an edit that no watch reported is carried out', async () => {
     const { a, b } = controllers;
     await b.kill('SIGTERM');
     while (!(await a.counts()).leads) await pause(50);
@@ -119,15 +119,15 @@ describeWithClusterTool('A cluster whose API server goes away', () => {
     await compactStore();
     await startApiServer();
     proxy.open();
-    const begun = performance.now();
+    const startedAt = performance.now();
     await space.until('primary', 'ready with the edit', (slot) => isReady(slot) && slot.status?.model === 'demo-owl', 60_000);
     const objects = await untilAtRest(space.name, AWAKE);
     const sent = sentBetween(before, await a.counts());
     process.stdout.write(
-      `after a compaction: at rest after ${Math.round(performance.now() - begun)} ms; ${total(sent)} requests: ${JSON.stringify([...sent])}\n`,
+      `after a compaction: at rest after ${Math.round(performance.now() - startedAt)} ms; ${total(sent)} requests: ${JSON.stringify([...sent])}\n`,
     );
     expect(findFaults(objects, AWAKE)).toEqual([]);
-    // Nothing else makes it list them: the timed list comes every ten minutes.
+    // Nothing else causes these lists: the periodic list runs every ten minutes.
     for (const kind of ['deployments.apps', 'pods', 'services', 'configmaps']) expect(sent.get(`list ${kind}`)).toBeGreaterThanOrEqual(1);
     expect(await chatText(await a.chat({ model: 'primary' }))).toBe(DEMO_SENTENCES['demo-owl']);
   }, 240_000);

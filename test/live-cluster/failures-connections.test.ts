@@ -1,6 +1,6 @@
 /**
- * A network that breaks without a word: every connection that is open transports nothing more and stays open, while new ones are served. Watches are silent
- * then, and whatever is asked on a kept connection gets no answer.
+ * A network that fails silently: every open connection stays open but transports nothing more, while new ones work. Watches then deliver no events, and
+ * requests on a kept-alive connection get no answer.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createClusterController, type ClusterController } from '../support/live-cluster/cluster-controller.ts';
@@ -15,9 +15,9 @@ import { pause } from '../support/service.ts';
 import { untilAtRest } from '../support/live-cluster/slot-objects.ts';
 
 const RELIST_MS = 5000;
-/** A list is due by then; on a kept connection it hears nothing for a third of a request's 30 s, on its next one it is answered. */
+/** A list is due by then; on a kept-alive connection it fails after a third of a request's 30 s, and is answered on a new one. */
 const SEEN_WITHIN_MS = 1.1 * RELIST_MS + 10_000 + 5000;
-/** As often while it is carried out. */
+/** Between further stalls, while the edit is carried out. */
 const AGAIN_MS = 2000;
 /** SlotSpecs, Deployments, Services, ConfigMaps, Pods, Leases. */
 const WATCHES = 6;
@@ -56,11 +56,11 @@ describeWithCluster('A controller whose connections go silent', () => {
   }, 60_000);
 
   test.each([1, 4])(
-    'sees an edit made meanwhile and carries it out, and goes on leading and writing: silent %i times',
+    'carries out an edit made meanwhile, and stays the leader: silent %i times',
     async (times) => {
       const before = await controller.counts();
-      const begun = performance.now();
-      const made = history.made();
+      const startedAt = performance.now();
+      const created = history.created();
       while (proxy.connections() < WATCHES) await pause(20);
       proxy.stall();
       await space.patch('primary', { env: { EDITED: String(times) } });
@@ -70,19 +70,19 @@ describeWithCluster('A controller whose connections go silent', () => {
           proxy.stall();
         }
       })();
-      while (history.made() === made && performance.now() - begun < SEEN_WITHIN_MS) await pause(20);
-      const seenMs = performance.now() - begun;
+      while (history.created() === created && performance.now() - startedAt < SEEN_WITHIN_MS) await pause(20);
+      const seenMs = performance.now() - startedAt;
       await again;
       await space.until('primary', 'ready with the edit', isReady, 60_000);
       await untilAtRest(space.name, WANTED);
       const sent = sentBetween(before, await controller.counts());
-      const seconds = (performance.now() - begun) / 1000;
+      const seconds = (performance.now() - startedAt) / 1000;
       process.stdout.write(
         `silent ${times} times: seen after ${Math.round(seenMs)} ms, ready after ${seconds.toFixed(1)} s, ${total(sent)} requests: ${JSON.stringify([...sent])}\n`,
       );
       expect(log.leaders).toEqual(['controller']);
       expect(log.trespasses).toEqual([]);
-      expect(history.made()).toBe(made + 1);
+      expect(history.created()).toBe(created + 1);
       expect(history.duplicates).toEqual([]);
       expect(total(sent)).toBeLessThan(mostRequests(seconds, times));
     },
@@ -90,7 +90,7 @@ describeWithCluster('A controller whose connections go silent', () => {
   );
 });
 
-/** Each kind is listed and watched anew once a re-list and, where the answer does not come, once a stall; the Leases are renewed; one swap is carried out. */
+/** Each kind is listed and watched again once per re-list and once per stall; the Leases are renewed; one swap is carried out. */
 function mostRequests(seconds: number, stalls: number): number {
   const rounds = Math.ceil(seconds / ((0.9 * RELIST_MS) / 1000)) + stalls;
   const swap = 30;

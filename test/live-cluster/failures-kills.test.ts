@@ -1,6 +1,6 @@
 /**
- * Two controllers, of which the one that leads is killed in the midst of everything that is done in a slot's life, and started again at once. Requests go to
- * the other one. SVC_TEST_SEED repeats a run.
+ * Two controllers, of which the leader is killed during every kind of step in a slot's life, and started again at once. Requests go to the other one.
+ * SVC_TEST_SEED repeats a run.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
@@ -17,17 +17,17 @@ import { startStreamLoop, type StreamLoop } from '../support/live-cluster/stream
 
 const SEED = Number(process.env['SVC_TEST_SEED'] ?? Date.now() % 100_000);
 const LEASE_S = 3;
-/** From an edit to the last of what it brings about: pods come within some seconds. */
+/** From an edit to its last effect: pods start within some seconds. */
 const MIDWAY_MS = 4000;
 
 interface Step {
   readonly name: string;
   readonly edit: () => Promise<unknown>;
-  /** Pods of these slots may change, of the others none. */
+  /** Only pods of these slots may change. */
   readonly touches: readonly string[];
-  /** How many pods each slot wants then. */
+  /** Number of pods that each slot wants after the step. */
   readonly wanted: Readonly<Record<string, number>>;
-  /** Of pods of slots that are touched: how many of them stay. */
+  /** How many pods of the touched slots must stay. */
   readonly stay?: Readonly<Record<string, number>>;
   readonly kills: number;
 }
@@ -39,13 +39,13 @@ describeWithCluster(`Controllers killed at any step (SVC_TEST_SEED=${SEED})`, ()
   let log: LeaderLog;
   let history: DeploymentHistory;
   let loop: StreamLoop | undefined;
-  /** The one that requests go to, and how many are there. */
+  /** The controller that requests go to. */
   let front: ClusterController;
   let kills = 0;
   const underWay = new Map<ClusterController, number>();
 
   beforeAll(async () => {
-    space = await createClusterNamespace('kills', () => `${history.tell()}\n${controllers.a.output()}\n${controllers.b.output()}`);
+    space = await createClusterNamespace('kills', () => `${history.describe()}\n${controllers.a.output()}\n${controllers.b.output()}`);
     const environment = { SVC_LEASE_DURATION: `${LEASE_S}s` };
     const make = async (identity: string) => createClusterController({ namespace: space.name, identity, environment });
     controllers = { a: await make('gateway-a'), b: await make('gateway-b') };
@@ -63,7 +63,7 @@ describeWithCluster(`Controllers killed at any step (SVC_TEST_SEED=${SEED})`, ()
     await space?.dispose();
   }, 60_000);
 
-  /** As a load balancer has it: to the one that is not about to be killed. */
+  /** Like a load balancer: sends to the controller that is not about to be killed. */
   const chat = async (body: object = {}, signal?: AbortSignal): Promise<Response> => {
     const to = front;
     underWay.set(to, (underWay.get(to) ?? 0) + 1);
@@ -75,7 +75,7 @@ describeWithCluster(`Controllers killed at any step (SVC_TEST_SEED=${SEED})`, ()
     }
   };
 
-  /** The one that leads, with no request of ours left at it. */
+  /** Returns the leader, once it has none of our requests left. */
   const victim = async (): Promise<ClusterController> => {
     const leads = async (each: ClusterController) =>
       each.counts().then(
@@ -145,14 +145,14 @@ describeWithCluster(`Controllers killed at any step (SVC_TEST_SEED=${SEED})`, ()
       kills: 1,
     },
     {
-      name: 'a slot that is switched off',
+      name: 'a slot that is disabled',
       edit: patch('third', { enabled: false }),
       touches: ['third'],
       wanted: { primary: 1, second: 2, third: 0 },
       kills: 1,
     },
     {
-      name: 'and on again, as the other one is swapped back',
+      name: 'a slot that is enabled while another one is swapped back',
       edit: async () => Promise.all([space.patch('third', { enabled: true }), space.patch('primary', { model: { default: 'demo-fox' } })]),
       touches: ['primary', 'third'],
       wanted: { primary: 1, second: 2, third: 1 },
@@ -168,36 +168,36 @@ describeWithCluster(`Controllers killed at any step (SVC_TEST_SEED=${SEED})`, ()
   ];
 
   test.each(steps)(
-    '$name: comes to rest, with nothing twice and nothing restarted',
+    '$name: comes to rest without duplicates or restarts',
     async ({ name, edit, touches, wanted, stay = {}, kills: times }) => {
       const before = await listSlotObjects(space.name);
       await victim();
       await edit();
       const delays = Array.from({ length: times }, () => random.int(0, MIDWAY_MS));
       for (const delay of delays) await killed(delay);
-      const begun = performance.now();
+      const startedAt = performance.now();
       const after = await untilAtRest(space.name, new Map(Object.entries(wanted)));
       await space.untilReady(Object.keys(wanted).filter((slot) => wanted[slot] !== 0));
-      const restMs = Math.round(performance.now() - begun);
+      const restMs = Math.round(performance.now() - startedAt);
       process.stdout.write(`${name}: killed ${delays.map((delay) => `${delay} ms`).join(', ')} after; at rest after ${restMs} ms more\n`);
       expect(restarted(before, after, touches)).toEqual([]);
-      for (const [slot, least] of Object.entries(stay)) expect(kept(before, after, slot)).toBeGreaterThanOrEqual(least);
+      for (const [slot, least] of Object.entries(stay)) expect(countKept(before, after, slot)).toBeGreaterThanOrEqual(least);
       loop ??= startStreamLoop({ chat }, 2);
     },
     120_000,
   );
 
-  test('no request failed, no two led, and nobody wrote who did not lead', async () => {
+  test('no request failed, there was one leader at a time, and only the leader wrote', async () => {
     const score = await loop?.end();
     expect(kills).toBe(12);
     expect(score?.failures).toEqual([]);
     expect(score?.requests).toBeGreaterThan(100);
     expect([...(score?.texts.keys() ?? [])].toSorted()).toEqual([DEMO_SENTENCES['demo-fox'], DEMO_SENTENCES['demo-owl']].toSorted());
-    process.stdout.write(`${kills} kills, ${score?.requests} requests, ${history.made()} Deployments made\n`);
+    process.stdout.write(`${kills} kills, ${score?.requests} requests, ${history.created()} Deployments made\n`);
     expect(history.duplicates).toEqual([]);
     // Three slots, three swaps, one slot switched on again.
-    expect(`${history.made()}\n${history.tell()}`).toMatch(/^7\n/);
-    // Each kill makes room for one leader; two at a time would stand there in turn.
+    expect(`${history.created()}\n${history.describe()}`).toMatch(/^7\n/);
+    // Each kill allows one more leader; two at the same time would be listed alternately.
     expect(log.leaders.length).toBeLessThanOrEqual(kills + 1);
     expect(log.trespasses).toEqual([]);
     expect(
@@ -212,7 +212,7 @@ describeWithCluster(`Controllers killed at any step (SVC_TEST_SEED=${SEED})`, ()
   }, 30_000);
 });
 
-/** Pods that were ready, and are no more or were started again, of slots that nobody touched. */
+/** Returns pods of untouched slots that were ready, and are gone or were restarted. */
 function restarted(before: SlotObjects, after: SlotObjects, touches: readonly string[]): readonly string[] {
   const now = new Map(after.pods.map((pod) => [pod.uid, pod]));
   return before.pods
@@ -221,6 +221,6 @@ function restarted(before: SlotObjects, after: SlotObjects, touches: readonly st
     .map(({ slot, uid }) => `${slot} ${uid}`);
 }
 
-const kept = (before: SlotObjects, after: SlotObjects, slot: string): number =>
+const countKept = (before: SlotObjects, after: SlotObjects, slot: string): number =>
   after.pods.filter((pod) => pod.slot === slot && before.pods.some(({ uid, restarts }) => uid === pod.uid && restarts === pod.restarts))
     .length;

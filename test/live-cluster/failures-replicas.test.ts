@@ -1,4 +1,4 @@
-/** A second controller is started, and by mistake a third under the name of the first: one leads, and only that one writes. */
+/** A second controller is started, and by mistake a third with the identity of the first: one is the leader, and only the leader writes. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createClusterController, type ClusterController } from '../support/live-cluster/cluster-controller.ts';
 import { createClusterNamespace, type ClusterNamespace } from '../support/live-cluster/cluster-namespace.ts';
@@ -9,11 +9,11 @@ import { describeWithCluster } from '../support/require/require-cluster.ts';
 import { pause } from '../support/service.ts';
 import { findFaults, listSlotObjects, untilAtRest } from '../support/live-cluster/slot-objects.ts';
 
-/** What the product promises of a handover. */
+/** What the product promises for a handover. */
 const AFTER_CRASH_MS = 15_000;
 const AFTER_STOP_MS = 2000;
 
-describeWithCluster('Three controllers, two of one name', () => {
+describeWithCluster('Three controllers, two of them with the same identity', () => {
   let space: ClusterNamespace;
   let controllers: Readonly<Record<'first' | 'second' | 'namesake', ClusterController>>;
   let log: LeaderLog;
@@ -24,8 +24,8 @@ describeWithCluster('Three controllers, two of one name', () => {
         .map((each) => each.output())
         .join('\n'),
     );
-    const make = async (identity: string) => createClusterController({ namespace: space.name, identity });
-    controllers = { first: await make('gateway-a'), second: await make('gateway-b'), namesake: await make('gateway-a') };
+    const create = async (identity: string) => createClusterController({ namespace: space.name, identity });
+    controllers = { first: await create('gateway-a'), second: await create('gateway-b'), namesake: await create('gateway-a') };
     log = logLeaders(controllers);
     history = await watchDeployments(space.name);
   }, 60_000);
@@ -38,19 +38,19 @@ describeWithCluster('Three controllers, two of one name', () => {
 
   const leader = (): ClusterController => {
     const [, found] = Object.entries(controllers).find(([name]) => name === log.leaders.at(-1)) ?? [];
-    if (found === undefined) throw new Error('Nobody leads');
+    if (found === undefined) throw new Error('There is no leader');
     return found;
   };
-  /** Changes the slot's environment, and answers how long it took until a Deployment was made for it. */
+  /** Changes the slot's environment, and returns how long it took until a Deployment was created for it. */
   const edit = async (text: string): Promise<number> => {
-    const made = history.made();
-    const begun = performance.now();
+    const created = history.created();
+    const startedAt = performance.now();
     await space.patch('primary', { env: { EDITED: text } });
-    while (history.made() === made && performance.now() - begun < 30_000) await pause(10);
-    return performance.now() - begun;
+    while (history.created() === created && performance.now() - startedAt < 30_000) await pause(10);
+    return performance.now() - startedAt;
   };
 
-  test('one leads from the beginning', async () => {
+  test('have one leader from the beginning', async () => {
     const begins = log.nextLeader(AFTER_CRASH_MS);
     await controllers.first.start();
     await Promise.all([controllers.second.start(), controllers.namesake.start()]);
@@ -60,29 +60,29 @@ describeWithCluster('Three controllers, two of one name', () => {
     expect(log.leaders).toHaveLength(1);
   }, 120_000);
 
-  test('when it crashes, another one goes on', async () => {
+  test('have another leader after the leader crashed', async () => {
     const crashed = leader();
     const lease = JSON.parse(await space.kubectl(['get', 'lease', 'svc-controller', '--output', 'json']));
-    const heir = log.nextLeader(AFTER_CRASH_MS);
+    const successor = log.nextLeader(AFTER_CRASH_MS);
     await crashed.kill('SIGKILL');
     const editedMs = edit('after the crash');
-    const { name, afterMs } = await heir;
+    const { name, afterMs } = await successor;
     process.stdout.write(
       `after a crash: ${name} led after ${Math.round(afterMs)} ms; an edit was carried out after ${Math.round(await editedMs)} ms\n`,
     );
     expect(afterMs).toBeLessThan(AFTER_CRASH_MS);
-    // Not before the lease of the crashed one may have run out: it was renewed up to a quarter of its duration before.
+    // Not before the crashed leader's Lease may have expired: it was renewed up to a quarter of its duration before.
     expect(afterMs).toBeGreaterThan(lease.spec.leaseDurationSeconds * 750 - 500);
     await crashed.start();
     await untilAtRest(space.name, new Map([['primary', 1]]));
     expect(log.leaders).toHaveLength(2);
   }, 120_000);
 
-  test('when it is stopped, another one goes on at once', async () => {
+  test('have another leader at once after the leader was stopped', async () => {
     const stopped = leader();
-    const heir = log.nextLeader(AFTER_STOP_MS);
+    const successor = log.nextLeader(AFTER_STOP_MS);
     const ended = stopped.kill('SIGTERM');
-    const { name, afterMs } = await heir;
+    const { name, afterMs } = await successor;
     const editedMs = await edit('after the stop');
     process.stdout.write(
       `after a stop: ${name} led after ${Math.round(afterMs)} ms; an edit was carried out after ${Math.round(editedMs)} ms\n`,
@@ -93,14 +93,14 @@ describeWithCluster('Three controllers, two of one name', () => {
     expect(log.leaders).toHaveLength(3);
   }, 120_000);
 
-  test('never did two lead, nobody wrote who did not lead, and nothing was made twice', async () => {
-    // One that is seen leading after another one was would stand in the list once more.
+  test('never had two leaders, wrote only as the leader, and created nothing twice', async () => {
+    // A controller that leads again after another one would be listed once more.
     expect(log.leaders).toHaveLength(3);
     expect(log.rounds()).toBeGreaterThan(100);
     expect(log.trespasses).toEqual([]);
     expect(history.duplicates).toEqual([]);
     // One for the slot, and one for each edit.
-    expect(`${history.made()}\n${history.tell()}`).toMatch(/^3\n/);
+    expect(`${history.created()}\n${history.describe()}`).toMatch(/^3\n/);
     expect(findFaults(await listSlotObjects(space.name), new Map([['primary', 1]]))).toEqual([]);
   });
 });

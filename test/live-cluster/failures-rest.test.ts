@@ -1,4 +1,4 @@
-/** Slots that are ready and asked nothing: what the service then asks of the API server, in the two replicas it has. */
+/** Counts the requests to the API server of a service with two replicas whose slots are ready and unused. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createClusterController, type ClusterController } from '../support/live-cluster/cluster-controller.ts';
 import { createClusterNamespace, type ClusterNamespace } from '../support/live-cluster/cluster-namespace.ts';
@@ -12,9 +12,9 @@ const SLOTS = ['one', 'two', 'three', 'four', 'five'];
 const WANTED = new Map(SLOTS.map((name) => [name, 1]));
 const REST_S = 60;
 const LEASE_S = 10;
-/** Watches last five minutes at least, each kind has one, and all of them begin with the process. */
+/** Each kind has one watch, which lasts five minutes at least and begins with the process. */
 const KINDS = 6;
-/** Everything is listed anew as often, in this suite: what a re-list costs is to be seen. */
+/** More often than by default, so that the cost of a re-list is visible. */
 const RELIST_S = 20;
 
 describeWithCluster('A service at rest', () => {
@@ -35,8 +35,8 @@ describeWithCluster('A service at rest', () => {
     await space?.dispose();
   }, 240_000);
 
-  test('asks for nothing but watches, its Leases and the timed lists', async () => {
-    // Statuses that nobody waits for are written within ten seconds.
+  test('sends nothing but watches, Leases and periodic lists', async () => {
+    // Statuses that are not urgent are written within ten seconds.
     await pause(11_000);
     const objects = await listSlotObjects(space.name);
     const before = await Promise.all(replicas.map((each) => each.counts()));
@@ -48,10 +48,10 @@ describeWithCluster('A service at rest', () => {
       const lists = total(each, (key) => key.startsWith('list '));
       const watches = total(each, (key) => key.startsWith('watch '));
       const leases = total(each, (key) => isOfLeases(key) && !/^(?:list|watch) /.test(key));
-      // A list comes after nine tenths of its interval at the earliest, and a watch after it; the Leases of the replicas are listed once a minute.
+      // A list runs after nine tenths of its interval at the earliest, followed by a watch; the Leases of the replicas are listed once a minute.
       expect(lists).toBeLessThanOrEqual((KINDS - 1) * Math.ceil(REST_S / (0.9 * RELIST_S)) + 2);
       expect(watches).toBeLessThanOrEqual(lists + 2);
-      // The leader renews four times a lease, each replica its report once.
+      // Per lease duration, the leader renews four times, and each replica reports once.
       expect(leases).toBeLessThanOrEqual(Math.ceil((REST_S / LEASE_S) * 5) + 2);
       expect(total(each)).toBe(lists + watches + leases);
     }
@@ -60,5 +60,5 @@ describeWithCluster('A service at rest', () => {
 });
 
 function fault(): never {
-  throw new Error('There are two');
+  throw new Error('There are two replicas');
 }

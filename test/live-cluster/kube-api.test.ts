@@ -1,4 +1,4 @@
-/** The client against a real API server: the same contract as the fake, and what only a real one has: schemas, roles, certificates. */
+/** Runs the client's contract against a real API server, and tests what only a real one has: schemas, roles, certificates. */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -31,7 +31,7 @@ describeWithCluster('createKubeApi() on a real API server', () => {
 
   describeKubeApi(() => api);
 
-  test('an object that the schema refuses is Invalid and names the field', async () => {
+  test('reports an object that the schema rejects as Invalid, and names the field', async () => {
     const spec = { template: { metadata: { labels: { a: 'b' } }, spec: { containers: [] } }, selector: { matchLabels: { a: 'b' } } };
     const manifest = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'empty' }, spec };
     const result = await api.create(DEPLOYMENTS, manifest, SIGNAL);
@@ -40,22 +40,22 @@ describeWithCluster('createKubeApi() on a real API server', () => {
     });
   });
 
-  test('a dry run is checked and leaves nothing', async () => {
+  test('a dry run is checked and stores nothing', async () => {
     const manifest = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'dry' }, data: { a: '1' } };
     expect(reasonOf(await api.apply(CONFIG_MAPS, manifest, { fieldManager: 'svc-controller', dryRun: true }, SIGNAL))).toBe('ok');
     expect(reasonOf(await api.get(CONFIG_MAPS, 'dry', SIGNAL))).toBe('NotFound');
   });
 
-  test('a server whose certificate is not trusted is not spoken to', async () => {
+  test('sends nothing to a server whose certificate is not trusted', async () => {
     const config = JSON.parse(await kubectl(['config', 'view', '--raw', '--minify', '-o', 'json']));
     delete config.clusters[0].cluster['certificate-authority-data'];
-    const strange = valueOf(await createKubeApi({ env: {}, kubeconfigText: JSON.stringify(config), namespace, version: 'test' }));
-    expect(await strange.get(CONFIG_MAPS, 'x', SIGNAL)).toMatchObject({
+    const untrusting = valueOf(await createKubeApi({ env: {}, kubeconfigText: JSON.stringify(config), namespace, version: 'test' }));
+    expect(await untrusting.get(CONFIG_MAPS, 'x', SIGNAL)).toMatchObject({
       failure: { reason: 'ApiUnreachable', message: expect.stringContaining('Check the certificates') },
     });
   });
 
-  test('a service account without rights is told which verb on which resource its role lacks, and the reflector says so', async () => {
+  test('names the verb and the resource that a service account lacks, also in the reflector', async () => {
     const pod = await asServiceAccount(api, namespace, dir);
     expect(pod.namespace).toBe(namespace);
     const user = `system:serviceaccount:${namespace}:powerless`;
@@ -80,17 +80,17 @@ describeWithCluster('createKubeApi() on a real API server', () => {
     own.abort();
   });
 
-  test('a token that the server does not know is Unauthorized, and is not shown', async () => {
+  test('reports an unknown token as Unauthorized, without showing it', async () => {
     await asServiceAccount(api, namespace, dir);
     await writeFile(join(dir, 'token'), 'not-a-token');
-    const stranger = await podApi(api, dir);
-    const result = await stranger.list(PODS, {}, SIGNAL);
+    const unauthorized = await podApi(api, dir);
+    const result = await unauthorized.list(PODS, {}, SIGNAL);
     expect(result).toMatchObject({ failure: { kind: 'retry', reason: 'Unauthorized' } });
     expect(JSON.stringify(result)).not.toContain('not-a-token');
   });
 });
 
-/** As in a pod: a directory with token, certificate and namespace, and the server's address in the environment. */
+/** Connects like a pod: with a directory that has token, certificate and namespace, and the server's address in the environment. */
 async function asServiceAccount(api: KubeApi, namespace: string, dir: string): Promise<KubeApi> {
   await kubectl(['-n', namespace, 'create', 'serviceaccount', 'powerless']).catch(() => undefined);
   const config = JSON.parse(await kubectl(['config', 'view', '--raw', '--minify', '-o', 'json']));

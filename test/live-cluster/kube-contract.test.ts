@@ -3,7 +3,7 @@ import { describeRuntimeContract } from '../support/runtimes/runtime-contract.ts
 import { describeWithCluster } from '../support/require/require-cluster.ts';
 import { createKubeWorld } from './kube-world.ts';
 
-/** A pod takes seconds to start and to end, and a busy machine a multiple of that. */
+/** A pod takes seconds to start and to end, and several times as long on a busy machine. */
 jest.setTimeout(180_000);
 
 describeWithCluster('With a real cluster', () => {

@@ -1,4 +1,4 @@
-/** What only a real cluster shows: pods that end in their own time, wait for a place, and fail to fetch. */
+/** Tests what only a real cluster shows: pods that take time to terminate, wait for a node, or fail to fetch a model. */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,7 +23,7 @@ async function apply(workload: Workload): Promise<WorkloadId> {
   return applied.value;
 }
 
-/** The one workload, as soon as it is so. */
+/** Waits for a workload that fulfils the condition. */
 async function seen(what: string, holds: (workload: ObservedWorkload) => boolean): Promise<ObservedWorkload> {
   return await eventually(
     what,
@@ -40,7 +40,7 @@ const left = async (kinds: string): Promise<string> =>
   await world.kubectl('get', kinds, '--selector', 'app.kubernetes.io/managed-by=svc', '--output', 'name');
 
 describeWithCluster('The kube runtime on a real cluster', () => {
-  test('lets a request in flight end on a pod that is stopped', async () => {
+  test('lets a request in flight finish on a pod that is stopped', async () => {
     world = await createKubeWorld('drain');
     const plain = world.workload({ port: 8080 });
     const id = await apply({ ...plain, cluster: { ...plain.cluster, drainTimeoutMs: 60_000 } });
@@ -50,7 +50,7 @@ describeWithCluster('The kube runtime on a real cluster', () => {
     socket.write('GET / HTTP/1.1\r\n');
     const stopping = world.runtime.stop(id, { graceMs: 10_000 }, SIGNAL);
     await seen('it stops', (each) => each.id === id && each.phase === 'stopping' && each.endpoints.length === 0);
-    // Longer than the pod waits for gateways to notice, and than its server takes to end.
+    // Longer than the pod waits for the gateways to notice, and longer than its server takes to exit.
     await sleep(6000);
     socket.write('\r\n');
     expect(await answer).toContain('hello');
@@ -58,7 +58,7 @@ describeWithCluster('The kube runtime on a real cluster', () => {
     expect(await left('deployments,configmaps')).toBe('');
   });
 
-  test('scales in place, and one pod that is lost is nobody’s business', async () => {
+  test('scales in place, and keeps running when one pod is lost', async () => {
     world = await createKubeWorld('scale');
     const plain = world.workload({ port: 8080 });
     const id = await apply(plain);
@@ -77,7 +77,7 @@ describeWithCluster('The kube runtime on a real cluster', () => {
     await seen('two endpoints again', ({ endpoints }) => endpoints.length === 2);
   });
 
-  test('puts back what kubectl edits, and leaves a label and a variable of others', async () => {
+  test('reverts edits by kubectl, but keeps labels and variables of other clients', async () => {
     world = await createKubeWorld('drift');
     const workload = world.workload({ port: 8080 });
     const id = await apply(workload);
@@ -95,34 +95,34 @@ describeWithCluster('The kube runtime on a real cluster', () => {
       `Service "svc-slot-${workload.slot}" deleted`,
     ]);
     expect(await apply(workload)).toBe(id);
-    const mended = await ready();
-    expect(world.runtime.traits.inPlace?.findAltered(workload, mended)).toEqual([]);
-    const env = await (await fetch(`http://${mended.endpoints[0]?.host}:8080/env`)).text();
+    const repaired = await ready();
+    expect(world.runtime.traits.inPlace?.findAltered(workload, repaired)).toEqual([]);
+    const env = await (await fetch(`http://${repaired.endpoints[0]?.host}:8080/env`)).text();
     expect(env).toContain('OTHER=theirs');
     expect(await world.kubectl('get', deployment, '--output', 'jsonpath={.metadata.labels.team}')).toBe('red');
     expect(await left('services')).not.toBe('');
   });
 
-  test('says what a pod waits for', async () => {
-    world = await createKubeWorld('trouble', { SVC_IMAGE: WORKLOAD_IMAGE });
+  test('reports what a pod waits for', async () => {
+    world = await createKubeWorld('waiting', { SVC_IMAGE: WORKLOAD_IMAGE });
     const plain = world.workload({ port: 8080 });
     const big = await apply({ ...plain, cluster: { ...plain.cluster, memoryBytes: 2 ** 50 } });
-    const waiting = await seen('trouble', ({ waitingReason }) => waitingReason !== undefined);
+    const waiting = await seen('waiting', ({ waitingReason }) => waitingReason !== undefined);
     expect(waiting).toMatchObject({ id: big, phase: 'created', waitingReason: { kind: 'placement', reason: 'Unschedulable' } });
-    expect(waiting.waitingReason?.message).toContain('too little free memory (1Pi asked for)');
+    expect(waiting.waitingReason?.message).toContain('not enough free memory (1Pi requested)');
     expect(await world.runtime.stop(big, { graceMs: 0 }, SIGNAL)).toMatchObject({ ok: true });
 
-    // The image has no such program: as good as any reason not to fetch a model.
+    // The image does not contain this program, so the model cannot be fetched.
     const reads = { ...plain, mounts: [{ source: '/models', target: '/models', readOnly: true }] };
     await apply(reads);
-    const failing = await seen('trouble', ({ waitingReason }) => waitingReason?.kind === 'model');
+    const failing = await seen('waiting', ({ waitingReason }) => waitingReason?.kind === 'model');
     expect(failing).toMatchObject({
       phase: 'created',
       waitingReason: { reason: 'ModelFetchFailed', message: expect.stringContaining('svcctl') },
     });
   });
 
-  test('everything goes with the slot', async () => {
+  test('every object is deleted with the slot', async () => {
     world = await createKubeWorld('cascade');
     const plain = world.workload({ port: 8080 });
     await apply({ ...plain, cluster: { ...plain.cluster, storage: { size: '1Gi', className: 'none' } } });

@@ -1,8 +1,8 @@
-/** A real cluster for the runtimes' tests, in a namespace of its own, and a way to act on it behind the runtime's back: `kubectl`. */
+/** A real cluster for the tests of runtimes, with a namespace of its own, and `kubectl` to change it without the runtime's knowledge. */
 import { createKubeApi } from '../../src/cluster/client/kube-api.ts';
 import type { KubeApi } from '../../src/cluster/client/ports.ts';
 import type { ObservedWorkload, Runtime, Workload } from '../../src/reconciler/ports.ts';
-import type { KubeSettings } from '../../src/cluster/workloads/decide/kube-pod.ts';
+import type { KubeSettings } from '../../src/cluster/workloads/decide/kube-workload.ts';
 import { createKubeReflectors } from '../../src/cluster/workloads/kube-reflectors.ts';
 import { createKubeRuntime } from '../../src/cluster/workloads/kube-runtime.ts';
 import { ModelId } from '../../src/schema/names.ts';
@@ -15,17 +15,17 @@ import type { RuntimeWorld, WorkloadChoice } from '../support/runtimes/runtime-w
 export interface KubeWorld extends RuntimeWorld {
   readonly api: KubeApi;
   readonly namespace: string;
-  /** In the namespace. */
+  /** Runs kubectl in the namespace. */
   kubectl(...args: readonly string[]): Promise<string>;
   workload(choice: WorkloadChoice): Workload & Required<Pick<Workload, 'cluster'>>;
 }
 
-/** `name` tells the namespaces of one test file apart. */
+/** `name` distinguishes the namespaces of one test file. */
 export async function createKubeWorld(name: string, settings: Partial<KubeSettings> = {}): Promise<KubeWorld> {
   const namespace = `svc-${name}-${process.pid}-${Math.random().toString(36).slice(2, 8)}`;
   const kubectl = async (...args: readonly string[]): Promise<string> => (await run(['--namespace', namespace, ...args])).trim();
   await run(['create', 'namespace', namespace]);
-  // It stands for the SlotSpec: everything belongs to it.
+  // Stands for the SlotSpec, which owns every object.
   const uid = await kubectl('create', 'configmap', 'owner', '--output', 'jsonpath={.metadata.uid}');
   const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid, controller: true, blockOwnerDeletion: true };
   const ends = new AbortController();
@@ -109,7 +109,7 @@ const selector = ({ slot, revision }: ObservedWorkload): string => `${LABELS.slo
 const podOf = async (kubectl: Kubectl, found: ObservedWorkload): Promise<string> =>
   await kubectl('get', 'pods', '--selector', selector(found), '--output', 'jsonpath={.items[0].metadata.name}');
 
-/** By a pod that sees all processes of its node: nobody inside a container can kill its first process. */
+/** Uses a pod that sees all processes of its node, since a process inside a container cannot kill its first process. */
 async function kill(kubectl: Kubectl, pod: string): Promise<void> {
   const security = { privileged: true, runAsUser: 0 };
   const container = {
@@ -127,7 +127,7 @@ async function kill(kubectl: Kubectl, pod: string): Promise<void> {
   await kubectl('exec', 'killer', '--', 'perl', '-e', script, pod);
 }
 
-/** Level by level, so that nothing is made anew meanwhile and all of it goes soon. */
+/** Deletes level by level, so that nothing is created again meanwhile and everything is gone soon. */
 async function vanish(kubectl: Kubectl, found: ObservedWorkload): Promise<void> {
   await kubectl('delete', 'deployment', found.name, '--cascade=orphan');
   await kubectl('delete', 'replicasets', '--selector', selector(found), '--cascade=orphan');

@@ -1,4 +1,4 @@
-/** Who leads, and what replicas tell each other, on a real API server: its versions, preconditions, validation and watches. */
+/** Tests leader election and the reports of replicas on a real API server, with its versions, preconditions, validation and watches. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createKubeApi } from '../../src/cluster/client/kube-api.ts';
@@ -24,7 +24,7 @@ describeWithCluster('replicas on a real API server', () => {
 
   interface Replica {
     readonly leadership: Leadership;
-    /** It sends nothing any more, and its clock runs on. */
+    /** Sends nothing any more, while its clock continues. */
     crash(): void;
     stop(): Promise<void>;
   }
@@ -67,11 +67,11 @@ describeWithCluster('replicas on a real API server', () => {
     JSON.parse(await kubectl(['-n', namespace, 'get', 'lease', 'svc-controller', '-o', 'json'])).spec;
 
   async function untilLeads(which: (leader: Replica) => boolean): Promise<{ leader: Replica; ms: number }> {
-    const begun = performance.now();
+    const startedAt = performance.now();
     for (;;) {
       const [leader, ...more] = leaders();
       expect(more).toEqual([]);
-      if (leader !== undefined && which(leader)) return { leader, ms: performance.now() - begun };
+      if (leader !== undefined && which(leader)) return { leader, ms: performance.now() - startedAt };
       await sleep(5);
     }
   }
@@ -85,7 +85,7 @@ describeWithCluster('replicas on a real API server', () => {
     await kubectl(['delete', 'namespace', namespace, '--wait=false']);
   });
 
-  test('one leads, and another takes over: within 2 s of a clean stop, within 15 s of a crash, and after somebody deleted the lease', async () => {
+  test('one replica is the leader, and another takes over within 2 s of a clean stop, within 15 s of a crash, and after the Lease was deleted', async () => {
     await begin('pod-a');
     await begin('pod-b');
     await begin('pod-c');
@@ -107,16 +107,16 @@ describeWithCluster('replicas on a real API server', () => {
     expect(leaders()).toEqual([fourth.leader]);
   }, 120_000);
 
-  test('demand at one replica reaches another at once', async () => {
+  test('demand at one replica is known to another at once', async () => {
     const stop = new AbortController();
     const chat = SlotName.parse('chat');
     const [asked, other] = await Promise.all(['pod-x', 'pod-y'].map((identity) => report(identity, stop.signal)));
-    if (asked === undefined || other === undefined) throw new Error('Two report');
+    if (asked === undefined || other === undefined) throw new Error('There are not two reports');
     await sleep(1500);
-    const begun = performance.now();
+    const startedAt = performance.now();
     asked.happens(factsOf({ chat: [2, Date.now()] }));
     while (other.traffic.read().demand.get(chat)?.waiting !== 2) await sleep(5);
-    expect(performance.now() - begun).toBeLessThan(2000);
+    expect(performance.now() - startedAt).toBeLessThan(2000);
     stop.abort();
     await Promise.all([asked.ended, other.ended]);
     const left = await kubectl(['-n', namespace, 'get', 'leases', '-l', 'inference.svc.dev/component=gateway', '-o', 'name']);

@@ -1,4 +1,4 @@
-/** The main job in a cluster, as a person with kubectl does it: real API server, real node, real llama-server, the gateway a pod of the chart. */
+/** The main job in a cluster, done with kubectl: real API server, real node, real llama-server, and the gateway as a pod of the chart. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
 import { conditionOf, demoSlot, install, isReady, type Installation } from '../support/live-cluster/cluster.ts';
@@ -30,7 +30,7 @@ describeWithCluster('A slot in a cluster', () => {
   const uid = async (): Promise<string> =>
     svc.kubectl(['get', 'deployments', '--selector', 'inference.svc.dev/slot=primary', '--output', 'jsonpath={.items[*].metadata.uid}']);
 
-  test('is applied with four others, becomes Ready, and shows its columns', async () => {
+  test('is applied together with four others, becomes Ready, and shows its columns', async () => {
     await svc.apply(FIVE);
     await svc.kubectl(['wait', '--for=condition=Ready', 'slot/primary', 'slot/embed', '--timeout=120s']);
     const [head, ...rows] = (await svc.kubectl(['get', 'slots'])).trim().split('\n');
@@ -56,14 +56,14 @@ describeWithCluster('A slot in a cluster', () => {
     expect(embedded.status).toBe(200);
   }, 60_000);
 
-  test('that is not wanted leaves out Ready, which GitOps tools would wait for', async () => {
+  test('that is not wanted has no Ready condition, which GitOps tools would wait for', async () => {
     const slot = await svc.until('tts', 'offline', ({ status }) => status?.state === 'offline');
     expect(conditionOf(slot, 'Ready')).toBeUndefined();
     expect(conditionOf(slot, 'Stalled')?.status).toBe('False');
     expect(slot.status?.observedGeneration).toBe(slot.metadata.generation);
   });
 
-  test('that loads on demand is woken by a request, which waits for it', async () => {
+  test('that loads on demand is loaded by a request, which waits for it', async () => {
     const answer = await svc.chat({ model: 'img' });
     expect(await chatText(answer)).toBe(DEMO_SENTENCES['demo-owl']);
   }, 120_000);
@@ -72,7 +72,7 @@ describeWithCluster('A slot in a cluster', () => {
     ['blue-green', 'demo-owl', 'demo-fox'],
     ['drain', 'demo-fox', 'demo-owl'],
   ] as const)(
-    'changes its model by kubectl patch and %s without a lost request',
+    'changes its model with kubectl patch and a %s swap, without a lost request',
     async (swap, model, before) => {
       const loop = startStreamLoop(svc, 3);
       await pause(500);
@@ -90,12 +90,12 @@ describeWithCluster('A slot in a cluster', () => {
     240_000,
   );
 
-  test('puts back what somebody changed in its Deployment, and leaves a label that somebody added', async () => {
+  test('reverts changes to its Deployment, but keeps an added label', async () => {
     const [name] = (await deployments()).filter((each) => each.includes('primary'));
     if (name === undefined) throw new Error('There is no Deployment');
     await svc.kubectl(['label', name, 'team=research']);
     await svc.kubectl(['scale', name, '--replicas=0']);
-    await svc.until('primary', 'mended', (seen) => conditionOf(seen, 'DriftDetected')?.status === 'False' && isReady(seen));
+    await svc.until('primary', 'repaired', (seen) => conditionOf(seen, 'DriftDetected')?.status === 'False' && isReady(seen));
     const deadline = Date.now() + 60_000;
     const replicas = async () => svc.kubectl(['get', name, '--output', 'jsonpath={.spec.replicas}']);
     while ((await replicas()) !== '1' && Date.now() < deadline) await pause(100);
@@ -106,23 +106,23 @@ describeWithCluster('A slot in a cluster', () => {
     expect((await svc.chat()).status).toBe(200);
   }, 180_000);
 
-  test('whose server ends comes back in the same pod, and a request waits for it', async () => {
+  test('whose server exits is restarted in the same pod, and a request waits for it', async () => {
     await svc.until('primary', 'ready', isReady);
     const [deployment, [pod]] = await Promise.all([uid(), slotPods(svc, 'primary')]);
     const restarts = (await svc.slot('primary'))?.status?.restarts ?? 0;
-    // The first signal lets requests end, the second one does not.
+    // The first signal lets requests finish, the second one does not.
     await svc.kubectl(['exec', pod?.name ?? '', '--', 'sh', '-c', 'kill -TERM 1; sleep 0.2; kill -TERM 1; sleep 5']).catch(() => undefined);
-    const begun = performance.now();
+    const startedAt = performance.now();
     const answer = await svc.chat();
     expect([answer.status, await chatText(answer)]).toEqual([200, DEMO_SENTENCES['demo-fox']]);
-    process.stdout.write(`a crash in place: a request was answered after ${Math.round(performance.now() - begun)} ms\n`);
+    process.stdout.write(`a crash in place: a request was answered after ${Math.round(performance.now() - startedAt)} ms\n`);
     await svc.until('primary', 'ready again', (seen) => isReady(seen) && seen.status?.restarts === restarts + 1);
     expect([await uid(), await slotPods(svc, 'primary')]).toMatchObject([deployment, [{ uid: pod?.uid, ready: true }]]);
     const events = await svc.kubectl(['get', 'events', '--field-selector', 'involvedObject.name=primary,type=Warning']);
     expect(events).toContain('Its process ended by itself');
   }, 180_000);
 
-  test('comes back when its Deployment, its Service or its settings are deleted', async () => {
+  test('is repaired when its Deployment, its Service or its ConfigMap is deleted', async () => {
     const before = await uid();
     for (const kind of ['deployments', 'services', 'configmaps']) {
       await svc.kubectl(['delete', kind, '--selector', 'inference.svc.dev/slot=primary']);
@@ -141,7 +141,7 @@ describeWithCluster('A slot in a cluster', () => {
     expect((await svc.chat()).status).toBe(200);
   }, 180_000);
 
-  test('goes elsewhere, or waits and says so, when its node is drained, and is back when the node is', async () => {
+  test('moves, or reports why it waits, when its node is drained, and is ready again with the node', async () => {
     const node = await svc.kubectl([
       'get',
       'pods',
@@ -160,7 +160,7 @@ describeWithCluster('A slot in a cluster', () => {
         '--disable-eviction',
         '--timeout=90s',
       ]);
-      const slot = await svc.until('primary', 'told why it waits', (seen) => conditionOf(seen, 'Ready')?.reason === 'Unschedulable');
+      const slot = await svc.until('primary', 'Unschedulable', (seen) => conditionOf(seen, 'Ready')?.reason === 'Unschedulable');
       expect(conditionOf(slot, 'Ready')?.message).toMatch(/node/);
     } finally {
       await svc.kubectl(['uncordon', node]);
@@ -169,7 +169,7 @@ describeWithCluster('A slot in a cluster', () => {
     expect((await svc.chat()).status).toBe(200);
   }, 240_000);
 
-  test('is deleted with all that it made', async () => {
+  test('is deleted with all its objects', async () => {
     await svc.kubectl(['delete', 'slots', '--all']);
     const kinds = 'deployments,services,configmaps,pods';
     const deadline = Date.now() + 90_000;

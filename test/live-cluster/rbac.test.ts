@@ -1,6 +1,6 @@
 /**
- * Least privilege: the service runs with the rights of the chart's own service account and goes through all that it does. What it asked the API server for
- * is exactly what the chart grants: nothing is refused, and each right taken away would have refused a request that was made.
+ * Least privilege: the service runs with the rights of the chart's own service account and exercises all its features. Its requests to the API server must
+ * match what the chart grants: nothing is forbidden, and without any one of the rights a request would have been forbidden.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -24,7 +24,7 @@ interface Rule {
 
 const NAMESPACE = `svc-rbac-${process.pid}`;
 const inNamespace = async (args: readonly string[], input?: string) => kubectl(['--namespace', NAMESPACE, ...args], input);
-/** Without DRA, which a cluster may not serve. */
+/** Without DRA, which not every cluster serves. */
 const VALUES = { gpus: { allocation: 'device-plugin' } };
 const PRIMARY = 'inference.svc.dev/slot=primary';
 const RIGHTS = new Set(['ServiceAccount', 'Role', 'RoleBinding']);
@@ -54,7 +54,7 @@ describeWithCluster('The chart’s service account', () => {
     const deadline = Date.now() + timeoutMs;
     while (!(await holds())) {
       if (Date.now() > deadline)
-        throw new Error(`Waited in vain for ${what}; used: ${[...recorder.used].toSorted().join(', ')}\n${output.slice(-3000)}`);
+        throw new Error(`Timed out waiting for ${what}; used: ${[...recorder.used].toSorted().join(', ')}\n${output.slice(-3000)}`);
       await pause(200);
     }
   };
@@ -112,25 +112,25 @@ describeWithCluster('The chart’s service account', () => {
   const readySlot = async (slot: string): Promise<boolean> =>
     (await inNamespace(['get', 'slotspec', slot, '--output', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'])) === 'True';
 
-  test('is enough for all that the service does', async () => {
-    await until('office', isUsed('list inference.svc.dev/slotspecs'));
-    // A slot by the management API, and its workload.
+  test('has enough rights for all features', async () => {
+    await until('leadership', isUsed('list inference.svc.dev/slotspecs'));
+    // A slot created through the management API, and its workload.
     await change('PUT', '/api/slots/primary', {
       backend: 'cpu',
       model: { default: 'demo-fox', args: ['--threads', '1'] },
     });
     await until('the slot to answer', async () => readySlot('primary'), 120_000);
     await change('GET', '/api/slots/primary/logs?tail=5');
-    // A Service that somebody put in place of ours while nobody looked, and that cannot be altered into it.
+    // A foreign Service that replaces ours while the service is paused, and that cannot be updated into ours.
     const service: unknown = JSON.parse(await inNamespace(['get', 'service', 'svc-slot-primary', '--output', 'json']));
     const metadata = isTable(service) && isTable(service['metadata']) ? service['metadata'] : {};
     const { name, labels, ownerReferences } = metadata;
-    const usurper = { apiVersion: 'v1', kind: 'Service', metadata: { name, labels, ownerReferences }, spec: { ports: [{ port: 9 }] } };
+    const replacement = { apiVersion: 'v1', kind: 'Service', metadata: { name, labels, ownerReferences }, spec: { ports: [{ port: 9 }] } };
     child.kill('SIGSTOP');
     await inNamespace(['delete', 'service', 'svc-slot-primary']);
-    await inNamespace(['create', '--filename', '-'], JSON.stringify(usurper));
+    await inNamespace(['create', '--filename', '-'], JSON.stringify(replacement));
     child.kill('SIGCONT');
-    // Two replicas, of which one ends until it has to wait for its restart; an edit that is applied in place has it made anew.
+    // Two replicas, one of which crashes until its restart is delayed; an edit that is applied in place then replaces it.
     await change('PATCH', '/api/slots/primary', { replicas: 2 });
     await until('two replicas', async () => (await replicas('ready')) === 'true true', 120_000);
     const [pod = ''] = (await inNamespace(['get', 'pods', '--selector', PRIMARY, '--output', 'jsonpath={.items[*].metadata.name}'])).split(
@@ -141,7 +141,7 @@ describeWithCluster('The chart’s service account', () => {
       'the replica to wait for its restart',
       async () => {
         if (await waits()) return true;
-        // What has ended takes no command. The longer it waits in the end, the surer its kubelet tells of it.
+        // Fails while the container is down. The delay grows with each restart, so that the waiting state is seen in the end.
         await inNamespace(['exec', pod, '--', '/bin/sh', '-c', 'kill -TERM 1']).catch(() => '');
         return await waits();
       },
@@ -149,25 +149,25 @@ describeWithCluster('The chart’s service account', () => {
     );
     await change('PATCH', '/api/slots/primary', { replicas: 3 });
     await until('the crashed replica to be removed', isUsed('delete /pods'), 120_000);
-    // Another model: another Deployment and an environment that nobody uses any more.
+    // Another model: another Deployment, and a ConfigMap that is no longer used.
     await change('PATCH', '/api/slots/primary', { model: { default: 'demo-owl' } });
-    await until('the old environment to go', isUsed('delete /configmaps'), 120_000);
-    // A claim of its own, by kubectl; nobody need provide it.
+    await until('the old ConfigMap to be removed', isUsed('delete /configmaps'), 120_000);
+    // A claim of its own, created with kubectl; it need not be bound.
     const claiming = { provider: 'gguf', backend: 'cpu', model: { default: 'demo-fox' }, storage: { size: '1Gi' } };
     await inNamespace(
       ['create', '--filename', '-'],
       JSON.stringify({ apiVersion: 'inference.svc.dev/v1alpha1', kind: 'SlotSpec', metadata: { name: 'claiming' }, spec: claiming }),
     );
     await until('a claim', isUsed('create /persistentvolumeclaims'));
-    // Its pod waits for a directory that is a file.
+    // Its pod waits for a directory that is actually a file.
     const misplaced = { provider: 'gguf', backend: 'cpu', model: { default: 'demo-fox' }, storage: { host_path: '/etc/hostname' } };
     await change('PUT', '/api/slots/misplaced', misplaced);
-    await until('why it does not begin', isUsed('list /events'));
+    await until('the reason why it does not start', isUsed('list /events'));
     await change('DELETE', '/api/slots/misplaced');
-    // A server that ends at once, time and again.
+    // A server that exits immediately each time.
     const hopeless = { default: 'demo-fox', args: ['--no-such-flag'] };
     await change('PUT', '/api/slots/crashing', { provider: 'gguf', backend: 'cpu', model: hopeless });
-    await until('an event to be told again', isUsed('patch /events'), 120_000);
+    await until('an event to be counted again', isUsed('patch /events'), 120_000);
     await change('DELETE', '/api/slots/crashing');
     await until('the end of the workload', async () => (await deployment('crashing', '.metadata.name')) === '');
     const ended = new Promise((resolve) => child.once('exit', resolve));
@@ -176,13 +176,13 @@ describeWithCluster('The chart’s service account', () => {
     expect([...recorder.refused]).toEqual([]);
   }, 480_000);
 
-  test('has no right that is not used', () => {
+  test('has no unused right', () => {
     const granted = rules.flatMap(grantedBy);
     expect(granted.filter((right) => !recorder.used.has(right))).toEqual([]);
     expect(granted.length).toBeGreaterThan(30);
   });
 
-  test('has every right from one rule alone: without that rule, requests that were made would be refused', async () => {
+  test('has each right from one rule only: without that rule, requests of the service would be forbidden', async () => {
     const as = `--as=system:serviceaccount:${NAMESPACE}:svc`;
     for (const [index, rule] of rules.entries()) {
       await inNamespace(['apply', '--filename', '-'], JSON.stringify({ ...role, rules: rules.filter((_each, other) => other !== index) }));

@@ -1,4 +1,4 @@
-/** Two gateways behind one Service: both serve, one reconciles, and either may go at any time. */
+/** Two gateways behind one Service: both serve, one reconciles, and either may be stopped at any time. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { conditionOf, demoSlot, install, render, type Installation } from '../support/live-cluster/cluster.ts';
 import {
@@ -33,10 +33,10 @@ const SLOTS = [
   demoSlot('nap', 'demo-fox', '  load: on-demand\n'),
 ].join('');
 const CLIENTS = 4;
-/** About half a second's work for four at once on one core. */
+/** Takes about half a second for four requests at once on one core. */
 const TOKENS = 150;
 
-/** From its deletion until a gateway's process has ended, with only short requests in flight: the stop delay and what kubelets take. Its pod's grace period is 120 s. */
+/** From the deletion of a gateway's pod until its process has exited, with only short requests in flight: the stop delay and kubelet's own delay. The grace period is 120 s. */
 const ENDED_MS = 40_000;
 
 describeWithCluster('Two gateways', () => {
@@ -52,7 +52,7 @@ describeWithCluster('Two gateways', () => {
 
   const gateways = async (): Promise<readonly Gateway[]> =>
     eventually(
-      'there are two, and one of them leads',
+      'there are two gateways, and one of them is the leader',
       async () => gatewaysOf(svc),
       (seen) => seen.length === 2 && seen[0]?.leads === true,
     );
@@ -77,25 +77,25 @@ describeWithCluster('Two gateways', () => {
       conditions: conditions.map(({ type, status, reason, message }) => ({ type, status, reason, message })),
     }));
   };
-  const oneLeads = async (): Promise<void> => {
+  const expectOneLeader = async (): Promise<void> => {
     const sum = await eventually(
-      'one of two leads',
+      'one of two is the leader',
       async () => metricOfAll(await gateways(), 'svc_leads'),
       (leads) => leads === 1,
     );
     expect(sum).toBe(1);
   };
-  /** What happens under clients that go through the Service; answers what went wrong for them. */
-  const underLoad = async (happens: () => Promise<unknown>): Promise<readonly string[]> => {
+  /** Runs `act` while clients send requests through the Service, and returns the failures of their requests. */
+  const underLoad = async (act: () => Promise<unknown>): Promise<readonly string[]> => {
     const clients = startClients(svc.url, 'primary', CLIENTS, TOKENS);
     try {
       await pause(1000);
-      await happens();
-      // Those that go wait for their last requests.
+      await act();
+      // Stopped gateways wait for their last requests.
       await pause(8000);
       const done = clients.done();
       await eventually(
-        'answers still come',
+        'requests are still answered',
         async () => clients.done(),
         (now) => now > done,
       );
@@ -105,13 +105,13 @@ describeWithCluster('Two gateways', () => {
     }
     return clients.end();
   };
-  const samePods = async (): Promise<void> => {
+  const expectSamePods = async (): Promise<void> => {
     expect((await slotPods(svc, 'primary')).map(({ uid, restarts }) => ({ uid, restarts }))).toEqual(
       pods.map((uid) => ({ uid, restarts: 0 })),
     );
   };
 
-  test('both serve, and one of them leads', async () => {
+  test('both serve, and one of them is the leader', async () => {
     const { leader, follower } = await both();
     const streams = [leader, follower].map(({ url }) => startStream(url, 'primary', TOKENS));
     expect(await Promise.all(streams.map(({ failure }) => failure))).toEqual([undefined, undefined]);
@@ -130,12 +130,12 @@ describeWithCluster('Two gateways', () => {
     expect(seen.leader).toHaveLength(4);
   }, 60_000);
 
-  test('take edits, the one that does not lead too, and tell of conflicts', async () => {
+  test('both accept edits and report conflicts', async () => {
     const { leader, follower } = await both();
-    const made = await call(follower, 'PUT', 'embed', {
+    const created = await call(follower, 'PUT', 'embed', {
       spec: { provider: 'gguf', backend: 'cpu', enabled: false, model: { default: 'demo-embed' } },
     });
-    expect(made.status).toBe(201);
+    expect(created.status).toBe(201);
     const before = await eventually(
       'the follower sees it',
       async () => slotAt(follower, 'embed'),
@@ -166,36 +166,36 @@ describeWithCluster('Two gateways', () => {
       await svc.kubectl(['rollout', 'status', 'deployment/svc', '--timeout=120s']);
     });
     expect(failures).toEqual([]);
-    await samePods();
-    await oneLeads();
+    await expectSamePods();
+    await expectOneLeader();
   }, 240_000);
 
-  test('lose no request when the leader’s pod is deleted, and another one leads within 2 s', async () => {
+  test('lose no request when the leader’s pod is deleted, and have another leader within 2 s', async () => {
     const { leader } = await both();
     const ended = untilEnded(svc, leader.name);
     let handoverMs = Number.POSITIVE_INFINITY;
     let endedMs = Number.POSITIVE_INFINITY;
     const failures = await underLoad(async () => {
-      const begun = performance.now();
+      const startedAt = performance.now();
       await svc.kubectl(['delete', 'pod', leader.name, '--wait=false']);
       await eventually(
-        'another one leads',
+        'another one is the leader',
         async () => svc.leader(),
         (name) => name !== leader.name && name !== '',
       );
-      handoverMs = performance.now() - begun;
+      handoverMs = performance.now() - startedAt;
       await ended;
-      endedMs = performance.now() - begun;
+      endedMs = performance.now() - startedAt;
     });
     expect(failures).toEqual([]);
     expect(endedMs).toBeLessThan(ENDED_MS);
-    // And what kubectl takes.
+    // Plus the time of kubectl.
     expect(handoverMs).toBeLessThan(2000 + 1000);
-    await samePods();
-    await oneLeads();
+    await expectSamePods();
+    await expectOneLeader();
   }, 240_000);
 
-  test('a request that waits for its slot in a gateway that goes is answered, once the slot is there', async () => {
+  test('a request that waits for its slot in a stopping gateway is answered once the slot is ready', async () => {
     const { leader, follower } = await both();
     const waiting = [leader, follower].map(async ({ url }) =>
       fetch(`${url}/v1/chat/completions`, {
@@ -205,7 +205,7 @@ describeWithCluster('Two gateways', () => {
       }),
     );
     await eventually(
-      'they wait',
+      'both requests wait',
       async () => metricOfAll([leader, follower], 'svc_parked', 'slot="nap"'),
       (parked) => parked === 2,
     );
@@ -215,29 +215,29 @@ describeWithCluster('Two gateways', () => {
     const answeredAt = performance.now();
     await ended;
     expect(performance.now() - answeredAt).toBeLessThan(ENDED_MS);
-    await oneLeads();
+    await expectOneLeader();
   }, 120_000);
 
-  test('lose only the requests that the leader’s pod held when it is killed', async () => {
+  test('lose only the requests in the leader’s pod when it is killed', async () => {
     const { leader } = await both();
     const failures = await underLoad(async () => {
       await svc.kubectl(['delete', 'pod', leader.name, '--grace-period=0', '--force']);
       await eventually(
-        'another one leads',
+        'another one is the leader',
         async () => svc.leader(),
         (name) => name !== leader.name && name !== '',
         15_000,
       );
     });
     expect(failures.length).toBeLessThanOrEqual(CLIENTS);
-    await samePods();
-    await oneLeads();
+    await expectSamePods();
+    await expectOneLeader();
   }, 240_000);
 
-  test('are upgraded to another image while the pods of slots run on', async () => {
+  test('are upgraded to another image while the pods of slots keep running', async () => {
     const image = process.env['SVC_TEST_IMAGE'] ?? 'localhost/svc:test';
     const chart = await render(svc.namespace, 'replicas: 2\npodDisruptionBudget: { enabled: false }\n');
-    // What is fetched with would be another image, which is not there: a pod that were made anew would not start.
+    // The init containers would use another image, which does not exist, so a pod that was created again would not start.
     const upgraded = chart.replace(
       `name: SVC_IMAGE\n              value: ${image}`,
       'name: SVC_IMAGE\n              value: localhost/svc:next',
@@ -248,8 +248,8 @@ describeWithCluster('Two gateways', () => {
       await svc.kubectl(['rollout', 'status', 'deployment/svc', '--timeout=120s']);
     });
     expect(failures).toEqual([]);
-    await samePods();
-    await oneLeads();
+    await expectSamePods();
+    await expectOneLeader();
     expect(conditionOf(await svc.slot('primary'), 'DriftDetected')?.status).toBe('False');
   }, 240_000);
 });

@@ -1,4 +1,4 @@
-/** More pods for a slot, fewer, and none: through the scale subresource, as HPAs use it, and by leaving a slot alone. */
+/** Scales a slot up, down and to zero: through the scale subresource, as HPAs use it, and by leaving the slot idle. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { conditionOf, demoSlot, install, isReady, type Installation } from '../support/live-cluster/cluster.ts';
 import {
@@ -16,7 +16,7 @@ import { watchDeployments } from '../support/live-cluster/deployment-history.ts'
 import { describeWithCluster } from '../support/require/require-cluster.ts';
 import { pause } from '../support/service.ts';
 
-/** Its server says how many requests it works on. */
+/** Its server publishes the number of requests it processes. */
 const PRIMARY = demoSlot('primary', 'demo-clock').replace('args: ["--threads", "1"]', 'args: ["--threads", "1", "--metrics"]');
 const NAP = demoSlot('nap', 'demo-fox', '  lifecycle: { idleTimeout: 5s }\n');
 const SELECTOR = 'inference.svc.dev/slot=primary';
@@ -53,7 +53,7 @@ describeWithCluster('Scaling a slot', () => {
     svc.kubectl(['get', 'deployments', '--selector', `inference.svc.dev/slot=${slot}`, '--output', 'jsonpath={.items[*].metadata.uid}']);
   const gateways = async (): Promise<readonly Gateway[]> =>
     eventually(
-      'there are two gateways, and one leads',
+      'there are two gateways, and one is the leader',
       async () => gatewaysOf(svc),
       (seen) => seen.length === 2 && seen[0]?.leads === true,
     );
@@ -77,7 +77,7 @@ describeWithCluster('Scaling a slot', () => {
     return answer.status;
   };
 
-  test('by kubectl scale adds pods and touches none, and its status says so', async () => {
+  test('with kubectl scale adds pods, keeps the present one, and updates the status', async () => {
     const [first] = await readyPods(1);
     const before = await deployment();
     await svc.kubectl(['scale', 'slot/primary', '--replicas=3']);
@@ -93,16 +93,16 @@ describeWithCluster('Scaling a slot', () => {
     expect(row.slice(head.indexOf('REPLICAS'), head.indexOf('RESTARTS')).trim()).toBe('3');
   }, 180_000);
 
-  test('is what an HPA does, which finds the pods by the selector', async () => {
+  test('works with an HPA, which finds the pods by the selector', async () => {
     await svc.kubectl(['apply', '--filename', '-'], HPA);
     const conditions = await eventually(
-      'the HPA has looked',
+      'the HPA has conditions',
       async () => hpaConditions(await svc.kubectl(['get', 'hpa.v1.autoscaling', 'primary', '--output', 'json'])),
       ({ length }) => length > 0,
       90_000,
     );
     expect(conditions.find(({ type }) => type === 'AbleToScale')?.status).toBe('True');
-    // It found pods to ask about; the cluster may have no server of metrics to ask.
+    // It found pods; the cluster may have no metrics server.
     const active = conditions.find(({ type }) => type === 'ScalingActive');
     expect(active?.status === 'True' || active?.reason === 'FailedGetResourceMetric').toBe(true);
     await svc.kubectl(['delete', 'hpa', 'primary']);
@@ -115,7 +115,7 @@ describeWithCluster('Scaling a slot', () => {
     await boardHas(gateway, 3);
     const streams = Array.from({ length: 6 }, () => startStream(gateway, 'primary', 1500));
     const seen = await eventually(
-      'all six are worked on',
+      'all six are processed',
       async () => working(pods),
       (counts) => counts.reduce((sum, count) => sum + count, 0) === 6,
       20_000,
@@ -124,7 +124,7 @@ describeWithCluster('Scaling a slot', () => {
     expect(await Promise.all(streams.map(({ failure }) => failure))).toEqual(streams.map(() => undefined));
   }, 120_000);
 
-  test('survives the crash of one server: the others answer, and it comes back where it was', async () => {
+  test('survives the crash of one server: the others answer, and it is restarted in its pod', async () => {
     const pods = await readyPods(3);
     const before = await deployment();
     const [victim] = pods;
@@ -149,7 +149,7 @@ describeWithCluster('Scaling a slot', () => {
     expect([...states].filter((state) => !['ready', 'serving', 'idle'].includes(state))).toEqual([]);
   }, 180_000);
 
-  test('survives a pod that is gone at once: another one takes its place', async () => {
+  test('survives the sudden loss of a pod, which is replaced', async () => {
     const pods = await readyPods(3);
     const before = await deployment();
     const [, victim] = pods;
@@ -165,15 +165,15 @@ describeWithCluster('Scaling a slot', () => {
     await untilReplicas(3);
   }, 180_000);
 
-  test('down under clients loses no request: pods that go finish what they have', async () => {
+  test('down under load loses no request: terminating pods finish their requests', async () => {
     const pods = await readyPods(3);
     const gateway = await firstGateway();
     await boardHas(gateway, 3);
     const clients = startClients(svc.url, 'primary', 3, 150);
-    // One for each pod that lasts longer than it takes to take pods out.
+    // One for each pod, longer than it takes to remove pods.
     const long = Array.from({ length: 3 }, () => startStream(gateway, 'primary', 3000));
     await eventually(
-      'each pod works',
+      'each pod processes a request',
       async () => working(pods),
       (counts) => counts.every((count) => count > 0),
       20_000,
@@ -187,7 +187,7 @@ describeWithCluster('Scaling a slot', () => {
     expect(pods.map(({ uid }) => uid)).toContain(left?.uid);
   }, 180_000);
 
-  test('that nobody uses takes it away, and a request brings it back', async () => {
+  test('that is idle unloads it, and a request loads it again', async () => {
     await svc.apply(NAP);
     await svc.kubectl(['wait', '--for=condition=Ready', 'slot/nap', '--timeout=90s']);
     const slot = await svc.until('nap', 'offline', ({ status }) => status?.state === 'offline');
@@ -201,26 +201,26 @@ describeWithCluster('Scaling a slot', () => {
 
   test.each([
     ['both gateways', ({ length }: readonly Gateway[], index: number) => index % length],
-    ['the gateway that does not lead', () => 1],
+    ['the gateway that is not the leader', () => 1],
   ])(
-    'once, when many wait for it in %s',
+    'loads it once when many requests wait for it in %s',
     async (_name, pick) => {
       await svc.until('nap', 'offline', ({ status }) => status?.state === 'offline');
       const all = await gateways();
       const applied = async () => metricOfAll(all, 'svc_actions_total', 'action="apply",result="done"');
       const before = await applied();
       const history = await watchDeployments(svc.namespace);
-      const known = history.made();
+      const known = history.created();
       const statuses = await Promise.all(Array.from({ length: 20 }, (_, index) => ask(all[pick(all, index)]?.url ?? '', 'nap')));
       expect(statuses).toEqual(statuses.map(() => 200));
       await history.stop();
-      expect([history.made() - known, await applied(), history.duplicates]).toEqual([1, before + 1, []]);
+      expect([history.created() - known, await applied(), history.duplicates]).toEqual([1, before + 1, []]);
       expect((await slotPods(svc, 'nap')).map(({ restarts }) => restarts)).toEqual([0]);
     },
     120_000,
   );
 
-  test('to zero by hand turns requests away, and one more brings it back', async () => {
+  test('to zero with kubectl rejects requests, and scaling to one loads it again', async () => {
     await svc.kubectl(['scale', 'slot/primary', '--replicas=0']);
     const slot = await svc.until('primary', 'offline', ({ status }) => status?.state === 'offline');
     expect(conditionOf(slot, 'Ready')).toBeUndefined();
@@ -237,7 +237,7 @@ interface HpaCondition {
   readonly reason: string;
 }
 
-/** Version 1 has them in an annotation. */
+/** Version 1 of the API has the conditions in an annotation. */
 function hpaConditions(json: string): readonly HpaCondition[] {
   const { metadata }: { readonly metadata: { readonly annotations?: Readonly<Record<string, string>> } } = JSON.parse(json);
   const conditions: readonly HpaCondition[] = JSON.parse(metadata.annotations?.['autoscaling.alpha.kubernetes.io/conditions'] ?? '[]');

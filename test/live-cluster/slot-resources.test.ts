@@ -1,4 +1,4 @@
-/** SlotSpecs as people use them, with kubectl, against what the sources make of them. No controller runs: the tests say what a pass would. */
+/** Compares SlotSpecs, as users handle them with kubectl, to what the adapters derive from them. No controller runs: the tests report what a pass would. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createKubeApi } from '../../src/cluster/client/kube-api.ts';
 import type { KubeApi, Reflector } from '../../src/cluster/client/ports.ts';
@@ -18,9 +18,9 @@ import { describeWithCluster, kubectl as run } from '../support/require/require-
 const NAMESPACE = `svc-sources-${process.pid}`;
 const nameOf = (name: string) => SlotName.parse(name);
 const kubectl = async (args: readonly string[], input?: string) => await run(['--namespace', NAMESPACE, ...args], input);
-const refusal = async (args: readonly string[], input?: string) =>
+const rejection = async (args: readonly string[], input?: string) =>
   await kubectl(args, input).then(
-    (text) => `not refused: ${text}`,
+    (text) => `not rejected: ${text}`,
     (error: unknown) => String(error),
   );
 const manifest = (name: string, spec: object, metadata: object = {}) =>
@@ -45,9 +45,9 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     await run(['create', 'namespace', NAMESPACE]);
     const onRequest = ({ verb, resource }: { readonly verb: string; readonly resource: string }) =>
       void requests.push(`${verb} ${resource}`);
-    const made = await createKubeApi({ env: process.env, namespace: NAMESPACE, version: 'test', onRequest });
-    if (!made.ok) throw new Error(made.failure.message);
-    api = made.value;
+    const created = await createKubeApi({ env: process.env, namespace: NAMESPACE, version: 'test', onRequest });
+    if (!created.ok) throw new Error(created.failure.message);
+    api = created.value;
     slots = createReflector({ api, type: SLOT_SPECS });
     slots.start(ending.signal);
     await slots.ready(ending.signal);
@@ -58,7 +58,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     await run(['delete', 'namespace', NAMESPACE, '--wait=false']);
   });
 
-  /** Reads until the state is as wanted. */
+  /** Reads until the state fulfils the condition. */
   const reach = async (wanted: (state: DesiredState) => boolean): Promise<DesiredState> => {
     const deadline = Date.now() + 20_000;
     for (;;) {
@@ -95,15 +95,15 @@ describeWithCluster('SlotSpecs in a cluster', () => {
       ...changes,
     };
   };
-  const give = async (sink: StatusResources, ...statuses: readonly SlotStatus[]) => {
+  const publish = async (sink: StatusResources, ...statuses: readonly SlotStatus[]) => {
     sink.write({ at: Date.now(), statuses, refused: new Map(), entries: [] });
     await sink.flush();
   };
 
-  test('a status that is written is what "kubectl get", "kubectl wait" and an autoscaler read', async () => {
+  test('a published status is visible to "kubectl get", "kubectl wait" and autoscalers', async () => {
     await apply('primary', gguf('demo-owl'));
     await seen('primary');
-    await give(createSink(), statusOf('primary'));
+    await publish(createSink(), statusOf('primary'));
     await kubectl(['wait', '--for=condition=Ready', 'slot/primary', '--timeout=10s']);
     const [head = '', row = ''] = (await kubectl(['get', 'slots', 'primary'])).trim().split('\n');
     expect(head.split(/\s+/)).toEqual(['NAME', 'STATE', 'MODEL', 'BACKEND', 'READY', 'REASON', 'AGE']);
@@ -120,7 +120,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     expect(state.slots.get(nameOf('primary'))?.spec.cluster.replicas).toBe(3);
   });
 
-  test('a new leader writes nothing that is there, and a slot that is not wanted has no "Ready"', async () => {
+  test('a new leader writes nothing that is already there, and a slot that is not wanted has no "Ready"', async () => {
     await apply('rest', gguf('demo-owl', { enabled: false }));
     await seen('rest');
     const resting = [
@@ -128,7 +128,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
       condition('Reconciling', 'False', 'AtRest'),
       condition('Stalled', 'False', 'NotStalled'),
     ];
-    await give(createSink(), statusOf('rest', { state: 'offline', conditions: resting }));
+    await publish(createSink(), statusOf('rest', { state: 'offline', conditions: resting }));
     const text = await kubectl(['get', 'slot', 'rest', '--output', 'json']);
     const before: {
       readonly metadata: { readonly resourceVersion: string };
@@ -136,7 +136,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     } = JSON.parse(text);
     expect(before.status.conditions.map(({ type, reason }) => `${type} ${reason}`)).toEqual(['Reconciling Disabled', 'Stalled NotStalled']);
     requests.length = 0;
-    await give(
+    await publish(
       createSink(),
       statusOf('rest', { state: 'offline', conditions: resting.map((one) => ({ ...one, lastTransitionAt: Date.now() + 5000 })) }),
     );
@@ -144,10 +144,10 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     expect(JSON.parse(await kubectl(['get', 'slot', 'rest', '--output', 'json']))).toMatchObject({
       metadata: { resourceVersion: before.metadata.resourceVersion },
     });
-    expect(source.statusOf(nameOf('rest'))?.conditions[0]).toMatchObject({ type: 'Ready', status: 'False', reason: 'Disabled' });
+    expect(source.statuses().get(nameOf('rest'))?.conditions[0]).toMatchObject({ type: 'Ready', status: 'False', reason: 'Disabled' });
   });
 
-  test('a refused text is "Stalled" for the generation that was refused', async () => {
+  test('a refused spec is "Stalled" for the refused generation', async () => {
     await apply('refused', gguf('demo-owl'));
     await seen('refused');
     const problems = [{ path: ['model', 'context'], message: 'Use at most 4096' }];
@@ -155,31 +155,31 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     sink.write({ at: Date.now(), statuses: [], refused: new Map([[nameOf('refused'), problems]]), entries: [] });
     await sink.flush();
     await kubectl(['wait', '--for=condition=Stalled', 'slot/refused', '--timeout=10s']);
-    const said = await kubectl([
+    const found = await kubectl([
       'get',
       'slot',
       'refused',
       '--output',
       'jsonpath={.status.observedGeneration} {.status.conditions[3].message}',
     ]);
-    expect(said).toBe('1 model.context: Use at most 4096');
+    expect(found).toBe('1 model.context: Use at most 4096');
   });
 
-  test('"kubectl describe" shows what happened, counted', async () => {
-    await apply('told', gguf('demo-owl'));
-    await seen('told');
+  test('"kubectl describe" shows Events with their counts', async () => {
+    await apply('crashing', gguf('demo-owl'));
+    await seen('crashing');
     const events = createResourceEvents({
       api,
       ownerOf: source.ownerOf,
       leadership,
-      reporter: { component: 'svc-controller', instance: 'svc-0' },
+      instance: 'svc-0',
       clock,
       log,
     });
     const entry = (changes: Partial<TimelineEntry>): TimelineEntry => ({
       seq: 1,
       at: Date.now(),
-      slot: nameOf('told'),
+      slot: nameOf('crashing'),
       kind: 'state',
       message: '',
       ...changes,
@@ -189,23 +189,23 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     await events.flush();
     events.write({ at: 0, statuses: [], refused: new Map(), entries: [crash, crash] });
     await events.flush();
-    const described = await kubectl(['describe', 'slot', 'told']);
+    const described = await kubectl(['describe', 'slot', 'crashing']);
     expect(described).toMatch(/Normal +Ready +\S+ +svc-controller +From "warming" to "ready"/);
     expect(described).toMatch(/Warning +ImagePullBackOff +\S+ \(x3 over \S+\) +svc-controller +Image "x" cannot be fetched: not found/);
-    const listed = await kubectl(['get', 'events', '--field-selector', 'involvedObject.name=told']);
-    expect(listed).toMatch(/Warning +ImagePullBackOff +slotspec\/told +Image "x"/);
+    const listed = await kubectl(['get', 'events', '--field-selector', 'involvedObject.name=crashing']);
+    expect(listed).toMatch(/Warning +ImagePullBackOff +slotspec\/crashing +Image "x"/);
   });
 
-  test('an edit here and one by kubectl do not overwrite each other', async () => {
+  test('an edit by the editor and one by kubectl do not overwrite each other', async () => {
     const editor = createResourceEditor({ api, slots });
     await apply('edited', gguf('demo-owl', { env: { A: '1' } }), { labels: { team: 'x' } });
     await seen('edited');
     const opened = await kubectl(['get', 'slot', 'edited', '--output', 'json']);
     const ifMatch = (await editor.read(nameOf('edited')))?.resourceVersion ?? '';
-    await give(createSink(), statusOf('edited'));
+    await publish(createSink(), statusOf('edited'));
     expect(await editor.patch(nameOf('edited'), { env: { A: null, B: '2' } }, { ifMatch })).toMatchObject({ kind: 'done' });
-    // What "kubectl edit" sends when its editor closes.
-    expect(await refusal(['replace', '--validate=false', '--filename', '-'], opened)).toMatch(/the object has been modified/);
+    // The request of "kubectl edit" when its editor closes.
+    expect(await rejection(['replace', '--validate=false', '--filename', '-'], opened)).toMatch(/the object has been modified/);
     const next = (await editor.read(nameOf('edited')))?.resourceVersion ?? '';
     await kubectl(['patch', 'slot', 'edited', '--type=merge', '--patch', '{"spec":{"priority":7}}']);
     expect(await editor.patch(nameOf('edited'), { priority: 1 }, { ifMatch: next })).toMatchObject({ kind: 'conflict' });
@@ -220,16 +220,16 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     ).toMatch(/configured/);
   });
 
-  test('what the server refuses names the field, for kubectl and for the editor', async () => {
+  test('names the field that the server rejects, for kubectl and for the editor', async () => {
     const editor = createResourceEditor({ api, slots });
-    expect(await refusal(['apply', '--validate=false', '--filename', '-'], manifest('bad', gguf('demo-owl', { priority: 5000 })))).toMatch(
-      /spec\.priority/,
-    );
+    expect(
+      await rejection(['apply', '--validate=false', '--filename', '-'], manifest('bad', gguf('demo-owl', { priority: 5000 }))),
+    ).toMatch(/spec\.priority/);
     expect(await editor.put(nameOf('bad'), gguf('demo-owl', { priority: 5000 }))).toMatchObject({
       kind: 'invalid',
       problems: [{ path: ['priority'] }],
     });
-    // An admission rule that only the server knows.
+    // A rule that only the server enforces.
     const full = {
       ...api,
       create: async () => await api.apply(SLOT_SPECS, badManifest(), { fieldManager: 'test', dryRun: true }, ending.signal),
@@ -242,7 +242,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     expect(await kubectl(['get', 'slot', 'bad', '--ignore-not-found'])).toBe('');
   });
 
-  test('"kubectl delete" ends a slot, and its status is nobody’s business any more', async () => {
+  test('"kubectl delete" removes a slot, and its status is no longer written', async () => {
     await apply('short', gguf('demo-owl'));
     await seen('short');
     const status = statusOf('short');
@@ -250,12 +250,12 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     expect(await kubectl(['get', 'slot', 'short', '--output', 'jsonpath={.metadata.uid}'])).toBe(uid);
     await kubectl(['delete', 'slot', 'short']);
     await reach((state) => !state.slots.has(nameOf('short')));
-    await give(createSink(), status);
+    await publish(createSink(), status);
     expect(source.ownerOf(nameOf('short'))).toBeUndefined();
     expect(await kubectl(['get', 'slot', 'short', '--ignore-not-found'])).toBe('');
   });
 
-  test('200 slots that come up at once take about one status write each', async () => {
+  test('200 slots that start at once take about one status write each', async () => {
     const names = Array.from({ length: 200 }, (_, index) => `many-${index}`);
     await kubectl(['apply', '--validate=false', '--filename', '-'], names.map((name) => manifest(name, gguf('demo-owl'))).join('\n'));
     await reach((state) => names.every((name) => state.slots.has(nameOf(name))));
@@ -271,7 +271,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
       });
     }
     const began = Date.now();
-    await give(sink, ...names.map((name) => statusOf(name)));
+    await publish(sink, ...names.map((name) => statusOf(name)));
     if (process.env['SVC_TEST_SHOW'] !== undefined) process.stderr.write(`${requests.length} writes in ${Date.now() - began} ms\n`);
     expect(new Set(requests)).toEqual(new Set(['patch slotspecs.inference.svc.dev/status']));
     expect(requests.length).toBeLessThan(250);

@@ -1,6 +1,6 @@
 /**
- * svcctl against the service in a real cluster, through the API server's proxy. By default the chart is installed for it; SVC_TEST_NAMESPACE names a namespace
- * where the service runs already, and where the slots of this suite may come and go.
+ * svcctl with the service in a real cluster, through the API server's proxy. By default the chart is installed for it; SVC_TEST_NAMESPACE names a namespace
+ * where the service already runs and where this suite may create and delete slots.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ import { demoSlot, install, type Installation } from '../support/live-cluster/cl
 import { describeWithCluster, kubectl, KUBECONFIG } from '../support/require/require-cluster.ts';
 
 const GIVEN = process.env['SVC_TEST_NAMESPACE'];
-/** Older clusters than the service is made for serve no PodDisruptionBudget; svcctl has nothing to do with it. */
+/** Clusters older than the supported ones do not serve PodDisruptionBudgets, which svcctl does not use. */
 const VALUES = 'replicas: 2\npodDisruptionBudget: { enabled: false }\n';
 const SLOT = demoSlot('primary', 'demo-fox');
 
@@ -34,7 +34,7 @@ describeWithCluster('svcctl with a service in a cluster', () => {
   const run = async (args: readonly string[], options: RunOptions = {}): Promise<Ran> => svcctl([...args, '-n', namespace], options);
   const kube = async (...args: readonly string[]): Promise<string> => kubectl(['--namespace', namespace, ...args]);
 
-  test('finds nothing wrong with the installation', async () => {
+  test('finds no problem in the installation', async () => {
     const { code, out } = await run(['doctor', '-o', 'json']);
     const checks: { name: string; result: string; found: string }[] = JSON.parse(out).checks;
     expect(checks.filter(({ result }) => result === 'fail')).toEqual([]);
@@ -44,7 +44,7 @@ describeWithCluster('svcctl with a service in a cluster', () => {
     expect(code).toBe(0);
   }, 60_000);
 
-  /** What svcctl heard from the leader is written into the resource a moment later. */
+  /** The status that svcctl received from the leader is written to the resource a moment later. */
   const becomes = async (jsonpath: string, wanted: string): Promise<void> => {
     const deadline = Date.now() + 30_000;
     const read = async () => kube('get', 'slot', 'primary', '--output', `jsonpath=${jsonpath}`);
@@ -53,7 +53,7 @@ describeWithCluster('svcctl with a service in a cluster', () => {
     expect(seen).toBe(wanted);
   };
 
-  test('plans, applies and waits for a slot, which kubectl sees too', async () => {
+  test('plans, applies and waits for a slot, which kubectl shows too', async () => {
     expect(await run(['plan', '-f', '-'], { input: SLOT })).toMatchObject({ code: 2 });
     expect(await run(['diff', '-f', '-'], { input: SLOT })).toMatchObject({ code: 2, out: expect.stringContaining('slot/primary (new)') });
     expect(await run(['apply', '-f', '-'], { input: SLOT })).toMatchObject({ code: 0, out: 'slot/primary created\n' });
@@ -67,7 +67,7 @@ describeWithCluster('svcctl with a service in a cluster', () => {
     expect(await run(['plan'])).toMatchObject({ code: 0 });
   }, 240_000);
 
-  test('shows, explains and tells what happened', async () => {
+  test('shows, explains and lists the timeline', async () => {
     const slots = await run(['get', 'slots', '-o', 'wide']);
     expect(slots.out).toMatch(/^primary +ready +yes +demo-fox +gguf +cpu /m);
     expect(await run(['explain', 'primary'])).toMatchObject({ code: 0, out: expect.stringContaining('is ready') });
@@ -91,9 +91,9 @@ describeWithCluster('svcctl with a service in a cluster', () => {
     expect(await run(['slot', 'load', 'primary', '--wait', '--timeout', '3m'])).toMatchObject({ code: 0 });
   }, 600_000);
 
-  test('says by the slot which file a pod misses', async () => {
-    const made = await run(['slot', 'create', 'lost', '--model', 'own/lost.gguf', '--provider', 'gguf', '--backend', 'cpu']);
-    expect(made).toMatchObject({ code: 0 });
+  test('reports which file is missing in a pod', async () => {
+    const created = await run(['slot', 'create', 'lost', '--model', 'own/lost.gguf', '--provider', 'gguf', '--backend', 'cpu']);
+    expect(created).toMatchObject({ code: 0 });
     const deadline = Date.now() + 90_000;
     let out = '';
     while (!out.includes('Put the file') && Date.now() < deadline) ({ out } = await run(['get', 'slots', 'lost', '-o', 'json']));
@@ -101,17 +101,17 @@ describeWithCluster('svcctl with a service in a cluster', () => {
     expect(await run(['slot', 'delete', 'lost', '--wait'])).toMatchObject({ code: 0 });
   }, 180_000);
 
-  test('goes on when the leader is gone', async () => {
+  test('works after the leader is gone', async () => {
     const leader = await kube('get', 'lease', 'svc-controller', '--output', 'jsonpath={.spec.holderIdentity}');
     await kube('delete', 'pod', leader, '--wait=false');
-    const asked = await run(['get', 'slots']);
-    expect(asked).toMatchObject({ code: 0, out: expect.stringContaining('primary') });
+    const listed = await run(['get', 'slots']);
+    expect(listed).toMatchObject({ code: 0, out: expect.stringContaining('primary') });
     await kube('wait', '--for=delete', `pod/${leader}`, '--timeout=60s');
     expect(await run(['get', 'slots'])).toMatchObject({ code: 0, out: expect.stringContaining('primary') });
     expect(await kube('get', 'lease', 'svc-controller', '--output', 'jsonpath={.spec.holderIdentity}')).not.toBe(leader);
   }, 180_000);
 
-  test('takes what kubectl prints, and writes what kubectl takes', async () => {
+  test('reads the output of kubectl, and writes input for kubectl', async () => {
     const yaml = await kube('get', 'slots', '--output', 'yaml');
     const clean = await svcctl(['convert', '-f', '-', '--to', 'crd'], { input: yaml });
     expect({ code: clean.code, err: clean.err }).toEqual({ code: 0, err: '' });
@@ -125,7 +125,7 @@ describeWithCluster('svcctl with a service in a cluster', () => {
     expect(JSON.parse(await kubectl(dry, converted.out)).spec.env).toEqual({ A: 'on', B: '12:30:45', C: '0o17', D: '~', yes: '1_000' });
   }, 60_000);
 
-  test('names the right that somebody has not, and works with those that it names', async () => {
+  test('names the missing permission, and works when it is granted', async () => {
     const kubeconfig = await kubeconfigAs('svcctl-test-reader');
     const asReader = async (...args: readonly string[]): Promise<Ran> => run([...args, '--kubeconfig', kubeconfig]);
     expect(await asReader('get', 'slots')).toMatchObject({ code: 1, err: expect.stringContaining('"get" "leases"') });
@@ -140,17 +140,17 @@ describeWithCluster('svcctl with a service in a cluster', () => {
     }
   }, 60_000);
 
-  test('deletes a slot and everything of it', async () => {
+  test('deletes a slot and all its objects', async () => {
     expect(await run(['slot', 'delete', 'primary', '--wait', '--timeout', '3m'])).toMatchObject({ code: 0, out: 'slot/primary deleted\n' });
     expect(await kube('get', 'slot', 'primary', '--ignore-not-found')).toBe('');
     await kube('wait', '--for=delete', 'deployments,pods', '--selector', 'inference.svc.dev/slot=primary', '--timeout=120s');
   }, 240_000);
 
-  test('says how to install the service where there is none', async () => {
+  test('explains how to install the service if there is none', async () => {
     expect(await svcctl(['get', 'slots', '-n', 'default'])).toMatchObject({ code: 1, err: expect.stringContaining('helm install svc') });
   }, 30_000);
 
-  /** The cluster's kubeconfig, acting as a user who has no rights of his own. */
+  /** The cluster's kubeconfig, impersonating a user without any permissions. */
   async function kubeconfigAs(user: string): Promise<string> {
     const config: { users: { user: Record<string, unknown> }[] } = JSON.parse(
       await kubectl(['--kubeconfig', KUBECONFIG, 'config', 'view', '--raw', '--minify', '--output', 'json']),

@@ -1,6 +1,6 @@
 /**
- * Desired state from the SlotSpecs of a namespace. A resource's name is the slot's name; one that is being deleted is no longer desired; a bad
- * one keeps its last good spec. Each reading takes the whole copy, and computes only what changed in it.
+ * Derives the desired state from the SlotSpecs of a namespace. The resource's name is the slot's name. A resource that is being deleted is no longer desired;
+ * an invalid one keeps its last valid spec. Each read covers the whole copy, but parses only what changed.
  */
 import type { KubeObject, OwnerReference, Reflector } from '../client/ports.ts';
 import type { DesiredSlot, DesiredState, SlotSource } from '../../reconciler/ports.ts';
@@ -11,17 +11,16 @@ import { SLOT_RESOURCE } from '../../schema/slot-resource.ts';
 import type { SpecProblem } from '../../schema/slot-spec.ts';
 import type { SlotStatus } from '../../schema/slot-status.ts';
 import { formatProblem } from '../../schema/spec-problem.ts';
-import { readSlotResource, type SlotReading } from './decide/read-slot-resource.ts';
-import { readStatus } from '../status/decide/slot-resource-status.ts';
+import { parseSlotResource, type ParsedResource } from './decide/parse-slot-resource.ts';
+import { parseResourceStatus } from '../status/decide/slot-resource-status.ts';
 import type { SourceLog } from '../../platform/log.ts';
 
 export interface SlotResources extends SlotSource {
-  /** Who owns what is made for the slot; undefined: there is no such resource, or it is being deleted. */
+  /** Returns the owner of every object of the slot; undefined if there is no such resource or it is being deleted. */
   ownerOf(slot: SlotName): OwnerReference | undefined;
-  /** The generation that the last reading saw, of a refused slot too. */
+  /** Returns the generation at the last read, also of a refused slot. */
   generationOf(slot: SlotName): number | undefined;
-  /** What the replica that leads wrote; undefined: nothing that can be believed. */
-  statusOf(slot: SlotName): SlotStatus | undefined;
+  /** Returns the statuses that the leader published, without incomplete ones. */
   statuses(): ReadonlyMap<SlotName, SlotStatus>;
 }
 
@@ -32,17 +31,17 @@ interface SlotResourcesOptions {
   readonly now?: () => number;
 }
 
-/** A copy as old as this may be far from the truth; until then a restart of the API server is nobody's business. */
-const PATIENCE_MS = 60_000;
+/** An older copy may be far from the truth. Until then a restart of the API server goes unnoticed. */
+const STALE_AFTER_MS = 60_000;
 
-/** What was seen under a resource's name: its reading, or why it is none. */
-interface Seen {
+/** One resource: a slot, or the reason why it cannot be one. */
+interface Entry {
   readonly object: KubeObject;
-  readonly slot: { readonly name: SlotName; readonly reading: SlotReading } | undefined;
+  readonly parsed: ParsedResource | undefined;
   readonly problem: SpecProblem | undefined;
 }
 
-interface ReadBack {
+interface Published {
   readonly object: KubeObject;
   readonly status: SlotStatus | undefined;
 }
@@ -50,118 +49,102 @@ interface ReadBack {
 export function createSlotResources(options: SlotResourcesOptions): SlotResources {
   const { slots, log } = options;
   const now = options.now ?? Date.now;
-  let seen: ReadonlyMap<string, Seen> = new Map();
+  let entries: ReadonlyMap<string, Entry> = new Map();
   let state: DesiredState = { slots: new Map(), refused: new Map(), problems: [] };
-  let said: ReadonlySet<string> = new Set();
-  const readBack = new Map<string, ReadBack>();
+  let loggedLines: ReadonlySet<string> = new Set();
+  const published = new Map<string, Published>();
 
-  const readNow = (): DesiredState => {
+  const derive = (): DesiredState => {
     const items = slots.items();
-    const next = new Map<string, Seen>();
-    let changed = items.size !== seen.size;
+    const next = new Map<string, Entry>();
+    let changed = items.size !== entries.size;
     for (const [name, object] of items) {
-      const before = seen.get(name);
-      const present = before?.object === object ? before : look(name, object, before);
-      changed ||= !saysTheSame(before, present);
-      next.set(name, present);
+      const before = entries.get(name);
+      const entry = before?.object === object ? before : updateEntry(name, object, before);
+      changed ||= !isSameEntry(before, entry);
+      next.set(name, entry);
     }
-    seen = next;
+    entries = next;
     if (changed) {
       state = gather(next.values());
-      said = sayNew(log, said, problemsOf(state));
+      const lines = linesOf(state);
+      for (const line of lines) if (!loggedLines.has(line)) log.warn({}, line);
+      loggedLines = lines;
     }
     return state;
   };
-  const statusIn = (name: string, object: KubeObject): SlotStatus | undefined => {
-    const before = readBack.get(name);
+  const publishedStatus = (name: string, object: KubeObject): SlotStatus | undefined => {
+    const before = published.get(name);
     if (before?.object === object) return before.status;
     const slot = SlotName.safeParse(name);
-    const status = slot.success ? readStatus(slot.data, object['status']) : undefined;
-    readBack.set(name, { object, status });
+    const status = slot.success ? parseResourceStatus(slot.data, object['status']) : undefined;
+    published.set(name, { object, status });
     return status;
   };
 
   return {
     async read() {
-      const stale = whyStale(slots.health(), now());
-      if (stale !== undefined) return stale;
-      return ok(readNow());
+      return findStale(slots.health(), now()) ?? ok(derive());
     },
     changes: (wake, signal) => slots.changes(wake, signal),
     ownerOf(slot) {
       const object = slots.items().get(slot);
       return object === undefined ? undefined : ownerReference(object);
     },
-    generationOf: (slot) => seen.get(slot)?.slot?.reading.generation,
-    statusOf(slot) {
-      const object = slots.items().get(slot);
-      return object === undefined ? undefined : statusIn(slot, object);
-    },
+    generationOf: (slot) => entries.get(slot)?.parsed?.generation,
     statuses() {
       const items = slots.items();
-      const statuses = new Map<SlotName, SlotStatus>();
-      for (const name of readBack.keys()) if (!items.has(name)) readBack.delete(name);
-      for (const [name, object] of items) {
-        const status = statusIn(name, object);
-        if (status !== undefined) statuses.set(status.name, status);
-      }
-      return statuses;
+      for (const name of published.keys()) if (!items.has(name)) published.delete(name);
+      const statuses = [...items].flatMap(([name, object]) => publishedStatus(name, object) ?? []);
+      return new Map(statuses.map((status) => [status.name, status]));
     },
   };
 }
 
-function look(name: string, object: KubeObject, before: Seen | undefined): Seen {
-  if (object.metadata.deletionTimestamp !== undefined) return { object, slot: undefined, problem: undefined };
+function updateEntry(name: string, object: KubeObject, before: Entry | undefined): Entry {
+  if (object.metadata.deletionTimestamp !== undefined) return { object, parsed: undefined, problem: undefined };
   const slot = SlotName.safeParse(name);
-  if (slot.success) {
-    const reading = readSlotResource(slot.data, object, before?.slot?.reading);
-    return { object, slot: reading === before?.slot?.reading ? before.slot : { name: slot.data, reading }, problem: undefined };
-  }
+  if (slot.success) return { object, parsed: parseSlotResource(slot.data, object, before?.parsed), problem: undefined };
   const message = `Delete this SlotSpec and create it under another name. ${slot.error.issues[0]?.message ?? ''}`;
-  return { object, slot: undefined, problem: { path: [], file: `${SLOT_RESOURCE.kind}/${name}`, message } };
+  return { object, parsed: undefined, problem: { path: [], file: `${SLOT_RESOURCE.kind}/${name}`, message } };
 }
 
-function saysTheSame(before: Seen | undefined, after: Seen): boolean {
-  return before === after || (before !== undefined && before.slot === after.slot && isSameValue(before.problem, after.problem));
+function isSameEntry(before: Entry | undefined, after: Entry): boolean {
+  return before === after || (before !== undefined && before.parsed === after.parsed && isSameValue(before.problem, after.problem));
 }
 
-function gather(all: Iterable<Seen>): DesiredState {
+function gather(entries: Iterable<Entry>): DesiredState {
   const slots = new Map<SlotName, DesiredSlot>();
   const refused = new Map<SlotName, readonly SpecProblem[]>();
   const problems: SpecProblem[] = [];
-  for (const { slot, problem } of all) {
+  for (const { parsed, problem } of entries) {
     if (problem !== undefined) problems.push(problem);
-    if (slot === undefined) continue;
-    const { outcome } = slot.reading;
-    if (outcome.kind === 'desired') slots.set(slot.name, outcome.slot);
-    else refused.set(slot.name, outcome.problems);
+    if (parsed?.slot !== undefined) slots.set(parsed.name, parsed.slot);
+    else if (parsed !== undefined) refused.set(parsed.name, parsed.problems);
   }
   return { slots, refused, problems };
 }
 
-/** One line for each problem. */
-function problemsOf(state: DesiredState): ReadonlySet<string> {
-  const bad = [...[...state.slots.values()].map(({ name, problems }) => [name, problems] as const), ...state.refused];
-  const lines = bad.flatMap(([name, problems]) => problems.map((problem) => `${SLOT_RESOURCE.kind}/${name}: ${formatProblem(problem)}`));
+/** Returns one log line for each problem. */
+function linesOf(state: DesiredState): ReadonlySet<string> {
+  const invalid = [...[...state.slots.values()].map(({ name, problems }) => [name, problems] as const), ...state.refused];
+  const lines = invalid.flatMap(([name, problems]) =>
+    problems.map((problem) => `${SLOT_RESOURCE.kind}/${name}: ${formatProblem(problem)}`),
+  );
   return new Set([...lines, ...(state.problems ?? []).map((problem) => formatProblem(problem))]);
 }
 
-function sayNew(log: SourceLog, said: ReadonlySet<string>, lines: ReadonlySet<string>): ReadonlySet<string> {
-  for (const line of lines) if (!said.has(line)) log.warn({}, line);
-  return lines;
-}
-
-function whyStale(health: ReturnType<Reflector['health']>, now: number): Result<never> | undefined {
-  if (health.kind === 'starting') return fail('retry', 'SlotsUnreadable', 'Wait for the first list of SlotSpecs: it has not come yet');
+function findStale(health: ReturnType<Reflector['health']>, now: number): Result<never> | undefined {
+  if (health.kind === 'starting') return fail('retry', 'SlotsUnreadable', 'Wait for the first list of SlotSpecs: it has not arrived yet');
   if (health.kind !== 'unreachable') return undefined;
   const awayMs = now - health.sinceMs;
-  if (awayMs < PATIENCE_MS) return undefined;
-  const message = `Make the API server answer: SlotSpecs have not been read for ${Math.round(awayMs / 1000)} s (${health.message})`;
+  if (awayMs < STALE_AFTER_MS) return undefined;
+  const message = `Restore the connection to the API server: SlotSpecs have not been read for ${Math.round(awayMs / 1000)} s (${health.message})`;
   return fail('retry', 'SlotsUnreadable', message);
 }
 
 function ownerReference({ metadata }: KubeObject): OwnerReference | undefined {
   if (metadata.uid === undefined || metadata.deletionTimestamp !== undefined) return undefined;
-  // Without "blockOwnerDeletion": it asks for a right on finalizers, and nobody waits for the slot's objects to go.
+  // Without "blockOwnerDeletion", which requires permission to update finalizers: deletion need not wait for the slot's objects.
   return { apiVersion: SLOT_RESOURCE.apiVersion, kind: SLOT_RESOURCE.kind, name: metadata.name, uid: metadata.uid, controller: true };
 }

@@ -1,6 +1,6 @@
 /**
- * Lines of the timeline as Events of the SlotSpecs, told by the replica that leads. They are the first thing to go without: a server that is busy or
- * away, a slot that tells too much, and nobody misses anything but words.
+ * Publishes timeline entries as Events of the SlotSpecs, on the leader. Events are best effort: while the server is busy or away, or a slot has too many,
+ * they are dropped. The timeline has all of them.
  */
 import type { KubeApi, Leadership, OwnerReference } from '../client/ports.ts';
 import { EVENTS } from '../client/resource-types.ts';
@@ -9,24 +9,23 @@ import type { Failure } from '../../schema/failure.ts';
 import type { SlotName } from '../../schema/names.ts';
 import {
   correlate,
+  countOccurrence,
   eventManifest,
   eventPatch,
   newRecord,
   similarKey,
   takeToken,
-  tellAgain,
   type Bucket,
   type EventRecord,
-  type EventReporter,
-  type Wordings,
+  type RecentMessages,
 } from './decide/event-record.ts';
-import { eventOf, type SlotEvent } from './decide/slot-event.ts';
+import { toSlotEvent, type SlotEvent } from './decide/slot-event.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import type { SourceLog } from '../../platform/log.ts';
-import { createWriteTurns } from './write-turns.ts';
+import { createWriteQueue } from './write-queue.ts';
 
 export interface ResourceEvents extends StatusSink {
-  /** Resolves when all that may be told now is told, or has failed once. */
+  /** Resolves when every Event that the limits allow now is written, or has failed once. */
   flush(): Promise<void>;
 }
 
@@ -34,168 +33,166 @@ interface ResourceEventsOptions {
   readonly api: Pick<KubeApi, 'create' | 'mergePatch' | 'namespace'>;
   readonly ownerOf: (slot: SlotName) => OwnerReference | undefined;
   readonly leadership: Pick<Leadership, 'leads' | 'term'>;
-  readonly reporter: EventReporter;
+  /** Name of this replica. */
+  readonly instance: string;
   readonly clock: Clock;
   readonly log: SourceLog;
 }
 
-/** Of all Events together; the API server's own limit for one namespace is about the same. */
+/** Of all Events together; about the same as the API server's own limit for one namespace. */
 const GLOBAL_BUCKET = { burst: 50, perSecond: 10 };
-/** Of one slot: a few loads and unloads at once, then one word a minute. */
+/** Of one slot: a few loads and unloads at once, then one Event a minute. */
 const SLOT_BUCKET = { burst: 25, perSecond: 1 / 60 };
-/** What is told again and again is counted on the server no faster than this. */
+/** The count of a repeated Event is updated on the server no faster than this. */
 const COUNT_GAP_MS = 10_000;
 const MOST_WAITING = 1000;
-/** Beyond this the oldest is forgotten, and begins to count anew. */
+/** Beyond this the oldest record is forgotten, and its count begins again. */
 const MOST_REMEMBERED = 4096;
 const RETRY_MS = 5000;
 const MOST_ATTEMPTS = 3;
 
 /** An Event, and what the server has of it. */
-interface Told {
+interface Publication {
   readonly record: EventRecord;
   readonly writtenCount: number;
+  /** Unix milliseconds; undefined: not created yet. */
   readonly writtenAt: number | undefined;
   readonly attempts: number;
 }
 
 export function createResourceEvents(options: ResourceEventsOptions): ResourceEvents {
-  const { api, ownerOf, leadership, reporter, clock, log } = options;
-  const told = new Map<string, Told>();
-  /** Keys of `told` that the server does not have as they are. */
+  const { ownerOf, leadership, clock, log } = options;
+  const publications = new Map<string, Publication>();
+  /** Keys of `publications` that the server does not have in their present form. */
   const waiting = new Set<string>();
-  const wordings = new Map<string, Wordings>();
+  const recentMessages = new Map<string, RecentMessages>();
   const slotBuckets = new Map<SlotName, Bucket>();
   let globalBucket: Bucket | undefined;
   let dropping = false;
   let failing = false;
   let term: AbortSignal | undefined;
 
-  const turns = createWriteTurns<string>({
+  const queue = createWriteQueue<string>({
     clock,
     concurrency: 1,
-    turn(key, hurry) {
-      const present = told.get(key);
-      if (present === undefined || !waiting.has(key)) return undefined;
-      if (!leadership.leads()) return undefined;
-      const earliest = present.writtenAt === undefined ? 0 : present.writtenAt + COUNT_GAP_MS;
-      if (!hurry && clock.now() < earliest) return earliest;
+    write(key, flushing) {
+      const publication = publications.get(key);
+      if (publication === undefined || !waiting.has(key) || !leadership.leads()) return undefined;
+      const earliest = publication.writtenAt === undefined ? 0 : publication.writtenAt + COUNT_GAP_MS;
+      if (!flushing && clock.now() < earliest) return earliest;
       const token = takeToken(globalBucket, GLOBAL_BUCKET, clock.now());
       globalBucket = token.bucket;
-      if (token.taken) return write(key, present);
-      turns.pauseUntil(token.nextAt);
+      if (token.taken) return write(key, publication);
+      queue.pauseUntil(token.nextAt);
       return token.nextAt;
     },
   });
 
-  const write = async (key: string, { record, writtenAt: before }: Told): Promise<number | undefined> => {
+  const write = async (key: string, publication: Publication): Promise<number | undefined> => {
     const writtenAt = clock.now();
-    const failure = await send(api, record, reporter, before === undefined, leadership.term());
-    const present = told.get(key);
+    const { count } = publication.record;
+    const failure = await writeEvent(options, publication);
+    const present = publications.get(key);
     if (present === undefined) return undefined;
-    if (failure === undefined) {
-      failing = false;
-      remember(told, key, { ...present, writtenCount: record.count, writtenAt, attempts: 0 });
-      if (present.record.count > record.count) return writtenAt + COUNT_GAP_MS;
-      waiting.delete(key);
-      if (waiting.size === 0) dropping = false;
-      return undefined;
-    }
-    return onFailure(key, present, failure);
+    if (failure !== undefined) return onFailure(key, present, failure);
+    failing = false;
+    remember(publications, key, { ...present, writtenCount: count, writtenAt, attempts: 0 });
+    if (present.record.count > count) return writtenAt + COUNT_GAP_MS;
+    waiting.delete(key);
+    if (waiting.size === 0) dropping = false;
+    return undefined;
   };
 
-  const onFailure = (key: string, present: Told, failure: Failure): number | undefined => {
+  const onFailure = (key: string, present: Publication, failure: Failure): number | undefined => {
     const { record } = present;
+    const attempts = present.attempts + 1;
     if (failure.reason === 'NotFound' && present.writtenAt !== undefined) {
-      // The server has thrown it away: what has come since is told anew.
-      const anew = { ...newRecord(key, record.event, record.owner), count: record.count - present.writtenCount };
-      remember(told, key, { record: anew, writtenCount: 0, writtenAt: undefined, attempts: present.attempts + 1 });
+      // The server has deleted the Event: a new one counts the occurrences since.
+      const renewed = { ...newRecord(key, record.event, record.owner), count: record.count - present.writtenCount };
+      remember(publications, key, { record: renewed, writtenCount: 0, writtenAt: undefined, attempts });
       return clock.now();
     }
     if (!failing && failure.reason !== 'Aborted') {
       log.warn({ slot: record.event.slot, reason: failure.reason, error: failure.message }, 'Writing Events failed; some are missing');
       failing = true;
     }
-    const attempts = present.attempts + 1;
     if (failure.kind === 'stalled' || failure.reason === 'Aborted' || attempts >= MOST_ATTEMPTS) {
       waiting.delete(key);
-      told.delete(key);
+      publications.delete(key);
       return undefined;
     }
-    remember(told, key, { ...present, attempts });
-    turns.pauseUntil(clock.now() + RETRY_MS * attempts);
+    remember(publications, key, { ...present, attempts });
+    queue.pauseUntil(clock.now() + RETRY_MS * attempts);
     return clock.now();
   };
 
-  const tell = (event: SlotEvent): void => {
+  const publish = (event: SlotEvent): void => {
     const owner = ownerOf(event.slot);
     if (owner === undefined) return;
     const token = takeToken(slotBuckets.get(event.slot), SLOT_BUCKET, clock.now());
     remember(slotBuckets, event.slot, token.bucket);
     if (!token.taken) return;
     const similar = similarKey(event, owner);
-    const said = correlate(event, owner, wordings.get(similar));
-    remember(wordings, similar, said.wordings);
-    const before = told.get(said.key);
-    const record = tellAgain(said.key, said.event, owner, before?.record);
-    const known = before !== undefined && before.record.name === record.name ? before : undefined;
-    remember(told, said.key, { record, writtenCount: known?.writtenCount ?? 0, writtenAt: known?.writtenAt, attempts: 0 });
-    waiting.add(said.key);
+    const correlated = correlate(event, similar, recentMessages.get(similar));
+    remember(recentMessages, similar, correlated.recent);
+    const { key } = correlated;
+    const before = publications.get(key);
+    const record = countOccurrence(key, correlated.event, owner, before?.record);
+    const known = before?.record.name === record.name ? before : { writtenCount: 0, writtenAt: undefined };
+    remember(publications, key, { ...known, record, attempts: 0 });
+    waiting.add(key);
     if (waiting.size > MOST_WAITING) dropOldest();
-    turns.ask(said.key);
-  };
-
-  /** What has not been told is not told by a replica that no longer leads. */
-  const letGo = (): void => {
-    waiting.clear();
-    turns.clear();
+    queue.enqueue(key);
   };
 
   const dropOldest = (): void => {
     const [oldest] = waiting;
     if (oldest === undefined) return;
     waiting.delete(oldest);
-    told.delete(oldest);
+    publications.delete(oldest);
     if (!dropping)
-      log.warn({}, `More than ${MOST_WAITING} Events wait to be written; the oldest are dropped, and the timeline has them all`);
+      log.warn({}, `More than ${MOST_WAITING} Events are waiting to be written; the oldest are dropped, but the timeline has all of them`);
     dropping = true;
+  };
+
+  /** A former leader publishes nothing. */
+  const dropAll = (): void => {
+    waiting.clear();
+    queue.clear();
   };
 
   return {
     write(report) {
       if (!leadership.leads()) return;
       const present = leadership.term();
-      if (present !== term) present.addEventListener('abort', letGo, { once: true });
+      if (present !== term) present.addEventListener('abort', dropAll, { once: true });
       term = present;
       for (const entry of report.entries) {
-        const event = eventOf(entry);
-        if (event !== undefined) tell(event);
+        const event = toSlotEvent(entry);
+        if (event !== undefined) publish(event);
       }
     },
-    flush: async () => await turns.flush(),
+    flush: queue.flush,
   };
 }
 
-/** Undefined: done. Never throws. */
-async function send(
-  api: ResourceEventsOptions['api'],
-  record: EventRecord,
-  reporter: EventReporter,
-  first: boolean,
-  signal: AbortSignal,
-): Promise<Failure | undefined> {
+/** Returns undefined on success. Never throws. */
+async function writeEvent(options: ResourceEventsOptions, { record, writtenAt }: Publication): Promise<Failure | undefined> {
+  const { api, instance, leadership } = options;
+  const signal = leadership.term();
   try {
-    const result = first
-      ? await api.create(EVENTS, eventManifest(record, reporter, api.namespace), signal)
-      : await api.mergePatch(EVENTS, record.name, eventPatch(record), signal);
-    // Its name is made of what it says and when: it is there because an answer was lost.
+    const result =
+      writtenAt === undefined
+        ? await api.create(EVENTS, eventManifest(record, instance, api.namespace), signal)
+        : await api.mergePatch(EVENTS, record.name, eventPatch(record), signal);
+    // The name is derived from content and time, so an existing Event is our own, whose answer was lost.
     return result.ok || result.failure.reason === 'AlreadyExists' ? undefined : result.failure;
   } catch (error) {
     return { kind: 'retry', reason: 'ApiUnreachable', message: messageOf(error) };
   }
 }
 
-/** The newest last. */
+/** Adds the entry as the newest one, and drops the oldest if there are too many. */
 function remember<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): void {
   map.delete(key);
   map.set(key, value);

@@ -1,25 +1,33 @@
 /**
- * Statuses into the `status` of their SlotSpecs, by the replica that leads: each written only where the server has another one, the newest one
- * only, and no faster than somebody could read them.
+ * Publishes statuses in the `status` of their SlotSpecs, on the leader. A status is written only where the server has a different one, only the newest is
+ * written, and not faster than anyone could read it. When to write is decided here; `write-queue.ts` keeps the order and the timers.
  */
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/resource-types.ts';
 import type { Clock, Report, StatusSink } from '../../reconciler/ports.ts';
+import { fail } from '../../schema/failure.ts';
 import type { Failure } from '../../schema/failure.ts';
 import type { SlotName } from '../../schema/names.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
-import { SLOT_RESOURCE, type SlotResourceStatus } from '../../schema/slot-resource.ts';
+import { SLOT_RESOURCE, SlotResourceStatus } from '../../schema/slot-resource.ts';
 import type { SpecProblem } from '../../schema/slot-spec.ts';
 import type { SlotStatus } from '../../schema/slot-status.ts';
-import { describeRefusal, describeStatus, isSameStatus, isSetback, isTransitional, isUrgent } from './decide/slot-resource-status.ts';
+import {
+  isSameStatus,
+  isSetback,
+  isTransitional,
+  isUrgent,
+  refusedResourceStatus,
+  toResourceStatus,
+} from './decide/slot-resource-status.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import type { SourceLog } from '../../platform/log.ts';
-import { createWriteTurns } from './write-turns.ts';
+import { createWriteQueue } from './write-queue.ts';
 
 export interface StatusResources extends StatusSink {
-  /** Looks again whenever the copy of the SlotSpecs or the leadership changes, until the signal aborts: somebody may have altered a status, or made a slot anew. */
+  /** Compares again whenever the copy of the SlotSpecs or the leadership changes, until the signal aborts: a status may be edited, or a slot created again. */
   start(signal: AbortSignal): void;
-  /** Resolves when everything given so far is written, or has failed once. */
+  /** Resolves when every status is written, or has failed once. */
   flush(): Promise<void>;
 }
 
@@ -27,209 +35,211 @@ interface StatusResourcesOptions {
   readonly api: Pick<KubeApi, 'apply' | 'namespace'>;
   readonly slots: Pick<Reflector, 'items' | 'noteWritten' | 'changes'>;
   readonly leadership: Pick<Leadership, 'leads' | 'term' | 'changes'>;
-  /** The generation whose text was refused; `SlotResources` knows. */
+  /** The generation whose text was refused, from `SlotResources`. */
   readonly generationOf: (slot: SlotName) => number | undefined;
   readonly clock: Clock;
   readonly log: SourceLog;
 }
 
-/** The API server has more to do than to take statuses. */
+/** The API server has other work than statuses. */
 const WRITES_AT_ONCE = 4;
 const GAP_MS = 200;
-/** A difference that nobody waits for: a request began or ended, a counter grew. */
+/** For a difference that nobody waits for: a request began or ended, a counter grew. */
 const QUIET_GAP_MS = 10_000;
-/** Somebody alters what was written: putting it back faster would only be a fight. */
+/** For a status that another client changes back: writing faster would only be a fight. */
 const REPAIR_GAP_MS = 30_000;
-/** While others wait, what will soon be over is written less often: so much for each that waits, up to a limit. */
+/** While other statuses wait, a transitional one is written less often: this much later for each of them, up to a limit. */
 const GAP_PER_WAITING_MS = 10;
 const LONGEST_CROWD_GAP_MS = 5000;
-/** A controller that has just started has not asked every workload yet: for so long it does not take back what was written of one that was well. */
-const SETTLING_MS = 3000;
-/** Changes of the copy within this time are looked at together: most of them are our own writes. */
-const LOOK_WITHIN_MS = 1000;
+/** A new leader has not observed every workload yet: for this long it does not publish that a ready slot is no longer ready. */
+const FIRST_SETBACK_DELAY_MS = 3000;
+/** Changes of the copy within this time are compared together: most of them are our own writes. */
+const COMPARE_WITHIN_MS = 1000;
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 60_000;
-/** Failures that say nothing about the one status that was to be written. */
+/** Failures of the server or the connection, not of one status. */
 const SERVER_REASONS: ReadonlySet<string> = new Set(['ApiUnreachable', 'ApiBusy', 'Unauthorized']);
 
 type Wanted =
   | { readonly kind: 'status'; readonly status: SlotStatus }
   | { readonly kind: 'refused'; readonly problems: readonly SpecProblem[]; readonly generation: number; readonly at: number };
 
-/** What is remembered of a slot's writes. */
-interface Memory {
-  /** When the last one began. */
+/** What is known of a slot's status and its writes. Times are Unix milliseconds. */
+interface Publication {
+  readonly wanted: Wanted;
+  /** When the last write began, and what it wrote. */
   readonly writtenAt?: number;
   readonly written?: Wanted;
-  /** The resource version that needs nothing: it has what is wanted, or is what the server made of it. */
-  readonly settled: string | undefined;
+  /** The resource version whose status needs no write. */
+  readonly currentVersion: string | undefined;
   readonly failures: number;
-  /** Of the first status that was given. */
+  /** When the slot had its first status. */
   readonly firstAt: number;
   /** The next attempt after a failure. */
   readonly notBefore: number;
 }
 
+/** A status to be written, and the object as it was when this was decided. */
+interface Write {
+  readonly name: SlotName;
+  readonly publication: Publication;
+  readonly next: SlotResourceStatus;
+  readonly object: KubeObject;
+}
+
 export function createStatusResources(options: StatusResourcesOptions): StatusResources {
   const { api, slots, leadership, clock } = options;
-  const wanted = new Map<SlotName, Wanted>();
-  const memories = new Map<SlotName, Memory>();
+  const publications = new Map<SlotName, Publication>();
   let serverFailures = 0;
-  let cancelLook: (() => void) | undefined;
+  let cancelCompare: (() => void) | undefined;
   let term: AbortSignal | undefined;
 
-  const turns = createWriteTurns<SlotName>({
+  const update = (name: SlotName, changes: Partial<Publication>): void => {
+    const present = publications.get(name);
+    if (present !== undefined) publications.set(name, { ...present, ...changes });
+  };
+  const queue = createWriteQueue<SlotName>({
     clock,
     concurrency: WRITES_AT_ONCE,
-    turn(name, hurry) {
-      const want = wanted.get(name);
-      const memory = memories.get(name);
+    write(name, flushing) {
+      const publication = publications.get(name);
       const object = slots.items().get(name);
-      // Gone, or going: nobody reads its status any more.
-      if (!leadership.leads() || want === undefined || memory === undefined || object === undefined) return undefined;
+      if (!leadership.leads() || publication === undefined || object === undefined) return undefined;
       if (object.metadata.deletionTimestamp !== undefined) return undefined;
-      const next = describe(name, want, api.namespace, object['status']);
-      if (isSameStatus(next, object['status'])) {
-        memories.set(name, { ...memory, settled: object.metadata.resourceVersion });
+      // A status that does not match the schema is replaced.
+      const present = SlotResourceStatus.safeParse(object['status']).data;
+      const next = render(name, publication.wanted, api.namespace, present);
+      if (isSameStatus(next, present)) {
+        update(name, { currentVersion: object.metadata.resourceVersion });
         return undefined;
       }
-      const earliest = earliestWrite(memory, want, next, object['status'], turns.backlog());
-      if (!hurry && clock.now() < earliest) return earliest;
-      return write(name, want, next, object, memory);
+      const earliest = earliestWrite(publication, next, present, queue.readyCount());
+      if (!flushing && clock.now() < earliest) return earliest;
+      return write({ name, publication, next, object });
     },
   });
 
-  const write = async (
-    name: SlotName,
-    want: Wanted,
-    next: SlotResourceStatus,
-    object: KubeObject,
-    memory: Memory,
-  ): Promise<number | undefined> => {
+  const write = async (writing: Write): Promise<number | undefined> => {
+    const { name, publication } = writing;
     const writtenAt = clock.now();
-    const remember = (changes: Partial<Memory>): void => {
-      const present = memories.get(name);
-      if (present !== undefined) memories.set(name, { ...present, ...changes });
-    };
-    const result = await sendStatus(api, name, next, object, leadership.term());
-    if (result.ok) {
-      serverFailures = 0;
-      slots.noteWritten(result.value);
-      remember({ writtenAt, written: want, settled: result.value.metadata.resourceVersion, failures: 0, notBefore: 0 });
-      return wanted.get(name) === want ? undefined : clock.now();
-    }
-    const { failure } = result;
+    const result = await applyStatus(api, writing, leadership.term());
+    if (!result.ok) return onFailure(writing, writtenAt, result.failure);
+    serverFailures = 0;
+    slots.noteWritten(result.value);
+    const currentVersion = result.value.metadata.resourceVersion;
+    update(name, { writtenAt, written: publication.wanted, currentVersion, failures: 0, notBefore: 0 });
+    return publications.get(name)?.wanted === publication.wanted ? undefined : clock.now();
+  };
+  const onFailure = ({ name, publication, object }: Write, writtenAt: number, failure: Failure): number | undefined => {
     if (failure.reason === 'Aborted') return undefined;
     if (failure.reason === 'NotFound') {
-      remember({ settled: object.metadata.resourceVersion });
+      update(name, { currentVersion: object.metadata.resourceVersion });
       return undefined;
     }
     if (SERVER_REASONS.has(failure.reason)) {
-      if (serverFailures === 0) say(options.log, name, failure);
+      if (serverFailures === 0) logFailure(options.log, name, failure);
       serverFailures += 1;
-      turns.pauseUntil(clock.now() + delayAfter(serverFailures));
+      queue.pauseUntil(clock.now() + delayAfter(serverFailures));
       return clock.now();
     }
-    // The copy is a moment behind; its next version brings another turn.
-    if (memory.failures === 0 && failure.reason !== 'Conflict') say(options.log, name, failure);
-    const failures = memory.failures + 1;
-    remember({ writtenAt, failures, notBefore: clock.now() + delayAfter(failures) });
-    return clock.now() + delayAfter(failures);
+    // After a conflict the next version of the object enters the copy and leads to another write.
+    if (publication.failures === 0 && failure.reason !== 'Conflict') logFailure(options.log, name, failure);
+    const failures = publication.failures + 1;
+    const notBefore = clock.now() + delayAfter(failures);
+    update(name, { writtenAt, failures, notBefore });
+    return notBefore;
   };
 
-  const want = (name: SlotName, next: Wanted): void => {
-    wanted.set(name, next);
-    const first: Memory = { settled: undefined, failures: 0, notBefore: 0, firstAt: clock.now() };
-    memories.set(name, { ...(memories.get(name) ?? first), settled: undefined });
-    ask(name);
+  const publish = (name: SlotName, wanted: Wanted): void => {
+    const before = publications.get(name) ?? { failures: 0, notBefore: 0, firstAt: clock.now() };
+    publications.set(name, { ...before, wanted, currentVersion: undefined });
+    enqueue(name);
   };
-  const ask = (name: SlotName): void => {
+  const enqueue = (name: SlotName): void => {
     if (!leadership.leads()) return;
     const present = leadership.term();
-    // The next term begins with a look at everything.
-    if (present !== term) present.addEventListener('abort', turns.clear, { once: true });
+    // The next term begins by comparing every status.
+    if (present !== term) present.addEventListener('abort', queue.clear, { once: true });
     term = present;
-    turns.ask(name);
+    queue.enqueue(name);
   };
-  const look = (): void => {
-    cancelLook?.();
-    cancelLook = undefined;
+  const compareAll = (): void => {
+    cancelCompare?.();
+    cancelCompare = undefined;
     if (!leadership.leads()) return;
     const items = slots.items();
-    for (const name of wanted.keys()) {
+    for (const [name, { currentVersion }] of publications) {
       const object = items.get(name);
-      if (object !== undefined && memories.get(name)?.settled !== object.metadata.resourceVersion) ask(name);
+      if (object !== undefined && currentVersion !== object.metadata.resourceVersion) enqueue(name);
     }
   };
 
   return {
     write(report) {
-      forgetAbsent(report, wanted, memories);
+      forgetAbsent(report, publications);
       for (const status of report.statuses) {
-        const before = wanted.get(status.name);
-        if (before?.kind !== 'status' || before.status !== status) want(status.name, { kind: 'status', status });
+        const before = publications.get(status.name)?.wanted;
+        if (before?.kind !== 'status' || before.status !== status) publish(status.name, { kind: 'status', status });
       }
       for (const [name, problems] of report.refused) {
         const generation = options.generationOf(name) ?? slots.items().get(name)?.metadata.generation ?? 0;
-        const before = wanted.get(name);
+        const before = publications.get(name)?.wanted;
         if (before?.kind === 'refused' && before.problems === problems && before.generation === generation) continue;
-        want(name, { kind: 'refused', problems, generation, at: report.at });
+        publish(name, { kind: 'refused', problems, generation, at: report.at });
       }
     },
     start(signal) {
-      leadership.changes(look, signal);
+      leadership.changes(compareAll, signal);
       slots.changes(() => {
-        cancelLook ??= clock.at(clock.now() + LOOK_WITHIN_MS, look);
+        cancelCompare ??= clock.at(clock.now() + COMPARE_WITHIN_MS, compareAll);
       }, signal);
-      signal.addEventListener('abort', () => cancelLook?.(), { once: true });
+      signal.addEventListener('abort', () => cancelCompare?.(), { once: true });
     },
-    flush: async () => await turns.flush(),
+    flush: queue.flush,
   };
 }
 
-function forgetAbsent(report: Report, wanted: Map<SlotName, Wanted>, memories: Map<SlotName, Memory>): void {
+function forgetAbsent(report: Report, publications: Map<SlotName, Publication>): void {
   const present = new Set(report.statuses.map(({ name }) => name));
-  for (const name of wanted.keys()) {
-    if (present.has(name) || report.refused.has(name)) continue;
-    wanted.delete(name);
-    memories.delete(name);
-  }
+  for (const name of publications.keys()) if (!present.has(name) && !report.refused.has(name)) publications.delete(name);
 }
 
-function describe(name: SlotName, want: Wanted, namespace: string, present: unknown): SlotResourceStatus {
-  if (want.kind === 'status') return describeStatus(want.status, namespace, present);
-  return describeRefusal({ name, generation: want.generation, problems: want.problems }, present, want.at);
+function render(name: SlotName, wanted: Wanted, namespace: string, present: SlotResourceStatus | undefined): SlotResourceStatus {
+  return wanted.kind === 'status'
+    ? toResourceStatus(wanted.status, namespace, present)
+    : refusedResourceStatus({ name, ...wanted }, present);
 }
 
-function earliestWrite(memory: Memory, want: Wanted, next: SlotResourceStatus, present: unknown, waiting: number): number {
-  if (memory.writtenAt === undefined) return isSetback(next, present) ? memory.firstAt + SETTLING_MS : memory.notBefore;
-  const crowd = isTransitional(next) ? Math.min(waiting * GAP_PER_WAITING_MS, LONGEST_CROWD_GAP_MS) : 0;
-  const gap = memory.written === want ? REPAIR_GAP_MS : isUrgent(next, present) ? Math.max(GAP_MS, crowd) : QUIET_GAP_MS;
-  return Math.max(memory.notBefore, memory.writtenAt + gap);
+function earliestWrite(
+  publication: Publication,
+  next: SlotResourceStatus,
+  present: SlotResourceStatus | undefined,
+  waiting: number,
+): number {
+  const { wanted, written, writtenAt, firstAt, notBefore } = publication;
+  if (writtenAt === undefined) return isSetback(next, present) ? firstAt + FIRST_SETBACK_DELAY_MS : notBefore;
+  const crowdGapMs = isTransitional(next) ? Math.min(waiting * GAP_PER_WAITING_MS, LONGEST_CROWD_GAP_MS) : 0;
+  const gapMs = written === wanted ? REPAIR_GAP_MS : isUrgent(next, present) ? Math.max(GAP_MS, crowdGapMs) : QUIET_GAP_MS;
+  return Math.max(notBefore, writtenAt + gapMs);
 }
 
 /**
- * Never throws. Only while the object is as it was seen: another one of its name has a status of its own, and a replica that no longer leads must not
- * write over what the next one says. The server heeds no uid here, but the version.
+ * Never throws. The resource version is a precondition: an object created again under this name has its own status, and a former leader must not overwrite
+ * the status of the present one. The API server ignores a uid here.
  */
-async function sendStatus(
+async function applyStatus(
   api: StatusResourcesOptions['api'],
-  name: SlotName,
-  status: SlotResourceStatus,
-  { metadata: { resourceVersion } }: KubeObject,
+  { name, next, object }: Write,
   signal: AbortSignal,
 ): ReturnType<KubeApi['apply']> {
   const { apiVersion, kind } = SLOT_RESOURCE;
-  const manifest = {
-    apiVersion,
-    kind,
-    metadata: { name, namespace: api.namespace, ...(resourceVersion === undefined ? {} : { resourceVersion }) },
-    status,
-  };
+  const { resourceVersion } = object.metadata;
+  const metadata = { name, namespace: api.namespace, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
+  const options = { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' } as const;
   try {
-    return await api.apply(SLOT_SPECS, manifest, { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' }, signal);
+    return await api.apply(SLOT_SPECS, { apiVersion, kind, metadata, status: next }, options, signal);
   } catch (error) {
-    return { ok: false, failure: { kind: 'retry', reason: 'ApiUnreachable', message: messageOf(error) } };
+    return fail('retry', 'ApiUnreachable', messageOf(error));
   }
 }
 
@@ -237,7 +247,7 @@ function delayAfter(failures: number): number {
   return Math.min(FIRST_DELAY_MS * 2 ** Math.min(failures - 1, 20), LONGEST_DELAY_MS);
 }
 
-/** Once, not with each attempt: an API server that is away stays away for a while. */
-function say(log: SourceLog, slot: SlotName, { reason, message }: Failure): void {
-  log.warn({ slot, reason, error: message }, `Writing the status of slot "${slot}" failed; what the cluster says of it is out of date`);
+/** Called for the first failure only, not for each attempt: an unreachable API server often stays so for a while. */
+function logFailure(log: SourceLog, slot: SlotName, { reason, message }: Failure): void {
+  log.warn({ slot, reason, error: message }, `Writing the status of slot "${slot}" failed; the status in the cluster is out of date`);
 }

@@ -1,4 +1,4 @@
-/** Brings a workload's objects to what they should be: makes them, or inPlace them in place. */
+/** Brings the objects of a workload to the wanted state: creates them, or updates them in place. */
 import type { KubeApi, KubeManifest, KubeObject, OwnerReference, ResourceType } from '../client/ports.ts';
 import { CLAIMS, CONFIG_MAPS, DEPLOYMENTS, PODS, RESOURCE_CLAIM_TEMPLATES, SERVICES } from '../client/resource-types.ts';
 import { fail, ok } from '../../schema/failure.ts';
@@ -6,18 +6,19 @@ import type { Result } from '../../schema/failure.ts';
 import { WorkloadId } from '../../schema/names.ts';
 import type { SlotName } from '../../schema/names.ts';
 import { isSameValue } from '../../schema/same-value.ts';
+import { usesDra } from './decide/kube-devices.ts';
 import type { GpuAllocation } from './decide/kube-devices.ts';
 import { findDifferences } from './decide/kube-difference.ts';
-import { appliedSpec, isAsWanted, overriddenEnv, withEnv } from './decide/kube-drift.ts';
-import { isReady, isTerminating, readDeployment } from './decide/kube-facts.ts';
+import { appliedSpec, isUpToDate, overriddenEnv, withEnv } from './decide/kube-drift.ts';
+import { isReady, isTerminating, parseDeployment } from './decide/kube-facts.ts';
 import type { DeploymentFacts, PodFacts } from './decide/kube-facts.ts';
 import { deploymentManifest, deploymentSpec, kubeObjects } from './decide/kube-objects.ts';
 import type { DeploymentSpec, KubeContext, KubeObjects } from './decide/kube-objects.ts';
 import { isCrashed } from './decide/kube-phase.ts';
-import type { KubeSettings, KubeWorkload } from './decide/kube-pod.ts';
+import type { KubeSettings, KubeWorkload } from './decide/kube-workload.ts';
 import type { FindAllocation } from './kube-allocation.ts';
 import type { KubeReflectors } from './kube-reflectors.ts';
-import { GIVEN_UP } from './kube-writer.ts';
+import { ABORTED } from './kube-writer.ts';
 import type { KubeWriter } from './kube-writer.ts';
 
 export interface KubeApplyDeps {
@@ -30,139 +31,121 @@ export interface KubeApplyDeps {
   readonly podsOf: (id: WorkloadId) => readonly PodFacts[];
 }
 
-interface Present {
-  readonly object: KubeObject;
-  readonly facts: DeploymentFacts;
+/** One call of `applyKubeWorkload`. */
+interface Application extends KubeApplyDeps {
+  readonly workload: KubeWorkload;
+  readonly owner: OwnerReference;
+  readonly signal: AbortSignal;
 }
 
 export async function applyKubeWorkload(deps: KubeApplyDeps, workload: KubeWorkload, signal: AbortSignal): Promise<Result<WorkloadId>> {
-  if (signal.aborted) return GIVEN_UP;
+  if (signal.aborted) return ABORTED;
   const owner = deps.ownerOf(workload.slot);
-  if (owner === undefined) {
-    return fail('retry', 'SlotGone', `The slot "${workload.slot}" is not in the cluster any more: nothing is started for it`);
-  }
-  const present = await findPresent(deps, workload, signal);
+  if (owner === undefined) return fail('retry', 'SlotGone', `The slot "${workload.slot}" was deleted, so nothing is started for it`);
+  const application = { ...deps, workload, owner, signal };
+  const present = await findPresent(application);
   if (!present.ok) return present;
-  if (present.value === undefined) return await create(deps, workload, owner, signal);
-  return await mend(deps, present.value, workload, owner, signal);
+  return present.value === undefined ? await create(application) : await updateInPlace(application, present.value);
 }
 
-/** Looked for on the server where the copy has none: it has no foreign ones, and a server-side apply would take one over. */
-async function findPresent(
-  { api, reflectors }: KubeApplyDeps,
-  workload: KubeWorkload,
-  signal: AbortSignal,
-): Promise<Result<Present | undefined>> {
-  const copied = reflectors.deployments.items().get(workload.name);
-  const found = copied === undefined ? await api.get(DEPLOYMENTS, workload.name, signal) : ok(copied);
+/**
+ * A Deployment that the local copy does not contain is looked up on the server: the copy contains only our own, and a server-side apply would take over
+ * another client's.
+ */
+async function findPresent({ api, reflectors, workload, signal }: Application): Promise<Result<DeploymentFacts | undefined>> {
+  const { name, slot, revision } = workload;
+  const copied = reflectors.deployments.items().get(name);
+  const found = copied === undefined ? await api.get(DEPLOYMENTS, name, signal) : ok(copied);
   if (!found.ok) return found.failure.reason === 'NotFound' ? ok(undefined) : found;
-  const object = found.value;
-  const facts = readDeployment(object);
-  if (facts?.slot !== workload.slot || facts.revision !== workload.revision) return nameTaken(workload.name);
-  if (facts.deleting) return fail('retry', 'NameTaken', `Wait until the Deployment "${workload.name}" is gone: it is being removed`);
-  return ok({ object, facts });
+  const facts = parseDeployment(found.value);
+  if (facts?.slot !== slot || facts.revision !== revision) {
+    const message = `Remove the Deployment "${name}" with "kubectl delete deployment ${name}": it has the name of this workload but does not belong to it`;
+    return fail('retry', 'NameTaken', message);
+  }
+  if (facts.deleting) return fail('retry', 'NameTaken', `Wait until the Deployment "${name}" is gone: it is being deleted`);
+  return ok(facts);
 }
 
-async function create(
-  deps: KubeApplyDeps,
-  workload: KubeWorkload,
-  owner: OwnerReference,
-  signal: AbortSignal,
-): Promise<Result<WorkloadId>> {
-  const allocation = await deps.allocation(workload.cluster, signal);
+async function create(application: Application): Promise<Result<WorkloadId>> {
+  const { workload, owner, settings, signal } = application;
+  const allocation = await application.allocation(workload.cluster, signal);
   if (!allocation.ok) return allocation;
-  const objects = kubeObjects(workload, { settings: deps.settings, owner, allocation: allocation.value });
-  const failed = await writeAround(deps, objects, signal);
+  const objects = kubeObjects(workload, { settings, owner, allocation: allocation.value });
+  const failed = await applyDependencies(application, objects);
   if (failed !== undefined) return failed;
-  return idOf(await deps.writer.apply(DEPLOYMENTS, objects.deployment, signal));
+  return idOf(await application.writer.apply(DEPLOYMENTS, objects.deployment, signal));
 }
 
-/** In place: pods that run well are not restarted, so that their template stays as it was applied. */
-async function mend(
-  deps: KubeApplyDeps,
-  { object, facts }: Present,
-  workload: KubeWorkload,
-  owner: OwnerReference,
-  signal: AbortSignal,
-): Promise<Result<WorkloadId>> {
-  const pods = deps.podsOf(facts.id).filter((pod) => !isTerminating(pod));
+/** Keeps the pod template as it was applied, so that healthy pods are not restarted. */
+async function updateInPlace(application: Application, facts: DeploymentFacts): Promise<Result<WorkloadId>> {
+  const { workload, owner, settings, writer, signal } = application;
+  const pods = application.podsOf(facts.id).filter((pod) => !isTerminating(pod));
   const crashed = pods.filter(isCrashed);
   const applied = appliedSpec(facts);
-  const allocation = applied === undefined ? await deps.allocation(workload.cluster, signal) : ok(allocationIn(applied));
+  // A workload keeps its way of requesting GPUs for life.
+  const allocation =
+    applied === undefined
+      ? await application.allocation(workload.cluster, signal)
+      : ok<GpuAllocation>(usesDra(applied) ? 'dra' : 'device-plugin');
   if (!allocation.ok) return allocation;
-  const context: KubeContext = { settings: deps.settings, owner, allocation: allocation.value };
+  const context: KubeContext = { settings, owner, allocation: allocation.value };
   const rendered = deploymentSpec(workload, context);
   const changed = applied !== undefined && !isSameValue(applied['template'], rendered['template']);
   if (changed && crashed.length > 0 && !pods.some(isReady)) {
-    // Nothing runs that could be kept: with what is rendered now it may come up. Not by a roll-out, whose new pods would wait for the old ones.
-    const removed = await deps.writer.remove(DEPLOYMENTS, object, {}, signal);
-    return removed.ok ? await create(deps, workload, owner, signal) : removed;
+    // No pod is worth keeping, and the new template may work. Not as a roll-out: its new pods would wait for the old ones.
+    const removed = await writer.remove(DEPLOYMENTS, { name: facts.name, uid: facts.id }, {}, signal);
+    return removed.ok ? await create(application) : removed;
   }
-  const failed = await writeAround(deps, kubeObjects(workload, context), signal);
+  const failed = await applyDependencies(application, kubeObjects(workload, context));
   if (failed !== undefined) return failed;
-  const kept = { ...(applied ?? rendered), replicas: workload.cluster.replicas };
-  const written = await writeDeployment(deps, facts, workload, owner, withEnv(kept, overriddenEnv(workload, facts)), signal);
+  const spec = { ...(applied ?? rendered), replicas: workload.cluster.replicas };
+  const written = await applyDeployment(application, facts, withEnv(spec, overriddenEnv(workload, facts)));
   if (!written.ok) return written;
   for (const { metadata } of crashed) {
-    const replaced = await deps.writer.remove(PODS, { metadata: { name: metadata.name, uid: metadata.uid } }, { graceSeconds: 1 }, signal);
-    if (!replaced.ok) return replaced;
+    const removed = await writer.remove(PODS, metadata, { graceSeconds: 1 }, signal);
+    if (!removed.ok) return removed;
   }
   return written;
 }
 
-async function writeDeployment(
-  { writer }: KubeApplyDeps,
+async function applyDeployment(
+  { writer, workload, owner, signal }: Application,
   facts: DeploymentFacts,
-  workload: KubeWorkload,
-  owner: OwnerReference,
   spec: DeploymentSpec,
-  signal: AbortSignal,
 ): Promise<Result<WorkloadId>> {
   const manifest = deploymentManifest(workload, owner, spec);
   const { labels, ownerReferences } = manifest.metadata;
-  const same = findDifferences({ labels, ownerReferences, spec }, facts).length === 0;
-  const noted = isSameValue(appliedSpec(facts), spec);
-  return same && noted ? ok(facts.id) : idOf(await writer.apply(DEPLOYMENTS, manifest, signal));
+  const isCurrent = findDifferences({ labels, ownerReferences, spec }, facts).length === 0 && isSameValue(appliedSpec(facts), spec);
+  return isCurrent ? ok(facts.id) : idOf(await writer.apply(DEPLOYMENTS, manifest, signal));
 }
 
-/** What the pods need is there before they are. */
-async function writeAround(deps: KubeApplyDeps, objects: KubeObjects, signal: AbortSignal): Promise<Result<never> | undefined> {
-  const { configMaps, services } = deps.reflectors;
+/** Applies everything that the pods need before they are created. */
+async function applyDependencies(application: Application, objects: KubeObjects): Promise<Result<never> | undefined> {
+  const { writer, signal, reflectors } = application;
+  const { configMap, service, claim, claimTemplate } = objects;
   const written = await Promise.all([
-    writeUnlessThere(deps, CONFIG_MAPS, objects.configMap, configMaps.items().get(objects.configMap.metadata.name), signal),
-    writeUnlessThere(deps, SERVICES, objects.service, services.items().get(objects.service.metadata.name), signal),
-    objects.claim === undefined ? DONE : deps.writer.apply(CLAIMS, objects.claim, signal),
-    objects.claimTemplate === undefined ? DONE : deps.writer.apply(RESOURCE_CLAIM_TEMPLATES, objects.claimTemplate, signal),
+    applyIfChanged(application, CONFIG_MAPS, configMap, reflectors.configMaps.items().get(configMap.metadata.name)),
+    applyIfChanged(application, SERVICES, service, reflectors.services.items().get(service.metadata.name)),
+    claim === undefined ? UNCHANGED : writer.apply(CLAIMS, claim, signal),
+    claimTemplate === undefined ? UNCHANGED : writer.apply(RESOURCE_CLAIM_TEMPLATES, claimTemplate, signal),
   ]);
   return written.find((result) => !result.ok);
 }
 
-/** What cannot be altered into what it should be, such as the contents of an environment, is made anew. */
-async function writeUnlessThere(
-  { writer }: KubeApplyDeps,
+/** Replaces an object whose change the server rejects, such as an immutable ConfigMap. */
+async function applyIfChanged(
+  { writer, signal }: Application,
   type: ResourceType,
   manifest: KubeManifest,
   live: KubeObject | undefined,
-  signal: AbortSignal,
 ): Promise<Result<unknown>> {
-  if (isAsWanted(manifest, live)) return DONE;
+  if (isUpToDate(manifest, live)) return UNCHANGED;
   const written = await writer.apply(type, manifest, signal);
   if (written.ok || written.failure.reason !== 'Invalid' || live === undefined) return written;
-  const removed = await writer.remove(type, live, {}, signal);
+  const removed = await writer.remove(type, live.metadata, {}, signal);
   return removed.ok ? await writer.apply(type, manifest, signal) : removed;
 }
 
-const DONE = ok(undefined);
+const UNCHANGED = ok(undefined);
 
 const idOf = (written: Result<KubeObject>): Result<WorkloadId> => (written.ok ? ok(WorkloadId.parse(written.value.metadata.uid)) : written);
-
-/** The way GPUs were asked for stays the same for the life of a workload. */
-const allocationIn = (applied: DeploymentSpec): GpuAllocation =>
-  JSON.stringify(applied).includes('"resourceClaimTemplateName"') ? 'dra' : 'device-plugin';
-
-const nameTaken = (name: string): Result<never> =>
-  fail(
-    'retry',
-    'NameTaken',
-    `Remove the Deployment "${name}" with "kubectl delete deployment ${name}": it is in the way and is not the one wanted`,
-  );

@@ -1,4 +1,4 @@
-/** What a workload's newest pod says: its server, the server before that where it crashed, or the fetching of its model where it got no further. */
+/** Reads the log that explains the state of a pod: of its server, of the previous server after a crash, or of the model's fetching before the first start. */
 import type { KubeApi, StreamOptions } from '../client/ports.ts';
 import { PODS } from '../client/resource-types.ts';
 import type { LogLine } from '../../reconciler/ports.ts';
@@ -16,18 +16,18 @@ interface LogOptions {
   readonly follow: boolean;
 }
 
-/** Ends at the end of what is there, or with `follow` when the container ends or the signal aborts. Kubernetes does not tell the streams apart. */
+/** Ends at the end of the log; with `follow`, when the container exits or the signal aborts. Kubernetes merges stdout and stderr. */
 export async function* readKubeLogs(api: LogApi, pod: PodFacts, options: LogOptions, signal: AbortSignal): AsyncGenerator<LogLine> {
   const state = serverStatus(pod)?.state;
-  // Of a server that was started again, the one that crashed is asked about.
+  // While a crashed server waits for its restart, the log of the crashed one is of interest.
   const previous = isCrashed(pod) && state?.terminated === undefined;
-  let silent = true;
+  let isEmpty = true;
   for await (const line of readLog(api, logRequest(pod, options, previous), signal)) {
-    silent = false;
+    isEmpty = false;
     yield line;
   }
-  // Kubelet may have started it again since it was seen to have ended.
-  if (silent && !options.follow && state?.terminated !== undefined) yield* readLog(api, logRequest(pod, options, true), signal);
+  // Kubelet may have restarted the container since this pod was observed.
+  if (isEmpty && !options.follow && state?.terminated !== undefined) yield* readLog(api, logRequest(pod, options, true), signal);
 }
 
 async function* readLog(api: LogApi, request: StreamOptions, signal: AbortSignal): AsyncGenerator<LogLine> {
@@ -47,13 +47,13 @@ async function* readLog(api: LogApi, request: StreamOptions, signal: AbortSignal
 
 function logRequest(pod: PodFacts, { tail, follow }: LogOptions, previous: boolean): StreamOptions {
   const status = serverStatus(pod);
-  const fetches =
+  const neverStarted =
     status?.state?.running === undefined && status?.state?.terminated === undefined && status?.lastState?.terminated === undefined;
-  const hasFetcher = pod.status.initContainerStatuses.some(({ name, state, lastState }) => {
+  const hasFetched = pod.status.initContainerStatuses.some(({ name, state, lastState }) => {
     return name === MODEL_CONTAINER && (state?.running ?? state?.terminated ?? lastState?.terminated) !== undefined;
   });
   const query = {
-    container: fetches && hasFetcher ? MODEL_CONTAINER : SERVER_CONTAINER,
+    container: neverStarted && hasFetched ? MODEL_CONTAINER : SERVER_CONTAINER,
     follow: String(follow),
     tailLines: String(Math.max(0, Math.trunc(tail))),
     ...(previous ? { previous: 'true' } : {}),

@@ -1,41 +1,42 @@
-/** The runtime that runs workloads as Deployments of a Kubernetes cluster. What is there is read from copies that watches keep up to date. */
+/** Runs workloads as Deployments of a Kubernetes cluster. Observes them through local copies of the objects, which watches keep up to date. */
 import type { KubeApi, OwnerReference, Reflector, ResourceType } from '../client/ports.ts';
 import { createRequestGate } from '../client/request-gate.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/resource-types.ts';
-import type { InPlaceRepair, Runtime, Workload } from '../../reconciler/ports.ts';
+import type { InPlaceRepair, Runtime } from '../../reconciler/ports.ts';
 import { fail, ok } from '../../schema/failure.ts';
 import type { Result } from '../../schema/failure.ts';
-import type { SlotName } from '../../schema/names.ts';
+import type { SlotName, WorkloadId } from '../../schema/names.ts';
 import { appliedSpec, findAlteredObjects } from './decide/kube-drift.ts';
 import { MODELS_TARGET } from './decide/kube-names.ts';
-import { createKubeObserver } from './decide/kube-observe.ts';
-import type { KubeObserver, KubeSight } from './decide/kube-observe.ts';
-import type { KubeSettings, KubeWorkload } from './decide/kube-pod.ts';
+import { parseKubeWorkload } from './decide/kube-workload.ts';
+import type { KubeSettings } from './decide/kube-workload.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
 import { createGpuAllocation } from './kube-allocation.ts';
 import { applyKubeWorkload } from './kube-apply.ts';
 import { readKubeLogs } from './kube-logs.ts';
+import { createKubeObserver } from './kube-observer.ts';
+import type { KubeObserver, KubeSnapshot } from './kube-observer.ts';
 import type { KubeReflectors } from './kube-reflectors.ts';
 import { stopKubeWorkload } from './kube-stop.ts';
-import { createPodWarnings } from './kube-pod-warnings.ts';
-import { createKubeWriter, GIVEN_UP } from './kube-writer.ts';
+import { createWarningPoller } from './kube-warning-poller.ts';
+import { ABORTED, createKubeWriter } from './kube-writer.ts';
 
 export interface KubeRuntimeDeps {
   readonly api: KubeApi;
-  /** Of `createKubeReflectors()`; started by the caller. */
+  /** From `createKubeReflectors()`. The caller starts them. */
   readonly reflectors: KubeReflectors;
   readonly settings: KubeSettings;
-  /** The SlotSpec of a slot, which owns all that is made for it; undefined: it is gone. */
+  /** Returns the SlotSpec of a slot, which owns every object of its workloads; undefined if it is gone. */
   readonly ownerOf: (slot: SlotName) => OwnerReference | undefined;
-  /** Aborts when this replica may not write any more. */
+  /** Aborts when this replica may no longer write. */
   readonly term: () => AbortSignal;
   /** Unix milliseconds, on the clock of the reflectors. */
   readonly now: () => number;
 }
 
-/** A copy that lags this long because the server does not answer is taken for what is; then it is not known any more what is. */
+/** How long a local copy counts as current while the API server does not answer. After that the state of the cluster is unknown. */
 const TRUSTED_FOR_MS = 30_000;
-/** As many as there are requests at once: of thousands of workloads each is made whole before the next begins, and statuses get through in between. */
+/** As many as the client's concurrent requests: with thousands of workloads each is completed before the next begins, and status updates get through in between. */
 const APPLIES_AT_ONCE = 16;
 
 const NEVER = new AbortController().signal;
@@ -46,7 +47,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
   const lock = createKeyedLock();
   const gate = createRequestGate(APPLIES_AT_ONCE);
   const listed = new Set<Reflector>();
-  for (const copy of Object.values<Reflector>({ ...reflectors })) void copy.ready(NEVER).then(() => listed.add(copy));
+  for (const copy of Object.values(reflectors)) void copy.ready(NEVER).then(() => listed.add(copy));
   const copies = new Map<ResourceType, Reflector>([
     [DEPLOYMENTS, reflectors.deployments],
     [SERVICES, reflectors.services],
@@ -55,31 +56,31 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
   ]);
   const writer = createKubeWriter({ api, copyOf: (type) => copies.get(type), term: deps.term });
   const allocation = createGpuAllocation(api, settings, now);
-  const sight = (): KubeSight => ({
+  const snapshot = (): KubeSnapshot => ({
     deployments: reflectors.deployments.items(),
     services: reflectors.services.items(),
     configMaps: reflectors.configMaps.items(),
     pods: reflectors.pods.items(),
-    warnings: warnings.current(),
+    warnings: poller.current(),
   });
-  const warnings = createPodWarnings({ api, pods: () => observer.pods(sight()), term: deps.term, now });
-  const podsOf = (id: Parameters<KubeObserver['podsOf']>[1]) => observer.podsOf(sight(), id);
+  const poller = createWarningPoller({ api, pods: () => observer.pods(snapshot()), term: deps.term, now });
+  const podsOf = (id: WorkloadId) => observer.podsOf(snapshot(), id);
   const applyDeps = { api, reflectors, writer, settings, ownerOf, allocation, podsOf };
 
   return {
     traits: { kind: 'kube', images: true, network: 'pods', modelsTarget: MODELS_TARGET, inPlace: inPlaceRepair(observer, ownerOf) },
     async observe(images, signal) {
-      if (signal.aborted) return GIVEN_UP;
-      const lost = unreachable(reflectors, listed, api.server, now());
+      if (signal.aborted) return ABORTED;
+      const lost = findUnreachable(reflectors, listed, api.server, now());
       if (lost !== undefined) return lost;
-      // Kubelets fetch images themselves.
-      return ok({ workloads: observer.observe(sight()), images: images.map(({ reference }) => ({ reference, present: true })) });
+      // Kubelets pull images themselves.
+      return ok({ workloads: observer.observe(snapshot()), images: images.map(({ reference }) => ({ reference, present: true })) });
     },
     pull: async () => ok(undefined),
     async apply(workload, signal) {
-      const fit = fitForCluster(workload);
+      const fit = parseKubeWorkload(workload);
       if (!fit.ok) return fit;
-      if (!(await gate.enter(signal))) return GIVEN_UP;
+      if (!(await gate.enter(signal))) return ABORTED;
       try {
         return await lock(workload.slot, async () => await applyKubeWorkload(applyDeps, fit.value, signal));
       } finally {
@@ -93,19 +94,19 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     },
     changes(wake, signal) {
       for (const copy of copies.values()) copy.changes(wake, signal);
-      warnings.follow(wake, signal);
+      poller.follow(wake, signal);
     },
   };
 }
 
-/** Comparing costs some microseconds; callers remember what they asked. */
+/** A comparison takes some microseconds; callers cache the results. */
 function inPlaceRepair(observer: KubeObserver, ownerOf: KubeRuntimeDeps['ownerOf']): InPlaceRepair {
   return {
     findAltered(wanted, observed) {
       const record = observer.recordOf(observed);
-      const fit = fitForCluster(wanted);
+      const fit = parseKubeWorkload(wanted);
       if (record === undefined || !fit.ok || wanted.revision !== observed.revision) return [];
-      return findAlteredObjects(fit.value, record, appliedSpec(record.deployment), ownerOf(wanted.slot));
+      return findAlteredObjects(fit.value, record, ownerOf(wanted.slot));
     },
     isOutdated(wanted, observed) {
       const record = observer.recordOf(observed);
@@ -115,16 +116,13 @@ function inPlaceRepair(observer: KubeObserver, ownerOf: KubeRuntimeDeps['ownerOf
   };
 }
 
-function fitForCluster(workload: Workload): Result<KubeWorkload> {
-  const { cluster, image } = workload;
-  if (image === undefined)
-    return fail('stalled', 'ImageMissing', `Name an image for "${workload.slot}" in the toolbox manifest: pods are made of images`);
-  if (cluster === undefined) return fail('stalled', 'NotForClusters', `The workload "${workload.name}" was not computed for a cluster`);
-  return ok({ ...workload, cluster, image });
-}
-
-function unreachable(reflectors: KubeReflectors, listed: ReadonlySet<Reflector>, server: string, now: number): Result<never> | undefined {
-  for (const [kind, reflector] of Object.entries<Reflector>({ ...reflectors })) {
+function findUnreachable(
+  reflectors: KubeReflectors,
+  listed: ReadonlySet<Reflector>,
+  server: string,
+  now: number,
+): Result<never> | undefined {
+  for (const [kind, reflector] of Object.entries(reflectors)) {
     const health = reflector.health();
     if (health.kind === 'starting' || !listed.has(reflector)) {
       const why = health.kind === 'unreachable' ? `: ${health.message}` : '';

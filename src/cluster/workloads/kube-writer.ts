@@ -1,61 +1,63 @@
-/** Writes of the reconciling replica: nothing once its term is over, and each result is in the copies before anybody looks again. */
-import type { KubeApi, KubeManifest, KubeObject, Reflector, RemoveOptions, ResourceType } from '../client/ports.ts';
+/** Writes objects for the leader. Nothing is written after its term, and each result enters the local copies before anyone reads them again. */
+import type { KubeApi, KubeManifest, KubeObject, ObjectMeta, Reflector, RemoveOptions, ResourceType } from '../client/ports.ts';
 import { PODS } from '../client/resource-types.ts';
 import { fail, ok } from '../../schema/failure.ts';
 import type { Result } from '../../schema/failure.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
 
+/** With a uid: only this very object. */
+type Target = Pick<ObjectMeta, 'name' | 'uid'>;
+
 export interface KubeWriter {
   apply(type: ResourceType, manifest: KubeManifest, signal: AbortSignal): Promise<Result<KubeObject>>;
-  /** Removed in the background, only while it is this very object. Already gone, or another one meanwhile, is success. */
-  remove(type: ResourceType, object: KubeObject, options: Pick<RemoveOptions, 'graceSeconds'>, signal: AbortSignal): Promise<Result<void>>;
-  /** Gives a pod that ends less time; it stays in the copy until it is gone. */
-  hurry(pod: KubeObject, graceSeconds: number, signal: AbortSignal): Promise<Result<void>>;
+  /** Removes the object, and its dependents in the background. An object that is gone, or was replaced by another one, is a success. */
+  remove(type: ResourceType, target: Target, options: Pick<RemoveOptions, 'graceSeconds'>, signal: AbortSignal): Promise<Result<void>>;
+  /** Shortens the time that a terminating pod has left. The pod stays in the local copy until it is gone. */
+  shortenGrace(pod: Target, graceSeconds: number, signal: AbortSignal): Promise<Result<void>>;
 }
 
 export interface KubeWriterDeps {
   readonly api: KubeApi;
-  /** The copy of a kind, where there is one. */
+  /** The local copy of a kind, if there is one. */
   readonly copyOf: (type: ResourceType) => Reflector | undefined;
-  /** Aborts when this replica may not write any more. */
+  /** Aborts when this replica may no longer write. */
   readonly term: () => AbortSignal;
 }
 
 export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps): KubeWriter {
-  const during = async <T>(signal: AbortSignal, write: (own: AbortSignal) => Promise<Result<T>>): Promise<Result<T>> => {
-    const ours = term();
-    if (signal.aborted) return GIVEN_UP;
-    if (ours.aborted) return NOT_LEADING;
-    const result = await write(AbortSignal.any([signal, ours]));
-    return !result.ok && ours.aborted && !signal.aborted ? NOT_LEADING : result;
+  const duringTerm = async <T>(signal: AbortSignal, write: (writing: AbortSignal) => Promise<Result<T>>): Promise<Result<T>> => {
+    const present = term();
+    if (signal.aborted) return ABORTED;
+    if (present.aborted) return NOT_LEADING;
+    const result = await write(AbortSignal.any([signal, present]));
+    return !result.ok && present.aborted && !signal.aborted ? NOT_LEADING : result;
   };
-  const removeThis = async (
+  const removeObject = async (
     type: ResourceType,
-    { metadata }: KubeObject,
+    { name, uid }: Target,
     options: RemoveOptions,
-    own: AbortSignal,
-  ): Promise<Result<void>> => {
-    const { name, uid } = metadata;
-    const removed = await api.remove(type, name, { propagation: 'Background', ...options, ...(uid === undefined ? {} : { uid }) }, own);
-    return removed.ok || removed.failure.reason !== 'Conflict' ? removed : ok(undefined);
-  };
+    signal: AbortSignal,
+  ): Promise<Result<void>> =>
+    await duringTerm(signal, async (writing) => {
+      const precondition = uid === undefined ? {} : { uid };
+      const removed = await api.remove(type, name, { propagation: 'Background', ...options, ...precondition }, writing);
+      return removed.ok || removed.failure.reason !== 'Conflict' ? removed : ok(undefined);
+    });
   return {
     apply: async (type, manifest, signal) =>
-      await during(signal, async (own) => {
-        const applied = await api.apply(type, manifest, { fieldManager: FIELD_MANAGER }, own);
+      await duringTerm(signal, async (writing) => {
+        const applied = await api.apply(type, manifest, { fieldManager: FIELD_MANAGER }, writing);
         if (applied.ok) copyOf(type)?.noteWritten(applied.value);
         return applied;
       }),
-    remove: async (type, object, options, signal) =>
-      await during(signal, async (own) => {
-        const removed = await removeThis(type, object, options, own);
-        const { name, uid } = object.metadata;
-        if (removed.ok && uid !== undefined) copyOf(type)?.noteRemoved(name, uid);
-        return removed;
-      }),
-    hurry: async (pod, graceSeconds, signal) => await during(signal, async (own) => await removeThis(PODS, pod, { graceSeconds }, own)),
+    async remove(type, target, options, signal) {
+      const removed = await removeObject(type, target, options, signal);
+      if (removed.ok && target.uid !== undefined) copyOf(type)?.noteRemoved(target.name, target.uid);
+      return removed;
+    },
+    shortenGrace: async (pod, graceSeconds, signal) => await removeObject(PODS, pod, { graceSeconds }, signal),
   };
 }
 
-export const GIVEN_UP = fail('retry', 'Aborted', 'It was given up before it was done');
-const NOT_LEADING = fail('retry', 'NotLeading', 'Another replica reconciles now: this one writes nothing');
+export const ABORTED = fail('retry', 'Aborted', 'The operation was aborted before it finished');
+const NOT_LEADING = fail('retry', 'NotLeading', 'Another replica is the leader now, so this one writes nothing');

@@ -21,7 +21,7 @@ describe('createResourceEditor()', () => {
     result.kind === 'invalid' ? result.problems.map((problem) => formatProblem(problem)) : [result.kind];
   const writes = () => kube.requests.filter(({ verb }) => !verb.startsWith('get'));
 
-  test('creates what is not there, and lists and reads what is', async () => {
+  test('creates slots, and lists and reads them', async () => {
     const created = await editor.put(primary, a);
     expect(created).toMatchObject({ kind: 'done', created: true, slot: { name: 'primary', document: a } });
     kube.apply('embed', { model: { default: 'e.gguf' } });
@@ -34,7 +34,7 @@ describe('createResourceEditor()', () => {
     expect((await editor.list()).map(({ name }) => name)).toEqual(['primary']);
   });
 
-  test('replaces the whole document, and leaves to others what is theirs', async () => {
+  test('replaces the whole document, but keeps labels and annotations of other clients', async () => {
     kube.apply('primary', a, { labels: { team: 'x' }, annotations: { note: 'y' } });
     kube.touch('primary', { status: { state: 'ready' } });
     const put = await editor.put(primary, { model: { default: 'b.gguf' }, priority: 5 });
@@ -48,14 +48,14 @@ describe('createResourceEditor()', () => {
     expect(writes()).toHaveLength(1);
   });
 
-  test('merges a patch; null takes a key away', async () => {
+  test('merges a patch; null removes a key', async () => {
     kube.apply('primary', a);
     await editor.patch(primary, { model: { default: 'b.gguf' }, env: null });
     expect(specOf('primary')).toEqual({ model: { default: 'b.gguf', aliases: ['gpt'] } });
     expect(await editor.patch(embed, { enabled: false })).toEqual({ kind: 'not-found' });
   });
 
-  test('refuses what the server would take without a word, under the names that the API has', async () => {
+  test('rejects unknown keys, which the server would drop silently, with key names of the API', async () => {
     kube.apply('primary', a);
     expect(problemsOf(await editor.patch(primary, { lifecycle: { idleTimout: '5m' } }))).toEqual([
       expect.stringMatching(/^lifecycle\.idle_timout: .*"idle_timeout"/),
@@ -68,13 +68,13 @@ describe('createResourceEditor()', () => {
     expect(writes()).toEqual([]);
   });
 
-  test('what the server itself refuses names the field too', async () => {
+  test('names the field that the server rejects', async () => {
     const message = 'SlotSpec.inference.svc.dev "primary" is invalid: spec.priority: Invalid value: 5: not here';
     kube.behaviour.fault = ({ verb }) => (verb.startsWith('get') ? undefined : { kind: 'stalled', reason: 'Invalid', message });
     expect(problemsOf(await editor.put(primary, a))).toEqual(['priority: Invalid value: 5: not here']);
   });
 
-  test('an edit of an older version is a conflict; a status that was written meanwhile is not', async () => {
+  test('an edit of an older version is a conflict; a status published meanwhile is not', async () => {
     kube.apply('primary', a);
     const ifMatch = (await editor.read(primary))?.resourceVersion ?? '';
     kube.touch('primary', { status: { state: 'ready' } });
@@ -92,7 +92,7 @@ describe('createResourceEditor()', () => {
     expect(await editor.patch(primary, { priority: 3 }, { ifMatch: '*' })).toMatchObject({ kind: 'done' });
   });
 
-  test('looks again when somebody wrote in between, and then sees a conflict where there is one', async () => {
+  test('reads again after a concurrent write, and then detects a real conflict', async () => {
     kube.apply('primary', a);
     const ifMatch = (await editor.read(primary))?.resourceVersion ?? '';
     let others = 3;
@@ -110,7 +110,7 @@ describe('createResourceEditor()', () => {
     expect(specOf('primary')).toEqual({ ...a, priority: 7 });
   });
 
-  test('an endless race ends', async () => {
+  test('gives up after repeated conflicts', async () => {
     kube.apply('primary', a);
     kube.behaviour.fault = ({ verb }) =>
       verb.startsWith('patch') ? { kind: 'retry', reason: 'Conflict', message: 'another version' } : undefined;
@@ -121,7 +121,7 @@ describe('createResourceEditor()', () => {
     expect(writes().length).toBeLessThan(10);
   });
 
-  test('a dry run asks the server and writes nothing', async () => {
+  test('a dry run is checked by the server and writes nothing', async () => {
     kube.apply('primary', a);
     const document = { ...a, priority: 9 };
     expect(await editor.put(primary, document, { dryRun: true })).toMatchObject({ kind: 'done', created: false, slot: { document } });
@@ -132,14 +132,14 @@ describe('createResourceEditor()', () => {
     expect(specOf('embed')).toBeUndefined();
   });
 
-  test('removes; what is not there is not found', async () => {
+  test('removes a slot; an absent one is not found', async () => {
     kube.apply('primary', a);
     expect(await editor.remove(primary)).toMatchObject({ kind: 'done', slot: { document: a } });
     expect(specOf('primary')).toBeUndefined();
     expect(await editor.remove(primary)).toEqual({ kind: 'not-found' });
   });
 
-  test('says what failed where the server cannot be asked', async () => {
+  test('reports what failed if the server cannot be reached', async () => {
     kube.behaviour.fault = () => ({ kind: 'retry', reason: 'ApiUnreachable', message: 'connection refused' });
     for (const result of [await editor.put(primary, a), await editor.patch(primary, {}), await editor.remove(primary)]) {
       expect(result).toEqual({ kind: 'failed', message: 'Writing SlotSpec "primary" failed: connection refused' });

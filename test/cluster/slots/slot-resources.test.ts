@@ -23,7 +23,7 @@ describe('createSlotResources()', () => {
     return result.value;
   };
 
-  test('every SlotSpec is a slot, with the generation that the server counts', async () => {
+  test('every SlotSpec is a slot, with the generation of the resource', async () => {
     kube.apply('primary', model('a.gguf'));
     kube.apply('primary', model('b.gguf'));
     kube.apply('embed', { ...model('e.gguf'), lifecycle: { idleTimeout: '15m' } });
@@ -34,7 +34,7 @@ describe('createSlotResources()', () => {
     expect(source.generationOf(primary)).toBe(2);
   });
 
-  test('a write of the status changes nothing: it is the same slot object, and the same state', async () => {
+  test('a published status changes nothing: the slot and the state are the same objects', async () => {
     kube.apply('primary', model('a.gguf'));
     const before = await read();
     kube.touch('primary', { status: { state: 'ready' } });
@@ -43,7 +43,7 @@ describe('createSlotResources()', () => {
     expect(after).toBe(before);
   });
 
-  test('an edit that means the same is a new generation of the same spec', async () => {
+  test('an edit without effect is a new generation of the same spec', async () => {
     kube.apply('primary', model('a.gguf'));
     const before = await read();
     kube.apply('primary', model('a.gguf'));
@@ -52,7 +52,7 @@ describe('createSlotResources()', () => {
     expect(after.slots.get(primary)?.spec).toBe(before.slots.get(primary)?.spec);
   });
 
-  test('a bad edit keeps the last good spec, and its problems name the field as the resource has it', async () => {
+  test('an invalid edit keeps the last valid spec, and its problems name the field as the resource does', async () => {
     kube.apply('primary', model('a.gguf'));
     await read();
     kube.apply('primary', { ...model('b.gguf'), lifecycle: { idleTimeout: 'soon' }, enbaled: true });
@@ -73,7 +73,7 @@ describe('createSlotResources()', () => {
     expect((await read()).slots.get(primary)).toMatchObject({ generation: 3, problems: [], spec: { model: { default: 'c.gguf' } } });
   });
 
-  test('one that never was good is refused; so is another object of the same name', async () => {
+  test('a resource that was never valid is refused, as is another object of the same name', async () => {
     kube.apply('mine', model('a.gguf'));
     const mine = SlotName.parse('mine');
     expect((await read()).refused.get(mine)?.[0]).toMatchObject({ path: ['provider'] });
@@ -87,7 +87,7 @@ describe('createSlotResources()', () => {
     expect([...state.refused.keys()].toSorted()).toEqual(['mine', 'primary']);
   });
 
-  test('a name that no slot can have is a problem of the source', async () => {
+  test('a name that is not a valid slot name is a problem of the source', async () => {
     kube.apply('a.b', model('a.gguf'));
     const state = await read();
     expect([state.slots.size, state.refused.size]).toEqual([0, 0]);
@@ -98,7 +98,7 @@ describe('createSlotResources()', () => {
     expect((await read()).problems).toEqual([]);
   });
 
-  test('what is being deleted, or is gone, is not desired, and owns nothing any more', async () => {
+  test('a resource that is gone or being deleted is not desired, and owns nothing', async () => {
     kube.apply('primary', model('a.gguf'));
     kube.apply('embed', model('e.gguf'));
     expect((await read()).slots.size).toBe(2);
@@ -117,7 +117,7 @@ describe('createSlotResources()', () => {
     expect(source.ownerOf(embed)).toBeUndefined();
   });
 
-  test('fails before the first list, and when the server has been away for long', async () => {
+  test('fails before the first list, and after the server has been unreachable for long', async () => {
     kube.apply('primary', model('a.gguf'));
     kube.setHealth({ kind: 'starting' });
     expect(await source.read(signal)).toMatchObject({ ok: false, failure: { reason: 'SlotsUnreadable' } });
@@ -130,7 +130,7 @@ describe('createSlotResources()', () => {
     expect((await read()).slots.size).toBe(1);
   });
 
-  test('reads back what the leader wrote, and believes nothing else', async () => {
+  test('returns the status that the leader published, and ignores any other', async () => {
     kube.apply('primary', model('a.gguf'));
     kube.apply('embed', model('e.gguf'));
     kube.touch('embed', { status: { state: 'flying', provider: 'gguf' } });
@@ -146,7 +146,7 @@ describe('createSlotResources()', () => {
       },
     });
     expect([...source.statuses()].map(([name]) => name)).toEqual(['primary']);
-    const status = source.statusOf(primary);
+    const status = source.statuses().get(primary);
     expect(status).toMatchObject({
       name: 'primary',
       state: 'ready',
@@ -154,11 +154,11 @@ describe('createSlotResources()', () => {
       replicas: { present: 3, ready: 0 },
       since: Date.UTC(2026, 0),
     });
-    expect(source.statusOf(primary)).toBe(status);
-    expect(source.statusOf(embed)).toBeUndefined();
+    expect(source.statuses().get(primary)).toBe(status);
+    expect(source.statuses().get(embed)).toBeUndefined();
   });
 
-  test('a pass over 2,000 SlotSpecs of which none changed reads none of them again', async () => {
+  test('does not parse 2,000 unchanged SlotSpecs again', async () => {
     for (let index = 0; index < 2000; index++) kube.apply(`s${index}`, { ...model('a.gguf'), provider: 'gguf' });
     const items = kube.slots.items();
     source = createSlotResources({ slots: { ...kube.slots, items: () => items }, log: kube.log, now: kube.clock.now });

@@ -5,8 +5,6 @@ import { SlotName } from '../../../src/schema/names.ts';
 import type { TimelineEntry } from '../../../src/schema/slot-status.ts';
 import { createInMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
 
-const reporter = { component: 'svc-controller', instance: 'svc-0' };
-
 describe('createResourceEvents()', () => {
   let kube: MemoryKube;
   let sink: ResourceEvents;
@@ -14,9 +12,9 @@ describe('createResourceEvents()', () => {
     kube = createInMemoryKube();
     kube.apply('img', {});
     const { ownerOf } = createSlotResources({ slots: kube.slots, log: kube.log, now: kube.clock.now });
-    sink = createResourceEvents({ ...kube, ownerOf, reporter });
+    sink = createResourceEvents({ ...kube, ownerOf, instance: 'svc-0' });
   });
-  const tell = (message: string, slot = 'img', changes: Partial<TimelineEntry> = {}) => {
+  const report = (message: string, slot = 'img', changes: Partial<TimelineEntry> = {}) => {
     const entry: TimelineEntry = {
       seq: 1,
       at: kube.clock.now(),
@@ -30,8 +28,8 @@ describe('createResourceEvents()', () => {
   };
   const events = () => kube.all('Event');
 
-  test('tells a failure at once, about the very SlotSpec', async () => {
-    tell('It ended');
+  test('publishes a failure at once, about the very SlotSpec', async () => {
+    report('It ended');
     await kube.clock.advance(1);
     expect(events()).toMatchObject([
       {
@@ -44,9 +42,9 @@ describe('createResourceEvents()', () => {
     ]);
   });
 
-  test('counts what is told again on the one Event, every ten seconds at the most', async () => {
+  test('counts repetitions in one Event, every ten seconds at most', async () => {
     for (let round = 0; round < 20; round++) {
-      tell('It ended');
+      report('It ended');
       await kube.clock.advance(1000);
     }
     await kube.clock.advance(60_000);
@@ -55,21 +53,21 @@ describe('createResourceEvents()', () => {
     expect(kube.requests.length).toBeLessThanOrEqual(4);
   });
 
-  test('tells it anew when the server has thrown the Event away', async () => {
-    tell('It ended');
+  test('creates another Event when the server has deleted the first one', async () => {
+    report('It ended');
     await kube.clock.advance(20_000);
     const [old] = events();
     kube.drop('Event', old?.metadata.name ?? '');
-    tell('It ended');
-    tell('It ended');
+    report('It ended');
+    report('It ended');
     await kube.clock.advance(20_000);
     expect(events()).toMatchObject([{ count: 2 }]);
     expect(events()[0]?.metadata.name).not.toBe(old?.metadata.name);
   });
 
-  test('a slot that tells without end has its share and no more', async () => {
+  test('limits the Events of one slot', async () => {
     for (let round = 0; round < 500; round++) {
-      tell(`Exit code ${round}`);
+      report(`Exit code ${round}`);
       await kube.clock.advance(100);
     }
     await kube.clock.advance(60_000);
@@ -77,10 +75,10 @@ describe('createResourceEvents()', () => {
     expect(kube.requests.length).toBeLessThanOrEqual(26);
   });
 
-  test('all slots together do not take more of the server than 50 and then ten a second; the oldest are dropped, and it says so once', async () => {
+  test('limits all slots together to a burst of 50 and then ten Events a second, drops the oldest, and logs that once', async () => {
     for (let index = 0; index < 2000; index++) {
       kube.apply(`s${index}`, {});
-      tell('It ended', `s${index}`);
+      report('It ended', `s${index}`);
     }
     await kube.clock.advance(1000);
     expect(events().length).toBeLessThanOrEqual(61);
@@ -92,43 +90,43 @@ describe('createResourceEvents()', () => {
     expect(kube.behaviour.most).toBe(1);
   });
 
-  test('says nothing while another replica leads, and nothing of slots that are gone', async () => {
-    tell('It ended', 'gone');
+  test('publishes nothing while another replica is the leader, and nothing about slots that are gone', async () => {
+    report('It ended', 'gone');
     kube.endTerm();
-    tell('It ended');
+    report('It ended');
     await kube.clock.advance(60_000);
     kube.beginTerm();
     await kube.clock.advance(60_000);
     expect(kube.requests).toEqual([]);
   });
 
-  test('tries a few times where the server is away, then lets it be', async () => {
+  test('retries a few times while the server is unreachable, then drops the Event', async () => {
     kube.behaviour.fault = () => ({ kind: 'retry', reason: 'ApiUnreachable', message: 'connection refused' });
-    tell('It ended');
+    report('It ended');
     await kube.clock.advance(600_000);
     expect(kube.requests).toHaveLength(3);
     expect(kube.warnings).toHaveLength(1);
     kube.behaviour.fault = () => undefined;
-    tell('It ended');
+    report('It ended');
     await kube.clock.advance(60_000);
     expect(events()).toMatchObject([{ count: 1 }]);
   });
 
-  test('does not ask again for what it may not do', async () => {
+  test('does not retry without permission', async () => {
     kube.behaviour.fault = () => ({ kind: 'stalled', reason: 'Forbidden', message: 'cannot create events' });
-    tell('It ended');
+    report('It ended');
     await kube.clock.advance(600_000);
     expect(kube.requests).toHaveLength(1);
   });
 
-  test('flush() tells what may be told now, counts included', async () => {
-    tell('It ended');
+  test('flush() writes what the limits allow now, including counts', async () => {
+    report('It ended');
     await sink.flush();
-    tell('It ended');
+    report('It ended');
     await sink.flush();
     expect(events()).toMatchObject([{ count: 2 }]);
     kube.behaviour.fault = () => 'throw';
-    tell('It ended again');
+    report('It ended again');
     await sink.flush();
     expect(events()).toHaveLength(1);
   });

@@ -14,80 +14,80 @@ describe('createStatusResources()', () => {
   let kube: MemoryKube;
   let sink: StatusResources;
   let running = new AbortController();
-  /** As if the controller had ended and begun again. */
+  /** Creates the sink of a restarted controller. */
   const create = () => {
     running.abort();
     running = new AbortController();
-    const made = createStatusResources({ ...kube, generationOf: () => undefined });
-    made.start(running.signal);
-    return made;
+    const created = createStatusResources({ ...kube, generationOf: () => undefined });
+    created.start(running.signal);
+    return created;
   };
   beforeEach(() => {
     kube = createInMemoryKube();
     kube.behaviour.latencyMs = 5;
     sink = create();
   });
-  const give = (...statuses: readonly SlotStatus[]) => sink.write({ at: kube.clock.now(), statuses, refused: new Map(), entries: [] });
+  const report = (...statuses: readonly SlotStatus[]) => sink.write({ at: kube.clock.now(), statuses, refused: new Map(), entries: [] });
   const slot = (index: number, changes: Partial<SlotStatus> = {}) => slotStatus({ ...changes, name: nameOf(index) });
-  const make = (count: number) => {
+  const createSlots = (count: number) => {
     for (let index = 0; index < count; index++) kube.apply(`s${index}`, { model: { default: 'a.gguf' } });
   };
   const statusOf = (index: number) => kube.find('SlotSpec', `s${index}`)?.['status'];
-  const rest = async () => {
+  const settle = async () => {
     await kube.clock.advance(120_000);
     return kube.requests.length;
   };
 
-  test('writes a status at once, under a manager of its own, and only once', async () => {
-    make(1);
-    give(slot(0));
+  test('writes a status at once, under its own field manager, and only once', async () => {
+    createSlots(1);
+    report(slot(0));
     await kube.clock.advance(10);
     expect(statusOf(0)).toMatchObject({ state: 'ready', endpoint: 'http://svc-slot-s0.demo.svc:8080' });
     expect(kube.requests).toMatchObject([
       { verb: 'apply status SlotSpec', name: 's0', body: { metadata: { resourceVersion: '1', namespace: 'demo' } } },
     ]);
     expect(kube.requests[0]?.body).not.toHaveProperty('spec');
-    give(slot(0));
-    expect(await rest()).toBe(1);
+    report(slot(0));
+    expect(await settle()).toBe(1);
   });
 
-  test('a new leader writes nothing that is there already', async () => {
-    make(5);
-    give(...[0, 1, 2, 3, 4].map((index) => slot(index)));
-    await rest();
+  test('a new leader writes nothing that is already there', async () => {
+    createSlots(5);
+    report(...[0, 1, 2, 3, 4].map((index) => slot(index)));
+    await settle();
     sink = create();
-    give(
+    report(
       ...[0, 1, 2, 3, 4].map((index) =>
         slot(index, { since: kube.clock.now(), conditions: READY.map((one) => ({ ...one, lastTransitionAt: kube.clock.now() })) }),
       ),
     );
-    expect(await rest()).toBe(5);
+    expect(await settle()).toBe(5);
   });
 
-  test('a controller that has just started does not take back what is well before it has looked', async () => {
-    make(1);
-    give(slot(0));
-    await rest();
+  test('a controller that has just started does not revoke "Ready" before it has observed the workloads', async () => {
+    createSlots(1);
+    report(slot(0));
+    await settle();
     sink = create();
-    give(slot(0, WARMING));
+    report(slot(0, WARMING));
     await kube.clock.advance(1000);
     expect(statusOf(0)).toMatchObject({ state: 'ready' });
-    give(slot(0));
-    expect(await rest()).toBe(1);
+    report(slot(0));
+    expect(await settle()).toBe(1);
     sink = create();
-    give(slot(0, WARMING));
-    await rest();
+    report(slot(0, WARMING));
+    await settle();
     expect(statusOf(0)).toMatchObject({ state: 'warming' });
   });
 
-  test('of many statuses in a row the newest is written, one write at a time and not too often', async () => {
-    make(1);
+  test('writes the newest of many statuses, one at a time and not too often', async () => {
+    createSlots(1);
     for (let round = 0; round < 100; round++) {
-      give(slot(0, { ...WARMING, restarts: round, observedGeneration: round }));
+      report(slot(0, { ...WARMING, restarts: round, observedGeneration: round }));
       await kube.clock.advance(10);
     }
-    give(slot(0, { restarts: 100, observedGeneration: 100 }));
-    await rest();
+    report(slot(0, { restarts: 100, observedGeneration: 100 }));
+    await settle();
     expect(statusOf(0)).toMatchObject({ state: 'ready', restarts: 100 });
     expect(kube.behaviour.most).toBe(1);
     const times = kube.requests.map(({ at }) => at);
@@ -95,60 +95,60 @@ describe('createStatusResources()', () => {
     expect(times.length).toBeGreaterThan(3);
   });
 
-  test('requests, restarts and wordings are written every few seconds at the most', async () => {
-    make(1);
-    give(slot(0, { state: 'idle' }));
+  test('writes changes by requests, restarts and messages every few seconds at most', async () => {
+    createSlots(1);
+    report(slot(0, { state: 'idle' }));
     await kube.clock.advance(100);
     for (let round = 0; round < 200; round++) {
-      give(slot(0, { state: round % 2 === 0 ? 'serving' : 'idle', restarts: round, since: kube.clock.now() }));
+      report(slot(0, { state: round % 2 === 0 ? 'serving' : 'idle', restarts: round, since: kube.clock.now() }));
       await kube.clock.advance(100);
     }
     expect(kube.requests.length).toBeGreaterThanOrEqual(2);
     expect(kube.requests.length).toBeLessThanOrEqual(3);
-    await rest();
+    await settle();
     expect(statusOf(0)).toMatchObject({ state: 'idle', restarts: 199 });
   });
 
-  test('2,000 slots that all come up at once take about one write each, four at a time', async () => {
-    make(2000);
+  test('takes about one write for each of 2,000 slots that start at once, four at a time', async () => {
+    createSlots(2000);
     const all = Array.from({ length: 2000 }, (_, index) => index);
     for (const state of ['offline', 'starting', 'warming'] as const) {
-      give(...all.map((index) => slot(index, { ...WARMING, state })));
+      report(...all.map((index) => slot(index, { ...WARMING, state })));
       await kube.clock.advance(100);
     }
-    give(...all.map((index) => slot(index)));
+    report(...all.map((index) => slot(index)));
     await kube.clock.advance(10_000);
     const states = kube.all('SlotSpec').map(({ status }) => judge(3, status));
     expect(states.filter((state) => state === 'Current')).toHaveLength(2000);
     expect(kube.behaviour.most).toBe(4);
     expect(kube.requests.length).toBeLessThan(2000 * 1.15);
     const writes = kube.requests.length;
-    expect(await rest()).toBe(writes);
+    expect(await settle()).toBe(writes);
   });
 
-  test('only the replica that leads writes; the next one begins with what it knows', async () => {
-    make(2);
+  test('only the leader writes; the next leader begins with what it knows', async () => {
+    createSlots(2);
     kube.endTerm();
-    give(slot(0), slot(1));
-    expect(await rest()).toBe(0);
+    report(slot(0), slot(1));
+    expect(await settle()).toBe(0);
     kube.beginTerm();
     await kube.clock.advance(100);
     expect([statusOf(0), statusOf(1)]).toMatchObject([{ state: 'ready' }, { state: 'ready' }]);
     kube.behaviour.latencyMs = 1000;
-    give(slot(0, WARMING), slot(1, WARMING));
+    report(slot(0, WARMING), slot(1, WARMING));
     await kube.clock.advance(500);
     kube.endTerm();
-    await rest();
+    await settle();
     expect(statusOf(0)).toMatchObject({ state: 'ready' });
     kube.beginTerm();
-    await rest();
+    await settle();
     expect([statusOf(0), statusOf(1)]).toMatchObject([{ state: 'warming' }, { state: 'warming' }]);
   });
 
-  test('a server that is away is asked less and less often, said once, and gets everything when it is back', async () => {
-    make(50);
+  test('retries an unreachable server less and less often, logs that once, and writes everything when it is back', async () => {
+    createSlots(50);
     kube.behaviour.fault = () => serverAway;
-    give(...Array.from({ length: 50 }, (_, index) => slot(index)));
+    report(...Array.from({ length: 50 }, (_, index) => slot(index)));
     await kube.clock.advance(300_000);
     expect(kube.requests.length).toBeLessThan(4 * 15);
     expect(kube.warnings).toEqual([expect.stringContaining('out of date')]);
@@ -157,44 +157,44 @@ describe('createStatusResources()', () => {
     expect(kube.all('SlotSpec').every(({ status }) => judge(3, status) === 'Current')).toBe(true);
   });
 
-  test('one that is refused holds up nobody else, and is tried again ever later', async () => {
-    make(2);
+  test('a rejected status does not delay others, and is retried less and less often', async () => {
+    createSlots(2);
     kube.behaviour.fault = ({ name }) =>
       name === 's0' ? { kind: 'stalled', reason: 'Invalid', message: 'status.state: Unsupported' } : undefined;
-    give(slot(0), slot(1));
+    report(slot(0), slot(1));
     await kube.clock.advance(600_000);
     expect(statusOf(1)).toMatchObject({ state: 'ready' });
     expect(kube.requests.filter(({ name }) => name === 's0').length).toBeLessThan(20);
     expect(kube.warnings).toHaveLength(1);
   });
 
-  test('gives up on slots that are gone or going, and serves one that was made anew', async () => {
-    make(2);
+  test('writes nothing for slots that are gone or being deleted, and continues for one that was created again', async () => {
+    createSlots(2);
     kube.behaviour.fault = ({ name }) => (name === 's0' ? { kind: 'stalled', reason: 'NotFound', message: 'gone' } : undefined);
     kube.apply('s1', {}, { deletionTimestamp: '2026-01-01T00:00:00Z' });
-    give(slot(0), slot(1), slot(2));
-    expect(await rest()).toBe(1);
+    report(slot(0), slot(1), slot(2));
+    expect(await settle()).toBe(1);
     expect(kube.warnings).toEqual([]);
     kube.behaviour.fault = () => undefined;
     kube.drop('SlotSpec', 's0');
     kube.apply('s0', { model: { default: 'a.gguf' } });
-    expect(await rest()).toBe(2);
+    expect(await settle()).toBe(2);
     expect(statusOf(0)).toMatchObject({ state: 'ready' });
   });
 
-  test('a conflict is no waitingReason: the next attempt looks at what is there then', async () => {
-    make(1);
+  test('retries after a conflict with the present object, without a warning', async () => {
+    createSlots(1);
     let conflicts = 2;
     kube.behaviour.fault = () => (conflicts-- > 0 ? { kind: 'retry', reason: 'Conflict', message: 'another uid' } : undefined);
-    give(slot(0));
-    await rest();
+    report(slot(0));
+    await settle();
     expect(statusOf(0)).toMatchObject({ state: 'ready' });
   });
 
-  test('a write that was under way when the next leader wrote changes nothing', async () => {
-    make(1);
+  test('a write in progress does not overwrite what the next leader wrote', async () => {
+    createSlots(1);
     kube.behaviour.latencyMs = 1000;
-    give(slot(0, WARMING));
+    report(slot(0, WARMING));
     await kube.clock.advance(500);
     kube.touch('s0', { status: { state: 'idle', observedGeneration: 3 } });
     await kube.clock.advance(600);
@@ -202,42 +202,42 @@ describe('createStatusResources()', () => {
     expect(kube.warnings).toEqual([]);
   });
 
-  test('puts back what somebody altered, without a fight', async () => {
-    make(1);
-    give(slot(0));
-    await rest();
+  test('restores a status that another client changed, but not in a loop', async () => {
+    createSlots(1);
+    report(slot(0));
+    await settle();
     for (let round = 0; round < 60; round++) {
       kube.touch('s0', { status: { state: 'offline' } });
       await kube.clock.advance(1000);
     }
     expect(kube.requests.length).toBeLessThanOrEqual(4);
-    await rest();
+    await settle();
     expect(statusOf(0)).toMatchObject({ state: 'ready' });
   });
 
-  test('a refused slot says so, with the generation that was refused', async () => {
+  test('publishes a refused spec with the refused generation', async () => {
     kube.apply('s0', {});
     kube.apply('s0', {});
     const problems = [{ path: ['model'], message: 'Add the table "model": it is required' }];
-    const report = { at: kube.clock.now(), statuses: [], refused: new Map([[nameOf(0), problems]]), entries: [] };
-    sink.write(report);
-    sink.write(report);
-    await rest();
+    const refusal = { at: kube.clock.now(), statuses: [], refused: new Map([[nameOf(0), problems]]), entries: [] };
+    sink.write(refusal);
+    sink.write(refusal);
+    await settle();
     expect(judge(2, statusOf(0))).toBe('Failed');
     expect(statusOf(0)).toMatchObject({ observedGeneration: 2, state: 'offline' });
     expect(kube.requests).toHaveLength(1);
   });
 
-  test('flush() writes what waits for its time, and gives up on a server that is away', async () => {
-    make(2);
+  test('flush() writes what waits for its time, and gives up if the server is unreachable', async () => {
+    createSlots(2);
     kube.behaviour.latencyMs = 0;
-    give(slot(0), slot(1));
+    report(slot(0), slot(1));
     await sink.flush();
-    give(slot(0, { restarts: 7 }), slot(1));
+    report(slot(0, { restarts: 7 }), slot(1));
     await sink.flush();
     expect(statusOf(0)).toMatchObject({ restarts: 7 });
     kube.behaviour.fault = () => 'throw';
-    give(slot(0, { restarts: 8 }), slot(1, { restarts: 8 }));
+    report(slot(0, { restarts: 8 }), slot(1, { restarts: 8 }));
     await sink.flush();
     expect(statusOf(0)).toMatchObject({ restarts: 7 });
     await sink.flush();

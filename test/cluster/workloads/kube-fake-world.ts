@@ -1,8 +1,8 @@
-/** The kube runtime over a fake API server: no pods come from a Deployment unless the test puts them there. */
+/** The kube runtime with a fake API server, which creates no pods for a Deployment: tests create them. */
 import type { KubeObject } from '../../../src/cluster/client/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS } from '../../../src/cluster/client/resource-types.ts';
 import type { ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
-import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/kube-pod.ts';
+import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
 import { createKubeReflectors } from '../../../src/cluster/workloads/kube-reflectors.ts';
 import { createKubeRuntime } from '../../../src/cluster/workloads/kube-runtime.ts';
 import type { WorkloadId } from '../../../src/schema/names.ts';
@@ -19,12 +19,12 @@ export interface FakeKubeWorld {
   readonly runtime: Runtime;
   /** Ends the term of this replica. */
   readonly term: AbortController;
-  /** Minutes that have passed beyond the real time. */
+  /** Added to the real time. */
   readonly clock: { aheadMs: number };
   apply(workload: Workload): Promise<WorkloadId>;
   workloads(): Promise<readonly ObservedWorkload[]>;
   deployment(name?: string): StoredObject | undefined;
-  /** Puts a pod of the workload there, and waits until it is seen. */
+  /** Creates a pod of the workload, and waits until the copy has it. */
   pod(workload: KubeWorkload, choice?: PodChoice): Promise<void>;
   close(): Promise<void>;
 }

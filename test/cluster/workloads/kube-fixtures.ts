@@ -2,10 +2,10 @@
 import type { KubeManifest, KubeObject, OwnerReference } from '../../../src/cluster/client/ports.ts';
 import type { ClusterWorkload, Workload } from '../../../src/reconciler/ports.ts';
 import { kubeObjects } from '../../../src/cluster/workloads/decide/kube-objects.ts';
-import type { KubeContext } from '../../../src/cluster/workloads/decide/kube-objects.ts';
-import type { KubeSight } from '../../../src/cluster/workloads/decide/kube-observe.ts';
-import { podLabels } from '../../../src/cluster/workloads/decide/kube-pod.ts';
-import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/kube-pod.ts';
+import type { KubeContext, KubeObjects } from '../../../src/cluster/workloads/decide/kube-objects.ts';
+import type { KubeSnapshot } from '../../../src/cluster/workloads/kube-observer.ts';
+import { podLabels } from '../../../src/cluster/workloads/decide/kube-names.ts';
+import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
 import { ModelId, Revision, SlotName } from '../../../src/schema/names.ts';
 
 export const SETTINGS: KubeSettings = {
@@ -72,7 +72,11 @@ export const context = (settings: Partial<KubeSettings> = {}, allocation: KubeCo
   allocation,
 });
 
-/** As a server stores it. */
+/** Every manifest that the workload needs. */
+export const manifestsOf = ({ configMap, service, claim, claimTemplate, deployment }: KubeObjects): readonly KubeManifest[] =>
+  [configMap, service, claim, claimTemplate, deployment].flatMap((each) => each ?? []);
+
+/** Returns the object as a server stores it. */
 export const stored = (manifest: KubeManifest, uid = `uid-of-${manifest.metadata.name}`, at = '2026-11-21T09:00:00Z'): KubeObject => ({
   ...JSON.parse(JSON.stringify(manifest)),
   metadata: { ...manifest.metadata, uid, resourceVersion: '1', creationTimestamp: at },
@@ -85,11 +89,11 @@ export interface PodChoice {
   readonly ready?: boolean;
   readonly deleting?: boolean;
   readonly status?: Readonly<Record<string, unknown>>;
-  /** Of the server's container. */
+  /** Status of the server container. */
   readonly server?: Readonly<Record<string, unknown>>;
 }
 
-/** One pod of a workload; ready unless told otherwise. */
+/** Returns a pod of a workload, ready by default. */
 export function podOf(workload: KubeWorkload, choice: PodChoice = {}): KubeObject {
   const { name = `${workload.name}-x`, at = '2026-11-21T09:00:01Z', ready = true } = choice;
   const server = {
@@ -124,8 +128,8 @@ export function podOf(workload: KubeWorkload, choice: PodChoice = {}): KubeObjec
   };
 }
 
-/** All that was applied for some workloads, and their pods. */
-export function sightOf(workloads: readonly KubeWorkload[], pods: readonly KubeObject[] = [], of = context()): KubeSight {
+/** Returns a snapshot with all objects of these workloads, and the pods. */
+export function snapshotOf(workloads: readonly KubeWorkload[], pods: readonly KubeObject[] = [], of = context()): KubeSnapshot {
   const objects = workloads.map((workload) => kubeObjects(workload, of));
   const byName = (list: readonly KubeObject[]) => new Map(list.map((object) => [object.metadata.name, object]));
   return {

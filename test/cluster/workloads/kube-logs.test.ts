@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { readPod } from '../../../src/cluster/workloads/decide/kube-facts.ts';
+import { parsePod } from '../../../src/cluster/workloads/decide/kube-facts.ts';
 import type { KubeApi } from '../../../src/cluster/client/ports.ts';
 import { readKubeLogs } from '../../../src/cluster/workloads/kube-logs.ts';
 import { ok } from '../../../src/schema/failure.ts';
@@ -10,19 +10,19 @@ const ENDED: PodChoice = { ready: false, server: { state: { terminated: END } } 
 const WAITS: PodChoice = { ready: false, server: { state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: END } } };
 const BACK: PodChoice = { server: { started: true, state: { running: {} }, lastState: { terminated: END } } };
 
-/** What is read of a pod whose present server and the one before it said this. */
+/** Returns the lines read for a pod whose present server wrote `now`, and whose previous one wrote `before`. */
 async function read(
   choice: PodChoice,
-  said: { readonly now: string; readonly before: string },
+  output: { readonly now: string; readonly before: string },
   follow = false,
 ): Promise<readonly string[]> {
-  const pod = readPod(podOf(kubeWorkload(), choice));
+  const pod = parsePod(podOf(kubeWorkload(), choice));
   if (pod === undefined) throw new Error('No pod');
   async function* bytes(text: string) {
     yield new TextEncoder().encode(text);
   }
   const api: Pick<KubeApi, 'stream'> = {
-    stream: async (_type, { query }) => ok(bytes(query['previous'] === 'true' ? said.before : said.now)),
+    stream: async (_type, { query }) => ok(bytes(query['previous'] === 'true' ? output.before : output.now)),
   };
   const lines: string[] = [];
   for await (const { text } of readKubeLogs(api, pod, { tail: 20, follow }, new AbortController().signal)) lines.push(text);
@@ -30,14 +30,14 @@ async function read(
 }
 
 test.each([
-  ['runs again: of the one that runs', BACK, 'hello', 'bye', ['hello']],
-  ['waits to be started again: of the one that crashed', WAITS, '', 'bye', ['bye']],
-  ['has ended: of that one', ENDED, 'bye', 'an older one', ['bye']],
-  ['had ended when it was seen, and was started again since: of the one that crashed', ENDED, '', 'bye', ['bye']],
+  ['runs again is that of the running one', BACK, 'hello', 'bye', ['hello']],
+  ['waits to be restarted is that of the crashed one', WAITS, '', 'bye', ['bye']],
+  ['has exited is its own', ENDED, 'bye', 'an older one', ['bye']],
+  ['had exited when it was observed, and was restarted since, is that of the crashed one', ENDED, '', 'bye', ['bye']],
 ])('the log of a server that %s', async (_name, choice, now, before, lines) => {
   expect(await read(choice, { now, before })).toEqual(lines);
 });
 
-test('the log of a server that has ended is not followed into another one', async () => {
+test('the log of a server that has exited is not followed into the next one', async () => {
   expect(await read(ENDED, { now: '', before: 'bye' }, true)).toEqual([]);
 });

@@ -1,9 +1,9 @@
-/** What is rendered, against the API of today's Kubernetes as its official client describes it: an unknown or mistyped field would be refused or lost. */
+/** Checks rendered objects against the API of present Kubernetes, as its official client describes it: an unknown or mistyped field would be rejected or dropped. */
 import { describe, expect, test } from '@jest/globals';
 import * as client from '@kubernetes/client-node';
 import { kubeObjects } from '../../../src/cluster/workloads/decide/kube-objects.ts';
 import type { ClusterWorkload } from '../../../src/reconciler/ports.ts';
-import { context, kubeWorkload } from './kube-fixtures.ts';
+import { context, kubeWorkload, manifestsOf } from './kube-fixtures.ts';
 
 interface Attribute {
   readonly baseName: string;
@@ -18,11 +18,11 @@ function attributesOf(type: string): readonly Attribute[] | undefined {
   return model.getAttributeTypeMap();
 }
 
-/** Paths of what does not fit. */
+/** Returns what does not match the type, with its path. */
 function misfits(value: unknown, type: string, path: string): string[] {
   const list = /^Array<(.*)>$/.exec(type)?.[1];
   if (list !== undefined) {
-    return Array.isArray(value) ? value.flatMap((each, index) => misfits(each, list, `${path}[${index}]`)) : [`${path} is no list`];
+    return Array.isArray(value) ? value.flatMap((each, index) => misfits(each, list, `${path}[${index}]`)) : [`${path} is not a list`];
   }
   const values = /^\{ \[key: string\]: (.*); \}$/.exec(type)?.[1];
   if (values !== undefined) return Object.entries(value ?? {}).flatMap(([key, each]) => misfits(each, values, `${path}.${key}`));
@@ -33,9 +33,9 @@ function misfits(value: unknown, type: string, path: string): string[] {
       return attribute === undefined ? [`${path}.${key} is unknown to ${type}`] : misfits(each, attribute.type, `${path}.${key}`);
     });
   }
-  if (type === 'IntOrString') return ['number', 'string'].includes(typeof value) ? [] : [`${path} is no IntOrString`];
+  if (type === 'IntOrString') return ['number', 'string'].includes(typeof value) ? [] : [`${path} is not an IntOrString`];
   if (!['string', 'number', 'boolean'].includes(type)) return [`${path} has the type ${type}, which this test does not know`];
-  return typeof value === type ? [] : [`${path} is no ${type}`];
+  return typeof value === type ? [] : [`${path} is not a ${type}`];
 }
 
 const CASES: readonly (readonly [string, Partial<ClusterWorkload>, 'device-plugin' | 'dra'])[] = [
@@ -60,18 +60,18 @@ const CASES: readonly (readonly [string, Partial<ClusterWorkload>, 'device-plugi
   ],
 ];
 
-describe('kubeObjects() renders what Kubernetes 1.36 knows:', () => {
+describe('kubeObjects() renders valid objects of Kubernetes 1.36:', () => {
   test.each(CASES)('with %s', (_, cluster, allocation) => {
     const workload = kubeWorkload({ cluster, devices: ['/dev/dri', '/dev/kfd', 'nvidia.com/gpu=all'], memoryLimitBytes: 2 ** 30 });
-    const objects = Object.values(kubeObjects(workload, context({}, allocation)));
+    const objects = manifestsOf(kubeObjects(workload, context({}, allocation)));
     expect(objects.length).toBeGreaterThanOrEqual(3);
     for (const manifest of objects) expect(misfits(manifest, `V1${manifest.kind}`, manifest.kind)).toEqual([]);
   });
 
-  test('and the test would see a field that it does not know', () => {
+  test('and this test detects an unknown field', () => {
     const { deployment } = kubeObjects(kubeWorkload(), context());
     expect(misfits({ ...deployment, spec: { replicas: '1', replica: 1 } }, 'V1Deployment', 'd')).toEqual([
-      'd.spec.replicas is no number',
+      'd.spec.replicas is not a number',
       'd.spec.replica is unknown to V1DeploymentSpec',
     ]);
   });

@@ -7,7 +7,7 @@ import {
   RESOURCE_CLAIM_TEMPLATES,
   SERVICES,
 } from '../../../src/cluster/client/resource-types.ts';
-import type { KubeWorkload } from '../../../src/cluster/workloads/decide/kube-pod.ts';
+import type { KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
 import type { ResourceType } from '../../../src/cluster/client/ports.ts';
 import { createFakeKubeWorld } from './kube-fake-world.ts';
 import type { FakeKubeWorld } from './kube-fake-world.ts';
@@ -48,7 +48,7 @@ const withCluster = (cluster: Partial<KubeWorkload['cluster']>): KubeWorkload =>
 const stop = async (id: Awaited<ReturnType<FakeKubeWorld['apply']>>, graceMs = 10_000) => await world.runtime.stop(id, { graceMs }, SIGNAL);
 
 describe('apply() of the kube runtime', () => {
-  test('makes what the pods need before them, and writes nothing when all is there', async () => {
+  test('creates what the pods need first, and writes nothing when everything is present', async () => {
     await start();
     const id = await world.apply(WORKLOAD);
     expect(writes().slice(0, 2).toSorted()).toEqual(['patch configmaps', 'patch services']);
@@ -59,7 +59,7 @@ describe('apply() of the kube runtime', () => {
     expect(world.fake.faults.requests.filter(({ verb }) => verb !== 'watch')).toEqual([]);
   });
 
-  test('takes over no Deployment of somebody else', async () => {
+  test('does not take over a foreign Deployment', async () => {
     await start();
     world.fake.put(DEPLOYMENTS, 'default', { metadata: { name: WORKLOAD.name, labels: { app: 'theirs' } }, spec: { replicas: 3 } });
     expect(await world.runtime.apply(WORKLOAD, SIGNAL)).toMatchObject({ ok: false, failure: { kind: 'retry', reason: 'NameTaken' } });
@@ -67,7 +67,7 @@ describe('apply() of the kube runtime', () => {
     expect(writes()).toEqual([]);
   });
 
-  test('starts nothing for a slot that is gone, without an image, or with none of the cluster’s facts', async () => {
+  test('starts nothing for a deleted slot, without an image, or without the facts of a cluster', async () => {
     await start();
     const { image: _image, ...noImage } = WORKLOAD;
     const { cluster: _cluster, ...noCluster } = WORKLOAD;
@@ -79,7 +79,7 @@ describe('apply() of the kube runtime', () => {
     expect(writes()).toEqual([]);
   });
 
-  test('writes nothing when another replica leads, and nothing more when its term ends meanwhile', async () => {
+  test('writes nothing while another replica is the leader, and stops writing when its term ends', async () => {
     await start();
     world.fake.faults.delay({ verb: 'patch', resource: 'configmaps' }, 200);
     const applying = world.runtime.apply(WORKLOAD, SIGNAL);
@@ -92,7 +92,7 @@ describe('apply() of the kube runtime', () => {
     expect(writes()).toEqual([]);
   });
 
-  test('puts back what somebody altered, and leaves alone what they added', async () => {
+  test('reverts outside changes, but keeps additions', async () => {
     await start();
     const wanted = withCluster({ replicas: 2 });
     const id = await world.apply(wanted);
@@ -112,11 +112,11 @@ describe('apply() of the kube runtime', () => {
     expect(await world.apply(wanted)).toBe(id);
     expect(world.deployment()).toMatchObject({ metadata: { labels: { team: 'red' } }, spec: { replicas: 2, paused: true } });
     expect(named(SERVICES)).toEqual(['svc-slot-primary']);
-    const [mended] = await world.workloads();
-    expect(mended === undefined ? undefined : world.runtime.traits.inPlace?.findAltered(wanted, mended)).toEqual([]);
+    const [repaired] = await world.workloads();
+    expect(repaired === undefined ? undefined : world.runtime.traits.inPlace?.findAltered(wanted, repaired)).toEqual([]);
   });
 
-  test('scales in place and restarts nothing that runs, whatever else would be rendered now', async () => {
+  test('scales in place without restarting pods, even if another template would be rendered now', async () => {
     await start();
     const id = await world.apply(WORKLOAD);
     await world.pod(WORKLOAD);
@@ -131,7 +131,7 @@ describe('apply() of the kube runtime', () => {
     expect(scaled === undefined ? undefined : world.runtime.traits.inPlace?.isOutdated(wanted, scaled)).toBe(false);
   });
 
-  test('replaces the pods of what has crashed, which is then not told any more', async () => {
+  test('replaces crashed pods, whose exit is then no longer reported', async () => {
     await start();
     const id = await world.apply(WORKLOAD);
     await world.pod(WORKLOAD, CRASHED);
@@ -143,7 +143,7 @@ describe('apply() of the kube runtime', () => {
     expect(left).not.toHaveProperty('exit');
   });
 
-  test('makes what has crashed anew where it would be rendered otherwise now: more time to start', async () => {
+  test('creates a crashed workload again if another template is rendered now: more time to start', async () => {
     await start();
     const id = await world.apply(WORKLOAD);
     await world.pod(WORKLOAD, CRASHED);
@@ -153,7 +153,7 @@ describe('apply() of the kube runtime', () => {
     expect((await world.workloads()).find(({ phase }) => phase === 'created')).toMatchObject({ id: again });
   });
 
-  test('makes an environment anew that cannot be altered back', async () => {
+  test('replaces a ConfigMap that cannot be updated', async () => {
     await start();
     await world.apply(WORKLOAD);
     const name = 'svc-slot-primary-0123456789ab';
@@ -174,7 +174,7 @@ describe('apply() of the kube runtime', () => {
     expect(after?.metadata.uid).not.toBe(before?.metadata.uid);
   });
 
-  test('asks for GPUs by DRA only where there is a class for them', async () => {
+  test('requests GPUs through DRA only if there is a device class for them', async () => {
     await start({}, { dra: true });
     const wanted = withCluster({ backend: 'cuda' });
     const id = await world.apply(wanted);
@@ -199,12 +199,12 @@ describe('stop() of the kube runtime', () => {
     expect(await world.workloads()).toMatchObject([{ id, phase: 'stopping', endpoints: [] }]);
     expect(await stopping).toEqual({ ok: true, value: undefined });
     expect([named(PODS), named(CONFIG_MAPS), await world.workloads()]).toEqual([[], [], []]);
-    // One for the slot, whatever runs in it.
+    // The slot keeps its Service, whatever runs in it.
     expect(named(SERVICES)).toEqual(['svc-slot-primary']);
     expect(await stop(id)).toEqual({ ok: true, value: undefined });
   });
 
-  test('in a hurry gives the pods that little time', async () => {
+  test('with a short grace period gives the pods only that time', async () => {
     await start();
     const id = await world.apply(WORKLOAD);
     await world.pod(WORKLOAD);
@@ -212,7 +212,7 @@ describe('stop() of the kube runtime', () => {
     expect(named(PODS)).toEqual([]);
   });
 
-  test('leaves the other workload of the slot its environment', async () => {
+  test('keeps the ConfigMap of another workload of the slot', async () => {
     await start();
     const other = kubeWorkload({ name: 'svc-slot-primary--ba9876543210', revision: 'ba9876543210' });
     const [first] = [await world.apply(WORKLOAD), await world.apply(other)];
@@ -221,7 +221,7 @@ describe('stop() of the kube runtime', () => {
     expect(named(CONFIG_MAPS)).toEqual([`${other.name}-ba9876543210`]);
   });
 
-  test('ends with its signal', async () => {
+  test('ends when its signal aborts', async () => {
     await start();
     const id = await world.apply(WORKLOAD);
     await world.pod(WORKLOAD);
@@ -234,7 +234,7 @@ describe('stop() of the kube runtime', () => {
 });
 
 describe('observe() of the kube runtime', () => {
-  test('trusts what it knows for a while without a server, and then no longer', async () => {
+  test('uses its copies for a while without a server, and then fails', async () => {
     await start();
     await world.apply(WORKLOAD);
     await world.fake.goDown();
@@ -249,7 +249,7 @@ describe('observe() of the kube runtime', () => {
     expect(lost).toMatchObject({ kind: 'retry', reason: 'RuntimeUnreachable', message: expect.stringContaining('has not answered for') });
   });
 
-  test('takes every image for present: kubelets fetch them', async () => {
+  test('reports every image as present, since kubelets pull them', async () => {
     await start();
     const facts = await world.runtime.observe([{ reference: 'a' }], SIGNAL);
     expect(facts).toMatchObject({ ok: true, value: { images: [{ reference: 'a', present: true }] } });

@@ -1,4 +1,4 @@
-/** The real service as a child process outside of the cluster, which it reaches by a kubeconfig: to be killed and started again. Pods are reached by their addresses. */
+/** The real service as a child process outside the cluster, which tests can kill and start again. It reaches the cluster through a kubeconfig and pods by their addresses. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,35 +11,35 @@ import { ownEnvironment, pause } from '../service.ts';
 export interface ClusterController {
   readonly identity: string;
   readonly url: string;
-  /** Of all its lives; the last of it where it is long. */
+  /** The output of all its processes; the end of it if it is long. */
   output(): string;
-  /** Throws where nobody answers. */
+  /** Throws if the controller does not answer. */
   counts(): Promise<Counts>;
   chat(body?: object, signal?: AbortSignal): Promise<Response>;
-  /** Resolves when it answers. */
+  /** Resolves when the controller answers. */
   start(): Promise<void>;
-  /** Ends it as the signal does; resolves when it has ended. */
+  /** Resolves when the process has exited. */
   kill(signal: NodeJS.Signals): Promise<void>;
-  /** Ends it at once, and removes what it had on disk. */
+  /** Kills the process, and removes its files. */
   dispose(): Promise<void>;
 }
 
 export interface ClusterControllerOptions {
   readonly namespace: string;
-  /** Its pod's name, were it one. */
+  /** Stands for the name of its pod. */
   readonly identity: string;
-  /** The text of a kubeconfig. Default: what KUBECONFIG names. */
+  /** The text of a kubeconfig. Default: the file in KUBECONFIG. */
   readonly kubeconfig?: string;
   readonly environment?: Readonly<Record<string, string>>;
 }
 
 const STARTED_WITHIN_MS = 30_000;
-/** It lets requests end for ten seconds. */
+/** It lets requests finish for ten seconds. */
 const ENDED_WITHIN_MS = 20_000;
 const KEPT_OUTPUT = 200_000;
 const TOOLBOXES = '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\n';
 
-/** Not started yet. */
+/** Does not start it. */
 export async function createClusterController(options: ClusterControllerOptions): Promise<ClusterController> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-cluster-'));
   await mkdir(join(directory, 'config'));
@@ -63,7 +63,7 @@ export async function createClusterController(options: ClusterControllerOptions)
   let child: ChildProcess | undefined;
   let text = '';
 
-  const note = (chunk: Buffer): void => {
+  const append = (chunk: Buffer): void => {
     text = `${text}${chunk.toString()}`.slice(-KEPT_OUTPUT);
   };
 
@@ -80,7 +80,7 @@ export async function createClusterController(options: ClusterControllerOptions)
     }, ENDED_WITHIN_MS);
     await ended;
     clearTimeout(limit);
-    if (late) throw new Error(`"${options.identity}" did not end:\n${text.slice(-4000)}`);
+    if (late) throw new Error(`"${options.identity}" did not exit:\n${text.slice(-4000)}`);
   }
 
   return {
@@ -98,8 +98,8 @@ export async function createClusterController(options: ClusterControllerOptions)
     async start() {
       const started = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve'], { env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
       child = started;
-      started.stdout?.on('data', note);
-      started.stderr?.on('data', note);
+      started.stdout?.on('data', append);
+      started.stderr?.on('data', append);
       const deadline = Date.now() + STARTED_WITHIN_MS;
       while (!(await answers(`${url}/api/health/system`))) {
         if (started.exitCode !== null || Date.now() > deadline)

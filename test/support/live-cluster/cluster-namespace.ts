@@ -1,4 +1,4 @@
-/** A namespace of the real cluster, for controllers that run outside of it, and what a person with kubectl does there. */
+/** A namespace of the real cluster, for controllers that run outside of it, and what users do there with kubectl. */
 import { isReady, type SlotResourceView } from './cluster.ts';
 import { kubectl as run } from '../require/require-cluster.ts';
 import { pause } from '../service.ts';
@@ -10,18 +10,18 @@ export interface ClusterNamespace {
   apply(manifest: string): Promise<string>;
   patch(slot: string, spec: object): Promise<string>;
   slot(name: string): Promise<SlotResourceView | undefined>;
-  /** Polls until the predicate holds; fails with the slot and what `story` tells. */
+  /** Polls until the predicate holds; fails with the slot and the result of `story`. */
   until(name: string, what: string, holds: (slot: SlotResourceView) => boolean, timeoutMs?: number): Promise<SlotResourceView>;
   untilReady(names: readonly string[], timeoutMs?: number): Promise<void>;
   dispose(): Promise<void>;
 }
 
-/** One of its own for each run. `story` is what a failure is to be judged by, such as the output of the controllers. */
+/** Creates a new one for each run. `story` returns what helps to understand a failure, such as the output of the controllers. */
 export async function createClusterNamespace(suite: string, story: () => string = () => ''): Promise<ClusterNamespace> {
   const name = `svc-failures-${suite}-${process.pid}`;
   const kubectl = async (args: readonly string[], input?: string) => run(['--namespace', name, ...args], input);
   await run(['create', 'namespace', name]);
-  // pods that come before it are refused, and tried again later and later
+  // Pods created before the service account are rejected, and retried less and less often.
   while ((await kubectl(['get', 'serviceaccounts', '--output', 'name'])) === '') await pause(100);
 
   async function slot(slotName: string): Promise<SlotResourceView | undefined> {

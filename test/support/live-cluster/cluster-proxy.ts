@@ -1,10 +1,10 @@
-/** A proxy in front of the API server that KUBECONFIG names, and a kubeconfig that leads through it. */
+/** A proxy in front of the API server in KUBECONFIG, and a kubeconfig that connects through it. */
 import { isTable } from '../../../src/schema/key-case.ts';
 import { kubectl } from '../require/require-cluster.ts';
 import { startStallingProxy, type StallingProxy } from './stalling-proxy.ts';
 
 export interface ClusterProxy extends StallingProxy {
-  /** The text of it. */
+  /** The text of the kubeconfig. */
   readonly kubeconfig: string;
 }
 
@@ -14,7 +14,7 @@ export async function startClusterProxy(): Promise<ClusterProxy> {
   if (!isTable(config) || !isTable(named) || !isTable(named['cluster'])) throw new Error('The kubeconfig names no cluster');
   const url = new URL(String(named['cluster']['server']));
   const proxy = await startStallingProxy(url.hostname.replace(/^\[|\]$/g, ''), Number(url.port || '443'));
-  // The certificate of the server is of another address than the proxy's: it is not looked at.
+  // The server's certificate is not valid for the proxy's address, so it is not verified.
   const cluster = { server: `https://127.0.0.1:${proxy.port}`, 'insecure-skip-tls-verify': true };
   return { ...proxy, kubeconfig: JSON.stringify({ ...config, clusters: [{ ...named, cluster }] }) };
 }

@@ -1,10 +1,10 @@
-/** The gateways and the pods of an installation one by one, and clients that know how many tokens a whole answer has. */
+/** The individual gateways and pods of an installation, and clients that know how many tokens a complete answer has. */
 import type { Installation } from './cluster.ts';
 import { pause } from '../service.ts';
 
 export interface Gateway {
   readonly name: string;
-  /** Of the pod itself, past the Service. */
+  /** The address of the pod itself, not of the Service. */
   readonly url: string;
   readonly leads: boolean;
 }
@@ -26,7 +26,7 @@ interface Listed {
   };
 }
 
-/** Those that are ready and stay; the one that leads is first. */
+/** Returns the gateways that are ready and not terminating; the leader is first. */
 export async function gatewaysOf(svc: Installation): Promise<readonly Gateway[]> {
   const [leader, pods] = await Promise.all([svc.leader(), podsWith(svc, 'app.kubernetes.io/component=gateway')]);
   return pods
@@ -35,7 +35,7 @@ export async function gatewaysOf(svc: Installation): Promise<readonly Gateway[]>
     .toSorted((one, other) => Number(other.leads) - Number(one.leads));
 }
 
-/** Those that stay. */
+/** Returns the pods that are not terminating. */
 export const slotPods = async (svc: Installation, slot: string): Promise<readonly SlotPod[]> =>
   podsWith(svc, `inference.svc.dev/slot=${slot}`);
 
@@ -54,7 +54,7 @@ async function podsWith(svc: Installation, selector: string): Promise<readonly S
     }));
 }
 
-/** Resolves once the pod's container has ended: by then its kubelet has not tidied up, which may take it a minute more. */
+/** Resolves once the pod's container has exited. Its kubelet may take another minute to delete the pod. */
 export const untilEnded = async (svc: Installation, pod: string): Promise<string> => svc.kubectl(['logs', '--follow', '--tail=1', pod]);
 
 /** The sum over all series of a metric whose labels contain the given text. */
@@ -64,52 +64,52 @@ export async function metric(url: string, name: string, labels = '', path = '/ap
   return series.filter((line) => line.includes(labels)).reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
 }
 
-/** Over all gateways. */
+/** The same, summed over all gateways. */
 export async function metricOfAll(gateways: readonly Gateway[], name: string, labels = ''): Promise<number> {
   const values = await Promise.all(gateways.map(({ url }) => metric(url, name, labels)));
   return values.reduce((sum, value) => sum + value, 0);
 }
 
-/** Polls until it holds; fails with what was seen last. */
+/** Polls until the condition holds; fails with the last value. */
 export async function eventually<T>(what: string, look: () => Promise<T>, holds: (seen: T) => boolean, withinMs = 60_000): Promise<T> {
   const deadline = Date.now() + withinMs;
   for (;;) {
     const seen = await look().catch((error: unknown) => (Date.now() > deadline ? Promise.reject(error) : undefined));
     if (seen !== undefined && holds(seen)) return seen;
-    if (Date.now() > deadline) throw new Error(`Waited in vain until ${what}: ${JSON.stringify(seen)}`);
+    if (Date.now() > deadline) throw new Error(`Timed out waiting until ${what}: ${JSON.stringify(seen)}`);
     await pause(100);
   }
 }
 
 export interface Stream {
-  /** Resolves with what went wrong; undefined: every token came. */
+  /** Resolves with what went wrong; undefined if every token arrived. */
   readonly failure: Promise<string | undefined>;
 }
 
-/** Asks `demo-clock`, which never ends by itself, for so many tokens. */
+/** Requests this many tokens from `demo-clock`, which never stops on its own. */
 export function startStream(url: string, model: string, tokens: number): Stream {
   return { failure: readStream(url, model, tokens).catch((error: unknown) => String(error)) };
 }
 
 export interface Loop {
-  /** Answers read so far. */
+  /** Number of complete answers so far. */
   done(): number;
-  /** Ends it after the present requests and answers what went wrong. */
+  /** Ends the clients after their present requests, and returns what went wrong. */
   end(): Promise<readonly string[]>;
 }
 
-/** Clients that ask again and again for so many tokens each. */
+/** Starts clients that send one request after another for this many tokens each. */
 export function startClients(url: string, model: string, clients: number, tokens: number): Loop {
   const failures: string[] = [];
-  let going = true;
+  let running = true;
   let done = 0;
   const loops = Array.from({ length: clients }, async () => {
-    while (going) {
-      const begun = new Date().toISOString();
+    while (running) {
+      const startedAt = new Date().toISOString();
       const failure = await startStream(url, model, tokens).failure;
       if (failure === undefined) done += 1;
       else {
-        failures.push(`${begun}: ${failure}`);
+        failures.push(`${startedAt}: ${failure}`);
         await pause(100);
       }
     }
@@ -117,7 +117,7 @@ export function startClients(url: string, model: string, clients: number, tokens
   return {
     done: () => done,
     async end() {
-      going = false;
+      running = false;
       await Promise.all(loops);
       return failures;
     },

@@ -1,19 +1,19 @@
-/** What nobody can do to a cluster through its API: SVC_TEST_CLUSTER names a tool with these verbs (see `scripts/test-cluster.sh`). */
+/** Operations on a cluster that its API does not offer: SVC_TEST_CLUSTER names a tool with these verbs (see `scripts/test-cluster.sh`). */
 import { execFile } from 'node:child_process';
 import { describe, test } from '@jest/globals';
 import { describeWithCluster, kubectl } from '../require/require-cluster.ts';
 import { pause } from '../service.ts';
 
 const TOOL = process.env['SVC_TEST_CLUSTER'] ?? '';
-const REASON = 'SVC_TEST_CLUSTER names no tool that stops its API server';
-/** The API server starts again in some seconds, and then looks for the servers behind it. */
+const REASON = 'SVC_TEST_CLUSTER names no tool that can stop the API server';
+/** The API server starts within some seconds, and then connects to its aggregated servers. */
 const STARTED_WITHIN_MS = 120_000;
 
 export async function stopApiServer(): Promise<void> {
   await run('api-stop');
 }
 
-/** Resolves when it serves SlotSpecs again, which may be another server's behind it. */
+/** Resolves when it serves SlotSpecs again, possibly through an aggregated server. */
 export async function startApiServer(): Promise<void> {
   await run('api-start');
   const deadline = Date.now() + STARTED_WITHIN_MS;
@@ -25,26 +25,26 @@ export async function startApiServer(): Promise<void> {
   }
 }
 
-/** The store forgets all versions but the present one. */
+/** Removes all versions but the present one from the store. */
 export async function compactStore(): Promise<void> {
   await run('compact');
 }
 
 async function run(verb: 'api-stop' | 'api-start' | 'compact'): Promise<void> {
-  // The servers that it starts keep its output open: what it says goes nowhere.
+  // The servers that the tool starts keep its output open, so the end of the output is not awaited.
   await new Promise<void>((resolve, reject) => {
     const child = execFile(TOOL, [verb], { timeout: 120_000 });
     child.once('error', reject);
-    child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`"${TOOL} ${verb}" ended with ${code}`))));
+    child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`"${TOOL} ${verb}" exited with code ${code}`))));
   });
 }
 
-/** As `describeWithCluster`, for suites that need the tool. */
+/** Like `describeWithCluster`, for suites that need the tool. */
 export function describeWithClusterTool(name: string, suite: () => void): void {
   if (TOOL !== '') describeWithCluster(name, suite);
   else if (process.env['SVC_TEST_REQUIRE']?.includes('cluster') === true) {
     describe(name, () => {
-      test('has a tool that acts on the cluster', () => {
+      test('has a tool that can stop the API server', () => {
         throw new Error(REASON);
       });
     });

@@ -1,4 +1,4 @@
-/** Installs the service into a namespace of its own, from the chart, as `helm install` would, and talks to it as its users do: kubectl and HTTP. */
+/** Installs the service into a namespace of its own from the chart, like `helm install`, and uses it like users do: with kubectl and HTTP. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -33,25 +33,25 @@ export interface SlotResourceView {
 
 export interface Installation {
   readonly namespace: string;
-  /** Of the gateway's Service, by its address in the cluster. */
+  /** The gateway's Service, by its address in the cluster. */
   readonly url: string;
   /** `kubectl -n <namespace> …`. */
   kubectl(args: readonly string[], input?: string): Promise<string>;
   apply(manifest: string): Promise<string>;
   slot(name: string): Promise<SlotResourceView | undefined>;
-  /** Polls until the predicate holds; fails with what the cluster and the gateways say. */
+  /** Polls until the predicate holds; fails with the objects, Events and logs of the installation. */
   until(name: string, what: string, holds: (slot: SlotResourceView) => boolean, timeoutMs?: number): Promise<SlotResourceView>;
   chat(body?: object, signal?: AbortSignal): Promise<Response>;
   /** Names of the running gateways. */
   gateways(): Promise<readonly string[]>;
-  /** Name of the gateway that leads. */
+  /** Name of the gateway that is the leader. */
   leader(): Promise<string>;
   dispose(): Promise<void>;
 }
 
 export interface InstallOptions {
   readonly namespace: string;
-  /** YAML, over what the tests need. */
+  /** YAML, merged over the values that the tests need. */
   readonly values?: string;
 }
 
@@ -62,7 +62,7 @@ export async function install({ namespace, values = 'replicas: 1\n' }: InstallOp
   await run(['delete', 'namespace', namespace, '--ignore-not-found', '--timeout=120s']);
   await run(['create', 'namespace', namespace]);
   const versions = await run(['api-versions']);
-  // the test bed's control plane is older than what the chart is for
+  // The control plane of the test bed is older than the chart supports.
   const budget = versions.split('\n').includes('policy/v1') ? '' : 'podDisruptionBudget: { enabled: false }\n';
   await kubectl(['apply', '--filename', '-'], await render(namespace, `${values}${budget}`));
   await kubectl(['rollout', 'status', 'deployment/svc', '--timeout=120s']);
@@ -106,14 +106,14 @@ export async function install({ namespace, values = 'replicas: 1\n' }: InstallOp
     },
     leader: async () => kubectl(['get', 'lease', 'svc-controller', '--output', 'jsonpath={.spec.holderIdentity}']),
     async dispose() {
-      // Its pods may take a minute to end; whoever installs there again waits for that.
+      // Its pods may take a minute to terminate; the next `install` waits for that.
       await run(['delete', 'namespace', namespace, '--ignore-not-found', '--wait=false']);
     },
   };
   return installation;
 }
 
-/** The chart's objects as YAML, by `helm template` or what stands in for it. */
+/** Renders the chart as YAML, with `helm template` or its replacement. */
 export async function render(namespace: string, values: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-chart-'));
   try {
@@ -147,11 +147,11 @@ export function conditionOf(slot: SlotResourceView | undefined, type: string) {
 }
 
 async function story(kubectl: Installation['kubectl']): Promise<string> {
-  const said = async (args: readonly string[]) => kubectl(args).catch((error: unknown) => String(error));
+  const outputOf = async (args: readonly string[]) => kubectl(args).catch((error: unknown) => String(error));
   const parts = await Promise.all([
-    said(['get', 'slotspecs,deployments,pods,services', '--output', 'wide']),
-    said(['get', 'events', '--sort-by=.lastTimestamp']),
-    said(['logs', '--selector', GATEWAYS, '--tail=40', '--prefix']),
+    outputOf(['get', 'slotspecs,deployments,pods,services', '--output', 'wide']),
+    outputOf(['get', 'events', '--sort-by=.lastTimestamp']),
+    outputOf(['logs', '--selector', GATEWAYS, '--tail=40', '--prefix']),
   ]);
   return parts.map((part) => part.slice(-6000)).join('\n');
 }

@@ -1,7 +1,7 @@
-/** What a controller says of itself in its metrics, as far as the suites judge it: the requests it sent to the API server, whether it leads, its memory. */
+/** Parses the metrics of a controller that the suites check: its requests to the API server, whether it is the leader, and its memory. */
 
 export interface Counts {
-  /** `verb resource` → how many; a watch counts when it begins. */
+  /** `verb resource` → count. A watch counts when it begins. */
   readonly requests: ReadonlyMap<string, number>;
   readonly leads: boolean;
   readonly residentBytes: number;
@@ -18,7 +18,7 @@ export function readCounts(text: string): Counts {
   return { requests, leads: gauge(text, 'svc_leads') === 1, residentBytes: gauge(text, 'process_resident_memory_bytes') };
 }
 
-/** What was sent between the two, of one life of a controller; nothing that is zero. */
+/** Returns the requests between two readings of the same process, without zeros. */
 export function sentBetween(before: Counts, after: Counts): ReadonlyMap<string, number> {
   const grown = [...after.requests].map(([key, count]) => [key, count - (before.requests.get(key) ?? 0)] as const);
   return new Map(grown.filter(([, count]) => count !== 0).toSorted(([one], [other]) => (one < other ? -1 : 1)));
@@ -28,7 +28,7 @@ export function total(sent: ReadonlyMap<string, number>, which: (key: string) =>
   return [...sent].reduce((sum, [key, count]) => (which(key) ? sum + count : sum), 0);
 }
 
-/** Requests that change an object which is not a replica's own: its own are Leases, by which it runs for office and reports. */
+/** Whether the request changes an object other than the replica's own Leases, which it uses for leader election and reports. */
 export const changesObjects = (key: string): boolean => !/^(?:get|list|watch) /.test(key) && !isOfLeases(key);
 
 export const isOfLeases = (key: string): boolean => key.endsWith(' leases.coordination.k8s.io');

@@ -1,15 +1,15 @@
-/** Watches the Deployments of a namespace with kubectl: a duplicate that lives for a second is one, too. */
+/** Watches the Deployments of a namespace with kubectl, so that short-lived duplicates are found too. */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { pause } from '../service.ts';
 
 export interface DeploymentHistory {
-  /** A line for each time there were two of one slot and revision, or three of one slot. */
+  /** One line for each time there were two Deployments of one slot and revision, or three of one slot. */
   readonly duplicates: readonly string[];
-  /** How many were made so far. */
-  made(): number;
-  /** What happened when, for whoever looks into a failure. */
-  tell(): string;
+  /** Number of Deployments created so far. */
+  created(): number;
+  /** Lists every event with its time, to analyse a failure. */
+  describe(): string;
   stop(): Promise<void>;
 }
 
@@ -35,12 +35,12 @@ export async function watchDeployments(namespace: string): Promise<DeploymentHis
     if (type === 'DELETED' || !seen.has(uid)) events.push(`${new Date().toISOString()} ${line}`);
     seen.add(uid);
   });
-  // A watch that has not begun misses what comes first.
+  // Wait until the watch has begun, or it misses the first events.
   await pause(500);
   return {
     duplicates,
-    made: () => seen.size,
-    tell: () => events.join('\n'),
+    created: () => seen.size,
+    describe: () => events.join('\n'),
     async stop() {
       child.kill('SIGTERM');
       await ended;

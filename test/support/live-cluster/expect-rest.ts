@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import type { World } from '../simulation/world.ts';
 
-/** Everything is as it shall be: another pass changes nothing, and nobody complained. */
+/** Expects that no action is required: another pass changes nothing, and there are no errors. */
 export async function expectRest(world: World): Promise<void> {
   await world.clock.until(() => false, 200);
   const before = world.changes().length;

@@ -1,6 +1,6 @@
 /**
- * A proxy in front of the API server that acts as one service account and notes what it asks for: each right that is used, and each that is refused.
- * Rights are written as Kubernetes' rules have them: `patch apps/deployments`, `get /pods/log` (the core group has no name).
+ * A proxy in front of the API server that acts as one service account and records each right that is used, and each that is refused.
+ * Rights are written as in Kubernetes' rules: `patch apps/deployments`, `get /pods/log` (the core group has no name).
  */
 import { createServer, request as plainRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Agent, request } from 'node:https';
@@ -9,7 +9,7 @@ import { isTable } from '../../../src/schema/key-case.ts';
 import { kubectl } from '../require/require-cluster.ts';
 
 export interface KubeRecorder {
-  /** Of a kubeconfig that needs no credentials. */
+  /** The text of a kubeconfig without credentials. */
   readonly kubeconfig: string;
   readonly used: ReadonlySet<string>;
   readonly refused: ReadonlySet<string>;
@@ -84,7 +84,7 @@ function forward(target: Target, incoming: IncomingMessage, outgoing: ServerResp
   incoming.pipe(sent);
 }
 
-/** What the API server asks its authorizer for. A patch that makes what was not there needs the right to create as well. */
+/** Returns the rights that the API server checks. A patch that creates the object needs the right to create as well. */
 function rightsOf({ method = 'GET', url = '/' }: IncomingMessage, status: number): readonly string[] {
   const { pathname, searchParams } = new URL(url, 'http://localhost');
   const match = /^\/(?:api|apis\/([^/]+))\/[^/]+\/(?:namespaces\/[^/]+\/)?([a-z]+)(?:\/([^/]+))?(?:\/([a-z]+))?$/.exec(pathname);

@@ -1,46 +1,46 @@
-/** Asks controllers in turn, again and again, whether they lead and what they sent: who led when, and who wrote without leading. */
+/** Polls controllers in turn for whether they are the leader and what they sent, to record who led when, and who wrote without being the leader. */
 import type { ClusterController } from './cluster-controller.ts';
 import { changesObjects, sentBetween, type Counts } from './controller-counts.ts';
 import { pause } from '../service.ts';
 
 export interface LeaderLog {
-  /** Names in the order in which they led; one that leads while another does stands here again and again. */
+  /** Names in the order in which they led. Two leaders at the same time are listed alternately. */
   readonly leaders: readonly string[];
-  /** Objects that somebody changed who did not lead, at the sight before and at the one after. */
+  /** Objects changed by a controller that was not the leader, neither at the poll before nor at the one after. */
   readonly trespasses: readonly string[];
-  /** How often all were asked. */
+  /** How often all controllers were polled. */
   rounds(): number;
-  /** Of who leads now and did not lead at the call: its name, and after how long. */
+  /** Waits for the next leader, and returns its name and the time it took. */
   nextLeader(timeoutMs: number): Promise<{ readonly name: string; readonly afterMs: number }>;
   stop(): Promise<void>;
 }
 
 const PAUSE_MS = 10;
 
-/** Names of controllers: their keys, since two may have one identity. */
+/** Controllers are named by their keys, since two may have the same identity. */
 export function logLeaders(controllers: Readonly<Record<string, ClusterController>>): LeaderLog {
   const leaders: string[] = [];
   const trespasses: string[] = [];
   const last = new Map<string, Counts>();
   let rounds = 0;
-  let going = true;
+  let running = true;
 
-  const note = (name: string, now: Counts): void => {
+  const record = (name: string, now: Counts): void => {
     const before = last.get(name);
     last.set(name, now);
     if (now.leads && leaders.at(-1) !== name) leaders.push(name);
-    // A new life counts from nothing.
+    // A new process counts from zero.
     const isSameLife = before !== undefined && [...before.requests].every(([key, count]) => (now.requests.get(key) ?? 0) >= count);
     if (!isSameLife || before.leads || now.leads) return;
     for (const [key, count] of sentBetween(before, now)) if (changesObjects(key)) trespasses.push(`${name}: ${count} × ${key}`);
   };
 
   const loop = (async () => {
-    while (going) {
+    while (running) {
       for (const [name, controller] of Object.entries(controllers)) {
         const counts = await controller.counts().catch(() => undefined);
         if (counts === undefined) last.delete(name);
-        else note(name, counts);
+        else record(name, counts);
       }
       rounds += 1;
       await pause(PAUSE_MS);
@@ -53,17 +53,17 @@ export function logLeaders(controllers: Readonly<Record<string, ClusterControlle
     rounds: () => rounds,
     async nextLeader(timeoutMs) {
       const known = leaders.length;
-      const begun = performance.now();
+      const startedAt = performance.now();
       for (;;) {
         const name = leaders[known];
-        const afterMs = performance.now() - begun;
+        const afterMs = performance.now() - startedAt;
         if (name !== undefined) return { name, afterMs };
-        if (afterMs > timeoutMs) throw new Error(`Nobody else led within ${timeoutMs} ms; before: ${leaders.join(', ')}`);
+        if (afterMs > timeoutMs) throw new Error(`There was no other leader within ${timeoutMs} ms; before: ${leaders.join(', ')}`);
         await pause(2);
       }
     },
     async stop() {
-      going = false;
+      running = false;
       await loop;
     },
   };

@@ -1,4 +1,4 @@
-/** What the slots of a namespace are made of in the cluster, and what of it is too much or too little. Judged by labels and owners alone, not by what the service says. */
+/** Lists the objects of the slots of a namespace, and finds missing and surplus ones. Uses labels and owners only, not what the service reports. */
 import { kubectl } from '../require/require-cluster.ts';
 import { pause } from '../service.ts';
 
@@ -28,7 +28,7 @@ export interface PodOfSlot {
 
 export interface SlotObjects {
   readonly all: readonly Listed[];
-  /** Not those that are ending. */
+  /** Without terminating pods. */
   readonly pods: readonly PodOfSlot[];
 }
 
@@ -45,20 +45,20 @@ export async function listSlotObjects(namespace: string): Promise<SlotObjects> {
 }
 
 /**
- * Each line a fault, none at rest: for each slot exactly one Deployment with one ReplicaSet that has pods, one Service, one environment and as many pods as
- * are wanted, all of one revision; for a slot that wants 0 no Deployment and no pod; and nothing of a slot that there is not.
+ * Returns one line for each fault. At rest each slot has exactly one Deployment with one ReplicaSet that has pods, one Service, one ConfigMap and the wanted
+ * number of pods, all of one revision; a slot that wants 0 has no Deployment and no pod; and there are no objects of unknown slots.
  */
 export function findFaults({ all }: SlotObjects, wanted: ReadonlyMap<string, number>): readonly string[] {
   const slots = new Map(all.filter(({ kind }) => kind === 'SlotSpec').map((each) => [each.metadata.name, each]));
-  const strange = [...slots.keys()].filter((name) => !wanted.has(name)).map((name) => `SlotSpec "${name}" is still there`);
+  const unexpected = [...slots.keys()].filter((name) => !wanted.has(name)).map((name) => `SlotSpec "${name}" is still there`);
   const orphans = all
     .filter(({ kind, metadata }) => kind !== 'SlotSpec' && !slots.has(metadata.labels?.[SLOT] ?? ''))
-    .map(({ kind, metadata }) => `${kind} "${metadata.name}" is of no slot`);
+    .map(({ kind, metadata }) => `${kind} "${metadata.name}" belongs to no slot`);
   const perSlot = [...wanted].flatMap(([name, replicas]) => {
     const own = all.filter(({ kind, metadata }) => kind !== 'SlotSpec' && metadata.labels?.[SLOT] === name);
     return slots.has(name) ? faultsOf(name, own, replicas, slots.get(name)?.metadata.uid ?? '') : [`SlotSpec "${name}" is missing`];
   });
-  return [...strange, ...orphans, ...perSlot];
+  return [...unexpected, ...orphans, ...perSlot];
 }
 
 function faultsOf(slot: string, own: readonly Listed[], replicas: number, uid: string): readonly string[] {
@@ -71,7 +71,7 @@ function faultsOf(slot: string, own: readonly Listed[], replicas: number, uid: s
     ['ReplicaSets', sets.length, runs],
     ['ConfigMaps', of('ConfigMap').length, runs],
     ['pods', of('Pod').length, replicas],
-    // It stays for the slot's life once there was a workload.
+    // Created with the first workload, and kept for the slot's life.
     ['Services', Math.max(of('Service').length, 1), 1],
   ];
   const revision = deployment?.metadata.labels?.[REVISION];
@@ -82,12 +82,12 @@ function faultsOf(slot: string, own: readonly Listed[], replicas: number, uid: s
   );
   return [
     ...counts.filter(([, found, right]) => found !== right).map(([what, found, right]) => `"${slot}" has ${found} ${what}, not ${right}`),
-    ...mixed.map(({ metadata }) => `Pod "${metadata.name}" of "${slot}" is of another revision`),
+    ...mixed.map(({ metadata }) => `Pod "${metadata.name}" of "${slot}" has another revision`),
     ...foreign.map(({ kind, metadata }) => `${kind} "${metadata.name}" does not belong to the SlotSpec "${slot}"`),
   ];
 }
 
-/** Waits until there are no faults, and answers what is there then. */
+/** Waits until there are no faults, and returns the objects. */
 export async function untilAtRest(namespace: string, wanted: ReadonlyMap<string, number>, timeoutMs = 60_000): Promise<SlotObjects> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
@@ -99,7 +99,7 @@ export async function untilAtRest(namespace: string, wanted: ReadonlyMap<string,
   }
 }
 
-/** It is told to end and nothing of it runs: a kubelet may take a minute to forget it. */
+/** Whether a terminating pod has no running container. A kubelet may take a minute to delete it. */
 function hasEnded({ kind, metadata, status }: Listed): boolean {
   const containers = status?.containerStatuses ?? [];
   const isIdle = containers.length > 0 && containers.every(({ state }) => state?.running === undefined);

@@ -1,15 +1,15 @@
-/** A TCP proxy that breaks as networks do: connections that are open transport nothing more and say nothing of it, or they are cut, or nobody can connect. */
+/** A TCP proxy that fails like networks do: open connections silently transport nothing more, or they are cut, or new ones are refused. */
 import { connect, createServer, type Socket } from 'node:net';
 import { isTable } from '../../../src/schema/key-case.ts';
 
 export interface StallingProxy {
   readonly port: number;
-  /** Connections of now transport nothing more, for good, in neither direction, and stay open; new ones are served. */
+  /** Present connections stay open but transport nothing more in either direction; new ones work. */
   stall(): void;
-  /** Ends all connections, and those that come while it is shut. */
+  /** Ends all connections, and new ones until `open`. */
   shut(): void;
   open(): void;
-  /** Connections that transport. */
+  /** Number of connections that are not stalled. */
   connections(): number;
   close(): Promise<void>;
 }
@@ -19,7 +19,6 @@ interface Pair {
   stalled: boolean;
 }
 
-/** In front of who listens there. */
 export async function startStallingProxy(host: string, port: number): Promise<StallingProxy> {
   const pairs = new Set<Pair>();
   let isOpen = true;
@@ -35,7 +34,7 @@ export async function startStallingProxy(host: string, port: number): Promise<St
       to.on('drain', () => pair.stalled || from.resume());
       from.on('error', () => undefined);
       from.on('close', () => {
-        // Nobody tells the other side either.
+        // The other side is not notified either.
         if (pair.stalled) return;
         pairs.delete(pair);
         end(pair);

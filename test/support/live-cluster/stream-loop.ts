@@ -1,27 +1,27 @@
-/** A client that asks again and again, streaming, and keeps score: the judge of "not one failed or cut request". */
+/** Clients that stream one answer after another and count failed and truncated ones. */
 import type { Service } from '../service.ts';
 import { pause } from '../service.ts';
 
 export interface StreamLoop {
-  /** Ends the loop after its present request and answers what it saw. */
+  /** Ends the loop after its present requests, and returns the score. */
   end(): Promise<Score>;
   readonly score: Score;
 }
 
 export interface Score {
   requests: number;
-  /** One line a failed or cut request. */
+  /** One line for each failed or truncated request. */
   readonly failures: string[];
-  /** Sentence → how often. */
+  /** Sentence → count. */
   readonly texts: Map<string, number>;
 }
 
-/** Runs `clients` loops; each answer must be a whole stream: text, a finish reason, `[DONE]`. */
+/** Runs `clients` loops. Each answer must be a complete stream: text, a finish reason, `[DONE]`. */
 export function startStreamLoop(service: Pick<Service, 'chat'>, clients = 2): StreamLoop {
   const score: Score = { requests: 0, failures: [], texts: new Map() };
-  let going = true;
+  let running = true;
   const loops = Array.from({ length: clients }, async () => {
-    while (going) {
+    while (running) {
       score.requests += 1;
       const outcome = await oneStream(service).catch((error: unknown) => ({ failure: String(error) }));
       if ('failure' in outcome) score.failures.push(outcome.failure);
@@ -32,7 +32,7 @@ export function startStreamLoop(service: Pick<Service, 'chat'>, clients = 2): St
   return {
     score,
     async end() {
-      going = false;
+      running = false;
       await Promise.all(loops);
       return score;
     },

@@ -1,4 +1,4 @@
-/** What an edit makes of a SlotSpec, and the patch that brings the server there. Pure. */
+/** Converts SlotSpecs to stored slots, and edits to patches. Pure. */
 import type { KubeObject } from '../../client/ports.ts';
 import { isTable } from '../../../schema/key-case.ts';
 import type { SlotName } from '../../../schema/names.ts';
@@ -11,15 +11,15 @@ export function storedSlot(name: SlotName, object: KubeObject): StoredSlot {
 }
 
 /**
- * Changes with each change of the text, and only then: the server's own resource version changes with each status that is written too, and an edit
- * that took a minute would never get through.
+ * Changes with each change of the spec and only then. The server's own resource version also changes with each published status, so that an edit that takes
+ * a minute would always conflict.
  */
 export function versionOf({ metadata }: KubeObject): string {
   const { uid = '', generation, resourceVersion = '' } = metadata;
   return generation === undefined ? resourceVersion : `${generation}-${uid.slice(0, 8)}`;
 }
 
-/** The merge patch (RFC 7396) that makes `after` of `before`. Undefined: they are the same already. A null in a table cannot be said. */
+/** Returns the merge patch (RFC 7396) from `before` to `after`; undefined if they are the same. Such a patch cannot set a key to null. */
 export function patchBetween(before: unknown, after: unknown): unknown {
   if (!isTable(before) || !isTable(after)) return isSameValue(before, after) ? undefined : after;
   const changed = new Map<string, unknown>();

@@ -1,22 +1,15 @@
 /**
- * Events that say the same are one, with a count; many that differ only in their words become one too; and nobody may tell more than so many.
- * The API server keeps Events for an hour by default. Pure.
+ * Limits how many Events are written: equal ones become one with a count, ones that differ only in their messages are combined, and token buckets limit the
+ * rest. The API server keeps Events for an hour by default. Pure.
  */
 import { createHash } from 'node:crypto';
 import type { KubeManifest, OwnerReference } from '../../client/ports.ts';
+import { FIELD_MANAGER } from '../../../schema/object-labels.ts';
+import { kubeTime } from './kube-time.ts';
 import type { SlotEvent } from './slot-event.ts';
 
-/** Who tells it. */
-export interface EventReporter {
-  readonly component: string;
-  /** The replica. */
-  readonly instance: string;
-}
-
-/** One Event, as it is or shall be on the server. */
+/** One Event as it is, or will be, on the server. */
 export interface EventRecord {
-  /** What makes two tellings the same. */
-  readonly key: string;
   readonly name: string;
   readonly owner: OwnerReference;
   readonly event: SlotEvent;
@@ -26,50 +19,50 @@ export interface EventRecord {
   readonly lastAt: number;
 }
 
-/** The different words in which something was told of a slot lately. */
-export interface Wordings {
+/** The distinct messages of similar Events lately. */
+export interface RecentMessages {
   readonly messages: readonly string[];
   readonly lastAt: number;
 }
 
-/** More than this within the time, and they are told as one. */
-const MOST_WORDINGS = 10;
-const WORDINGS_MS = 600_000;
-/** Over this the server may have thrown the Event away. */
+/** More distinct messages than this within the time are combined into one Event. */
+const MOST_MESSAGES = 10;
+const MESSAGES_MS = 600_000;
+/** An older Event may have been deleted by the server. */
 const RECORD_MS = 3_000_000;
 
-/** Under which key something is told, and in which words. */
+/** Returns the key of the Event in which to count this one, and the event with the message to write. `similar`: its `similarKey`. */
 export function correlate(
   event: SlotEvent,
-  owner: OwnerReference,
-  known: Wordings | undefined,
-): { readonly key: string; readonly event: SlotEvent; readonly wordings: Wordings } {
-  const fresh = known !== undefined && event.at - known.lastAt <= WORDINGS_MS ? known.messages : [];
-  const messages = fresh.includes(event.message) ? fresh : [...fresh, event.message].slice(-MOST_WORDINGS);
-  const wordings = { messages, lastAt: event.at };
-  const similar = similarKey(event, owner);
-  if (messages.length < MOST_WORDINGS) return { key: `${similar}/${event.message}`, event, wordings };
-  return { key: similar, event: { ...event, message: `(one of many alike) ${event.message}` }, wordings };
+  similar: string,
+  recent: RecentMessages | undefined,
+): { readonly key: string; readonly event: SlotEvent; readonly recent: RecentMessages } {
+  const known = recent !== undefined && event.at - recent.lastAt <= MESSAGES_MS ? recent.messages : [];
+  const messages = known.includes(event.message) ? known : [...known, event.message].slice(-MOST_MESSAGES);
+  const updated = { messages, lastAt: event.at };
+  if (messages.length < MOST_MESSAGES) return { key: `${similar}/${event.message}`, event, recent: updated };
+  return { key: similar, event: { ...event, message: `(one of many similar events) ${event.message}` }, recent: updated };
 }
 
-/** What Events have in common that differ only in their words. */
+/** The same for events that differ only in their messages. */
 export function similarKey(event: SlotEvent, owner: OwnerReference): string {
   return `${owner.uid}/${event.type}/${event.reason}`;
 }
 
-/** Told once more, or for the first time. */
-export function tellAgain(key: string, event: SlotEvent, owner: OwnerReference, before: EventRecord | undefined): EventRecord {
+/** Counts one more occurrence, in the Event of `before` if the server still has it. */
+export function countOccurrence(key: string, event: SlotEvent, owner: OwnerReference, before: EventRecord | undefined): EventRecord {
   if (before === undefined || event.at - before.lastAt > RECORD_MS) return newRecord(key, event, owner);
   return { ...before, event, count: before.count + 1, lastAt: Math.max(before.lastAt, event.at) };
 }
 
-/** The same under another name: the server no longer has the old one. */
+/** The name contains the time, so that a record that replaces a deleted Event has another name. */
 export function newRecord(key: string, event: SlotEvent, owner: OwnerReference): EventRecord {
   const hash = createHash('sha256').update(`${key}/${event.at}`).digest('hex').slice(0, 16);
-  return { key, name: `${event.slot}.${hash}`, owner, event, count: 1, firstAt: event.at, lastAt: event.at };
+  return { name: `${event.slot}.${hash}`, owner, event, count: 1, firstAt: event.at, lastAt: event.at };
 }
 
-export function eventManifest(record: EventRecord, reporter: EventReporter, namespace: string): KubeManifest {
+/** `instance`: name of the replica that writes the Event. */
+export function eventManifest(record: EventRecord, instance: string, namespace: string): KubeManifest {
   const { name, owner, event } = record;
   return {
     apiVersion: 'v1',
@@ -78,22 +71,21 @@ export function eventManifest(record: EventRecord, reporter: EventReporter, name
     involvedObject: { apiVersion: owner.apiVersion, kind: owner.kind, namespace, name: owner.name, uid: owner.uid },
     type: event.type,
     reason: event.reason,
-    source: { component: reporter.component, host: reporter.instance },
-    reportingComponent: reporter.component,
-    reportingInstance: reporter.instance,
-    firstTimestamp: timeText(record.firstAt),
+    source: { component: FIELD_MANAGER, host: instance },
+    reportingComponent: FIELD_MANAGER,
+    reportingInstance: instance,
+    firstTimestamp: kubeTime(record.firstAt),
     ...eventPatch(record),
   };
 }
 
-/** What changes when it is told again. */
+/** The fields that change with another occurrence. */
 export function eventPatch({ event, count, lastAt }: EventRecord): Readonly<Record<string, unknown>> {
-  return { message: event.message, count, lastTimestamp: timeText(lastAt) };
+  return { message: event.message, count, lastTimestamp: kubeTime(lastAt) };
 }
 
-// ---- how much may be told ----
+// ---- token buckets ----
 
-/** Undefined is a full one. */
 export interface Bucket {
   readonly tokens: number;
   readonly at: number;
@@ -104,19 +96,15 @@ export interface BucketSize {
   readonly perSecond: number;
 }
 
-/** `nextAt`: when there is a token again, where there is none. */
+/** A bucket that is undefined is full. `nextAt`: when there is a token again. */
 export function takeToken(
   bucket: Bucket | undefined,
   { burst, perSecond }: BucketSize,
   now: number,
 ): { readonly bucket: Bucket; readonly taken: true } | { readonly bucket: Bucket; readonly taken: false; readonly nextAt: number } {
-  const grown = bucket === undefined ? burst : bucket.tokens + (Math.max(0, now - bucket.at) / 1000) * perSecond;
-  const tokens = Math.min(burst, grown);
+  const refilled = bucket === undefined ? burst : bucket.tokens + (Math.max(0, now - bucket.at) / 1000) * perSecond;
+  const tokens = Math.min(burst, refilled);
   // Fractions of a token do not add up exactly.
   if (tokens > 0.999) return { bucket: { tokens: tokens - 1, at: now }, taken: true };
   return { bucket: { tokens, at: now }, taken: false, nextAt: Math.ceil(now + ((1 - tokens) / perSecond) * 1000) };
-}
-
-function timeText(at: number): string {
-  return `${new Date(at).toISOString().slice(0, 19)}Z`;
 }

@@ -1,4 +1,4 @@
-/** Which lines of a timeline become Events of the cluster, and in which words. Pure. */
+/** Selects the timeline entries that become Events of the cluster, and words them. Pure. */
 import type { SlotName } from '../../../schema/names.ts';
 import type { TimelineEntry } from '../../../schema/slot-status.ts';
 
@@ -12,12 +12,12 @@ export interface SlotEvent {
   readonly at: number;
 }
 
-/** What the API server takes. */
+/** Limits of the API server. */
 const LONGEST_MESSAGE = 1024;
 const LONGEST_REASON = 128;
 
-/** Undefined: nobody who looks at the cluster needs it. Actions and edits show in what they bring about; requests come and go too often. */
-export function eventOf(entry: TimelineEntry): SlotEvent | undefined {
+/** Undefined for entries that are not useful in the cluster: actions and edits show in their effects, and changes caused by requests are too frequent. */
+export function toSlotEvent(entry: TimelineEntry): SlotEvent | undefined {
   switch (entry.kind) {
     case 'state':
       return stateEvent(entry);
@@ -34,12 +34,12 @@ export function eventOf(entry: TimelineEntry): SlotEvent | undefined {
   return entry.kind satisfies never;
 }
 
-/** A slot that was found in some state is no news: the controller is. */
+/** A state without a previous one was only found by a new controller, and is not a change. */
 function stateEvent(entry: TimelineEntry): SlotEvent | undefined {
   const { from, to } = entry;
   if (from === undefined || to === undefined || to === 'serving' || to === 'idle') return undefined;
   if (to === 'ready' && (from === 'serving' || from === 'idle')) return undefined;
-  // A finding's name, which is for programs, and its sentence.
+  // The cause is a finding's name, which is for programs, and its sentence.
   const why = entry.cause === undefined ? '' : `: ${entry.cause.replace(/^[a-zA-Z]+: /, '')}`;
   return eventWith(entry, 'Normal', camelCase(to), `From "${from}" to "${to}"${why}`);
 }
@@ -50,7 +50,7 @@ function conditionEvent(entry: TimelineEntry): SlotEvent {
   return eventWith(entry, bad ? 'Warning' : 'Normal', camelCase(entry.cause ?? 'Changed'), message);
 }
 
-/** `Stalled is True: It needs …` */
+/** Splits `Stalled is True: It needs …` into the condition and the message. */
 function withoutCondition(text: string): { readonly condition: string | undefined; readonly message: string } {
   const [whole, type, status] = /^([A-Z]\w*) is (True|False|Unknown): /.exec(text) ?? [];
   return whole === undefined
@@ -58,7 +58,7 @@ function withoutCondition(text: string): { readonly condition: string | undefine
     : { condition: `${type}=${status}`, message: text.slice(whole.length) };
 }
 
-/** Kinds of failures that have no reason of their own. */
+/** Reasons for kinds of failures that do not name one. */
 const FAILURE_REASONS: Readonly<Record<string, string>> = { crash: 'Crashed', probe: 'ProbeFailing', drift: 'DriftDetected' };
 
 function failureReason(cause: string | undefined): string {
@@ -69,7 +69,7 @@ function eventWith({ slot, at }: TimelineEntry, type: SlotEvent['type'], reason:
   return { slot, type, reason, message: message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE - 1)}…` : message, at };
 }
 
-/** `StartTimeout` of `start-timeout`. */
+/** `start-timeout` becomes `StartTimeout`. */
 function camelCase(text: string): string {
   const words = text.split(/[^A-Za-z0-9]+/).filter((word) => word !== '');
   const joined = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');

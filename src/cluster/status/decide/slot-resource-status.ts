@@ -1,125 +1,162 @@
 /**
- * What is known of a slot as the `status` of its resource, and back. kstatus reads it so: in progress while `observedGeneration` lags behind or
- * `Reconciling` is true, failed while `Stalled` is true, else current unless there is a `Ready` that is not true. Therefore a slot that is not wanted
- * has no `Ready` at all: it is as it shall be. Pure.
+ * Converts a slot's status to the `status` of its resource, and back. Fields with the same name and meaning are passed through. Pure.
+ *
+ * How kstatus judges it: in progress while `observedGeneration` lags behind or `Reconciling` is true; failed while `Stalled` is true; in progress while
+ * `Ready` is present and not true; otherwise current. Therefore a slot that is not wanted has no `Ready` at all: it is current.
  */
-import { isTable } from '../../../schema/key-case.ts';
+import { z } from 'zod';
 import { ModelId, type SlotName } from '../../../schema/names.ts';
 import { LABELS } from '../../../schema/object-labels.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from '../../../schema/provider-kinds.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
 import type { SlotResourceStatus } from '../../../schema/slot-resource.ts';
-import { CONDITION_TYPES, SLOT_STATES, type Condition, type SlotStatus } from '../../../schema/slot-status.ts';
+import { CONDITION_TYPES, SLOT_STATES, type Condition, type ConditionType, type SlotStatus } from '../../../schema/slot-status.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
+import { slotObjectName } from '../../workloads/decide/kube-names.ts';
+import { kubeTime } from './kube-time.ts';
 
 type ResourceCondition = NonNullable<SlotResourceStatus['conditions']>[number];
 
-/** Reasons of `Ready` that say: nobody wants the slot to run now. The names of the reconciler's checks of that kind. */
+/** Reasons of a `Ready` that is false because nobody wants the slot to run now. Named after the reconciler's rules for that. */
 const AT_REST_REASONS: ReadonlySet<string> = new Set(['Disabled', 'NoReplicas', 'NotAskedFor', 'IdleTimedOut']);
 
-/** As the reconciler says it. */
+/** The reconciler's own words for `Reconciling` being false. */
 const AT_REST = { reason: 'AtRest', message: 'There is nothing to do' } as const;
 
+/** Limits in the schema of the resource. */
 const LONGEST_MESSAGE = 32_768;
 const MOST_RESTARTS = 2_147_483_647;
 
 /**
- * `present` is the status that the server has: a condition that says the same keeps its time, and so does the state, so that a replica that
- * takes over writes nothing that is there already.
+ * `present` is the status on the server. An unchanged condition keeps its transition time, and an unchanged state its time, so that a new leader does not
+ * write what is already there.
  */
-export function describeStatus(status: SlotStatus, namespace: string, present: unknown): SlotResourceStatus {
-  const conditions = restingConditions(status.conditions).map((condition) => describeCondition(condition, present));
-  const endpoint = serviceUrl(status, namespace);
+export function toResourceStatus(status: SlotStatus, namespace: string, present: SlotResourceStatus | undefined): SlotResourceStatus {
+  const { name, replicas, progress: _progress, ...same } = status;
   return {
-    state: status.state,
-    observedGeneration: status.observedGeneration,
-    conditions,
-    provider: status.provider,
-    backend: status.backend,
-    model: status.model,
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(status.memoryBytes === undefined ? {} : { memoryBytes: Math.round(status.memoryBytes) }),
+    ...same,
+    conditions: withoutReadyAtRest(status.conditions).map((condition) => toResourceCondition(condition, present)),
+    endpoint: serviceUrl(status, namespace),
+    memoryBytes: status.memoryBytes === undefined ? undefined : Math.round(status.memoryBytes),
     restarts: Math.min(status.restarts, MOST_RESTARTS),
-    since: sinceOf(present, status.state) ?? timeText(status.since),
-    ...(status.replicas === undefined ? {} : { replicas: status.replicas.present, readyReplicas: status.replicas.ready }),
-    selector: selectorOf(status.name),
+    since: keepSince(present, status.state) ?? kubeTime(status.since),
+    replicas: replicas?.present,
+    readyReplicas: replicas?.ready,
+    selector: selectorOf(name),
   };
 }
 
-/** Of a slot whose text never was good: a person must act. */
-export function describeRefusal(
-  slot: { readonly name: SlotName; readonly generation: number; readonly problems: readonly SpecProblem[] },
-  present: unknown,
-  now: number,
+/** The status of a slot that never had a valid spec. `at`: when the spec was refused, in Unix milliseconds. */
+export function refusedResourceStatus(
+  slot: { readonly name: SlotName; readonly generation: number; readonly problems: readonly SpecProblem[]; readonly at: number },
+  present: SlotResourceStatus | undefined,
 ): SlotResourceStatus {
   const message = slot.problems.map((problem) => formatProblem(problem, 'camelCase')).join('; ');
-  const conditionOf = (type: Condition['type'], status: Condition['status'], reason = 'SpecInvalid'): ResourceCondition =>
-    describeCondition({ type, status, reason, message, lastTransitionAt: now, observedGeneration: slot.generation }, present);
+  const rest = { reason: 'SpecInvalid', message, lastTransitionAt: slot.at, observedGeneration: slot.generation };
+  const conditions: readonly Condition[] = [
+    { type: 'Ready', status: 'False', ...rest },
+    { type: 'Reconciling', status: 'False', ...rest },
+    { type: 'Stalled', status: 'True', ...rest },
+    { type: 'SpecValid', status: 'False', ...rest },
+  ];
   return {
     state: 'offline',
     observedGeneration: slot.generation,
-    conditions: [
-      conditionOf('Ready', 'False'),
-      conditionOf('Reconciling', 'False'),
-      conditionOf('Stalled', 'True'),
-      conditionOf('SpecValid', 'False'),
-    ],
-    since: sinceOf(present, 'offline') ?? timeText(now),
+    conditions: conditions.map((condition) => toResourceCondition(condition, present)),
+    since: keepSince(present, 'offline') ?? kubeTime(slot.at),
     selector: selectorOf(slot.name),
   };
 }
 
-/** Whether the server has exactly this. Conditions are a map: their order means nothing. */
-export function isSameStatus(next: SlotResourceStatus, present: unknown): boolean {
-  return isTable(present) && isSameValue(comparable(next), comparable(present));
+// ---- how the wanted status compares to the one on the server ----
+
+/** Whether the server has exactly this status. The order of conditions does not matter. */
+export function isSameStatus(next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean {
+  return present !== undefined && isSameValue(comparable(next), comparable(present));
 }
 
-/** Whether people and tools wait for the difference. What requests do to a slot, counters and wordings may come later. */
-export function isUrgent(next: SlotResourceStatus, present: unknown): boolean {
-  if (!isTable(present)) return true;
-  return !isSameValue(gist(next), gist(present));
+/** Whether users and tools wait for the difference. Effects of requests, counters and messages can be published later. */
+export function isUrgent(next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean {
+  return present === undefined || !isSameValue(urgentPart(next), urgentPart(present));
 }
 
-/** Whether more will follow soon. */
+/** Whether another status will follow soon. */
 export function isTransitional(next: SlotResourceStatus): boolean {
-  return next.conditions?.some(({ type, status }) => type === 'Reconciling' && status === 'True') === true;
+  return conditionOf(next, 'Reconciling')?.status === 'True';
 }
 
-/** Whether a slot that was well goes back to being brought up, though nobody asked for anything else. */
-export function isSetback(next: SlotResourceStatus, present: unknown): boolean {
-  if (!isTransitional(next) || !isTable(present) || present['observedGeneration'] !== next.observedGeneration) return false;
-  return conditionTable(present, 'Ready')?.['status'] === 'True';
+/** Whether a slot that was ready is being started again, although its spec did not change. */
+export function isSetback(next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean {
+  const isSameSpec = present?.observedGeneration === next.observedGeneration;
+  return isSameSpec && isTransitional(next) && conditionOf(present, 'Ready')?.status === 'True';
 }
 
-/** A status that was written here or by another replica; undefined where it is none of ours, or not whole. */
-export function readStatus(name: SlotName, status: unknown): SlotStatus | undefined {
-  if (!isTable(status)) return undefined;
-  const state = SLOT_STATES.find((known) => known === status['state']);
-  const provider = PROVIDER_KIND_NAMES.find((known) => known === status['provider']);
-  const backend = BACKENDS.find((known) => known === status['backend']);
-  const model = ModelId.safeParse(status['model']);
-  if (state === undefined || provider === undefined || backend === undefined || !model.success) return undefined;
-  const { endpoint, memoryBytes, replicas, readyReplicas } = status;
+function comparable(status: SlotResourceStatus): unknown {
+  return { ...status, conditions: Object.fromEntries((status.conditions ?? []).map((condition) => [condition.type, condition])) };
+}
+
+const ACTIVE_STATES: ReadonlySet<unknown> = new Set(['ready', 'serving', 'idle']);
+
+function urgentPart({ since: _since, restarts: _restarts, memoryBytes: _memoryBytes, ...status }: SlotResourceStatus): unknown {
+  const conditions = (status.conditions ?? []).map(({ type, status: value, reason }) => [type, [value, reason]] as const);
+  return { ...status, state: ACTIVE_STATES.has(status.state) ? 'active' : status.state, conditions: Object.fromEntries(conditions) };
+}
+
+// ---- back ----
+
+const Count = z.number().catch(0);
+/** Unix milliseconds; 0 if it is not a time. */
+const Time = z
+  .string()
+  .transform((text) => Date.parse(text))
+  .pipe(z.number())
+  .catch(0);
+
+const PublishedCondition = z
+  .object({
+    type: z.enum(CONDITION_TYPES),
+    status: z.enum(['True', 'False', 'Unknown']),
+    reason: z.string().catch('Unknown'),
+    message: z.string().catch(''),
+    lastTransitionTime: Time,
+    observedGeneration: Count,
+  })
+  .transform(({ lastTransitionTime: lastTransitionAt, ...same }) => ({ ...same, lastTransitionAt }));
+
+const PublishedStatus = z.object({
+  state: z.enum(SLOT_STATES),
+  observedGeneration: Count,
+  conditions: z.array(PublishedCondition.optional().catch(undefined)).catch([]),
+  provider: z.enum(PROVIDER_KIND_NAMES),
+  backend: z.enum(BACKENDS),
+  model: ModelId,
+  endpoint: z.string().optional().catch(undefined),
+  memoryBytes: z.number().optional().catch(undefined),
+  restarts: Count,
+  since: Time,
+  replicas: z.number().optional().catch(undefined),
+  readyReplicas: Count,
+});
+
+/** Returns a status that this or another replica published; undefined for any other or incomplete one. A damaged field gets a default. */
+export function parseResourceStatus(name: SlotName, status: unknown): SlotStatus | undefined {
+  const published = PublishedStatus.safeParse(status).data;
+  if (published === undefined) return undefined;
+  const { conditions, endpoint, memoryBytes, replicas, readyReplicas, ...same } = published;
   return {
     name,
-    state,
-    conditions: wakingConditions(conditionsIn(status)),
-    observedGeneration: numberOr(status['observedGeneration'], 0),
-    provider,
-    backend,
-    model: model.data,
-    ...(typeof endpoint === 'string' ? { endpoint } : {}),
-    ...(typeof memoryBytes === 'number' ? { memoryBytes } : {}),
-    restarts: numberOr(status['restarts'], 0),
-    ...(typeof replicas === 'number' ? { replicas: { present: replicas, ready: numberOr(readyReplicas, 0) } } : {}),
-    since: timeOf(status['since']) ?? 0,
+    ...same,
+    conditions: withReadyAtRest(CONDITION_TYPES.flatMap((type) => conditions.find((each) => each?.type === type) ?? [])),
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(memoryBytes === undefined ? {} : { memoryBytes }),
+    ...(replicas === undefined ? {} : { replicas: { present: replicas, ready: readyReplicas } }),
   };
 }
 
 // ---- conditions ----
 
-/** Why the slot rests then stands where one would look for what is going on. */
-function restingConditions(conditions: readonly Condition[]): readonly Condition[] {
+/** Removes `Ready` from a slot at rest; `Reconciling` then explains why it rests. */
+function withoutReadyAtRest(conditions: readonly Condition[]): readonly Condition[] {
   const ready = conditions.find(({ type }) => type === 'Ready');
   if (ready === undefined || ready.status === 'True' || !AT_REST_REASONS.has(ready.reason)) return conditions;
   const { reason, message } = ready;
@@ -128,109 +165,38 @@ function restingConditions(conditions: readonly Condition[]): readonly Condition
     .map((condition) => (condition.type === 'Reconciling' && condition.status === 'False' ? { ...condition, reason, message } : condition));
 }
 
-/** The other way round. */
-function wakingConditions(conditions: readonly Condition[]): readonly Condition[] {
+/** The inverse of `withoutReadyAtRest`. */
+function withReadyAtRest(conditions: readonly Condition[]): readonly Condition[] {
   const reconciling = conditions.find(({ type }) => type === 'Reconciling');
   if (reconciling === undefined || conditions.some(({ type }) => type === 'Ready')) return conditions;
-  const rests = (condition: Condition): Condition =>
-    condition === reconciling && condition.status === 'False' ? { ...condition, ...AT_REST } : condition;
-  return [{ ...reconciling, type: 'Ready', status: 'False' }, ...conditions.map(rests)];
+  const rested = conditions.map((condition) =>
+    condition === reconciling && condition.status === 'False' ? { ...condition, ...AT_REST } : condition,
+  );
+  return [{ ...reconciling, type: 'Ready', status: 'False' }, ...rested];
 }
 
-function describeCondition(condition: Condition, present: unknown): ResourceCondition {
-  const { type, status, observedGeneration } = condition;
-  const before = conditionTable(present, type);
-  const kept = before?.['status'] === status ? before['lastTransitionTime'] : undefined;
+function toResourceCondition({ lastTransitionAt, ...same }: Condition, present: SlotResourceStatus | undefined): ResourceCondition {
+  const before = conditionOf(present, same.type);
   return {
-    type,
-    status,
-    observedGeneration,
-    lastTransitionTime: typeof kept === 'string' ? kept : timeText(condition.lastTransitionAt),
-    reason: condition.reason === '' ? 'Unknown' : condition.reason,
-    message: condition.message.slice(0, LONGEST_MESSAGE),
+    ...same,
+    lastTransitionTime: before?.status === same.status ? before.lastTransitionTime : kubeTime(lastTransitionAt),
+    reason: same.reason === '' ? 'Unknown' : same.reason,
+    message: same.message.slice(0, LONGEST_MESSAGE),
   };
 }
 
-function conditionsIn(status: Readonly<Record<string, unknown>>): readonly Condition[] {
-  return CONDITION_TYPES.flatMap((type): readonly Condition[] => {
-    const table = conditionTable(status, type);
-    const value = (['True', 'False', 'Unknown'] as const).find((known) => known === table?.['status']);
-    if (table === undefined || value === undefined) return [];
-    const { reason, message } = table;
-    return [
-      {
-        type,
-        status: value,
-        reason: typeof reason === 'string' ? reason : 'Unknown',
-        message: typeof message === 'string' ? message : '',
-        lastTransitionAt: timeOf(table['lastTransitionTime']) ?? 0,
-        observedGeneration: numberOr(table['observedGeneration'], 0),
-      },
-    ];
-  });
-}
-
-function conditionTable(status: unknown, type: string): Readonly<Record<string, unknown>> | undefined {
-  return tablesIn(isTable(status) ? status['conditions'] : undefined).find((condition) => condition['type'] === type);
-}
-
-function tablesIn(list: unknown): readonly Readonly<Record<string, unknown>>[] {
-  return Array.isArray(list) ? list.filter((value) => isTable(value)) : [];
-}
-
-// ---- what is compared ----
-
-function comparable(status: Readonly<Record<string, unknown>>): unknown {
-  const conditions = tablesIn(status['conditions']);
-  return { ...status, conditions: Object.fromEntries(conditions.map((condition) => [String(condition['type']), condition])) };
-}
-
-const ACTIVE_STATES: ReadonlySet<unknown> = new Set(['ready', 'serving', 'idle']);
-
-function gist(status: Readonly<Record<string, unknown>>): unknown {
-  const { state, observedGeneration, provider, backend, model, endpoint, replicas, readyReplicas, selector } = status;
-  const conditions = tablesIn(status['conditions']).map(({ type, status: value, reason }) => [String(type), [value, reason]] as const);
-  return {
-    observedGeneration,
-    provider,
-    backend,
-    model,
-    endpoint,
-    replicas,
-    readyReplicas,
-    selector,
-    state: ACTIVE_STATES.has(state) ? 'active' : state,
-    conditions: Object.fromEntries(conditions),
-  };
-}
+const conditionOf = (status: SlotResourceStatus | undefined, type: ConditionType): ResourceCondition | undefined =>
+  status?.conditions?.find((condition) => condition.type === type);
 
 // ---- values ----
 
-/** The Service in front of the slot's pods; what the status knows is the address of one of them. */
+/** URL of the Service of the slot; the endpoint in the status is the address of one pod. */
 function serviceUrl({ name, endpoint }: SlotStatus, namespace: string): string | undefined {
   const port = endpoint === undefined ? undefined : /:(\d+)\/?$/.exec(endpoint)?.[1];
-  return port === undefined ? undefined : `http://svc-slot-${name}.${namespace}.svc:${port}`;
+  return port === undefined ? undefined : `http://${slotObjectName(name)}.${namespace}.svc:${port}`;
 }
 
-function selectorOf(slot: SlotName): string {
-  return `${LABELS.slot}=${slot}`;
-}
+const selectorOf = (slot: SlotName): string => `${LABELS.slot}=${slot}`;
 
-function sinceOf(present: unknown, state: string): string | undefined {
-  if (!isTable(present) || present['state'] !== state) return undefined;
-  return typeof present['since'] === 'string' ? present['since'] : undefined;
-}
-
-/** Whole seconds, as Kubernetes writes times. */
-function timeText(at: number): string {
-  return `${new Date(at).toISOString().slice(0, 19)}Z`;
-}
-
-function timeOf(text: unknown): number | undefined {
-  const at = typeof text === 'string' ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(at) ? undefined : at;
-}
-
-function numberOr(value: unknown, otherwise: number): number {
-  return typeof value === 'number' ? value : otherwise;
-}
+const keepSince = (present: SlotResourceStatus | undefined, state: SlotStatus['state']): string | undefined =>
+  present?.state === state ? present.since : undefined;

@@ -1,7 +1,8 @@
-/** What a pod asks for to compute on a GPU or another device: by resource name, by DRA, or with the node's device files. Pure. */
-import type { ClusterWorkload, Workload } from '../../../reconciler/ports.ts';
+/** How a pod requests a GPU or another device: as an extended resource, through DRA, or as device files of the node. Pure. */
+import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import type { Settings } from '../../../schema/settings.ts';
 import { backendLabel, revisionedName } from './kube-names.ts';
+import type { KubeWorkload } from './kube-workload.ts';
 
 export type GpuAllocation = 'device-plugin' | 'dra';
 
@@ -10,19 +11,13 @@ export type DeviceDemand =
   /** `count` of an extended resource. */
   | { readonly kind: 'resource'; readonly resource: string; readonly count: number }
   | { readonly kind: 'claim'; readonly deviceClass: string; readonly count: number; readonly template: string }
-  /** Device files of the node, in a privileged container. */
+  /** Device files of the node, mounted into a privileged container. */
   | { readonly kind: 'files'; readonly paths: readonly string[]; readonly cdiNames: readonly string[] };
 
-/** What this workload needs of its node. */
-export function deviceDemand(
-  workload: Workload,
-  cluster: ClusterWorkload,
-  resources: Settings['SVC_GPU_RESOURCES'],
-  allocation: GpuAllocation,
-): DeviceDemand {
-  const { backend } = cluster;
+export function deviceDemand(workload: KubeWorkload, resources: Settings['SVC_GPU_RESOURCES'], allocation: GpuAllocation): DeviceDemand {
+  const { backend, gpus } = workload.cluster;
   if (backend === 'cpu') return { kind: 'none' };
-  const count = cluster.gpus ?? 1;
+  const count = gpus ?? 1;
   const resource = backend === 'npu' ? undefined : resources[backend];
   if (resource === undefined || count === 0) {
     return {
@@ -36,7 +31,7 @@ export function deviceDemand(
   return { kind: 'resource', resource, count };
 }
 
-/** The class under which DRA drivers publish what device plugins call by this name: `gpu.nvidia.com` of `nvidia.com/gpu`. */
+/** Returns the DRA device class that corresponds to a device plugin's resource: `gpu.nvidia.com` for `nvidia.com/gpu`. */
 export function deviceClassOf(resource: string): string | undefined {
   const [domain = '', kind] = resource.split('/');
   if (domain.startsWith('gpu.')) return domain;
@@ -44,8 +39,8 @@ export function deviceClassOf(resource: string): string | undefined {
 }
 
 /**
- * AMD's and Intel's device files belong to root and to a group whose number differs from node to node; only root opens them everywhere, and needs no
- * capability for it. NVIDIA's are open to all.
+ * The device files of AMD and Intel belong to root and to a group whose id differs from node to node, so only root can open them everywhere; it needs no
+ * capability for that. NVIDIA's are open to every user.
  */
 export function needsRoot(demand: DeviceDemand): boolean {
   if (demand.kind === 'none') return false;
@@ -53,7 +48,7 @@ export function needsRoot(demand: DeviceDemand): boolean {
   return !(demand.kind === 'resource' ? demand.resource : demand.deviceClass).includes('nvidia.com');
 }
 
-/** A GPU is found by its resource, so that the label is a preference; device files are found by nothing else. */
+/** With an extended resource or DRA the scheduler finds the GPU, so the node label is only a preference; for device files it is the only way. */
 export function nodeAffinity(cluster: ClusterWorkload, demand: DeviceDemand): Readonly<Record<string, unknown>> {
   if (demand.kind === 'none') return {};
   const term = { matchExpressions: [{ key: backendLabel(cluster.backend), operator: 'In', values: ['true'] }] };
@@ -63,3 +58,6 @@ export function nodeAffinity(cluster: ClusterWorkload, demand: DeviceDemand): Re
       : { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, preference: term }] };
   return { affinity: { nodeAffinity: rule } };
 }
+
+/** Whether a Deployment with this `spec` requests its GPUs through DRA. */
+export const usesDra = (spec: Readonly<Record<string, unknown>>): boolean => JSON.stringify(spec).includes('"resourceClaimTemplateName"');

@@ -1,14 +1,14 @@
-/** Where a live object differs from what was applied to it. What the server or somebody else added is no difference. Pure. */
+/** Finds where a live object differs from what was applied. Fields that the server or another client added do not count. Pure. */
 import { isTable } from '../../../schema/key-case.ts';
 
 export interface Difference {
-  /** Keys of tables, and of lists what tells their elements apart: `['spec', 'template', 'containers', '[server]', 'image']`. */
+  /** Keys of objects, and keys of list elements in brackets: `['spec', 'template', 'containers', '[server]', 'image']`. */
   readonly path: readonly string[];
   readonly wanted: unknown;
   readonly found: unknown;
 }
 
-/** The lists whose elements have names, as server-side apply has them; every other list is one value. */
+/** The keys by which server-side apply merges lists. Any other list is compared as one value. */
 const ELEMENT_KEYS: Readonly<Record<string, readonly string[]>> = {
   containers: ['name'],
   initContainers: ['name'],
@@ -21,7 +21,7 @@ const ELEMENT_KEYS: Readonly<Record<string, readonly string[]>> = {
   ownerReferences: ['uid'],
 };
 
-/** All of them. An empty value counts as absent: servers drop those. */
+/** An empty value counts as absent, since servers drop empty values. */
 export function findDifferences(wanted: unknown, found: unknown, path: readonly string[] = []): readonly Difference[] {
   if (isEmpty(wanted)) return isEmpty(found) || isTable(wanted) ? [] : [{ path, wanted, found }];
   if (isTable(wanted)) {

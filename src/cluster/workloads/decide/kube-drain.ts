@@ -1,18 +1,18 @@
-/** How a pod ends: it first lets the requests in flight end, whichever replica of the gateway holds them. Pure. */
+/** How a pod shuts down: it first waits for the requests in flight, whichever gateway replica sent them. Pure. */
 
-/** Until every replica of the gateway has seen that the pod goes: what watches take on a busy cluster. */
+/** How long it may take until every gateway replica has seen that the pod is terminating: the delay of watches on a busy cluster. */
 const ENDPOINT_LAG_S = 2;
-/** What the server itself gets to end, after its requests. */
+/** Time for the server to exit after its last request. */
 const SHUTDOWN_S = 10;
 
-/** A stop that gives the server itself less than this is in a hurry, and waits for no requests. */
-export const isHurried = (graceMs: number): boolean => graceMs < SHUTDOWN_S * 1000;
+/** A stop that leaves the server less time than it needs to exit does not wait for requests. */
+export const isImmediate = (graceMs: number): boolean => graceMs < SHUTDOWN_S * 1000;
 
 export const graceSeconds = (drainTimeoutMs: number): number => Math.ceil(drainTimeoutMs / 1000) + ENDPOINT_LAG_S + SHUTDOWN_S;
 
 /**
- * Waits while connections to the port are established (state 01 of `/proc/net/tcp`, the port in hexadecimal), with what every shell has built in but `sleep`.
- * Constant but for the number. An image without a shell ends at once.
+ * A hook that waits while connections to the port are established (state 01 in `/proc/net/tcp`, the port in hexadecimal). It needs only shell built-ins
+ * and `sleep`. In an image without a shell the hook fails, and the server is stopped at once.
  */
 export function preStopHook(port: number): Readonly<Record<string, unknown>> {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');

@@ -1,6 +1,6 @@
 /**
- * What was altered from outside in a workload's objects, and what to apply so that it is mended. The Deployment's `spec` is compared with what was applied
- * to it last, which it carries with it: a newer program, other settings or edited times render something else, and nothing that runs is restarted for that.
+ * Finds outside changes to the objects of a workload, and what to apply to revert them. The Deployment's `spec` is compared with the last applied one, which
+ * is stored in an annotation: a newer version of the program, other settings or edited timeouts render a different spec, and must not restart running pods.
  * Pure.
  */
 import type { KubeManifest, KubeObject, OwnerReference } from '../../client/ports.ts';
@@ -9,17 +9,18 @@ import { isSameValue } from '../../../schema/same-value.ts';
 import { findDifferences } from './kube-difference.ts';
 import type { Difference } from './kube-difference.ts';
 import type { DeploymentFacts } from './kube-facts.ts';
-import { APPLIED_ANNOTATION, SERVER_CONTAINER } from './kube-names.ts';
+import { APPLIED_ANNOTATION, podLabels, SERVER_CONTAINER } from './kube-names.ts';
 import { configMapManifest, serviceManifest } from './kube-objects.ts';
 import type { DeploymentSpec } from './kube-objects.ts';
 import type { KubeRecord } from './kube-observe.ts';
-import { podLabels, verbatim } from './kube-pod.ts';
-import type { KubeWorkload } from './kube-pod.ts';
+import { verbatim } from './kube-pod.ts';
+import type { KubeWorkload } from './kube-workload.ts';
+import { truncate } from './kube-text.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 
-/** The `spec` that was applied last; undefined when somebody took the note away. */
-export function appliedSpec(deployment: DeploymentFacts): DeploymentSpec | undefined {
-  const spec = parseJson(deployment.annotations[APPLIED_ANNOTATION] ?? '');
+/** Returns the last applied `spec`; undefined if somebody removed or damaged the annotation. */
+export function appliedSpec({ annotations }: DeploymentFacts): DeploymentSpec | undefined {
+  const spec = parseJson(annotations[APPLIED_ANNOTATION] ?? '');
   return isDeploymentSpec(spec) ? spec : undefined;
 }
 
@@ -27,47 +28,44 @@ function isDeploymentSpec(value: unknown): value is DeploymentSpec {
   return isTable(value) && typeof value['replicas'] === 'number' && isTable(value['template']);
 }
 
-/** A phrase for each altered field; empty: nothing was. `owner` undefined: not known, and not compared. */
-export function findAlteredObjects(
-  wanted: KubeWorkload,
-  record: KubeRecord,
-  applied: DeploymentSpec | undefined,
-  owner: OwnerReference | undefined,
-): readonly string[] {
+/** Returns a phrase for each changed field. `owner` undefined: not known, and not compared. */
+export function findAlteredObjects(wanted: KubeWorkload, record: KubeRecord, owner: OwnerReference | undefined): readonly string[] {
   const { deployment } = record;
   if (deployment.deleting) return [];
-  const owners = owner === undefined ? [] : [owner];
-  const metadata = { labels: podLabels(wanted), ownerReferences: owners };
+  const applied = appliedSpec(deployment);
+  const metadata = { labels: podLabels(wanted), ownerReferences: owner === undefined ? [] : [owner] };
   return [
     ...findDifferences(metadata, deployment).map(phraseOf),
     ...(applied === undefined ? [`annotation "${APPLIED_ANNOTATION}" missing`] : findDifferences(applied, deployment.spec).map(phraseOf)),
-    ...Object.keys(overriddenEnv(wanted, deployment)).map((name) => `env "${name}" with another value`),
-    ...alteredObject(serviceManifest(wanted, owner), record.service),
-    ...alteredObject(configMapManifest(wanted, owner), record.configMap),
+    ...Object.keys(overriddenEnv(wanted, deployment)).map((name) => `env "${name}" changed`),
+    ...findAltered(serviceManifest(wanted, owner), record.service),
+    ...findAltered(configMapManifest(wanted, owner), record.configMap),
   ];
 }
 
-/** Whether what is there is what would be written: then nothing need be. */
-export const isAsWanted = (manifest: KubeManifest, live: KubeObject | undefined): boolean => alteredObject(manifest, live).length === 0;
+/** Whether writing the manifest would change nothing. */
+export const isUpToDate = (manifest: KubeManifest, live: KubeObject | undefined): boolean => findAltered(manifest, live).length === 0;
 
 /**
- * Variables of ours that an entry of the server's own list overrides. Server-side apply leaves entries of others alone, so that ours must be set over them.
+ * Returns our variables that entries of other clients in the server container's own list override. Server-side apply keeps such entries, so `withEnv` must set
+ * ours in the same list.
  */
 export function overriddenEnv(wanted: KubeWorkload, deployment: DeploymentFacts): Readonly<Record<string, string>> {
-  const containers = tables(tables([tables([deployment.spec['template']])[0]?.['spec']])[0]?.['containers']);
-  const server = containers.find((each) => each['name'] === SERVER_CONTAINER);
-  const names = tables(server?.['env']).flatMap((entry) => {
-    const { name, value } = entry;
-    if (typeof name !== 'string' || !Object.hasOwn(wanted.env, name)) return [];
-    return (value ?? '') === verbatim(wanted.env[name] ?? '') && entry['valueFrom'] === undefined ? [] : [name];
-  });
-  return Object.fromEntries(names.map((name) => [name, wanted.env[name] ?? '']));
+  const containers = tables(valueAt(deployment.spec, 'template', 'spec', 'containers'));
+  const server = containers.find(({ name }) => name === SERVER_CONTAINER);
+  const overridden = new Set(
+    tables(server?.['env']).flatMap(({ name, value, valueFrom }) => {
+      const own = typeof name === 'string' && Object.hasOwn(wanted.env, name) ? wanted.env[name] : undefined;
+      return own === undefined || ((value ?? '') === verbatim(own) && valueFrom === undefined) ? [] : [name];
+    }),
+  );
+  return Object.fromEntries(Object.entries(wanted.env).filter(([name]) => overridden.has(name)));
 }
 
-/** `spec` with these variables set in the server's own list. */
+/** Returns `spec` with these variables set in the server container's own list. */
 export function withEnv(spec: DeploymentSpec, env: Readonly<Record<string, string>>): DeploymentSpec {
   const template = spec['template'];
-  const podSpec = isTable(template) ? template['spec'] : undefined;
+  const podSpec = valueAt(template, 'spec');
   if (Object.keys(env).length === 0 || !isTable(template) || !isTable(podSpec)) return spec;
   const containers = tables(podSpec['containers']).map((container) => {
     if (container['name'] !== SERVER_CONTAINER) return container;
@@ -77,42 +75,37 @@ export function withEnv(spec: DeploymentSpec, env: Readonly<Record<string, strin
   return { ...spec, template: { ...template, spec: { ...podSpec, containers } } };
 }
 
-function alteredObject(manifest: KubeManifest, live: KubeObject | undefined): readonly string[] {
+function findAltered(manifest: KubeManifest, live: KubeObject | undefined): readonly string[] {
   const what = `${manifest.kind} "${manifest.metadata.name}"`;
   if (live === undefined || live.metadata.deletionTimestamp !== undefined) return [`${what} deleted`];
-  const { apiVersion: _version, kind: _kind, ...content } = manifest;
-  if (manifest.kind === 'ConfigMap') {
-    // Its values may be secrets.
-    const { data, ...rest } = content;
-    const same = isSameValue(data ?? {}, live['data'] ?? {});
-    return [...(same ? [] : [`${what} with other values`]), ...findDifferences(rest, live).map((each) => `${what}: ${phraseOf(each)}`)];
-  }
-  const spec = tables([manifest['spec']])[0];
-  const liveSpec = tables([live['spec']])[0];
-  // One more label, and it would select fewer pods.
-  const selects = isSameValue(spec?.['selector'], liveSpec?.['selector']) ? [] : [`${what}: another selector`];
-  return [...selects, ...findDifferences(content, live).map((each) => `${what}: ${phraseOf(each)}`)];
+  const { apiVersion: _version, kind: _kind, data, ...content } = manifest;
+  return [
+    // Values of a ConfigMap may be secrets, so they are not named.
+    ...(isSameValue(data ?? {}, live['data'] ?? {}) ? [] : [`${what}: data changed`]),
+    // An additional label in a selector makes it select fewer pods, but is no difference by the rules of server-side apply.
+    ...(isSameValue(valueAt(manifest, 'spec', 'selector'), valueAt(live, 'spec', 'selector')) ? [] : [`${what}: selector changed`]),
+    ...findDifferences(content, live).map((each) => `${what}: ${phraseOf(each)}`),
+  ];
 }
 
-/** Parts of a path that say nothing to whoever reads the phrase. */
-const SILENT: ReadonlySet<string> = new Set(['spec', 'template', 'metadata', 'containers', `[${SERVER_CONTAINER}]`]);
+/** Parts of a path that would only lengthen the phrase. */
+const OMITTED: ReadonlySet<string> = new Set(['spec', 'template', 'metadata', 'containers', `[${SERVER_CONTAINER}]`]);
+/** A phrase names a value in full only if it is short. */
 const LONGEST_VALUE = 160;
 
 function phraseOf({ path, wanted, found }: Difference): string {
-  const where = path
-    .filter((part) => !SILENT.has(part))
-    .join('.')
-    .replaceAll('.[', '[');
-  const name = where === '' ? path.join('.') : where;
-  if (path.includes('env')) return `${name} with another value`;
-  if (path.includes('ownerReferences')) return 'owner missing';
+  const parts = path.filter((part) => !OMITTED.has(part));
+  const name = (parts.length === 0 ? path : parts).join('.').replaceAll('.[', '[');
+  if (path.includes('env')) return `${name} changed`;
+  if (path.includes('ownerReferences')) return 'owner reference missing';
   if (found === undefined || found === null) return `${name} missing`;
-  return isTable(wanted) ? `${name} altered` : `${name} ${textOf(found)} instead of ${textOf(wanted)}`;
+  return isTable(wanted) ? `${name} changed` : `${name} ${textOf(found)} instead of ${textOf(wanted)}`;
 }
 
-function textOf(value: unknown): string {
-  const text = JSON.stringify(value ?? '') ?? '';
-  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text;
+const textOf = (value: unknown): string => truncate(JSON.stringify(value ?? '') ?? '', LONGEST_VALUE);
+
+function valueAt(value: unknown, ...path: readonly string[]): unknown {
+  return path.reduce<unknown>((inner, key) => (isTable(inner) ? inner[key] : undefined), value);
 }
 
 function tables(value: unknown): readonly Readonly<Record<string, unknown>>[] {

@@ -1,20 +1,20 @@
-/** A workload as objects of a cluster. Pure. The way back, from objects to the reconciler's facts, is `kube-observe.ts`. */
+/** Renders a workload as objects of the cluster. Pure. The other direction, from objects to the reconciler's facts, is `kube-observe.ts`. */
 import type { KubeManifest, OwnerReference } from '../../client/ports.ts';
-import { LABELS, MANAGER } from '../../../schema/object-labels.ts';
+import { LABELS } from '../../../schema/object-labels.ts';
 import { parseSizeBytes } from '../../../schema/quantities.ts';
 import { deviceDemand } from './kube-devices.ts';
 import type { GpuAllocation } from './kube-devices.ts';
-import { APPLIED_ANNOTATION, claimName, PORT_NAME, revisionedName, serviceName } from './kube-names.ts';
-import { podLabels, podTemplate } from './kube-pod.ts';
-import type { KubeSettings, KubeWorkload } from './kube-pod.ts';
-import { makesClaim } from './kube-volumes.ts';
+import { APPLIED_ANNOTATION, podLabels, PORT_NAME, revisionedName, revisionLabels, slotLabels, slotObjectName } from './kube-names.ts';
+import { podTemplate } from './kube-pod.ts';
+import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
+import { createsClaim } from './kube-volumes.ts';
 import { quantityOfBytes } from './kube-quantity.ts';
 
 export interface KubeContext {
   readonly settings: KubeSettings;
-  /** The SlotSpec: with it, everything goes. */
+  /** The SlotSpec; Kubernetes deletes everything it owns together with it. */
   readonly owner: OwnerReference | undefined;
-  /** How GPUs are asked for in this cluster. */
+  /** How GPUs are requested in this cluster. */
   readonly allocation: GpuAllocation;
 }
 
@@ -22,26 +22,24 @@ export interface KubeObjects {
   readonly configMap: KubeManifest;
   readonly service: KubeManifest;
   /** Only where the slot has storage of its own. */
-  readonly claim?: KubeManifest;
+  readonly claim: KubeManifest | undefined;
   /** Only with DRA. */
-  readonly claimTemplate?: KubeManifest;
+  readonly claimTemplate: KubeManifest | undefined;
   readonly deployment: KubeManifest;
 }
 
-/** Where a slot names a storage class but no size: most models fit. */
+/** Where a slot names a storage class but no size. Large enough for most models. */
 const DEFAULT_STORAGE = '50Gi';
 
 /** `spec` of a Deployment. */
 export type DeploymentSpec = Readonly<Record<string, unknown>> & { readonly replicas: number };
 
 export function kubeObjects(workload: KubeWorkload, context: KubeContext): KubeObjects {
-  const claim = claimManifest(workload, context);
-  const template = claimTemplateManifest(workload, context);
   return {
     configMap: configMapManifest(workload, context.owner),
     service: serviceManifest(workload, context.owner),
-    ...(claim === undefined ? {} : { claim }),
-    ...(template === undefined ? {} : { claimTemplate: template }),
+    claim: claimManifest(workload, context),
+    claimTemplate: claimTemplateManifest(workload, context),
     deployment: deploymentManifest(workload, context.owner, deploymentSpec(workload, context)),
   };
 }
@@ -49,7 +47,7 @@ export function kubeObjects(workload: KubeWorkload, context: KubeContext): KubeO
 export function deploymentSpec(workload: KubeWorkload, { settings, allocation }: KubeContext): DeploymentSpec {
   return {
     replicas: workload.cluster.replicas,
-    // The scale-down of an old template is nobody's rollback: another revision is another Deployment.
+    // Old ReplicaSets are not needed for rollbacks: another revision is another Deployment.
     revisionHistoryLimit: 1,
     strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
     selector: { matchLabels: podLabels(workload) },
@@ -57,62 +55,49 @@ export function deploymentSpec(workload: KubeWorkload, { settings, allocation }:
   };
 }
 
-/** With this `spec`, which is remembered on it. */
+/** The Deployment with this `spec`, which is also recorded in an annotation. */
 export function deploymentManifest(workload: KubeWorkload, owner: OwnerReference | undefined, spec: DeploymentSpec): KubeManifest {
+  const annotations = { [LABELS.generation]: String(workload.generation), [APPLIED_ANNOTATION]: JSON.stringify(spec) };
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
-    metadata: {
-      name: workload.name,
-      labels: podLabels(workload),
-      annotations: { [LABELS.generation]: String(workload.generation), [APPLIED_ANNOTATION]: JSON.stringify(spec) },
-      ...ownedBy(owner),
-    },
+    metadata: { name: workload.name, labels: podLabels(workload), annotations, ...ownedBy(owner) },
     spec,
   };
 }
 
-/** Never altered: what is in it goes with the revision. So nobody else alters it either, and kubelets need not watch it. */
+/** Immutable, since its content belongs to the revision: nobody can change it, and kubelets need not watch it. */
 export function configMapManifest(workload: KubeWorkload, owner: OwnerReference | undefined): KubeManifest {
   return {
     apiVersion: 'v1',
     kind: 'ConfigMap',
-    metadata: { name: revisionedName(workload), labels: objectLabels(workload), ...ownedBy(owner) },
+    metadata: { name: revisionedName(workload), labels: revisionLabels(workload), ...ownedBy(owner) },
     immutable: true,
     data: Object.fromEntries(Object.entries(workload.env).toSorted(([a], [b]) => (a < b ? -1 : 1))),
   };
 }
 
-/** For people inside the cluster; the gateway goes to the pods. One a slot, whatever revisions it has. */
-export function serviceManifest(workload: KubeWorkload, owner: OwnerReference | undefined): KubeManifest {
-  const { container } = workload.port;
+/** One per slot, for clients inside the cluster. The gateway connects to the pods directly. */
+export function serviceManifest({ slot, port }: KubeWorkload, owner: OwnerReference | undefined): KubeManifest {
   return {
     apiVersion: 'v1',
     kind: 'Service',
-    metadata: {
-      name: serviceName(workload.slot),
-      labels: { [LABELS.slot]: workload.slot, [LABELS.managedBy]: MANAGER },
-      ...ownedBy(owner),
-    },
+    metadata: { name: slotObjectName(slot), labels: slotLabels(slot), ...ownedBy(owner) },
     spec: {
       clusterIP: 'None',
-      selector: { [LABELS.slot]: workload.slot, [LABELS.managedBy]: MANAGER },
-      ports: [{ name: PORT_NAME, port: container, protocol: 'TCP', targetPort: PORT_NAME }],
+      selector: slotLabels(slot),
+      ports: [{ name: PORT_NAME, port: port.container, protocol: 'TCP', targetPort: PORT_NAME }],
     },
   };
 }
 
-function claimManifest(workload: KubeWorkload, { owner }: KubeContext): KubeManifest | undefined {
-  const { storage } = workload.cluster;
-  if (storage === undefined || !makesClaim(workload.cluster)) return undefined;
+function claimManifest({ slot, cluster }: KubeWorkload, { owner }: KubeContext): KubeManifest | undefined {
+  const { storage } = cluster;
+  if (storage === undefined || !createsClaim(cluster)) return undefined;
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
-    metadata: {
-      name: claimName(workload.slot),
-      labels: { [LABELS.slot]: workload.slot, [LABELS.managedBy]: MANAGER },
-      ...ownedBy(owner),
-    },
+    metadata: { name: slotObjectName(slot), labels: slotLabels(slot), ...ownedBy(owner) },
     spec: {
       accessModes: ['ReadWriteOnce'],
       resources: { requests: { storage: storage.size === undefined ? DEFAULT_STORAGE : quantityOfBytes(parseSizeBytes(storage.size)) } },
@@ -122,22 +107,18 @@ function claimManifest(workload: KubeWorkload, { owner }: KubeContext): KubeMani
 }
 
 function claimTemplateManifest(workload: KubeWorkload, { owner, settings, allocation }: KubeContext): KubeManifest | undefined {
-  const demand = deviceDemand(workload, workload.cluster, settings.SVC_GPU_RESOURCES, allocation);
+  const demand = deviceDemand(workload, settings.SVC_GPU_RESOURCES, allocation);
   if (demand.kind !== 'claim') return undefined;
   const exactly = { deviceClassName: demand.deviceClass, allocationMode: 'ExactCount', count: demand.count };
   return {
     apiVersion: 'resource.k8s.io/v1',
     kind: 'ResourceClaimTemplate',
-    metadata: { name: demand.template, labels: objectLabels(workload), ...ownedBy(owner) },
+    metadata: { name: demand.template, labels: revisionLabels(workload), ...ownedBy(owner) },
     spec: { spec: { devices: { requests: [{ name: 'gpu', exactly }] } } },
   };
 }
 
-/** Undefined where nobody asks whose it is. */
+/** Nothing where the owner is unknown. */
 function ownedBy(owner: OwnerReference | undefined): { readonly ownerReferences?: readonly OwnerReference[] } {
   return owner === undefined ? {} : { ownerReferences: [owner] };
-}
-
-function objectLabels(workload: KubeWorkload): Readonly<Record<string, string>> {
-  return { [LABELS.slot]: workload.slot, [LABELS.revision]: workload.revision, [LABELS.managedBy]: MANAGER };
 }

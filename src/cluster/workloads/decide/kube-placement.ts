@@ -1,9 +1,10 @@
-/** What the scheduler says when no node takes a pod, in words that say what is missing and what to do about it. Pure. */
+/** Answers the question: what is missing on the nodes, and what can the user do? Explains the scheduler's message for a pod that fits no node. Pure. */
 import type { PodFacts } from './kube-facts.ts';
 import { backendLabel, SERVER_CONTAINER } from './kube-names.ts';
+import { truncate } from './kube-text.ts';
 
 interface Cause {
-  /** How many nodes; the scheduler counts each node once. */
+  /** Number of nodes. The scheduler counts each node once. */
   readonly nodes: number;
   readonly text: string;
 }
@@ -13,18 +14,18 @@ interface Explanation {
   readonly advice?: string;
 }
 
-/** Of the message of a pod's condition `PodScheduled`. An unknown cause is repeated as it is. */
+/** Several causes must fit into one message. */
+const LONGEST_CAUSE = 300;
+
+/** `message` is the one of the pod's condition `PodScheduled`. Unknown causes are quoted unchanged. */
 export function placementMessage(message: string, pod: PodFacts): string {
   const { total, causes } = parseCauses(message);
-  if (causes.length === 0) return `No node takes the pod yet${message === '' ? '' : `: ${cut(message)}`}`;
+  if (causes.length === 0) return `No node fits the pod yet${message === '' ? '' : `: ${truncate(message, LONGEST_CAUSE)}`}`;
   const explained = causes.map((cause) => ({ cause, ...explain(cause.text, pod) }));
   const whys = explained.map(({ cause, why }) => (total > 1 ? `${why} (${cause.nodes} of ${total} nodes)` : why));
-  const advices = [...new Set(explained.flatMap(({ advice }) => advice ?? []))];
-  const todo =
-    advices.length === 0
-      ? ''
-      : `. ${advices.map((each, index) => (index === 0 ? each : `${each.charAt(0).toLowerCase()}${each.slice(1)}`)).join('; or ')}`;
-  return `No node takes the pod: ${whys.join(', ')}${todo}`;
+  const [first, ...others] = new Set(explained.flatMap(({ advice }) => advice ?? []));
+  const alternatives = others.map((each) => `; or ${each.charAt(0).toLowerCase()}${each.slice(1)}`).join('');
+  return `No node fits the pod: ${whys.join(', ')}${first === undefined ? '' : `. ${first}${alternatives}`}`;
 }
 
 /** `0/3 nodes are available: 1 Insufficient memory, 2 node(s) were unschedulable. preemption: …` */
@@ -32,7 +33,7 @@ function parseCauses(message: string): { readonly total: number; readonly causes
   const match = /^0\/(\d+) nodes are available: ([^]*)$/.exec(message);
   if (match === null) {
     const bare = message.replace(/[. ]+$/, '');
-    return { total: 0, causes: KNOWN.some(({ pattern }) => pattern.test(bare)) ? [{ nodes: 0, text: bare }] : [] };
+    return { total: 0, causes: isKnown(bare) ? [{ nodes: 0, text: bare }] : [] };
   }
   const [, total = '0', rest = ''] = match;
   const causes = rest
@@ -44,106 +45,93 @@ function parseCauses(message: string): { readonly total: number; readonly causes
   return { total: Number(total), causes };
 }
 
-/** Nodes with the device files of a backend have it. */
+/** Prefix of the label of nodes that have the device files of a backend. */
 const BACKEND_LABEL = backendLabel('');
 
 interface Known {
   readonly pattern: RegExp;
-  readonly explain: (match: RegExpExecArray, pod: PodFacts) => Explanation;
+  /** `$1` stands for the first group of the pattern. */
+  readonly why: string;
+  readonly advice: string;
 }
 
 const KNOWN: readonly Known[] = [
-  {
-    pattern: /^Insufficient (memory|cpu|ephemeral-storage)$/,
-    explain: ([, resource = ''], pod) => ({
-      why: `too little free ${resource}${asked(pod, resource)}`,
-      advice: resource === 'memory' ? 'Free memory, add a node, or lower "resources.memory"' : `Free some ${resource} or add a node`,
-    }),
-  },
+  { pattern: /^Insufficient (memory)$/, why: 'not enough free $1', advice: 'Free memory, add a node, or lower "resources.memory"' },
+  { pattern: /^Insufficient (cpu|ephemeral-storage)$/, why: 'not enough free $1', advice: 'Free some $1 or add a node' },
   {
     pattern: /^Insufficient (\S+\/\S+)$/,
-    explain: ([, resource = ''], pod) => ({
-      why: `no free "${resource}"${asked(pod, resource)}`,
-      advice: `Add a node that has it with its device plugin, unload another slot, or choose another "backend" or "gpus"`,
-    }),
+    why: 'no free "$1"',
+    advice: 'Add a node that has it with its device plugin, unload another slot, or choose another "backend" or "gpus"',
   },
   {
-    pattern: /didn't match (Pod's )?node (affinity\/selector|affinity|selector)/,
-    explain: (_, pod) => {
-      const labels = wantedLabels(pod);
-      if (labels.length === 0) return { why: 'no node has the labels that are asked for' };
-      const [first = ''] = labels;
-      return {
-        why: `no node has the ${labels.length === 1 ? 'label' : 'labels'} ${labels.map((label) => `"${label}"`).join(', ')}`,
-        advice: `Label a fitting node with "kubectl label node NAME ${first}", or change ${first.startsWith(BACKEND_LABEL) ? '"backend" or "gpus"' : '"nodeSelector"'}`,
-      };
-    },
+    pattern: /had (?:untolerated )?taint \{node\.kubernetes\.io\/([a-z-]+):?[^}]*\}/,
+    why: 'currently not usable ($1)',
+    advice: 'Inspect the node with "kubectl describe node"',
   },
-  {
-    pattern: /had (?:untolerated )?taint \{(node\.kubernetes\.io\/[a-z-]+):?[^}]*\}/,
-    explain: ([, taint = '']) => ({
-      why: `not usable now (${taint.replace('node.kubernetes.io/', '')})`,
-      advice: `Look at the node with "kubectl describe node"`,
-    }),
-  },
-  {
-    pattern: /had (?:untolerated )?taint \{([^}]*?):? *\}/,
-    explain: ([, taint = '']) => ({ why: `kept for others by the taint "${taint}"`, advice: 'Add it to "tolerations"' }),
-  },
-  {
-    pattern: /had untolerated taint\(s\)/,
-    explain: () => ({ why: 'kept for others by taints', advice: 'Add them to "tolerations"' }),
-  },
-  {
-    pattern: /were unschedulable/,
-    explain: () => ({ why: 'closed to new pods', advice: 'Open it with "kubectl uncordon NODE"' }),
-  },
+  { pattern: /had (?:untolerated )?taint \{([^}]*?):? *\}/, why: 'reserved by the taint "$1"', advice: 'Add it to "tolerations"' },
+  { pattern: /had untolerated taint\(s\)/, why: 'reserved by taints', advice: 'Add them to "tolerations"' },
+  { pattern: /were unschedulable/, why: 'cordoned', advice: 'Allow new pods with "kubectl uncordon NODE"' },
   {
     pattern: /^persistentvolumeclaim "([^"]+)" not found$/,
-    explain: ([, claim = '']) => ({ why: `there is no claim "${claim}"`, advice: `Make the claim, or name another one in "storage"` }),
+    why: 'the claim "$1" does not exist',
+    advice: 'Create the claim, or name another one in "storage"',
   },
   {
     pattern: /unbound immediate PersistentVolumeClaims/,
-    explain: () => ({
-      why: 'the claim for the models has no volume yet',
-      advice: `See "kubectl describe pvc": its storage class may be missing ("storage.className")`,
-    }),
+    why: 'the claim for the models has no volume yet',
+    advice: 'See "kubectl describe pvc": the storage class may be missing ("storage.className")',
   },
   {
     pattern: /volume node affinity conflict|didn't find available persistent volumes/,
-    explain: () => ({ why: 'the models lie on a volume of another node or zone', advice: 'Free room there, or choose another "storage"' }),
+    why: 'the models are on a volume of another node or zone',
+    advice: 'Free resources there, or choose another "storage"',
   },
-  { pattern: /^Too many pods$/, explain: () => ({ why: 'full of pods', advice: 'Add a node' }) },
+  { pattern: /^Too many pods$/, why: 'pod limit reached', advice: 'Add a node' },
   {
     pattern: /cannot allocate all claims|resourceclaim|resource claim/i,
-    explain: () => ({
-      why: 'no free device of the class that is asked for',
-      advice: 'Add a node with one and its DRA driver, unload another slot, or set "SVC_GPU_ALLOCATION" to "device-plugin"',
-    }),
+    why: 'no free device of the requested class',
+    advice: 'Add a node that has one and its DRA driver, unload another slot, or set "SVC_GPU_ALLOCATION" to "device-plugin"',
   },
 ];
 
+const LABELS_MISMATCH = /didn't match (Pod's )?node (affinity\/selector|affinity|selector)/;
+
+const isKnown = (text: string): boolean => LABELS_MISMATCH.test(text) || KNOWN.some(({ pattern }) => pattern.test(text));
+
 function explain(text: string, pod: PodFacts): Explanation {
-  for (const known of KNOWN) {
-    const match = known.pattern.exec(text);
-    if (match !== null) return known.explain(match, pod);
+  if (LABELS_MISMATCH.test(text)) return explainLabels(requiredLabels(pod));
+  for (const { pattern, why, advice } of KNOWN) {
+    const match = pattern.exec(text);
+    if (match === null) continue;
+    const [, group = ''] = match;
+    const fill = (template: string): string => template.replace('$1', () => group);
+    return { why: `${fill(why)}${requested(pod, group)}`, advice: fill(advice) };
   }
-  return { why: cut(text) };
+  return { why: truncate(text, LONGEST_CAUSE) };
 }
 
-function asked(pod: PodFacts, resource: string): string {
+function explainLabels(labels: readonly string[]): Explanation {
+  const [first] = labels;
+  if (first === undefined) return { why: 'no node has the requested labels' };
+  const keys = first.startsWith(BACKEND_LABEL) ? '"backend" or "gpus"' : '"nodeSelector"';
+  return {
+    why: `no node has the ${labels.length === 1 ? 'label' : 'labels'} ${labels.map((label) => `"${label}"`).join(', ')}`,
+    advice: `Label a suitable node with "kubectl label node NAME ${first}", or change ${keys}`,
+  };
+}
+
+/** Empty if the pod requests no such resource. */
+function requested(pod: PodFacts, resource: string): string {
   const resources = pod.spec.containers.find(({ name }) => name === SERVER_CONTAINER)?.resources;
   const amount = resources?.requests?.[resource] ?? resources?.limits?.[resource];
-  return amount === undefined ? '' : ` (${amount} asked for)`;
+  return amount === undefined ? '' : ` (${amount} requested)`;
 }
 
-/** `key=value` of all labels that a node must have. */
-function wantedLabels({ spec }: PodFacts): readonly string[] {
+/** The labels that a node must have, as `key=value`. */
+function requiredLabels({ spec }: PodFacts): readonly string[] {
   const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
   return [
     ...Object.entries(spec.nodeSelector ?? {}).map(([key, value]) => `${key}=${value}`),
     ...terms.flatMap(({ matchExpressions }) => matchExpressions ?? []).map(({ key, values }) => `${key}=${values?.[0] ?? ''}`),
   ];
 }
-
-const cut = (text: string): string => (text.length > 300 ? `${text.slice(0, 300)}…` : text);

@@ -1,48 +1,52 @@
-/** Why a pod that has a node does not begin: kubelets tell it in Events alone, not in the pod's status. Pure. */
+/**
+ * Answers the question: which Event explains why a scheduled pod does not start? Kubelets report failed mounts and networks in Events only, not in the
+ * status of the pod. Pure.
+ */
 import { z } from 'zod';
 import type { KubeObject } from '../../client/ports.ts';
 import type { WaitingReason } from '../../../reconciler/ports.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
-import { instant, isOver, isTerminating } from './kube-facts.ts';
+import { isOver, isTerminating, parseTime } from './kube-facts.ts';
 import type { ContainerStatus, PodFacts } from './kube-facts.ts';
+import { truncate } from './kube-text.ts';
 
-/** What an Event says of a pod. */
+/** A warning Event about a pod. */
 export interface PodWarning {
   readonly reason: string;
   readonly message: string;
 }
 
-/** By the pod's uid; undefined: nothing is said of any. */
+/** By the pod's uid. Undefined if there are none. */
 export type PodWarnings = ReadonlyMap<string, PodWarning> | undefined;
 
-/** Two questions, since Events of pods that run are many. */
+/** Two requests, since running pods have many Events. */
 export const WARNING_SELECTOR = 'involvedObject.kind=Pod,type=Warning';
 export const PULLING_SELECTOR = 'involvedObject.kind=Pod,reason=Pulling';
 
-/** Mounting and setting up a network take a moment, and often work at the second attempt. */
-const PATIENCE_MS = 10_000;
+/** Mounting and network set-up take a moment, and often succeed at the second attempt. */
+const STUCK_AFTER_MS = 10_000;
 
 const VOLUME_REASONS: ReadonlySet<string> = new Set(['FailedMount', 'FailedAttachVolume', 'FailedMapVolume']);
 const NODE_REASONS: ReadonlySet<string> = new Set(['FailedCreatePodSandBox', 'NetworkNotReady', 'FailedPrepareDynamicResources']);
 
-/** It has a node and nothing of it was ever begun, nor is it said why in its status. */
-export function hasNotBegun(pod: PodFacts): boolean {
+/** Whether the pod has a node, none of its containers was ever started, and its status does not explain why. */
+export function hasNotStarted(pod: PodFacts): boolean {
   const statuses = [...pod.status.initContainerStatuses, ...pod.status.containerStatuses];
-  return pod.spec.nodeName !== undefined && !isOver(pod) && !isTerminating(pod) && statuses.every(isUntouched);
+  return pod.spec.nodeName !== undefined && !isOver(pod) && !isTerminating(pod) && statuses.every(isUnstarted);
 }
 
-const isUntouched = ({ state, lastState }: ContainerStatus): boolean =>
+const isUnstarted = ({ state, lastState }: ContainerStatus): boolean =>
   lastState?.terminated === undefined &&
   state?.running === undefined &&
   state?.terminated === undefined &&
   ['ContainerCreating', 'PodInitializing', undefined].includes(state?.waiting?.reason);
 
-/** Worth asking for the Events of. */
+/** Whether the Events of the pod are worth a request. */
 export const isStuck = (pod: PodFacts, now: number): boolean =>
-  hasNotBegun(pod) && now - (instant(pod.metadata.creationTimestamp) ?? now) > PATIENCE_MS;
+  hasNotStarted(pod) && now - (parseTime(pod.metadata.creationTimestamp) ?? now) > STUCK_AFTER_MS;
 
 const EventShape = z.object({
-  metadata: z.object({ name: z.string(), resourceVersion: z.string().optional(), creationTimestamp: z.string().nullish() }),
+  metadata: z.object({ creationTimestamp: z.string().nullish() }),
   involvedObject: z.object({ uid: z.string() }),
   reason: z.string(),
   message: z.string().default(''),
@@ -52,46 +56,49 @@ const EventShape = z.object({
 });
 type EventFacts = z.output<typeof EventShape>;
 
-/** Of the pods with these uids. Kubelets repeat that mounting timed out after the attempt that says why: the why is told. */
-export function readWarnings(events: readonly KubeObject[], uids: ReadonlySet<string>, before: PodWarnings): PodWarnings {
-  const newest = new Map<string, EventFacts>();
+/**
+ * Selects the most helpful warning for each pod in `uids`. After the Event with the cause, kubelets repeat one that only reports a timeout: the cause wins.
+ * Returns `previous` itself if nothing changed.
+ */
+export function selectWarnings(events: readonly KubeObject[], uids: ReadonlySet<string>, previous: PodWarnings): PodWarnings {
+  const byPod = new Map<string, EventFacts>();
   for (const object of events) {
     const event = EventShape.safeParse(object).data;
     if (event === undefined || !uids.has(event.involvedObject.uid)) continue;
     if (!VOLUME_REASONS.has(event.reason) && !NODE_REASONS.has(event.reason)) continue;
-    const held = newest.get(event.involvedObject.uid);
-    if (held === undefined || isBetter(event, held)) newest.set(event.involvedObject.uid, event);
+    const best = byPod.get(event.involvedObject.uid);
+    if (best === undefined || isBetter(event, best)) byPod.set(event.involvedObject.uid, event);
   }
-  const found = new Map([...newest].map(([uid, { reason, message }]) => [uid, { reason, message: withoutIds(message) }] as const));
+  const found = new Map([...byPod].map(([uid, { reason, message }]) => [uid, { reason, message: withoutIds(message) }] as const));
   if (found.size === 0) return undefined;
-  return isSameValue([...(before ?? [])], [...found]) ? before : found;
+  return isSameValue([...(previous ?? [])], [...found]) ? previous : found;
 }
 
-/** Uids of pods of which Events tell. */
+/** Uids of the pods that the Events are about. */
 export function podsIn(events: readonly KubeObject[]): ReadonlySet<string> {
   return new Set(events.flatMap((object) => EventShape.safeParse(object).data?.involvedObject.uid ?? []));
 }
 
-function isBetter(event: EventFacts, held: EventFacts): boolean {
-  const [saysLittle, heldSaysLittle] = [isTimeout(event), isTimeout(held)];
-  return saysLittle === heldSaysLittle ? lastSeen(event) >= lastSeen(held) : heldSaysLittle;
+function isBetter(event: EventFacts, best: EventFacts): boolean {
+  return isTimeout(event) === isTimeout(best) ? lastSeen(event) >= lastSeen(best) : isTimeout(best);
 }
 
 const isTimeout = ({ message }: EventFacts): boolean => message.startsWith('Unable to attach or mount volumes');
 
 const lastSeen = ({ series, lastTimestamp, eventTime, metadata }: EventFacts): number =>
-  instant(series?.lastObservedTime) ?? instant(lastTimestamp) ?? instant(eventTime) ?? instant(metadata.creationTimestamp) ?? 0;
+  parseTime(series?.lastObservedTime) ?? parseTime(lastTimestamp) ?? parseTime(eventTime) ?? parseTime(metadata.creationTimestamp) ?? 0;
 
-/** Each attempt at a sandbox has an id of its own, which would make each a new message. */
+/** Removes sandbox ids: each attempt has its own, which would make each a new message. */
 const withoutIds = (message: string): string => message.replaceAll(/\s*"?\b[0-9a-f]{64}\b"?/g, '');
 
-export function warnedTrouble(pod: PodFacts, warning: PodWarning | undefined): WaitingReason | undefined {
-  if (warning === undefined || !hasNotBegun(pod)) return undefined;
+export function warningReason(pod: PodFacts, warning: PodWarning | undefined): WaitingReason | undefined {
+  if (warning === undefined || !hasNotStarted(pod)) return undefined;
   const { reason, message } = warning;
   const node = `Node "${pod.spec.nodeName ?? ''}"`;
-  if (NODE_REASONS.has(reason))
-    return { kind: 'other', reason, message: `${node} cannot set up the pod, it is tried again: ${cut(message)}` };
-  return { kind: 'other', reason, message: volumeMessage(node, message, pod) };
+  const text = NODE_REASONS.has(reason)
+    ? `${node} cannot set up the pod and will retry: ${truncate(message)}`
+    : volumeMessage(node, message, pod);
+  return { kind: 'other', reason, message: text };
 }
 
 function volumeMessage(node: string, cause: string, pod: PodFacts): string {
@@ -102,25 +109,23 @@ function volumeMessage(node: string, cause: string, pod: PodFacts): string {
   }
   const inUse = /^Multi-Attach error for volume "([^"]+)"/.exec(cause);
   if (inUse !== null) {
-    const advice = 'It is free when the pod there has ended; a claim that several nodes may use has the access mode "ReadWriteMany"';
+    const advice = 'It becomes free when the pod there has ended; to share a claim between nodes, use the access mode "ReadWriteMany"';
     return `${node} cannot attach the volume "${inUse[1]}"${claimOf(pod)}, which another node uses. ${advice}`;
   }
   const named = /for volume "([^"]+)"\s*: (.*)$/s.exec(cause);
   if (named !== null)
-    return `${node} cannot mount the volume "${named[1]}"${claimOf(pod)}, it is tried again: ${cut(lastLine(named[2] ?? ''))}`;
-  return `${node} cannot mount the pod's volumes, it is tried again: ${cut(lastLine(cause))}`;
+    return `${node} cannot mount the volume "${named[1]}"${claimOf(pod)} and will retry: ${truncate(lastLine(named[2] ?? ''))}`;
+  return `${node} cannot mount the pod's volumes and will retry: ${truncate(lastLine(cause))}`;
 }
 
-/** Kubelets name the volume, people know the claim. */
+/** Kubelets name the volume, but users know the claim. */
 function claimOf({ spec }: PodFacts): string {
   const claims = spec.volumes?.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []) ?? [];
   return claims[0] === undefined ? '' : ` of the claim "${claims[0]}"`;
 }
 
-/** Of what a mount command printed; without the paths below kubelets' own directory, which have the pod's uid. */
+/** The last line that a mount command printed, without paths in kubelet's own directory, which contain the pod's uid. */
 function lastLine(cause: string): string {
   const line = cause.trim().split('\n').at(-1)?.trim() ?? '';
-  return line.replaceAll(/\/\S*\/pods\/[0-9a-f-]{36}\/\S*/g, 'its place in the pod');
+  return line.replaceAll(/\/\S*\/pods\/[0-9a-f-]{36}\/\S*/g, 'its mount point in the pod');
 }
-
-const cut = (text: string): string => (text.length > 400 ? `${text.slice(0, 400)}…` : text);

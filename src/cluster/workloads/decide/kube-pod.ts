@@ -1,49 +1,28 @@
-/** The pod template of a workload. Pure. Lists stand in one order, and quantities as the server writes them, so that what is stored is what was sent. */
-import type { ClusterWorkload, ImageReference, Workload } from '../../../reconciler/ports.ts';
-import { LABELS, MANAGER } from '../../../schema/object-labels.ts';
-import type { Settings } from '../../../schema/settings.ts';
+/** Renders the pod template of a workload. Pure. Lists have a fixed order and quantities the server's own form, so that the server stores what was sent. */
+import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import { deviceDemand, needsRoot, nodeAffinity } from './kube-devices.ts';
 import type { DeviceDemand, GpuAllocation } from './kube-devices.ts';
 import { graceSeconds, preStopHook } from './kube-drain.ts';
-import { INSTANCE_LABEL, MODEL_CONTAINER, MODELS_TARGET, PORT_NAME, revisionedName, SERVER_CONTAINER } from './kube-names.ts';
+import { MODEL_CONTAINER, MODELS_TARGET, podLabels, PORT_NAME, revisionedName, SERVER_CONTAINER } from './kube-names.ts';
 import { quantityOfBytes } from './kube-quantity.ts';
 import { podVolumes } from './kube-volumes.ts';
 import type { PodVolumes } from './kube-volumes.ts';
-
-export type KubeSettings = Pick<
-  Settings,
-  'SVC_IMAGE' | 'SVC_MODELS_CLAIM' | 'SVC_MODELS_HOST_PATH' | 'SVC_GPU_RESOURCES' | 'SVC_GPU_ALLOCATION'
->;
-
-/** A workload that can run in a cluster. */
-export interface KubeWorkload extends Workload {
-  readonly cluster: ClusterWorkload;
-  readonly image: ImageReference;
-}
+import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
 
 type Part = Readonly<Record<string, unknown>>;
 
-/** Nobody's: as distroless images call it. Images may say otherwise and are overruled. */
+/** The user `nonroot` of distroless images. Overrides the user of the image. */
 const USER = 65_532;
-/** Fetching streams to disk. */
+/** Enough, since a fetched model is streamed to disk. */
 const FETCH_MEMORY = '64Mi';
-/** Startup is asked often, since a slot opens by it, and a little longer than the reconciler waits, whose message is the better one. */
+/** Frequent, since a slot opens when this probe passes. It fails a little later than the reconciler's own timeout, whose message is clearer. */
 const STARTUP_PERIOD_S = 1;
 const STARTUP_MARGIN_S = 15;
 
-export function podLabels(workload: Workload): Readonly<Record<string, string>> {
-  return {
-    [LABELS.slot]: workload.slot,
-    [LABELS.revision]: workload.revision,
-    [LABELS.managedBy]: MANAGER,
-    [INSTANCE_LABEL]: workload.name,
-  };
-}
-
 export function podTemplate(workload: KubeWorkload, settings: KubeSettings, allocation: GpuAllocation): Part {
   const { cluster } = workload;
-  const demand = deviceDemand(workload, cluster, settings.SVC_GPU_RESOURCES, allocation);
-  const volumes = podVolumes(workload, cluster, demand, settings);
+  const demand = deviceDemand(workload, settings.SVC_GPU_RESOURCES, allocation);
+  const volumes = podVolumes(workload, demand, settings);
   return {
     metadata: {
       labels: podLabels(workload),
@@ -83,13 +62,13 @@ function server(workload: KubeWorkload, demand: DeviceDemand, volumes: PodVolume
     name: SERVER_CONTAINER,
     image: workload.image.reference,
     imagePullPolicy: 'IfNotPresent',
-    // Both, whatever the image has: the whole argument vector is ours.
+    // Both are set, so that the entrypoint of the image never adds arguments.
     command: [verbatim(program)],
     args: rest.map(verbatim),
     envFrom: [{ configMapRef: { name: revisionedName(workload) } }],
     ports: [{ name: PORT_NAME, containerPort: port.container, protocol: 'TCP' }],
     resources: resources(workload, demand),
-    // Its last words say why it ended.
+    // The end of the log explains why the server exited.
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: volumes.mounts,
     securityContext: securityContext(demand),
@@ -98,22 +77,22 @@ function server(workload: KubeWorkload, demand: DeviceDemand, volumes: PodVolume
   };
 }
 
-/** Kubernetes puts variables in for `$(NAME)`, and writes `$` for `$$`. */
+/** Escapes `$`: Kubernetes expands `$(NAME)` and turns `$$` into `$`. */
 export const verbatim = (text: string): string => text.replaceAll('$', '$$$$');
 
 /**
- * Asked for is what admission counts, but never more than the limit, which the server would refuse. A model on a GPU of its own lies in the GPU's memory: asking
- * for as much of the node's would keep it from nodes that can run it.
+ * Requests the memory that admission counts, but never more than the limit, which the server would reject. A model on a GPU of its own is in the GPU's
+ * memory: requesting the same amount of node memory would exclude nodes that can run it.
  */
 function resources(workload: KubeWorkload, demand: DeviceDemand): Part {
   const limit = workload.memoryLimitBytes;
   const hasGpu = demand.kind === 'resource' || demand.kind === 'claim';
-  const counted = hasGpu ? (limit ?? 0) : workload.cluster.memoryBytes;
-  const asked = Math.min(counted, limit ?? counted);
+  const countedBytes = hasGpu ? (limit ?? 0) : workload.cluster.memoryBytes;
+  const requestedBytes = Math.min(countedBytes, limit ?? countedBytes);
   const device = demand.kind === 'resource' ? { [demand.resource]: String(demand.count) } : {};
   const limits = { ...(limit === undefined ? {} : { memory: quantityOfBytes(limit) }), ...device };
   return {
-    ...(asked > 0 ? { requests: { memory: quantityOfBytes(asked) } } : {}),
+    ...(requestedBytes > 0 ? { requests: { memory: quantityOfBytes(requestedBytes) } } : {}),
     ...(Object.keys(limits).length === 0 ? {} : { limits }),
     ...(demand.kind === 'claim' ? { claims: [{ name: 'gpu' }] } : {}),
   };
@@ -127,7 +106,7 @@ function securityContext(demand: DeviceDemand): Part {
   return needsRoot(demand) ? { ...CONFINED, ...AS_ROOT } : CONFINED;
 }
 
-/** Readiness takes a pod out of balancing soon; liveness is slow to judge, since a server under full load answers late and a restart loses all it does. */
+/** Readiness removes a pod from load balancing quickly. Liveness is tolerant, since a server under full load answers late and a restart loses its requests. */
 function probes({ readyPath, startTimeoutMs }: ClusterWorkload): Part {
   const httpGet = { path: readyPath, port: PORT_NAME };
   const startS = Math.ceil(startTimeoutMs / 1000) + STARTUP_MARGIN_S;
@@ -147,11 +126,11 @@ function initContainers(cluster: ClusterWorkload, volumes: PodVolumes, image: st
     command: ['svcctl', 'model', 'fetch', verbatim(cluster.model)],
     args: [],
     env: [{ name: 'SVC_MODELS_DIR', value: MODELS_TARGET }],
-    // The reason of a failure is read from there.
+    // The reason for a failure is taken from the termination message.
     terminationMessagePolicy: 'FallbackToLogsOnError',
     resources: { requests: { memory: FETCH_MEMORY } },
     volumeMounts: volumes.modelMounts,
-    // A directory of the node belongs to whoever made it, so that only this one capability lets it be written everywhere.
+    // A directory of the node may belong to any user; this one capability makes it writable on every node.
     securityContext: volumes.modelsOnNode ? { ...CONFINED, ...AS_ROOT, capabilities: { add: ['DAC_OVERRIDE'], drop: ['ALL'] } } : CONFINED,
   };
   return { initContainers: [fetcher] };

@@ -1,9 +1,9 @@
-/** Sizes as an API server stores them: it writes what it is sent anew, and a text that it would change looks like drift for ever. Pure. */
+/** Sizes in the form in which an API server stores them. The server normalizes what it receives, and any other form would look like permanent drift. Pure. */
 
 const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] as const;
 const DECIMAL = ['', 'k', 'M', 'G', 'T', 'P', 'E'] as const;
 
-/** The canonical text of a number of bytes: `9Gi`, `1500M`, `1234567`. */
+/** Returns the canonical quantity for a number of bytes: `9Gi`, `1500M`, `1234567`. */
 export function quantityOfBytes(bytes: number): string {
   const whole = Math.ceil(bytes);
   return whole % 1024 === 0 ? withSuffix(whole, 1024, BINARY) : withSuffix(whole, 1000, DECIMAL);

@@ -1,16 +1,17 @@
 /** What the pods of a workload mount: models, a scratch directory, and device files. Pure. */
-import type { ClusterWorkload, Workload } from '../../../reconciler/ports.ts';
+import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import type { Settings } from '../../../schema/settings.ts';
 import type { DeviceDemand } from './kube-devices.ts';
-import { claimName, MODELS_TARGET } from './kube-names.ts';
+import { MODELS_TARGET, slotObjectName } from './kube-names.ts';
+import type { KubeWorkload } from './kube-workload.ts';
 
 export interface PodVolumes {
   readonly volumes: readonly Readonly<Record<string, unknown>>[];
-  /** Of the server's container. */
+  /** Mounts of the server container. */
   readonly mounts: readonly Readonly<Record<string, unknown>>[];
-  /** Of the container that fetches the model; undefined: the workload reads no models. */
+  /** Mounts of the container that fetches the model. Undefined if the workload reads no models. */
   readonly modelMounts: readonly Readonly<Record<string, unknown>>[] | undefined;
-  /** A directory of the node: kubelet makes it as root's, and gives it to nobody else. */
+  /** The models are in a directory of the node, which kubelet creates for root only. */
   readonly modelsOnNode: boolean;
 }
 
@@ -18,50 +19,44 @@ export type StorageSettings = Pick<Settings, 'SVC_MODELS_CLAIM' | 'SVC_MODELS_HO
 
 export const MODELS_VOLUME = 'models';
 const SCRATCH_VOLUME = 'tmp';
-/** As large as on one machine. */
+/** The same size as on a single machine. */
 const SCRATCH_LIMIT = '1Gi';
 
-export function podVolumes(workload: Workload, cluster: ClusterWorkload, demand: DeviceDemand, settings: StorageSettings): PodVolumes {
+export function podVolumes(workload: KubeWorkload, demand: DeviceDemand, settings: StorageSettings): PodVolumes {
   const readsModels = workload.mounts.some(({ target }) => target === MODELS_TARGET);
-  const models = modelsVolume(workload, cluster, settings);
-  const others = workload.mounts.filter(({ target }) => target !== MODELS_TARGET);
-  const devices = demand.kind === 'files' ? demand.paths : [];
-  const scratch = { name: SCRATCH_VOLUME, mountPath: '/tmp' };
+  const models = modelsVolume(workload, settings);
+  const all = [
+    { name: SCRATCH_VOLUME, volume: { emptyDir: { sizeLimit: SCRATCH_LIMIT } }, mountPath: '/tmp' },
+    ...(readsModels ? [{ name: MODELS_VOLUME, volume: models, mountPath: MODELS_TARGET, readOnly: true }] : []),
+    ...workload.mounts
+      .filter(({ target }) => target !== MODELS_TARGET)
+      .map(({ source, target, readOnly }, index) => ({ ...nodePath(`mount-${index}`, source, target), ...(readOnly ? { readOnly } : {}) })),
+    ...(demand.kind === 'files' ? demand.paths : []).map((path, index) => nodePath(`device-${index}`, path, path)),
+  ];
   return {
-    volumes: [
-      { name: SCRATCH_VOLUME, emptyDir: { sizeLimit: SCRATCH_LIMIT } },
-      ...(readsModels ? [{ name: MODELS_VOLUME, ...models }] : []),
-      ...others.map(({ source }, index) => ({ name: `mount-${index}`, hostPath: { path: source } })),
-      ...devices.map((path, index) => ({ name: `device-${index}`, hostPath: { path } })),
-    ],
-    mounts: [
-      scratch,
-      ...(readsModels ? [{ name: MODELS_VOLUME, mountPath: MODELS_TARGET, readOnly: true }] : []),
-      ...others.map(({ target, readOnly }, index) => ({
-        name: `mount-${index}`,
-        mountPath: target,
-        ...(readOnly ? { readOnly: true } : {}),
-      })),
-      ...devices.map((path, index) => ({ name: `device-${index}`, mountPath: path })),
-    ],
-    modelMounts: readsModels ? [scratch, { name: MODELS_VOLUME, mountPath: MODELS_TARGET }] : undefined,
+    volumes: all.map(({ name, volume }) => ({ name, ...volume })),
+    mounts: all.map(({ volume: _volume, ...mount }) => mount),
+    // The first two; the container that fetches the model may write it.
+    modelMounts: readsModels ? all.slice(0, 2).map(({ name, mountPath }) => ({ name, mountPath })) : undefined,
     modelsOnNode: readsModels && 'hostPath' in models,
   };
 }
 
-/** Whether the slot's models lie in a claim that is ours to make. */
-export const makesClaim = ({ storage }: Pick<ClusterWorkload, 'storage'>): boolean =>
+/** Whether the controller creates the claim for the slot's models. */
+export const createsClaim = ({ storage }: Pick<ClusterWorkload, 'storage'>): boolean =>
   storage?.claimName === undefined && storage?.hostPath === undefined && (storage?.size ?? storage?.className) !== undefined;
 
-function modelsVolume(workload: Workload, cluster: ClusterWorkload, settings: StorageSettings): Readonly<Record<string, unknown>> {
+function modelsVolume({ slot, cluster }: KubeWorkload, settings: StorageSettings): Readonly<Record<string, unknown>> {
   const { storage } = cluster;
   if (storage?.claimName !== undefined) return claim(storage.claimName);
   if (storage?.hostPath !== undefined) return onNode(storage.hostPath);
-  if (makesClaim(cluster)) return claim(claimName(workload.slot));
+  if (createsClaim(cluster)) return claim(slotObjectName(slot));
   if (settings.SVC_MODELS_CLAIM !== undefined) return claim(settings.SVC_MODELS_CLAIM);
   return settings.SVC_MODELS_HOST_PATH === undefined ? { emptyDir: {} } : onNode(settings.SVC_MODELS_HOST_PATH);
 }
 
+const nodePath = (name: string, path: string, mountPath: string) => ({ name, volume: { hostPath: { path } }, mountPath });
+
 const claim = (name: string) => ({ persistentVolumeClaim: { claimName: name } });
-/** Made when it is not there: a server without its model says soonest which file is missing where. */
+/** Created if absent: the server then reports which model file is missing, which is clearer than a failed mount. */
 const onNode = (path: string) => ({ hostPath: { path, type: 'DirectoryOrCreate' } });

@@ -1,27 +1,42 @@
-/** Why a workload does not come to run, in words for people. Pure. */
+/**
+ * Answers the question: why does no pod of this workload run? Pure.
+ *
+ *     Situation                              Reported by the cluster in            `reason`
+ *     no node fits the pod                   pod condition `PodScheduled`          Unschedulable, SchedulingGated
+ *     the image cannot be pulled             container state `waiting`             ImagePullBackOff, InvalidImageName, …
+ *     the container cannot be created        container state `waiting`             CreateContainerConfigError, …
+ *     the model cannot be fetched            init container state `terminated`     ModelFetchFailed, InitContainerFailed
+ *     a volume or the network is not ready   Events only (`kube-pod-warnings.ts`)  FailedMount, NetworkNotReady, …
+ *     the pod cannot be created              Deployment condition `ReplicaFailure` QuotaExceeded, PodForbidden, …
+ *     the node ended the pod                 pod phase `Failed`                    Evicted, OutOfmemory, …
+ */
 import type { WaitingReason } from '../../../reconciler/ports.ts';
 import { isOver, isTerminating } from './kube-facts.ts';
 import type { ContainerStatus, DeploymentFacts, PodFacts } from './kube-facts.ts';
 import { MODEL_CONTAINER, MODELS_TARGET } from './kube-names.ts';
-import { warnedTrouble } from './kube-pod-warnings.ts';
+import { warningReason } from './kube-pod-warnings.ts';
 import type { PodWarnings } from './kube-pod-warnings.ts';
+import { truncate } from './kube-text.ts';
 import { MODELS_VOLUME } from './kube-volumes.ts';
 import { placementMessage } from './kube-placement.ts';
 
-/**
- * Of pods none of which runs, newest first. `before` is what was said last: kubelets tell the cause of a failed pull and then only that they wait,
- * turn and turn about.
- */
-export function troubleOf(
+/** What is known beside the objects themselves. */
+export interface WaitingHints {
+  /** The last published reason: kubelets alternate between the cause of a failed pull and a message without a cause. */
+  readonly previous?: WaitingReason | undefined;
+  readonly warnings?: PodWarnings;
+}
+
+/** `pods`: the newest first, none of them running. */
+export function deriveWaitingReason(
   deployment: DeploymentFacts,
   pods: readonly PodFacts[],
-  before: WaitingReason | undefined,
-  warnings: PodWarnings,
+  { previous, warnings }: WaitingHints,
 ): WaitingReason | undefined {
   const living = pods.filter((pod) => !isOver(pod) && !isTerminating(pod));
   for (const pod of living) {
-    const waitingReason = unscheduled(pod) ?? stuckContainer(pod, before) ?? warnedTrouble(pod, warnings?.get(pod.metadata.uid));
-    if (waitingReason !== undefined) return waitingReason;
+    const found = unscheduled(pod) ?? stuckContainer(pod, previous) ?? warningReason(pod, warnings?.get(pod.metadata.uid));
+    if (found !== undefined) return found;
   }
   const failed = pods.find((pod) => isOver(pod) && pod.status.reason !== undefined);
   return notCreated(deployment, living) ?? (failed === undefined ? undefined : ended(failed));
@@ -31,23 +46,18 @@ function unscheduled(pod: PodFacts): WaitingReason | undefined {
   const condition = pod.status.conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
   if (condition === undefined) return undefined;
   if (condition.reason === 'SchedulingGated') {
-    return {
-      kind: 'placement',
-      reason: 'SchedulingGated',
-      message: 'The pod is held back by a scheduling gate; see "kubectl describe pod"',
-    };
+    const message = 'The pod is held back by a scheduling gate; see "kubectl describe pod"';
+    return { kind: 'placement', reason: 'SchedulingGated', message };
   }
   return { kind: 'placement', reason: 'Unschedulable', message: placementMessage(condition.message ?? '', pod) };
 }
 
-function stuckContainer(pod: PodFacts, before: WaitingReason | undefined): WaitingReason | undefined {
-  for (const status of pod.status.initContainerStatuses) {
-    const waitingReason = waitingTrouble(pod, status, before) ?? failedFetch(pod, status);
-    if (waitingReason !== undefined) return waitingReason;
-  }
-  for (const status of pod.status.containerStatuses) {
-    const waitingReason = waitingTrouble(pod, status, before);
-    if (waitingReason !== undefined) return waitingReason;
+function stuckContainer(pod: PodFacts, previous: WaitingReason | undefined): WaitingReason | undefined {
+  const { initContainerStatuses, containerStatuses } = pod.status;
+  for (const status of [...initContainerStatuses, ...containerStatuses]) {
+    const isInit = initContainerStatuses.includes(status);
+    const found = waitingContainer(pod, status, previous) ?? (isInit ? failedInit(pod, status) : undefined);
+    if (found !== undefined) return found;
   }
   return undefined;
 }
@@ -67,77 +77,77 @@ const CONFIG_REASONS: ReadonlySet<string> = new Set([
   'PostStartHookError',
 ]);
 
-function waitingTrouble(pod: PodFacts, status: ContainerStatus, before: WaitingReason | undefined): WaitingReason | undefined {
+function waitingContainer(pod: PodFacts, status: ContainerStatus, previous: WaitingReason | undefined): WaitingReason | undefined {
   const reason = status.state?.waiting?.reason ?? '';
   const cause = status.state?.waiting?.message ?? '';
   if (reason === 'InvalidImageName') {
-    const message = `Correct the name of the image ${quoted(imageOf(pod, status))}: it is none${cause === '' ? '' : ` (${lastPart(cause)})`}`;
+    const detail = cause === '' ? '' : ` (${lastPart(cause)})`;
+    const message = `Correct the image name "${imageOf(pod, status)}" in the toolbox manifest: it is not valid${detail}`;
     return { kind: 'image', reason, message };
   }
-  if (IMAGE_REASONS.has(reason)) return pullTrouble(reason, cause, imageOf(pod, status), before);
+  if (IMAGE_REASONS.has(reason)) return failedPull(reason, cause, imageOf(pod, status), previous);
   if (!CONFIG_REASONS.has(reason)) return undefined;
   return { kind: 'other', reason, message: configMessage(cause, status.name) };
 }
 
-/** Both reasons of a failed pull are told as one, so that its condition does not change with each attempt. */
-function pullTrouble(reason: string, cause: string, image: string, before: WaitingReason | undefined): WaitingReason {
-  const told = reason === 'ErrImagePull' || reason === 'ImagePullBackOff' ? 'ImagePullBackOff' : reason;
-  const known =
-    reason === 'ImagePullBackOff' && !/: (ErrImagePull|Err)/.test(cause) ? '' : cause.replace(/^Back-off pulling image "[^"]*": \w+: /, '');
-  const opening = `The node cannot pull the image ${quoted(image)}`;
-  if (known === '' && before?.reason === told && before.message.startsWith(opening)) return before;
-  return { kind: 'image', reason: told, message: `${opening}${pullAdvice(known)}` };
+/** Publishes both reasons of a failed pull as one, so that the condition does not change with each attempt. */
+function failedPull(reason: string, cause: string, image: string, previous: WaitingReason | undefined): WaitingReason {
+  const published = reason === 'ErrImagePull' ? 'ImagePullBackOff' : reason;
+  const known = reason === 'ImagePullBackOff' && !/: Err/.test(cause) ? '' : cause.replace(/^Back-off pulling image "[^"]*": \w+: /, '');
+  const opening = `The node cannot pull the image "${image}"`;
+  if (known === '' && previous?.reason === published && previous.message.startsWith(opening)) return previous;
+  return { kind: 'image', reason: published, message: `${opening}${pullAdvice(known)}` };
 }
 
 function pullAdvice(cause: string): string {
-  if (cause === '') return '; it is tried again';
-  if (/not present with pull policy/i.test(cause)) return ': it is not there, and must not be pulled';
+  if (cause === '') return ' and will retry';
+  if (/not present with pull policy/i.test(cause)) return ': the image is not on the node, and its pull policy forbids pulling it';
   if (/not found|manifest unknown|repository does not exist|NotFound/i.test(cause))
-    return ': its registry does not have it. Push it, or correct its name in the toolbox manifest';
+    return ': the registry does not have it. Push the image, or correct its name in the toolbox manifest';
   if (/unauthorized|authentication required|denied|forbidden/i.test(cause))
-    return ': its registry refuses. Add credentials to the service account ("imagePullSecrets")';
+    return ': the registry denied access. Add credentials to the service account ("imagePullSecrets")';
   if (/no such host|connection refused|i\/o timeout|deadline exceeded|network is unreachable/i.test(cause))
-    return `: its registry does not answer (${lastPart(cause)})`;
-  if (/no space left/i.test(cause)) return ': its disk is full';
-  return `: ${cut(cause)}`;
+    return `: the registry does not respond (${lastPart(cause)})`;
+  if (/no space left/i.test(cause)) return ': the disk of the node is full';
+  return `: ${truncate(cause)}`;
 }
 
 function configMessage(cause: string, container: string): string {
   const absent = /^(configmap|secret) "([^"]+)" not found/.exec(cause);
   if (absent !== null)
-    return `The pod waits for the ${absent[1] === 'secret' ? 'Secret' : 'ConfigMap'} "${absent[2]}", which is not there; what the controller makes comes back by itself`;
+    return `The pod waits for the ${absent[1] === 'secret' ? 'Secret' : 'ConfigMap'} "${absent[2]}", which does not exist; the controller recreates its own objects automatically`;
   if (/runAsNonRoot/.test(cause))
-    return `The container "${container}" would run as root, which its security context forbids; build the image for another user`;
-  return `The container "${container}" cannot be made: ${cut(cause.replace(/ \(pod: "[^"]*", container: [^)]*\)/, ''))}`;
+    return `The container "${container}" would run as root, which its security context forbids; build the image with another user`;
+  return `The container "${container}" cannot be created: ${truncate(cause.replace(/ \(pod: "[^"]*", container: [^)]*\)/, ''))}`;
 }
 
-/** What the container said at its end; between two attempts it says nothing of its own. */
-function failedFetch(pod: PodFacts, status: ContainerStatus): WaitingReason | undefined {
+/** Also between two attempts, when only the last state holds the container's message. */
+function failedInit(pod: PodFacts, status: ContainerStatus): WaitingReason | undefined {
   const end = status.state?.terminated ?? status.lastState?.terminated;
-  if (end === undefined || end.exitCode === 0) return undefined;
-  if (status.state?.running !== undefined) return undefined;
-  const words = end.message === undefined || end.message.trim() === '' ? `it ended with code ${end.exitCode}` : lastWords(end.message);
+  if (end === undefined || end.exitCode === 0 || status.state?.running !== undefined) return undefined;
+  const output = logTail(end.message ?? '') || `it exited with code ${end.exitCode}`;
   if (status.name !== MODEL_CONTAINER) {
-    return { kind: 'other', reason: 'InitContainerFailed', message: `The init container "${status.name}" failed: ${words}` };
+    return { kind: 'other', reason: 'InitContainerFailed', message: `The init container "${status.name}" failed: ${output}` };
   }
-  const why = end.reason === 'OOMKilled' ? fetchOutOfMemory(pod) : `${words}${whereModelsLie(words, pod)}`;
-  return { kind: 'model', reason: 'ModelFetchFailed', message: `The model cannot be fetched, it is tried again: ${why}` };
+  const why = end.reason === 'OOMKilled' ? fetchOutOfMemory(pod) : `${output}${modelsLocation(output, pod)}`;
+  return { kind: 'model', reason: 'ModelFetchFailed', message: `The model could not be fetched and will be retried: ${why}` };
 }
 
 function fetchOutOfMemory(pod: PodFacts): string {
   const limited = pod.spec.containers.some(({ resources }) => resources?.limits?.['memory'] !== undefined);
-  const advice = limited ? 'raise "resources.memory", which is the limit of the whole pod' : 'its node is short of memory';
-  return `the container that fetches it went out of memory: ${advice}`;
+  const advice = limited ? 'raise "resources.memory", which limits the whole pod' : 'the node is short of memory';
+  return `the container that fetches it ran out of memory: ${advice}`;
 }
 
-/** A path inside of a pod tells nobody where to put a file. */
-function whereModelsLie(words: string, { spec }: PodFacts): string {
-  if (!words.includes(`"${MODELS_TARGET}/`)) return '';
+/** Explains which volume a path inside the pod belongs to, so that users know where to put a file. */
+function modelsLocation(output: string, { spec }: PodFacts): string {
+  if (!output.includes(`"${MODELS_TARGET}/`)) return '';
   const volume = spec.volumes?.find(({ name }) => name === MODELS_VOLUME);
   if (volume === undefined) return '';
   if (volume.persistentVolumeClaim !== undefined) return `. "${MODELS_TARGET}" is the claim "${volume.persistentVolumeClaim.claimName}"`;
-  if (volume.hostPath !== undefined) return `. "${MODELS_TARGET}" is "${volume.hostPath.path}" of node "${spec.nodeName ?? ''}"`;
-  return `. "${MODELS_TARGET}" is empty in each new pod: give the slot a "storage", or the chart "models.claim" or "models.hostPath"`;
+  if (volume.hostPath !== undefined)
+    return `. "${MODELS_TARGET}" is the directory "${volume.hostPath.path}" of node "${spec.nodeName ?? ''}"`;
+  return `. "${MODELS_TARGET}" is empty in each new pod: set "storage" of the slot, or "models.claim" or "models.hostPath" of the chart`;
 }
 
 function notCreated({ conditions }: DeploymentFacts, living: readonly PodFacts[]): WaitingReason | undefined {
@@ -146,33 +156,33 @@ function notCreated({ conditions }: DeploymentFacts, living: readonly PodFacts[]
   const cause = (condition.message ?? '').replace(/^pods "[^"]*" is forbidden: /, '');
   const quota = /^exceeded quota: ([^,]+), requested: (.*?), used: (.*?), limited: (.*)$/.exec(cause);
   if (quota !== null) {
-    const message = `The quota "${quota[1]}" of the namespace does not allow the pod: ${quota[2]} asked for, ${quota[3]} used of ${quota[4]}. Raise it, or unload another slot`;
+    const message = `The quota "${quota[1]}" of the namespace does not allow the pod (requested: ${quota[2]}, used: ${quota[3]}, limited: ${quota[4]}). Raise the quota, or unload another slot`;
     return { kind: 'placement', reason: 'QuotaExceeded', message };
   }
   const account = /serviceaccount "([^"]+)" not found/.exec(cause);
   if (account !== null) {
-    const message = `Make the service account "${account[1]}", or change "serviceAccountName": the namespace has none of that name`;
+    const message = `Create the service account "${account[1]}", or change "serviceAccountName": the namespace has no such service account`;
     return { kind: 'other', reason: 'ServiceAccountMissing', message };
   }
   const security = /^violates PodSecurity "([^"]+)": (.*)$/.exec(cause);
   if (security !== null) {
-    const message = `The namespace's Pod Security level "${security[1]}" does not allow the pod: ${cut(security[2] ?? '')}. Choose another "backend" or raise the level`;
+    const message = `The namespace's Pod Security level "${security[1]}" does not allow the pod: ${truncate(security[2] ?? '')}. Choose another "backend", or set a less strict level`;
     return { kind: 'other', reason: 'PodForbidden', message };
   }
-  return { kind: 'other', reason: condition.reason ?? 'FailedCreate', message: `The cluster refuses the pod: ${cut(cause)}` };
+  return { kind: 'other', reason: condition.reason ?? 'FailedCreate', message: `The cluster rejects the pod: ${truncate(cause)}` };
 }
 
-/** It is over, and the one that replaces it is not there yet. */
+/** The pod has failed and its replacement does not exist yet. */
 function ended(pod: PodFacts): WaitingReason {
   const reason = pod.status.reason ?? 'Failed';
-  const cause = cut((pod.status.message ?? '').trim().replace(/\.$/, ''));
+  const cause = truncate((pod.status.message ?? '').trim().replace(/\.$/, ''));
   const node = pod.spec.nodeName === undefined ? 'Its node' : `Node "${pod.spec.nodeName}"`;
   const why = cause === '' ? '' : `: ${cause}`;
-  if (reason === 'Evicted') return { kind: 'placement', reason, message: `${node} evicted the pod${why}; another one is made` };
+  if (reason === 'Evicted') return { kind: 'placement', reason, message: `${node} evicted the pod${why}; a new pod will be created` };
   if (reason === 'UnexpectedAdmissionError' || reason.startsWith('OutOf') || reason === 'NodeAffinity') {
-    return { kind: 'placement', reason, message: `${node} refused the pod${why}; another one is made` };
+    return { kind: 'placement', reason, message: `${node} rejected the pod${why}; a new pod will be created` };
   }
-  return { kind: 'other', reason, message: `The pod ended${why}; another one is made` };
+  return { kind: 'other', reason, message: `The pod failed${why}; a new pod will be created` };
 }
 
 function imageOf(pod: PodFacts, status: ContainerStatus): string {
@@ -180,12 +190,10 @@ function imageOf(pod: PodFacts, status: ContainerStatus): string {
   return all.find(({ name }) => name === status.name)?.image ?? status.image ?? '';
 }
 
-const quoted = (text: string): string => `"${text}"`;
-const cut = (text: string): string => (text.length > 400 ? `${text.slice(0, 400)}…` : text);
-/** The end of a chain of causes says what happened. */
-const lastPart = (cause: string): string => cut(cause.split(': ').slice(-2).join(': '));
-/** At most what a condition should hold, in one line; the end of it. */
-function lastWords(message: string): string {
+/** The last two links of a chain of causes, which name the actual error. */
+const lastPart = (cause: string): string => truncate(cause.split(': ').slice(-2).join(': '));
+/** The end of a container's output, on one line and short enough for a condition. */
+function logTail(message: string): string {
   const line = message.trim().replaceAll(/\s*\n\s*/g, ' / ');
   return line.length > 500 ? `…${line.slice(-500)}` : line;
 }

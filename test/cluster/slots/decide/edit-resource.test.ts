@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { patchBetween, versionOf } from '../../../../src/cluster/slots/decide/edit-resource.ts';
 import { mergePatch } from '../../../../src/schema/merge-patch.ts';
-import { readRefusal } from '../../../../src/cluster/slots/decide/server-refusal.ts';
+import { parseRejection } from '../../../../src/cluster/slots/decide/parse-rejection.ts';
 import { isSameValue } from '../../../../src/schema/same-value.ts';
 import { formatProblem } from '../../../../src/schema/spec-problem.ts';
 
@@ -13,7 +13,7 @@ const { document } = fc.letrec((tie) => ({
 }));
 
 describe('patchBetween()', () => {
-  test('a merge patch that makes the one of the other, and nothing where they are the same', () => {
+  test('returns a merge patch from one document to the other, and nothing if they are the same', () => {
     fc.assert(
       fc.property(document, document, (before, after) => {
         const patch = patchBetween(before, after);
@@ -24,7 +24,7 @@ describe('patchBetween()', () => {
     );
   });
 
-  test('sends what changed and no more', () => {
+  test('contains only what changed', () => {
     const before = { model: { default: 'a', aliases: ['x'] }, env: { A: '1', B: '2' }, priority: 0 };
     const after = { model: { default: 'b', aliases: ['x'] }, env: { A: '1' }, priority: 0 };
     expect(patchBetween(before, after)).toEqual({ model: { default: 'b' }, env: { B: null } });
@@ -32,7 +32,7 @@ describe('patchBetween()', () => {
 });
 
 describe('versionOf()', () => {
-  test('changes with the text and with the object, not with the status', () => {
+  test('changes with the spec and the object, but not with the status', () => {
     const metadata = { name: 'img', uid: '12345678-9abc', generation: 4, resourceVersion: '100' };
     const version = versionOf({ metadata });
     expect(versionOf({ metadata: { ...metadata, resourceVersion: '101' }, status: {} })).toBe(version);
@@ -41,7 +41,7 @@ describe('versionOf()', () => {
   });
 });
 
-describe('readRefusal()', () => {
+describe('parseRejection()', () => {
   test.each<[string, readonly string[]]>([
     [
       'SlotSpec.inference.svc.dev "img" is invalid: spec.backend: Invalid value: "object": Choose another "backend": this provider does not offer it',
@@ -65,6 +65,6 @@ describe('readRefusal()', () => {
     ],
     ['admission webhook "quota" denied the request: no, spec is fine', ['admission webhook "quota" denied the request: no, spec is fine']],
   ])('%s', (message, expected) => {
-    expect(readRefusal(message).map((problem) => formatProblem(problem))).toEqual(expected);
+    expect(parseRejection(message).map((problem) => formatProblem(problem))).toEqual(expected);
   });
 });

@@ -3,11 +3,11 @@ import {
   correlate,
   eventManifest,
   takeToken,
-  tellAgain,
+  countOccurrence,
   type Bucket,
-  type Wordings,
+  type RecentMessages,
 } from '../../../../src/cluster/status/decide/event-record.ts';
-import { eventOf, type SlotEvent } from '../../../../src/cluster/status/decide/slot-event.ts';
+import { toSlotEvent, type SlotEvent } from '../../../../src/cluster/status/decide/slot-event.ts';
 import type { TimelineEntry } from '../../../../src/schema/slot-status.ts';
 import { AT, primary } from './status-fixture.ts';
 
@@ -29,7 +29,7 @@ const event = (changes: Partial<SlotEvent> = {}): SlotEvent => ({
   ...changes,
 });
 
-describe('eventOf()', () => {
+describe('toSlotEvent()', () => {
   test.each<[Partial<TimelineEntry>, Partial<SlotEvent>]>([
     [
       { from: 'warming', to: 'ready' },
@@ -71,8 +71,8 @@ describe('eventOf()', () => {
       { kind: 'condition', cause: 'NotStalled', message: 'Stalled is False: Nothing needs a person' },
       { type: 'Normal', reason: 'NotStalled' },
     ],
-  ])('%j becomes %j', (said, expected) => {
-    expect(eventOf(entry(said))).toMatchObject(expected);
+  ])('%j becomes %j', (changes, expected) => {
+    expect(toSlotEvent(entry(changes))).toMatchObject(expected);
   });
 
   test.each<Partial<TimelineEntry>>([
@@ -82,19 +82,19 @@ describe('eventOf()', () => {
     { from: 'idle', to: 'ready' },
     { kind: 'action', message: 'Begins to start' },
     { kind: 'spec', message: 'Generation 2 is in force' },
-  ])('%j is no news for a cluster', (said) => {
-    expect(eventOf(entry(said))).toBeUndefined();
+  ])('%j does not become an Event', (changes) => {
+    expect(toSlotEvent(entry(changes))).toBeUndefined();
   });
 
-  test('a message is as long as the server takes it', () => {
-    expect(eventOf(entry({ kind: 'failure', message: 'x'.repeat(5000) }))?.message).toHaveLength(1024);
+  test('truncates a message to the limit of the server', () => {
+    expect(toSlotEvent(entry({ kind: 'failure', message: 'x'.repeat(5000) }))?.message).toHaveLength(1024);
   });
 });
 
 describe('Events', () => {
-  test('are about the very object, with whole seconds and a name of their own', () => {
-    const record = tellAgain('key', event(), owner, undefined);
-    const manifest = eventManifest(record, { component: 'svc-controller', instance: 'svc-0' }, 'demo');
+  test('refer to the very object, with times in whole seconds and a unique name', () => {
+    const record = countOccurrence('key', event(), owner, undefined);
+    const manifest = eventManifest(record, 'svc-0', 'demo');
     expect(manifest).toMatchObject({
       metadata: { name: expect.stringMatching(/^primary\.[0-9a-f]{16}$/), namespace: 'demo' },
       involvedObject: { apiVersion: owner.apiVersion, kind: 'SlotSpec', namespace: 'demo', name: 'primary', uid: 'u-1' },
@@ -105,31 +105,31 @@ describe('Events', () => {
     });
   });
 
-  test('that say the same are counted, until the server has forgotten them', () => {
-    const first = tellAgain('key', event(), owner, undefined);
-    const again = tellAgain('key', event({ at: AT + 1000 }), owner, first);
+  test('that are equal are counted, until the server may have deleted the Event', () => {
+    const first = countOccurrence('key', event(), owner, undefined);
+    const again = countOccurrence('key', event({ at: AT + 1000 }), owner, first);
     expect(again).toMatchObject({ name: first.name, count: 2, firstAt: AT, lastAt: AT + 1000 });
-    const late = tellAgain('key', event({ at: AT + 4_000_000 }), owner, again);
+    const late = countOccurrence('key', event({ at: AT + 4_000_000 }), owner, again);
     expect(late).toMatchObject({ count: 1 });
     expect(late.name).not.toBe(first.name);
   });
 
-  test('that differ only in their words become one after ten within ten minutes', () => {
-    let known: Wordings | undefined;
+  test('that differ only in their messages are combined after ten messages within ten minutes', () => {
+    let known: RecentMessages | undefined;
     const keys = new Set<string>();
     for (let index = 0; index < 40; index++) {
-      const said = correlate(event({ message: `Exit code ${index}`, at: AT + index }), owner, known);
-      known = said.wordings;
-      keys.add(said.key);
-      if (index > 10) expect(said.event.message).toBe(`(one of many alike) Exit code ${index}`);
+      const correlated = correlate(event({ message: `Exit code ${index}`, at: AT + index }), 'similar', known);
+      known = correlated.recent;
+      keys.add(correlated.key);
+      if (index > 10) expect(correlated.event.message).toBe(`(one of many similar events) Exit code ${index}`);
     }
     expect(keys.size).toBe(10);
     expect(known?.messages.length).toBeLessThanOrEqual(10);
-    const later = correlate(event({ message: 'Exit code 99', at: AT + 700_000 }), owner, known);
+    const later = correlate(event({ message: 'Exit code 99', at: AT + 700_000 }), 'similar', known);
     expect(later.event.message).toBe('Exit code 99');
   });
 
-  test('a bucket gives its burst, then so many a second, and says when there is the next one', () => {
+  test('a bucket allows its burst, then its rate, and returns when there is the next token', () => {
     const size = { burst: 3, perSecond: 2 };
     let bucket: Bucket | undefined;
     let now = AT;

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import {
-  describeRefusal,
-  describeStatus,
+  refusedResourceStatus,
+  toResourceStatus,
   isSameStatus,
   isSetback,
   isUrgent,
-  readStatus,
+  parseResourceStatus,
 } from '../../../../src/cluster/status/decide/slot-resource-status.ts';
 import { SlotResourceStatus } from '../../../../src/schema/slot-resource.ts';
 import { stampConditions } from '../../../../src/reconciler/decide/outcome/conditions.ts';
@@ -13,13 +13,13 @@ import { failed, planOf, PRIMARY, type Told } from '../../../reconciler/decide/p
 import { judge, type Verdict } from './kstatus.ts';
 import { AT, condition, primary, READY, slotStatus } from './status-fixture.ts';
 
-const describeIt = (status = slotStatus(), present?: unknown) => describeStatus(status, 'demo', present);
+const published = (status = slotStatus(), present?: SlotResourceStatus) => toResourceStatus(status, 'demo', present);
 
-describe('describeStatus()', () => {
-  test('says everything that the schema of the resource knows', () => {
-    const described = describeIt(slotStatus({ memoryBytes: 12.5, replicas: { present: 2, ready: 1 } }));
-    expect(SlotResourceStatus.parse(described)).toEqual(described);
-    expect(described).toMatchObject({
+describe('toResourceStatus()', () => {
+  test('fills every field of the schema of the resource', () => {
+    const status = published(slotStatus({ memoryBytes: 12.5, replicas: { present: 2, ready: 1 } }));
+    expect(SlotResourceStatus.parse(status)).toEqual(status);
+    expect(status).toMatchObject({
       state: 'ready',
       observedGeneration: 3,
       provider: 'gguf',
@@ -33,7 +33,7 @@ describe('describeStatus()', () => {
       readyReplicas: 1,
       selector: 'inference.svc.dev/slot=primary',
     });
-    expect(described.conditions?.[0]).toEqual({
+    expect(status.conditions?.[0]).toEqual({
       type: 'Ready',
       status: 'True',
       observedGeneration: 3,
@@ -43,37 +43,37 @@ describe('describeStatus()', () => {
     });
   });
 
-  test('names no endpoint while none answers', () => {
+  test('has no endpoint while the slot does not answer', () => {
     const { endpoint: _, ...silent } = slotStatus();
-    expect(describeIt(silent)).not.toHaveProperty('endpoint');
+    expect(JSON.parse(JSON.stringify(published(silent)))).not.toHaveProperty('endpoint');
   });
 
-  test('keeps the times of what the server already says, in another second too', () => {
-    const present = describeIt();
+  test('keeps the times of unchanged parts, also in a later second', () => {
+    const present = published();
     const later = slotStatus({ since: AT + 90_000, conditions: READY.map((one) => ({ ...one, lastTransitionAt: AT + 90_000 })) });
-    expect(isSameStatus(describeIt(later, present), present)).toBe(true);
+    expect(isSameStatus(published(later, present), present)).toBe(true);
     const warming = slotStatus({ state: 'warming', since: AT + 90_000, conditions: [condition('Ready', 'False', 'Warming', AT + 90_000)] });
-    expect(describeIt(warming, present)).toMatchObject({
+    expect(published(warming, present)).toMatchObject({
       since: '2026-01-31T12:01:30Z',
       conditions: [{ lastTransitionTime: '2026-01-31T12:01:30Z' }],
     });
   });
 
-  test('the order of conditions on the server means nothing', () => {
-    const present = describeIt();
+  test('ignores the order of conditions on the server', () => {
+    const present = published();
     expect(isSameStatus(present, { ...present, conditions: present.conditions?.toReversed() })).toBe(true);
     expect(isSameStatus(present, { ...present, conditions: present.conditions?.slice(1) })).toBe(false);
     expect(isSameStatus(present, { ...present, model: 'b.gguf' })).toBe(false);
     expect(isSameStatus(present, undefined)).toBe(false);
   });
 
-  test.each(['Disabled', 'NotAskedFor', 'IdleTimedOut', 'NoReplicas'])('has no "Ready" for %s: the slot is as it shall be', (reason) => {
+  test.each(['Disabled', 'NotAskedFor', 'IdleTimedOut', 'NoReplicas'])('has no "Ready" for %s: the slot is current', (reason) => {
     const conditions = [condition('Ready', 'False', reason), condition('Reconciling', 'False', 'AtRest'), condition('Stalled', 'False')];
-    const described = describeIt(slotStatus({ state: 'offline', conditions }));
-    expect(described.conditions?.map(({ type }) => type)).toEqual(['Reconciling', 'Stalled']);
-    expect(described.conditions?.[0]).toMatchObject({ status: 'False', reason });
-    expect(judge(3, described)).toBe('Current');
-    const read = readStatus(primary, described)?.conditions.slice(0, 2);
+    const status = published(slotStatus({ state: 'offline', conditions }));
+    expect(status.conditions?.map(({ type }) => type)).toEqual(['Reconciling', 'Stalled']);
+    expect(status.conditions?.[0]).toMatchObject({ status: 'False', reason });
+    expect(judge(3, status)).toBe('Current');
+    const read = parseResourceStatus(primary, status)?.conditions.slice(0, 2);
     expect(read).toMatchObject([
       { type: 'Ready', status: 'False', reason },
       { type: 'Reconciling', status: 'False', reason: 'AtRest', message: 'There is nothing to do' },
@@ -94,39 +94,39 @@ describe('describeStatus()', () => {
     ],
     ['serving with a bad edit', 3, [condition('Ready', 'True'), condition('Reconciling', 'False'), condition('Stalled', 'True')], 'Failed'],
   ] as const;
-  test.each(judged)('kstatus takes a slot that is %s for what it is', (_, generation, conditions, verdict) => {
-    expect(judge(generation, describeIt(slotStatus({ conditions })))).toBe(verdict);
+  test.each(judged)('kstatus judges a slot correctly that is %s', (_, generation, conditions, verdict) => {
+    expect(judge(generation, published(slotStatus({ conditions })))).toBe(verdict);
   });
 });
 
-describe('what the planner decides', () => {
+describe('The decisions of the planner', () => {
   const CRASHES = [5, 4, 3, 2, 1].map((minutes) => failed(minutes * 60_000, 'crash'));
   const cases: Readonly<Record<string, readonly [Told, Verdict]>> = {
-    'a slot that answers': [{ workloads: [{ id: 'w1' }] }, 'Current'],
+    'a slot that is ready': [{ workloads: [{ id: 'w1' }] }, 'Current'],
     'one that is disabled': [{ slot: { enabled: false } }, 'Current'],
     'one scaled to zero': [{ slot: { replicas: 0 }, traits: { network: 'pods' } }, 'Current'],
-    'one that nobody asked for': [{ slot: { load: 'on-demand' }, lastActive: undefined }, 'Current'],
+    'one without a request': [{ slot: { load: 'on-demand' }, lastActive: undefined }, 'Current'],
     'one unloaded as idle': [{ slot: { lifecycle: { idleTimeout: '1s' } }, lastActive: 2000 }, 'Current'],
     'one that unloads': [{ slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 1 }] }, 'InProgress'],
     'one that starts': [{}, 'InProgress'],
     'one that is swapped': [{ workloads: [{ id: 'w0', revision: 'other' }] }, 'InProgress'],
     'one that crashes again and again': [{ failures: CRASHES }, 'Failed'],
     'one that serves with a bad edit': [{ workloads: [{ id: 'w1' }], problems: [{ path: [], message: 'Bad' }] }, 'Failed'],
-    'one whose cluster cannot be asked': [{ unreachable: 'Away' }, 'InProgress'],
+    'one whose cluster cannot be reached': [{ unreachable: 'Away' }, 'InProgress'],
   };
-  test.each(Object.entries(cases))('kstatus takes %s for what it is', (_, [told, verdict]) => {
+  test.each(Object.entries(cases))('kstatus judges correctly: %s', (_, [told, verdict]) => {
     const decision = planOf(told).made.decisions.get(PRIMARY);
     const conditions = stampConditions(decision?.conditions ?? [], [], 3, AT);
     expect(conditions.length).toBeGreaterThan(3);
-    expect(judge(3, describeIt(slotStatus({ state: decision?.state ?? 'offline', conditions })))).toBe(verdict);
+    expect(judge(3, published(slotStatus({ state: decision?.state ?? 'offline', conditions })))).toBe(verdict);
   });
 });
 
-describe('describeRefusal()', () => {
+describe('refusedResourceStatus()', () => {
   const problems = [{ path: ['lifecycle', 'idleTimeout'], message: 'Write a duration' }];
 
-  test('is failed, for the generation that was refused, and says which field', () => {
-    const refused = describeRefusal({ name: primary, generation: 7, problems }, undefined, AT);
+  test('is failed for the refused generation and names the field', () => {
+    const refused = refusedResourceStatus({ name: primary, generation: 7, problems, at: AT }, undefined);
     expect(SlotResourceStatus.parse(refused)).toEqual(refused);
     expect(judge(7, refused)).toBe('Failed');
     expect(judge(8, refused)).toBe('InProgress');
@@ -136,27 +136,27 @@ describe('describeRefusal()', () => {
       reason: 'SpecInvalid',
       message: 'lifecycle.idleTimeout: Write a duration',
     });
-    expect(isSameStatus(describeRefusal({ name: primary, generation: 7, problems }, refused, AT + 5000), refused)).toBe(true);
-    expect(readStatus(primary, refused)).toBeUndefined();
+    expect(isSameStatus(refusedResourceStatus({ name: primary, generation: 7, problems, at: AT + 5000 }, refused), refused)).toBe(true);
+    expect(parseResourceStatus(primary, refused)).toBeUndefined();
   });
 });
 
-describe('readStatus()', () => {
-  test('reads what was written', () => {
+describe('parseResourceStatus()', () => {
+  test('parses what was published', () => {
     const status = slotStatus({ memoryBytes: 5, replicas: { present: 2, ready: 1 } });
-    expect(readStatus(primary, describeIt(status))).toEqual({ ...status, endpoint: 'http://svc-slot-primary.demo.svc:8080' });
+    expect(parseResourceStatus(primary, published(status))).toEqual({ ...status, endpoint: 'http://svc-slot-primary.demo.svc:8080' });
   });
 
-  test.each([undefined, null, 'ready', [], {}, { state: 'ready' }, { ...describeIt(), model: '../etc' }, { ...describeIt(), backend: 1 }])(
-    'does not believe %j',
+  test.each([undefined, null, 'ready', [], {}, { state: 'ready' }, { ...published(), model: '../etc' }, { ...published(), backend: 1 }])(
+    'rejects %j',
     (status) => {
-      expect(readStatus(primary, status)).toBeUndefined();
+      expect(parseResourceStatus(primary, status)).toBeUndefined();
     },
   );
 
-  test('does without what is broken', () => {
+  test('replaces damaged parts with defaults', () => {
     const conditions = ['x', { type: 'Ready', status: 'Maybe' }, { type: 'Stalled', status: 'True', lastTransitionTime: 'noon' }];
-    const read = readStatus(primary, { ...describeIt(), conditions, restarts: 'many', since: 5 });
+    const read = parseResourceStatus(primary, { ...published(), conditions, restarts: 'many', since: 5 });
     expect(read).toMatchObject({
       restarts: 0,
       since: 0,
@@ -166,27 +166,27 @@ describe('readStatus()', () => {
 });
 
 describe('isUrgent() and isSetback()', () => {
-  const ready = describeIt();
+  const ready = published();
   const notReady = slotStatus({ state: 'warming', conditions: [condition('Ready', 'False', 'Warming'), condition('Reconciling', 'True')] });
   test.each([
-    ['a request came', slotStatus({ state: 'serving', since: AT + 1 }), false],
+    ['a request arrived', slotStatus({ state: 'serving', since: AT + 1 }), false],
     ['it restarted', slotStatus({ restarts: 9 }), false],
-    ['other words', slotStatus({ conditions: READY.map((one) => ({ ...one, message: 'Yes' })) }), false],
+    ['another message', slotStatus({ conditions: READY.map((one) => ({ ...one, message: 'Yes' })) }), false],
     ['another generation', slotStatus({ observedGeneration: 4 }), true],
     ['another model', slotStatus({ model: slotStatus().model, endpoint: 'http://1.2.3.4:9090' }), true],
     ['no longer ready', notReady, true],
     ['fewer replicas', slotStatus({ replicas: { present: 1, ready: 0 } }), true],
   ])('%s', (_, status, urgent) => {
-    expect(isUrgent(describeIt(status, ready), ready)).toBe(urgent);
+    expect(isUrgent(published(status, ready), ready)).toBe(urgent);
   });
 
-  test('what was never written is urgent', () => {
+  test('a status that was never published is urgent', () => {
     expect(isUrgent(ready, undefined)).toBe(true);
   });
 
-  test('to warm again is a setback where nobody asked for anything else', () => {
-    expect(isSetback(describeIt(notReady, ready), ready)).toBe(true);
-    expect(isSetback(describeIt({ ...notReady, observedGeneration: 4 }, ready), ready)).toBe(false);
-    expect(isSetback(describeIt(notReady), undefined)).toBe(false);
+  test('warming again without another spec is a setback', () => {
+    expect(isSetback(published(notReady, ready), ready)).toBe(true);
+    expect(isSetback(published({ ...notReady, observedGeneration: 4 }, ready), ready)).toBe(false);
+    expect(isSetback(published(notReady), undefined)).toBe(false);
   });
 });

@@ -2,23 +2,23 @@ import { describe, expect, test } from '@jest/globals';
 import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
 import { isTable } from '../../../../src/schema/key-case.ts';
 import { findDifferences } from '../../../../src/cluster/workloads/decide/kube-difference.ts';
-import { appliedSpec, findAlteredObjects, overriddenEnv, withEnv } from '../../../../src/cluster/workloads/decide/kube-drift.ts';
-import { createKubeObserver } from '../../../../src/cluster/workloads/decide/kube-observe.ts';
-import type { KubeSight } from '../../../../src/cluster/workloads/decide/kube-observe.ts';
+import { findAlteredObjects, overriddenEnv, withEnv } from '../../../../src/cluster/workloads/decide/kube-drift.ts';
+import { createKubeObserver } from '../../../../src/cluster/workloads/kube-observer.ts';
+import type { KubeSnapshot } from '../../../../src/cluster/workloads/kube-observer.ts';
 import { deploymentSpec } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
-import { context, kubeWorkload, OWNER, sightOf } from '../kube-fixtures.ts';
+import { context, kubeWorkload, OWNER, snapshotOf } from '../kube-fixtures.ts';
 
 const WORKLOAD = kubeWorkload({ memoryLimitBytes: 12 * 2 ** 30, cluster: { replicas: 2 } });
 
-function altered(sight: KubeSight, wanted = WORKLOAD): readonly string[] {
+function altered(snapshot: KubeSnapshot, wanted = WORKLOAD): readonly string[] {
   const observer = createKubeObserver();
-  const [found] = observer.observe(sight);
+  const [found] = observer.observe(snapshot);
   const record = found === undefined ? undefined : observer.recordOf(found);
   if (record === undefined) throw new Error('There is no Deployment');
-  return findAlteredObjects(wanted, record, appliedSpec(record.deployment), OWNER);
+  return findAlteredObjects(wanted, record, OWNER);
 }
 
-/** A copy with another value at a path; undefined takes it away. */
+/** Returns a copy with another value at a path; undefined removes it. */
 function set(value: unknown, [key, ...rest]: readonly (string | number)[], to: unknown): unknown {
   if (key === undefined) return to;
   if (Array.isArray(value))
@@ -27,10 +27,10 @@ function set(value: unknown, [key, ...rest]: readonly (string | number)[], to: u
   return { ...table, [key]: set(table[key], rest, to) };
 }
 
-function edited(kind: Exclude<keyof KubeSight, 'warnings'>, path: readonly (string | number)[], to: unknown): KubeSight {
-  const sight = sightOf([WORKLOAD]);
-  const objects = new Map([...sight[kind]].map(([name, object]) => [name, edit(object, path, to)]));
-  return { ...sight, [kind]: objects };
+function edited(kind: Exclude<keyof KubeSnapshot, 'warnings'>, path: readonly (string | number)[], to: unknown): KubeSnapshot {
+  const snapshot = snapshotOf([WORKLOAD]);
+  const objects = new Map([...snapshot[kind]].map(([name, object]) => [name, edit(object, path, to)]));
+  return { ...snapshot, [kind]: objects };
 }
 
 function edit(object: KubeObject, path: readonly (string | number)[], to: unknown): KubeObject {
@@ -42,7 +42,7 @@ const POD = ['spec', 'template', 'spec'] as const;
 const SERVER = [...POD, 'containers', 0] as const;
 
 describe('findAlteredObjects()', () => {
-  test('finds nothing in what was just applied', () => expect(altered(sightOf([WORKLOAD]))).toEqual([]));
+  test('finds nothing in what was just applied', () => expect(altered(snapshotOf([WORKLOAD]))).toEqual([]));
 
   test.each([
     ['replicas', ['spec', 'replicas'], 0, 'replicas 0 instead of 2'],
@@ -64,22 +64,22 @@ describe('findAlteredObjects()', () => {
       'x',
       'labels.app.kubernetes.io/instance "x" instead of "svc-slot-primary"',
     ],
-    ['its owner', ['metadata', 'ownerReferences'], [], 'owner missing'],
+    ['its owner', ['metadata', 'ownerReferences'], [], 'owner reference missing'],
     [
       'what was applied',
       ['metadata', 'annotations', 'inference.svc.dev/applied'],
       'no JSON',
       'annotation "inference.svc.dev/applied" missing',
     ],
-    ['the way of roll-outs', ['spec', 'strategy', 'type'], 'Recreate', 'strategy.type "Recreate" instead of "RollingUpdate"'],
+    ['the strategy', ['spec', 'strategy', 'type'], 'Recreate', 'strategy.type "Recreate" instead of "RollingUpdate"'],
     ['the hook', [...SERVER, 'lifecycle'], {}, expect.stringContaining('lifecycle.preStop')],
-  ])('says that somebody altered %s', (_, path, to, phrase) => {
+  ])('reports a change of %s', (_, path, to, phrase) => {
     expect(altered(edited('deployments', path, to))).toContainEqual(phrase);
   });
 
-  test('a value of the environment that is set over ours is found, and not repeated', () => {
+  test('reports an overridden variable without its value', () => {
     const found = altered(edited('deployments', [...SERVER, 'env'], [{ name: 'GREETING', value: 'secret' }]));
-    expect(found).toEqual(['env "GREETING" with another value']);
+    expect(found).toEqual(['env "GREETING" changed']);
     const fromSecret = [{ name: 'GREETING', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }];
     expect(altered(edited('deployments', [...SERVER, 'env'], fromSecret))).toHaveLength(1);
   });
@@ -94,40 +94,40 @@ describe('findAlteredObjects()', () => {
     ['a volume', [...POD, 'volumes', 2], { name: 'more', emptyDir: {} }],
     ['a field', [...POD, 'priorityClassName'], 'high'],
     ['a default', [...SERVER, 'terminationMessagePath'], '/dev/termination-log'],
-  ])('is not concerned with %s that somebody added', (_, path, to) => {
+  ])('ignores %s that another client added', (_, path, to) => {
     expect(altered(edited('deployments', path, to))).toEqual([]);
   });
 
-  test('sees what happened to the Service and the ConfigMap', () => {
-    const sight = sightOf([WORKLOAD]);
-    expect(altered({ ...sight, services: new Map() })).toEqual(['Service "svc-slot-primary" deleted']);
-    expect(altered({ ...sight, configMaps: new Map() })).toEqual(['ConfigMap "svc-slot-primary-0123456789ab" deleted']);
-    expect(altered(edited('services', ['spec', 'selector', 'more'], 'x'))).toEqual(['Service "svc-slot-primary": another selector']);
+  test('reports changes of the Service and the ConfigMap', () => {
+    const snapshot = snapshotOf([WORKLOAD]);
+    expect(altered({ ...snapshot, services: new Map() })).toEqual(['Service "svc-slot-primary" deleted']);
+    expect(altered({ ...snapshot, configMaps: new Map() })).toEqual(['ConfigMap "svc-slot-primary-0123456789ab" deleted']);
+    expect(altered(edited('services', ['spec', 'selector', 'more'], 'x'))).toEqual(['Service "svc-slot-primary": selector changed']);
     expect(altered(edited('services', ['spec', 'ports', 0, 'targetPort'], 1))).toEqual([
       'Service "svc-slot-primary": ports[8080].targetPort 1 instead of "http"',
     ]);
     expect(altered(edited('configMaps', ['data', 'GREETING'], 'secret'))).toEqual([
-      'ConfigMap "svc-slot-primary-0123456789ab" with other values',
+      'ConfigMap "svc-slot-primary-0123456789ab": data changed',
     ]);
   });
 
-  test('a newer program, other settings and edited times are no alteration: what runs is not restarted for them', () => {
-    const sight = sightOf([WORKLOAD], [], context({ SVC_IMAGE: 'registry.example/svc:0', SVC_MODELS_CLAIM: 'old' }));
-    expect(altered(sight, { ...WORKLOAD, cluster: { ...WORKLOAD.cluster, drainTimeoutMs: 1, startTimeoutMs: 1, replicas: 5 } })).toEqual(
+  test('a newer program, other settings and edited timeouts are no changes: running pods are not restarted for them', () => {
+    const snapshot = snapshotOf([WORKLOAD], [], context({ SVC_IMAGE: 'registry.example/svc:0', SVC_MODELS_CLAIM: 'old' }));
+    expect(altered(snapshot, { ...WORKLOAD, cluster: { ...WORKLOAD.cluster, drainTimeoutMs: 1, startTimeoutMs: 1, replicas: 5 } })).toEqual(
       [],
     );
   });
 });
 
 describe('withEnv()', () => {
-  test('sets our variables over those of others, and only them', () => {
+  test('overrides the variables of other clients with ours, and only those', () => {
     const observer = createKubeObserver();
     const entries = [
       { name: 'OTHER', value: '1' },
       { name: 'GREETING', value: 'x' },
     ];
-    const sight = edited('deployments', [...SERVER, 'env'], entries);
-    const [found] = observer.observe(sight);
+    const snapshot = edited('deployments', [...SERVER, 'env'], entries);
+    const [found] = observer.observe(snapshot);
     const record = found === undefined ? undefined : observer.recordOf(found);
     const over = record === undefined ? {} : overriddenEnv(WORKLOAD, record.deployment);
     expect(over).toEqual({ GREETING: 'hello' });

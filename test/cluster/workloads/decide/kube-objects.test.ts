@@ -5,10 +5,10 @@ import { parseSizeBytes } from '../../../../src/schema/quantities.ts';
 import { kubeObjects } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
 import type { KubeContext } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
 import { quantityOfBytes } from '../../../../src/cluster/workloads/decide/kube-quantity.ts';
-import type { KubeWorkload } from '../../../../src/cluster/workloads/decide/kube-pod.ts';
-import { context, kubeWorkload, OWNER } from '../kube-fixtures.ts';
+import type { KubeWorkload } from '../../../../src/cluster/workloads/decide/kube-workload.ts';
+import { context, kubeWorkload, manifestsOf, OWNER } from '../kube-fixtures.ts';
 
-/** What lies at a path of keys and indexes. */
+/** Returns the value at a path of keys and indexes. */
 function at(value: unknown, ...path: readonly (string | number)[]): unknown {
   return path.reduce<unknown>((inner, key) => {
     if (Array.isArray(inner)) return inner[Number(key)];
@@ -21,9 +21,9 @@ const podSpec = (workload: KubeWorkload, of: KubeContext = context()) =>
 const server = (workload: KubeWorkload, of?: KubeContext) => at(podSpec(workload, of), 'containers', 0);
 
 describe('kubeObjects()', () => {
-  test('labels everything, gives everything to the slot, and names it legally', () => {
+  test('labels every object, sets the slot as its owner, and gives it a valid name', () => {
     const objects = kubeObjects(kubeWorkload({ name: 'svc-slot-primary--0123456789ab' }), context());
-    for (const { metadata } of Object.values(objects)) {
+    for (const { metadata } of manifestsOf(objects)) {
       expect(metadata).toMatchObject({
         labels: { 'inference.svc.dev/slot': 'primary', 'app.kubernetes.io/managed-by': 'svc' },
         ownerReferences: [OWNER],
@@ -35,7 +35,7 @@ describe('kubeObjects()', () => {
     expect(objects.deployment.metadata.annotations?.['inference.svc.dev/generation']).toBe('7');
   });
 
-  test('selects the pods of one workload only, also beside another one of the same revision', () => {
+  test('selects the pods of one workload only, also beside another one with the same revision', () => {
     const [one, other] = ['svc-slot-primary', 'svc-slot-primary--0123456789ab'].map(
       (name) => kubeObjects(kubeWorkload({ name }), context()).deployment,
     );
@@ -44,7 +44,7 @@ describe('kubeObjects()', () => {
     expect(at(other, 'spec', 'selector', 'matchLabels')).not.toEqual(labels);
   });
 
-  test('gives the whole argument vector, and no variable is put into it', () => {
+  test('passes the whole argument vector, without expanding variables', () => {
     const workload = kubeWorkload({ argv: ['llama-server', '--chat-template', '$(GREETING) $$ $', ''] });
     expect(server(workload)).toMatchObject({ command: ['llama-server'], args: ['--chat-template', '$$(GREETING) $$$$ $$', ''] });
     expect(server(kubeWorkload({ argv: ['only'] }))).toMatchObject({ command: ['only'], args: [] });
@@ -64,7 +64,7 @@ describe('kubeObjects()', () => {
     expect(securityOf({ backend: 'npu' })).toMatchObject({ privileged: true, readOnlyRootFilesystem: true });
   });
 
-  test('asks for memory as admission counts it, never more than the limit', () => {
+  test('requests the memory that admission counts, but never more than the limit', () => {
     expect(at(server(kubeWorkload()), 'resources')).toEqual({ requests: { memory: '9Gi' } });
     expect(at(server(kubeWorkload({ memoryLimitBytes: 12 * 2 ** 30 })), 'resources')).toEqual({
       requests: { memory: '9Gi' },
@@ -76,7 +76,7 @@ describe('kubeObjects()', () => {
     });
   });
 
-  test('asks for memory of the node only as the slot says when a GPU holds the model', () => {
+  test('requests only the configured node memory if a GPU holds the model', () => {
     const resourcesOf = (more: Parameters<typeof kubeWorkload>[0]) =>
       at(server(kubeWorkload({ cluster: { backend: 'cuda' }, ...more })), 'resources');
     expect(resourcesOf({})).toEqual({ limits: { 'nvidia.com/gpu': '1' } });
@@ -86,7 +86,7 @@ describe('kubeObjects()', () => {
     });
   });
 
-  test('leaves time for requests in flight, and for a start', () => {
+  test('allows time for requests in flight, and for a start', () => {
     const workload = kubeWorkload({ cluster: { drainTimeoutMs: 600_000, startTimeoutMs: 1_200_000 }, port: { host: 443, container: 443 } });
     expect(at(podSpec(workload), 'terminationGracePeriodSeconds')).toBeGreaterThan(600);
     expect(
@@ -103,7 +103,7 @@ describe('the models of a workload', () => {
   };
   const stored = (storage: KubeWorkload['cluster']['storage']) => kubeWorkload({ cluster: { storage } });
 
-  test('lie where the slot says, else where the service says, else nowhere for long', () => {
+  test('are stored where the slot configures, otherwise where the service does, otherwise in the pod', () => {
     const both = { SVC_MODELS_CLAIM: 'shared', SVC_MODELS_HOST_PATH: '/srv/models' };
     expect(volume(stored({ claimName: 'own' }), both)).toMatchObject({ persistentVolumeClaim: { claimName: 'own' } });
     expect(volume(stored({ hostPath: '/data' }), both)).toMatchObject({ hostPath: { path: '/data' } });
@@ -114,7 +114,7 @@ describe('the models of a workload', () => {
     expect(volume(kubeWorkload({ mounts: [] }))).toBeUndefined();
   });
 
-  test('get a claim of their own only where the slot asks for one', () => {
+  test('have a claim of their own only if the slot configures one', () => {
     const claim = kubeObjects(stored({ size: '1536Mi', className: 'fast' }), context()).claim;
     expect(claim?.['spec']).toEqual({
       accessModes: ['ReadWriteOnce'],
@@ -125,7 +125,7 @@ describe('the models of a workload', () => {
       expect(kubeObjects(stored(storage), context()).claim).toBeUndefined();
   });
 
-  test('are fetched before the server starts, which itself cannot write them', () => {
+  test('are fetched before the server starts, which cannot write them', () => {
     const fetcher = at(podSpec(kubeWorkload()), 'initContainers', 0);
     expect(fetcher).toMatchObject({
       image: 'registry.example/svc:1',
@@ -157,7 +157,7 @@ describe('the devices of a workload', () => {
     };
   };
 
-  test('are a resource of the node, one unless more are asked for, and its label only a preference', () => {
+  test('are an extended resource, one by default, and the node label is only a preference', () => {
     expect(at(of({ backend: 'cuda' }).server, 'resources', 'limits')).toEqual({ 'nvidia.com/gpu': '1' });
     const two = of({ backend: 'vulkan', gpus: 2 });
     expect(at(two.server, 'resources', 'limits')).toEqual({ 'amd.com/gpu': '2' });
@@ -168,7 +168,7 @@ describe('the devices of a workload', () => {
     expect(at(two.pod, 'volumes')).not.toContainEqual(expect.objectContaining({ hostPath: expect.anything() }));
   });
 
-  test('are claimed by DRA where the cluster has a class for them', () => {
+  test('are claimed through DRA if the cluster has a device class for them', () => {
     const claimed = of({ backend: 'rocm', gpus: 2 }, 'dra');
     const name = 'svc-slot-primary-0123456789ab';
     expect(claimed.objects.claimTemplate).toMatchObject({ apiVersion: 'resource.k8s.io/v1', metadata: { name } });
@@ -181,7 +181,7 @@ describe('the devices of a workload', () => {
     expect(of({}, 'dra').objects.claimTemplate).toBeUndefined();
   });
 
-  test('are files of a node with the label where no GPU is counted', () => {
+  test('are device files of a labelled node if no GPU is counted', () => {
     for (const cluster of [{ backend: 'rocm', gpus: 0 }, { backend: 'npu' }] as const) {
       const files = of(cluster);
       expect(at(files.server, 'securityContext')).toMatchObject({ privileged: true });
@@ -211,7 +211,7 @@ describe('quantityOfBytes()', () => {
     [1.5, '2'],
   ])('writes %d bytes as "%s"', (bytes, text) => expect(quantityOfBytes(bytes)).toBe(text));
 
-  test('loses nothing, and has no larger unit left', () => {
+  test('is exact, and uses the largest possible unit', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 2 ** 49 }), (bytes) => {
         const text = quantityOfBytes(bytes);

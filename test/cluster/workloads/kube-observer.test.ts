@@ -1,15 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
-import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
-import { pruneDeployment, prunePlain, prunePod } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
-import { createKubeObserver } from '../../../../src/cluster/workloads/decide/kube-observe.ts';
-import type { KubeSight } from '../../../../src/cluster/workloads/decide/kube-observe.ts';
-import { WorkloadId } from '../../../../src/schema/names.ts';
-import { kubeWorkload, podOf, sightOf } from '../kube-fixtures.ts';
+import type { KubeObject } from '../../../src/cluster/client/ports.ts';
+import { pruneDeployment, prunePlain, prunePod } from '../../../src/cluster/workloads/decide/kube-facts.ts';
+import { createKubeObserver } from '../../../src/cluster/workloads/kube-observer.ts';
+import type { KubeSnapshot } from '../../../src/cluster/workloads/kube-observer.ts';
+import { WorkloadId } from '../../../src/schema/names.ts';
+import { kubeWorkload, podOf, snapshotOf } from './kube-fixtures.ts';
 
 const WORKLOAD = kubeWorkload();
 const ID = WorkloadId.parse('uid-of-svc-slot-primary');
 
-const without = (sight: KubeSight, kind: keyof KubeSight): KubeSight => ({ ...sight, [kind]: new Map() });
+const without = (snapshot: KubeSnapshot, kind: keyof KubeSnapshot): KubeSnapshot => ({ ...snapshot, [kind]: new Map() });
 const newer = (object: KubeObject, part: Readonly<Record<string, unknown>>): KubeObject => ({
   ...object,
   ...part,
@@ -17,8 +17,8 @@ const newer = (object: KubeObject, part: Readonly<Record<string, unknown>>): Kub
 });
 
 describe('createKubeObserver()', () => {
-  test('reads back what was applied', () => {
-    const [found, ...others] = createKubeObserver().observe(sightOf([WORKLOAD], [podOf(WORKLOAD)]));
+  test('observes what was applied', () => {
+    const [found, ...others] = createKubeObserver().observe(snapshotOf([WORKLOAD], [podOf(WORKLOAD)]));
     expect(others).toEqual([]);
     expect(found).toMatchObject({
       id: ID,
@@ -33,44 +33,44 @@ describe('createKubeObserver()', () => {
     });
   });
 
-  test('answers the same objects as long as nothing changed, and new ones only for what did', () => {
+  test('returns the same objects as long as nothing changed, and new ones only for changes', () => {
     const other = kubeWorkload({ slot: 'embed' });
     const observer = createKubeObserver();
-    const sight = sightOf([WORKLOAD, other], [podOf(WORKLOAD), podOf(other)]);
-    const first = observer.observe(sight);
-    expect(observer.observe({ ...sight, pods: new Map(sight.pods) })).toBe(first);
-    // Copies are altered in place.
-    const pods = new Map(sight.pods);
+    const snapshot = snapshotOf([WORKLOAD, other], [podOf(WORKLOAD), podOf(other)]);
+    const first = observer.observe(snapshot);
+    expect(observer.observe({ ...snapshot, pods: new Map(snapshot.pods) })).toBe(first);
+    // The copies are updated in place.
+    const pods = new Map(snapshot.pods);
     pods.set('svc-slot-embed-x', newer(podOf(other), { status: {} }));
-    const second = observer.observe({ ...sight, pods });
+    const second = observer.observe({ ...snapshot, pods });
     expect(second).not.toBe(first);
     expect(second[0]).toBe(first[0]);
     expect(second[1]).toMatchObject({ slot: 'embed', phase: 'created' });
     expect(second[1]?.record).toBe(first[1]?.record);
   });
 
-  test('has another record when an object of the workload did change', () => {
+  test('has another record when an object of the workload changed', () => {
     const observer = createKubeObserver();
-    const sight = sightOf([WORKLOAD]);
-    const [first] = observer.observe(sight);
+    const snapshot = snapshotOf([WORKLOAD]);
+    const [first] = observer.observe(snapshot);
     for (const kind of ['services', 'configMaps'] as const) {
-      const [second] = observer.observe(without(sight, kind));
+      const [second] = observer.observe(without(snapshot, kind));
       expect(second?.record).not.toBe(first?.record);
       expect(second === undefined ? undefined : observer.recordOf(second)).toBeDefined();
     }
   });
 
   test('knows only its own records', () => {
-    const [found] = createKubeObserver().observe(sightOf([WORKLOAD]));
+    const [found] = createKubeObserver().observe(snapshotOf([WORKLOAD]));
     expect(found).toBeDefined();
     if (found !== undefined) expect(createKubeObserver().recordOf(found)).toBeUndefined();
   });
 
-  test('shows a workload whose Deployment is gone as stopping, under its id, until its pods are gone too', () => {
+  test('reports a workload whose Deployment is gone as stopping, under its id, until its pods are gone too', () => {
     const observer = createKubeObserver();
-    const sight = sightOf([WORKLOAD], [podOf(WORKLOAD)]);
-    observer.observe(sight);
-    const gone = without(sight, 'deployments');
+    const snapshot = snapshotOf([WORKLOAD], [podOf(WORKLOAD)]);
+    observer.observe(snapshot);
+    const gone = without(snapshot, 'deployments');
     expect(observer.observe(gone)).toMatchObject([{ id: ID, name: 'svc-slot-primary', phase: 'stopping', endpoints: [] }]);
     const ending = podOf(WORKLOAD, { deleting: true });
     expect(observer.observe({ ...gone, pods: new Map([['p', ending]]) })).toMatchObject([{ id: ID, phase: 'stopping' }]);
@@ -79,59 +79,59 @@ describe('createKubeObserver()', () => {
     expect(observer.observe(without(gone, 'pods'))).toEqual([]);
   });
 
-  test('shows it so after a restart of the controller too', () => {
+  test('reports such a workload also after a restart of the controller', () => {
     const observer = createKubeObserver();
-    const gone = without(sightOf([WORKLOAD], [podOf(WORKLOAD, { deleting: true })]), 'deployments');
+    const gone = without(snapshotOf([WORKLOAD], [podOf(WORKLOAD, { deleting: true })]), 'deployments');
     const [found, ...others] = observer.observe(gone);
     expect(others).toEqual([]);
     expect(found).toMatchObject({ slot: 'primary', revision: '0123456789ab', phase: 'stopping' });
     expect(found === undefined ? [] : observer.podsOf(gone, found.id)).toHaveLength(1);
   });
 
-  test('gives a Deployment made anew under the old name none of the pods that still end', () => {
+  test('does not assign terminating pods to a Deployment that was created again under the old name', () => {
     const observer = createKubeObserver();
     const old = podOf(WORKLOAD, { name: 'old', at: '2026-11-21T08:00:00Z', deleting: true });
-    const sight = sightOf([WORKLOAD], [podOf(WORKLOAD, { name: 'new' }), old]);
-    const found = observer.observe(sight);
+    const snapshot = snapshotOf([WORKLOAD], [podOf(WORKLOAD, { name: 'new' }), old]);
+    const found = observer.observe(snapshot);
     expect(found).toMatchObject([
       { id: ID, phase: 'running', replicas: { present: 1 } },
       { phase: 'stopping', replicas: { present: 1 } },
     ]);
-    expect(observer.podsOf(sight, ID).map(({ metadata }) => metadata.name)).toEqual(['new']);
+    expect(observer.podsOf(snapshot, ID).map(({ metadata }) => metadata.name)).toEqual(['new']);
   });
 
-  test('does not take pods of another revision for its own', () => {
+  test('does not assign pods of another revision', () => {
     const other = kubeWorkload({ revision: 'ba9876543210' });
-    const found = createKubeObserver().observe(sightOf([WORKLOAD], [podOf(other)]));
+    const found = createKubeObserver().observe(snapshotOf([WORKLOAD], [podOf(other)]));
     expect(found).toMatchObject([
       { revision: '0123456789ab', phase: 'created', endpoints: [] },
       { revision: 'ba9876543210', phase: 'stopping', endpoints: [] },
     ]);
   });
 
-  test('tells what Events say of a pod, as long as they do', () => {
+  test('reports warnings about a pod as long as there are any', () => {
     const creating = { ready: false, started: false, state: { waiting: { reason: 'ContainerCreating' } } };
     const pod = podOf(WORKLOAD, { ready: false, server: creating });
-    const sight = sightOf([WORKLOAD], [pod]);
+    const snapshot = snapshotOf([WORKLOAD], [pod]);
     const warnings = new Map([[pod.metadata.uid ?? '', { reason: 'NetworkNotReady', message: 'no CNI' }]]);
     const observer = createKubeObserver();
-    const troubleIn = (seen: KubeSight) => observer.observe(seen)[0]?.waitingReason?.reason;
-    const told = { ...sight, warnings };
-    expect([sight, told, sight].map(troubleIn)).toEqual([undefined, 'NetworkNotReady', undefined]);
-    expect(observer.observe({ ...told, warnings: new Map(warnings) })).toEqual(observer.observe(told));
-    expect([...observer.pods(sight)].map(({ metadata }) => metadata.uid)).toEqual([pod.metadata.uid]);
+    const reasonIn = (seen: KubeSnapshot) => observer.observe(seen)[0]?.waitingReason?.reason;
+    const warned = { ...snapshot, warnings };
+    expect([snapshot, warned, snapshot].map(reasonIn)).toEqual([undefined, 'NetworkNotReady', undefined]);
+    expect(observer.observe({ ...warned, warnings: new Map(warnings) })).toEqual(observer.observe(warned));
+    expect([...observer.pods(snapshot)].map(({ metadata }) => metadata.uid)).toEqual([pod.metadata.uid]);
   });
 
-  test('is not disturbed by objects that are none of ours', () => {
-    const sight = sightOf([WORKLOAD]);
+  test('ignores foreign objects', () => {
+    const snapshot = snapshotOf([WORKLOAD]);
     const foreign: KubeObject = {
       metadata: { name: 'x', uid: 'x', resourceVersion: '1', creationTimestamp: '2026-11-21T09:00:00Z' },
       spec: {},
     };
     const odd: KubeObject = { metadata: { name: 'y' } };
     const found = createKubeObserver().observe({
-      ...sight,
-      deployments: new Map([...sight.deployments, ['x', foreign], ['y', odd]]),
+      ...snapshot,
+      deployments: new Map([...snapshot.deployments, ['x', foreign], ['y', odd]]),
       pods: new Map([
         ['x', foreign],
         ['y', odd],
@@ -141,7 +141,7 @@ describe('createKubeObserver()', () => {
   });
 });
 
-describe('what is kept of objects', () => {
+describe('a pruned object', () => {
   const managed = (object: KubeObject): KubeObject => {
     const metadata: KubeObject['metadata'] & { readonly managedFields: unknown } = {
       ...object.metadata,
@@ -150,22 +150,22 @@ describe('what is kept of objects', () => {
     return { ...object, metadata };
   };
 
-  test('is enough for the same facts', () => {
-    const sight = sightOf([WORKLOAD], [podOf(WORKLOAD)]);
+  test('yields the same facts', () => {
+    const snapshot = snapshotOf([WORKLOAD], [podOf(WORKLOAD)]);
     const keep = (objects: ReadonlyMap<string, KubeObject>, prune: (object: KubeObject) => KubeObject) =>
       new Map([...objects].map(([name, object]) => [name, prune(managed(object))]));
     const kept = {
-      deployments: keep(sight.deployments, pruneDeployment),
-      services: keep(sight.services, prunePlain),
-      configMaps: keep(sight.configMaps, prunePlain),
-      pods: keep(sight.pods, prunePod),
+      deployments: keep(snapshot.deployments, pruneDeployment),
+      services: keep(snapshot.services, prunePlain),
+      configMaps: keep(snapshot.configMaps, prunePlain),
+      pods: keep(snapshot.pods, prunePod),
       warnings: undefined,
     };
-    const facts = (of: KubeSight) =>
+    const facts = (of: KubeSnapshot) =>
       createKubeObserver()
         .observe(of)
         .map((each) => ({ ...each, record: undefined }));
-    expect(facts(kept)).toEqual(facts(sight));
+    expect(facts(kept)).toEqual(facts(snapshot));
     expect(JSON.stringify([...kept.deployments, ...kept.services, ...kept.configMaps, ...kept.pods])).not.toContain('managedFields');
   });
 

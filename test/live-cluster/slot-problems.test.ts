@@ -1,4 +1,4 @@
-/** What keeps a slot from running in a cluster, as a person reads it: a reason, what is missing, and what to do; and that doing it helps. */
+/** Tests what users read about a slot that cannot run in a cluster: a reason, what is missing, and what to do. Also tests that doing it helps. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { svcctl } from '../cli/run-svcctl.ts';
 import { conditionOf, demoSlot, install, isReady, render, type Installation } from '../support/live-cluster/cluster.ts';
@@ -8,15 +8,15 @@ import { pause } from '../support/service.ts';
 const NOWHERE = 'localhost/svc-toolbox-lost:v1';
 const values = (image: string): string => `replicas: 1\ntoolboxes: { gguf: { cpu: { image: "${image}" } } }\n`;
 
-interface Trouble {
+interface Problem {
   readonly reason: string;
-  /** What the message says. */
-  readonly says: readonly (string | RegExp)[];
-  /** An edit that inPlace it. */
-  readonly mend: object;
+  /** Parts of the message. */
+  readonly texts: readonly (string | RegExp)[];
+  /** An edit that solves the problem. */
+  readonly fix: object;
 }
 
-/** A directory of the node that is not there, as a volume. */
+/** A volume for a directory that does not exist on the node. */
 const VOLUME = `apiVersion: v1
 kind: PersistentVolume
 metadata: { name: svc-trouble-lost }
@@ -31,45 +31,45 @@ spec:
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: { name: lost }
-spec: { storageClassName: svc-waitingReason, accessModes: [ReadWriteOnce], resources: { requests: { storage: 1Gi } } }
+spec: { storageClassName: svc-trouble, accessModes: [ReadWriteOnce], resources: { requests: { storage: 1Gi } } }
 `;
 
-const WAITING: Readonly<Record<string, Trouble & { readonly spec: string }>> = {
+const WAITING: Readonly<Record<string, Problem & { readonly spec: string }>> = {
   selector: {
     spec: '  nodeSelector: { disk: none-has-it }\n',
     reason: 'Unschedulable',
-    says: ['no node has the label "disk=none-has-it"', 'kubectl label node', '"nodeSelector"'],
-    mend: { nodeSelector: null },
+    texts: ['no node has the label "disk=none-has-it"', 'kubectl label node', '"nodeSelector"'],
+    fix: { nodeSelector: null },
   },
   memory: {
     spec: '  resources: { memory: 900Gi }\n',
     reason: 'Unschedulable',
-    says: ['too little free memory (900Gi asked for)', '"resources.memory"'],
-    mend: { resources: null },
+    texts: ['not enough free memory (900Gi requested)', '"resources.memory"'],
+    fix: { resources: null },
   },
   gpu: {
     spec: '  backend: cuda\n',
     reason: 'Unschedulable',
-    says: ['no free "nvidia.com/gpu" (1 asked for)', 'device plugin', '"backend"'],
-    mend: { backend: 'cpu' },
+    texts: ['no free "nvidia.com/gpu" (1 requested)', 'device plugin', '"backend"'],
+    fix: { backend: 'cpu' },
   },
   model: {
     spec: '',
     reason: 'ModelFetchFailed',
-    says: ['Put the file "/models/mine/lost.gguf"', '"models.claim"'],
-    mend: { model: { default: 'demo-fox' } },
+    texts: ['Put the file "/models/mine/lost.gguf"', '"models.claim"'],
+    fix: { model: { default: 'demo-fox' } },
   },
   directory: {
     spec: '  storage: { hostPath: /etc/hostname }\n',
     reason: 'FailedMount',
-    says: ['cannot mount "/etc/hostname": it is not a directory', '"storage.hostPath"'],
-    mend: { storage: null },
+    texts: ['cannot mount "/etc/hostname": it is not a directory', '"storage.hostPath"'],
+    fix: { storage: null },
   },
   volume: {
     spec: '  storage: { claimName: lost }\n',
     reason: 'FailedMount',
-    says: ['cannot mount the volume "svc-trouble-lost" of the claim "lost"', 'path "/nowhere/models" does not exist'],
-    mend: { storage: null },
+    texts: ['cannot mount the volume "svc-trouble-lost" of the claim "lost"', 'path "/nowhere/models" does not exist'],
+    fix: { storage: null },
   },
 };
 
@@ -91,8 +91,8 @@ describeWithCluster('A slot that cannot run', () => {
     const seen = await svc.until(slot, reason, (each) => conditionOf(each, type)?.reason === reason, withinMs);
     return conditionOf(seen, type)?.message ?? '';
   };
-  /** The same words wherever a person may look. */
-  const isToldEverywhere = async (slot: string, says: readonly (string | RegExp)[]): Promise<void> => {
+  /** Expects the same texts wherever users may look. */
+  const expectEverywhere = async (slot: string, texts: readonly (string | RegExp)[]): Promise<void> => {
     const places = await Promise.all([
       run('explain', slot),
       run('timeline', slot),
@@ -100,24 +100,24 @@ describeWithCluster('A slot that cannot run', () => {
       svc.kubectl(['get', 'slot', slot, '--output', 'wide']),
       svc.kubectl(['get', 'events', '--field-selector', `involvedObject.name=${slot},type=Warning`]),
     ]);
-    for (const place of places) for (const words of says) expect(place).toMatch(words instanceof RegExp ? words : escaped(words));
+    for (const place of places) for (const text of texts) expect(place).toMatch(text instanceof RegExp ? text : escaped(text));
   };
 
-  test('as its image is not to be had says where it was looked for, and runs once the chart names another', async () => {
+  test('because its image is not available names the image, and runs once the chart names another one', async () => {
     await svc.apply(demoSlot('image', 'demo-fox'));
     expect(await becomes('image', 'ImagePullBackOff')).toContain(`cannot pull the image "${NOWHERE}"`);
-    await isToldEverywhere('image', [NOWHERE]);
+    await expectEverywhere('image', [NOWHERE]);
     const chart = await render(svc.namespace, `${values('localhost/svc-toolbox-gguf-cpu:v1')}podDisruptionBudget: { enabled: false }\n`);
     await svc.kubectl(['apply', '--filename', '-'], chart);
-    // A kubelet looks at ConfigMaps once a minute, and when a pod is touched.
+    // A kubelet syncs ConfigMaps once a minute, and when a pod changes.
     await svc.kubectl(['annotate', 'pods', '--selector', 'app.kubernetes.io/component=gateway', 'touched=now']);
     await svc.until('image', 'ready', isReady, 150_000);
     await drop('image');
   }, 240_000);
 
-  describe('because of its place, its model or its volume', () => {
+  describe('because of its node, its model or its volume', () => {
     beforeAll(async () => {
-      // Of an earlier run that was cut short.
+      // Left over from an interrupted run.
       await svc.kubectl(['delete', 'pv', 'svc-trouble-lost', '--ignore-not-found']);
       await svc.kubectl(['apply', '--filename', '-'], VOLUME);
       const slots = Object.entries(WAITING).map(([name, { spec }]) => {
@@ -128,13 +128,13 @@ describeWithCluster('A slot that cannot run', () => {
     });
 
     test.each(Object.entries(WAITING))(
-      'says what is missing and what to do: %s',
-      async (slot, { reason, says }) => {
+      'reports what is missing and what to do: %s',
+      async (slot, { reason, texts }) => {
         const message = await becomes(slot, reason);
-        for (const words of says) expect(message).toMatch(words);
-        await isToldEverywhere(slot, says);
+        for (const text of texts) expect(message).toMatch(text);
+        await expectEverywhere(slot, texts);
         const seen = await svc.slot(slot);
-        // It may pass by itself: nothing has failed for good.
+        // The problem may resolve itself, so nothing has failed for good.
         expect(conditionOf(seen, 'Reconciling')).toMatchObject({ status: 'True', reason });
         expect(conditionOf(seen, 'Stalled')?.status).toBe('False');
       },
@@ -143,8 +143,8 @@ describeWithCluster('A slot that cannot run', () => {
 
     test.each(Object.entries(WAITING))(
       'runs after an edit: %s',
-      async (slot, { mend }) => {
-        await patch(slot, mend);
+      async (slot, { fix }) => {
+        await patch(slot, fix);
         const seen = await svc.until(slot, 'ready', isReady);
         expect(conditionOf(seen, 'Reconciling')?.status).toBe('False');
         await drop(slot);
@@ -153,43 +153,43 @@ describeWithCluster('A slot that cannot run', () => {
     );
   });
 
-  test('as a quota of its namespace is used up names the quota, and runs when it is raised', async () => {
+  test('because a quota of its namespace is used up names the quota, and runs when the quota is gone', async () => {
     const listed: { readonly items: readonly { readonly metadata: object }[] } = JSON.parse(
       await svc.kubectl(['get', 'pods', '--output', 'json']),
     );
-    // Those of the slots before may still be going.
+    // Pods of the slots before may still be terminating.
     const pods = listed.items.filter(({ metadata }) => !('deletionTimestamp' in metadata)).length;
     await svc.kubectl(['create', 'quota', 'tight', `--hard=pods=${pods}`]);
     await svc.apply(demoSlot('quota', 'demo-fox'));
-    const says = ['The quota "tight"', `used of pods=${pods}`];
+    const texts = ['The quota "tight"', `limited: pods=${pods}`];
     const message = await becomes('quota', 'QuotaExceeded');
-    for (const words of says) expect(message).toMatch(words);
-    await isToldEverywhere('quota', says);
+    for (const text of texts) expect(message).toMatch(text);
+    await expectEverywhere('quota', texts);
     await svc.kubectl(['delete', 'quota', 'tight']);
     await svc.until('quota', 'ready', isReady, 150_000);
     await drop('quota');
   }, 300_000);
 
-  test('of whose replicas one finds no room answers with the other, and says so', async () => {
+  test('with one of two replicas answers with that one, and reports why the other is missing', async () => {
     const allocatable = await svc.kubectl(['get', 'nodes', '--output', 'jsonpath={.items[0].status.allocatable.memory}']);
     const [, kib = ''] = /^(\d+)Ki$/.exec(allocatable) ?? [];
     const mostOfIt = `${Math.floor((Number(kib) * 0.55) / 1024)}Mi`;
     await svc.apply(demoSlot('wide', 'demo-fox', `  replicas: 2\n  resources: { memory: ${mostOfIt} }\n`));
     const messageOf = (seen: Parameters<typeof isReady>[0]) => conditionOf(seen, 'Ready')?.message ?? '';
-    const says = ['1 of 2 replicas answer', `too little free memory (${mostOfIt} asked for)`];
-    await svc.until('wide', 'one of two', (seen) => isReady(seen) && says.every((words) => messageOf(seen).includes(words)), 120_000);
+    const texts = ['1 of 2 replicas answer', `not enough free memory (${mostOfIt} requested)`];
+    await svc.until('wide', 'one of two', (seen) => isReady(seen) && texts.every((text) => messageOf(seen).includes(text)), 120_000);
     expect(conditionOf(await svc.slot('wide'), 'Reconciling')).toMatchObject({ status: 'True', reason: 'ReplicasNotReady' });
     expect((await svc.chat({ model: 'wide' })).status).toBe(200);
     for (const place of [await run('explain', 'wide'), await svc.kubectl(['describe', 'slot', 'wide'])])
-      for (const words of says) expect(place).toMatch(escaped(words));
+      for (const text of texts) expect(place).toMatch(escaped(text));
     await patch('wide', { replicas: 1 });
-    await svc.until('wide', 'all there', (each) => conditionOf(each, 'Reconciling')?.status === 'False', 120_000);
+    await svc.until('wide', 'complete', (each) => conditionOf(each, 'Reconciling')?.status === 'False', 120_000);
     await drop('wide');
   }, 300_000);
 
   describe('because it crashes', () => {
     beforeAll(async () => {
-      // The cache for so long a context is more than the pod may have.
+      // The cache for such a long context exceeds the memory limit of the pod.
       const hungry = demoSlot('hungry', 'demo-fox', '  resources: { memory: 96Mi }\n').replace(
         'demo-fox\n',
         'demo-fox\n    context: 1000000\n',
@@ -201,11 +201,11 @@ describeWithCluster('A slot that cannot run', () => {
       ['hungry', ['it ran out of memory', '"resources.memory"', '96Mi'], { resources: null, model: { context: null } }],
       ['refusing', ['exit code 1', 'invalid argument: --no-such-flag'], { model: { args: ['--threads', '1'] } }],
     ])(
-      'waits longer each time, then asks for a person: %s',
-      async (slot, says, mend) => {
+      'waits longer each time, then asks the user to act: %s',
+      async (slot, texts, fix) => {
         const message = await becomes(slot, 'CrashLoop', 'Stalled', 240_000);
-        for (const words of [...says, 'failed five times']) expect(message).toMatch(words);
-        await isToldEverywhere(slot, says);
+        for (const text of [...texts, 'failed five times']) expect(message).toMatch(text);
+        await expectEverywhere(slot, texts);
         expect(await run('explain', slot)).toContain('its last words');
         const seen = await svc.slot(slot);
         expect(seen?.status).toMatchObject({ state: expect.stringMatching(/offline|unloading/), restarts: 4 });
@@ -213,9 +213,9 @@ describeWithCluster('A slot that cannot run', () => {
         const answer = await svc.chat({ model: slot });
         const { error }: { error: { code: string; message: string } } = JSON.parse(await answer.text());
         expect([answer.status, error.code]).toEqual([503, 'slot.stalled']);
-        expect(error.message).toMatch(says[0] ?? '');
+        expect(error.message).toMatch(texts[0] ?? '');
         await pause(1000);
-        await patch(slot, mend);
+        await patch(slot, fix);
         await svc.until(slot, 'ready', isReady, 150_000);
         await drop(slot);
       },

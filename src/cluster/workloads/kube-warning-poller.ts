@@ -1,0 +1,74 @@
+/** Polls the cluster's Events for the reasons why pods do not start, but only while a pod is stuck: otherwise it sends no requests. */
+import { sleep } from '../../platform/pause.ts';
+import type { KubeApi } from '../client/ports.ts';
+import { EVENTS } from '../client/resource-types.ts';
+import type { Wake } from '../../reconciler/ports.ts';
+import type { PodFacts } from './decide/kube-facts.ts';
+import { isStuck, podsIn, PULLING_SELECTOR, selectWarnings, WARNING_SELECTOR } from './decide/kube-pod-warnings.ts';
+import type { PodWarnings } from './decide/kube-pod-warnings.ts';
+
+export interface WarningPollerDeps {
+  readonly api: KubeApi;
+  readonly pods: () => Iterable<PodFacts>;
+  /** Aborted while another replica is the leader, which polls instead. */
+  readonly term: () => AbortSignal;
+  /** Unix milliseconds, on the clock of the cluster. */
+  readonly now: () => number;
+  /** How often the pods are checked. Default 5 s. */
+  readonly lookMs?: number;
+}
+
+export interface WarningPoller {
+  /** Returns the warnings about the pods that were stuck at the last look; the same map as long as they are the same. */
+  current(): PodWarnings;
+  /** Polls until the signal aborts, and wakes when the warnings change. */
+  follow(wake: Wake, signal: AbortSignal): void;
+}
+
+const LOOK_MS = 5000;
+/** For the same stuck pods: kubelets retry after up to two minutes. */
+const POLL_AGAIN_MS = 30_000;
+
+export function createWarningPoller({ api, pods, term, now, lookMs = LOOK_MS }: WarningPollerDeps): WarningPoller {
+  let warnings: PodWarnings;
+  let polled: { readonly at: number; readonly uids: string } | undefined;
+
+  async function poll(): Promise<PodWarnings> {
+    const signal = term();
+    const stuck = signal.aborted ? [] : [...pods()].flatMap((pod) => (isStuck(pod, now()) ? [pod.metadata.uid] : []));
+    if (stuck.length === 0) {
+      polled = undefined;
+      return undefined;
+    }
+    const uids = stuck.join(' ');
+    if (polled?.uids === uids && now() - polled.at < POLL_AGAIN_MS) return warnings;
+    polled = { at: now(), uids };
+    // A failure, such as a missing permission, leaves the warnings as they are.
+    const listed = await api.list(EVENTS, { fieldSelector: WARNING_SELECTOR }, signal);
+    if (!listed.ok) return warnings;
+    if (selectWarnings(listed.value.items, new Set(stuck), warnings) === undefined) return undefined;
+    // A pod that is pulling its image already has its volumes and its network, so its older warnings are obsolete.
+    const pulling = await api.list(EVENTS, { fieldSelector: PULLING_SELECTOR }, signal);
+    if (!pulling.ok) return warnings;
+    const recovered = podsIn(pulling.value.items);
+    return selectWarnings(listed.value.items, new Set(stuck.filter((uid) => !recovered.has(uid))), warnings);
+  }
+
+  async function pollUntilAborted(wake: Wake, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await sleep(lookMs, signal);
+      if (signal.aborted) return;
+      const found = await poll();
+      if (found === warnings) continue;
+      warnings = found;
+      wake();
+    }
+  }
+
+  return {
+    current: () => warnings,
+    follow(wake, signal) {
+      void pollUntilAborted(wake, signal);
+    },
+  };
+}
