@@ -9,6 +9,7 @@ import { fail, ok } from '../../schema/failure.ts';
 import type { Result } from '../../schema/failure.ts';
 import type { Access, Credentials, TlsOptions } from './credentials.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { readBody } from '../../platform/read-body.ts';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -195,18 +196,10 @@ function streamOf({ request, response }: Sent, signal: AbortSignal): AsyncIterab
 }
 
 async function readAnswer(response: IncomingMessage): Promise<HttpAnswer> {
-  const chunks: Buffer[] = [];
-  let sizeBytes = 0;
-  for await (const chunk of response) {
-    if (!Buffer.isBuffer(chunk)) continue;
-    sizeBytes += chunk.length;
-    if (sizeBytes > ANSWER_LIMIT_BYTES) throw new Error(`the answer is larger than ${ANSWER_LIMIT_BYTES} bytes`);
-    chunks.push(chunk);
-  }
   return {
     status: response.statusCode ?? 500,
     retryAfter: response.headers['retry-after'],
-    text: Buffer.concat(chunks).toString('utf8'),
+    text: await readBody(response, ANSWER_LIMIT_BYTES),
   };
 }
 
