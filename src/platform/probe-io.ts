@@ -33,6 +33,6 @@ function exchange(options: RequestOptions, body: string | undefined): Promise<In
 
 function describeError(error: unknown, timeoutMs: number): string {
   if (nameOf(error) === 'TimeoutError') return `No answer within ${timeoutMs} ms`;
-  if (codeOf(error) === 'ECONNREFUSED') return 'Nothing listens there yet';
+  if (codeOf(error) === 'ECONNREFUSED') return 'Connection refused: the server is not listening yet';
   return messageOf(error);
 }
