@@ -8,7 +8,7 @@ import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
 import { messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
 import { appendTimeline } from './timeline-files.ts';
-import { writeFileAtomically } from './write-file.ts';
+import { writeJsonAtomically } from './write-file.ts';
 
 export interface StatusFiles extends StatusSink {
   /** Resolves when everything passed to `write` so far is on disk or has failed. */
@@ -105,7 +105,7 @@ async function writeStatus(directory: string | undefined, slot: SlotName, status
   if (directory === undefined) return;
   const path = join(directory, `${slot}.json`);
   if (status === undefined) await rm(path, { force: true });
-  else await writeFileAtomically(path, `${JSON.stringify(status, undefined, 2)}\n`, { mode: 0o644 });
+  else await writeJsonAtomically(path, status, 0o644);
 }
 
 /** Removes the statuses of slots that were deleted while the controller was not running. */

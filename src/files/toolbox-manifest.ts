@@ -12,7 +12,7 @@ import { findPositions } from './toml/decide/toml-positions.ts';
 import { isSameValue } from '../schema/same-value.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
-import { writeFileAtomically } from './write-file.ts';
+import { writeJsonAtomically } from './write-file.ts';
 
 export interface ToolboxImages {
   /** Returns undefined if this provider has no image for this backend. */
@@ -47,7 +47,7 @@ export function createToolboxSource({ shipped, local, lastGoodFile, log }: Toolb
     if (lastGoodFile === undefined) return;
     try {
       if (own === undefined) await rm(lastGoodFile, { force: true });
-      else await writeFileAtomically(lastGoodFile, `${JSON.stringify(own, undefined, 2)}\n`, { mode: 0o600 });
+      else await writeJsonAtomically(lastGoodFile, own, 0o600);
     } catch (error) {
       log.warn({ error: messageOf(error) }, `Storing the last good "${local}" in "${lastGoodFile}" failed`);
     }

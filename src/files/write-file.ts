@@ -33,3 +33,8 @@ export async function writeFileAtomically(path: string, text: string, options: W
     throw error;
   }
 }
+
+/** Writes a value as indented JSON, in the same way. */
+export async function writeJsonAtomically(path: string, value: unknown, mode: number): Promise<void> {
+  await writeFileAtomically(path, `${JSON.stringify(value, undefined, 2)}\n`, { mode });
+}

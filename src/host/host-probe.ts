@@ -3,8 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import { join } from 'node:path';
 import type { HostProbe } from '../reconciler/ports.ts';
-import { cgroupPaths, memoryOfCgroup, memoryOfHost } from './decide/host-memory.ts';
-import type { Memory } from './decide/host-memory.ts';
+import { cgroupPaths, memoryOfCgroup, memoryOfHost, type Memory } from './decide/host-memory.ts';
 
 export interface HostProbeOptions {
   /** Where `/proc` and `/sys/fs/cgroup` are; for tests. */

@@ -32,3 +32,11 @@ export function createLineSplitter(longestLine = LONGEST_LINE): LineSplitter {
     },
   };
 }
+
+/** Yields the lines of a stream, the last one also without a newline. */
+export async function* splitLines(chunks: AsyncIterable<Buffer>, longestLine = LONGEST_LINE): AsyncGenerator<string> {
+  const splitter = createLineSplitter(longestLine);
+  for await (const chunk of chunks) yield* splitter.push(chunk);
+  const rest = splitter.end();
+  if (rest !== undefined) yield rest;
+}

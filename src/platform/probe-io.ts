@@ -2,6 +2,7 @@
 import { request, type IncomingMessage, type RequestOptions } from 'node:http';
 import type { ProbeIo } from '../reconciler/ports.ts';
 import { codeOf, messageOf, nameOf } from './error-text.ts';
+import { readBeginning } from './read-body.ts';
 
 /** A probe's response is short; the beginning of a longer one is enough. */
 const BODY_LIMIT_BYTES = 64 * 1024;
@@ -14,7 +15,7 @@ export function createProbeIo(): ProbeIo {
       try {
         // Connections are not reused: one to an earlier process must not answer for the present one.
         const response = await exchange({ host, port, method, path, headers, agent: false, signal: limited }, body);
-        return { status: response.statusCode ?? 0, body: await readBeginning(response) };
+        return { status: response.statusCode ?? 0, body: (await readBeginning(response, BODY_LIMIT_BYTES)).toString('utf8') };
       } catch (error) {
         return { status: 0, body: '', error: describeError(limited.aborted ? limited.reason : error, timeoutMs) };
       }
@@ -30,19 +31,8 @@ function exchange(options: RequestOptions, body: string | undefined): Promise<In
   });
 }
 
-async function readBeginning(body: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    chunks.push(chunk);
-    size += chunk.length;
-    if (size >= BODY_LIMIT_BYTES) break;
-  }
-  return Buffer.concat(chunks).subarray(0, BODY_LIMIT_BYTES).toString('utf8');
-}
-
 function describeError(error: unknown, timeoutMs: number): string {
   if (nameOf(error) === 'TimeoutError') return `No answer within ${timeoutMs} ms`;
-  if (codeOf(error) === 'ECONNREFUSED') return 'Nothing listens there yet';
+  if (codeOf(error) === 'ECONNREFUSED') return 'Connection refused: the server is not listening yet';
   return messageOf(error);
 }

@@ -130,7 +130,7 @@ describe('createProbeIo()', () => {
   test('never throws: no listener, no answer, cancelled', async () => {
     expect(await io.request({ host: '127.0.0.1', port: await freePort() }, options('/'))).toMatchObject({
       status: 0,
-      error: 'Nothing listens there yet',
+      error: 'Connection refused: the server is not listening yet',
     });
     expect(await io.request(endpoint, options('/silent', 100))).toMatchObject({ status: 0, error: expect.stringContaining('100 ms') });
     expect(await io.request(endpoint, { ...options('/silent'), signal: AbortSignal.abort() })).toMatchObject({ status: 0 });

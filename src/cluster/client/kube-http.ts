@@ -8,6 +8,7 @@ import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { Access, Credentials, TlsOptions } from './credentials.ts';
 import type { Refusal } from './decide/parse-refusal.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { readBody } from '../../platform/read-body.ts';
 import { withTimeout } from './with-timeout.ts';
 
 export interface HttpRequest {
@@ -153,18 +154,10 @@ function streamOf({ request, response }: Exchange, signal: AbortSignal): AsyncIt
 }
 
 async function readAnswer(response: IncomingMessage): Promise<HttpAnswer> {
-  const chunks: Buffer[] = [];
-  let sizeBytes = 0;
-  for await (const chunk of response) {
-    if (!Buffer.isBuffer(chunk)) continue;
-    sizeBytes += chunk.length;
-    if (sizeBytes > ANSWER_LIMIT_BYTES) throw new Error(`The response is larger than ${ANSWER_LIMIT_BYTES} bytes`);
-    chunks.push(chunk);
-  }
   return {
     status: response.statusCode ?? 500,
     retryAfter: response.headers['retry-after'],
-    text: Buffer.concat(chunks).toString('utf8'),
+    text: await readBody(response, ANSWER_LIMIT_BYTES),
   };
 }
 

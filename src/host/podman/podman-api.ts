@@ -1,11 +1,11 @@
 /** Podman's REST API over its unix socket: one exchange, or one stream. It knows HTTP and podman's error format, but not workloads. */
 import { Pool } from 'undici';
 import { z } from 'zod';
-import { fail, ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
-import { createLineSplitter } from '../../platform/line-splitter.ts';
+import { splitLines } from '../../platform/line-splitter.ts';
+import { readBody } from '../../platform/read-body.ts';
 
 export interface PodmanAnswer {
   readonly status: number;
@@ -52,7 +52,7 @@ export function createPodmanApi(socketPath: string): PodmanApi {
           signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
           ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
         });
-        return ok(parseAnswer(answer.statusCode, await textOf(answer.body)));
+        return ok(parseAnswer(answer.statusCode, await readBody(answer.body, ANSWER_LIMIT_BYTES)));
       } catch (error) {
         return noAnswer(socketPath, error, signal);
       }
@@ -61,7 +61,7 @@ export function createPodmanApi(socketPath: string): PodmanApi {
       try {
         const answer = await pool.request({ method, path, signal });
         if (answer.statusCode < 300) return ok(answer.body);
-        const { error } = parseAnswer(answer.statusCode, await textOf(answer.body));
+        const { error } = parseAnswer(answer.statusCode, await readBody(answer.body, ANSWER_LIMIT_BYTES));
         return fail('retry', 'RuntimeRefused', `Podman refused "${path.split('?')[0] ?? path}": ${error}`);
       } catch (error) {
         return noAnswer(socketPath, error, signal);
@@ -91,20 +91,10 @@ export async function podmanAnswers(socketPath: string, signal?: AbortSignal): P
 
 /** Yields one JSON document per line, as in the event and pull streams. Lines that are too long or not JSON are skipped. */
 export async function* jsonLines(chunks: AsyncIterable<Buffer>): AsyncIterable<unknown> {
-  const splitter = createLineSplitter(LONGEST_JSON_LINE);
-  for await (const chunk of chunks) yield* splitter.push(chunk).flatMap((line) => parseJson(line) ?? []);
-  yield* [splitter.end() ?? ''].flatMap((line) => parseJson(line) ?? []);
-}
-
-async function textOf(body: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += chunk.length;
-    if (size > ANSWER_LIMIT_BYTES) throw new Error(`The answer is larger than ${ANSWER_LIMIT_BYTES} bytes`);
-    chunks.push(chunk);
+  for await (const line of splitLines(chunks, LONGEST_JSON_LINE)) {
+    const document = parseJson(line);
+    if (document !== undefined) yield document;
   }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 const ErrorBody = z.object({ message: z.string(), cause: z.string().optional() });

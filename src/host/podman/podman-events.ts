@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { sleep } from '../../platform/pause.ts';
 import type { Wake } from '../../reconciler/ports.ts';
 import { SLOT_LABEL } from './decide/podman-container.ts';
-import { jsonLines, LIBPOD } from './podman-api.ts';
-import type { PodmanApi } from './podman-api.ts';
+import { jsonLines, LIBPOD, type PodmanApi } from './podman-api.ts';
 import type { PodmanChange } from './podman-observe.ts';
 
 export interface PodmanEvents {

@@ -1,8 +1,7 @@
 /** Reads a container's output. Podman sends both streams over one connection in frames: one byte for the stream, three empty bytes, four bytes of length. */
 import type { LogLine } from '../../reconciler/ports.ts';
 import { codeOf } from '../../platform/error-text.ts';
-import { LIBPOD } from './podman-api.ts';
-import type { PodmanApi } from './podman-api.ts';
+import { LIBPOD, type PodmanApi } from './podman-api.ts';
 import { createLineSplitter } from '../../platform/line-splitter.ts';
 
 /** Ends after the present output, or with `follow` when the container stops or the signal aborts. Yields nothing if there is no such container. */

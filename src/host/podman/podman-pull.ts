@@ -1,11 +1,9 @@
 /** Pulls an image and reports progress. It uses the Docker-compatible route because podman's own does not report bytes before version 6. */
 import { z } from 'zod';
 import type { ImageReference, Progress } from '../../reconciler/ports.ts';
-import { fail, ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import { COMPAT, jsonLines } from './podman-api.ts';
-import type { PodmanApi } from './podman-api.ts';
+import { COMPAT, jsonLines, type PodmanApi } from './podman-api.ts';
 
 const Line = z.object({
   id: z.string().optional(),

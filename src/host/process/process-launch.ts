@@ -1,6 +1,5 @@
 /** Starts a detached process that survives the controller. */
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import { LAUNCHER } from './decide/process-facts.ts';
 import { codeOf } from '../../platform/error-text.ts';

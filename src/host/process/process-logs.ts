@@ -1,9 +1,11 @@
 /** Stores the output of processes in `<state>/logs/<name>.log`, both streams in the order they were written, up to a size limit. */
+import { createReadStream } from 'node:fs';
 import { copyFile, mkdir, open, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogLine } from '../../reconciler/ports.ts';
-import { createLineSplitter } from '../../platform/line-splitter.ts';
+import { splitLines } from '../../platform/line-splitter.ts';
 import { sleep } from '../../platform/pause.ts';
+import { readBeginning } from '../../platform/read-body.ts';
 
 export interface ProcessLogs {
   /** Opens the file for appending and passes its descriptor to `work`, which starts a child that uses it for both streams. */
@@ -59,13 +61,13 @@ export function createProcessLogs(directory: string): ProcessLogs {
       if (lines.at(-1) === '') lines.pop();
       if (tail > 0) for (const text of lines.slice(-Math.trunc(tail))) yield { stream: 'stdout', text };
       if (!follow) return;
-      yield* followFrom(pathOf(name), size - Buffer.byteLength(present) + Buffer.byteLength(whole), isRunning, signal);
+      const from = size - Buffer.byteLength(present) + Buffer.byteLength(whole);
+      for await (const text of splitLines(followFrom(pathOf(name), from, isRunning, signal))) yield { stream: 'stdout', text };
     },
   };
 }
 
-async function* followFrom(path: string, from: number, isRunning: () => Promise<boolean>, signal: AbortSignal): AsyncGenerator<LogLine> {
-  const splitter = createLineSplitter();
+async function* followFrom(path: string, from: number, isRunning: () => Promise<boolean>, signal: AbortSignal): AsyncGenerator<Buffer> {
   let offset = from;
   while (!signal.aborted) {
     // Checked before the read, so that the last output of a process that ends in between is read in the next round.
@@ -73,36 +75,26 @@ async function* followFrom(path: string, from: number, isRunning: () => Promise<
     const size = await sizeOf(path);
     if (size < offset) offset = 0;
     while (offset < size) {
-      const chunk = await bytesOf(path, offset, Math.min(size - offset, TAIL_BYTES));
+      const chunk = await bytesOf(path, offset, Math.min(size, offset + TAIL_BYTES));
       if (chunk.length === 0) break;
       offset += chunk.length;
-      for (const text of splitter.push(chunk)) yield { stream: 'stdout', text };
+      yield chunk;
     }
-    if (!running) break;
+    if (!running) return;
     await sleep(FOLLOW_PAUSE_MS, signal);
   }
-  const rest = splitter.end();
-  if (rest !== undefined) yield { stream: 'stdout', text: rest };
 }
 
 const sizeOf = async (path: string): Promise<number> => (await stat(path).catch(() => undefined))?.size ?? 0;
 
 async function textOf(path: string, size: number): Promise<string> {
   const from = Math.max(0, size - TAIL_BYTES);
-  const text = (await bytesOf(path, from, size - from)).toString('utf8');
+  const text = (await bytesOf(path, from, size)).toString('utf8');
   return from === 0 ? text : text.slice(text.indexOf('\n') + 1);
 }
 
-async function bytesOf(path: string, position: number, length: number): Promise<Buffer> {
-  const file = await open(path, 'r').catch(() => undefined);
-  if (file === undefined || length <= 0) {
-    await file?.close();
-    return Buffer.alloc(0);
-  }
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, position);
-    return buffer.subarray(0, bytesRead);
-  } finally {
-    await file.close();
-  }
+/** Returns this part of the file, or nothing if the file does not exist. */
+async function bytesOf(path: string, start: number, end: number): Promise<Buffer> {
+  if (start >= end) return Buffer.alloc(0);
+  return await readBeginning(createReadStream(path, { start }), end - start).catch(() => Buffer.alloc(0));
 }

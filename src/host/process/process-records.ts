@@ -2,7 +2,7 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { writeFileAtomically } from '../../files/write-file.ts';
+import { writeJsonAtomically } from '../../files/write-file.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { Revision, SlotName } from '../../schema/names.ts';
 
@@ -55,7 +55,7 @@ export function createProcessRecords(directory: string): ProcessRecords {
   // The environment may contain the user's secrets.
   const replace = async (path: string, content: unknown): Promise<void> => {
     await mkdir(directory, { recursive: true, mode: 0o700 });
-    await writeFileAtomically(path, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+    await writeJsonAtomically(path, content, 0o600);
   };
   const read = async (name: string): Promise<ProcessRecord | undefined> => {
     if (!isSafeName(name)) return undefined;

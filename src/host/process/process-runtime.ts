@@ -12,9 +12,9 @@ import { createKeyedLock } from '../../platform/keyed-lock.ts';
 import { sleep } from '../../platform/pause.ts';
 import { checkPortFree } from '../port-check.ts';
 import { childEnv, launch, signalGroup } from './process-launch.ts';
-import { createProcessLogs } from './process-logs.ts';
+import { createProcessLogs, type ProcessLogs } from './process-logs.ts';
 import { createProcessMonitor, type ProcessMonitor } from './process-monitor.ts';
-import { createProcessRecords, isSafeName, type ProcessRecord } from './process-records.ts';
+import { createProcessRecords, isSafeName, type ProcessRecord, type ProcessRecords } from './process-records.ts';
 import { createProcessTable } from './process-table.ts';
 
 export interface ProcessRuntimeOptions {
@@ -107,20 +107,6 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
     return ok(undefined);
   };
 
-  /** Wakes when the set of live processes has changed, and keeps the logs within their limits. */
-  const watch = async (signal: AbortSignal): Promise<void> => {
-    let before: string | undefined;
-    while (!signal.aborted) {
-      const found = await records.readAll();
-      const states = await Promise.all(found.map(async (record) => `${processId(record)} ${await monitor.isAlive(record)}`));
-      const present = states.join('\n');
-      if (before !== undefined && before !== present) wakeAll();
-      before = present;
-      await Promise.all(found.map((record) => logs.rotate(record.name).catch(() => undefined)));
-      await sleep(WATCH_MS, signal);
-    }
-  };
-
   return {
     traits: { kind: 'process', images: false, network: 'shared', modelsTarget: undefined },
     async observe(_images, signal) {
@@ -151,7 +137,7 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
       if (signal.aborted) return;
       wakes.add(wake);
       signal.addEventListener('abort', () => wakes.delete(wake), { once: true });
-      void watch(signal);
+      void watch({ records, logs, monitor }, wake, signal);
     },
   };
 }
@@ -169,6 +155,26 @@ async function endProcess(record: ProcessRecord, monitor: ProcessMonitor, graceM
   }
   signalGroup(pid, 'SIGKILL');
   return ok(undefined);
+}
+
+interface Parts {
+  readonly records: ProcessRecords;
+  readonly logs: ProcessLogs;
+  readonly monitor: ProcessMonitor;
+}
+
+/** Wakes when the set of live processes has changed, and keeps the logs within their limits. */
+async function watch({ records, logs, monitor }: Parts, wake: Wake, signal: AbortSignal): Promise<void> {
+  let before: string | undefined;
+  while (!signal.aborted) {
+    const found = await records.readAll();
+    const states = await Promise.all(found.map(async (record) => `${processId(record)} ${await monitor.isAlive(record)}`));
+    const present = states.join('\n');
+    if (before !== undefined && before !== present) wake();
+    before = present;
+    await Promise.all(found.map((record) => logs.rotate(record.name).catch(() => undefined)));
+    await sleep(WATCH_MS, signal);
+  }
 }
 
 const aborted = (name: string): Result<never> => fail('retry', 'Aborted', `The action on "${name}" was cancelled`);

@@ -9,7 +9,7 @@ import { parseSlot } from '../../schema/slot-spec.ts';
 import type { AcceptedSlot, AcceptedSlots } from './decide/accept-slots.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import type { SourceLog } from '../../platform/log.ts';
-import { writeFileAtomically } from '../../files/write-file.ts';
+import { writeJsonAtomically } from '../../files/write-file.ts';
 
 export interface LastGoodSlots {
   read(): Promise<AcceptedSlots>;
@@ -39,17 +39,13 @@ export function createLastGoodSlots(directory: string, log: SourceLog): LastGood
         if (old?.generation === generation && isSameValue(old.lastGood?.document, lastGood?.document)) continue;
         try {
           if (lastGood === undefined) await rm(path, { force: true });
-          else await writeFileAtomically(path, jsonOf({ generation, document: lastGood.document }), { mode: 0o600 });
+          else await writeJsonAtomically(path, { generation, document: lastGood.document }, 0o600);
         } catch (error) {
           log.warn({ slot: name, error: messageOf(error) }, `Storing the last good spec of slot "${name}" in "${path}" failed`);
         }
       }
     },
   };
-}
-
-function jsonOf(slot: z.input<typeof StoredSlot>): string {
-  return `${JSON.stringify(slot, undefined, 2)}\n`;
 }
 
 async function listJson(directory: string): Promise<readonly string[]> {

@@ -73,7 +73,7 @@ function devicesOf(container: ContainerInspect, declared: Declared, ambient: Rea
   );
   const covers = (wanted: string, path: string): boolean => path === wanted || path.startsWith(`${wanted}/`);
   const found = declared.devices.filter((wanted) => isCdiName(wanted) || present.some((path) => covers(wanted, path)));
-  // CDI may add nodes of its own: with a declared CDI name, additional nodes are no drift.
+  // CDI may add nodes of its own: with a declared CDI name, additional nodes are not drift.
   if (declared.devices.some(isCdiName)) return found;
   const added = present.filter((path) => !declared.devices.some((wanted) => covers(wanted, path)) && !ambient.has(deviceToken(path)));
   return [...found, ...added];

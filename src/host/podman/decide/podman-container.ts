@@ -48,7 +48,7 @@ export function containerSpec(workload: Workload, host: ContainerHost): Readonly
   return {
     name: workload.name,
     image: imageToRun(workload),
-    // The image may have its own entrypoint: both are set, so that the whole argument vector is ours.
+    // The image may have its own entrypoint: both are set, so that the image adds no arguments.
     entrypoint: [program],
     command: rest,
     env: workload.env,
