@@ -4,8 +4,8 @@
  * Start: create the directories → choose the world (a host or a cluster) → create the controller (loop, traffic, metrics, files) → create
  * the HTTP API → listen → start the world → start the loop → collect garbage when the service is idle.
  *
- * Stop: answer with `connection: close` and report not ready → let another replica lead → after `SVC_STOP_DELAY`, close the HTTP API and let
- * requests in flight finish → stop all slots if `SVC_ON_EXIT` is "stop" → stop the loop and the world → write the last status files.
+ * Stop: end event and log streams, and close each connection after its response → give up leadership → after `SVC_STOP_DELAY`, close the HTTP
+ * API and let requests in flight finish → stop all slots if `SVC_ON_EXIT` is "stop" → stop the loop and the world → write the last status files.
  */
 import { collectWhenIdle } from './platform/heap/collect-when-idle.ts';
 import type { Log } from './platform/log.ts';

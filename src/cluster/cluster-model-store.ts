@@ -8,7 +8,7 @@ import type { ModelFacts } from '../providers/provider.ts';
 import type { ModelStore } from '../reconciler/ports.ts';
 import { fail } from '../schema/failure.ts';
 import type { ModelId } from '../schema/names.ts';
-import { CATALOGUE, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
+import { CATALOGUE, downloadBytes, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
 import { parseGgufHeader } from '../models/decide/parse-gguf-header.ts';
 import { isProjector, modelFacts } from '../models/decide/model-facts.ts';
 import { encodeDemoModel, type DemoModelId } from '../models/demo/demo-models.ts';
@@ -56,7 +56,7 @@ function factsOfEntry(root: string, id: ModelId, entry: CatalogueEntry): ModelFa
   const [first] = entry.files;
   const hostPath = path.join(root, first.path);
   if (first.from.kind === 'generated') return factsOfGenerated(id, hostPath, first.from.model);
-  const sizeBytes = entry.files.reduce((sum, file) => sum + (file.sizeBytes ?? 0), 0);
+  const sizeBytes = downloadBytes(entry) ?? 0;
   const projector = entry.files.find((file) => /mmproj.*\.gguf$/i.test(path.basename(file.path)));
   return {
     ...entry.headerFacts,

@@ -6,10 +6,15 @@ import type { ProviderKind } from '../schema/provider-kinds.ts';
 export interface CatalogueFile {
   /** Relative to the root of the store, without `..`. */
   readonly path: string;
-  readonly from: { readonly kind: 'url'; readonly url: string } | { readonly kind: 'generated'; readonly model: DemoModelId };
-  /** Hexadecimal. Required for downloads. */
-  readonly sha256?: string;
-  readonly sizeBytes?: number;
+  readonly from: Download | { readonly kind: 'generated'; readonly model: DemoModelId };
+}
+
+export interface Download {
+  readonly kind: 'url';
+  readonly url: string;
+  /** Hexadecimal. */
+  readonly sha256: string;
+  readonly sizeBytes: number;
 }
 
 export interface CatalogueEntry {
@@ -41,6 +46,12 @@ const DEMO_DESCRIPTIONS: Readonly<Record<DemoModelId, string>> = {
 };
 
 export const CATALOGUE: Catalogue = new Map(DEMO_MODEL_IDS.map((id) => [id, demoEntry(id)]));
+
+/** Returns the size of all files of an entry, or undefined if they are not downloaded. */
+export function downloadBytes({ files }: CatalogueEntry): number | undefined {
+  const sizes = files.flatMap(({ from }) => (from.kind === 'url' ? [from.sizeBytes] : []));
+  return sizes.length === 0 ? undefined : sizes.reduce((sum, size) => sum + size, 0);
+}
 
 function demoEntry(id: DemoModelId): CatalogueEntry {
   return {

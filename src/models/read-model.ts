@@ -13,13 +13,10 @@ export type ModelRead =
   /** The file exists but cannot be used; the message says why and what to do. */
   | { readonly kind: 'unusable'; readonly message: string };
 
-/** `problem` continues the sentence "The model file …". */
-type HeaderResult = { readonly ok: true; readonly header: GgufHeader } | { readonly ok: false; readonly problem: string };
-
-interface ShardHeader {
-  readonly result: HeaderResult;
-  readonly sizeBytes: number;
-}
+type Shard =
+  | { readonly ok: true; readonly header: GgufHeader; readonly sizeBytes: number }
+  /** `problem` continues the sentence "The model file …". */
+  | { readonly ok: false; readonly problem: string };
 
 export interface ModelReader {
   /** `file` is relative to the root of the store. */
@@ -31,18 +28,18 @@ const READ_STEPS_BYTES = [2 ** 18, 2 ** 22, 2 ** 24, 2 ** 26, 2 ** 28];
 const MAX_CACHED = 512;
 
 export function createModelReader(root: string): ModelReader {
-  const cache = new Map<string, HeaderResult>();
+  const cache = new Map<string, Shard>();
 
-  async function header(file: string): Promise<ShardHeader> {
+  async function readShard(file: string): Promise<Shard> {
     const { size, mtimeMs, ino } = await stat(file);
     const key = `${file}\0${ino}\0${mtimeMs}\0${size}`;
     const known = cache.get(key);
-    if (known !== undefined) return { result: known, sizeBytes: size };
-    const result = await readHeader(file, size);
+    if (known !== undefined) return known;
+    const shard = await readHeader(file, size);
     const oldest = cache.keys().next().value;
     if (cache.size >= MAX_CACHED && oldest !== undefined) cache.delete(oldest);
-    cache.set(key, result);
-    return { result, sizeBytes: size };
+    cache.set(key, shard);
+    return shard;
   }
 
   return {
@@ -57,11 +54,11 @@ export function createModelReader(root: string): ModelReader {
       }
       const headers: GgufHeader[] = [];
       let sizeBytes = 0;
-      for (const shard of shardNames(name)) {
-        const { result, sizeBytes: shardBytes } = await header(path.join(directory, shard)).catch(unreadable);
-        if (!result.ok) return { kind: 'unusable', message: `The model file "${shard}" of "${id}" ${result.problem}` };
-        headers.push(result.header);
-        sizeBytes += shardBytes;
+      for (const shardName of shardNames(name)) {
+        const shard = await readShard(path.join(directory, shardName)).catch(unreadable);
+        if (!shard.ok) return { kind: 'unusable', message: `The model file "${shardName}" of "${id}" ${shard.problem}` };
+        headers.push(shard.header);
+        sizeBytes += shard.sizeBytes;
       }
       const [first] = headers;
       if (first !== undefined && isProjector(first)) {
@@ -102,7 +99,7 @@ async function locate(root: string, file: string): Promise<Located> {
   }
 }
 
-async function readHeader(file: string, sizeBytes: number): Promise<HeaderResult> {
+async function readHeader(file: string, sizeBytes: number): Promise<Shard> {
   const handle = await open(file, 'r');
   try {
     for (const step of READ_STEPS_BYTES) {
@@ -125,16 +122,16 @@ async function readHeader(file: string, sizeBytes: number): Promise<HeaderResult
   }
 }
 
-function checkComplete(header: GgufHeader, sizeBytes: number): HeaderResult {
-  if (sizeBytes >= header.fileBytes) return { ok: true, header };
+function checkComplete(header: GgufHeader, sizeBytes: number): Shard {
+  if (sizeBytes >= header.fileBytes) return { ok: true, header, sizeBytes };
   return {
     ok: false,
     problem: `is incomplete: it has ${sizeBytes} of ${header.fileBytes} bytes; wait until it is copied, or get it again`,
   };
 }
 
-function unreadable(error: unknown): ShardHeader {
-  return { result: { ok: false, problem: `cannot be read: ${problemOf(error)}` }, sizeBytes: 0 };
+function unreadable(error: unknown): Shard {
+  return { ok: false, problem: `cannot be read: ${problemOf(error)}` };
 }
 
 function problemOf(error: unknown): string {

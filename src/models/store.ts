@@ -5,7 +5,7 @@ import { watch } from 'chokidar';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
 import type { Result } from '../schema/failure.ts';
 import { ModelId } from '../schema/names.ts';
-import { CATALOGUE, type Catalogue, type CatalogueEntry } from './catalogue.ts';
+import { CATALOGUE, downloadBytes, type Catalogue, type CatalogueEntry } from './catalogue.ts';
 import { shardNames } from './decide/model-facts.ts';
 import { pullEntry } from './pull/pull-entry.ts';
 import { createModelReader } from './read-model.ts';
@@ -45,7 +45,7 @@ export function createModelStore({ root, catalogue = CATALOGUE }: ModelStoreOpti
     const unusable = reads.find((read) => read.kind === 'unusable');
     if (unusable !== undefined) return { kind: 'missing', message: unusable.message };
     if (reads.some((read) => read.kind === 'absent')) {
-      if (entry !== undefined) return { kind: 'pullable', sizeBytes: totalBytes(entry) };
+      if (entry !== undefined) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
       return {
         kind: 'missing',
         message: `Put the file "${path.join(root, id)}" in place, or use an id from the catalogue: the model "${id}" does not exist`,
@@ -91,11 +91,6 @@ async function watchRoot(root: string, changed: () => void, signal: AbortSignal)
   watcher.on('error', () => undefined);
   watcher.on('all', changed);
   signal.addEventListener('abort', () => void watcher.close(), { once: true });
-}
-
-function totalBytes(entry: CatalogueEntry): number | undefined {
-  const sizes = entry.files.map((file) => file.sizeBytes);
-  return sizes.reduce<number | undefined>((sum, size) => (sum === undefined || size === undefined ? undefined : sum + size), 0);
 }
 
 /** Returns the paths of GGUF files relative to the root: only the first shard of a split model, and no projectors. */

@@ -170,17 +170,13 @@ function resolveKind(name: SlotName, document: unknown): ResolvedKind {
 }
 
 function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): SlotSpec {
-  const { enabled, priority, load, restartedAt, model, lifecycle, resources, env } = parsed;
-  const { replicas, nodeSelector, tolerations, storage, serviceAccountName } = parsed;
+  const { model, lifecycle, resources, replicas, nodeSelector, tolerations, storage, serviceAccountName, ...rest } = parsed;
   const { idleTimeout, startTimeout, drainTimeout, swap, drift } = lifecycle;
   return {
-    enabled,
+    ...rest,
     provider,
     backend,
-    priority,
-    load,
-    restartedAt,
-    env,
+    restartedAt: rest.restartedAt,
     model: { ...model, context: model.context },
     lifecycle: {
       idleTimeoutMs: idleTimeout === 'never' ? Number.POSITIVE_INFINITY : parseDurationMs(idleTimeout),

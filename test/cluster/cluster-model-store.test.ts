@@ -83,7 +83,7 @@ describe('createClusterModelStore()', () => {
   test('takes the facts of a download from the catalogue', async () => {
     const demo = CATALOGUE.get('demo-fox');
     if (demo === undefined) throw new Error('No demo model');
-    const from = { kind: 'url', url: 'http://127.0.0.1:1/x' } as const;
+    const from = (sizeBytes: number) => ({ kind: 'url', url: 'http://127.0.0.1:1/x', sha256: '', sizeBytes }) as const;
     const catalogue: Catalogue = new Map([
       [
         'v',
@@ -92,8 +92,8 @@ describe('createClusterModelStore()', () => {
           id: 'v',
           headerFacts: { architecture: 'bert', poolingType: 1 },
           files: [
-            { path: 'v/v.gguf', from, sizeBytes: 40 },
-            { path: 'v/mmproj-v.gguf', from, sizeBytes: 2 },
+            { path: 'v/v.gguf', from: from(40) },
+            { path: 'v/mmproj-v.gguf', from: from(2) },
           ],
         },
       ],

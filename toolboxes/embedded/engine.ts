@@ -120,7 +120,7 @@ function createEngine(model: NativeModel, context: number, queues: Queues, modul
         return refuse(501, 'not_supported_error', 'Send the request to another server: this one was not started for text generation');
       const prompt = tokens(input);
       if (prompt.length >= context) return tooLong(prompt.length, context);
-      const done = await queues.sequences.run((sequence) => generateOn(model, sequence, prompt, sampling, onText, signal), signal);
+      const done = await queues.sequences.run((sequence) => generateOn({ model, sequence }, { prompt, sampling }, onText, signal), signal);
       return toOutcome(done);
     },
     async embed(inputs, signal) {
@@ -147,10 +147,8 @@ function createEngine(model: NativeModel, context: number, queues: Queues, modul
 }
 
 async function generateOn(
-  model: NativeModel,
-  sequence: NativeSequence,
-  prompt: Token[],
-  sampling: Sampling,
+  { model, sequence }: { readonly model: NativeModel; readonly sequence: NativeSequence },
+  { prompt, sampling }: { readonly prompt: Token[]; readonly sampling: Sampling },
   onText: (text: string) => Promise<void>,
   signal: AbortSignal,
 ): Promise<Outcome<Generated>> {

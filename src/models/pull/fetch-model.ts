@@ -46,6 +46,7 @@ export interface FetchedModel {
 
 interface FileJob {
   readonly file: CatalogueFile;
+  readonly totalBytes: number;
   /** Absolute path. */
   readonly target: string;
   readonly parts: PartFiles;
@@ -108,7 +109,7 @@ async function fetchFile(options: FetchModel, file: CatalogueFile, target: strin
   // Generating takes only a moment and replaces the file atomically, so there is nothing to coordinate.
   if (file.from.kind === 'generated') return pullEntryFile(file, { target, onProgress }, signal);
   const parts = createPartFiles({ target, writer, stillMs: pace.stillMs });
-  const job: FileJob = { file, target, parts, onProgress, pace };
+  const job: FileJob = { file, totalBytes: file.from.sizeBytes, target, parts, onProgress, pace };
   const done = (await waitForOthers(job, signal)) ? ok(undefined) : await pullWithRetries(job, signal);
   if (done.ok) await parts.clear();
   return done;
@@ -126,7 +127,7 @@ async function failUnlessWritable(directory: string): Promise<void> {
 }
 
 /** Waits as long as another writer is ahead. Resolves to true if the file has appeared. */
-async function waitForOthers({ file, target, parts, onProgress, pace }: FileJob, signal: AbortSignal): Promise<boolean> {
+async function waitForOthers({ file, totalBytes, target, parts, onProgress, pace }: FileJob, signal: AbortSignal): Promise<boolean> {
   const what = `${path.basename(target)} (downloaded by another pod)`;
   let verifiedStamp = await stampOf(target);
   for (;;) {
@@ -135,7 +136,7 @@ async function waitForOthers({ file, target, parts, onProgress, pace }: FileJob,
     if (stamp !== verifiedStamp && (await verifyFile(target, file, signal)) !== undefined) return true;
     verifiedStamp = stamp;
     if (ahead === undefined) return false;
-    onProgress({ what, doneBytes: ahead.bytes, ...(file.sizeBytes === undefined ? {} : { totalBytes: file.sizeBytes }) });
+    onProgress({ what, doneBytes: ahead.bytes, totalBytes });
     await sleep(pace.pollMs, undefined, { signal });
   }
 }

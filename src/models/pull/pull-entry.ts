@@ -36,18 +36,16 @@ export function targetOf(root: string, id: ModelId, file: CatalogueFile): Result
 }
 
 export async function pullEntryFile(
-  { from, path: name, sha256, sizeBytes }: CatalogueFile,
+  { from }: CatalogueFile,
   to: Pick<PullFile, 'target' | 'part' | 'onProgress'>,
   signal: AbortSignal,
 ): Promise<Result<void>> {
   if (from.kind === 'generated') {
     return writeDemoModel(from.model, to.target).then(ok, (error: unknown) => writeFailure(path.dirname(to.target), error));
   }
-  if (sha256 === undefined)
-    return fail('stalled', 'CatalogueInvalid', `Add the SHA-256 of "${name}" to the catalogue: it is required for downloads`);
   // Imported with the first download, because undici is large.
   const { pullFile } = await import('./pull-file.ts');
-  return pullFile({ ...to, url: from.url, sha256, sizeBytes }, signal);
+  return pullFile({ ...from, ...to }, signal);
 }
 
 /** Explains a failed write below `directory`. */

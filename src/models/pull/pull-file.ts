@@ -5,25 +5,22 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { Agent, interceptors, request, type Dispatcher } from 'undici';
 import type { Progress } from '../../reconciler/ports.ts';
+import type { Download } from '../catalogue.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { hashFile } from './hash-file.ts';
 
-export interface PullFile {
-  readonly url: string;
+export interface PullFile extends Pick<Download, 'url' | 'sha256' | 'sizeBytes'> {
   /** Absolute path. */
   readonly target: string;
   /** Absolute path of the partial download, in the directory of the target, with one writer at a time. Default: `<target>.part`. */
   readonly part?: string;
-  /** Hexadecimal. */
-  readonly sha256: string;
-  readonly sizeBytes?: number | undefined;
   readonly onProgress: (progress: Progress) => void;
   /** How long the server may send nothing. */
   readonly silenceMs?: number;
 }
 
-interface Download {
+interface Transfer {
   readonly file: PullFile;
   readonly part: string;
   readonly dispatcher: Dispatcher;
@@ -65,18 +62,17 @@ export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Res
 }
 
 /** Returns the size of the part that an earlier attempt left. Removes a part that is too long to be resumed. */
-async function usablePartBytes(part: string, sizeBytes: number | undefined): Promise<number> {
+async function usablePartBytes(part: string, sizeBytes: number): Promise<number> {
   const bytes = await stat(part).then(
     ({ size }) => size,
     () => 0,
   );
-  if (sizeBytes === undefined || bytes <= sizeBytes) return bytes;
+  if (bytes <= sizeBytes) return bytes;
   await rm(part, { force: true });
   return 0;
 }
 
 async function checkRoom({ target, sizeBytes }: PullFile, partBytes: number): Promise<Result<void>> {
-  if (sizeBytes === undefined) return ok(undefined);
   const directory = path.dirname(target);
   const disk = await statfs(directory);
   const freeBytes = disk.bavail * disk.bsize;
@@ -86,7 +82,7 @@ async function checkRoom({ target, sizeBytes }: PullFile, partBytes: number): Pr
   return fail('stalled', 'DiskFull', message);
 }
 
-async function receive({ file, part, dispatcher, signal }: Download, partBytes: number): Promise<Result<Received>> {
+async function receive({ file, part, dispatcher, signal }: Transfer, partBytes: number): Promise<Result<Received>> {
   if (partBytes > 0 && partBytes === file.sizeBytes) return ok({ bytes: partBytes, hash: await hashFile(part, signal) });
   const headers = partBytes === 0 ? {} : { range: `bytes=${partBytes}-` };
   const response = await request(file.url, { dispatcher, signal, headers });
@@ -128,17 +124,17 @@ async function refusal({ url }: PullFile, part: string, status: number): Promise
 }
 
 async function append(file: PullFile, body: Readable, handle: FileHandle, { bytes: start, hash }: Received): Promise<Received> {
-  const { sizeBytes } = file;
+  const { sizeBytes: totalBytes } = file;
+  const what = path.basename(file.target);
   let bytes = start;
   let reportedAt = 0;
   const report = (): void => {
     reportedAt = Date.now();
-    const what = path.basename(file.target);
-    file.onProgress(sizeBytes === undefined ? { what, doneBytes: bytes } : { what, doneBytes: bytes, totalBytes: sizeBytes });
+    file.onProgress({ what, doneBytes: bytes, totalBytes });
   };
   for await (const chunk of body) {
     if (!Buffer.isBuffer(chunk)) continue;
-    if (sizeBytes !== undefined && bytes + chunk.length > sizeBytes) throw new Error(`The server sent more than ${sizeBytes} bytes`);
+    if (bytes + chunk.length > totalBytes) throw new Error(`The server sent more than ${totalBytes} bytes`);
     await handle.write(chunk);
     hash.update(chunk);
     bytes += chunk.length;
@@ -149,7 +145,7 @@ async function append(file: PullFile, body: Readable, handle: FileHandle, { byte
 }
 
 async function moveIntoPlace({ url, target, sha256, sizeBytes }: PullFile, part: string, { bytes, hash }: Received): Promise<Result<void>> {
-  if (sizeBytes !== undefined && bytes < sizeBytes) {
+  if (bytes < sizeBytes) {
     return fail('retry', 'ModelPullFailed', `The download of "${url}" ended after ${bytes} of ${sizeBytes} bytes; ${RESUMES}`);
   }
   const digest = hash.digest('hex');

@@ -11,9 +11,9 @@ const HASH_UP_TO_BYTES = 2 * 2 ** 30;
 export async function verifyFile(file: string, expected: CatalogueFile, signal: AbortSignal): Promise<'content' | 'size' | undefined> {
   const facts = await stat(file).catch(() => undefined);
   if (facts?.isFile() !== true) return undefined;
-  const { from, sizeBytes, sha256 } = expected;
+  const { from } = expected;
   if (from.kind === 'generated') return Buffer.compare(encodeDemoModel(from.model), await readFile(file)) === 0 ? 'content' : undefined;
-  if (sizeBytes !== undefined && facts.size !== sizeBytes) return undefined;
-  if (sha256 === undefined || facts.size > HASH_UP_TO_BYTES) return 'size';
-  return (await hashFile(file, signal)).digest('hex') === sha256.toLowerCase() ? 'content' : undefined;
+  if (facts.size !== from.sizeBytes) return undefined;
+  if (facts.size > HASH_UP_TO_BYTES) return 'size';
+  return (await hashFile(file, signal)).digest('hex') === from.sha256.toLowerCase() ? 'content' : undefined;
 }

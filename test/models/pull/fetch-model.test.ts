@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Catalogue, CatalogueFile } from '../../../src/models/catalogue.ts';
+import type { Catalogue, Download } from '../../../src/models/catalogue.ts';
 import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
 import { fetchModel, type FetchModel } from '../../../src/models/pull/fetch-model.ts';
 import { ModelId } from '../../../src/schema/names.ts';
@@ -40,13 +40,13 @@ afterEach(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
-function catalogueOf(more: Partial<CatalogueFile> = {}): Catalogue {
+function catalogueOf(more: Partial<Download> = {}): Catalogue {
   const address = server.address();
   const url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/weights`;
   const sha256 = createHash('sha256').update(weights).digest('hex');
-  const file: CatalogueFile = { path: 'far/w.bin', from: { kind: 'url', url }, sha256, sizeBytes: weights.length, ...more };
+  const from: Download = { kind: 'url', url, sha256, sizeBytes: weights.length, ...more };
   const facts = { provider: 'gguf', family: 'f', description: '', license: '', licenseUrl: '', minVramBytes: 0, selectable: true } as const;
-  return new Map([['far', { id: 'far', files: [file], ...facts }]]);
+  return new Map([['far', { id: 'far', files: [{ path: 'far/w.bin', from }], ...facts }]]);
 }
 
 const fetch = (id: string, more: Partial<FetchModel> = {}, signal = new AbortController().signal) =>

@@ -13,8 +13,10 @@ describeWithPodman('The real llama-server, started by the provider,', () => {
   test('serves chat and embeddings in one process if the slot sets --embeddings', async () => {
     const modelsDir = await mkdtemp(path.join(tmpdir(), 'svc-gguf-'));
     await writeDemoModels(modelsDir);
-    const server = await startServer(llamaServerInPodman(), modelsDir, 'primary', 'demo-fox', {
-      model: { default: 'demo-fox', args: ['--embeddings'] },
+    const server = await startServer(llamaServerInPodman(), modelsDir, {
+      name: 'primary',
+      model: 'demo-fox',
+      document: { model: { default: 'demo-fox', args: ['--embeddings'] } },
     });
     try {
       const chat = await post(server, '/v1/chat/completions', { messages: [{ role: 'user', content: 'Hello' }] });

@@ -25,6 +25,13 @@ export interface RunningServer {
   output(): string;
 }
 
+export interface WantedSlot {
+  readonly name: string;
+  /** A model id. */
+  readonly model: string;
+  readonly document?: Partial<SlotDocument>;
+}
+
 export interface ServerKind {
   readonly name: string;
   prepare(): Promise<void>;
@@ -68,14 +75,8 @@ export const llamaServerInPodman = (): ServerKind => ({
 const nameOf = (slot: SlotContext): string => `svc-test-gguf-${process.pid}-${slot.listen.port}`;
 
 /** Starts a server with a model of the store and waits until its health probe passes. */
-export async function startServer(
-  kind: ServerKind,
-  modelsDir: string,
-  name: string,
-  model: string,
-  document: Partial<SlotDocument> = {},
-): Promise<RunningServer> {
-  const slot = await slotOf(modelsDir, name, model, document);
+export async function startServer(kind: ServerKind, modelsDir: string, wanted: WantedSlot): Promise<RunningServer> {
+  const slot = await slotOf(modelsDir, wanted);
   const [program, ...args] = kind.command(slot, modelsDir);
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...gguf.buildEnv(slot) } });
   let text = '';
@@ -97,14 +98,14 @@ export async function startServer(
     const ended = child.exitCode !== null;
     if (health.kind === 'failing' || ended || Date.now() > deadline) {
       await server.stop();
-      throw new Error(`${kind.name} does not serve "${model}": ${health.message}\n${text}`);
+      throw new Error(`${kind.name} does not serve "${wanted.model}": ${health.message}\n${text}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   return server;
 }
 
-async function slotOf(modelsDir: string, name: string, model: string, document: Partial<SlotDocument> = {}): Promise<SlotContext> {
+async function slotOf(modelsDir: string, { name, model, document = {} }: WantedSlot): Promise<SlotContext> {
   const id = ModelId.parse(model);
   const presence = (await createModelStore({ root: modelsDir }).observe([id], signal)).get(id);
   if (presence?.kind !== 'present') throw new Error(JSON.stringify(presence));

@@ -33,8 +33,8 @@ const clientOf = (server: RunningServer): OpenAI => new OpenAI({ baseURL: `${ser
 export function serverContract(kind: ServerKind): void {
   let modelsDir = '';
   const servers: RunningServer[] = [];
-  const start = async (...args: [string, string]): Promise<RunningServer> => {
-    const server = await startServer(kind, modelsDir, ...args);
+  const start = async (name: string, model: string): Promise<RunningServer> => {
+    const server = await startServer(kind, modelsDir, { name, model });
     servers.push(server);
     return server;
   };
