@@ -7,10 +7,10 @@ import { isKubeObject } from './decide/kube-object.ts';
 import { parseRefusal, type RequestInfo } from './decide/parse-refusal.ts';
 import { apiVersionOf, badName, groupPath, resourceName, resourcePath, type ResourceAddress } from './decide/resource-path.ts';
 import { findCredentials, type CredentialsOptions } from './find-credentials.ts';
-import { createKubeHttp, type HttpAnswer, type HttpRequest, type KubeHttp } from './kube-http.ts';
+import { createKubeHttp, type HttpAnswer, type HttpRequest } from './kube-http.ts';
 import { readList } from './read-list.ts';
 import type { KubeApi, KubeManifest, KubeObject, ResourceType } from './ports.ts';
-import { createRequestGate, type RequestGate } from './request-gate.ts';
+import { createRequestGate } from './request-gate.ts';
 
 /** Called for each request that is sent. `resource` is named as in RBAC, or `discovery` for the resource list of an API group. */
 export type OnRequest = (request: { readonly verb: string; readonly resource: string }) => void;
@@ -36,18 +36,7 @@ export async function createKubeApi(options: KubeApiOptions): Promise<Result<Kub
   const namespace = options.namespace ?? found.value.namespace ?? 'default';
   const problem = badName(namespace);
   if (problem !== undefined) return fail('stalled', 'Invalid', problem);
-  const credentials = found.value;
-  const http = createKubeHttp({ credentials, userAgent: `svc/${options.version}`, timeoutMs: options.timeoutMs ?? TIMEOUT_MS });
-  const gate = createRequestGate(options.concurrency ?? CONCURRENCY);
-  return ok(createRequests({ credentials, http, gate, namespace, onRequest: options.onRequest ?? (() => undefined) }));
-}
-
-interface RequestParts {
-  readonly credentials: Credentials;
-  readonly http: KubeHttp;
-  readonly gate: RequestGate;
-  readonly namespace: string;
-  readonly onRequest: OnRequest;
+  return ok(createRequests(found.value, namespace, options));
 }
 
 const METHODS = { get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
@@ -63,8 +52,11 @@ interface Call extends RequestSubject {
   readonly contentType?: string | undefined;
 }
 
-function createRequests({ credentials, http, gate, namespace, onRequest }: RequestParts): KubeApi {
+function createRequests(credentials: Credentials, namespace: string, options: KubeApiOptions): KubeApi {
+  const { version, concurrency = CONCURRENCY, timeoutMs = TIMEOUT_MS, onRequest = () => undefined } = options;
   const { server } = credentials;
+  const http = createKubeHttp({ credentials, userAgent: `svc/${version}`, timeoutMs });
+  const gate = createRequestGate(concurrency);
 
   const refused = (info: RequestInfo, answer: HttpAnswer): Result<never> => ({
     ok: false,
@@ -152,10 +144,10 @@ function createRequests({ credentials, http, gate, namespace, onRequest }: Reque
       const isGone = present.ok ? present.value.metadata.uid !== uid : present.failure.reason === 'NotFound';
       return isGone ? ok(undefined) : answer;
     },
-    async stream(type, options, signal) {
-      const path = resourcePath({ type, namespace, ...options });
+    async stream(type, request, signal) {
+      const path = resourcePath({ type, namespace, ...request });
       if (!path.ok) return path;
-      const info = infoOf({ verb: options.query['watch'] === 'true' ? 'watch' : 'get', type, ...options });
+      const info = infoOf({ verb: request.query['watch'] === 'true' ? 'watch' : 'get', type, ...request });
       const opened = await authorized(info, async () => await http.open(path.value, signal));
       if (!opened.ok) return opened;
       return opened.value.stream === undefined ? refused(info, opened.value) : ok(opened.value.stream);

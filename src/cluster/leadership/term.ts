@@ -32,34 +32,35 @@ const NO_TERM = AbortSignal.abort();
 export function createTerm({ leadsNow, holder, untilChangeMs, identity, lease, log }: TermDeps): Term {
   const wakes = new Set<Wake>();
   let current: AbortController | undefined;
-  let published: { readonly leads: boolean; readonly holder: string | undefined } = { leads: false, holder: undefined };
+  let publishedHolder: string | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isOver = false;
 
   const leads = (): boolean => !isOver && leadsNow();
 
   function update(): void {
-    const next = { leads: leads(), holder: holder() };
-    if (next.leads && current === undefined) {
+    const before = current;
+    const isLeader = leads();
+    if (isLeader && before === undefined) {
       current = new AbortController();
       log?.info({ lease, replica: identity }, 'This replica leads');
-    } else if (!next.leads && current !== undefined) {
-      const ended = current;
+    } else if (!isLeader && before !== undefined) {
       current = undefined;
       if (!isOver) log?.warn({ lease, replica: identity }, 'This replica no longer leads');
-      ended.abort(new Error(`The term of "${identity}" has ended`));
+      before.abort(new Error(`The term of "${identity}" has ended`));
     }
     clearTimeout(timer);
     const changeMs = isOver ? undefined : untilChangeMs();
     if (changeMs !== undefined) timer = setTimeout(update, Math.ceil(changeMs));
-    if (next.leads === published.leads && next.holder === published.holder) return;
-    published = next;
+    const holderNow = holder();
+    if (current === before && holderNow === publishedHolder) return;
+    publishedHolder = holderNow;
     for (const wake of wakes) wake();
   }
 
   /** Timers may fire late. */
   function refresh(): void {
-    if (leads() !== published.leads) update();
+    if (leads() !== (current !== undefined)) update();
   }
 
   return {
