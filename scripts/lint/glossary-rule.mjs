@@ -2,6 +2,9 @@
 import { findSynonyms, synonymsFor } from './find-synonyms.mjs';
 import { pathInCheckout } from './modules.mjs';
 
+/** Where problems with the name of a file are reported. */
+const FIRST_CHARACTER = { start: { line: 1, column: 0 }, end: { line: 1, column: 1 } };
+
 export const glossaryRule = {
   meta: { type: 'suggestion', docs: { description: 'One term for each concept' }, schema: [] },
   create(context) {
@@ -9,16 +12,16 @@ export const glossaryRule = {
     if (path === undefined) return {};
     const synonyms = synonymsFor(path);
     const sentences = [];
-    const reportPath = (node) => {
+    const reportPath = () => {
       for (const { message } of findSynonyms(path, synonyms, () => true))
-        context.report({ node, message: `In the name of this file: ${message}` });
+        context.report({ loc: FIRST_CHARACTER, message: `In the name of this file: ${message}` });
     };
     if (!path.startsWith('src/')) return { Program: reportPath };
     return {
       Literal: ({ range }) => sentences.push(range),
       TemplateElement: ({ range }) => sentences.push(range),
-      'Program:exit'(program) {
-        reportPath(program);
+      'Program:exit'() {
+        reportPath();
         const { sourceCode } = context;
         const ranges = [...sentences, ...sourceCode.getAllComments().map(({ range }) => range)];
         const isName = (index) => !ranges.some(([begin, end]) => begin <= index && index < end);

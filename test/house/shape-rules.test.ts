@@ -116,10 +116,10 @@ const parameterCases = Object.entries(PARAMETERS).flatMap(([what, text], index) 
   [4, 5].map((count) => ({ what, count, path: `src/files/p-${index}-${count}.ts`, text: text(count) })),
 );
 const SHAPES = {
-  'src/files/long-factory.ts': factory(23),
-  'src/files/short-factory.ts': factory(22),
-  'src/files/long-class.ts': classOf(35),
-  'src/files/short-class.ts': classOf(34),
+  'src/files/long-factory.ts': factory(25),
+  'src/files/short-factory.ts': factory(24),
+  'src/files/long-class.ts': classOf(38),
+  'src/files/short-class.ts': classOf(37),
   'src/platform/long-file.ts': `${lines(121, (index) => `export const name${index} = ${index};`)}\n`,
   'src/platform/short-file.ts': `${lines(120, (index) => `export const name${index} = ${index};`)}\n`,
 };
@@ -153,7 +153,7 @@ describe('The rules about shape', () => {
     ['src/files/short-factory.ts', 0],
     ['src/files/long-class.ts', 1],
     ['src/files/short-class.ts', 0],
-  ])('%s: a factory and a class as a whole have at most 140 lines', (path, times) => {
+  ])('%s: a factory and a class as a whole have at most 150 lines', (path, times) => {
     expect(ofRule(path, 'house(function-length)')).toHaveLength(times);
   });
 
