@@ -7,6 +7,14 @@ import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts
 import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
 import { isoTime, toJson } from './to-json.ts';
 
+type StatusFacts = Pick<SlotStatus, 'state' | 'conditions' | 'observedGeneration' | 'restarts' | 'since'> &
+  Partial<Pick<SlotStatus, 'provider' | 'backend' | 'endpoint' | 'memoryBytes' | 'replicas' | 'progress'>> & {
+    readonly model: string | undefined;
+    readonly wantedModel?: string;
+    readonly capabilities: readonly string[];
+    readonly problems: readonly SpecProblem[];
+  };
+
 /** Returns undefined if there is neither a document nor a workload of that name. Pure. */
 export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: BoardView) {
   const entry = board.slots.get(name);
@@ -46,14 +54,6 @@ function statusOfUnseen(stored: StoredSlot | undefined, problems: readonly SpecP
   const model = isTable(written) && typeof written['default'] === 'string' ? written['default'] : undefined;
   return renderStatus({ state: 'offline', conditions, observedGeneration: 0, model, capabilities: [], restarts: 0, since, problems });
 }
-
-type StatusFacts = Pick<SlotStatus, 'state' | 'conditions' | 'observedGeneration' | 'restarts' | 'since'> &
-  Partial<Pick<SlotStatus, 'provider' | 'backend' | 'endpoint' | 'memoryBytes' | 'replicas' | 'progress'>> & {
-    readonly model: string | undefined;
-    readonly wantedModel?: string;
-    readonly capabilities: readonly string[];
-    readonly problems: readonly SpecProblem[];
-  };
 
 function renderStatus(facts: StatusFacts) {
   const { state, observedGeneration, provider, backend, model, wantedModel, capabilities, endpoint, memoryBytes, restarts, replicas } =
