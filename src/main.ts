@@ -55,7 +55,7 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
   const { settings } = options;
   if (settings.SVC_AUTH_ENABLED) {
     const message = 'Set "SVC_AUTH_ENABLED" to 0: this version has no authentication yet, and does not start as if it had';
-    return fail('stalled', 'AuthenticationNotBuilt', message);
+    return fail('stalled', 'SettingUnusable', message);
   }
   const made = await makeDirectories(settings);
   if (!made.ok) return made;

@@ -138,7 +138,7 @@ async function pull(
     tracker.progress(key, progress);
     onProgress(kind === 'pull-image' ? 'image' : 'model', Math.max(0, progress.doneBytes - bytes));
     bytes = progress.doneBytes;
-  }).catch((error: unknown) => fail('retry', 'PullFailed', messageOf(error)));
+  }).catch((error: unknown) => fail('retry', 'InternalError', messageOf(error)));
   if (result.ok) return DONE;
   if (signal.aborted) return NONE;
   for (const slot of waitingFor(key)) tracker.failed(slot, { kind, failure: result.failure }, clock.now());
@@ -258,7 +258,7 @@ async function logTail({ runtime, within }: ExecuteDeps, workload: WorkloadId, s
 
 /** An adapter threw, which none should: a failure like any other, so that its slot backs off. */
 function broken({ tracker, clock }: ExecuteDeps, action: Action, error: unknown): Outcome {
-  const failure: Failure = { kind: 'retry', reason: 'AdapterBroke', message: messageOf(error) };
+  const failure: Failure = { kind: 'retry', reason: 'InternalError', message: messageOf(error) };
   if (action.name === 'stop') tracker.stopFailed(action.args.workload, failure, clock.now());
   if (action.name === 'apply') tracker.failed(action.slot, { kind: 'apply', failure }, clock.now());
   return { kind: 'failed', failure };

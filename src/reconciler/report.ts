@@ -59,18 +59,18 @@ export function createReporter(lastSeq: number): Reporter {
     },
     begun(action, now) {
       if (changesWorld(action))
-        add({ at: now, slot: action.slot, kind: 'action', message: `Begins to ${actionText(action)}`, cause: action.because.name });
+        add({ at: now, slot: action.slot, kind: 'action', message: `Begins to ${actionText(action)}`, cause: action.because.reason });
       if (action.name === 'noteCrash' && action.args.failure !== undefined)
-        add({ at: now, slot: action.slot, kind: 'failure', message: action.args.failure.message, cause: 'crash' });
+        add({ at: now, slot: action.slot, kind: 'failure', message: action.args.failure.message, cause: action.args.failure.reason });
       if (action.name === 'stop' && action.args.failure !== undefined) {
-        const { kind, message } = action.args.failure;
-        add({ at: now, slot: action.slot, kind: kind === 'drift' ? 'drift' : 'failure', message, cause: kind });
+        const { kind, reason, message } = action.args.failure;
+        add({ at: now, slot: action.slot, kind: kind === 'drift' ? 'drift' : 'failure', message, cause: reason });
       }
     },
     ended(action, outcome, now) {
       if (!changesWorld(action) || outcome.kind === 'none') return;
       if (outcome.kind === 'done') {
-        add({ at: now, slot: action.slot, kind: 'action', message: `Done: ${actionText(action)}`, cause: action.because.name });
+        add({ at: now, slot: action.slot, kind: 'action', message: `Done: ${actionText(action)}`, cause: action.because.reason });
       } else {
         add({ at: now, slot: action.slot, kind: 'failure', message: outcome.failure.message, cause: outcome.failure.reason });
       }
@@ -189,7 +189,7 @@ function changes(decision: Decision, next: PreviousDecision, last: PreviousDecis
   }
   if (last?.state !== next.state) {
     const finding = decision.findings[0];
-    const cause = finding === undefined ? {} : { cause: `${finding.name}: ${finding.message}` };
+    const cause = finding === undefined ? {} : { cause: `${finding.reason}: ${finding.message}` };
     const from = last?.state;
     const message = from === undefined ? `Found "${next.state}"` : `"${from}" to "${next.state}"`;
     found.push({ at: now, slot, kind: 'state', message, to: next.state, ...(from === undefined ? {} : { from }), ...cause });

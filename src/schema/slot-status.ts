@@ -1,6 +1,7 @@
 /** What a slot is like now, as people and programs see it. Derived anew by each pass; never read back to decide anything. */
 import type { ModelId, SlotName } from './names.ts';
 import type { Backend, ProviderKind } from './provider-kinds.ts';
+import type { Reason } from './reasons.ts';
 
 export const SLOT_STATES = ['offline', 'pulling', 'starting', 'warming', 'ready', 'serving', 'idle', 'unloading'] as const;
 export type SlotState = (typeof SLOT_STATES)[number];
@@ -9,11 +10,19 @@ export type SlotState = (typeof SLOT_STATES)[number];
 export const CONDITION_TYPES = ['Ready', 'Reconciling', 'Stalled', 'SpecValid', 'DriftDetected'] as const;
 export type ConditionType = (typeof CONDITION_TYPES)[number];
 
+/** What each condition means when it is true; for the documentation. */
+export const CONDITION_MEANINGS = {
+  Ready: 'The slot answers requests',
+  Reconciling: 'The controller is working on the slot, or is waiting for something that it needs',
+  Stalled: 'Somebody must act: the controller cannot make progress on its own',
+  SpecValid: 'The text of the slot is valid',
+  DriftDetected: 'The running workload was altered from outside',
+} as const satisfies Record<ConditionType, string>;
+
 export interface Condition {
   readonly type: ConditionType;
   readonly status: 'True' | 'False' | 'Unknown';
-  /** CamelCase. */
-  readonly reason: string;
+  readonly reason: Reason;
   readonly message: string;
   /** Unix milliseconds of the last change of `status`; moves only then. */
   readonly lastTransitionAt: number;
@@ -53,7 +62,7 @@ export interface TimelineEntry {
   readonly kind: 'state' | 'spec' | 'action' | 'failure' | 'drift' | 'condition';
   /** One sentence: `"warming" to "ready"`, `Pulled image "…"`. */
   readonly message: string;
-  /** What brought it about: a finding's name and sentence, or a request id. */
+  /** What caused it: a reason, for a change of state with its sentence (`Crashed: The process …`), or a request id. */
   readonly cause?: string;
   readonly from?: SlotState;
   readonly to?: SlotState;

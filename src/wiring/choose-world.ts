@@ -79,7 +79,7 @@ function processRuntime({ settings, env, log }: WorldChoice): Runtime {
     stateDir: settings.SVC_STATE_DIR,
     env,
     async resolveProgram(name, signal) {
-      if (name !== 'llama-server') return fail('stalled', 'ProgramUnknown', `Nothing is known of a program "${name}"`);
+      if (name !== 'llama-server') return fail('stalled', 'StartFailed', `Nothing is known of a program "${name}"`);
       const installed = await findLlamaServer(env['PATH']);
       if (installed !== undefined) return ok([installed]);
       return ensureEmbeddedEngine({ dir: engineDir, env, onProgress: (message) => log.info({}, message) }, signal);

@@ -55,7 +55,7 @@ const WAITING: Readonly<Record<string, Trouble & { readonly spec: string }>> = {
   },
   model: {
     spec: '',
-    reason: 'ModelFetchFailed',
+    reason: 'ModelPullFailed',
     says: ['Put the file "/models/mine/lost.gguf"', '"models.claim"'],
     mend: { model: { default: 'demo-fox' } },
   },

@@ -100,7 +100,7 @@ describe('a workload that cannot fetch its model', () => {
     await world.clock.advance(120_000);
     expect([world.slot('primary').state, served(world)]).toEqual(['ready', 'a.gguf']);
     expect(condition(world, 'Ready')).toMatchObject({ status: 'True', reason: 'PreviousServes', message: expect.stringContaining(why) });
-    expect(condition(world, 'Reconciling')).toMatchObject({ status: 'True', reason: 'ModelFetchFailed' });
+    expect(condition(world, 'Reconciling')).toMatchObject({ status: 'True', reason: 'ModelPullFailed' });
     expect(world.runtime.list()).toHaveLength(2);
     why = undefined;
     await world.clock.until(() => served(world) === 'b.gguf', 20_000);

@@ -29,7 +29,7 @@ export async function firstRun(options: { readonly configDir: string; readonly m
   } catch (error) {
     const why = messageOf(error);
     const message = `Make "${options.configDir}" and "${options.modelsDir}" writable, or name others in "SVC_CONFIG_DIR" and "SVC_STATE_DIR": ${why}`;
-    return fail('stalled', 'DirectoryUnusable', message);
+    return fail('stalled', 'SettingUnusable', message);
   }
 }
 

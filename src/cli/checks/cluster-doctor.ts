@@ -7,16 +7,17 @@ import { createClusterTransport } from '../connect/cluster-transport.ts';
 import { createClient, type Client } from '../connect/client.ts';
 import type { Check } from './doctor-checks.ts';
 import { messageOf } from '../../platform/error-text.ts';
+import type { Reason } from '../../schema/reasons.ts';
 
 /** Conditions that say that an image is the waitingReason. */
-const IMAGE_REASONS = new Set([
+const IMAGE_REASONS: ReadonlySet<string> = new Set([
   'ImageUnknown',
   'ImagePullBackOff',
   'ErrImagePull',
   'InvalidImageName',
   'ImageInspectError',
   'ErrImageNeverPull',
-]);
+] satisfies Reason[]);
 
 export async function lookAtCluster(cluster: ClusterAccess, now: () => number): Promise<readonly Check[]> {
   const api = await checkApi(cluster);

@@ -1,6 +1,7 @@
 /** Runs for office on a Lease: sends what `decide/lease-decision.ts` decides, and tells who asks whether this replica leads now. */
 import type { Wake } from '../../reconciler/ports.ts';
 import type { Failure } from '../../schema/failure.ts';
+import type { Reason } from '../../schema/reasons.ts';
 import {
   claimed,
   failed,
@@ -44,7 +45,7 @@ export interface LeadershipDeps {
 /** What giving the lease back may take: the next one then waits for the rest of the duration. */
 const RELEASE_WITHIN_MS = 1500;
 /** Failures that say "somebody else wrote first". A namespace that is gone says `NotFound` to who creates, which is none of them. */
-const OUTRUN = { create: new Set(['Conflict', 'AlreadyExists']), replace: new Set(['Conflict', 'NotFound']) };
+const OUTRUN = { create: new Set<Reason>(['Conflict', 'AlreadyExists']), replace: new Set<Reason>(['Conflict', 'NotFound']) };
 
 export function createLeadership(deps: LeadershipDeps): Leadership {
   const { api, name, identity, now, log, monotonic = () => performance.now(), random = Math.random } = deps;

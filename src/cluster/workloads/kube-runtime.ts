@@ -118,8 +118,8 @@ function inPlaceRepair(observer: KubeObserver, ownerOf: KubeRuntimeDeps['ownerOf
 function fitForCluster(workload: Workload): Result<KubeWorkload> {
   const { cluster, image } = workload;
   if (image === undefined)
-    return fail('stalled', 'ImageMissing', `Name an image for "${workload.slot}" in the toolbox manifest: pods are made of images`);
-  if (cluster === undefined) return fail('stalled', 'NotForClusters', `The workload "${workload.name}" was not computed for a cluster`);
+    return fail('stalled', 'ImageUnknown', `Name an image for "${workload.slot}" in the toolbox manifest: pods are made of images`);
+  if (cluster === undefined) return fail('stalled', 'InternalError', `The workload "${workload.name}" was not computed for a cluster`);
   return ok({ ...workload, cluster, image });
 }
 

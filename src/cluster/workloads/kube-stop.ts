@@ -101,7 +101,7 @@ function stillThere(pods: readonly PodFacts[]): Result<never> {
   const node = pod?.spec.nodeName === undefined ? 'its node' : `node "${pod.spec.nodeName}"`;
   return fail(
     'retry',
-    'StopTimedOut',
+    'StopFailed',
     `Look at ${node} with "kubectl describe node": the pod "${pod?.metadata.name}" does not end. If the node is lost for good, remove it from the cluster`,
   );
 }

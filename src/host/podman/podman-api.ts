@@ -138,12 +138,12 @@ function noAnswer(socketPath: string, error: unknown, signal: AbortSignal): Resu
   if (code === 'ENOENT' || code === 'ECONNREFUSED') {
     return fail(
       'retry',
-      'RuntimeUnavailable',
+      'RuntimeUnreachable',
       `Start podman's API, "systemctl enable --now podman.socket": nothing answers at "${socketPath}"`,
     );
   }
   if (code === 'EACCES') {
-    return fail('retry', 'RuntimeUnavailable', `Allow this user to open podman's socket "${socketPath}": permission was denied`);
+    return fail('retry', 'RuntimeUnreachable', `Allow this user to open podman's socket "${socketPath}": permission was denied`);
   }
-  return fail('retry', 'RuntimeUnavailable', `Podman at "${socketPath}" broke off: ${messageOf(error)}`);
+  return fail('retry', 'RuntimeUnreachable', `Podman at "${socketPath}" broke off: ${messageOf(error)}`);
 }

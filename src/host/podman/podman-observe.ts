@@ -55,7 +55,7 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
     const answer = await api.call('GET', `${LIBPOD}/info`, { signal });
     if (!answer.ok) return answer;
     const parsed = Info.safeParse(answer.value.body);
-    if (!parsed.success) return fail('retry', 'RuntimeUnavailable', `Podman at "${api.socketPath}" does not say what it is`);
+    if (!parsed.success) return fail('retry', 'RuntimeUnreachable', `Podman at "${api.socketPath}" does not say what it is`);
     isRootless = parsed.data.host.security.rootless;
     return ok(isRootless);
   };

@@ -8,6 +8,7 @@ import type { ObservedWorkload, Runtime, Wake, Workload } from '../../reconciler
 import { fail, ok } from '../../schema/failure.ts';
 import type { Result } from '../../schema/failure.ts';
 import type { WorkloadId } from '../../schema/names.ts';
+import type { Reason } from '../../schema/reasons.ts';
 import { nameOfProcessId, observedProcess, processId } from './decide/process-facts.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
@@ -217,7 +218,7 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
 const aborted = (name: string): Result<never> => fail('retry', 'Aborted', `The action on "${name}" was given up`);
 
 /** A full disk or a directory without permission is an expected failure. */
-async function attempt<T>(reason: string, work: () => Promise<Result<T>>): Promise<Result<T>> {
+async function attempt<T>(reason: Reason, work: () => Promise<Result<T>>): Promise<Result<T>> {
   try {
     return await work();
   } catch (error) {

@@ -18,7 +18,7 @@ export interface PullEntry {
 }
 
 export async function pullEntry({ root, id, entry, onProgress }: PullEntry, signal: AbortSignal): Promise<Result<void>> {
-  if (entry === undefined) return fail('stalled', 'ModelUnknown', `The catalogue has no model "${id}": put its file into "${root}"`);
+  if (entry === undefined) return fail('stalled', 'ModelMissing', `The catalogue has no model "${id}": put its file into "${root}"`);
   for (const file of entry.files) {
     const target = targetOf(root, id, file);
     if (!target.ok) return target;
@@ -75,5 +75,5 @@ export function notWritten(directory: string, error: unknown): Result<never> {
   }
   const why = messageOf(error);
   if (code === 'ENOSPC' || code === 'EDQUOT') return fail('stalled', 'DiskFull', `Make room for the model in "${directory}": ${why}`);
-  return fail('retry', 'ModelWriteFailed', `The model cannot be written into "${directory}": ${why}`);
+  return fail('retry', 'ModelPullFailed', `The model cannot be written into "${directory}": ${why}`);
 }

@@ -45,8 +45,7 @@ export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Res
     if (!received.ok) return received;
     return await settle(file, part, received.value);
   } catch (error) {
-    if (signal.aborted)
-      return fail('retry', 'ModelPullAborted', `The download of "${file.url}" was stopped; it goes on from there next time`);
+    if (signal.aborted) return fail('retry', 'Aborted', `The download of "${file.url}" was stopped; it goes on from there next time`);
     return fail(
       'retry',
       'ModelPullFailed',

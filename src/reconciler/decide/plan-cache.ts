@@ -59,7 +59,9 @@ function isFollowed({ decision }: SlotPlan, { previous }: SlotView): boolean {
 }
 
 function isSameQuestion(before: SlotQuestion, now: SlotQuestion): boolean {
-  return before.notWanted?.name === now.notWanted?.name && isSameView(before.view, now.view) && isSameVerdict(before.verdict, now.verdict);
+  return (
+    before.notWanted?.reason === now.notWanted?.reason && isSameView(before.view, now.view) && isSameVerdict(before.verdict, now.verdict)
+  );
 }
 
 function isSameView(before: SlotView, now: SlotView): boolean {

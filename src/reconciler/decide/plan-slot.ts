@@ -69,7 +69,7 @@ export function planSlot(
     targets,
     memory: verdict,
     memoryBytes: verdict?.bytes ?? view.template?.memoryBytes,
-    nextAttemptAt: gates.find(({ until }) => until !== undefined)?.until,
+    nextAttemptAt: gates.flatMap(untilOf)[0],
     waitsFor: pulls.waitsFor,
     progress: pulls.waitsFor.map((key) => view.running.get(key)?.progress).find((progress) => progress !== undefined),
   };
@@ -108,16 +108,16 @@ function planApply(view: SlotView, allocator: Allocator): { readonly action?: Ac
   const port = template.cluster === undefined ? allocator.takePort() : template.containerPort;
   if (port === undefined) {
     const message = 'Widen "SVC_PORT_RANGE": every port of it is taken';
-    return { gate: { kind: 'waiting', name: 'portRangeUsedUp', message } };
+    return { gate: { kind: 'waiting', reason: 'PortRangeUsedUp', message } };
   }
   allocator.takeMemory(template.memoryBytes);
   const names = new Set(view.workloads.map(({ fact }) => fact.name));
   const workload = workloadOf(slot, template, port, names);
   const origin = { spec: view.spec, model: model.facts, memoryBytes: template.memoryBytes };
-  const because =
+  const because: Finding =
     names.size === 0
-      ? { name: 'workloadNotPresent', message: 'It is wanted, and nothing of it runs' }
-      : { name: 'revisionOutdated', message: `Revision "${template.revision}" starts beside the one that serves` };
+      ? { reason: 'WorkloadNotPresent', message: 'It is wanted, and nothing of it runs' }
+      : { reason: 'RevisionOutdated', message: `Revision "${template.revision}" starts beside the one that serves` };
   return { action: { name: 'apply', slot: slot.name, because, args: { workload, origin } } };
 }
 
@@ -134,12 +134,9 @@ function planPulls(view: SlotView, gates: readonly Gate[]): Pulls {
   if (gates.length === 0) return NO_PULLS;
   const { image, spec, slot } = view;
   const actions = gates.flatMap((gate): Action[] => {
-    if (gate.name === 'imageNotPresent' && image !== undefined) {
-      return [{ name: 'pullImage', slot: slot.name, because: gate, args: { image } }];
-    }
-    return gate.name === 'modelNotPresent'
-      ? [{ name: 'pullModel', slot: slot.name, because: gate, args: { model: spec.model.default } }]
-      : [];
+    if (gate.kind !== 'pulling') return [];
+    if (gate.what === 'model') return [{ name: 'pullModel', slot: slot.name, because: gate, args: { model: spec.model.default } }];
+    return image === undefined ? [] : [{ name: 'pullImage', slot: slot.name, because: gate, args: { image } }];
   });
   const waitsFor = actions.flatMap((action) => {
     if (action.name === 'pullImage') return pullImageKey(action.args.image);
@@ -176,7 +173,7 @@ function subjectOf(view: SlotView, { serving, starting, draining }: Roles): Work
 
 /** Nothing answers, and what did is on its way out: to make room, or for a fault that a late probe may still take back. */
 function isLeft(view: SlotView, roles: Roles): boolean {
-  if (roles.draining.some(({ because }) => because.name === 'roomNeeded')) return true;
+  if (roles.draining.some(({ because }) => because.reason === 'RoomNeeded')) return true;
   if (roles.draining.length === 0 || subjectOf(view, roles)?.fact.phase === 'running') return false;
   return roles.draining.some(({ workload }) => workload.alive && workload.fact.phase === 'running');
 }
@@ -189,10 +186,14 @@ function isStable(view: SlotView, roles: Roles): boolean {
   return probe?.status === 'passing' && view.now - Math.max(probe.since, last.at) >= STABLE_MS;
 }
 
+function untilOf(gate: Gate): number | readonly never[] {
+  return gate.kind === 'waiting' ? (gate.until ?? []) : [];
+}
+
 function slotWakes(view: SlotView, wanted: boolean, gates: readonly Gate[], roles: Roles): readonly number[] {
   const { lastActiveAt, now } = view;
   const idleAt = wanted && lastActiveAt !== undefined ? lastActiveAt + view.spec.lifecycle.idleTimeoutMs : Number.POSITIVE_INFINITY;
-  const gateAt = gates.flatMap(({ until }) => until ?? []);
+  const gateAt = gates.flatMap(untilOf);
   const startedAt = roles.starting?.known.startCountsFrom;
   const startBy = startedAt === undefined ? [] : [startedAt + view.spec.lifecycle.startTimeoutMs];
   return [...gateAt, ...startBy, ...(Number.isFinite(idleAt) && view.inFlight === 0 && view.waiting === 0 ? [idleAt] : [])].filter(

@@ -155,14 +155,14 @@ function planOrphans(
 /** A slot whose text cannot be read and never was: what runs of it is left alone until the text says something. */
 function whyOrphan(slot: SlotName, desired: Desired): Finding | undefined {
   if (desired.refused.has(slot)) return undefined;
-  return { name: 'slotRemoved', message: `Slot "${slot}" is no longer desired` };
+  return { reason: 'SlotRemoved', message: `Slot "${slot}" is no longer desired` };
 }
 
 function cancelPulls(observed: Observed, decisions: ReadonlyMap<SlotName, Decision>): readonly Action[] {
   const wanted = new Set([...decisions.values()].flatMap(({ waitsFor }) => waitsFor));
   return [...observed.running].flatMap(([key, { action, cancelled }]): Action[] => {
     if ((action.name !== 'pullImage' && action.name !== 'pullModel') || cancelled === true || wanted.has(key)) return [];
-    const because = { name: 'pullNotWanted', message: 'No slot needs it any more' };
+    const because: Finding = { reason: 'PullNotWanted', message: 'No slot needs it any more' };
     return [{ name: 'cancelPull', slot: action.slot, because, args: { key } }];
   });
 }

@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Action } from '../../../src/reconciler/decide/facts/actions.ts';
-import type { Plan, PreviousDecision } from '../../../src/reconciler/decide/facts/facts.ts';
+import type { Finding, Plan, PreviousDecision } from '../../../src/reconciler/decide/facts/facts.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
 import type { SlotState } from '../../../src/schema/slot-status.ts';
 import { NOW, PRIMARY, tell, type Told } from './plan-fixture.ts';
 
-const because = { name: 'test', message: 'It is a test' };
+const because: Finding = { reason: 'Unknown', message: 'It is a test' };
 
 /** What is wrong with the right plan for what is told, once it has been changed like this. */
 function wrong(told: Told, change: (made: Plan) => Plan, from?: SlotState): string {

@@ -8,6 +8,7 @@ import type { ContainerFacts, DesiredSlot, ModelPresence, ObservedWorkload, Runt
 import { ModelId, Revision, WorkloadId } from '../../../src/schema/names.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot-spec.ts';
 import { FAKE_PROVIDER, IMAGE, slotName } from '../../support/simulation/world.ts';
+import type { Reason } from '../../../src/schema/reasons.ts';
 
 export const NOW = 1_000_000_000_000;
 export const PRIMARY = slotName('primary');
@@ -188,7 +189,7 @@ function acquaintanceTold({
 export const failed = (
   agoMs: number,
   kind: Attempt['kind'],
-  reason = 'Crashed',
+  reason: Reason = 'Crashed',
   failure: Attempt['failure']['kind'] = 'retry',
 ): Attempt => ({
   at: NOW - agoMs,

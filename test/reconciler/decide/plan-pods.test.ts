@@ -200,7 +200,7 @@ describe('plan() of pods', () => {
   test('inPlace under the name of the workload, and says what was altered', () => {
     const [action] = planOf(told({ workloads: [{ ...altered, name: 'svc-slot-primary--0123' }] })).made.actions;
     expect(action).toMatchObject({
-      because: { name: 'workloadAltered', message: 'It was altered from outside: replicas 0 instead of 1' },
+      because: { reason: 'WorkloadAltered', message: 'It was altered from outside: replicas 0 instead of 1' },
       args: {
         inPlace: { workload: 'w1', altered: true },
         workload: { name: 'svc-slot-primary--0123', port: { host: 8080, container: 8080 } },
@@ -226,7 +226,7 @@ describe('plan() of pods', () => {
   test('stops what crashed too often in a hurry, as no failure of its own, once its last words are known', () => {
     const { desired, observed } = tell(told({ workloads: [{ ...waits, notedExit: '5' }], failures: inPlace(5) }));
     const [stop] = plan(desired, observed, NOW).actions;
-    expect(stop).toMatchObject({ name: 'stop', because: { name: 'crashLoop' }, args: { graceMs: 1000, failure: undefined } });
+    expect(stop).toMatchObject({ name: 'stop', because: { reason: 'CrashLoop' }, args: { graceMs: 1000, failure: undefined } });
     const noting = planOf(told({ workloads: [waits], failures: inPlace(4) })).made.actions[0];
     if (noting === undefined) throw new Error('Nothing is noted');
     const running = new Map([['noteCrash:w1', { action: noting, startedAt: NOW }]]);

@@ -243,5 +243,5 @@ function mend(each: Deployed, workload: Workload): Result<WorkloadId> {
   return ok(each.id);
 }
 
-const GIVEN_UP = fail('retry', 'GivenUp', 'It was given up before it began');
+const GIVEN_UP = fail('retry', 'Aborted', 'It was given up before it began');
 const NEVER: Failure = { kind: 'retry', reason: 'StartFailed', message: 'It did not start' };

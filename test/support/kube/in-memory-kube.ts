@@ -64,7 +64,7 @@ export function createInMemoryKube() {
     if (fault === 'throw') throw new Error('A promise was broken');
     return fault === undefined ? act(objects.get(`${kind}/${name}`)) : { ok: false, failure: fault };
   };
-  const notFound = fail('stalled', 'NotFound', 'There is none');
+  const notFound = fail('retry', 'NotFound', 'There is none');
 
   const api: KubeApi = {
     namespace: 'demo',
@@ -94,7 +94,7 @@ export function createInMemoryKube() {
       await request('create', type.kind, manifest.metadata.name, manifest, signal, (present) =>
         present === undefined
           ? ok(create(`${type.kind}/${manifest.metadata.name}`, manifest))
-          : fail('stalled', 'AlreadyExists', 'It is there'),
+          : fail('retry', 'AlreadyExists', 'It is there'),
       ),
     async replace() {
       throw new Error('Nobody replaces here');

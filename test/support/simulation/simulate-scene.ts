@@ -5,6 +5,7 @@ import type { SlotDocument } from '../../../src/schema/slot-spec.ts';
 import type { Random } from './seeded-random.ts';
 import type { Referee } from './world-referee.ts';
 import type { World, WorldOptions } from './world.ts';
+import type { Reason } from '../../../src/schema/reasons.ts';
 
 export const SLOTS = ['primary', 'embed', 'mine'] as const;
 export const MODELS = ['a.gguf', 'b.gguf', 'c.gguf'] as const;
@@ -38,7 +39,7 @@ export function weatherOf(random: Random, weather: Weather) {
     readyMs: (model: string) => (model.length % 7) * 20,
     answers: () => !weather.failingEndpoints,
     modelPullMs: () => random.int(0, 8000),
-    modelPullFailure: () => (weather.chaos && random.chance(0.2) ? failure('PullFailed') : undefined),
+    modelPullFailure: () => (weather.chaos && random.chance(0.2) ? failure('InternalError') : undefined),
     behaviour: {
       observeMs: () => (random.chance(0.2) ? random.int(1, 60) : 0),
       applyMs: () => [slow(), random.chance(0.3) ? random.int(1, 500) : 0] as const,
@@ -47,7 +48,7 @@ export function weatherOf(random: Random, weather: Weather) {
       unreachable: () => weather.down,
       applyFailure: () => (weather.chaos && random.chance(0.1) ? { ...failure('StartFailed'), late: random.chance(0.5) } : undefined),
       stopFailure: () => (weather.chaos && random.chance(0.1) ? failure('StopFailed') : undefined),
-      pullFailure: () => (weather.chaos && random.chance(0.2) ? failure('PullFailed') : undefined),
+      pullFailure: () => (weather.chaos && random.chance(0.2) ? failure('InternalError') : undefined),
     },
   } satisfies WorldOptions;
 }
@@ -69,7 +70,7 @@ export function clusterWeather(random: Random, weather: Weather, onKilled: (id: 
   };
 }
 
-function failure(reason: string): Failure {
+function failure(reason: Reason): Failure {
   return { kind: 'retry', reason, message: `It failed for the simulation: ${reason}` };
 }
 

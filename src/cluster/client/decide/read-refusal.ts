@@ -1,6 +1,7 @@
 /** What an API server's refusal means: the failure it is to us, in words for a person. Pure. */
 import { z } from 'zod';
 import type { Failure } from '../../../schema/failure.ts';
+import type { Reason } from '../../../schema/reasons.ts';
 
 /** The request that was refused. */
 export interface Asked {
@@ -88,7 +89,7 @@ function busy({ retryAfter }: Refused, words: string, now: number): Failure {
   return { ...failure('waiting', 'ApiBusy', message), until: now + Math.min(seconds * 1000, LONGEST_RETRY_AFTER_MS) };
 }
 
-const failure = (kind: Failure['kind'], reason: string, message: string): Failure => ({
+const failure = (kind: Failure['kind'], reason: Reason, message: string): Failure => ({
   kind,
   reason,
   message: message.slice(0, LONGEST_MESSAGE),

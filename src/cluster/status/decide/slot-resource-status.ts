@@ -7,15 +7,13 @@ import { isTable } from '../../../schema/key-case.ts';
 import { ModelId, type SlotName } from '../../../schema/names.ts';
 import { LABELS } from '../../../schema/object-labels.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from '../../../schema/provider-kinds.ts';
+import { isAtRestReason, parseReason } from '../../../schema/reasons.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
 import type { SlotResourceStatus } from '../../../schema/slot-resource.ts';
 import { CONDITION_TYPES, SLOT_STATES, type Condition, type SlotStatus } from '../../../schema/slot-status.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
 
 type ResourceCondition = NonNullable<SlotResourceStatus['conditions']>[number];
-
-/** Reasons of `Ready` that say: nobody wants the slot to run now. The names of the reconciler's checks of that kind. */
-const AT_REST_REASONS: ReadonlySet<string> = new Set(['Disabled', 'NoReplicas', 'NotAskedFor', 'IdleTimedOut']);
 
 /** As the reconciler says it. */
 const AT_REST = { reason: 'AtRest', message: 'There is nothing to do' } as const;
@@ -53,8 +51,11 @@ export function describeRefusal(
   now: number,
 ): SlotResourceStatus {
   const message = slot.problems.map((problem) => formatProblem(problem, 'camelCase')).join('; ');
-  const conditionOf = (type: Condition['type'], status: Condition['status'], reason = 'SpecInvalid'): ResourceCondition =>
-    describeCondition({ type, status, reason, message, lastTransitionAt: now, observedGeneration: slot.generation }, present);
+  const conditionOf = (type: Condition['type'], status: Condition['status']): ResourceCondition =>
+    describeCondition(
+      { type, status, reason: 'SpecInvalid', message, lastTransitionAt: now, observedGeneration: slot.generation },
+      present,
+    );
   return {
     state: 'offline',
     observedGeneration: slot.generation,
@@ -121,7 +122,7 @@ export function readStatus(name: SlotName, status: unknown): SlotStatus | undefi
 /** Why the slot rests then stands where one would look for what is going on. */
 function restingConditions(conditions: readonly Condition[]): readonly Condition[] {
   const ready = conditions.find(({ type }) => type === 'Ready');
-  if (ready === undefined || ready.status === 'True' || !AT_REST_REASONS.has(ready.reason)) return conditions;
+  if (ready === undefined || ready.status === 'True' || !isAtRestReason(ready.reason)) return conditions;
   const { reason, message } = ready;
   return conditions
     .filter((condition) => condition !== ready)
@@ -146,7 +147,7 @@ function describeCondition(condition: Condition, present: unknown): ResourceCond
     status,
     observedGeneration,
     lastTransitionTime: typeof kept === 'string' ? kept : timeText(condition.lastTransitionAt),
-    reason: condition.reason === '' ? 'Unknown' : condition.reason,
+    reason: condition.reason,
     message: condition.message.slice(0, LONGEST_MESSAGE),
   };
 }
@@ -161,7 +162,7 @@ function conditionsIn(status: Readonly<Record<string, unknown>>): readonly Condi
       {
         type,
         status: value,
-        reason: typeof reason === 'string' ? reason : 'Unknown',
+        reason: parseReason(reason) ?? 'Unknown',
         message: typeof message === 'string' ? message : '',
         lastTransitionAt: timeOf(table['lastTransitionTime']) ?? 0,
         observedGeneration: numberOr(table['observedGeneration'], 0),

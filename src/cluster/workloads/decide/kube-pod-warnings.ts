@@ -2,13 +2,14 @@
 import { z } from 'zod';
 import type { KubeObject } from '../../client/ports.ts';
 import type { WaitingReason } from '../../../reconciler/ports.ts';
+import type { Reason } from '../../../schema/reasons.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
 import { instant, isOver, isTerminating } from './kube-facts.ts';
 import type { ContainerStatus, PodFacts } from './kube-facts.ts';
 
 /** What an Event says of a pod. */
 export interface PodWarning {
-  readonly reason: string;
+  readonly reason: WarningReason;
   readonly message: string;
 }
 
@@ -22,8 +23,9 @@ export const PULLING_SELECTOR = 'involvedObject.kind=Pod,reason=Pulling';
 /** Mounting and setting up a network take a moment, and often work at the second attempt. */
 const PATIENCE_MS = 10_000;
 
-const VOLUME_REASONS: ReadonlySet<string> = new Set(['FailedMount', 'FailedAttachVolume', 'FailedMapVolume']);
-const NODE_REASONS: ReadonlySet<string> = new Set(['FailedCreatePodSandBox', 'NetworkNotReady', 'FailedPrepareDynamicResources']);
+const VOLUME_REASONS = ['FailedMount', 'FailedAttachVolume', 'FailedMapVolume'] as const satisfies readonly Reason[];
+const NODE_REASONS = ['FailedCreatePodSandBox', 'NetworkNotReady', 'FailedPrepareDynamicResources'] as const satisfies readonly Reason[];
+type WarningReason = (typeof VOLUME_REASONS)[number] | (typeof NODE_REASONS)[number];
 
 /** It has a node and nothing of it was ever begun, nor is it said why in its status. */
 export function hasNotBegun(pod: PodFacts): boolean {
@@ -54,13 +56,14 @@ type EventFacts = z.output<typeof EventShape>;
 
 /** Of the pods with these uids. Kubelets repeat that mounting timed out after the attempt that says why: the why is told. */
 export function readWarnings(events: readonly KubeObject[], uids: ReadonlySet<string>, before: PodWarnings): PodWarnings {
-  const newest = new Map<string, EventFacts>();
+  const newest = new Map<string, EventFacts & PodWarning>();
   for (const object of events) {
     const event = EventShape.safeParse(object).data;
     if (event === undefined || !uids.has(event.involvedObject.uid)) continue;
-    if (!VOLUME_REASONS.has(event.reason) && !NODE_REASONS.has(event.reason)) continue;
+    const reason = [...VOLUME_REASONS, ...NODE_REASONS].find((known) => known === event.reason);
+    if (reason === undefined) continue;
     const held = newest.get(event.involvedObject.uid);
-    if (held === undefined || isBetter(event, held)) newest.set(event.involvedObject.uid, event);
+    if (held === undefined || isBetter(event, held)) newest.set(event.involvedObject.uid, { ...event, reason });
   }
   const found = new Map([...newest].map(([uid, { reason, message }]) => [uid, { reason, message: withoutIds(message) }] as const));
   if (found.size === 0) return undefined;
@@ -89,7 +92,7 @@ export function warnedTrouble(pod: PodFacts, warning: PodWarning | undefined): W
   if (warning === undefined || !hasNotBegun(pod)) return undefined;
   const { reason, message } = warning;
   const node = `Node "${pod.spec.nodeName ?? ''}"`;
-  if (NODE_REASONS.has(reason))
+  if (NODE_REASONS.some((known) => known === reason))
     return { kind: 'other', reason, message: `${node} cannot set up the pod, it is tried again: ${cut(message)}` };
   return { kind: 'other', reason, message: volumeMessage(node, message, pod) };
 }

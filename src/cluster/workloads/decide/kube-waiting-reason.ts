@@ -1,5 +1,6 @@
 /** Why a workload does not come to run, in words for people. Pure. */
 import type { WaitingReason } from '../../../reconciler/ports.ts';
+import { parseReason, type Reason } from '../../../schema/reasons.ts';
 import { isOver, isTerminating } from './kube-facts.ts';
 import type { ContainerStatus, DeploymentFacts, PodFacts } from './kube-facts.ts';
 import { MODEL_CONTAINER, MODELS_TARGET } from './kube-names.ts';
@@ -52,20 +53,20 @@ function stuckContainer(pod: PodFacts, before: WaitingReason | undefined): Waiti
   return undefined;
 }
 
-const IMAGE_REASONS: ReadonlySet<string> = new Set([
+const IMAGE_REASONS = [
   'ErrImagePull',
   'ImagePullBackOff',
   'ErrImageNeverPull',
   'RegistryUnavailable',
   'ImageInspectError',
   'SignatureValidationFailed',
-]);
-const CONFIG_REASONS: ReadonlySet<string> = new Set([
+] as const satisfies readonly Reason[];
+const CONFIG_REASONS = [
   'CreateContainerConfigError',
   'CreateContainerError',
   'RunContainerError',
   'PostStartHookError',
-]);
+] as const satisfies readonly Reason[];
 
 function waitingTrouble(pod: PodFacts, status: ContainerStatus, before: WaitingReason | undefined): WaitingReason | undefined {
   const reason = status.state?.waiting?.reason ?? '';
@@ -74,13 +75,19 @@ function waitingTrouble(pod: PodFacts, status: ContainerStatus, before: WaitingR
     const message = `Correct the name of the image ${quoted(imageOf(pod, status))}: it is none${cause === '' ? '' : ` (${lastPart(cause)})`}`;
     return { kind: 'image', reason, message };
   }
-  if (IMAGE_REASONS.has(reason)) return pullTrouble(reason, cause, imageOf(pod, status), before);
-  if (!CONFIG_REASONS.has(reason)) return undefined;
-  return { kind: 'other', reason, message: configMessage(cause, status.name) };
+  const ofImage = IMAGE_REASONS.find((known) => known === reason);
+  if (ofImage !== undefined) return pullTrouble(ofImage, cause, imageOf(pod, status), before);
+  const ofConfig = CONFIG_REASONS.find((known) => known === reason);
+  return ofConfig === undefined ? undefined : { kind: 'other', reason: ofConfig, message: configMessage(cause, status.name) };
 }
 
 /** Both reasons of a failed pull are told as one, so that its condition does not change with each attempt. */
-function pullTrouble(reason: string, cause: string, image: string, before: WaitingReason | undefined): WaitingReason {
+function pullTrouble(
+  reason: (typeof IMAGE_REASONS)[number],
+  cause: string,
+  image: string,
+  before: WaitingReason | undefined,
+): WaitingReason {
   const told = reason === 'ErrImagePull' || reason === 'ImagePullBackOff' ? 'ImagePullBackOff' : reason;
   const known =
     reason === 'ImagePullBackOff' && !/: (ErrImagePull|Err)/.test(cause) ? '' : cause.replace(/^Back-off pulling image "[^"]*": \w+: /, '');
@@ -121,7 +128,7 @@ function failedFetch(pod: PodFacts, status: ContainerStatus): WaitingReason | un
     return { kind: 'other', reason: 'InitContainerFailed', message: `The init container "${status.name}" failed: ${words}` };
   }
   const why = end.reason === 'OOMKilled' ? fetchOutOfMemory(pod) : `${words}${whereModelsLie(words, pod)}`;
-  return { kind: 'model', reason: 'ModelFetchFailed', message: `The model cannot be fetched, it is tried again: ${why}` };
+  return { kind: 'model', reason: 'ModelPullFailed', message: `The model cannot be fetched, it is tried again: ${why}` };
 }
 
 function fetchOutOfMemory(pod: PodFacts): string {
@@ -159,15 +166,16 @@ function notCreated({ conditions }: DeploymentFacts, living: readonly PodFacts[]
     const message = `The namespace's Pod Security level "${security[1]}" does not allow the pod: ${cut(security[2] ?? '')}. Choose another "backend" or raise the level`;
     return { kind: 'other', reason: 'PodForbidden', message };
   }
-  return { kind: 'other', reason: condition.reason ?? 'FailedCreate', message: `The cluster refuses the pod: ${cut(cause)}` };
+  return { kind: 'other', reason: parseReason(condition.reason) ?? 'FailedCreate', message: `The cluster refuses the pod: ${cut(cause)}` };
 }
 
 /** It is over, and the one that replaces it is not there yet. */
 function ended(pod: PodFacts): WaitingReason {
-  const reason = pod.status.reason ?? 'Failed';
+  const reason = parseReason(pod.status.reason) ?? 'Failed';
   const cause = cut((pod.status.message ?? '').trim().replace(/\.$/, ''));
   const node = pod.spec.nodeName === undefined ? 'Its node' : `Node "${pod.spec.nodeName}"`;
-  const why = cause === '' ? '' : `: ${cause}`;
+  const own = pod.status.reason === undefined || reason === pod.status.reason ? '' : ` (${pod.status.reason})`;
+  const why = `${own}${cause === '' ? '' : `: ${cause}`}`;
   if (reason === 'Evicted') return { kind: 'placement', reason, message: `${node} evicted the pod${why}; another one is made` };
   if (reason === 'UnexpectedAdmissionError' || reason.startsWith('OutOf') || reason === 'NodeAffinity') {
     return { kind: 'placement', reason, message: `${node} refused the pod${why}; another one is made` };

@@ -3,7 +3,7 @@ import type { Endpoint, ModelFacts } from '../../../providers/provider.ts';
 import type { ModelId, SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { ImageReference, Workload } from '../../ports.ts';
-import type { AttemptKind, Finding, Origin } from './finding.ts';
+import type { Fault, Finding, Origin } from './finding.ts';
 
 export interface ActionArgs {
   pullImage: { readonly image: ImageReference };
@@ -33,7 +33,7 @@ export interface ActionArgs {
     readonly workload: WorkloadId;
     readonly exitId: string;
     /** Undefined: it is nobody's failure. */
-    readonly failure: { readonly reason: string; readonly message: string } | undefined;
+    readonly failure: Finding | undefined;
     /** It is let start again. */
     readonly startsAgain: boolean;
   };
@@ -44,7 +44,7 @@ export interface ActionArgs {
     /** Its drain time is over: end its requests first. */
     readonly abort: boolean;
     /** Why it must go, when it is its own fault: recorded once, with its last log lines. */
-    readonly failure: { readonly kind: AttemptKind; readonly reason: string; readonly message: string } | undefined;
+    readonly failure: Fault | undefined;
   };
 }
 

@@ -51,11 +51,6 @@ export function stampConditions(
   });
 }
 
-/** `imageNotPresent` → `ImageNotPresent`. */
-function reasonOf(finding: Finding & { readonly reason?: string }): string {
-  return finding.reason ?? finding.name.charAt(0).toUpperCase() + finding.name.slice(1);
-}
-
 function ready({ view, roles, unwanted, gate }: ConditionFacts): ConditionInput {
   const { serving, starting, draining } = roles;
   if (serving !== undefined) {
@@ -66,14 +61,14 @@ function ready({ view, roles, unwanted, gate }: ConditionFacts): ConditionInput 
     return { type: 'Ready', status: 'True', reason: 'PreviousServes', message: `What ran before the edit still answers: ${why}` };
   }
   const finding = unwanted ?? hindrance(starting) ?? gate ?? draining[0]?.because ?? roles.waitsFor;
-  if (finding !== undefined) return { type: 'Ready', status: 'False', reason: reasonOf(finding), message: finding.message };
+  if (finding !== undefined) return { type: 'Ready', status: 'False', reason: finding.reason, message: finding.message };
   const probe = (starting ?? roles.unprobed)?.known.probe;
   const message = probe === undefined ? 'It was started' : `It does not answer yet: ${probe.message}`;
   return { type: 'Ready', status: 'False', reason: view.workloads.length === 0 ? 'Starting' : 'Warming', message };
 }
 
 /** What keeps a new workload from getting on, though nothing of it failed. */
-function hindrance(starting: Roles['starting']): (Finding & { readonly reason?: string }) | undefined {
+function hindrance(starting: Roles['starting']): Finding | undefined {
   if (starting === undefined) return undefined;
   const { waitingReason, fetching, phase, endpoints, exit } = starting.fact;
   const passedBefore = phase === 'running' && endpoints.length === 0 && starting.known.probe?.passed === true;
@@ -89,13 +84,13 @@ function reconciling({ view, roles, unwanted, gate, busy }: ConditionFacts): Con
   const finding = roles.draining[0]?.because ?? held ?? (waits ? (gate ?? roles.waitsFor) : undefined);
   return finding === undefined
     ? { type: 'Reconciling', status: 'True', reason: 'Progressing', message: 'It is being loaded' }
-    : { type: 'Reconciling', status: 'True', reason: reasonOf(finding), message: finding.message };
+    : { type: 'Reconciling', status: 'True', reason: finding.reason, message: finding.message };
 }
 
 function stalled({ view, unwanted, gate }: ConditionFacts): ConditionInput {
   const stuck = gate?.kind === 'stalled' || gate?.kind === 'memory' ? gate : undefined;
   if (stuck !== undefined && (unwanted === undefined || unwanted === gate)) {
-    return { type: 'Stalled', status: 'True', reason: reasonOf(stuck), message: stuck.message };
+    return { type: 'Stalled', status: 'True', reason: stuck.reason, message: stuck.message };
   }
   const problems = specValid(view);
   if (problems.status === 'False') return { ...problems, type: 'Stalled', status: 'True' };

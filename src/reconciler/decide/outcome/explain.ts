@@ -1,5 +1,6 @@
 /** A decision as text: for logs, `svcctl plan`, `svcctl explain` and golden tests. Times are relative to `now`. Pure. */
 import type { SlotName } from '../../../schema/names.ts';
+import type { Reason } from '../../../schema/reasons.ts';
 import { changesWorld, type Action, type ActionArgs } from '../facts/actions.ts';
 import type { Attempt, Decision, Finding, Plan } from '../facts/facts.ts';
 import { sizeText } from './quantity-text.ts';
@@ -35,7 +36,7 @@ export function explain(plan: Plan, now: number): string {
 export interface Change {
   readonly slot: SlotName;
   readonly action: string;
-  readonly because: string;
+  readonly because: Reason;
   readonly message: string;
 }
 
@@ -44,7 +45,7 @@ export function listChanges(plan: Plan): readonly Change[] {
   return plan.actions.filter(changesWorld).map((action) => ({
     slot: action.slot,
     action: action.name,
-    because: action.because.name,
+    because: action.because.reason,
     message: `${sentence(action)}: ${action.because.message}`,
   }));
 }
@@ -83,8 +84,8 @@ function applyText({ workload, origin, inPlace }: ActionArgs['apply']): string {
   return `start "${workload.name}" with model "${origin.model.id}" ${where}`;
 }
 
-function findingText({ name, message }: Finding): string {
-  return `${message} [${name}]`;
+function findingText({ reason, message }: Finding): string {
+  return `${message} [${reason}]`;
 }
 
 function memoryLines({ memory }: Decision): readonly string[] {

@@ -17,7 +17,7 @@ export function listFindings(view: SlotView, roles: Roles, unwanted: Finding | u
     ...behind(roles),
     ...(waitsFor ? [waitsFor] : []),
   ];
-  return all.filter((finding, index) => all.findIndex(({ name }) => name === finding.name) === index);
+  return all.filter((finding, index) => all.findIndex(({ reason }) => reason === finding.reason) === index);
 }
 
 const NO_FINDINGS: readonly Finding[] = [];
@@ -30,7 +30,7 @@ function isAtRest(view: SlotView, { draining, starting, waitsFor, serving }: Rol
 function outdated(view: SlotView, { serving }: Roles): readonly Finding[] {
   if (serving?.standing !== 'outdated') return [];
   const message = `Revision "${serving.fact.revision}" serves until "${view.template?.revision ?? ''}" does`;
-  return [{ name: 'revisionOutdated', message }];
+  return [{ reason: 'RevisionOutdated', message }];
 }
 
 /** Of what is to answer, and of replicas that are missing beside those that do. */
@@ -50,17 +50,17 @@ export function findShortage(serving: WorkloadView | undefined, { spec }: SlotVi
   const { replicas, missing } = serving.fact;
   if (replicas === undefined || replicas.ready >= spec.cluster.replicas) return undefined;
   const why = missing === undefined ? '' : `: ${missing.message}`;
-  return { name: 'replicasNotReady', message: `${replicas.ready} of ${spec.cluster.replicas} replicas answer${why}` };
+  return { reason: 'ReplicasNotReady', message: `${replicas.ready} of ${spec.cluster.replicas} replicas answer${why}` };
 }
 
 function altered({ workloads, spec }: SlotView): readonly Finding[] {
   if (spec.lifecycle.drift === 'ignore') return [];
   return workloads
     .filter(({ alive, standing }) => alive && standing === 'altered')
-    .map((workload) => ({ name: 'workloadAltered', message: mismatchText(workload) }));
+    .map((workload) => ({ reason: 'WorkloadAltered', message: mismatchText(workload) }));
 }
 
 function behind({ serving, starting }: Roles): readonly Finding[] {
   const late = [serving, starting].some((workload) => workload?.behind === true);
-  return late ? [{ name: 'applyOutdated', message: 'An edit changed what needs no new workload' }] : [];
+  return late ? [{ reason: 'ApplyOutdated', message: 'An edit changed what needs no new workload' }] : [];
 }

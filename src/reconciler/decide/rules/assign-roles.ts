@@ -2,8 +2,8 @@
  * Which part each workload of a slot plays: one answers, one is to answer, the others leave. Holds the rules of the swap: beside the old
  * one where both fit, else after it has drained; and a new one that fails leaves the old one serving. Pure.
  */
-import { findFault, givenUp, isPassing, mismatch, repairsDrift, type Fault } from './checks.ts';
-import type { Finding } from '../facts/facts.ts';
+import { findFault, givenUp, isPassing, mismatch, repairsDrift } from './checks.ts';
+import type { Fault, Finding } from '../facts/finding.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 
 export interface Draining {
@@ -87,7 +87,7 @@ function givesWay(old: WorkloadView, current: WorkloadView, { spec, network }: S
 
 function roomNeeded({ fact }: WorkloadView): Finding {
   return {
-    name: 'roomNeeded',
+    reason: 'RoomNeeded',
     message: `It makes room for the new one${fact.waitingReason === undefined ? '' : `: ${fact.waitingReason.message}`}`,
   };
 }
@@ -115,9 +115,9 @@ function withoutCurrent(view: SlotView, rules: RoleRules, sound: readonly Worklo
   return { ...NOBODY, draining: [...draining, go(old, reasonToGo(old, view))] };
 }
 
-const waitsForOthers: Finding = { name: 'workloadsLeaving', message: 'It starts when the workloads before it are gone' };
+const waitsForOthers: Finding = { reason: 'WorkloadsLeaving', message: 'It starts when the workloads before it are gone' };
 const waitsForMemory: Finding = {
-  name: 'memoryNotFree',
+  reason: 'MemoryNotFree',
   message: 'It starts when workloads that are draining have given their memory back',
 };
 
@@ -166,12 +166,12 @@ function isBeingApplied({ fact }: WorkloadView, { applying }: SlotView): boolean
 }
 
 function reasonToGo(workload: WorkloadView, view: SlotView): Finding {
-  return mismatch(workload, view) ?? { name: 'workloadSurplus', message: 'Another workload of the slot does its work' };
+  return mismatch(workload, view) ?? { reason: 'WorkloadSurplus', message: 'Another workload of the slot does its work' };
 }
 
 function go(workload: WorkloadView, because: Finding): Draining {
-  const drifted = because.name === 'workloadAltered';
-  return { workload, because, failure: drifted ? { ...because, kind: 'drift', reason: 'WorkloadAltered' } : undefined };
+  const drifted = because.reason === 'WorkloadAltered';
+  return { workload, because, failure: drifted ? { ...because, kind: 'drift' } : undefined };
 }
 
 /** A fault counts against the generation when the workload is what is wanted and nobody had asked it to leave; and once, but for crashes in place. */

@@ -4,24 +4,19 @@
  */
 import { DRIFT_REPAIR_LIMIT, driftRepairs, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';
 import { exitId } from '../facts/exit-id.ts';
-import type { AttemptKind, Finding } from '../facts/facts.ts';
+import type { Fault, Finding } from '../facts/finding.ts';
 import { sizeText } from '../outcome/quantity-text.ts';
 import type { WorkloadExit } from '../../ports.ts';
 import type { MemoryVerdict } from './share-memory.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 
 /** Why nothing may be started now. `stalled`: a person must act. `waiting`: time or the loop itself will mend it. */
-export interface Gate extends Finding {
-  readonly kind: 'stalled' | 'memory' | 'waiting' | 'pulling';
-  readonly reason?: string;
-  /** Unix milliseconds; with `waiting`. */
-  readonly until?: number;
-}
-
-export interface Fault extends Finding {
-  readonly kind: AttemptKind;
-  readonly reason: string;
-}
+export type Gate = Finding &
+  (
+    | { readonly kind: 'stalled' | 'memory' }
+    | { readonly kind: 'waiting'; /** Unix milliseconds. */ readonly until?: number }
+    | { readonly kind: 'pulling'; readonly what: 'image' | 'model' }
+  );
 
 /** Failed probes in a row that make a workload unhealthy. */
 const UNHEALTHY_AFTER = 3;
@@ -33,19 +28,19 @@ const STUCK_PATIENCE_MS = 600_000;
 // ---- whether a slot is wanted ----
 
 function notEnabled({ spec }: SlotView): Finding | undefined {
-  return spec.enabled ? undefined : { name: 'disabled', message: 'It is not enabled' };
+  return spec.enabled ? undefined : { reason: 'Disabled', message: 'It is not enabled' };
 }
 
 function noReplicas({ network, spec }: SlotView): Finding | undefined {
   if (network !== 'pods' || spec.cluster.replicas > 0) return undefined;
-  return { name: 'noReplicas', message: 'It is scaled to zero replicas' };
+  return { reason: 'NoReplicas', message: 'It is scaled to zero replicas' };
 }
 
 function notAskedFor(view: SlotView): Finding | undefined {
   const { spec, lastActiveAt, waiting, inFlight } = view;
   if (isKeptByLeader(view)) return undefined;
   if (spec.load !== 'on-demand' || lastActiveAt !== undefined || waiting > 0 || inFlight > 0) return undefined;
-  return { name: 'notAskedFor', message: 'It loads on demand, and no request has asked for it' };
+  return { reason: 'NotAskedFor', message: 'It loads on demand, and no request has asked for it' };
 }
 
 function idleTimedOut(view: SlotView): Finding | undefined {
@@ -53,7 +48,7 @@ function idleTimedOut(view: SlotView): Finding | undefined {
   const { idleTimeoutMs } = spec.lifecycle;
   if (isKeptByLeader(view)) return undefined;
   if (lastActiveAt === undefined || waiting > 0 || inFlight > 0 || now - lastActiveAt < idleTimeoutMs) return undefined;
-  return { name: 'idleTimedOut', message: `No request for ${idleTimeoutMs / 1000} s; the next one loads it again` };
+  return { reason: 'IdleTimedOut', message: `No request for ${idleTimeoutMs / 1000} s; the next one loads it again` };
 }
 
 /** Only the one that leads knows of all requests; what it lets run is of use to somebody. */
@@ -65,23 +60,27 @@ function isKeptByLeader({ leads, workloads }: SlotView): boolean {
 
 function providerMissing({ providerKnown, spec }: SlotView): Gate | undefined {
   if (providerKnown) return undefined;
-  return { kind: 'stalled', name: 'providerMissing', message: `Use another provider: "${spec.provider}" is not part of this installation` };
+  return {
+    kind: 'stalled',
+    reason: 'ProviderMissing',
+    message: `Use another provider: "${spec.provider}" is not part of this installation`,
+  };
 }
 
 function imageUnknown({ imagesUsed, image, spec }: SlotView): Gate | undefined {
   if (!imagesUsed || image !== undefined) return undefined;
   const message = `Build or name a toolbox image for provider "${spec.provider}" with backend "${spec.backend}": the manifest has none`;
-  return { kind: 'stalled', name: 'imageUnknown', message };
+  return { kind: 'stalled', reason: 'ImageUnknown', message };
 }
 
 function modelMissing({ model }: SlotView): Gate | undefined {
-  return model?.kind === 'missing' ? { kind: 'stalled', name: 'modelMissing', message: model.message } : undefined;
+  return model?.kind === 'missing' ? { kind: 'stalled', reason: 'ModelMissing', message: model.message } : undefined;
 }
 
 function needsPerson({ failures, imagePresent, model }: SlotView): Gate | undefined {
   const attempt = finalFailure(failures, { image: imagePresent, model: model?.kind === 'present' });
   if (attempt === undefined) return undefined;
-  return { kind: 'stalled', name: 'needsPerson', reason: attempt.failure.reason, message: attempt.failure.message };
+  return { kind: 'stalled', reason: attempt.failure.reason, message: attempt.failure.message };
 }
 
 function crashLooping({ failures, slot, leads }: SlotView): Gate | undefined {
@@ -89,7 +88,7 @@ function crashLooping({ failures, slot, leads }: SlotView): Gate | undefined {
   if (!leads || !isCrashLoop(failures)) return undefined;
   const last = failures.at(-1)?.failure.message ?? '';
   const message = `Edit it or run "svcctl slot restart ${slot.name}": it failed five times within ten minutes. ${last}`;
-  return { kind: 'stalled', name: 'crashLoop', message };
+  return { kind: 'stalled', reason: 'CrashLoop', message };
 }
 
 function backingOff({ failures, workloads, now }: SlotView): Gate | undefined {
@@ -99,22 +98,22 @@ function backingOff({ failures, workloads, now }: SlotView): Gate | undefined {
   if (last === undefined || now >= until) return undefined;
   // What its runtime starts again backs off there.
   if (last.inPlace === true && workloads.some(({ fact, alive }) => alive && fact.id === last.workload)) return undefined;
-  return { kind: 'waiting', name: 'backingOff', reason: last.failure.reason, message: last.failure.message, until };
+  return { kind: 'waiting', reason: last.failure.reason, message: last.failure.message, until };
 }
 
 function modelNotLooked({ model }: SlotView): Gate | undefined {
-  return model === undefined ? { kind: 'waiting', name: 'modelNotLookedUp', message: 'The model store has not answered yet' } : undefined;
+  return model === undefined ? { kind: 'waiting', reason: 'ModelNotLookedUp', message: 'The model store has not answered yet' } : undefined;
 }
 
 function imageNotPresent({ image, imagePresent }: SlotView): Gate | undefined {
   if (image === undefined || imagePresent) return undefined;
-  return { kind: 'pulling', name: 'imageNotPresent', message: `Image "${image.reference}" is not here` };
+  return { kind: 'pulling', what: 'image', reason: 'ImageNotPresent', message: `Image "${image.reference}" is not here` };
 }
 
 function modelNotPresent({ model, spec }: SlotView): Gate | undefined {
   if (model?.kind !== 'pullable') return undefined;
   const size = model.sizeBytes === undefined ? '' : ` (${sizeText(model.sizeBytes)})`;
-  return { kind: 'pulling', name: 'modelNotPresent', message: `Model "${spec.model.default}"${size} is not here` };
+  return { kind: 'pulling', what: 'model', reason: 'ModelNotPresent', message: `Model "${spec.model.default}"${size} is not here` };
 }
 
 export function insufficientMemory(verdict: MemoryVerdict | undefined): Gate | undefined {
@@ -123,7 +122,7 @@ export function insufficientMemory(verdict: MemoryVerdict | undefined): Gate | u
   const others = verdict.ahead.length === 0 ? '' : `, and ${names} before it hold ${sizeText(verdict.aheadBytes)}`;
   return {
     kind: verdict.mayWait ? 'waiting' : 'memory',
-    name: 'insufficientMemory',
+    reason: 'InsufficientMemory',
     message: `It needs ${sizeText(verdict.bytes)} of the ${sizeText(verdict.budgetBytes)} there are${others}`,
   };
 }
@@ -131,10 +130,10 @@ export function insufficientMemory(verdict: MemoryVerdict | undefined): Gate | u
 // ---- what is wrong with a workload ----
 
 function workloadExited({ fact: { phase, exit } }: WorkloadView): Fault | undefined {
-  return phase === 'exited' ? { kind: 'crash', name: 'workloadExited', ...exitTold(exit) } : undefined;
+  return phase === 'exited' ? { kind: 'crash', ...exitTold(exit) } : undefined;
 }
 
-function exitTold(exit: WorkloadExit | undefined): { readonly reason: string; readonly message: string } {
+function exitTold(exit: WorkloadExit | undefined): Finding {
   const why = exit?.outOfMemory === true ? 'it ran out of memory' : `exit code ${exit?.code ?? 'unknown'}`;
   const detail = exit?.message === undefined || exit.message === '' ? '' : `: ${exit.message}`;
   return {
@@ -146,7 +145,7 @@ function exitTold(exit: WorkloadExit | undefined): { readonly reason: string; re
 /** It crashed, and its runtime starts it again by itself; undefined, too, when that was taken note of. */
 export function crashedInPlace({ fact: { phase, exit }, known }: WorkloadView): (Fault & { readonly exitId: string }) | undefined {
   if (phase === 'exited' || exit === undefined || exitId(exit) === known.notedExit) return undefined;
-  return { kind: 'crash', name: 'crashedInPlace', exitId: exitId(exit), ...exitTold(exit) };
+  return { kind: 'crash', exitId: exitId(exit), ...exitTold(exit) };
 }
 
 /** Why what crashed in place is no longer left to its runtime; undefined: it is, or it is back. */
@@ -163,7 +162,7 @@ function startTimedOut({ fact, known }: WorkloadView, { spec, now, leads }: Slot
   if (known.startCountsFrom === undefined || now - known.startCountsFrom < startTimeoutMs) return undefined;
   const last = known.probe === undefined ? '' : `; the last probe said: ${known.probe.message}`;
   const message = `It did not answer within ${startTimeoutMs / 1000} s of its start ("start_timeout")${last}`;
-  return { kind: 'start-timeout', name: 'startTimedOut', reason: 'StartTimeout', message };
+  return { kind: 'start-timeout', reason: 'StartTimeout', message };
 }
 
 function probeFailing({ fact, known, inFlight }: WorkloadView, { now }: SlotView): Fault | undefined {
@@ -177,17 +176,17 @@ function probeFailing({ fact, known, inFlight }: WorkloadView, { now }: SlotView
   const stuck = silentMs >= (busy ? STUCK_PATIENCE_MS : BUSY_PATIENCE_MS);
   if (!dead && !stuck) return undefined;
   const message = `It stopped serving ${Math.round(silentMs / 1000)} s ago; the last probe said: ${probe.message}`;
-  return { kind: 'probe', name: 'probeFailing', reason: 'ProbeFailing', message };
+  return { kind: 'probe', reason: 'ProbeFailing', message };
 }
 
 /** It is not what is wanted, but it works. */
 export function mismatch(workload: WorkloadView, view: SlotView): Finding | undefined {
   if (workload.standing === 'outdated') {
     const wanted = view.template?.revision ?? '';
-    return { name: 'revisionOutdated', message: `Revision "${workload.fact.revision}" runs and "${wanted}" is wanted` };
+    return { reason: 'RevisionOutdated', message: `Revision "${workload.fact.revision}" runs and "${wanted}" is wanted` };
   }
   if (workload.standing !== 'altered' || workload.updatable) return undefined;
-  return { name: 'workloadAltered', message: mismatchText(workload) };
+  return { reason: 'WorkloadAltered', message: mismatchText(workload) };
 }
 
 export function mismatchText({ drift }: WorkloadView): string {
@@ -200,16 +199,16 @@ export function repairsDrift({ spec, failures }: SlotView): boolean {
 }
 
 /** Why a workload that shall answer does not, or not with all its replicas. */
-export function whySilent({ fact, known }: WorkloadView): Finding & { readonly reason?: string } {
+export function whySilent({ fact, known }: WorkloadView): Finding {
   const { waitingReason, fetching, phase, endpoints, exit } = fact;
-  if (waitingReason !== undefined) return { name: 'workloadWaiting', reason: waitingReason.reason, message: waitingReason.message };
-  if (fetching !== undefined) return { name: 'fetching', message: fetching };
-  if (phase === 'created' && exit !== undefined) return { name: 'crashedInPlace', ...exitTold(exit) };
+  if (waitingReason !== undefined) return { reason: waitingReason.reason, message: waitingReason.message };
+  if (fetching !== undefined) return { reason: 'Fetching', message: fetching };
+  if (phase === 'created' && exit !== undefined) return { ...exitTold(exit) };
   if (phase === 'running' && endpoints.length === 0) {
-    return { name: 'noReplicaReady', message: 'It runs, and none of its replicas is ready yet' };
+    return { reason: 'NoReplicaReady', message: 'It runs, and none of its replicas is ready yet' };
   }
   const message = known.probe === undefined ? 'It has just been started' : `It does not answer yet: ${known.probe.message}`;
-  return { name: 'probeNotPassed', message };
+  return { reason: 'ProbeNotPassed', message };
 }
 
 const WANTED_CHECKS = [notEnabled, noReplicas, notAskedFor, idleTimedOut] as const;

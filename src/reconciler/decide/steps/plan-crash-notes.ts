@@ -26,5 +26,5 @@ function planNote(workload: WorkloadView, view: SlotView, unwanted: Finding | un
     failure: blamed ? { reason, message } : undefined,
     startsAgain: !loops,
   };
-  return [{ name: 'noteCrash', slot: view.slot.name, because: { name: crash.name, message }, args }];
+  return [{ name: 'noteCrash', slot: view.slot.name, because: { reason, message }, args }];
 }

@@ -15,12 +15,12 @@ export function planInPlaceUpdates(view: SlotView, roles: Roles, hindered: boole
   const workload = findUpdatable(roles);
   if (workload === undefined || hindered || view.applying !== undefined) return NOTHING;
   if (workload.standing === 'altered' && repairsDrift(view)) {
-    return mend(workload, view, { name: 'workloadAltered', message: mismatchText(workload) });
+    return mend(workload, view, { reason: 'WorkloadAltered', message: mismatchText(workload) });
   }
   if (!workload.behind) return NOTHING;
   const at = nextUpdateAt(workload, view);
   if (at > view.now) return { actions: [], wakes: [at] };
-  return mend(workload, view, { name: 'applyOutdated', message: 'An edit changed what needs no new workload' });
+  return mend(workload, view, { reason: 'ApplyOutdated', message: 'An edit changed what needs no new workload' });
 }
 
 function findUpdatable({ serving, starting }: Roles): WorkloadView | undefined {
@@ -38,7 +38,7 @@ function mend({ fact, known }: WorkloadView, { slot, spec, template, model }: Sl
   const hostPort = fact.container.port?.host ?? template.containerPort ?? 0;
   const workload = workloadNamed(slot, template, fact.name, hostPort);
   const origin = known.origin ?? { spec, model: model.facts, memoryBytes: template.memoryBytes };
-  const inPlace = { workload: fact.id, altered: because.name === 'workloadAltered' };
+  const inPlace = { workload: fact.id, altered: because.reason === 'WorkloadAltered' };
   return { actions: [{ name: 'apply', slot: slot.name, because, args: { workload, origin, inPlace } }], wakes: [] };
 }
 

@@ -73,8 +73,8 @@ function nextProbeAt(probe: ProbeFact | undefined, seenAt: number, view: SlotVie
 }
 
 function whyProbe(probe: ProbeFact | undefined): Finding {
-  if (probe?.passed === true) return { name: 'probeDue', message: 'It is time to ask whether it still answers' };
-  return { name: 'probeNotPassed', message: 'It runs, and has not answered yet' };
+  if (probe?.passed === true) return { reason: 'ProbeDue', message: 'It is time to ask whether it still answers' };
+  return { reason: 'ProbeNotPassed', message: 'It runs, and has not answered yet' };
 }
 
 /** Of a workload that was found running while its model is gone from the store, only the name is known. */

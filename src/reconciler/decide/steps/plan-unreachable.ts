@@ -21,7 +21,7 @@ function decide(view: SlotView, why: string): Decision {
     generation: slot.generation,
     state: previous?.state ?? ('offline' satisfies SlotState),
     wanted: previous?.wanted ?? spec.enabled,
-    findings: [{ name: 'runtimeUnreachable', message }],
+    findings: [{ reason: 'RuntimeUnreachable', message }],
     conditions: unknownConditions(view, message),
     admission: never ?? admission(view),
     targets: never === undefined ? (previous?.targets ?? []) : [],

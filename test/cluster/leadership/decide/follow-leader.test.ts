@@ -4,13 +4,14 @@ import { followLeader } from '../../../../src/cluster/leadership/decide/follow-l
 import { ModelId, SlotName, WorkloadId } from '../../../../src/schema/names.ts';
 import { parseSlot } from '../../../../src/schema/slot-spec.ts';
 import type { Condition, ConditionType, SlotStatus } from '../../../../src/schema/slot-status.ts';
+import type { Reason } from '../../../../src/schema/reasons.ts';
 
 const PRIMARY = SlotName.parse('primary');
 const EMBED = SlotName.parse('embed');
 const [OLD, NEW] = [ModelId.parse('old'), ModelId.parse('new')];
 const TARGETS = [{ workload: WorkloadId.parse('w'), endpoint: { host: '10.0.0.1', port: 8080 } }];
 
-function condition(type: ConditionType, status: Condition['status'], reason: string, message = 'Said so'): Condition {
+function condition(type: ConditionType, status: Condition['status'], reason: Reason, message = 'Said so'): Condition {
   return { type, status, reason, message, lastTransitionAt: 1, observedGeneration: 3 };
 }
 
@@ -18,7 +19,7 @@ function statusOf(name: SlotName, more: Partial<SlotStatus> = {}): SlotStatus {
   return {
     name,
     state: 'offline',
-    conditions: [condition('Ready', 'False', 'Own'), condition('Stalled', 'False', 'Own')],
+    conditions: [condition('Ready', 'False', 'AtRest'), condition('Stalled', 'False', 'AtRest')],
     observedGeneration: 3,
     provider: 'gguf',
     backend: 'cpu',
@@ -87,27 +88,23 @@ describe('followLeader()', () => {
     const stalled = condition('Stalled', 'False', 'NotStalled');
     const { conditions } = follow(slotOf(PRIMARY), statusOf(PRIMARY, { conditions: [stalled] })).status;
     expect(conditions.map(({ type, reason }) => [type, reason])).toEqual([
-      ['Ready', 'Own'],
+      ['Ready', 'AtRest'],
       ['Stalled', 'NotStalled'],
     ]);
   });
 
-  test.each([
-    ['CrashLooping', 'slot.stalled', 'Mend slot "primary" first: It crashed'],
+  test.each<[Reason, string, string]>([
+    ['CrashLoop', 'slot.stalled', 'Mend slot "primary" first: It crashed'],
     ['InsufficientMemory', 'slot.insufficient_memory', 'Free memory or lower what slot "primary" needs: It crashed'],
   ])('turns requests away that would wait in vain: %s is %s', (reason, code, message) => {
     const conditions = [condition('Stalled', 'True', reason, 'It crashed')];
     expect(follow(slotOf(PRIMARY), statusOf(PRIMARY, { conditions })).admission).toEqual({ kind: 'refuse', code, message });
   });
 
-  test.each([
-    ['lets requests in to pods that answer', OPEN, 'CrashLooping'],
+  test.each<[string, BoardSlot, Reason]>([
+    ['lets requests in to pods that answer', OPEN, 'CrashLoop'],
     ['lets them wait for the last good text', slotOf(PRIMARY), 'SpecInvalid'],
-    [
-      'says its own reason',
-      slotOf(PRIMARY, { admission: { kind: 'refuse', code: 'slot.disabled', message: 'Enable it' } }),
-      'CrashLooping',
-    ],
+    ['says its own reason', slotOf(PRIMARY, { admission: { kind: 'refuse', code: 'slot.disabled', message: 'Enable it' } }), 'CrashLoop'],
   ])('%s though the leader says stalled', (_what, slot, reason) => {
     const conditions = [condition('Stalled', 'True', reason)];
     expect(follow(slot, statusOf(PRIMARY, { conditions })).admission).toEqual(slot.admission);

@@ -36,7 +36,7 @@ describe('eventOf()', () => {
       { type: 'Normal', reason: 'Ready', message: 'From "warming" to "ready"' },
     ],
     [
-      { from: 'idle', to: 'unloading', cause: 'idleTimedOut: No request for 900 s; the next one loads it again' },
+      { from: 'idle', to: 'unloading', cause: 'IdleTimedOut: No request for 900 s; the next one loads it again' },
       { type: 'Normal', reason: 'Unloading', message: 'From "idle" to "unloading": No request for 900 s; the next one loads it again' },
     ],
     [
@@ -44,11 +44,11 @@ describe('eventOf()', () => {
       { type: 'Warning', reason: 'ImagePullBackOff', message: 'Image "x" cannot be fetched' },
     ],
     [
-      { kind: 'failure', cause: 'crash', message: 'It ended' },
+      { kind: 'failure', cause: 'Crashed', message: 'It ended' },
       { type: 'Warning', reason: 'Crashed' },
     ],
     [
-      { kind: 'failure', cause: 'start-timeout', message: 'Too late' },
+      { kind: 'failure', cause: 'StartTimeout', message: 'Too late' },
       { type: 'Warning', reason: 'StartTimeout' },
     ],
     [
@@ -57,7 +57,7 @@ describe('eventOf()', () => {
     ],
     [
       { kind: 'drift', cause: 'WorkloadAltered', message: 'DriftDetected is True: replicas 0 instead of 2' },
-      { type: 'Warning', reason: 'DriftDetected', message: 'replicas 0 instead of 2' },
+      { type: 'Warning', reason: 'WorkloadAltered', message: 'replicas 0 instead of 2' },
     ],
     [
       { kind: 'condition', cause: 'CrashLoop', message: 'Stalled is True: Edit it' },

@@ -67,18 +67,21 @@ describe('describeStatus()', () => {
     expect(isSameStatus(present, undefined)).toBe(false);
   });
 
-  test.each(['Disabled', 'NotAskedFor', 'IdleTimedOut', 'NoReplicas'])('has no "Ready" for %s: the slot is as it shall be', (reason) => {
-    const conditions = [condition('Ready', 'False', reason), condition('Reconciling', 'False', 'AtRest'), condition('Stalled', 'False')];
-    const described = describeIt(slotStatus({ state: 'offline', conditions }));
-    expect(described.conditions?.map(({ type }) => type)).toEqual(['Reconciling', 'Stalled']);
-    expect(described.conditions?.[0]).toMatchObject({ status: 'False', reason });
-    expect(judge(3, described)).toBe('Current');
-    const read = readStatus(primary, described)?.conditions.slice(0, 2);
-    expect(read).toMatchObject([
-      { type: 'Ready', status: 'False', reason },
-      { type: 'Reconciling', status: 'False', reason: 'AtRest', message: 'There is nothing to do' },
-    ]);
-  });
+  test.each(['Disabled', 'NotAskedFor', 'IdleTimedOut', 'NoReplicas'] as const)(
+    'has no "Ready" for %s: the slot is as it shall be',
+    (reason) => {
+      const conditions = [condition('Ready', 'False', reason), condition('Reconciling', 'False', 'AtRest'), condition('Stalled', 'False')];
+      const described = describeIt(slotStatus({ state: 'offline', conditions }));
+      expect(described.conditions?.map(({ type }) => type)).toEqual(['Reconciling', 'Stalled']);
+      expect(described.conditions?.[0]).toMatchObject({ status: 'False', reason });
+      expect(judge(3, described)).toBe('Current');
+      const read = readStatus(primary, described)?.conditions.slice(0, 2);
+      expect(read).toMatchObject([
+        { type: 'Ready', status: 'False', reason },
+        { type: 'Reconciling', status: 'False', reason: 'AtRest', message: 'There is nothing to do' },
+      ]);
+    },
+  );
 
   const judged = [
     ['ready', 3, READY, 'Current'],

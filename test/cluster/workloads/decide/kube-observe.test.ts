@@ -113,7 +113,7 @@ describe('createKubeObserver()', () => {
     const creating = { ready: false, started: false, state: { waiting: { reason: 'ContainerCreating' } } };
     const pod = podOf(WORKLOAD, { ready: false, server: creating });
     const sight = sightOf([WORKLOAD], [pod]);
-    const warnings = new Map([[pod.metadata.uid ?? '', { reason: 'NetworkNotReady', message: 'no CNI' }]]);
+    const warnings = new Map([[pod.metadata.uid ?? '', { reason: 'NetworkNotReady' as const, message: 'no CNI' }]]);
     const observer = createKubeObserver();
     const troubleIn = (seen: KubeSight) => observer.observe(seen)[0]?.waitingReason?.reason;
     const told = { ...sight, warnings };

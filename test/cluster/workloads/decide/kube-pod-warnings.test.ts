@@ -4,6 +4,7 @@ import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
 import { readPod } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
 import type { PodFacts } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
 import { hasNotBegun, isStuck, podsIn, readWarnings, warnedTrouble } from '../../../../src/cluster/workloads/decide/kube-pod-warnings.ts';
+import type { PodWarning } from '../../../../src/cluster/workloads/decide/kube-pod-warnings.ts';
 import { kubeWorkload, podOf, type PodChoice } from '../kube-fixtures.ts';
 
 const CREATING = { ready: false, started: false, state: { waiting: { reason: 'ContainerCreating' } } };
@@ -102,7 +103,7 @@ test('the pods that Events tell of', () => {
 });
 
 describe('in words for people', () => {
-  test.each([
+  test.each<[PodWarning['reason'], string, object, string]>([
     [
       'FailedMount',
       'MountVolume.SetUp failed for volume "models" : hostPath type check failed: /srv/models is not a directory',

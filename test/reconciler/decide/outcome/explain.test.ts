@@ -21,7 +21,7 @@ describe('explain()', () => {
   test('tells a pull', () => {
     expect(texts({ model: 'pullable' })).toEqual([
       'Slot "primary" is pulling',
-      '  because Model "a.gguf" (1000 B) is not here [modelNotPresent]',
+      '  because Model "a.gguf" (1000 B) is not here [ModelNotPresent]',
       '  does pull model "a.gguf": Model "a.gguf" (1000 B) is not here',
     ]);
   });
@@ -30,7 +30,7 @@ describe('explain()', () => {
     const swap = { slot: { lifecycle: { swap: 'drain' } }, workloads: [{ id: 'w0', revision: 'other', inFlight: 2 }] } as const;
     expect(plain(texts(swap))).toEqual([
       'Slot "primary" is unloading',
-      '  because Revision "REVISION" runs and "REVISION" is wanted [revisionOutdated]',
+      '  because Revision "REVISION" runs and "REVISION" is wanted [RevisionOutdated]',
       '  waits for the requests of "w0" to end',
     ]);
   });
@@ -38,7 +38,7 @@ describe('explain()', () => {
   test('tells a swap beside the old one, with the memory it takes', () => {
     expect(plain(texts({ budgetBytes: 4096, workloads: [{ id: 'w0', revision: 'other' }] }))).toEqual([
       'Slot "primary" is ready',
-      '  because Revision "REVISION" serves until "REVISION" does [revisionOutdated]',
+      '  because Revision "REVISION" serves until "REVISION" does [RevisionOutdated]',
       '  does start "svc-slot-primary--REVISION" with model "a.gguf" on port 18081: Revision "REVISION" starts beside the one that serves',
       '  memory: admitted, 1000 B needed, 0 B of 4.0 KiB promised before it',
       '  answers through "w0"',
@@ -49,7 +49,7 @@ describe('explain()', () => {
     const crash = { ...failed(500, 'crash'), logTail: [{ stream: 'stderr', text: 'error: out of tokens' }] } as const;
     expect(texts({ failures: [crash] })).toEqual([
       'Slot "primary" is offline',
-      '  because It failed: Crashed [backingOff]',
+      '  because It failed: Crashed [Crashed]',
       '  failed 0.5 s ago: It failed: Crashed',
       '  tries again in 0.5 s',
       '  its last words:',
@@ -60,7 +60,7 @@ describe('explain()', () => {
   test('tells why there is no memory', () => {
     expect(texts({ budgetBytes: 512 })).toEqual([
       'Slot "primary" is offline, as it is not wanted to run',
-      '  because It needs 1000 B of the 512 B there are [insufficientMemory]',
+      '  because It needs 1000 B of the 512 B there are [InsufficientMemory]',
       '  memory: not admitted, 1000 B needed, 0 B of 512 B promised before it',
     ]);
   });
@@ -77,7 +77,7 @@ describe('explainSlot()', () => {
   test('explains a slot at rest too', () => {
     const decision = planOf({ slot: { enabled: false } }).made.decisions.get(PRIMARY);
     expect(decision && explainSlot(decision, [], NOW)).toBe(
-      'Slot "primary" is offline, as it is not wanted to run\n  because It is not enabled [disabled]',
+      'Slot "primary" is offline, as it is not wanted to run\n  because It is not enabled [Disabled]',
     );
   });
 });
@@ -85,6 +85,6 @@ describe('explainSlot()', () => {
 describe('listChanges()', () => {
   test('leaves probes out', () => {
     expect(listChanges(planOf({ workloads: [{ id: 'w1', probe: 'none' }] }).made)).toEqual([]);
-    expect(listChanges(planOf({}).made)).toMatchObject([{ slot: 'primary', action: 'apply', because: 'workloadNotPresent' }]);
+    expect(listChanges(planOf({}).made)).toMatchObject([{ slot: 'primary', action: 'apply', because: 'WorkloadNotPresent' }]);
   });
 });

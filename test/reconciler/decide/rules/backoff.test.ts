@@ -2,8 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { delayAfter, finalFailure, isCrashLoop, nextAttemptAt } from '../../../../src/reconciler/decide/rules/backoff.ts';
 import type { Attempt, AttemptKind } from '../../../../src/reconciler/decide/facts/facts.ts';
+import type { Reason } from '../../../../src/schema/reasons.ts';
 
-const attempt = (at: number, kind: AttemptKind = 'crash', reason = 'Crashed'): Attempt => ({
+const attempt = (at: number, kind: AttemptKind = 'crash', reason: Reason = 'Crashed'): Attempt => ({
   at,
   kind,
   failure: { kind: 'retry', reason, message: 'It failed' },
@@ -34,7 +35,7 @@ describe('nextAttemptAt()', () => {
   });
 
   test('comes back when a failure that only waits says so', () => {
-    const waiting: Attempt = { at: 1, kind: 'apply', failure: { kind: 'waiting', reason: 'Busy', message: 'Later', until: 777 } };
+    const waiting: Attempt = { at: 1, kind: 'apply', failure: { kind: 'waiting', reason: 'ApiBusy', message: 'Later', until: 777 } };
     expect(nextAttemptAt([waiting])).toBe(777);
   });
 
@@ -79,7 +80,7 @@ describe('finalFailure()', () => {
   const stalled = (kind: AttemptKind): Attempt => ({
     at: 0,
     kind,
-    failure: { kind: 'stalled', reason: 'Unknown', message: 'No such thing' },
+    failure: { kind: 'stalled', reason: 'ModelMissing', message: 'No such thing' },
   });
 
   test('is over once what could not be pulled is there', () => {
