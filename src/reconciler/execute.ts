@@ -147,14 +147,14 @@ async function pull(
 
 async function apply(
   { runtime, tracker, clock }: ExecuteDeps,
-  { workload, inPlace }: ActionArgs['apply'],
+  { workload, updatesInPlace }: ActionArgs['apply'],
   slot: SlotName,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const result = await runtime.apply(workload, signal);
   if (result.ok) {
-    if (inPlace === undefined) tracker.started(result.value, slot, clock.now());
-    else noteInPlaceUpdate(tracker, inPlace, workload, clock.now());
+    if (updatesInPlace === undefined) tracker.started(result.value, slot, clock.now());
+    else noteInPlaceUpdate(tracker, updatesInPlace, workload, clock.now());
     return DONE;
   }
   const { failure } = result;
@@ -167,14 +167,14 @@ async function apply(
 /** A repair counts, lest two fight over a workload for ever; an update is no failure of anybody. */
 function noteInPlaceUpdate(
   tracker: Tracker,
-  inPlace: NonNullable<ActionArgs['apply']['inPlace']>,
+  update: NonNullable<ActionArgs['apply']['updatesInPlace']>,
   { slot, generation }: Workload,
   now: number,
 ): void {
-  tracker.updated(inPlace.workload, generation, now);
-  if (!inPlace.altered) return;
+  tracker.updated(update.workload, generation, now);
+  if (!update.altered) return;
   const failure: Failure = { kind: 'retry', reason: 'WorkloadAltered', message: 'It was altered from outside, and put right' };
-  tracker.failed(slot, { kind: 'drift', failure, workload: inPlace.workload }, now);
+  tracker.failed(slot, { kind: 'drift', failure, workload: update.workload }, now);
 }
 
 async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: AbortSignal): Promise<Outcome> {
@@ -222,7 +222,7 @@ async function noteCrash(
   const now = clock.now();
   tracker.exitNoted(workload, exitId);
   if (failure === undefined) return DONE;
-  tracker.failed(slot, { kind: 'crash', failure: { kind: 'retry', ...failure }, workload, inPlace: true }, now);
+  tracker.failed(slot, { kind: 'crash', failure: { kind: 'retry', ...failure }, workload, restartedInPlace: true }, now);
   if (startsAgain) tracker.startedAgain(slot);
   tracker.logTail(slot, { workload, at: now }, await logTail(deps, workload, signal));
   return DONE;

@@ -1,7 +1,7 @@
 /** From what a look brought to the facts of a plan: keeps what is the same the same object, and enters what is new into the tracker. */
 import type { ModelId, SlotName } from '../schema/names.ts';
 import { isSameValue } from '../schema/same-value.ts';
-import { exitId } from './decide/facts/exit-id.ts';
+import { exitId } from './decide/rules/workload-faults.ts';
 import type { Desired, Observed } from './decide/facts/facts.ts';
 import type { Met, Tracker } from './tracker.ts';
 import type { Observation } from './observe.ts';

@@ -14,7 +14,7 @@ export interface Attempted {
   readonly kind: AttemptKind;
   readonly failure: Failure;
   readonly workload?: WorkloadId;
-  readonly inPlace?: true;
+  readonly restartedInPlace?: true;
 }
 
 export interface Tracker {

@@ -9,12 +9,15 @@ export type FailureKind =
   /** Trying again changes nothing: somebody must act. */
   | 'stalled';
 
-export interface Failure {
-  readonly kind: FailureKind;
-  /** Becomes the reason of a condition. */
+/** Something that is the case, or went wrong: its reason, which becomes that of a condition, and one sentence. */
+export interface Finding {
   readonly reason: Reason;
   /** Sentence case, values in quotes, no final period, and what to do about it where there is something to do. */
   readonly message: string;
+}
+
+export interface Failure extends Finding {
+  readonly kind: FailureKind;
   /** Unix milliseconds; with `waiting` only. */
   readonly until?: number;
 }

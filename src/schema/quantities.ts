@@ -1,4 +1,4 @@
-/** Durations (`15m`) and sizes (`9Gi`) as people write them. Bounds are the callers'. */
+/** Durations (`15m`) and sizes (`9Gi`) as users write and read them. The callers check bounds. */
 import { z } from 'zod';
 
 const DURATION_PATTERN = '^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$';
@@ -39,4 +39,17 @@ export function parseDurationMs(text: string): number {
 export function parseSizeBytes(text: string): number {
   const match = /^([0-9.]+)([A-Za-z]*)$/.exec(text);
   return Math.round(Number(match?.[1]) * (BYTES[match?.[2] ?? ''] ?? Number.NaN));
+}
+
+const SIZE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** `9.0 GiB`, `512 MiB`. */
+export function formatSize(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < SIZE_UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${SIZE_UNITS[unit] ?? ''}`;
 }

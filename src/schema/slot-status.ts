@@ -29,6 +29,9 @@ export interface Condition {
   readonly observedGeneration: number;
 }
 
+/** What `Reconciling` says of a slot that needs nothing. */
+export const AT_REST = { reason: 'AtRest', message: 'No action required' } as const;
+
 export interface SlotStatus {
   readonly name: SlotName;
   readonly state: SlotState;

@@ -40,7 +40,7 @@ describe('preview()', () => {
 
   test('is empty when nothing would change', async () => {
     const world = await serving();
-    expect(await world.life().loop.preview(new Map())).toEqual({ text: 'Nothing to do: everything is as it shall be', changes: [] });
+    expect(await world.life().loop.preview(new Map())).toEqual({ text: 'No action required', changes: [] });
     const same = await world.life().loop.preview(new Map([[PRIMARY, { model: { default: 'a.gguf' } }]]));
     expect(same.changes).toEqual([]);
   });

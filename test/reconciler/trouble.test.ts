@@ -70,7 +70,7 @@ describe('a workload that finds no place', () => {
       reason: 'PreviousServes',
       message: expect.stringContaining('Add a node'),
     });
-    expect(world.slot('primary').explanation).toContain('the old one does not make room');
+    expect(world.slot('primary').explanation).toContain('the old workload does not make room');
     room.pods = 2;
     world.cluster?.place();
     await world.clock.until(() => served(world) === 'b.gguf', 10_000);

@@ -114,8 +114,10 @@ const MUTANTS: Readonly<Record<string, Planner>> = {
 
 /** Faults that show only where workloads have pods. */
 const POD_MUTANTS: Readonly<Record<string, Planner>> = {
-  'never inPlace in place': changeActions((action) => (action.name === 'apply' && action.args.inPlace !== undefined ? [] : [action])),
-  'inPlace what needs no mending': (desired, observed, now) => {
+  'never updates in place': changeActions((action) =>
+    action.name === 'apply' && action.args.updatesInPlace !== undefined ? [] : [action],
+  ),
+  'updates in place what needs no update': (desired, observed, now) => {
     const { inPlace } = observed.traits;
     const made = plan(desired, observed, now);
     const asked = desired.slots.values().find(({ name }) => (made.decisions.get(name)?.targets.length ?? 0) > 0);

@@ -1,4 +1,4 @@
-/** Facts for one slot, told in a few words: everything that is not told is well. */
+/** Facts for one slot, described in a few words: everything that is not described is in order. */
 import type { Endpoint } from '../../../src/providers/provider.ts';
 import type { WorkloadHistory, Attempt, Desired, Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
@@ -98,7 +98,7 @@ export function tell(told: Told): {
         ? {
             kind: 'reachable',
             facts: {
-              workloads: workloads.map((each) => workloadTold(each, slot, template)),
+              workloads: workloads.map((each) => workloadOfTold(each, slot, template)),
               images: [{ reference: IMAGE.reference, present: told.image ?? true, imageId: IMAGE.imageId ?? '' }],
             },
           }
@@ -112,7 +112,7 @@ export function tell(told: Told): {
       ]),
     ),
     demand: told.waiting === undefined ? new Map() : new Map([[PRIMARY, { waiting: told.waiting, lastAskedAt: NOW }]]),
-    histories: new Map(workloads.map((each) => [WorkloadId.parse(each.id), acquaintanceTold(each)])),
+    histories: new Map(workloads.map((each) => [WorkloadId.parse(each.id), historyOf(each)])),
     attempts: new Map([[PRIMARY, { generation: 3, failures: told.failures ?? [], starts: 1 }]]),
     running: new Map(),
     lastActive: 'lastActive' in told && told.lastActive === undefined ? new Map() : new Map([[PRIMARY, NOW - (told.lastActive ?? 0)]]),
@@ -141,7 +141,7 @@ export function planOf(told: Told): {
   };
 }
 
-function workloadTold(told: ToldWorkload, slot: DesiredSlot, template: Template): ObservedWorkload {
+function workloadOfTold(told: ToldWorkload, slot: DesiredSlot, template: Template): ObservedWorkload {
   const { name, argv, env, mounts, devices, port, image } = workloadOf(slot, template, told.port ?? 18_080, new Set());
   const phase = told.phase ?? 'running';
   return {
@@ -159,14 +159,7 @@ function workloadTold(told: ToldWorkload, slot: DesiredSlot, template: Template)
   };
 }
 
-function acquaintanceTold({
-  probe = 'passing',
-  draining,
-  seen = 60_000,
-  failingEndpoints = [],
-  fact,
-  notedExit,
-}: ToldWorkload): WorkloadHistory {
+function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoints = [], fact, notedExit }: ToldWorkload): WorkloadHistory {
   const since = NOW - 5000;
   const facts = {
     none: undefined,

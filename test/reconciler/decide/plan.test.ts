@@ -16,7 +16,7 @@ const crash = { phase: 'exited', exit: { code: 1, outOfMemory: false, at: NOW } 
 const idle = { lifecycle: { idleTimeout: '10s' } } as const;
 const crashes = [5, 4, 3, 2, 1].map((minutes) => failed(minutes * 60_000, 'crash'));
 
-/** What is told, then the actions, the state and the admission that follow. */
+/** The facts, and the actions, the state and the admission that follow from them. */
 const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, string]>> = {
   'starts what is wanted and not there': [{}, ['apply:primary'], 'starting', 'park'],
   'does nothing about a slot that is as it shall be': [{ workloads: [one] }, [], 'ready', 'open'],
@@ -47,7 +47,7 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
   'cleans up what is left of a slot that is gone': [{ without: 'slot', workloads: [{ ...one, ...crash }] }, ['stop:w1'], 'gone', 'gone'],
   'does not load on demand before anybody asks': [{ slot: onDemand, ...NEVER }, [], 'offline', 'park'],
   'loads on demand when somebody waits': [{ slot: onDemand, waiting: 1, ...NEVER }, ['apply:primary'], 'starting', 'park'],
-  'goes on loading on demand when nobody waits any more': [
+  'continues loading on demand when no request waits any more': [
     { slot: onDemand, waiting: 0, lastActive: 100 },
     ['apply:primary'],
     'starting',
@@ -65,38 +65,43 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
     'unloading',
     'park',
   ],
-  'replaces what answers no more': [{ workloads: [{ ...one, probe: 'dead' }] }, ['stop:w1'], 'unloading', 'park'],
-  'bears silence while there are requests in flight': [{ workloads: [{ ...one, probe: 'dead', inFlight: 1 }] }, [], 'serving', 'open'],
-  'clears away what has crashed before it starts anew': [{ workloads: [{ ...one, ...crash }] }, ['stop:w1'], 'offline', 'park'],
+  'replaces a workload that stopped answering': [{ workloads: [{ ...one, probe: 'dead' }] }, ['stop:w1'], 'unloading', 'park'],
+  'tolerates silence while requests are in flight': [{ workloads: [{ ...one, probe: 'dead', inFlight: 1 }] }, [], 'serving', 'open'],
+  'removes a crashed workload before it starts again': [{ workloads: [{ ...one, ...crash }] }, ['stop:w1'], 'offline', 'park'],
   'backs off after a failure': [{ failures: [failed(500, 'crash')] }, [], 'offline', 'park'],
   'tries again after the back-off': [{ failures: [failed(1000, 'crash')] }, ['apply:primary'], 'starting', 'park'],
   'stalls after five crashes': [{ failures: crashes }, [], 'offline', 'slot.stalled'],
-  'stalls when only a person can help': [{ failures: [failed(1e6, 'apply', 'DeviceMissing', 'stalled')] }, [], 'offline', 'slot.stalled'],
+  'stalls when somebody must act': [{ failures: [failed(1e6, 'apply', 'DeviceMissing', 'stalled')] }, [], 'offline', 'slot.stalled'],
   'starts beside the old one': [{ workloads: [old] }, ['apply:primary'], 'ready', 'open'],
   'starts beside an altered one': [{ workloads: [{ ...one, altered: { argv: ['x'] } }] }, ['apply:primary'], 'ready', 'open'],
-  'leaves an altered one when it shall only warn': [
+  'keeps an altered one when it should only warn': [
     { slot: { lifecycle: { drift: 'warn' } }, workloads: [{ ...one, altered: { argv: ['x'] } }] },
     [],
     'ready',
     'open',
   ],
-  'takes a variable that nobody asked for as an alteration': [
+  'treats an unwanted variable as an alteration': [
     { workloads: [{ ...one, altered: { env: { SLOT: 'primary', LANG: 'C' } } }] },
     ['apply:primary'],
     'ready',
     'open',
   ],
   'keeps the old one until the new one passes': [{ workloads: [old, { ...next, probe: 'loading', seen: 100 }] }, [], 'ready', 'open'],
-  'lets the old one go when the new one passes': [{ workloads: [old, next] }, ['stop:w0'], 'ready', 'open'],
-  'drains the old one first when told to': [{ slot: drain, workloads: [old] }, ['stop:w0'], 'unloading', 'park'],
+  'stops the old one when the new one passes': [{ workloads: [old, next] }, ['stop:w0'], 'ready', 'open'],
+  'drains the old one first when the swap is drain': [{ slot: drain, workloads: [old] }, ['stop:w0'], 'unloading', 'park'],
   'drains the old one first where both do not fit': [{ budgetBytes: 1500, workloads: [old] }, ['stop:w0'], 'unloading', 'park'],
   'keeps the old one while the new model is not there': [{ model: 'missing', workloads: [old] }, [], 'ready', 'open'],
   'keeps the old one while the new one is stalled': [{ failures: crashes, workloads: [old] }, [], 'ready', 'open'],
-  'asks an old one that it found whether it works': [{ workloads: [{ ...old, probe: 'none' }] }, ['probe:w0'], 'warming', 'park'],
-  'lets go of an old one that does not work': [{ workloads: [{ ...old, probe: 'loading' }] }, ['stop:w0'], 'unloading', 'park'],
-  'refuses what does not fit into memory': [{ budgetBytes: 500 }, [], 'offline', 'slot.insufficient_memory'],
-  'stops what no longer fits into memory': [{ budgetBytes: 500, workloads: [one] }, ['stop:w1'], 'unloading', 'slot.insufficient_memory'],
-  'does nothing while the runtime is away': [{ unreachable: 'No socket' }, [], 'offline', 'park'],
+  'probes an old one that it found': [{ workloads: [{ ...old, probe: 'none' }] }, ['probe:w0'], 'warming', 'park'],
+  'stops an old one that does not work': [{ workloads: [{ ...old, probe: 'loading' }] }, ['stop:w0'], 'unloading', 'park'],
+  'refuses requests of a slot that does not fit into memory': [{ budgetBytes: 500 }, [], 'offline', 'slot.insufficient_memory'],
+  'stops a workload that no longer fits into memory': [
+    { budgetBytes: 500, workloads: [one] },
+    ['stop:w1'],
+    'unloading',
+    'slot.insufficient_memory',
+  ],
+  'does nothing while the runtime is unreachable': [{ unreachable: 'No socket' }, [], 'offline', 'park'],
   'waits for a port when all are taken': [{ takenPorts: [18_080, 18_081, 18_082] }, [], 'offline', 'park'],
 };
 
@@ -108,7 +113,7 @@ describe('plan()', () => {
     });
   }
 
-  test('never breaks its own rules in any of these cases, and explains itself in each', () => {
+  test('passes inspection and has an explanation in each of these cases', () => {
     for (const [sentence, [told]] of Object.entries(CASES)) {
       const { desired, observed } = tell(told);
       const made = plan(desired, observed, NOW);
@@ -117,7 +122,7 @@ describe('plan()', () => {
     }
   });
 
-  test('answers the same for the same facts', () => {
+  test('is the same for the same facts', () => {
     for (const [told] of Object.values(CASES)) {
       const { desired, observed } = tell(told);
       expect(plan(desired, observed, NOW)).toEqual(plan(desired, observed, NOW));
@@ -130,7 +135,7 @@ describe('plan()', () => {
     expect(planOf({ slot: idle, lastActive: 8000, workloads: [one] }).made.wakeAt).toBe(NOW + 2000);
   });
 
-  test('chooses the lowest port that nobody has, and another name while the plain one is taken', () => {
+  test('chooses the lowest free port, and another name while the plain one is taken', () => {
     const [action] = planOf({ workloads: [old], takenPorts: [18_081] }).made.actions;
     expect(action).toMatchObject({ args: { workload: { port: { host: 18_082, container: 8080 } } } });
     expect(action?.name === 'apply' ? action.args.workload.name : '').toMatch(/^svc-slot-primary--[0-9a-f]{12}$/);
@@ -148,7 +153,7 @@ describe('plan()', () => {
     expect(plan(desired, { ...observed, attempts }, NOW).actions).toMatchObject([{ name: 'stop', args: { failure: undefined } }]);
   });
 
-  test('says what is wrong with a text that was refused, and goes on with the last good one', () => {
+  test('reports what is wrong with a rejected text, and continues with the last valid one', () => {
     const problems = [{ path: ['model', 'default'], message: 'Write a model id', file: '/slots/primary.toml', line: 3, column: 7 }];
     const conditions = planOf({ workloads: [one], problems }).made.decisions.get(PRIMARY)?.conditions;
     expect(conditions).toContainEqual(
@@ -158,7 +163,7 @@ describe('plan()', () => {
 });
 
 describe('warmingPauseMs()', () => {
-  test('grows from 5 ms to 1 s with the age, and adds a twentieth at the most', () => {
+  test('grows from 5 ms to 1 s with the age, and adds at most a twentieth', () => {
     expect([0, 100, 400, 2000, 60_000].map(warmingPauseMs)).toEqual([5, 5, 20, 100, 1000]);
   });
 });

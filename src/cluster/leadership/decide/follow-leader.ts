@@ -6,6 +6,7 @@ import type { SlotName } from '../../../schema/names.ts';
 import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
 import type { Admission, BoardSlot, BoardView } from '../../../reconciler/board.ts';
 import { namesOf } from '../../../reconciler/decide/outcome/board-names.ts';
+import { refuseStalled } from '../../../reconciler/decide/rules/admission.ts';
 
 /** Statuses of another generation of a slot are not believed: its text has changed since. */
 export function followLeader(view: BoardView, statuses: ReadonlyMap<SlotName, SlotStatus>): BoardView {
@@ -65,9 +66,5 @@ function withOwn(said: readonly Condition[], own: readonly Condition[]): readonl
 function admissionOf({ name, admission }: BoardSlot, { conditions }: SlotStatus): Admission {
   const stalled = conditions.find(({ type }) => type === 'Stalled');
   if (admission.kind !== 'park' || stalled?.status !== 'True' || stalled.reason === 'SpecInvalid') return admission;
-  if (stalled.reason === 'InsufficientMemory') {
-    const message = `Free memory or lower what slot "${name}" needs: ${stalled.message}`;
-    return { kind: 'refuse', code: 'slot.insufficient_memory', message };
-  }
-  return { kind: 'refuse', code: 'slot.stalled', message: `Mend slot "${name}" first: ${stalled.message}` };
+  return refuseStalled(name, stalled);
 }

@@ -10,13 +10,10 @@ import { BACKENDS, PROVIDER_KIND_NAMES } from '../../../schema/provider-kinds.ts
 import { isAtRestReason, parseReason } from '../../../schema/reasons.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
 import type { SlotResourceStatus } from '../../../schema/slot-resource.ts';
-import { CONDITION_TYPES, SLOT_STATES, type Condition, type SlotStatus } from '../../../schema/slot-status.ts';
+import { AT_REST, CONDITION_TYPES, SLOT_STATES, type Condition, type SlotStatus } from '../../../schema/slot-status.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
 
 type ResourceCondition = NonNullable<SlotResourceStatus['conditions']>[number];
-
-/** As the reconciler says it. */
-const AT_REST = { reason: 'AtRest', message: 'There is nothing to do' } as const;
 
 const LONGEST_MESSAGE = 32_768;
 const MOST_RESTARTS = 2_147_483_647;

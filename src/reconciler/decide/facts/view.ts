@@ -1,29 +1,28 @@
-/** One slot with everything a check may look at, gathered from the facts: lookups and sums, and no decisions. Pure. */
+/** Each slot with everything that a rule may look at, collected from the facts: lookups and sums, no decisions. Pure. */
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
+import { findDrift } from './drift.ts';
 import type { Action } from './actions.ts';
-import { findDrift } from '../rules/drift.ts';
-import type { WorkloadHistory, Attempt, Desired, Observed, PreviousDecision, RunningAction } from './facts.ts';
+import type { Attempt, Desired, Observed, PreviousDecision, RunningAction, WorkloadHistory } from './facts.ts';
 import type { Template } from './workload.ts';
 
 export interface WorkloadView {
   readonly fact: ObservedWorkload;
   readonly known: WorkloadHistory;
   readonly inFlight: number;
-  /** It had a request. */
+  /** It has had a request. */
   readonly used: boolean;
-  /** Created or running, and nobody is ending it. */
+  /** Created or running, and not being stopped. */
   readonly alive: boolean;
-  /** A stop of it is under way. */
   readonly stopUnderWay: boolean;
   readonly probeUnderWay: boolean;
-  /** Against what is wanted now. Without a template nothing can be told apart, and all are current. */
+  /** Compared with what is wanted now. Without a template nothing can be compared, and every workload is current. */
   readonly standing: 'current' | 'outdated' | 'altered';
   readonly drift: readonly string[];
-  /** Applying it again inPlace it: an altered one is still the current one. */
+  /** It can be updated in place, so that an altered one remains the current one. */
   readonly updatable: boolean;
-  /** An edit asks for something that is changed in place. */
+  /** An edit asks for something that is updated in place. */
   readonly behind: boolean;
 }
 
@@ -32,7 +31,7 @@ export interface SlotView {
   readonly spec: SlotSpec;
   readonly now: number;
   readonly network: RuntimeTraits['network'];
-  /** Whether this controller carries out what is planned. */
+  /** Whether this controller executes the plan. */
   readonly leads: boolean;
   readonly providerKnown: boolean;
   readonly model: ModelPresence | undefined;
@@ -46,22 +45,25 @@ export interface SlotView {
   readonly lastActiveAt: number | undefined;
   /** Of this generation, oldest first. */
   readonly failures: readonly Attempt[];
-  /** The action under way that creates or inPlace a workload of it. */
+  /** The running action that starts or updates a workload of the slot. */
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
   readonly running: ReadonlyMap<string, RunningAction>;
   readonly previous: PreviousDecision | undefined;
 }
 
-/** What is true of all slots in one pass, gathered once. */
+/** All that views are made of: what is true of every slot in one pass is collected once. */
 export interface Gathered {
+  readonly desired: Desired;
+  readonly observed: Observed;
+  readonly now: number;
   readonly workloads: ReadonlyMap<SlotName, readonly ObservedWorkload[]>;
-  /** Reference → the id it stands for, of images that are there. */
+  /** From the reference of an image that is present to the id that it stands for. */
   readonly images: ReadonlyMap<string, string | undefined>;
   readonly underWay: UnderWay;
 }
 
-/** What is under way, by what it is done to. */
+/** Running actions, by what they act on. */
 interface UnderWay {
   readonly applies: ReadonlyMap<SlotName, Extract<Action, { name: 'apply' }>>;
   readonly stops: ReadonlySet<WorkloadId>;
@@ -70,7 +72,7 @@ interface UnderWay {
   readonly stopping: ReadonlySet<SlotName>;
 }
 
-export function gather(observed: Observed): Gathered {
+export function gather(desired: Desired, observed: Observed, now: number): Gathered {
   const workloads = new Map<SlotName, ObservedWorkload[]>();
   const images = new Map<string, string | undefined>();
   if (observed.runtime.kind === 'reachable') {
@@ -81,7 +83,7 @@ export function gather(observed: Observed): Gathered {
     }
     for (const image of observed.runtime.facts.images) if (image.present) images.set(image.reference, image.imageId);
   }
-  return { workloads, images, underWay: gatherUnderWay(observed) };
+  return { desired, observed, now, workloads, images, underWay: gatherUnderWay(observed) };
 }
 
 function gatherUnderWay({ running }: Observed): UnderWay {
@@ -99,16 +101,16 @@ function gatherUnderWay({ running }: Observed): UnderWay {
   return { applies, stops, probes, stopping };
 }
 
-export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed, gathered: Gathered, now: number): SlotView {
+export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
+  const { desired, observed, now, underWay } = gathered;
   const { spec } = slot;
   const model = observed.models.get(spec.model.default);
   const image = observed.traits.images ? desired.images(spec.provider, spec.backend) : undefined;
   const imageUsable = image !== undefined || !observed.traits.images;
   const template = model?.kind === 'present' && imageUsable ? desired.templateOf(slot, model.facts, image) : undefined;
   const imageId = image === undefined ? undefined : (gathered.images.get(image.reference) ?? image.imageId);
-  const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) =>
-    viewWorkload(fact, slot, template, imageId, observed, gathered.underWay, now),
-  );
+  const wanted = template === undefined ? undefined : { slot, template, imageId };
+  const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) => viewWorkload(fact, wanted, gathered));
   const demand = observed.demand.get(slot.name);
   const attempts = observed.attempts.get(slot.name);
   return {
@@ -128,31 +130,31 @@ export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed
     waiting: demand?.waiting ?? 0,
     lastActiveAt: observed.lastActive.get(slot.name),
     failures: attempts?.generation === slot.generation ? attempts.failures : [],
-    applying: gathered.underWay.applies.get(slot.name),
-    stopping: gathered.underWay.stopping.has(slot.name),
+    applying: underWay.applies.get(slot.name),
+    stopping: underWay.stopping.has(slot.name),
     running: observed.running,
     previous: observed.previous.get(slot.name),
   };
 }
 
-export function viewWorkload(
-  fact: ObservedWorkload,
-  slot: DesiredSlot | undefined,
-  template: Template | undefined,
-  imageId: string | undefined,
-  observed: Observed,
-  underWay: UnderWay,
-  now: number,
-): WorkloadView {
+/** What a workload is compared with. */
+interface Wanted {
+  readonly slot: DesiredSlot;
+  readonly template: Template;
+  /** The id that the wanted image stands for; undefined where it is not known. */
+  readonly imageId: string | undefined;
+}
+
+export function viewWorkload(fact: ObservedWorkload, wanted: Wanted | undefined, { observed, underWay, now }: Gathered): WorkloadView {
   const activity = observed.activity.get(fact.id);
-  const same = template === undefined || template.revision === fact.revision;
-  const own = same && fact.phase !== 'exited' ? template : undefined;
-  const inPlace = own?.compare === undefined || slot === undefined ? undefined : own.compare(slot, fact);
-  const drift = own === undefined ? NO_DRIFT : (inPlace?.drift ?? findDrift(fact, own, imageId));
+  const same = wanted === undefined || wanted.template.revision === fact.revision;
+  const compared = same && fact.phase !== 'exited' ? wanted : undefined;
+  const inPlace = compared?.template.compare?.(compared.slot, fact);
+  const drift = compared === undefined ? NO_DRIFT : (inPlace?.drift ?? findDrift(fact, compared.template, compared.imageId));
   const stopUnderWay = fact.phase === 'stopping' || underWay.stops.has(fact.id);
   return {
     fact,
-    known: observed.histories.get(fact.id) ?? stranger(now),
+    known: observed.histories.get(fact.id) ?? newHistory(now),
     inFlight: activity?.inFlight ?? 0,
     used: activity?.lastUsedAt !== undefined,
     alive: (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay,
@@ -167,7 +169,7 @@ export function viewWorkload(
 
 const NO_DRIFT: readonly string[] = [];
 
-function stranger(now: number): WorkloadHistory {
+function newHistory(now: number): WorkloadHistory {
   return {
     seenAt: now,
     startCountsFrom: now,

@@ -1,45 +1,35 @@
-/** Where requests of a slot go: in, to wait, or away with a reason. Pure. */
+/** What happens to requests of a slot: they are let in, they wait, or they are refused. Pure. */
 import type { Endpoint } from '../../../providers/provider.ts';
+import type { Finding } from '../../../schema/failure.ts';
+import type { SlotName } from '../../../schema/names.ts';
 import type { Admission, Target } from '../../board.ts';
-import type { Roles } from './assign-roles.ts';
-import type { Gate } from './checks.ts';
-import type { Finding } from '../facts/facts.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
+import type { Roles } from './assign-roles.ts';
+import type { Gate } from './gates.ts';
 
-/** An endpoint that did not pass its last probe is left out while there is another one. The targets of before, where they are the same. */
+/** Leaves out an endpoint that did not pass its last probe while there is another one. Returns `before` itself where nothing changed. */
 export function targetsOf(serving: WorkloadView | undefined, before: readonly Target[] | undefined): readonly Target[] {
   if (serving === undefined) return NO_TARGETS;
   const { id, endpoints } = serving.fact;
-  const failingEndpoints = serving.known.probe?.failingEndpoints ?? [];
-  const passingEndpoints =
-    failingEndpoints.length === 0 ? endpoints : endpoints.filter((endpoint) => !failingEndpoints.some((each) => isSame(each, endpoint)));
-  const taken = passingEndpoints.length === 0 ? endpoints : passingEndpoints;
+  const failing = serving.known.probe?.failingEndpoints ?? [];
+  const passing = failing.length === 0 ? endpoints : endpoints.filter((endpoint) => !failing.some((each) => isSame(each, endpoint)));
+  const used = passing.length === 0 ? endpoints : passing;
   const same =
-    before?.length === taken.length && before.every(({ workload, endpoint }, index) => workload === id && isSame(endpoint, taken[index]));
-  return same ? before : taken.map((endpoint) => ({ workload: id, endpoint }));
+    before?.length === used.length && before.every(({ workload, endpoint }, index) => workload === id && isSame(endpoint, used[index]));
+  return same ? before : used.map((endpoint) => ({ workload: id, endpoint }));
 }
 
-export function admissionOf(
-  view: SlotView,
-  roles: Roles,
-  targets: readonly Target[],
-  why: { readonly notWanted: Finding | undefined; readonly memoryGate: Gate | undefined; readonly gate: Gate | undefined },
-): Admission {
-  if (targets.length > 0) return OPEN;
-  const never = neverAdmits(view);
-  if (never !== undefined) return never;
-  const { notWanted, memoryGate, gate } = why;
-  const { name } = view.slot;
-  if (notWanted === undefined && memoryGate?.kind === 'memory') {
-    const message = `Free memory or lower what slot "${name}" needs: ${memoryGate.message}`;
-    return { kind: 'refuse', code: 'slot.insufficient_memory', message };
-  }
-  if (gate?.kind !== 'stalled' || roles.starting !== undefined || roles.unprobed !== undefined) return PARK;
-  return { kind: 'refuse', code: 'slot.stalled', message: `Mend slot "${name}" first: ${gate.message}` };
+/** `stuck`: what prevents a start of a slot that should run, memory first. */
+export function admissionOf(view: SlotView, { starting, unprobed }: Roles, targets: readonly Target[], stuck: Gate | undefined): Admission {
+  if (targets.length > 0) return { kind: 'open' };
+  const refused = refuseForever(view);
+  if (refused !== undefined) return refused;
+  const mayCome = starting !== undefined || unprobed !== undefined;
+  return stuck?.kind === 'memory' || (stuck?.kind === 'stalled' && !mayCome) ? refuseStalled(view.slot.name, stuck) : { kind: 'park' };
 }
 
-/** Of a slot that its spec keeps down: no request changes that. */
-export function neverAdmits({ spec, slot: { name }, network }: SlotView): Admission | undefined {
+/** Refuses the requests of a slot that its spec keeps down; undefined where a request may start it. */
+export function refuseForever({ spec, slot: { name }, network }: SlotView): Admission | undefined {
   if (!spec.enabled) {
     return { kind: 'refuse', code: 'slot.disabled', message: `Enable slot "${name}" first ("svcctl slot load ${name}"): it is disabled` };
   }
@@ -47,8 +37,14 @@ export function neverAdmits({ spec, slot: { name }, network }: SlotView): Admiss
   return { kind: 'refuse', code: 'slot.disabled', message: `Scale slot "${name}" up first (set "replicas" to 1 or more): it has none` };
 }
 
-const OPEN: Admission = { kind: 'open' };
-const PARK: Admission = { kind: 'park' };
+/** Refuses the requests of a stalled slot, as waiting would not help them. */
+export function refuseStalled(name: SlotName, { reason, message }: Finding): Admission {
+  if (reason === 'InsufficientMemory') {
+    return { kind: 'refuse', code: 'slot.insufficient_memory', message: `Free memory, or lower what slot "${name}" needs: ${message}` };
+  }
+  return { kind: 'refuse', code: 'slot.stalled', message: `Fix slot "${name}" first: ${message}` };
+}
+
 const NO_TARGETS: readonly Target[] = [];
 
 function isSame(a: Endpoint, b: Endpoint | undefined): boolean {

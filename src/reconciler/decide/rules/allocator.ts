@@ -1,51 +1,62 @@
-/** What the slots of one plan share: ports and memory. Lives for one plan; what one slot takes, the next one no longer has. */
-import { freePort } from '../facts/workload.ts';
+/** What the slots of one plan share: ports and memory. Exists for one plan; what one slot takes is no longer there for the next. */
+import type { Desired, Observed } from '../facts/facts.ts';
 import type { SlotView } from '../facts/view.ts';
-
-export interface AllocatorFacts {
-  readonly portRange: { readonly first: number; readonly last: number };
-  readonly takenPorts: ReadonlySet<number>;
-  readonly budgetBytes: number | undefined;
-  readonly availableBytes: number | undefined;
-  /** What all workloads that exist or are being started hold. */
-  readonly heldBytes: number;
-  /** What admission has promised. */
-  readonly admittedBytes: number;
-  /** What a slot's claim in that is, and what its workloads hold. */
-  readonly claimOf: (view: SlotView) => { readonly claimBytes: number; readonly heldBytes: number };
-}
+import { freePort } from '../facts/workload.ts';
+import type { Candidate } from './candidate.ts';
 
 export interface Allocator {
   takePort(): number | undefined;
   takeMemory(bytes: number): void;
-  /** Whether one more workload of the slot finds memory: now, and for good beside the one that serves. */
+  /** Whether there is memory for one more workload of the slot: now, and permanently beside the one that serves. */
   room(view: SlotView): { readonly fitsNow: boolean; readonly fitsBeside: boolean };
 }
 
-export function createAllocator(facts: AllocatorFacts): Allocator {
-  const { budgetBytes } = facts;
-  const taken = facts.takenPorts;
-  // All below it are taken.
-  let { first } = facts.portRange;
-  let held = facts.heldBytes;
-  let extra = 0;
+/** `admittedBytes`: what admission has promised to all slots. */
+export function createAllocator(desired: Desired, observed: Observed, candidates: readonly Candidate[], admittedBytes: number): Allocator {
+  const { portRange, memoryBudgetBytes: budgetBytes } = desired;
+  const bySlot = new Map(candidates.map((candidate) => [candidate.view.slot.name, candidate]));
+  const used = findUsed(desired, observed);
+  // Pods do not run in the memory of this host.
+  const availableBytes = observed.traits.network === 'pods' ? undefined : observed.host.memoryAvailableBytes;
+  let heldBytes = candidates.reduce((sum, candidate) => sum + candidate.heldBytes, used.bytes);
+  let takenBytes = 0;
+  /** All ports below it are taken. */
+  let { first } = portRange;
   return {
     takePort() {
-      const port = freePort({ ...facts.portRange, first }, (candidate) => taken.has(candidate));
-      first = port === undefined ? facts.portRange.last + 1 : port + 1;
+      const port = freePort({ first, last: portRange.last }, (candidate) => used.ports.has(candidate));
+      first = port === undefined ? portRange.last + 1 : port + 1;
       return port;
     },
     takeMemory(bytes) {
-      held += bytes;
-      extra += bytes;
+      heldBytes += bytes;
+      takenBytes += bytes;
     },
-    room(view) {
-      const need = view.template?.memoryBytes ?? 0;
-      const fitsNow = budgetBytes === undefined || held + need <= budgetBytes;
-      const own = facts.claimOf(view);
-      const both = facts.admittedBytes - own.claimBytes + own.heldBytes + need + extra;
-      const available = facts.availableBytes === undefined || need <= facts.availableBytes;
-      return { fitsNow, fitsBeside: fitsNow && available && (budgetBytes === undefined || both <= budgetBytes) };
+    room({ template, slot }) {
+      const needed = template?.memoryBytes ?? 0;
+      const own = bySlot.get(slot.name);
+      const both = admittedBytes - (own?.claim?.bytes ?? 0) + (own?.heldBytes ?? 0) + needed + takenBytes;
+      const fitsNow = budgetBytes === undefined || heldBytes + needed <= budgetBytes;
+      const isAvailable = availableBytes === undefined || needed <= availableBytes;
+      return { fitsNow, fitsBeside: fitsNow && isAvailable && (budgetBytes === undefined || both <= budgetBytes) };
     },
   };
+}
+
+/** Ports in use, and memory in use by what is not a workload of a candidate: orphans, and workloads that are being started. */
+function findUsed(desired: Desired, observed: Observed): { readonly ports: ReadonlySet<number>; readonly bytes: number } {
+  const ports = new Set(observed.takenPorts);
+  const hasHostPorts = observed.traits.network !== 'pods';
+  let bytes = 0;
+  for (const { id, slot, container, endpoints } of observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : []) {
+    const port = container.port?.host ?? endpoints[0]?.port;
+    if (port !== undefined && hasHostPorts) ports.add(port);
+    if (!desired.slots.has(slot)) bytes += observed.histories.get(id)?.origin?.memoryBytes ?? 0;
+  }
+  for (const { action } of observed.running.values()) {
+    if (action.name !== 'apply' || action.args.updatesInPlace !== undefined) continue;
+    if (hasHostPorts) ports.add(action.args.workload.port.host);
+    bytes += action.args.origin.memoryBytes;
+  }
+  return { ports, bytes };
 }

@@ -1,8 +1,7 @@
-/** The plan while the runtime cannot be asked: nothing is done, and requests go on where they went. Pure. */
+/** The plan while the runtime is unreachable: no actions, and requests continue to go where they went before. Pure. */
 import { PROVIDER_KINDS } from '../../../schema/provider-kinds.ts';
-import type { SlotState } from '../../../schema/slot-status.ts';
 import type { Admission } from '../../board.ts';
-import { neverAdmits } from '../rules/admission.ts';
+import { refuseForever } from '../rules/admission.ts';
 import { unknownConditions } from '../outcome/conditions.ts';
 import type { Decision, Plan } from '../facts/facts.ts';
 import type { SlotView } from '../facts/view.ts';
@@ -14,17 +13,17 @@ export function planUnreachable(views: readonly SlotView[], why: string): Plan {
 
 function decide(view: SlotView, why: string): Decision {
   const { previous, slot, spec } = view;
-  const never = neverAdmits(view);
-  const message = `Start the runtime again or mend its address: ${why}`;
+  const refused = refuseForever(view);
+  const message = `Start the runtime again, or correct its address: ${why}`;
   return {
     name: slot.name,
     generation: slot.generation,
-    state: previous?.state ?? ('offline' satisfies SlotState),
+    state: previous?.state ?? 'offline',
     wanted: previous?.wanted ?? spec.enabled,
     findings: [{ reason: 'RuntimeUnreachable', message }],
     conditions: unknownConditions(view, message),
-    admission: never ?? admission(view),
-    targets: never === undefined ? (previous?.targets ?? []) : [],
+    admission: refused ?? admissionBefore(view),
+    targets: refused === undefined ? (previous?.targets ?? []) : [],
     serving: previous?.serving,
     draining: [],
     memory: undefined,
@@ -42,8 +41,8 @@ function decide(view: SlotView, why: string): Decision {
   };
 }
 
-function admission({ previous, slot }: SlotView): Admission {
+function admissionBefore({ previous, slot }: SlotView): Admission {
   if (previous?.admission.kind === 'open' || previous?.generation === slot.generation) return previous.admission;
-  // What was refused before the edit may not be refused after it.
+  // What was refused before an edit may be accepted after it.
   return { kind: 'park' };
 }

@@ -68,7 +68,7 @@ describe('eventOf()', () => {
       { type: 'Warning', reason: 'SpecInvalid', message: 'model: Add it' },
     ],
     [
-      { kind: 'condition', cause: 'NotStalled', message: 'Stalled is False: Nothing needs a person' },
+      { kind: 'condition', cause: 'NotStalled', message: 'Stalled is False: Nobody has to act' },
       { type: 'Normal', reason: 'NotStalled' },
     ],
   ])('%j becomes %j', (said, expected) => {

@@ -39,7 +39,7 @@ describe('describeStatus()', () => {
       observedGeneration: 3,
       lastTransitionTime: '2026-01-31T12:00:00Z',
       reason: 'ProbePassed',
-      message: 'It answers',
+      message: 'The slot answers',
     });
   });
 
@@ -78,7 +78,7 @@ describe('describeStatus()', () => {
       const read = readStatus(primary, described)?.conditions.slice(0, 2);
       expect(read).toMatchObject([
         { type: 'Ready', status: 'False', reason },
-        { type: 'Reconciling', status: 'False', reason: 'AtRest', message: 'There is nothing to do' },
+        { type: 'Reconciling', status: 'False', reason: 'AtRest', message: 'No action required' },
       ]);
     },
   );

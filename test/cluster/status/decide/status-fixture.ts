@@ -10,7 +10,7 @@ export const condition = (type: Condition['type'], status: Condition['status'], 
   type,
   status,
   reason,
-  message: reason === 'ProbePassed' ? 'It answers' : `About ${reason}`,
+  message: reason === 'ProbePassed' ? 'The slot answers' : `About ${reason}`,
   lastTransitionAt: at,
   observedGeneration: 3,
 });

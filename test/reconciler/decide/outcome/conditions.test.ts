@@ -24,14 +24,14 @@ const CASES: Readonly<Record<string, readonly [Told, string]>> = {
   'that is disabled is not stalled by what it lacks': [{ slot: { enabled: false }, model: 'missing' }, 'FFF'],
   'that waits for its first request is at rest, and not stalled': [{ slot: { load: 'on-demand' }, lastActive: undefined }, 'FFF'],
   'that was unloaded as idle is at rest, and not stalled': [{ slot: { lifecycle: { idleTimeout: '1s' } }, lastActive: 2000 }, 'FFF'],
-  'that crashes again and again is stalled, and does not reconcile': [{ failures: CRASHES }, 'FFT'],
+  'that crashes repeatedly is stalled and does not reconcile': [{ failures: CRASHES }, 'FFT'],
   'whose model is missing is stalled': [{ model: 'missing' }, 'FFT'],
   'that has no memory is stalled': [{ budgetBytes: 10 }, 'FFT'],
   'whose new model is missing is stalled while the old one answers': [
     { failures: CRASHES, workloads: [{ id: 'w0', revision: 'other' }] },
     'TFT',
   ],
-  'whose runtime is away is unknown': [{ unreachable: 'No socket' }, 'UTF'],
+  'whose runtime is unreachable is unknown': [{ unreachable: 'No socket' }, 'UTF'],
 };
 
 describe('a slot', () => {
@@ -43,7 +43,7 @@ describe('a slot', () => {
 });
 
 describe('stampConditions()', () => {
-  const input: ConditionInput = { type: 'Ready', status: 'False', reason: 'Starting', message: 'It was started' };
+  const input: ConditionInput = { type: 'Ready', status: 'False', reason: 'Starting', message: 'The workload was started' };
 
   test('moves the time only when the status changes', () => {
     const first = stampConditions([input], [], 1, 1000);
@@ -53,7 +53,7 @@ describe('stampConditions()', () => {
     expect([first, second, third].map(([condition]) => condition?.observedGeneration)).toEqual([1, 1, 2]);
   });
 
-  test('answers the same object when nothing changed', () => {
+  test('returns the same object when nothing changed', () => {
     const first = stampConditions([input], [], 1, 1000);
     expect(stampConditions([input], first, 1, 2000)[0]).toBe(first[0]);
   });

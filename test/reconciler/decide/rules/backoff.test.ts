@@ -15,7 +15,7 @@ describe('delayAfter()', () => {
     expect([1, 2, 3, 4, 8, 9, 10, 100].map(delayAfter)).toEqual([1000, 2000, 4000, 8000, 128_000, 256_000, 300_000, 300_000]);
   });
 
-  test('never shrinks, and is never more than five minutes', () => {
+  test('never decreases, and never exceeds five minutes', () => {
     fc.assert(
       fc.property(fc.nat({ max: 10_000 }), (failures) => {
         expect(delayAfter(failures + 1)).toBeGreaterThanOrEqual(delayAfter(failures));
@@ -26,7 +26,7 @@ describe('delayAfter()', () => {
 });
 
 describe('nextAttemptAt()', () => {
-  test('is at once without a failure', () => {
+  test('is undefined without a failure', () => {
     expect(nextAttemptAt([])).toBeUndefined();
   });
 
@@ -34,12 +34,12 @@ describe('nextAttemptAt()', () => {
     expect(nextAttemptAt([attempt(1000), attempt(50_000)])).toBe(52_000);
   });
 
-  test('comes back when a failure that only waits says so', () => {
+  test('is the time that a waiting failure names', () => {
     const waiting: Attempt = { at: 1, kind: 'apply', failure: { kind: 'waiting', reason: 'ApiBusy', message: 'Later', until: 777 } };
     expect(nextAttemptAt([waiting])).toBe(777);
   });
 
-  test('tries the next port at once, and gives up on that when it goes on', () => {
+  test('is undefined for a few taken ports, and backs off after that', () => {
     const taken = (count: number): Attempt[] => Array.from({ length: count }, (_, index) => attempt(index, 'apply', 'PortTaken'));
     expect(nextAttemptAt(taken(8))).toBeUndefined();
     expect(nextAttemptAt(taken(9))).toBe(8 + 1000);
@@ -60,7 +60,7 @@ describe('isCrashLoop()', () => {
     expect(isCrashLoop([0, 1, 2, 3, 600_001].map((at) => attempt(at)))).toBe(false);
   });
 
-  test('stays true whatever happens later', () => {
+  test('remains true whatever happens later', () => {
     fc.assert(
       fc.property(times, times, (before, after) => {
         const failures = before.map((at) => attempt(at));
@@ -70,7 +70,7 @@ describe('isCrashLoop()', () => {
     );
   });
 
-  test('does not count what is not the server’s fault', () => {
+  test('does not count failures that are not the fault of the server', () => {
     const kinds = ['apply', 'vanish', 'pull-image', 'pull-model', 'drift'] as const;
     for (const kind of kinds) expect(isCrashLoop([0, 1, 2, 3, 4, 5].map((at) => attempt(at, kind)))).toBe(false);
   });
@@ -83,7 +83,7 @@ describe('finalFailure()', () => {
     failure: { kind: 'stalled', reason: 'ModelMissing', message: 'No such thing' },
   });
 
-  test('is over once what could not be pulled is there', () => {
+  test('no longer counts a failed pull once its image or model is present', () => {
     expect(finalFailure([stalled('pull-image')], { image: false, model: true })).toBeDefined();
     expect(finalFailure([stalled('pull-image')], { image: true, model: false })).toBeUndefined();
     expect(finalFailure([stalled('pull-model')], { image: false, model: true })).toBeUndefined();

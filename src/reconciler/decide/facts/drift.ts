@@ -1,10 +1,15 @@
-/** What was altered in a workload from outside: only over what its runtime reports. Pure. */
+/** What somebody altered in a workload, as far as its runtime reports it. Pure. */
+import type { Finding } from '../../../schema/failure.ts';
 import type { Mount, ObservedWorkload } from '../../ports.ts';
-import type { Template } from '../facts/workload.ts';
+import type { Template } from './workload.ts';
+
+export function workloadAltered(drift: readonly string[]): Finding {
+  return { reason: 'WorkloadAltered', message: `The workload was altered from outside: ${drift.join('; ')}` };
+}
 
 /**
- * One sentence part for each altered field: `image "sha256:…" instead of "sha256:…"`. Values of the environment are not repeated.
- * `imageId` is what the wanted image's name stands for now; undefined when that is not known.
+ * A phrase for each altered field: `image "sha256:…" instead of "sha256:…"`. Values of the environment are not repeated.
+ * `imageId` is the id that the wanted image stands for now; undefined where it is not known.
  */
 export function findDrift(workload: ObservedWorkload, template: Template, imageId: string | undefined): readonly string[] {
   const { container } = workload;
@@ -32,7 +37,7 @@ function listDrift(what: string, actual: readonly string[] | undefined, wanted: 
   return [`${what} ${JSON.stringify(actual)} instead of ${JSON.stringify(wanted)}`];
 }
 
-/** A runtime leaves out of its facts what the image and it itself bring, so that a variable nobody asked for is one that somebody added. */
+/** Runtimes do not report variables that the image or they themselves set, so that somebody else added any that is not wanted. */
 function envDrift(actual: Readonly<Record<string, string>> | undefined, template: Template): string[] {
   if (actual === undefined) return [];
   const names = new Set([...Object.keys(template.env), ...Object.keys(actual)]);
