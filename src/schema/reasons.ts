@@ -40,6 +40,11 @@ export function parseReason(text: unknown): Reason | undefined {
   return isListed(text) || isOutOfResource(text) ? text : undefined;
 }
 
+/** What to do about it. */
+export function adviceFor(reason: Reason): string {
+  return REASONS[isListed(reason) ? reason : 'OutOf'].action;
+}
+
 /** Whether the slot is at rest on purpose. */
 export function isAtRestReason(reason: Reason): boolean {
   return Object.hasOwn(AT_REST_REASONS, reason);

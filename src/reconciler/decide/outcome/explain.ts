@@ -2,7 +2,7 @@
 import type { Finding } from '../../../schema/failure.ts';
 import type { SlotName } from '../../../schema/names.ts';
 import { formatSize } from '../../../schema/quantities.ts';
-import type { Reason } from '../../../schema/reasons.ts';
+import { adviceFor, type Reason } from '../../../schema/reasons.ts';
 import { changesWorld, type Action, type ActionArgs } from '../facts/actions.ts';
 import type { Attempt, Decision, Plan } from '../facts/facts.ts';
 
@@ -12,6 +12,7 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
     `Slot "${decision.name}" is ${decision.state}${decision.wanted ? '' : ', as it should not run now'}`,
     ...decision.findings.map((finding) => `  because: ${findingText(finding)}`),
     ...actions.filter(changesWorld).map((action) => `  next: ${actionText(action)}`),
+    ...adviceLines(decision),
     ...memoryLines(decision),
     ...attemptLines(decision, now),
     ...(decision.progress === undefined ? [] : [`  pulled ${progressText(decision.progress)}`]),
@@ -87,6 +88,13 @@ function applyText({ workload, origin, updatesInPlace }: ActionArgs['apply']): s
 
 function findingText({ reason, message }: Finding): string {
   return `${message} [${reason}]`;
+}
+
+/** Only where somebody must act. */
+function adviceLines({ name, conditions }: Decision): readonly string[] {
+  const stalled = conditions.find(({ type, status }) => type === 'Stalled' && status === 'True');
+  if (stalled === undefined) return [];
+  return [`  to do: ${adviceFor(stalled.reason).replaceAll('<slot>', name).replaceAll('`', '"')}`];
 }
 
 function memoryLines({ memory }: Decision): readonly string[] {

@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { explain, explainSlot, listChanges } from '../../../../src/reconciler/decide/outcome/explain.ts';
+import { parseReason, REASONS } from '../../../../src/schema/reasons.ts';
+import type { ReasonFacts } from '../../../../src/schema/slot-reasons.ts';
 import { failed, NOW, planOf, PRIMARY, type Told } from '../plan-fixture.ts';
 
 const texts = (told: Told): readonly string[] => explain(planOf(told).made, NOW).split('\n');
@@ -61,6 +63,7 @@ describe('explain()', () => {
     expect(texts({ budgetBytes: 512 })).toEqual([
       'Slot "primary" is offline, as it should not run now',
       '  because: The slot needs 1000 B of a budget of 512 B [InsufficientMemory]',
+      '  to do: Disable another slot, raise "priority", lower "resources.memory", or raise "SVC_MEMORY_BUDGET"',
       '  memory: not admitted, needs 1000 B; 0 B of 512 B are promised',
     ]);
   });
@@ -79,6 +82,17 @@ describe('explainSlot()', () => {
     expect(decision && explainSlot(decision, [], NOW)).toBe(
       'Slot "primary" is offline, as it should not run now\n  because: The slot is not enabled [Disabled]',
     );
+  });
+
+  test('says what to do for every reason that can leave a slot stalled', () => {
+    const decision = planOf({ failures: [failed(0, 'apply', 'Forbidden', 'stalled')] }).made.decisions.get(PRIMARY);
+    if (decision === undefined) throw new Error('There is no decision');
+    for (const [reason, { stalled }] of Object.entries<ReasonFacts>(REASONS)) {
+      if (stalled !== true) continue;
+      const condition = { type: 'Stalled', status: 'True', reason: parseReason(reason) ?? 'Unknown', message: '' } as const;
+      expect(explainSlot({ ...decision, conditions: [condition] }, [], NOW)).toMatch(/\n {2}to do: [A-Z"][^`<>]+/);
+    }
+    expect(explainSlot(decision, [], NOW)).toContain('to do: Extend the role or adapt the rule');
   });
 });
 
