@@ -9,7 +9,7 @@ export interface PublishedFile {
   readonly path: string;
   readonly content:
     | { readonly format: 'text'; readonly text: string }
-    /** Written as YAML or JSON by whoever writes the file. */
+    /** The caller writes it as YAML or JSON. */
     | { readonly format: 'yaml' | 'json'; readonly value: unknown };
 }
 

@@ -83,12 +83,12 @@ export const PROBLEM_REASONS = {
   ProviderMissing: { meaning: 'This installation does not have the provider', action: 'Set `provider` to another one', stalled: true },
   ImageUnknown: {
     meaning: 'The toolbox manifest has no image for this provider and backend',
-    action: 'Build an image with `svcctl toolbox build`, or name one in `toolboxes.toml`',
+    action: 'Build an image as `docs/podman.md` describes, or name one in `toolboxes.toml`',
     stalled: true,
   },
   ImageMissing: {
     meaning: 'The image is not on this machine and cannot be pulled from a registry',
-    action: 'Build it with `svcctl toolbox build`',
+    action: 'Build it as `docs/podman.md` describes',
     stalled: true,
   },
   ImagePullFailed: {

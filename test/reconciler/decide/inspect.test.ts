@@ -5,13 +5,13 @@ import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
 import type { SlotState } from '../../../src/schema/slot-status.ts';
-import { NOW, PRIMARY, tell, type Told } from './plan-fixture.ts';
+import { NOW, PRIMARY, factsOf, type Scene } from './plan-fixture.ts';
 
 const because: Finding = { reason: 'Unknown', message: 'It is a test' };
 
-/** What is wrong with the right plan for what is told, once it has been changed like this. */
-function wrong(told: Told, change: (made: Plan) => Plan, from?: SlotState): string {
-  const { desired, observed } = tell(told);
+/** What is wrong with the plan for a scene once it has been changed like this. */
+function wrong(scene: Scene, change: (made: Plan) => Plan, from?: SlotState): string {
+  const { desired, observed } = factsOf(scene);
   const made = plan(desired, observed, NOW);
   const last: PreviousDecision = {
     state: from ?? 'offline',
@@ -29,8 +29,8 @@ function wrong(told: Told, change: (made: Plan) => Plan, from?: SlotState): stri
   return inspect(change(made), desired, { ...observed, previous }, NOW).join('; ');
 }
 
-const doing = (told: Told): readonly Action[] => {
-  const { desired, observed } = tell(told);
+const doing = (scene: Scene): readonly Action[] => {
+  const { desired, observed } = factsOf(scene);
   return plan(desired, observed, NOW).actions;
 };
 const stop = (id: string): Action => ({
@@ -39,8 +39,8 @@ const stop = (id: string): Action => ({
   because,
   args: { slot: PRIMARY, workload: WorkloadId.parse(id), graceMs: 1000, abort: true, failure: undefined },
 });
-const planWith = (actions: readonly Action[], traits: NonNullable<Told['traits']>): Plan => {
-  const { desired, observed } = tell({ traits });
+const planWith = (actions: readonly Action[], traits: NonNullable<Scene['traits']>): Plan => {
+  const { desired, observed } = factsOf({ traits });
   return { ...plan(desired, observed, NOW), actions };
 };
 const adding =
@@ -68,22 +68,24 @@ describe('inspect()', () => {
 
   test('rejects the stop of a workload that gets or has requests, or does not exist', () => {
     expect(wrong({ workloads: [{ id: 'w1' }] }, adding(stop('w1')))).toContain('Stops "w1" of slot "primary", which gets requests');
-    const draining: Told = { slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 3, draining: 29_999 }] };
+    const draining: Scene = { slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 3, draining: 29_999 }] };
     expect(wrong(draining, adding(stop('w1')))).toBe('Stops "w1" with 3 requests in flight before its drain time is over');
     expect(wrong({}, adding(stop('w9')))).toBe('Stops "w9", which does not exist');
   });
 
   test('rejects the update of a workload that does not exist, is another one, or drains', () => {
     const traits = { network: 'pods', inPlace: { findAltered: () => ['env'], isOutdated: () => false } } as const;
-    const mend = doing({ traits, workloads: [{ id: 'w1' }] });
-    expect(mend).toMatchObject([{ name: 'apply', args: { updatesInPlace: { workload: 'w1' } } }]);
-    expect(wrong({ traits }, adding(...mend))).toContain('Updates "w1", which does not exist or is ending');
-    expect(wrong({ traits, workloads: [{ id: 'w1', phase: 'stopping' }] }, adding(...mend))).toContain('which does not exist or is ending');
-    expect(wrong({ traits, workloads: [{ id: 'w1', revision: 'other' }] }, adding(...mend))).toContain('to another workload');
-    expect(wrong({ traits, slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 1 }] }, adding(...mend))).toContain(
+    const update = doing({ traits, workloads: [{ id: 'w1' }] });
+    expect(update).toMatchObject([{ name: 'apply', args: { updatesInPlace: { workload: 'w1' } } }]);
+    expect(wrong({ traits }, adding(...update))).toContain('Updates "w1", which does not exist or is ending');
+    expect(wrong({ traits, workloads: [{ id: 'w1', phase: 'stopping' }] }, adding(...update))).toContain(
+      'which does not exist or is ending',
+    );
+    expect(wrong({ traits, workloads: [{ id: 'w1', revision: 'other' }] }, adding(...update))).toContain('to another workload');
+    expect(wrong({ traits, slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 1 }] }, adding(...update))).toContain(
       'which is draining',
     );
-    expect(wrong({ workloads: [{ id: 'w1' }] }, adding(...mend))).toContain('which this runtime cannot do');
+    expect(wrong({ workloads: [{ id: 'w1' }] }, adding(...update))).toContain('which this runtime cannot do');
   });
 
   test('rejects pods for a slot without replicas, and another number of replicas', () => {

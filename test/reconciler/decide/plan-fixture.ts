@@ -13,11 +13,11 @@ import type { Reason } from '../../../src/schema/reasons.ts';
 export const NOW = 1_000_000_000_000;
 export const PRIMARY = slotName('primary');
 
-export interface Told {
+export interface Scene {
   readonly slot?: Partial<SlotDocument>;
   readonly model?: ModelPresence['kind'];
   readonly image?: boolean;
-  readonly workloads?: readonly ToldWorkload[];
+  readonly workloads?: readonly SceneWorkload[];
   readonly failures?: readonly Attempt[];
   readonly waiting?: number;
   /** Milliseconds ago; undefined: never. */
@@ -33,7 +33,7 @@ export interface Told {
   readonly without?: 'slot' | 'provider' | 'imageName';
 }
 
-export interface ToldWorkload {
+export interface SceneWorkload {
   readonly id: string;
   readonly revision?: 'current' | 'other';
   readonly phase?: ObservedWorkload['phase'];
@@ -56,34 +56,34 @@ export interface ToldWorkload {
 const TRAITS: RuntimeTraits = { kind: 'in-memory', images: true, network: 'published', modelsTarget: '/models' };
 const OTHER_REVISION = Revision.parse('0123456789ab');
 
-export function tell(told: Told): {
+export function factsOf(scene: Scene): {
   readonly desired: Desired;
   readonly observed: Observed;
   readonly slot: DesiredSlot;
   readonly template: Template;
 } {
-  const traits = { ...TRAITS, ...told.traits };
-  const providers = told.without === 'provider' ? {} : { gguf: FAKE_PROVIDER };
-  const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...told.slot });
+  const traits = { ...TRAITS, ...scene.traits };
+  const providers = scene.without === 'provider' ? {} : { gguf: FAKE_PROVIDER };
+  const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...scene.slot });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-  const slot: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: told.problems ?? [] };
-  const modelsRoot = told.store ?? '/store';
+  const slot: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: scene.problems ?? [] };
+  const modelsRoot = scene.store ?? '/store';
   const facts = { id: ModelId.parse('a.gguf'), hostPath: `${modelsRoot}/a.gguf`, sizeBytes: 1000 };
   const templateOf = createTemplates(providers, traits, modelsRoot);
   const template = createTemplates({ gguf: FAKE_PROVIDER }, traits, modelsRoot)(slot, facts, traits.images ? IMAGE : undefined);
   if (template === undefined) throw new Error('There is no template');
   const desired: Desired = {
-    slots: new Map(told.without === 'slot' ? [] : [[PRIMARY, slot]]),
+    slots: new Map(scene.without === 'slot' ? [] : [[PRIMARY, slot]]),
     refused: new Map(),
     providers,
-    images: () => (told.without === 'imageName' ? undefined : IMAGE),
+    images: () => (scene.without === 'imageName' ? undefined : IMAGE),
     portRange: { first: 18_080, last: 18_082 },
     modelsRoot,
-    memoryBudgetBytes: told.budgetBytes,
+    memoryBudgetBytes: scene.budgetBytes,
     templateOf,
   };
-  const workloads = told.workloads ?? [];
-  const kind = told.model ?? 'present';
+  const workloads = scene.workloads ?? [];
+  const kind = scene.model ?? 'present';
   const presence: ModelPresence =
     kind === 'present'
       ? { kind, facts }
@@ -92,17 +92,17 @@ export function tell(told: Told): {
         : { kind, message: 'Put the model "a.gguf" in place' };
   const observed: Observed = {
     traits,
-    leads: told.leads ?? true,
+    leads: scene.leads ?? true,
     runtime:
-      told.unreachable === undefined
+      scene.unreachable === undefined
         ? {
             kind: 'reachable',
             facts: {
-              workloads: workloads.map((each) => workloadOfTold(each, slot, template)),
-              images: [{ reference: IMAGE.reference, present: told.image ?? true, imageId: IMAGE.imageId ?? '' }],
+              workloads: workloads.map((each) => observedOf(each, slot, template)),
+              images: [{ reference: IMAGE.reference, present: scene.image ?? true, imageId: IMAGE.imageId ?? '' }],
             },
           }
-        : { kind: 'unreachable', message: told.unreachable },
+        : { kind: 'unreachable', message: scene.unreachable },
     models: new Map([[facts.id, presence]]),
     host: { memoryTotalBytes: undefined, memoryAvailableBytes: undefined },
     activity: new Map(
@@ -111,25 +111,25 @@ export function tell(told: Told): {
         { inFlight: each.inFlight ?? 0, lastUsedAt: each.used === true || (each.inFlight ?? 0) > 0 ? NOW - 100 : undefined },
       ]),
     ),
-    demand: told.waiting === undefined ? new Map() : new Map([[PRIMARY, { waiting: told.waiting, lastAskedAt: NOW }]]),
+    demand: scene.waiting === undefined ? new Map() : new Map([[PRIMARY, { waiting: scene.waiting, lastAskedAt: NOW }]]),
     histories: new Map(workloads.map((each) => [WorkloadId.parse(each.id), historyOf(each)])),
-    attempts: new Map([[PRIMARY, { generation: 3, failures: told.failures ?? [], starts: 1 }]]),
+    attempts: new Map([[PRIMARY, { generation: 3, failures: scene.failures ?? [], starts: 1 }]]),
     running: new Map(),
-    lastActive: 'lastActive' in told && told.lastActive === undefined ? new Map() : new Map([[PRIMARY, NOW - (told.lastActive ?? 0)]]),
-    takenPorts: new Set(told.takenPorts ?? []),
+    lastActive: 'lastActive' in scene && scene.lastActive === undefined ? new Map() : new Map([[PRIMARY, NOW - (scene.lastActive ?? 0)]]),
+    takenPorts: new Set(scene.takenPorts ?? []),
     previous: new Map(),
   };
   return { desired, observed, slot, template };
 }
 
-/** The plan of what is told, its actions as keys. */
-export function planOf(told: Told): {
+/** The plan for a scene, with its actions as keys. */
+export function planOf(scene: Scene): {
   readonly made: Plan;
   readonly actions: readonly string[];
   readonly state: string;
   readonly admission: string;
 } {
-  const { desired, observed } = tell(told);
+  const { desired, observed } = factsOf(scene);
   const made = plan(desired, observed, NOW);
   const decision = made.decisions.get(PRIMARY);
   const admission = decision?.admission;
@@ -141,25 +141,25 @@ export function planOf(told: Told): {
   };
 }
 
-function workloadOfTold(told: ToldWorkload, slot: DesiredSlot, template: Template): ObservedWorkload {
-  const { name, argv, env, mounts, devices, port, image } = workloadOf(slot, template, told.port ?? 18_080, new Set());
-  const phase = told.phase ?? 'running';
+function observedOf(scene: SceneWorkload, slot: DesiredSlot, template: Template): ObservedWorkload {
+  const { name, argv, env, mounts, devices, port, image } = workloadOf(slot, template, scene.port ?? 18_080, new Set());
+  const phase = scene.phase ?? 'running';
   return {
-    id: WorkloadId.parse(told.id),
-    name: told.name ?? name,
+    id: WorkloadId.parse(scene.id),
+    name: scene.name ?? name,
     slot: slot.name,
-    revision: told.revision === 'other' ? OTHER_REVISION : template.revision,
+    revision: scene.revision === 'other' ? OTHER_REVISION : template.revision,
     generation: 3,
     phase,
     startedAt: NOW - 60_000,
     endpoints: phase === 'running' ? [{ host: '127.0.0.1', port: port.host }] : [],
-    container: { imageId: image?.imageId, argv, env, mounts, devices, port, ...told.altered },
-    ...(told.exit === undefined ? {} : { exit: told.exit }),
-    ...told.fact,
+    container: { imageId: image?.imageId, argv, env, mounts, devices, port, ...scene.altered },
+    ...(scene.exit === undefined ? {} : { exit: scene.exit }),
+    ...scene.fact,
   };
 }
 
-function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoints = [], fact, notedExit }: ToldWorkload): WorkloadHistory {
+function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoints = [], fact, notedExit }: SceneWorkload): WorkloadHistory {
   const since = NOW - 5000;
   const facts = {
     none: undefined,

@@ -5,7 +5,7 @@ import { createPlanCache } from '../../../src/reconciler/decide/plan-cache.ts';
 import type { Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { RuntimeTraits, WaitingReason } from '../../../src/reconciler/ports.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
-import { failed, NOW, planOf, PRIMARY, tell, type Told } from './plan-fixture.ts';
+import { failed, NOW, planOf, PRIMARY, factsOf, type Scene } from './plan-fixture.ts';
 
 /** Updates in place; the record says what is altered or outdated. */
 const PODS: Partial<RuntimeTraits> = {
@@ -39,7 +39,7 @@ const crashedInPlace = (count: number) =>
 const justNow = crashedInPlace(1).map((attempt) => ({ ...attempt, at: NOW - 10 }));
 
 /** The facts, and the actions, the state and the admission that follow from them. */
-const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, string]>> = {
+const CASES: Readonly<Record<string, readonly [Scene, readonly string[], string, string]>> = {
   'needs no host port': [{ takenPorts: [18_080, 18_081, 18_082] }, ['apply:primary'], 'starting', 'park'],
   'does not start what is scaled to nothing': [{ slot: { replicas: 0 } }, [], 'offline', 'slot.disabled'],
   'stops what is scaled to nothing': [{ slot: { replicas: 0 }, workloads: [one] }, ['stop:w1'], 'unloading', 'slot.disabled'],
@@ -173,35 +173,35 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
   ],
 };
 
-const told = (each: Told): Told => ({ ...each, traits: PODS });
+const inPods = (each: Scene): Scene => ({ ...each, traits: PODS });
 const targetsOf = (made: Plan): readonly string[] => made.decisions.get(PRIMARY)?.targets.map(({ endpoint }) => endpoint.host) ?? [];
 
 describe('plan() of pods', () => {
   for (const [sentence, [each, actions, state, admission]] of Object.entries(CASES)) {
     test(`${sentence}`, () => {
-      const planned = planOf(told(each));
+      const planned = planOf(inPods(each));
       expect([planned.actions, planned.state, planned.admission]).toEqual([actions, state, admission]);
     });
   }
 
   test('passes inspection in each of these cases', () => {
     for (const [sentence, [each]] of Object.entries(CASES)) {
-      const { desired, observed } = tell(told(each));
+      const { desired, observed } = factsOf(inPods(each));
       expect([sentence, inspect(plan(desired, observed, NOW), desired, observed, NOW)]).toEqual([sentence, []]);
     }
   });
 
   test('sends requests to all endpoints except failing ones, unless all fail', () => {
     const both = { endpoints: [A, B] };
-    expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both }] })).made)).toEqual([A.host, B.host]);
-    expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both, failingEndpoints: [A] }] })).made)).toEqual([B.host]);
-    expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both, failingEndpoints: [A, B] }] })).made)).toEqual([A.host, B.host]);
+    expect(targetsOf(planOf(inPods({ workloads: [{ id: 'w1', fact: both }] })).made)).toEqual([A.host, B.host]);
+    expect(targetsOf(planOf(inPods({ workloads: [{ id: 'w1', fact: both, failingEndpoints: [A] }] })).made)).toEqual([B.host]);
+    expect(targetsOf(planOf(inPods({ workloads: [{ id: 'w1', fact: both, failingEndpoints: [A, B] }] })).made)).toEqual([A.host, B.host]);
   });
 
   test('reports how many replicas answer, and why not all', () => {
     const fact = { replicas: { present: 3, ready: 2 } };
     const saidOf = (missing: object) => {
-      const { made } = planOf(told({ slot: { replicas: 3 }, workloads: [{ ...one, fact: { ...fact, ...missing } }] }));
+      const { made } = planOf(inPods({ slot: { replicas: 3 }, workloads: [{ ...one, fact: { ...fact, ...missing } }] }));
       return made.decisions.get(PRIMARY)?.conditions.filter(({ type }) => type === 'Ready' || type === 'Reconciling');
     };
     const both = (message: string) => [
@@ -213,7 +213,7 @@ describe('plan() of pods', () => {
   });
 
   test('repairs a workload in place under its own name, and reports what was altered', () => {
-    const [action] = planOf(told({ workloads: [{ ...altered, name: 'svc-slot-primary--0123' }] })).made.actions;
+    const [action] = planOf(inPods({ workloads: [{ ...altered, name: 'svc-slot-primary--0123' }] })).made.actions;
     expect(action).toMatchObject({
       because: { reason: 'WorkloadAltered', message: 'The workload was altered from outside: replicas 0 instead of 1' },
       args: {
@@ -224,7 +224,7 @@ describe('plan() of pods', () => {
   });
 
   test('counts crashes of the wanted workload only, and does not restart after the fifth', () => {
-    const noted = (each: Told) => planOf(told(each)).made.actions.find(({ name }) => name === 'noteCrash')?.args;
+    const noted = (each: Scene) => planOf(inPods(each)).made.actions.find(({ name }) => name === 'noteCrash')?.args;
     const message = 'The process of the server ended unexpectedly (exit code 139)';
     const crash = { exitId: '5', failure: { reason: 'Crashed', message }, startsAgain: true };
     expect(noted({ workloads: [waits] })).toMatchObject(crash);
@@ -239,10 +239,10 @@ describe('plan() of pods', () => {
   });
 
   test('stops a workload that crashed too often quickly, without another failure, once its last log lines are read', () => {
-    const { desired, observed } = tell(told({ workloads: [{ ...waits, notedExit: '5' }], failures: crashedInPlace(5) }));
+    const { desired, observed } = factsOf(inPods({ workloads: [{ ...waits, notedExit: '5' }], failures: crashedInPlace(5) }));
     const [stop] = plan(desired, observed, NOW).actions;
     expect(stop).toMatchObject({ name: 'stop', because: { reason: 'CrashLoop' }, args: { graceMs: 1000, failure: undefined } });
-    const noting = planOf(told({ workloads: [waits], failures: crashedInPlace(4) })).made.actions[0];
+    const noting = planOf(inPods({ workloads: [waits], failures: crashedInPlace(4) })).made.actions[0];
     if (noting === undefined) throw new Error('Nothing is noted');
     const running = new Map([['noteCrash:w1', { action: noting, startedAt: NOW }]]);
     expect(plan(desired, { ...observed, running }, NOW).actions).toEqual([]);
@@ -250,16 +250,16 @@ describe('plan() of pods', () => {
 
   test('counts another failure of a workload that crashed in place, but only once', () => {
     const late = { ...backUp, notedExit: '5', probe: 'loading', seen: 300_000 } as const;
-    const stops = (failures: Told['failures']) => planOf(told({ workloads: [late], failures: failures ?? [] })).made.actions[0]?.args;
+    const stops = (failures: Scene['failures']) => planOf(inPods({ workloads: [late], failures: failures ?? [] })).made.actions[0]?.args;
     expect(stops(crashedInPlace(1))).toMatchObject({ failure: { kind: 'start-timeout' } });
     const counted = { ...failed(10, 'start-timeout'), workload: WorkloadId.parse('w1') };
     expect(stops([...crashedInPlace(1), counted])).toMatchObject({ failure: undefined });
   });
 
   test('updates again only after a delay', () => {
-    const { desired, observed } = tell(told({ workloads: [outdated] }));
+    const { desired, observed } = factsOf(inPods({ workloads: [outdated] }));
     const [[id, known] = []] = observed.histories;
-    if (id === undefined || known === undefined) throw new Error('Nobody is known');
+    if (id === undefined || known === undefined) throw new Error('There is no history');
     const after = (updates: typeof known.updates): Plan =>
       plan(desired, { ...observed, histories: new Map([[id, { ...known, updates }]]) }, NOW);
     const last = { generation: 3, times: 2, lastAt: NOW - 500 };
@@ -270,7 +270,7 @@ describe('plan() of pods', () => {
 });
 
 describe('a cached plan', () => {
-  const rest = tell(told({ workloads: [one] }));
+  const rest = factsOf(inPods({ workloads: [one] }));
   const memory = createPlanCache();
   const { desired } = rest;
   const first = plan(desired, rest.observed, NOW, memory);

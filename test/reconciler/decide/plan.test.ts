@@ -4,7 +4,7 @@ import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { warmingPauseMs } from '../../../src/reconciler/decide/steps/plan-probes.ts';
 import { IMAGE } from '../../support/simulation/world.ts';
-import { failed, NOW, planOf, PRIMARY, tell, type Told } from './plan-fixture.ts';
+import { failed, NOW, planOf, PRIMARY, factsOf, type Scene } from './plan-fixture.ts';
 
 const one = { id: 'w1' } as const;
 const old = { id: 'w0', revision: 'other', name: 'svc-slot-primary' } as const;
@@ -17,17 +17,17 @@ const idle = { lifecycle: { idleTimeout: '10s' } } as const;
 const crashes = [5, 4, 3, 2, 1].map((minutes) => failed(minutes * 60_000, 'crash'));
 
 /** The facts, and the actions, the state and the admission that follow from them. */
-const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, string]>> = {
-  'starts what is wanted and not there': [{}, ['apply:primary'], 'starting', 'park'],
-  'does nothing about a slot that is as it shall be': [{ workloads: [one] }, [], 'ready', 'open'],
+const CASES: Readonly<Record<string, readonly [Scene, readonly string[], string, string]>> = {
+  'starts a wanted slot without a workload': [{}, ['apply:primary'], 'starting', 'park'],
+  'does nothing about a slot that needs nothing': [{ workloads: [one] }, [], 'ready', 'open'],
   'calls a slot with requests in flight serving': [{ workloads: [{ ...one, inFlight: 2 }] }, [], 'serving', 'open'],
   'calls a slot that had requests idle': [{ workloads: [{ ...one, used: true }] }, [], 'idle', 'open'],
   'pulls a missing image': [{ image: false }, [`pullImage:${IMAGE.reference}`], 'pulling', 'park'],
   'pulls a missing model': [{ model: 'pullable' }, ['pullModel:a.gguf'], 'pulling', 'park'],
   'pulls both at once': [{ model: 'pullable', image: false }, [`pullImage:${IMAGE.reference}`, 'pullModel:a.gguf'], 'pulling', 'park'],
-  'asks a person for a model nobody can fetch': [{ model: 'missing' }, [], 'offline', 'slot.stalled'],
-  'asks a person for a provider that is not there': [{ without: 'provider' }, [], 'offline', 'slot.stalled'],
-  'asks a person for an image nobody has named': [{ without: 'imageName' }, [], 'offline', 'slot.stalled'],
+  'stalls on a model that cannot be pulled': [{ model: 'missing' }, [], 'offline', 'slot.stalled'],
+  'stalls on a provider that is not installed': [{ without: 'provider' }, [], 'offline', 'slot.stalled'],
+  'stalls on an image that the manifest does not name': [{ without: 'imageName' }, [], 'offline', 'slot.stalled'],
   'needs no image where the runtime has none': [{ image: false, traits: { images: false } }, ['apply:primary'], 'starting', 'park'],
   'leaves a disabled slot alone': [{ slot: { enabled: false } }, [], 'offline', 'slot.disabled'],
   'stops a disabled slot': [{ slot: { enabled: false }, workloads: [one] }, ['stop:w1'], 'unloading', 'slot.disabled'],
@@ -43,19 +43,29 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
     'unloading',
     'slot.disabled',
   ],
-  'stops the workload of a slot that is gone': [{ without: 'slot', workloads: [one] }, ['stop:w1'], 'gone', 'gone'],
-  'cleans up what is left of a slot that is gone': [{ without: 'slot', workloads: [{ ...one, ...crash }] }, ['stop:w1'], 'gone', 'gone'],
-  'does not load on demand before anybody asks': [{ slot: onDemand, ...NEVER }, [], 'offline', 'park'],
-  'loads on demand when somebody waits': [{ slot: onDemand, waiting: 1, ...NEVER }, ['apply:primary'], 'starting', 'park'],
+  'stops the workload of a removed slot': [{ without: 'slot', workloads: [one] }, ['stop:w1'], 'gone', 'gone'],
+  'cleans up what is left of a removed slot': [{ without: 'slot', workloads: [{ ...one, ...crash }] }, ['stop:w1'], 'gone', 'gone'],
+  'does not load on demand before the first request': [{ slot: onDemand, ...NEVER }, [], 'offline', 'park'],
+  'loads on demand when a request waits': [{ slot: onDemand, waiting: 1, ...NEVER }, ['apply:primary'], 'starting', 'park'],
   'continues loading on demand when no request waits any more': [
     { slot: onDemand, waiting: 0, lastActive: 100 },
     ['apply:primary'],
     'starting',
     'park',
   ],
-  'unloads what has been idle for too long': [{ slot: idle, lastActive: 10_000, workloads: [one] }, ['stop:w1'], 'unloading', 'park'],
-  'does not unload what is in use': [{ slot: idle, lastActive: 99_000, workloads: [{ ...one, inFlight: 1 }] }, [], 'serving', 'open'],
-  'wakes up what was unloaded when somebody waits': [{ slot: idle, lastActive: 99_000, waiting: 1 }, ['apply:primary'], 'starting', 'park'],
+  'unloads a slot that has been idle for too long': [
+    { slot: idle, lastActive: 10_000, workloads: [one] },
+    ['stop:w1'],
+    'unloading',
+    'park',
+  ],
+  'does not unload a slot in use': [{ slot: idle, lastActive: 99_000, workloads: [{ ...one, inFlight: 1 }] }, [], 'serving', 'open'],
+  'loads an unloaded slot again when a request waits': [
+    { slot: idle, lastActive: 99_000, waiting: 1 },
+    ['apply:primary'],
+    'starting',
+    'park',
+  ],
   'probes what runs and was never probed': [{ workloads: [{ ...one, probe: 'none' }] }, ['probe:w1'], 'warming', 'park'],
   'waits a little between two probes': [{ workloads: [{ ...one, probe: 'loading', seen: 100 }] }, [], 'warming', 'park'],
   'calls a created workload starting': [{ workloads: [{ ...one, phase: 'created', probe: 'none' }] }, [], 'starting', 'park'],
@@ -106,16 +116,16 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
 };
 
 describe('plan()', () => {
-  for (const [sentence, [told, actions, state, admission]] of Object.entries(CASES)) {
+  for (const [sentence, [scene, actions, state, admission]] of Object.entries(CASES)) {
     test(`${sentence}`, () => {
-      const planned = planOf(told);
+      const planned = planOf(scene);
       expect([planned.actions, planned.state, planned.admission]).toEqual([actions, state, admission]);
     });
   }
 
   test('passes inspection and has an explanation in each of these cases', () => {
-    for (const [sentence, [told]] of Object.entries(CASES)) {
-      const { desired, observed } = tell(told);
+    for (const [sentence, [scene]] of Object.entries(CASES)) {
+      const { desired, observed } = factsOf(scene);
       const made = plan(desired, observed, NOW);
       expect([sentence, inspect(made, desired, observed, NOW)]).toEqual([sentence, []]);
       expect(explain(made, NOW)).not.toBe('');
@@ -123,8 +133,8 @@ describe('plan()', () => {
   });
 
   test('is the same for the same facts', () => {
-    for (const [told] of Object.values(CASES)) {
-      const { desired, observed } = tell(told);
+    for (const [scene] of Object.values(CASES)) {
+      const { desired, observed } = factsOf(scene);
       expect(plan(desired, observed, NOW)).toEqual(plan(desired, observed, NOW));
     }
   });
@@ -142,7 +152,7 @@ describe('plan()', () => {
   });
 
   test('records a crash once', () => {
-    const { desired, observed } = tell({ workloads: [{ ...one, ...crash }] });
+    const { desired, observed } = factsOf({ workloads: [{ ...one, ...crash }] });
     const [id] = observed.histories.keys();
     expect(plan(desired, observed, NOW).actions).toMatchObject([
       // It has no requests to end, even where its runtime has started it again.

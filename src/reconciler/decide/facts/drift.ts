@@ -37,7 +37,7 @@ function listDrift(what: string, actual: readonly string[] | undefined, wanted: 
   return [`${what} ${JSON.stringify(actual)} instead of ${JSON.stringify(wanted)}`];
 }
 
-/** Runtimes do not report variables that the image or they themselves set, so that somebody else added any that is not wanted. */
+/** Runtimes do not report variables that the image or they themselves set, so any unwanted variable was added by somebody else. */
 function envDrift(actual: Readonly<Record<string, string>> | undefined, template: Template): string[] {
   if (actual === undefined) return [];
   const names = new Set([...Object.keys(template.env), ...Object.keys(actual)]);

@@ -11,7 +11,7 @@ export const CRASH_LIMIT = 5;
 export const CRASH_WINDOW_MS = 600_000;
 /** It costs nothing to try another port, so that the next one is tried at once; but only so often, as the ports may fail for another reason. */
 const FREE_PORT_TRIES = 8;
-/** A repair that does not last is a conflict with somebody else, or a mistake of ours: it is made so often per generation. */
+/** A repair that does not last is a conflict with somebody else, or a mistake of ours: so there are only this many per generation. */
 const DRIFT_REPAIR_LIMIT = 3;
 /** After so long without a failure, a ready slot forgets its earlier failures. */
 export const STABLE_MS = 600_000;

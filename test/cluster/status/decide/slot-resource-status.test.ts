@@ -9,7 +9,7 @@ import {
 } from '../../../../src/cluster/status/decide/slot-resource-status.ts';
 import { SlotResourceStatus } from '../../../../src/schema/slot-resource.ts';
 import { stampConditions } from '../../../../src/reconciler/decide/outcome/conditions.ts';
-import { failed, planOf, PRIMARY, type Told } from '../../../reconciler/decide/plan-fixture.ts';
+import { failed, planOf, PRIMARY, type Scene } from '../../../reconciler/decide/plan-fixture.ts';
 import { judge, type Verdict } from './kstatus.ts';
 import { AT, condition, primary, READY, slotStatus } from './status-fixture.ts';
 
@@ -104,7 +104,7 @@ describe('describeStatus()', () => {
 
 describe('what the planner decides', () => {
   const CRASHES = [5, 4, 3, 2, 1].map((minutes) => failed(minutes * 60_000, 'crash'));
-  const cases: Readonly<Record<string, readonly [Told, Verdict]>> = {
+  const cases: Readonly<Record<string, readonly [Scene, Verdict]>> = {
     'a slot that answers': [{ workloads: [{ id: 'w1' }] }, 'Current'],
     'one that is disabled': [{ slot: { enabled: false } }, 'Current'],
     'one scaled to zero': [{ slot: { replicas: 0 }, traits: { network: 'pods' } }, 'Current'],
@@ -117,8 +117,8 @@ describe('what the planner decides', () => {
     'one that serves with a bad edit': [{ workloads: [{ id: 'w1' }], problems: [{ path: [], message: 'Bad' }] }, 'Failed'],
     'one whose cluster cannot be asked': [{ unreachable: 'Away' }, 'InProgress'],
   };
-  test.each(Object.entries(cases))('kstatus takes %s for what it is', (_, [told, verdict]) => {
-    const decision = planOf(told).made.decisions.get(PRIMARY);
+  test.each(Object.entries(cases))('kstatus takes %s for what it is', (_, [scene, verdict]) => {
+    const decision = planOf(scene).made.decisions.get(PRIMARY);
     const conditions = stampConditions(decision?.conditions ?? [], [], 3, AT);
     expect(conditions.length).toBeGreaterThan(3);
     expect(judge(3, describeIt(slotStatus({ state: decision?.state ?? 'offline', conditions })))).toBe(verdict);

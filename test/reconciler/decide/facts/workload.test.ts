@@ -4,13 +4,13 @@ import { freePort, workloadOf, type Template } from '../../../../src/reconciler/
 import type { RuntimeTraits } from '../../../../src/reconciler/ports.ts';
 import type { SlotDocument } from '../../../../src/schema/slot-spec.ts';
 import { IMAGE } from '../../../support/simulation/world.ts';
-import { tell, type Told, type ToldWorkload } from '../plan-fixture.ts';
+import { factsOf, type Scene, type SceneWorkload } from '../plan-fixture.ts';
 
 const SHARED: Partial<RuntimeTraits> = { kind: 'process', images: false, network: 'shared', modelsTarget: undefined };
 
 const PODS: Partial<RuntimeTraits> = { kind: 'kube', network: 'pods' };
 
-const templateOf = (slot: Partial<SlotDocument>, traits: Partial<RuntimeTraits> = {}): Template => tell({ slot, traits }).template;
+const templateOf = (slot: Partial<SlotDocument>, traits: Partial<RuntimeTraits> = {}): Template => factsOf({ slot, traits }).template;
 const revision = (slot: Partial<SlotDocument>, traits?: Partial<RuntimeTraits>): string => templateOf(slot, traits).revision;
 
 describe('a template', () => {
@@ -65,7 +65,7 @@ describe('a template', () => {
   });
 
   test('has one revision in a cluster, wherever a replica of the controller keeps its files', () => {
-    const [here, there] = ['/store', '/elsewhere'].map((store) => tell({ slot: {}, traits: PODS, store }).template);
+    const [here, there] = ['/store', '/elsewhere'].map((store) => factsOf({ slot: {}, traits: PODS, store }).template);
     expect(here?.revision).toBe(there?.revision);
     expect(here?.argv(8080)).toEqual(there?.argv(8080));
     expect(here?.mounts).toEqual([{ source: '/models', target: '/models', readOnly: true }]);
@@ -91,7 +91,7 @@ describe('a template', () => {
 
 describe('workloadOf()', () => {
   test('mounts the models read-only where the runtime provides them', () => {
-    const { slot, template } = tell({});
+    const { slot, template } = factsOf({});
     expect(workloadOf(slot, template, 18_085, new Set())).toMatchObject({
       name: 'svc-slot-primary',
       argv: ['fake-server', '--model', '/models/a.gguf', '--port', '8080'],
@@ -102,7 +102,7 @@ describe('workloadOf()', () => {
   });
 
   test('listens on the host’s loopback where the runtime shares its network', () => {
-    const { slot, template } = tell({ traits: SHARED });
+    const { slot, template } = factsOf({ traits: SHARED });
     expect(workloadOf(slot, template, 18_085, new Set())).toMatchObject({
       argv: ['fake-server', '--model', '/store/a.gguf', '--port', '18085'],
       mounts: [],
@@ -112,7 +112,7 @@ describe('workloadOf()', () => {
   });
 
   test('listens on the container port in each pod, and has the facts that a cluster needs', () => {
-    const { slot, template } = tell({
+    const { slot, template } = factsOf({
       traits: PODS,
       slot: { replicas: 3, resources: { memory: '1Mi' }, lifecycle: { drainTimeout: '9s' } },
     });
@@ -121,11 +121,11 @@ describe('workloadOf()', () => {
       port: { host: 8080, container: 8080 },
       cluster: { model: 'a.gguf', replicas: 3, gpus: undefined, memoryBytes: 2 ** 20, readyPath: '/health', drainTimeoutMs: 9000 },
     });
-    expect(workloadOf(slot, tell({}).template, 18_085, new Set()).cluster).toBeUndefined();
+    expect(workloadOf(slot, factsOf({}).template, 18_085, new Set()).cluster).toBeUndefined();
   });
 
   test('gets a name with its revision while the plain name is taken', () => {
-    const { slot, template } = tell({});
+    const { slot, template } = factsOf({});
     const taken = new Set(['svc-slot-primary']);
     expect(workloadOf(slot, template, 18_085, taken).name).toBe(`svc-slot-primary--${template.revision}`);
   });
@@ -139,8 +139,8 @@ describe('freePort()', () => {
 });
 
 describe('findDrift()', () => {
-  function drift(altered: NonNullable<ToldWorkload['altered']>, told: Told = {}): string {
-    const { observed, template } = tell({ ...told, workloads: [{ id: 'w1', altered }] });
+  function drift(altered: NonNullable<SceneWorkload['altered']>, scene: Scene = {}): string {
+    const { observed, template } = factsOf({ ...scene, workloads: [{ id: 'w1', altered }] });
     const [workload] = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : [];
     return workload === undefined ? 'nothing there' : findDrift(workload, template, IMAGE.imageId).join('; ');
   }
@@ -165,7 +165,7 @@ describe('findDrift()', () => {
   });
 
   test('compares the arguments for the port of the workload', () => {
-    const { template } = tell({ traits: SHARED });
+    const { template } = factsOf({ traits: SHARED });
     expect(drift({ imageId: undefined, port: { host: 19_000, container: 19_000 }, argv: template.argv(19_000) }, { traits: SHARED })).toBe(
       '',
     );

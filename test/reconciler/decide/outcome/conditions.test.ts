@@ -1,18 +1,18 @@
 import { describe, expect, test } from '@jest/globals';
 import { stampConditions } from '../../../../src/reconciler/decide/outcome/conditions.ts';
 import type { ConditionInput } from '../../../../src/reconciler/decide/facts/facts.ts';
-import { failed, planOf, PRIMARY, type Told } from '../plan-fixture.ts';
+import { failed, planOf, PRIMARY, type Scene } from '../plan-fixture.ts';
 
 const CRASHES = [5, 4, 3, 2, 1].map((minutes) => failed(minutes * 60_000, 'crash'));
 
 /** Ready, Reconciling and Stalled, by their first letters: `T` true, `F` false, `U` unknown. */
-function kstatus(told: Told): string {
-  const conditions = planOf(told).made.decisions.get(PRIMARY)?.conditions ?? [];
+function kstatus(scene: Scene): string {
+  const conditions = planOf(scene).made.decisions.get(PRIMARY)?.conditions ?? [];
   const letter = (type: string): string => conditions.find((condition) => condition.type === type)?.status.charAt(0) ?? '-';
   return ['Ready', 'Reconciling', 'Stalled'].map(letter).join('');
 }
 
-const CASES: Readonly<Record<string, readonly [Told, string]>> = {
+const CASES: Readonly<Record<string, readonly [Scene, string]>> = {
   'that answers is ready and at rest': [{ workloads: [{ id: 'w1' }] }, 'TFF'],
   'that starts reconciles': [{}, 'FTF'],
   'that warms up reconciles': [{ workloads: [{ id: 'w1', probe: 'loading', seen: 10 }] }, 'FTF'],
@@ -35,9 +35,9 @@ const CASES: Readonly<Record<string, readonly [Told, string]>> = {
 };
 
 describe('a slot', () => {
-  for (const [sentence, [told, expected]] of Object.entries(CASES)) {
+  for (const [sentence, [scene, expected]] of Object.entries(CASES)) {
     test(`${sentence}`, () => {
-      expect(kstatus(told)).toBe(expected);
+      expect(kstatus(scene)).toBe(expected);
     });
   }
 });

@@ -2,9 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import { explain, explainSlot, listChanges } from '../../../../src/reconciler/decide/outcome/explain.ts';
 import { parseReason, REASONS } from '../../../../src/schema/reasons.ts';
 import type { ReasonFacts } from '../../../../src/schema/slot-reasons.ts';
-import { failed, NOW, planOf, PRIMARY, type Told } from '../plan-fixture.ts';
+import { failed, NOW, planOf, PRIMARY, type Scene } from '../plan-fixture.ts';
 
-const texts = (told: Told): readonly string[] => explain(planOf(told).made, NOW).split('\n');
+const texts = (scene: Scene): readonly string[] => explain(planOf(scene).made, NOW).split('\n');
 /** Revisions change with whatever a workload is made of; here they are just revisions. */
 const plain = (lines: readonly string[]): readonly string[] => lines.map((line) => line.replaceAll(/[0-9a-f]{12}/g, 'REVISION'));
 

@@ -27,7 +27,7 @@ describe('the table of moves', () => {
         for (const candidate of candidates) {
           if (!mayMove(now, candidate)) continue;
           now = candidate;
-          // Unloading can be taken back, and whoever unloads was warming or is of another life.
+          // Unloading can be reverted, and a slot that unloads was warming before, perhaps in an earlier run of the controller.
           warmed ||= now === 'warming' || now === 'unloading';
           if (ANSWERING.includes(now) && !warmed) return false;
         }
