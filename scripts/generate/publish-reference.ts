@@ -23,9 +23,9 @@ export function slotReference(): string {
   ]);
   return page('Slot keys', [
     'A slot is one file, `<config>/slots/<slot>.toml`; the name of the file is the name of the slot. A `SlotSpec` resource has the same keys',
-    'in camelCase (`idle_timeout` is `idleTimeout`). Unknown keys and impossible values are refused, and the last good text stays in force.',
+    'in camelCase (`idle_timeout` is `idleTimeout`). Unknown keys and invalid values are rejected, and the last valid text stays in force.',
     '',
-    'To have an editor check a file, write this as its first line: `#:schema <path or URL of slot.schema.json>`.',
+    'To let an editor check a file, make this its first line: `#:schema <path or URL of slot.schema.json>`.',
     '',
     ...table(['Key', 'Type', 'Default', 'Meaning'], rows),
     '',
@@ -37,7 +37,7 @@ export function slotReference(): string {
     '',
     `Default providers: ${Object.entries(DEFAULT_PROVIDER_OF_SLOT)
       .map(([name, kind]) => `${code(name)} has ${code(kind)}`)
-      .join(', ')}. Any other slot must name one.`,
+      .join(', ')}. Any other slot must name its provider.`,
   ]);
 }
 
@@ -50,7 +50,7 @@ export function settingsReference(): string {
     textOf(node['description']),
   ]);
   return page('Settings', [
-    'Read from the environment; the service unit loads `/etc/svc/api.env`. An unknown `SVC_*` key or a bad value stops the start with one clear line.',
+    'Read from the environment; the service unit loads `/etc/svc/api.env`. With an unknown `SVC_*` key or an invalid value, the service does not start, and prints one line that says why.',
     '',
     ...table(['Setting', 'Default', 'Values', 'Meaning'], rows),
   ]);
@@ -66,11 +66,11 @@ export function errorReference(): string {
   ]);
   return page('Errors', [
     'Every error has the body `{"error":{"message","type","param","code","origin"}}`, in which the four keys of OpenAI are always present. `origin` is',
-    '`gateway` for errors of the service and `upstream` for those of a model server that are passed on. The header `x-request-id` finds the request in the log.',
+    '`gateway` for errors of the service and `upstream` for errors that a model server returned. The header `x-request-id` identifies the request in the log.',
     '',
     ...table(['Status', 'Code', 'Type', 'Retry helps', 'When'], rows),
     '',
-    'Where a retry cannot help though the status suggests it, the answer says `x-should-retry: false`.',
+    'Where the status suggests a retry that cannot help, the response has the header `x-should-retry: false`.',
   ]);
 }
 
@@ -112,7 +112,7 @@ function slotRows(schema: Json, path: readonly string[]): readonly (readonly str
   });
 }
 
-/** A string as it is, nothing as nothing, and other values as JSON. */
+/** A string unchanged, the empty string for undefined, and JSON for any other value. */
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
 }

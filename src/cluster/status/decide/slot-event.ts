@@ -63,7 +63,7 @@ function conditionEvent(entry: TimelineEntry): SlotEvent {
   return eventWith(entry, bad ? 'Warning' : 'Normal', parseReason(entry.cause) ?? 'Unknown', message);
 }
 
-/** `Stalled is True: It needs …` */
+/** `Stalled is True: The slot needs …` */
 function withoutCondition(text: string): { readonly condition: string | undefined; readonly message: string } {
   const [whole, type, status] = /^([A-Z]\w*) is (True|False|Unknown): /.exec(text) ?? [];
   return whole === undefined

@@ -73,17 +73,15 @@ interface UnderWay {
 }
 
 export function gather(desired: Desired, observed: Observed, now: number): Gathered {
-  const workloads = new Map<SlotName, ObservedWorkload[]>();
-  const images = new Map<string, string | undefined>();
-  if (observed.runtime.kind === 'reachable') {
-    for (const workload of observed.runtime.facts.workloads) {
-      const list = workloads.get(workload.slot);
-      if (list === undefined) workloads.set(workload.slot, [workload]);
-      else list.push(workload);
-    }
-    for (const image of observed.runtime.facts.images) if (image.present) images.set(image.reference, image.imageId);
-  }
-  return { desired, observed, now, workloads, images, underWay: gatherUnderWay(observed) };
+  const { workloads, images } = observed.runtime.kind === 'reachable' ? observed.runtime.facts : { workloads: [], images: [] };
+  return {
+    desired,
+    observed,
+    now,
+    workloads: Map.groupBy(workloads, ({ slot }) => slot),
+    images: new Map(images.filter(({ present }) => present).map(({ reference, imageId }) => [reference, imageId])),
+    underWay: gatherUnderWay(observed),
+  };
 }
 
 function gatherUnderWay({ running }: Observed): UnderWay {

@@ -36,8 +36,12 @@ describe('eventOf()', () => {
       { type: 'Normal', reason: 'Ready', message: 'From "warming" to "ready"' },
     ],
     [
-      { from: 'idle', to: 'unloading', cause: 'IdleTimedOut: No request for 900 s; the next one loads it again' },
-      { type: 'Normal', reason: 'Unloading', message: 'From "idle" to "unloading": No request for 900 s; the next one loads it again' },
+      { from: 'idle', to: 'unloading', cause: 'IdleTimedOut: No request for 900 s; the next one loads the slot again' },
+      {
+        type: 'Normal',
+        reason: 'Unloading',
+        message: 'From "idle" to "unloading": No request for 900 s; the next one loads the slot again',
+      },
     ],
     [
       { kind: 'failure', cause: 'ImagePullBackOff', message: 'Image "x" cannot be fetched' },
