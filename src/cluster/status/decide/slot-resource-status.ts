@@ -111,7 +111,11 @@ const PublishedCondition = z
   .object({
     type: z.enum(CONDITION_TYPES),
     status: z.enum(['True', 'False', 'Unknown']),
-    reason: z.unknown().transform((text) => parseReason(text) ?? ('Unknown' as const)),
+    reason: z
+      .string()
+      .optional()
+      .catch(undefined)
+      .transform((text) => parseReason(text) ?? ('Unknown' as const)),
     message: z.string().catch(''),
     lastTransitionTime: Time,
     observedGeneration: Count,
