@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import type { Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
+import { rememberTemplating } from '../../../src/reconciler/desire.ts';
 import { rememberPlans } from '../../../src/reconciler/remember-plans.ts';
 import type { RuntimeTraits, WaitingReason } from '../../../src/reconciler/ports.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
@@ -272,7 +273,7 @@ describe('plan() of pods', () => {
 describe('a remembered plan', () => {
   const rest = factsOf(inPods({ workloads: [one] }));
   const plans = rememberPlans();
-  const { desired } = rest;
+  const desired = { ...rest.desired, ...rememberTemplating(rest.desired) };
   const decide = (observed: Observed, now: number): Plan => plan(desired, observed, now, plans.planSlot);
   const decision = decide(rest.observed, NOW).decisions.get(PRIMARY);
   if (decision === undefined) throw new Error('Nothing was decided');
