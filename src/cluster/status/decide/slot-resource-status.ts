@@ -113,9 +113,8 @@ const PublishedCondition = z
     status: z.enum(['True', 'False', 'Unknown']),
     reason: z
       .string()
-      .optional()
-      .catch(undefined)
-      .transform((text) => parseReason(text) ?? ('Unknown' as const)),
+      .catch('')
+      .transform((text) => parseReason(text) ?? 'Unknown'),
     message: z.string().catch(''),
     lastTransitionTime: Time,
     observedGeneration: Count,
