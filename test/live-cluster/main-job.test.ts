@@ -101,7 +101,7 @@ describeWithCluster('A slot in a cluster', () => {
     while ((await replicas()) !== '1' && Date.now() < deadline) await pause(100);
     expect(await replicas()).toBe('1');
     expect(await svc.kubectl(['get', name, '--output', 'jsonpath={.metadata.labels.team}'])).toBe('research');
-    expect(await svc.kubectl(['get', 'events', '--field-selector', 'involvedObject.name=primary'])).toMatch(/Drift/);
+    expect(await svc.kubectl(['get', 'events', '--field-selector', 'involvedObject.name=primary'])).toMatch(/WorkloadAltered/);
     await svc.kubectl(['wait', '--for=condition=Ready', 'slot/primary', '--timeout=90s']);
     expect((await svc.chat()).status).toBe(200);
   }, 180_000);

@@ -10,7 +10,7 @@ import type { SlotView } from '../facts/view.ts';
 import type { Roles } from '../rules/assign-roles.ts';
 import { workloadAltered } from '../facts/drift.ts';
 import type { Gate } from '../rules/gates.ts';
-import { findShortage, whySilent } from './list-findings.ts';
+import { describeSilence, findShortage, whySilent } from './list-findings.ts';
 
 export interface ConditionFacts {
   readonly view: SlotView;
@@ -69,8 +69,7 @@ function ready({ view, roles, unwanted, gate }: ConditionFacts): ConditionInput 
   }
   const finding = unwanted ?? why ?? draining[0]?.because ?? roles.waitsFor;
   if (finding !== undefined) return condition('Ready', 'False', finding);
-  const probe = (starting ?? roles.unprobed)?.known.probe;
-  const message = probe === undefined ? 'The workload was started' : `The server does not answer yet: ${probe.message}`;
+  const message = describeSilence((starting ?? roles.unprobed)?.known.probe);
   return condition('Ready', 'False', { reason: view.workloads.length === 0 ? 'Starting' : 'Warming', message });
 }
 

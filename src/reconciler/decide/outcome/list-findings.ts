@@ -3,6 +3,7 @@ import type { Finding } from '../../../schema/failure.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Roles } from '../rules/assign-roles.ts';
 import { workloadAltered } from '../facts/drift.ts';
+import type { ProbeFact } from '../facts/workload-history.ts';
 import type { Gate } from '../rules/gates.ts';
 import { describeExit } from '../rules/workload-faults.ts';
 import { APPLY_OUTDATED } from '../steps/plan-in-place-updates.ts';
@@ -67,7 +68,11 @@ export function whySilent({ fact, known }: WorkloadView): Finding {
   if (phase === 'running' && endpoints.length === 0) {
     return { reason: 'NoReplicaReady', message: 'The workload runs, and none of its replicas is ready yet' };
   }
-  const message =
-    known.probe === undefined ? 'The workload has just been started' : `The server does not answer yet: ${known.probe.message}`;
-  return { reason: 'ProbeNotPassed', message };
+  return { reason: 'ProbeNotPassed', message: describeSilence(known.probe) };
+}
+
+/** A probe that passes has no message: then the cluster does not send requests to the server yet. */
+export function describeSilence(probe: ProbeFact | undefined): string {
+  if (probe === undefined) return 'The workload has just been started';
+  return probe.message === '' ? 'The server does not answer yet' : `The server does not answer yet: ${probe.message}`;
 }
