@@ -103,30 +103,17 @@ export type SlotDocument = z.input<typeof SlotDocument>;
 
 type Parsed = z.output<typeof SlotDocument>;
 
-export interface SlotSpec {
-  readonly enabled: boolean;
+export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env'>> {
   readonly provider: ProviderKind;
   readonly backend: Backend;
-  readonly priority: number;
-  readonly load: 'always' | 'on-demand';
-  readonly restartedAt: string | undefined;
-  readonly model: {
-    readonly default: ModelId;
-    readonly aliases: readonly string[];
-    /** Tokens. Undefined: the context length of the model. */
-    readonly context: number | undefined;
-    readonly args: readonly string[];
-  };
-  readonly lifecycle: {
+  readonly model: Readonly<Parsed['model']>;
+  readonly lifecycle: Readonly<Pick<Parsed['lifecycle'], 'swap' | 'drift'>> & {
     /** `Infinity` stands for "never". */
     readonly idleTimeoutMs: number;
     readonly startTimeoutMs: number;
     readonly drainTimeoutMs: number;
-    readonly swap: 'auto' | 'blue-green' | 'drain';
-    readonly drift: 'repair' | 'warn' | 'ignore';
   };
   readonly resources: { readonly memoryBytes: number | undefined; readonly gpus: number | undefined };
-  readonly env: Readonly<Record<string, string>>;
   readonly cluster: Pick<Parsed, 'replicas' | 'nodeSelector' | 'tolerations' | 'storage' | 'serviceAccountName'>;
 }
 
@@ -170,20 +157,17 @@ function resolveKind(name: SlotName, document: unknown): ResolvedKind {
 }
 
 function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): SlotSpec {
-  const { model, lifecycle, resources, replicas, nodeSelector, tolerations, storage, serviceAccountName, ...rest } = parsed;
-  const { idleTimeout, startTimeout, drainTimeout, swap, drift } = lifecycle;
+  const { lifecycle, resources, replicas, nodeSelector, tolerations, storage, serviceAccountName, ...rest } = parsed;
+  const { idleTimeout, startTimeout, drainTimeout, ...changes } = lifecycle;
   return {
     ...rest,
     provider,
     backend,
-    restartedAt: rest.restartedAt,
-    model: { ...model, context: model.context },
     lifecycle: {
       idleTimeoutMs: idleTimeout === 'never' ? Number.POSITIVE_INFINITY : parseDurationMs(idleTimeout),
       startTimeoutMs: parseDurationMs(startTimeout),
       drainTimeoutMs: parseDurationMs(drainTimeout),
-      swap,
-      drift,
+      ...changes,
     },
     resources: {
       memoryBytes: resources.memory === undefined ? undefined : parseSizeBytes(resources.memory),
