@@ -6,6 +6,9 @@
 
 const RECORDS: ReadonlySet<unknown> = new Set(['env', 'node_selector', 'nodeSelector']);
 
+/** How keys are written in the document that a message is about. */
+export type KeyStyle = 'snake_case' | 'camelCase';
+
 /** Converts a slot document from snake_case to camelCase. Returns anything but an object unchanged. Pure. */
 export function toCamelCase(document: unknown): unknown {
   if (!isTable(document)) return document;
@@ -25,6 +28,11 @@ export function pathToSnakeCase(path: readonly (string | number)[]): readonly (s
 /** Converts `idleTimeout` to `idle_timeout`, and the other way round. Pure. */
 export function renameKey(key: string): string {
   return key.replace(/_[a-z]|[A-Z]/g, (match) => (match.startsWith('_') ? match.slice(1).toUpperCase() : `_${match.toLowerCase()}`));
+}
+
+/** Writes the keys in a message, which are in camelCase and in braces, in the given style. Pure. */
+export function writeKeys(message: string, style: KeyStyle): string {
+  return message.replace(/\{([A-Za-z]+)\}/g, (_match, key: string) => (style === 'snake_case' ? renameKey(key) : key));
 }
 
 /** Whether a value is a TOML table or a JSON object, and not an array or a date. */
