@@ -4,7 +4,7 @@
  * texts get equal embeddings, texts that share words get similar ones, and the order matters a little. Pure.
  */
 import { buildVocabulary, type Vocabulary } from './demo-vocabulary.ts';
-import { bool, encodeGguf, f32, text, texts, u32, type GgufTensor } from './encode-gguf.ts';
+import { bool, encodeGguf, f32, filled, text, texts, u32, type GgufTensor } from './encode-gguf.ts';
 
 export interface EmbedderModel {
   readonly name: string;
@@ -65,7 +65,7 @@ export function encodeEmbedder(model: EmbedderModel): Uint8Array {
 function inputTensors(vocabulary: Vocabulary): GgufTensor[] {
   return [
     random('token_embd.weight', [WIDTH, vocabulary.tokens.length], { scale: 1, seed: 11 }),
-    { name: 'token_types.weight', shape: [WIDTH, 1], data: new Float32Array(WIDTH) },
+    filled('token_types.weight', [WIDTH, 1], 0),
     random('position_embd.weight', [WIDTH, CONTEXT], { scale: POSITION_WEIGHT, seed: 12 }),
     ...norm('token_embd_norm'),
   ];
@@ -75,7 +75,7 @@ function inputTensors(vocabulary: Vocabulary): GgufTensor[] {
 function block(model: EmbedderModel): GgufTensor[] {
   const linear = (name: string, shape: Shape, spread: Spread): GgufTensor[] => [
     random(`blk.0.${name}.weight`, shape, spread),
-    { name: `blk.0.${name}.bias`, shape: [shape[1]], data: new Float32Array(shape[1]) },
+    filled(`blk.0.${name}.bias`, [shape[1]], 0),
   ];
   const attention = (name: string, seed: number) => linear(name, [WIDTH, WIDTH], { scale: model.head === 'rank' ? 0.4 : 0, seed });
   return [
@@ -93,17 +93,14 @@ function block(model: EmbedderModel): GgufTensor[] {
 function classifier(): GgufTensor[] {
   return [
     random('cls.weight', [WIDTH, WIDTH], { scale: 0.3, seed: 31 }),
-    { name: 'cls.bias', shape: [WIDTH], data: new Float32Array(WIDTH) },
+    filled('cls.bias', [WIDTH], 0),
     random('cls.output.weight', [WIDTH, 1], { scale: 0.5, seed: 32 }),
-    { name: 'cls.output.bias', shape: [1], data: new Float32Array(1) },
+    filled('cls.output.bias', [1], 0),
   ];
 }
 
 function norm(name: string): GgufTensor[] {
-  return [
-    { name: `${name}.weight`, shape: [WIDTH], data: new Float32Array(WIDTH).fill(1) },
-    { name: `${name}.bias`, shape: [WIDTH], data: new Float32Array(WIDTH) },
-  ];
+  return [filled(`${name}.weight`, [WIDTH], 1), filled(`${name}.bias`, [WIDTH], 0)];
 }
 
 /** Values evenly spread over ±`scale` by a linear congruential generator on integers, which gives the same bytes on every machine. */

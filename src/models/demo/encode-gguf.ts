@@ -45,6 +45,11 @@ export function encodeGguf({ metadata, tensors }: GgufModel): Uint8Array {
   return Buffer.concat([aligned(Buffer.concat([...header, ...values, ...descriptions])), ...data]);
 }
 
+/** Returns a tensor with the same value everywhere. */
+export function filled(name: string, shape: readonly number[], value: 0 | 1): GgufTensor {
+  return { name, shape, data: new Float32Array(shape.reduce((product, length) => product * length)).fill(value) };
+}
+
 function aligned(bytes: Buffer): Buffer {
   return Buffer.concat([bytes], Math.ceil(bytes.length / ALIGNMENT) * ALIGNMENT);
 }
