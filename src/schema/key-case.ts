@@ -17,7 +17,9 @@ export function toCamelCase(document: unknown): unknown {
 }
 
 /** Converts a slot document from camelCase to snake_case: the same function, because it is its own inverse. */
-export const toSnakeCase = toCamelCase;
+export function toSnakeCase(document: unknown): unknown {
+  return toCamelCase(document);
+}
 
 /** Converts the path of a problem from camelCase to snake_case. Pure. */
 export function pathToSnakeCase(path: readonly (string | number)[]): readonly (string | number)[] {
