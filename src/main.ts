@@ -8,24 +8,14 @@
  * API and let requests in flight finish → stop all slots if `SVC_ON_EXIT` is "stop" → stop the loop and the world → write the last status files.
  */
 import { collectWhenIdle } from './platform/heap/collect-when-idle.ts';
-import type { Log } from './platform/log.ts';
 import { sleep } from './platform/pause.ts';
 import type { Runtime } from './reconciler/ports.ts';
 import { fail, ok, type Result } from './schema/failure.ts';
-import type { Settings } from './schema/settings.ts';
 import { chooseWorld } from './wiring/choose-world.ts';
 import { createApi } from './wiring/create-api.ts';
 import { createController } from './wiring/create-controller.ts';
 import { listen, makeDirectories, urlOf } from './wiring/service-parts.ts';
-
-export interface ServiceOptions {
-  readonly settings: Settings;
-  readonly version: string;
-  readonly log: Log;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** Path of the shipped `toolboxes/manifest.json`. */
-  readonly toolboxManifest: string;
-}
+import type { ServiceOptions } from './wiring/world.ts';
 
 export interface Service {
   readonly url: string;
@@ -53,7 +43,7 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
   const world = chosen.value;
   const controller = await createController(options, world);
   const stopping = new AbortController();
-  const api = createApi(options, { world, controller, stopping: stopping.signal });
+  const api = createApi(options, world, controller, stopping.signal);
   const listening = await listen(api, settings.SVC_LISTEN);
   if (!listening.ok) return listening;
   const running = new AbortController();

@@ -3,12 +3,10 @@ import { z } from 'zod';
 import { isTable } from '../../src/schema/key-case.ts';
 import { MODEL_ID_PATTERN, MODEL_ID_RULE } from '../../src/schema/names.ts';
 import { QUANTITY_RULES } from '../../src/schema/quantities.ts';
-
-type Json = Readonly<Record<string, unknown>>;
+import { mapSchema, type Json } from './map-schema.ts';
 
 export function structuralSchema(schema: z.ZodType): Json {
-  const converted = convert(z.toJSONSchema(schema, { io: 'input', target: 'openapi-3.0' }));
-  return isTable(converted) ? converted : {};
+  return mapSchema(z.toJSONSchema(schema, { io: 'input', target: 'openapi-3.0' }), convert);
 }
 
 /** Replaces the node at a path of keys, where `*` stands for the entries of a list. Throws if there is no such node. */
@@ -25,18 +23,11 @@ function tableOf(node: unknown, path: readonly string[]): Json {
   throw new Error(`Correct the path: the schema has nothing at "${path.join('.')}"`);
 }
 
-function convert(node: unknown): unknown {
-  if (!isTable(node)) return node;
+function convert(node: Json): Json {
   const entries = Object.entries(node).flatMap(([key, value]): readonly (readonly [string, unknown])[] => {
-    if (key === 'properties' && isTable(value)) {
-      return [[key, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, convert(inner)]))]];
-    }
     // Kubernetes prunes unknown keys and does not allow this together with "properties".
-    if (key === 'additionalProperties') return value === false ? [] : [[key, convert(value)]];
-    if (key === 'items') return [[key, convert(value)]];
+    if (key === 'additionalProperties' && value === false) return [];
     if (key === 'anyOf' && Array.isArray(value)) return joinTexts(value);
-    // Kubernetes does not know the formats of zod and warns about them.
-    if (key === 'format' && value !== 'date-time') return [];
     if (key === 'description') return [[key, withoutClusterOnly(String(value))]];
     return [[key, value]];
   });

@@ -1,12 +1,12 @@
 /** Generates the CustomResourceDefinition of SlotSpec from the schema. Pure. */
 import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE } from '../../src/schema/names.ts';
 import { alterAt, celList, celText, structuralSchema } from './publish-crd-schema.ts';
+import type { Json } from './map-schema.ts';
 import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, type ProviderKind } from '../../src/schema/provider-kinds.ts';
 import { SLOT_RESOURCE, SlotResourceStatus } from '../../src/schema/slot-resource.ts';
-import { ruleMessage, SLOT_RULES } from '../../src/schema/slot-rules.ts';
+import { SLOT_RULES } from '../../src/schema/slot-rules.ts';
+import { writeKeys } from '../../src/schema/key-case.ts';
 import { ENV_NAME_PATTERN, ENV_NAME_RULE, SlotDocument } from '../../src/schema/slot-spec.ts';
-
-type Json = Readonly<Record<string, unknown>>;
 
 export function slotCrd(): Json {
   const { group, version, kind, listKind, plural, singular, shortNames } = SLOT_RESOURCE;
@@ -88,7 +88,7 @@ interface PlacedRule {
 }
 
 function combinationRule(rule: (typeof SLOT_RULES)[number]): PlacedRule {
-  return { at: rule.at, rule: { rule: rule.cel, message: ruleMessage(rule, 'camelCase'), fieldPath: `.${rule.key}` } };
+  return { at: rule.at, rule: { rule: rule.cel, message: writeKeys(rule.message, 'camelCase'), fieldPath: `.${rule.key}` } };
 }
 
 /** A structural schema cannot restrict the keys of a map. */

@@ -1,14 +1,12 @@
 /** Generates the JSON Schema with which Helm validates values before it renders templates. Pure. */
 import { z } from 'zod';
 import { HelmValues } from './helm-values.ts';
+import { mapSchema, type Json } from './map-schema.ts';
 import { isTable } from '../../src/schema/key-case.ts';
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** All versions of Helm read draft 7. No value is required, because the chart has defaults. */
 export function helmValuesSchema(): Json {
-  const schema = adapt(z.toJSONSchema(HelmValues, { io: 'input', target: 'draft-07' }), []);
-  const values = isTable(schema) ? schema : {};
+  const values = mapSchema(z.toJSONSchema(HelmValues, { io: 'input', target: 'draft-07' }), adapt);
   const properties = isTable(values['properties']) ? values['properties'] : {};
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
@@ -20,21 +18,10 @@ export function helmValuesSchema(): Json {
 }
 
 /** Keys within slots are validated like those of a SlotSpec; the chart's own keys are all optional. */
-function adapt(node: unknown, path: readonly string[]): unknown {
-  if (Array.isArray(node)) return node.map((inner) => adapt(inner, path));
-  if (!isTable(node)) return node;
-  const inSlot = path[0] === 'slots';
-  const entries = Object.entries(node).flatMap(([key, value]): readonly (readonly [string, unknown])[] => {
-    if (key === 'properties' && isTable(value)) {
-      return [[key, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, adapt(inner, [...path, name])]))]];
-    }
-    if (key === 'required' && !inSlot && !isToolboxImage(node)) return [];
-    if (key === 'default' || key === 'enum' || key === 'const') return [[key, value]];
-    // Other formats are known only to zod.
-    if (key === 'format' && value !== 'date-time') return [];
-    return [[key, adapt(value, path)]];
-  });
-  return acceptYamlTypes(requireDigest(Object.fromEntries(entries)), path);
+function adapt(node: Json, path: readonly string[]): Json {
+  const { required: _, ...optional } = node;
+  const keepsRequired = path[0] === 'slots' || isToolboxImage(node);
+  return acceptYamlTypes(requireDigest(keepsRequired ? node : optional), path);
 }
 
 /** Whether a schema node is the entry of a toolbox image. */

@@ -21,7 +21,6 @@ export interface CatalogueEntry {
   readonly id: string;
   readonly provider: ProviderKind;
   readonly family: string;
-  readonly description: string;
   /** The server loads the first one. */
   readonly files: readonly [CatalogueFile, ...CatalogueFile[]];
   readonly license: string;
@@ -38,13 +37,6 @@ export interface CatalogueEntry {
 
 export type Catalogue = ReadonlyMap<string, CatalogueEntry>;
 
-const DEMO_DESCRIPTIONS: Readonly<Record<DemoModelId, string>> = {
-  'demo-fox': 'A demo without trained weights: it answers every request with one sentence about a fox',
-  'demo-owl': 'A demo without trained weights: it answers every request with one sentence about an owl',
-  'demo-clock': 'A demo without trained weights: it repeats "tick tock" until it is stopped',
-  'demo-embed': 'A demo without trained weights: it makes embeddings from a table of word directions',
-};
-
 export const CATALOGUE: Catalogue = new Map(DEMO_MODEL_IDS.map((id) => [id, demoEntry(id)]));
 
 /** Returns the size of all files of an entry, or undefined if they are not downloaded. */
@@ -58,7 +50,6 @@ function demoEntry(id: DemoModelId): CatalogueEntry {
     id,
     provider: 'gguf',
     family: 'demo',
-    description: DEMO_DESCRIPTIONS[id],
     files: [{ path: demoModelPath(id), from: { kind: 'generated', model: id } }],
     license: 'Apache-2.0',
     licenseUrl: 'https://www.apache.org/licenses/LICENSE-2.0',

@@ -26,6 +26,7 @@ export interface ModelReader {
 /** Most headers fit into the first step, one with a vocabulary of 150,000 tokens into the third. No header is longer than the last. */
 const READ_STEPS_BYTES = [2 ** 18, 2 ** 22, 2 ** 24, 2 ** 26, 2 ** 28];
 const MAX_CACHED = 512;
+const WAIT_OR_RETRY = 'wait until it is copied, or get it again';
 
 export function createModelReader(root: string): ModelReader {
   const cache = new Map<string, Shard>();
@@ -55,15 +56,16 @@ export function createModelReader(root: string): ModelReader {
       const headers: GgufHeader[] = [];
       let sizeBytes = 0;
       for (const shardName of shardNames(name)) {
-        const shard = await readShard(path.join(directory, shardName)).catch(unreadable);
-        if (!shard.ok) return { kind: 'unusable', message: `The model file "${shardName}" of "${id}" ${shard.problem}` };
+        const shard = await readShard(path.join(directory, shardName)).catch((error: unknown) =>
+          refuse(`cannot be read: ${problemOf(error)}`),
+        );
+        if (!shard.ok) return unusable(`The model file "${shardName}" of "${id}" ${shard.problem}`);
         headers.push(shard.header);
         sizeBytes += shard.sizeBytes;
       }
       const [first] = headers;
-      if (first !== undefined && isProjector(first)) {
-        return { kind: 'unusable', message: `"${id}" is a vision projector, not a model: use the model that it belongs to` };
-      }
+      if (first !== undefined && isProjector(first))
+        return unusable(`"${id}" is a vision projector, not a model: use the model that it belongs to`);
       const projector = projectorFor(name, await readdir(directory).catch(() => []));
       const projectorPath = projector === undefined ? undefined : path.join(directory, projector);
       return { kind: 'present', facts: modelFacts({ id, hostPath: located.path, headers, sizeBytes, projectorPath }) };
@@ -83,19 +85,18 @@ async function locate(root: string, file: string): Promise<Located> {
     const real = await realpath(path.join(root, file));
     const inside = path.relative(realRoot, real);
     if (inside.startsWith('..') || path.isAbsolute(inside)) {
-      return {
-        kind: 'unusable',
-        message: `"${file}" links to a file outside the model store: copy or hard-link the model into it, or mount its directory there`,
-      };
+      return unusable(
+        `"${file}" links to a file outside the model store: copy or hard-link the model into it, or mount its directory there`,
+      );
     }
     const facts = await stat(real);
-    if (facts.isDirectory()) return { kind: 'unusable', message: `"${file}" is a directory: use the name of a model file in it` };
-    if (!facts.isFile()) return { kind: 'unusable', message: `"${file}" is not a regular file` };
+    if (facts.isDirectory()) return unusable(`"${file}" is a directory: use the name of a model file in it`);
+    if (!facts.isFile()) return unusable(`"${file}" is not a regular file`);
     return { kind: 'file', path: path.join(root, inside) };
   } catch (error) {
     const code = codeOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'absent' };
-    return { kind: 'unusable', message: `"${file}" cannot be read: ${problemOf(error)}` };
+    return unusable(`"${file}" cannot be read: ${problemOf(error)}`);
   }
 }
 
@@ -108,15 +109,10 @@ async function readHeader(file: string, sizeBytes: number): Promise<Shard> {
       const { bytesRead } = await handle.read(buffer, 0, length, 0);
       const parsed = parseGgufHeader(buffer.subarray(0, bytesRead));
       if (parsed.kind === 'header') return checkComplete(parsed.header, sizeBytes);
-      if (parsed.kind === 'corrupt') return { ok: false, problem: `is damaged or not a GGUF file: ${parsed.message}; get it again` };
-      if (length === sizeBytes) {
-        return {
-          ok: false,
-          problem: `is incomplete: it ends within its header, after ${sizeBytes} bytes; wait until it is copied, or get it again`,
-        };
-      }
+      if (parsed.kind === 'corrupt') return refuse(`is damaged or not a GGUF file: ${parsed.message}; get it again`);
+      if (length === sizeBytes) return refuse(`is incomplete: it ends within its header, after ${sizeBytes} bytes; ${WAIT_OR_RETRY}`);
     }
-    return { ok: false, problem: 'is damaged: its header is too long; get it again' };
+    return refuse('is damaged: its header is too long; get it again');
   } finally {
     await handle.close();
   }
@@ -124,14 +120,15 @@ async function readHeader(file: string, sizeBytes: number): Promise<Shard> {
 
 function checkComplete(header: GgufHeader, sizeBytes: number): Shard {
   if (sizeBytes >= header.fileBytes) return { ok: true, header, sizeBytes };
-  return {
-    ok: false,
-    problem: `is incomplete: it has ${sizeBytes} of ${header.fileBytes} bytes; wait until it is copied, or get it again`,
-  };
+  return refuse(`is incomplete: it has ${sizeBytes} of ${header.fileBytes} bytes; ${WAIT_OR_RETRY}`);
 }
 
-function unreadable(error: unknown): Shard {
-  return { ok: false, problem: `cannot be read: ${problemOf(error)}` };
+function refuse(problem: string): Shard {
+  return { ok: false, problem };
+}
+
+function unusable(message: string): Exclude<Located, { readonly kind: 'file' }> {
+  return { kind: 'unusable', message };
 }
 
 function problemOf(error: unknown): string {

@@ -13,23 +13,23 @@ export interface ModelFacts {
   readonly hostPath: string;
   readonly sizeBytes: number;
   /** GGUF `general.architecture`. */
-  readonly architecture?: string;
+  readonly architecture?: string | undefined;
   /** GGUF `<arch>.pooling_type`: 0 none, 1 mean, 2 cls, 3 last, 4 rank. */
-  readonly poolingType?: number;
+  readonly poolingType?: number | undefined;
   /** Whether the file has a classifier head (`cls*` tensors). */
   readonly hasClassifier?: boolean;
   /** GGUF `<arch>.context_length`, in tokens. */
-  readonly trainedContext?: number;
-  readonly blockCount?: number;
-  readonly embeddingLength?: number;
-  readonly headCount?: number;
+  readonly trainedContext?: number | undefined;
+  readonly blockCount?: number | undefined;
+  readonly embeddingLength?: number | undefined;
+  readonly headCount?: number | undefined;
   /** The mean over all layers. */
-  readonly headCountKv?: number;
+  readonly headCountKv?: number | undefined;
   /** GGUF `<arch>.attention.key_length` and `value_length`. Default: the embedding length divided by the number of heads. */
-  readonly keyLength?: number;
-  readonly valueLength?: number;
+  readonly keyLength?: number | undefined;
+  readonly valueLength?: number | undefined;
   /** Absolute path on the host of the model's vision projector. */
-  readonly projectorPath?: string;
+  readonly projectorPath?: string | undefined;
 }
 
 /** Everything from which a provider may compute a workload. */
@@ -42,7 +42,7 @@ export interface SlotContext {
   /** Path of the vision projector as the server sees it. */
   readonly projectorPath?: string;
   /** Where the server must listen. */
-  readonly listen: { readonly host: string; readonly port: number };
+  readonly listen: Endpoint;
 }
 
 export interface Endpoint {
@@ -50,7 +50,14 @@ export interface Endpoint {
   readonly port: number;
 }
 
-/** Performs the HTTP requests of health probes. Never throws; `status` is 0 if there was no response. */
+export interface ProbeResponse {
+  /** 0 if there was no response. */
+  readonly status: number;
+  readonly body: string;
+  readonly error?: string;
+}
+
+/** Performs the HTTP requests of health probes. Never throws. */
 export interface ProbeIo {
   request(
     endpoint: Endpoint,
@@ -61,7 +68,7 @@ export interface ProbeIo {
       readonly timeoutMs: number;
       readonly signal: AbortSignal;
     },
-  ): Promise<{ readonly status: number; readonly body: string; readonly error?: string }>;
+  ): Promise<ProbeResponse>;
 }
 
 export type Health =

@@ -43,5 +43,3 @@ export const Revision = z
   .regex(/^[0-9a-f]{12}$/)
   .brand('Revision');
 export type Revision = z.output<typeof Revision>;
-
-export const BUILT_IN_SLOTS = ['primary', 'embed', 'stt', 'tts', 'img'] as const;

@@ -37,3 +37,5 @@ export const DEFAULT_PROVIDER_OF_SLOT: Readonly<Record<string, ProviderKind>> = 
   tts: 'tts',
   img: 'image',
 };
+
+export const BUILT_IN_SLOTS = Object.keys(DEFAULT_PROVIDER_OF_SLOT);

@@ -30,15 +30,14 @@ export const Size = z.string().max(QUANTITY_LENGTH, SIZE_RULE).regex(new RegExp(
 export const QUANTITY_RULES: Readonly<Record<string, string>> = { [DURATION_PATTERN]: DURATION_RULE, [SIZE_PATTERN]: SIZE_RULE };
 
 /** Returns the milliseconds of a text that `Duration` accepts. */
-export function parseDurationMs(text: string): number {
-  const match = /^([0-9.]+)(ms|s|m|h|d)$/.exec(text);
-  return Math.round(Number(match?.[1]) * (MILLISECONDS[match?.[2] ?? ''] ?? Number.NaN));
-}
+export const parseDurationMs = (text: string): number => convert(text, MILLISECONDS);
 
 /** Returns the bytes of a text that `Size` accepts. */
-export function parseSizeBytes(text: string): number {
+export const parseSizeBytes = (text: string): number => convert(text, BYTES);
+
+function convert(text: string, units: Readonly<Record<string, number>>): number {
   const match = /^([0-9.]+)([A-Za-z]*)$/.exec(text);
-  return Math.round(Number(match?.[1]) * (BYTES[match?.[2] ?? ''] ?? Number.NaN));
+  return Math.round(Number(match?.[1]) * (units[match?.[2] ?? ''] ?? Number.NaN));
 }
 
 const SIZE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;

@@ -2,8 +2,7 @@
  * Rules about combinations of keys that the schema of a slot cannot express. The program checks files and requests with `holds`; an API
  * server checks SlotSpecs with the equivalent `cel`. Rules that need the slot's name or provider are where those are resolved.
  */
-import { isTable, renameKey } from './key-case.ts';
-import type { KeyStyle, SpecProblem } from './spec-problem.ts';
+import type { z } from 'zod';
 
 type Table = Readonly<Record<string, unknown>>;
 
@@ -12,7 +11,7 @@ export interface SlotRule {
   readonly at: readonly string[];
   /** Key of that table that the problem is reported for. */
   readonly key: string;
-  /** Keys in camelCase are enclosed in `{` and `}`. */
+  /** Keys are written as `writeKeys` expects them. */
   readonly message: string;
   readonly holds: (table: Table) => boolean;
   /** The same check as a CEL expression about `self`, the table. */
@@ -59,28 +58,11 @@ export const SLOT_RULES: readonly SlotRule[] = [
   },
 ];
 
-/** Returns a problem for each rule that a document with keys in camelCase breaks. Pure. */
-export function brokenRules(document: unknown, style: KeyStyle): readonly SpecProblem[] {
-  return SLOT_RULES.flatMap((rule) =>
-    tablesAt(document, rule.at, [])
-      .filter(({ table }) => !rule.holds(table))
-      .map(({ path }) => ({ path: [...path, rule.key], message: ruleMessage(rule, style) })),
-  );
-}
-
-/** Returns the message of a rule with its keys in the given style. Pure. */
-export function ruleMessage(rule: SlotRule, style: KeyStyle): string {
-  return rule.message.replace(/\{([A-Za-z]+)\}/g, (_match, key: string) => (style === 'snake_case' ? renameKey(key) : key));
-}
-
-interface Place {
-  readonly path: SpecProblem['path'];
-  readonly table: Table;
-}
-
-function tablesAt(value: unknown, at: readonly string[], path: SpecProblem['path']): readonly Place[] {
-  const [head, ...rest] = at;
-  if (head === '*') return Array.isArray(value) ? value.flatMap((entry, index) => tablesAt(entry, rest, [...path, index])) : [];
-  if (!isTable(value)) return [];
-  return head === undefined ? [{ path, table: value }] : tablesAt(value[head], rest, [...path, head]);
+/** Returns a refinement of the table under this key of a slot, or of each entry of the list there. It reports all rules that a valid table breaks. */
+export function rulesOf(slotKey: string): (table: Table, context: z.RefinementCtx) => void {
+  const rules = SLOT_RULES.filter(({ at }) => at[0] === slotKey);
+  return (table, { issues, addIssue }) => {
+    if (issues.length > 0) return;
+    for (const { key, message, holds } of rules) if (!holds(table)) addIssue({ code: 'custom', path: [key], message });
+  };
 }

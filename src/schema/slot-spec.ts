@@ -14,8 +14,9 @@ import {
   type ProviderKind,
 } from './provider-kinds.ts';
 import { Duration, parseDurationMs, parseSizeBytes, Size } from './quantities.ts';
-import { brokenRules } from './slot-rules.ts';
-import { checkDocument, type KeyStyle, type SpecProblem } from './spec-problem.ts';
+import { rulesOf } from './slot-rules.ts';
+import type { KeyStyle } from './key-case.ts';
+import { checkDocument, type SpecProblem } from './spec-problem.ts';
 
 export const ENV_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_]*$';
 export const ENV_NAME_RULE = 'The name of an environment variable consists of letters, digits and "_" and does not start with a digit';
@@ -59,23 +60,27 @@ const Resources = z.strictObject({
   gpus: z.int().min(0).max(64).optional().describe('Number of GPUs; 0 computes on the CPU. Default: all on a host, one in a cluster'),
 });
 
-const Toleration = z.strictObject({
-  key: z.string().optional().describe('Key of the taint. Default: all keys'),
-  operator: z
-    .enum(['Exists', 'Equal'])
-    .optional()
-    .describe('How the taint is matched. "Exists": by its key; "Equal": by its key and value. Default: "Equal"'),
-  value: z.string().optional().describe('Value of the taint, for "Equal"'),
-  effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).optional().describe('Effect of the taint. Default: all effects'),
-  tolerationSeconds: z.int().min(0).optional().describe('Seconds for which "NoExecute" is tolerated. Default: no limit'),
-});
+const Toleration = z
+  .strictObject({
+    key: z.string().optional().describe('Key of the taint. Default: all keys'),
+    operator: z
+      .enum(['Exists', 'Equal'])
+      .optional()
+      .describe('How the taint is matched. "Exists": by its key; "Equal": by its key and value. Default: "Equal"'),
+    value: z.string().optional().describe('Value of the taint, for "Equal"'),
+    effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).optional().describe('Effect of the taint. Default: all effects'),
+    tolerationSeconds: z.int().min(0).optional().describe('Seconds for which "NoExecute" is tolerated. Default: no limit'),
+  })
+  .superRefine(rulesOf('tolerations'));
 
-const Storage = z.strictObject({
-  size: Size.optional().describe('Size of the claim that is created for the slot'),
-  className: z.string().optional().describe('Storage class of that claim. Default: the default class of the cluster'),
-  claimName: z.string().optional().describe('Name of an existing claim that holds the models'),
-  hostPath: z.string().startsWith('/').optional().describe('Absolute path of a directory on the node that holds the models'),
-});
+const Storage = z
+  .strictObject({
+    size: Size.optional().describe('Size of the claim that is created for the slot'),
+    className: z.string().optional().describe('Storage class of that claim. Default: the default class of the cluster'),
+    claimName: z.string().optional().describe('Name of an existing claim that holds the models'),
+    hostPath: z.string().startsWith('/').optional().describe('Absolute path of a directory on the node that holds the models'),
+  })
+  .superRefine(rulesOf('storage'));
 
 export const SlotDocument = z.strictObject({
   enabled: z.boolean().default(true).describe('Whether the slot should run. Set it to false to unload the model'),
@@ -103,30 +108,17 @@ export type SlotDocument = z.input<typeof SlotDocument>;
 
 type Parsed = z.output<typeof SlotDocument>;
 
-export interface SlotSpec {
-  readonly enabled: boolean;
+export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env'>> {
   readonly provider: ProviderKind;
   readonly backend: Backend;
-  readonly priority: number;
-  readonly load: 'always' | 'on-demand';
-  readonly restartedAt: string | undefined;
-  readonly model: {
-    readonly default: ModelId;
-    readonly aliases: readonly string[];
-    /** Tokens. Undefined: the context length of the model. */
-    readonly context: number | undefined;
-    readonly args: readonly string[];
-  };
-  readonly lifecycle: {
+  readonly model: Readonly<Parsed['model']>;
+  readonly lifecycle: Readonly<Pick<Parsed['lifecycle'], 'swap' | 'drift'>> & {
     /** `Infinity` stands for "never". */
     readonly idleTimeoutMs: number;
     readonly startTimeoutMs: number;
     readonly drainTimeoutMs: number;
-    readonly swap: 'auto' | 'blue-green' | 'drain';
-    readonly drift: 'repair' | 'warn' | 'ignore';
   };
   readonly resources: { readonly memoryBytes: number | undefined; readonly gpus: number | undefined };
-  readonly env: Readonly<Record<string, string>>;
   readonly cluster: Pick<Parsed, 'replicas' | 'nodeSelector' | 'tolerations' | 'storage' | 'serviceAccountName'>;
 }
 
@@ -141,7 +133,7 @@ export type ParsedSlot = { readonly ok: true; readonly spec: SlotSpec } | { read
 export function parseSlot(name: SlotName, document: unknown, style: KeyStyle = 'snake_case'): ParsedSlot {
   const checked = checkDocument(SlotDocument, document, style);
   const kind = resolveKind(name, document);
-  const found = checked.ok ? brokenRules(document, style) : checked.problems;
+  const found = checked.ok ? [] : checked.problems;
   const problems = kind.problem === undefined ? found : [...found, kind.problem];
   if (!checked.ok || kind.backend === undefined || problems.length > 0) return { ok: false, problems };
   return { ok: true, spec: resolve(checked.value, kind.provider, kind.backend) };
@@ -170,20 +162,17 @@ function resolveKind(name: SlotName, document: unknown): ResolvedKind {
 }
 
 function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): SlotSpec {
-  const { model, lifecycle, resources, replicas, nodeSelector, tolerations, storage, serviceAccountName, ...rest } = parsed;
-  const { idleTimeout, startTimeout, drainTimeout, swap, drift } = lifecycle;
+  const { lifecycle, resources, replicas, nodeSelector, tolerations, storage, serviceAccountName, ...rest } = parsed;
+  const { idleTimeout, startTimeout, drainTimeout, ...changes } = lifecycle;
   return {
     ...rest,
     provider,
     backend,
-    restartedAt: rest.restartedAt,
-    model: { ...model, context: model.context },
     lifecycle: {
       idleTimeoutMs: idleTimeout === 'never' ? Number.POSITIVE_INFINITY : parseDurationMs(idleTimeout),
       startTimeoutMs: parseDurationMs(startTimeout),
       drainTimeoutMs: parseDurationMs(drainTimeout),
-      swap,
-      drift,
+      ...changes,
     },
     resources: {
       memoryBytes: resources.memory === undefined ? undefined : parseSizeBytes(resources.memory),

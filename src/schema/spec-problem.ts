@@ -1,6 +1,6 @@
 /** Validates a slot document, a toolbox manifest or settings with a zod schema, and explains for each problem how to fix it. */
 import { z } from 'zod';
-import { pathToSnakeCase, renameKey } from './key-case.ts';
+import { pathToSnakeCase, renameKey, writeKeys, type KeyStyle } from './key-case.ts';
 import { nearestWord } from './nearest-word.ts';
 
 /** `path` uses the schema's camelCase keys; sources add file, line and column. */
@@ -16,9 +16,6 @@ export interface SpecProblem {
   /** How keys are written in the source of the problem. Default: snake_case. */
   readonly style?: KeyStyle;
 }
-
-/** How keys are written in the document that a message is about. */
-export type KeyStyle = 'snake_case' | 'camelCase';
 
 export type CheckedDocument<T> =
   | { readonly ok: true; readonly value: T }
@@ -79,7 +76,7 @@ function describeIssue(issue: z.core.$ZodIssue, path: SpecProblem['path'], style
     case 'invalid_format':
       return `${issue.format === 'datetime' ? 'Write a time in UTC such as "2026-01-31T12:00:00Z"' : issue.message}${notThis}`;
     default:
-      return issue.message;
+      return writeKeys(issue.message, style);
   }
 }
 

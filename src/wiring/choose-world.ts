@@ -1,5 +1,5 @@
 /** Chooses the world of the service: the runtime in the settings, or the first one that is available. */
-import { access } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { ensureEmbeddedEngine } from '../providers/gguf/embedded-engine.ts';
 import { findLlamaServer } from '../providers/gguf/find-llama-server.ts';
@@ -7,10 +7,9 @@ import type { Runtime } from '../reconciler/ports.ts';
 import { createProcessRuntime } from '../host/process/process-runtime.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import { createHostWorld } from './host-world.ts';
-import type { World } from './world.ts';
-import type { WorldChoice } from './world-choice.ts';
+import type { ServiceOptions, World } from './world.ts';
 
-export async function chooseWorld(choice: WorldChoice): Promise<Result<World>> {
+export async function chooseWorld(choice: ServiceOptions): Promise<Result<World>> {
   const { settings, env } = choice;
   const { SVC_RUNTIME: wanted } = settings;
   if (wanted === 'kube') return clusterWorld(choice);
@@ -24,25 +23,18 @@ export async function chooseWorld(choice: WorldChoice): Promise<Result<World>> {
     const message = 'Start podman with "systemctl enable --now podman.socket", or set "SVC_PODMAN_SOCKET": no podman socket was found';
     return fail('stalled', 'PodmanNotFound', message);
   }
-  if (await isFile(SERVICE_ACCOUNT_TOKEN)) return clusterWorld(choice);
+  if (existsSync(SERVICE_ACCOUNT_TOKEN)) return clusterWorld(choice);
   return ok(await createHostWorld(choice, processRuntime(choice)));
 }
 
 /** Imported only in a cluster, because the Kubernetes client is large. */
-async function clusterWorld(choice: WorldChoice): Promise<Result<World>> {
+async function clusterWorld(choice: ServiceOptions): Promise<Result<World>> {
   const { createClusterWorld } = await import('./cluster-world.ts');
   return createClusterWorld(choice);
 }
 
 /** Mounted into every pod unless the pod opts out. https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/ */
 const SERVICE_ACCOUNT_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
-
-async function isFile(file: string): Promise<boolean> {
-  return access(file).then(
-    () => true,
-    () => false,
-  );
-}
 
 /** Imported only if podman may be used, because its HTTP client is large. */
 async function loadPodman() {
@@ -53,7 +45,7 @@ async function loadPodman() {
   };
 }
 
-function processRuntime({ settings, env, log }: WorldChoice): Runtime {
+function processRuntime({ settings, env, log }: ServiceOptions): Runtime {
   const engineDir = path.join(settings.SVC_STATE_DIR, 'engine');
   return createProcessRuntime({
     stateDir: settings.SVC_STATE_DIR,

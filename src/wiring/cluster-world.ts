@@ -21,9 +21,8 @@ import { createStatusResources } from '../cluster/status/status-resources.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import { LABELS } from '../schema/object-labels.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
-import type { World } from './world.ts';
+import type { ServiceOptions, World } from './world.ts';
 import { sleep } from '../platform/pause.ts';
-import type { WorldChoice } from './world-choice.ts';
 
 /** Kubernetes schedules by memory itself: the only limit here is `SVC_MEMORY_BUDGET`, if it is set. */
 const UNKNOWN_HOST: HostProbe = { read: async () => ({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined }) };
@@ -34,7 +33,7 @@ const FLUSH_MS = 500;
 /** The Lease of the leader. svcctl finds it by this name. */
 const CONTROLLER_LEASE = 'svc-controller';
 
-export async function createClusterWorld(choice: WorldChoice): Promise<Result<World>> {
+export async function createClusterWorld(choice: ServiceOptions): Promise<Result<World>> {
   const { settings, env, version, log } = choice;
   if (settings.SVC_ON_EXIT === 'stop') {
     const message = 'Set "SVC_ON_EXIT" to "leave": in a cluster, the slots must keep running when a replica of the gateway exits';
@@ -99,8 +98,8 @@ export async function createClusterWorld(choice: WorldChoice): Promise<Result<Wo
   });
 }
 
-async function createParts(choice: WorldChoice, api: KubeApi, leadership: Leadership, identity: string) {
-  const { settings, log, toolboxManifest } = choice;
+async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Leadership, identity: string) {
+  const { settings, log } = choice;
   const clock = createClock();
   const relistMs = settings.SVC_RELIST;
   const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange });
@@ -123,7 +122,7 @@ async function createParts(choice: WorldChoice, api: KubeApi, leadership: Leader
   });
   const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR });
   const world = {
-    ...(await createDesiredInputs({ slots: source, configDir: settings.SVC_CONFIG_DIR, toolboxManifest, log })),
+    ...(await createDesiredInputs(choice, source)),
     runtime: createKubeRuntime({ api, reflectors: objects, settings, ownerOf: source.ownerOf, term: leadership.term, now: Date.now }),
     models: createClusterModelStore({ store: modelFiles }),
     modelFiles,

@@ -5,33 +5,22 @@ import { buildServer, type HttpApi } from '../api/server.ts';
 import { createV1Routes } from '../api/v1/v1-routes.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import { PROVIDERS } from '../providers/registry.ts';
-import type { Controller, ControllerOptions } from './create-controller.ts';
+import type { Controller } from './create-controller.ts';
 import { createInventory } from './inventory.ts';
-import { createLogSource, reportTo } from './service-parts.ts';
-import type { World } from './world.ts';
-
-export interface ApiParts {
-  readonly world: World;
-  readonly controller: Controller;
-  /** Aborts when the service begins to stop. */
-  readonly stopping: AbortSignal;
-}
+import { createLogSource } from './service-parts.ts';
+import type { ServiceOptions, World } from './world.ts';
 
 /** Reading the hardware facts of a host takes microseconds. */
 const HARDWARE_TIMEOUT_MS = 5000;
 
-export function createApi({ settings, version, log }: ControllerOptions, { world, controller, stopping }: ApiParts): HttpApi {
+/** `stopping` aborts when the service begins to stop. */
+export function createApi(options: ServiceOptions, world: World, controller: Controller, stopping: AbortSignal): HttpApi {
+  const { settings, version, log } = options;
   const { board, metrics, traffic, clock, heap, loop } = controller;
   const { runtime } = world;
   const startedAt = clock.now();
   const manage: Manage = {
-    ...createInventory({
-      board,
-      models: world.modelFiles,
-      traits: runtime.traits,
-      toolboxes: world.toolboxes,
-      stateDir: settings.SVC_STATE_DIR,
-    }),
+    ...createInventory(world, board, settings.SVC_STATE_DIR),
     version,
     runtime: runtime.traits.kind,
     startedAt,
@@ -48,7 +37,10 @@ export function createApi({ settings, version, log }: ControllerOptions, { world
     traffic,
     settings,
     now: clock.now,
-    report: reportTo(metrics, heap.growForTraffic),
+    report(finished) {
+      heap.growForTraffic();
+      metrics.requests.requestFinished(finished);
+    },
   });
   const features = () => ({
     authentication: settings.SVC_AUTH_ENABLED,

@@ -6,27 +6,19 @@ import { createStatusFiles } from '../files/status-files.ts';
 import { createTraffic } from '../gateway/traffic.ts';
 import { createClock } from '../platform/clock.ts';
 import { createHeapLimits } from '../platform/heap/heap-limits.ts';
-import type { Log } from '../platform/log.ts';
 import { createProbeIo } from '../platform/probe-io.ts';
 import { PROVIDERS } from '../providers/registry.ts';
 import { createBoard } from '../reconciler/board.ts';
 import { createLoop } from '../reconciler/loop.ts';
-import type { Settings } from '../schema/settings.ts';
 import { createLogSink } from './service-parts.ts';
-import type { World } from './world.ts';
-
-export interface ControllerOptions {
-  readonly settings: Settings;
-  readonly version: string;
-  readonly log: Log;
-}
+import type { ServiceOptions, World } from './world.ts';
 
 export type Controller = Awaited<ReturnType<typeof createController>>;
 
 /** With more slots, most of the heap is garbage that passes leave behind. */
 const MANY_SLOTS = 100;
 
-export async function createController({ settings, version, log }: ControllerOptions, world: World) {
+export async function createController({ settings, version, log }: ServiceOptions, world: World) {
   const { runtime } = world;
   const clock = createClock();
   const heap = createHeapLimits();

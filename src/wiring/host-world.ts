@@ -5,18 +5,11 @@ import type { Runtime } from '../reconciler/ports.ts';
 import { createHostProbe } from '../host/host-probe.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { createTomlEditor } from '../host/slots/toml-editor.ts';
-import type { Settings } from '../schema/settings.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
-import type { Log } from '../platform/log.ts';
-import { ALWAYS_LEADS, type World } from './world.ts';
+import type { ServiceOptions, World } from './world.ts';
 
-export interface HostWorldOptions {
-  readonly settings: Settings;
-  readonly toolboxManifest: string;
-  readonly log: Log;
-}
-
-export async function createHostWorld({ settings, toolboxManifest, log }: HostWorldOptions, runtime: Runtime): Promise<World> {
+export async function createHostWorld(options: ServiceOptions, runtime: Runtime): Promise<World> {
+  const { settings, log } = options;
   const directory = path.join(settings.SVC_CONFIG_DIR, 'slots');
   const slots = createTomlDirectory({
     directory,
@@ -26,13 +19,7 @@ export async function createHostWorld({ settings, toolboxManifest, log }: HostWo
   });
   const models = createModelStore({ root: settings.SVC_MODELS_DIR });
   return {
-    ...(await createDesiredInputs({
-      slots,
-      configDir: settings.SVC_CONFIG_DIR,
-      toolboxManifest,
-      keepToolboxesIn: path.join(settings.SVC_STATE_DIR, 'toolboxes.json'),
-      log,
-    })),
+    ...(await createDesiredInputs(options, slots, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json') })),
     runtime,
     models,
     modelFiles: models,
@@ -40,7 +27,7 @@ export async function createHostWorld({ settings, toolboxManifest, log }: HostWo
     editor: createTomlEditor({ directory }),
     sinks: [],
     shareTraffic: (local) => local,
-    leadership: ALWAYS_LEADS,
+    leadership: { leads: () => true, changes: () => undefined },
     publishedView: (view) => view,
     start: () => undefined,
     resign: async () => undefined,

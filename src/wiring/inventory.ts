@@ -1,32 +1,25 @@
 /** Lists providers and models for the management API, and the progress of the installation. */
-import { access, mkdir, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Manage, ModelListing, ProviderListing } from '../api/ports.ts';
-import type { DirectoryModelStore, ListedModel } from '../models/store.ts';
+import type { ListedModel } from '../models/store.ts';
 import { PROVIDERS } from '../providers/registry.ts';
 import type { Board } from '../reconciler/board.ts';
-import type { RuntimeTraits } from '../reconciler/ports.ts';
-import type { ToolboxImages } from '../files/toolbox-manifest.ts';
 import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type ProviderKind } from '../schema/provider-kinds.ts';
-
-export interface InventoryDeps {
-  readonly traits: RuntimeTraits;
-  readonly toolboxes: () => ToolboxImages;
-  readonly models: DirectoryModelStore;
-  readonly board: Pick<Board, 'current'>;
-  readonly stateDir: string;
-}
+import type { World } from './world.ts';
 
 type Inventory = Pick<Manage, 'providers' | 'models' | 'installState' | 'completeInstall'>;
 
-export function createInventory(deps: InventoryDeps): Inventory {
-  const sentinel = path.join(deps.stateDir, 'install-complete');
+export function createInventory(world: World, board: Pick<Board, 'current'>, stateDir: string): Inventory {
+  const sentinel = path.join(stateDir, 'install-complete');
+  const listModels = async () => world.modelFiles.list(new AbortController().signal);
   return {
-    providers: async () => PROVIDER_KIND_NAMES.map((kind) => listProvider(kind, deps)),
-    models: async () => (await deps.models.list(new AbortController().signal)).map(listModel),
+    providers: async () => PROVIDER_KIND_NAMES.map((kind) => listProvider(kind, world)),
+    models: async () => (await listModels()).map(listModel),
     async installState() {
-      const listed = await deps.models.list(new AbortController().signal);
-      const slots = [...deps.board.current().slots.values()];
+      const listed = await listModels();
+      const slots = [...board.current().slots.values()];
       const steps = [
         {
           id: 'model',
@@ -40,20 +33,20 @@ export function createInventory(deps: InventoryDeps): Inventory {
           hint: 'Wait until a slot is ready; "svcctl explain SLOT" shows its progress',
         },
       ];
-      return { complete: await exists(sentinel), steps };
+      return { complete: existsSync(sentinel), steps };
     },
     async completeInstall() {
-      await mkdir(deps.stateDir, { recursive: true });
+      await mkdir(stateDir, { recursive: true });
       await writeFile(sentinel, '');
     },
   };
 }
 
-function listProvider(kind: ProviderKind, { traits, toolboxes }: InventoryDeps): ProviderListing {
+function listProvider(kind: ProviderKind, { runtime, toolboxes }: World): ProviderListing {
   const facts = PROVIDER_KINDS[kind];
   const listing = { kind, serves: facts.serves, backends: facts.backends, defaultBackend: facts.defaultBackend };
   if (!Object.hasOwn(PROVIDERS, kind)) return { ...listing, available: false, reason: 'This version does not include the provider yet' };
-  if (!traits.images) return { ...listing, available: true, reason: 'Runs as a process on this machine' };
+  if (!runtime.traits.images) return { ...listing, available: true, reason: 'Runs as a process on this machine' };
   const pinned = facts.backends.filter((backend) => toolboxes().find(kind, backend) !== undefined);
   return pinned.length === 0
     ? { ...listing, available: false, reason: 'Build a toolbox image and add it to "toolboxes.toml": none is configured' }
@@ -75,11 +68,4 @@ function listModel({ id, entry, presence }: ListedModel): ModelListing {
     selectable: (entry?.selectable ?? true) && presence.kind !== 'missing',
     reason: presence.kind === 'missing' ? presence.message : undefined,
   };
-}
-
-async function exists(file: string): Promise<boolean> {
-  return access(file).then(
-    () => true,
-    () => false,
-  );
 }

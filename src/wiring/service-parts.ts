@@ -1,9 +1,7 @@
 /** Small adapters between the parts of the service. */
 import { mkdir } from 'node:fs/promises';
-import type { Metrics } from '../api/metrics.ts';
 import type { LogSource } from '../api/ports.ts';
 import type { HttpApi } from '../api/server.ts';
-import type { FinishedExchange } from '../gateway/exchange-deps.ts';
 import type { Board } from '../reconciler/board.ts';
 import type { Runtime, StatusSink } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
@@ -13,10 +11,8 @@ import { codeOf, messageOf } from '../platform/error-text.ts';
 
 /** Creates the directories that the service writes to, or returns the failure of the first one that it cannot create. */
 export async function makeDirectories(settings: Settings): Promise<Result<void>> {
-  for (const [key, directory] of [
-    ['SVC_STATE_DIR', settings.SVC_STATE_DIR],
-    ['SVC_MODELS_DIR', settings.SVC_MODELS_DIR],
-  ] as const) {
+  for (const key of ['SVC_STATE_DIR', 'SVC_MODELS_DIR'] as const) {
+    const directory = settings[key];
     try {
       await mkdir(directory, { recursive: true });
     } catch (error) {
@@ -55,16 +51,6 @@ async function newestWorkload(runtime: Runtime, name: string, signal: AbortSigna
   if (!facts.ok) return undefined;
   const own = facts.value.workloads.filter((workload) => workload.slot === name);
   return own.toSorted((a, b) => (b.startedAt ?? 0) - (a.startedAt ?? 0))[0]?.id;
-}
-
-/** Returns a function that counts finished requests in the metrics and calls `onFirst` for the first one. */
-export function reportTo(metrics: Metrics, onFirst: () => void): (finished: FinishedExchange) => void {
-  let first = true;
-  return (finished) => {
-    if (first) onFirst();
-    first = false;
-    metrics.requests.requestFinished(finished);
-  };
 }
 
 /** Listens on an address and returns the port, or a failure that explains which setting to change. */

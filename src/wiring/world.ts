@@ -1,9 +1,21 @@
 /** Everything that differs between a host and a cluster: what the loop observes, where it reports, and which replica may act. */
+import type { Log } from '../platform/log.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
 import type { BoardView } from '../reconciler/board.ts';
 import type { HostProbe, ModelStore, Runtime, SlotSource, StatusSink, Traffic, Wake } from '../reconciler/ports.ts';
 import type { ToolboxImages } from '../files/toolbox-manifest.ts';
+import type { Settings } from '../schema/settings.ts';
 import type { SlotEditor } from '../schema/slot-editor.ts';
+
+/** What the whole service, and so every world, is made from. */
+export interface ServiceOptions {
+  readonly settings: Settings;
+  readonly version: string;
+  readonly log: Log;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Path of the shipped `toolboxes/manifest.json`. */
+  readonly toolboxManifest: string;
+}
 
 export interface World {
   readonly runtime: Runtime;
@@ -31,6 +43,3 @@ export interface World {
   /** Stops everything that `start` has started. */
   stop(): Promise<void>;
 }
-
-/** Leadership of a single replica. */
-export const ALWAYS_LEADS: World['leadership'] = { leads: () => true, changes: () => undefined };

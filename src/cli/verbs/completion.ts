@@ -1,6 +1,6 @@
 /** `svcctl completion bash|zsh|fish`: scripts that are generated from the table of verbs, so that they are always complete. */
 import { Option } from 'commander';
-import { BUILT_IN_SLOTS } from '../../schema/names.ts';
+import { BUILT_IN_SLOTS } from '../../schema/provider-kinds.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
 import { GLOBAL_OPTIONS, VERBS } from '../verb-table.ts';

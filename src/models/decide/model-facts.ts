@@ -1,17 +1,11 @@
 /** Derives the facts about a model that providers use from its file names and headers. Pure. */
 import type { ModelFacts } from '../../providers/provider.ts';
-import type { ModelId } from '../../schema/names.ts';
 import type { Scalar } from './byte-cursor.ts';
 import type { GgufHeader } from './parse-gguf-header.ts';
 
-export interface ModelFiles {
-  readonly id: ModelId;
-  /** Path of the first shard. */
-  readonly hostPath: string;
+export interface ModelFiles extends Pick<ModelFacts, 'id' | 'hostPath' | 'sizeBytes' | 'projectorPath'> {
   /** The headers of all shards, in order. */
   readonly headers: readonly GgufHeader[];
-  readonly sizeBytes: number;
-  readonly projectorPath: string | undefined;
 }
 
 /** The architecture of a vision projector, which is not a model of its own. */
@@ -21,31 +15,25 @@ export function isProjector(header: GgufHeader): boolean {
   return header.values.get('general.architecture') === PROJECTOR;
 }
 
-export function modelFacts(files: ModelFiles): ModelFacts {
-  const values = files.headers[0]?.values ?? new Map<string, Scalar>();
+export function modelFacts({ headers, ...files }: ModelFiles): ModelFacts {
+  const values = headers[0]?.values ?? new Map<string, Scalar>();
   const architecture = values.get('general.architecture');
-  const key = (name: string): string => `${String(architecture)}.${name}`;
-  const number = <Name extends string>(fact: Name, name: string): { readonly [K in Name]?: number } => {
-    const value = values.get(key(name));
-    const found: { [K in Name]?: number } = {};
-    if (typeof value === 'number') found[fact] = value;
-    return found;
+  const number = (name: string): number | undefined => {
+    const value = values.get(`${String(architecture)}.${name}`);
+    return typeof value === 'number' ? value : undefined;
   };
   return {
-    id: files.id,
-    hostPath: files.hostPath,
-    sizeBytes: files.sizeBytes,
-    hasClassifier: files.headers.some((header) => header.hasClassifier),
-    ...(typeof architecture === 'string' ? { architecture } : {}),
-    ...number('poolingType', 'pooling_type'),
-    ...number('trainedContext', 'context_length'),
-    ...number('blockCount', 'block_count'),
-    ...number('embeddingLength', 'embedding_length'),
-    ...number('headCount', 'attention.head_count'),
-    ...number('headCountKv', 'attention.head_count_kv'),
-    ...number('keyLength', 'attention.key_length'),
-    ...number('valueLength', 'attention.value_length'),
-    ...(files.projectorPath === undefined ? {} : { projectorPath: files.projectorPath }),
+    ...files,
+    hasClassifier: headers.some((header) => header.hasClassifier),
+    architecture: typeof architecture === 'string' ? architecture : undefined,
+    poolingType: number('pooling_type'),
+    trainedContext: number('context_length'),
+    blockCount: number('block_count'),
+    embeddingLength: number('embedding_length'),
+    headCount: number('attention.head_count'),
+    headCountKv: number('attention.head_count_kv'),
+    keyLength: number('attention.key_length'),
+    valueLength: number('attention.value_length'),
   };
 }
 

@@ -8,7 +8,6 @@ import { tensorBytes } from './ggml-types.ts';
 export interface GgufHeader {
   /** Scalars, and the mean of each short array of numbers (one value per layer). */
   readonly values: ReadonlyMap<string, Scalar>;
-  readonly tensorCount: number;
   /** Whether the file has tensors of a classifier head (`cls*`). */
   readonly hasClassifier: boolean;
   /** The minimum length of the file. */
@@ -65,7 +64,7 @@ function parseHeader(cursor: ByteCursor): GgufHeader {
     dataBytes = Math.max(dataBytes, tensor.end);
   }
   const alignment = alignmentOf(values);
-  return { values, tensorCount, hasClassifier, fileBytes: Math.ceil(cursor.position / alignment) * alignment + dataBytes };
+  return { values, hasClassifier, fileBytes: Math.ceil(cursor.position / alignment) * alignment + dataBytes };
 }
 
 /** Returns the mean of a short array of numbers and skips any other array. */

@@ -4,7 +4,7 @@
  * real inference server therefore answers any prompt with that sentence, at any temperature. Pure.
  */
 import { buildVocabulary, END, tokenId, type Vocabulary } from './demo-vocabulary.ts';
-import { encodeGguf, f32, text, u32, type GgufTensor } from './encode-gguf.ts';
+import { encodeGguf, f32, filled, text, u32, type GgufTensor } from './encode-gguf.ts';
 
 export interface SentenceModel {
   readonly name: string;
@@ -71,27 +71,21 @@ function tableTensors(model: SentenceModel, vocabulary: Vocabulary): GgufTensor[
   ids.forEach((_, position) => follow(position + 1, ids[position + 1] ?? (model.then === 'repeat' ? second : END)));
   return [
     { name: 'token_embd.weight', shape: [WIDTH, vocabulary.tokens.length], data: embedding },
-    { name: 'output_norm.weight', shape: [WIDTH], data: new Float32Array(WIDTH).fill(1) },
+    filled('output_norm.weight', [WIDTH], 1),
     { name: 'output.weight', shape: [WIDTH, vocabulary.tokens.length], data: output },
   ];
 }
 
 function emptyBlock(): GgufTensor[] {
-  const zeros = (name: string, columns: number, rows: number): GgufTensor => ({
-    name: `blk.0.${name}.weight`,
-    shape: [columns, rows],
-    data: new Float32Array(columns * rows),
-  });
-  const ones = (name: string): GgufTensor => ({ name: `blk.0.${name}.weight`, shape: [WIDTH], data: new Float32Array(WIDTH).fill(1) });
   return [
-    ones('attn_norm'),
-    zeros('attn_q', WIDTH, WIDTH),
-    zeros('attn_k', WIDTH, WIDTH),
-    zeros('attn_v', WIDTH, WIDTH),
-    zeros('attn_output', WIDTH, WIDTH),
-    ones('ffn_norm'),
-    zeros('ffn_gate', WIDTH, FEED_FORWARD),
-    zeros('ffn_up', WIDTH, FEED_FORWARD),
-    zeros('ffn_down', FEED_FORWARD, WIDTH),
+    filled('blk.0.attn_norm.weight', [WIDTH], 1),
+    filled('blk.0.attn_q.weight', [WIDTH, WIDTH], 0),
+    filled('blk.0.attn_k.weight', [WIDTH, WIDTH], 0),
+    filled('blk.0.attn_v.weight', [WIDTH, WIDTH], 0),
+    filled('blk.0.attn_output.weight', [WIDTH, WIDTH], 0),
+    filled('blk.0.ffn_norm.weight', [WIDTH], 1),
+    filled('blk.0.ffn_gate.weight', [WIDTH, FEED_FORWARD], 0),
+    filled('blk.0.ffn_up.weight', [WIDTH, FEED_FORWARD], 0),
+    filled('blk.0.ffn_down.weight', [FEED_FORWARD, WIDTH], 0),
   ];
 }

@@ -4,7 +4,7 @@
  * texts get equal embeddings, texts that share words get similar ones, and the order matters a little. Pure.
  */
 import { buildVocabulary, type Vocabulary } from './demo-vocabulary.ts';
-import { bool, encodeGguf, f32, text, texts, u32, type GgufTensor } from './encode-gguf.ts';
+import { bool, encodeGguf, f32, filled, text, texts, u32, type GgufTensor } from './encode-gguf.ts';
 
 export interface EmbedderModel {
   readonly name: string;
@@ -28,6 +28,7 @@ const POOLING = { mean: 1, rank: 4 } as const;
 const POSITION_WEIGHT = 0.15;
 
 const WORDS =
+  // oxlint-disable-next-line house/glossary -- common English words, not a text
   `the of and to in is that it for was on are as with his they at be this from have or by one had not but what all were when we there can an your which their said if do will each about how up out them then she many some so these would other into has more her two like him see time could no make than first been its who now people my made over did down only way find use may water long little very after words called just where most know get through back much before also around another came come work three word must because does part even place well such here take why help put different away again off went old number great tell men say small every found still between name should home big give air line set own under read last never us left end along while might next sound below saw something thought both few those always looked show large often together asked house don't world going want school important until form food keep children feet land side without boy once animals life enough took sometimes four head above kind began almost live page got earth need far hand high year mother light parts country father let night following picture being study second eyes soon times story boys since white days ever paper hard near sentence better best across during today others however sure means knew try told young miles sun ways thing whole hear example heard several change answer room sea against top turned learn point city play toward five using himself usually money cat dog fox owl model token server gateway slot`
     .split(' ')
     .map((word) => `▁${word}`);
@@ -64,7 +65,7 @@ export function encodeEmbedder(model: EmbedderModel): Uint8Array {
 function inputTensors(vocabulary: Vocabulary): GgufTensor[] {
   return [
     random('token_embd.weight', [WIDTH, vocabulary.tokens.length], { scale: 1, seed: 11 }),
-    { name: 'token_types.weight', shape: [WIDTH, 1], data: new Float32Array(WIDTH) },
+    filled('token_types.weight', [WIDTH, 1], 0),
     random('position_embd.weight', [WIDTH, CONTEXT], { scale: POSITION_WEIGHT, seed: 12 }),
     ...norm('token_embd_norm'),
   ];
@@ -74,7 +75,7 @@ function inputTensors(vocabulary: Vocabulary): GgufTensor[] {
 function block(model: EmbedderModel): GgufTensor[] {
   const linear = (name: string, shape: Shape, spread: Spread): GgufTensor[] => [
     random(`blk.0.${name}.weight`, shape, spread),
-    { name: `blk.0.${name}.bias`, shape: [shape[1]], data: new Float32Array(shape[1]) },
+    filled(`blk.0.${name}.bias`, [shape[1]], 0),
   ];
   const attention = (name: string, seed: number) => linear(name, [WIDTH, WIDTH], { scale: model.head === 'rank' ? 0.4 : 0, seed });
   return [
@@ -92,17 +93,14 @@ function block(model: EmbedderModel): GgufTensor[] {
 function classifier(): GgufTensor[] {
   return [
     random('cls.weight', [WIDTH, WIDTH], { scale: 0.3, seed: 31 }),
-    { name: 'cls.bias', shape: [WIDTH], data: new Float32Array(WIDTH) },
+    filled('cls.bias', [WIDTH], 0),
     random('cls.output.weight', [WIDTH, 1], { scale: 0.5, seed: 32 }),
-    { name: 'cls.output.bias', shape: [1], data: new Float32Array(1) },
+    filled('cls.output.bias', [1], 0),
   ];
 }
 
 function norm(name: string): GgufTensor[] {
-  return [
-    { name: `${name}.weight`, shape: [WIDTH], data: new Float32Array(WIDTH).fill(1) },
-    { name: `${name}.bias`, shape: [WIDTH], data: new Float32Array(WIDTH) },
-  ];
+  return [filled(`${name}.weight`, [WIDTH], 1), filled(`${name}.bias`, [WIDTH], 0)];
 }
 
 /** Values evenly spread over ±`scale` by a linear congruential generator on integers, which gives the same bytes on every machine. */

@@ -45,6 +45,11 @@ export function encodeGguf({ metadata, tensors }: GgufModel): Uint8Array {
   return Buffer.concat([aligned(Buffer.concat([...header, ...values, ...descriptions])), ...data]);
 }
 
+/** Returns a tensor with the same value everywhere. */
+export function filled(name: string, shape: readonly number[], value: 0 | 1): GgufTensor {
+  return { name, shape, data: new Float32Array(shape.reduce((product, length) => product * length)).fill(value) };
+}
+
 function aligned(bytes: Buffer): Buffer {
   return Buffer.concat([bytes], Math.ceil(bytes.length / ALIGNMENT) * ALIGNMENT);
 }
@@ -59,29 +64,27 @@ function string(value: string): Buffer {
 }
 
 function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
+  return written(4, (bytes) => bytes.writeUInt32LE(value));
 }
 
 function int32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeInt32LE(value);
-  return bytes;
+  return written(4, (bytes) => bytes.writeInt32LE(value));
 }
 
 function float32(value: number): Buffer {
-  return float32s(Float32Array.of(value));
+  return written(4, (bytes) => bytes.writeFloatLE(value));
 }
 
 function float32s(values: Float32Array): Buffer {
-  const bytes = Buffer.alloc(values.length * 4);
-  values.forEach((value, index) => bytes.writeFloatLE(value, index * 4));
-  return bytes;
+  return written(values.length * 4, (bytes) => values.forEach((value, index) => bytes.writeFloatLE(value, index * 4)));
 }
 
 function uint64(value: number): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(value));
+  return written(8, (bytes) => bytes.writeBigUInt64LE(BigInt(value)));
+}
+
+function written(length: number, write: (bytes: Buffer) => unknown): Buffer {
+  const bytes = Buffer.alloc(length);
+  write(bytes);
   return bytes;
 }

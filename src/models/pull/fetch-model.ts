@@ -44,14 +44,12 @@ export interface FetchedModel {
   readonly verified: 'content' | 'header';
 }
 
-interface FileJob {
+interface FileJob extends Required<Pick<FetchModel, 'onProgress' | 'pace'>> {
   readonly file: CatalogueFile;
   readonly totalBytes: number;
   /** Absolute path. */
   readonly target: string;
   readonly parts: PartFiles;
-  readonly onProgress: (progress: Progress) => void;
-  readonly pace: Pace;
 }
 
 const PACE: Pace = { pollMs: 2000, retryMs: 1000 };

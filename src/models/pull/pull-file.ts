@@ -8,7 +8,7 @@ import type { Progress } from '../../reconciler/ports.ts';
 import type { Download } from '../catalogue.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import { hashFile } from './hash-file.ts';
+import { hashFile } from './verify-file.ts';
 
 export interface PullFile extends Pick<Download, 'url' | 'sha256' | 'sizeBytes'> {
   /** Absolute path. */

@@ -2,7 +2,7 @@
  * Installs the embedded engine on demand, because its packages take about 100 MB of disk that a machine with llama-server or podman
  * does not need. They are installed exactly as locked in `toolboxes/embedded/package-lock.json`, without running their scripts.
  */
-import { execFile, type ExecFileException } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { copyFile, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -104,23 +104,15 @@ function isAlive(pid: number): boolean {
 }
 
 async function install(options: EmbeddedEngineOptions, sources: string, signal: AbortSignal): Promise<Result<void>> {
-  const { dir } = options;
+  const { dir, env } = options;
   options.onProgress('Installing the embedded engine: this downloads about 40 MB once');
   await rm(stampOf(dir), { force: true });
   for (const name of LOCKED) await copyFile(path.join(sources, name), path.join(dir, name));
-  const npm = await runNpm(options, signal);
-  if (npm.error === null) return ok(undefined);
-  const message = `Make the npm registry reachable, or install llama-server: npm could not install the embedded engine (${npm.error.code ?? npm.error.message}): ${npm.output}`;
-  return fail('retry', 'EngineInstallFailed', message);
-}
-
-async function runNpm(
-  { dir, env }: EmbeddedEngineOptions,
-  signal: AbortSignal,
-): Promise<{ readonly error: ExecFileException | null; readonly output: string }> {
   return new Promise((resolve) => {
-    execFile('npm', [...NPM_ARGUMENTS, '--prefix', dir], { cwd: dir, env: { ...env }, signal }, (error, stdout, stderr) =>
-      resolve({ error, output: `${stdout}${stderr}`.trim().slice(-QUOTED_CHARACTERS) }),
-    );
+    execFile('npm', [...NPM_ARGUMENTS, '--prefix', dir], { cwd: dir, env: { ...env }, signal }, (error, stdout, stderr) => {
+      const why = `(${error?.code ?? error?.message}): ${`${stdout}${stderr}`.trim().slice(-QUOTED_CHARACTERS)}`;
+      const message = `Make the npm registry reachable, or install llama-server: npm could not install the embedded engine ${why}`;
+      resolve(error === null ? ok(undefined) : fail('retry', 'EngineInstallFailed', message));
+    });
   });
 }

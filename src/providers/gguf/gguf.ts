@@ -1,5 +1,5 @@
 /** The provider for models in GGUF files, which llama-server of llama.cpp serves. */
-import type { Endpoint, Health, ProbeIo, Provider, SlotContext } from '../provider.ts';
+import type { Provider, SlotContext } from '../provider.ts';
 import { inferPath } from './decide/infer-path.ts';
 import { roleOf } from './decide/model-role.ts';
 import { deriveHealth, type Probe } from './decide/derive-health.ts';
@@ -20,7 +20,16 @@ export const gguf: Provider = {
   startCmd: serverCommand,
   estimateMemoryBytes: (spec, model) => serverMemoryBytes('', spec, model),
   capabilities: (name, spec, model) => roleOf(name, spec, model).capabilities,
-  health,
+  /** A server that is busy with long requests answers the probe late, but `/health` immediately. */
+  async health(endpoint, io, slot, signal) {
+    const alive = await io.request(endpoint, { method: 'GET', path: '/health', timeoutMs: ALIVE_TIMEOUT_MS, signal });
+    const probe = probeFor(slot);
+    if (alive.status !== 200) return deriveHealth(probe, alive);
+    const answer = await io.request(endpoint, { method: 'POST', ...PROBES[probe], timeoutMs: PROBE_TIMEOUT_MS, signal });
+    if (answer.status !== 0) return deriveHealth(probe, answer);
+    const why = answer.error ?? 'no response';
+    return { kind: 'loading', message: `The server is running, but the model has not answered a health probe: ${why}` };
+  },
   infer: inferPath,
 };
 
@@ -29,24 +38,6 @@ const PROBES: Readonly<Record<Probe, { readonly path: string; readonly body: str
   embedding: { path: '/v1/embeddings', body: JSON.stringify({ input: 'Hi', encoding_format: 'float' }) },
   rerank: { path: '/v1/rerank', body: JSON.stringify({ query: 'Hi', documents: ['Hello'] }) },
 };
-
-/** A server that is busy with long requests answers the probe late, but `/health` immediately. */
-async function health(
-  endpoint: Endpoint,
-  io: ProbeIo,
-  slot: Pick<SlotContext, 'name' | 'spec' | 'model'>,
-  signal: AbortSignal,
-): Promise<Health> {
-  const alive = await io.request(endpoint, { method: 'GET', path: '/health', timeoutMs: ALIVE_TIMEOUT_MS, signal });
-  const probe = probeFor(slot);
-  if (alive.status !== 200) return deriveHealth(probe, alive);
-  const answer = await io.request(endpoint, { method: 'POST', ...PROBES[probe], timeoutMs: PROBE_TIMEOUT_MS, signal });
-  if (answer.status !== 0) return deriveHealth(probe, answer);
-  return {
-    kind: 'loading',
-    message: `The server is running, but the model has not answered a health probe: ${answer.error ?? 'no response'}`,
-  };
-}
 
 function probeFor(slot: Pick<SlotContext, 'name' | 'spec' | 'model'>): Probe {
   const { start } = roleOf(slot.name, slot.spec, slot.model);

@@ -45,7 +45,7 @@ function catalogueOf(more: Partial<Download> = {}): Catalogue {
   const url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/weights`;
   const sha256 = createHash('sha256').update(weights).digest('hex');
   const from: Download = { kind: 'url', url, sha256, sizeBytes: weights.length, ...more };
-  const facts = { provider: 'gguf', family: 'f', description: '', license: '', licenseUrl: '', minVramBytes: 0, selectable: true } as const;
+  const facts = { provider: 'gguf', family: 'f', license: '', licenseUrl: '', minVramBytes: 0, selectable: true } as const;
   return new Map([['far', { id: 'far', files: [{ path: 'far/w.bin', from }], ...facts }]]);
 }
 

@@ -1,16 +1,9 @@
 /** Derives the health of a server from its response to a probe. Only a response that a working model must have made passes. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
-import type { Health } from '../../provider.ts';
+import type { Health, ProbeResponse } from '../../provider.ts';
 
 export type Probe = 'completion' | 'embedding' | 'rerank';
-
-export interface ProbeResponse {
-  /** 0 if there was no response. */
-  readonly status: number;
-  readonly body: string;
-  readonly error?: string;
-}
 
 /** The length of a quoted server message. */
 const MAX_QUOTED_CHARACTERS = 200;
