@@ -103,8 +103,9 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
     return answer.ok ? parseObject(answer.value, request.type) : answer;
   }
 
-  function inNamespace(type: ResourceType, manifest: KubeManifest): KubeManifest {
-    return type.namespaced ? { ...manifest, metadata: { ...manifest.metadata, namespace } } : manifest;
+  function complete(type: ResourceType, manifest: KubeManifest): KubeManifest {
+    const metadata = type.namespaced ? { ...manifest.metadata, namespace } : manifest.metadata;
+    return { apiVersion: apiVersionOf(type), kind: type.kind, ...manifest, metadata };
   }
 
   return {
@@ -116,23 +117,23 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
     async apply(type, manifest, { fieldManager, subresource, dryRun }, signal) {
       const { name } = manifest.metadata;
       const query = { fieldManager, force: 'true', ...(dryRun === true ? { dryRun: 'All' } : {}) };
-      const content = { body: inNamespace(type, manifest), contentType: 'application/apply-patch+yaml' };
+      const content = { body: complete(type, manifest), contentType: 'application/apply-patch+yaml' };
       return await callForObject({ verb: 'patch', type, name, subresource, query, ...content }, signal);
     },
     async create(type, manifest, signal) {
       const problem = badName(manifest.metadata.name);
       if (problem !== undefined) return fail('stalled', 'Invalid', problem);
-      return await callForObject({ verb: 'create', type, body: inNamespace(type, manifest) }, signal);
+      return await callForObject({ verb: 'create', type, body: complete(type, manifest) }, signal);
     },
     replace: async (type, manifest, signal) =>
-      await callForObject({ verb: 'update', type, name: manifest.metadata.name, body: inNamespace(type, manifest) }, signal),
+      await callForObject({ verb: 'update', type, name: manifest.metadata.name, body: complete(type, manifest) }, signal),
     mergePatch: async (type, name, patch, signal) =>
       await callForObject({ verb: 'patch', type, name, body: patch, contentType: 'application/merge-patch+json' }, signal),
-    async remove(type, name, { graceSeconds, propagation = 'Background', uid }, signal) {
+    async remove(type, name, { graceSeconds, uid }, signal) {
       const body = {
         apiVersion: 'v1',
         kind: 'DeleteOptions',
-        propagationPolicy: propagation,
+        propagationPolicy: 'Background',
         ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
         ...(uid === undefined ? {} : { preconditions: { uid } }),
       };

@@ -34,11 +34,9 @@ export interface KubeObject {
   readonly [key: string]: unknown;
 }
 
-/** An object to be sent: without the fields that the server adds. */
+/** An object to be sent: without the fields that the server adds. `apiVersion`, `kind` and the namespace are added by the client. */
 export interface KubeManifest {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: Pick<ObjectMeta, 'name' | 'namespace' | 'labels' | 'annotations' | 'ownerReferences' | 'resourceVersion' | 'uid'>;
+  readonly metadata: Pick<ObjectMeta, 'name' | 'labels' | 'annotations' | 'ownerReferences' | 'resourceVersion' | 'uid'>;
   readonly [key: string]: unknown;
 }
 
@@ -61,7 +59,6 @@ export interface ApplyOptions {
 
 export interface RemoveOptions {
   readonly graceSeconds?: number;
-  readonly propagation?: 'Background' | 'Foreground' | 'Orphan';
   /** Removes the object only if it has this UID. */
   readonly uid?: string;
 }
@@ -107,7 +104,7 @@ export interface KubeApi {
   replace(type: ResourceType, manifest: KubeManifest, signal: AbortSignal): Promise<Result<KubeObject>>;
   /** JSON merge patch. A `metadata.resourceVersion` in it is a precondition. */
   mergePatch(type: ResourceType, name: string, patch: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Result<KubeObject>>;
-  /** Succeeds if the object does not exist. */
+  /** Removes the object, and its dependents in the background. Succeeds if the object does not exist. */
   remove(type: ResourceType, name: string, options: RemoveOptions, signal: AbortSignal): Promise<Result<void>>;
   /** Streams a response of any length: a watch (`watch: 'true'` in the query) or a log. The stream ends when the signal aborts. */
   stream(type: ResourceType, options: StreamOptions, signal: AbortSignal): Promise<Result<AsyncIterable<Uint8Array>>>;

@@ -57,8 +57,6 @@ export function createReportWriter(deps: ReportWriterDeps): ReportWriter {
   function manifest(report: TrafficReport): KubeManifest {
     const owner = { apiVersion: 'v1', kind: 'Pod', name: identity, uid: podUid ?? '' };
     return {
-      apiVersion: 'coordination.k8s.io/v1',
-      kind: 'Lease',
       metadata: {
         name,
         labels: { [LABELS.component]: 'gateway', [LABELS.managedBy]: MANAGER },

@@ -4,13 +4,11 @@
  */
 import type { KubeApi, KubeObject, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/resource-types.ts';
-import { ok } from '../../schema/failure.ts';
-import type { Failure, Result } from '../../schema/failure.ts';
+import { ok, type Failure, type Result } from '../../schema/failure.ts';
 import { isTable } from '../../schema/key-case.ts';
 import { SlotName } from '../../schema/names.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
 import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot-editor.ts';
-import { toResource } from '../../schema/slot-resource.ts';
 import { parseSlot } from '../../schema/slot-spec.ts';
 import { patchBetween, storedSlot, versionOf } from './decide/edit-resource.ts';
 import { mergePatch } from '../../schema/merge-patch.ts';
@@ -56,8 +54,7 @@ export function createResourceEditor(options: ResourceEditorOptions): SlotEditor
       if (conflict !== undefined) return conflict;
       const { uid } = present.metadata;
       if (edits.dryRun !== true) {
-        const precondition = uid === undefined ? {} : { uid };
-        const removed = await api.remove(SLOT_SPECS, name, { propagation: 'Background', ...precondition }, signal);
+        const removed = await api.remove(SLOT_SPECS, name, uid === undefined ? {} : { uid }, signal);
         if (!removed.ok) return failed(name, removed.failure);
         if (uid !== undefined) slots.noteRemoved(name, uid);
       }
@@ -118,7 +115,7 @@ interface Change {
 }
 
 async function write(api: EditorApi, { name, present, document, patch, dryRun }: Change, signal: AbortSignal): Promise<Result<KubeObject>> {
-  const manifest = { ...toResource(name, document), metadata: { name, namespace: api.namespace } };
+  const manifest = { metadata: { name }, spec: document };
   if (dryRun) return await api.apply(SLOT_SPECS, manifest, { fieldManager: `${FIELD_MANAGER}-edits`, dryRun }, signal);
   if (present === undefined) return await api.create(SLOT_SPECS, manifest, signal);
   // Only the spec is sent, so that labels and annotations of other clients stay.

@@ -5,11 +5,10 @@
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/resource-types.ts';
 import type { Clock, Report, StatusSink } from '../../reconciler/ports.ts';
-import { fail } from '../../schema/failure.ts';
-import type { Failure } from '../../schema/failure.ts';
+import { fail, type Failure } from '../../schema/failure.ts';
 import type { SlotName } from '../../schema/names.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
-import { SLOT_RESOURCE, SlotResourceStatus } from '../../schema/slot-resource.ts';
+import { SlotResourceStatus } from '../../schema/slot-resource.ts';
 import type { SpecProblem } from '../../schema/slot-spec.ts';
 import type { SlotStatus } from '../../schema/slot-status.ts';
 import {
@@ -232,12 +231,11 @@ async function applyStatus(
   { name, next, object }: Write,
   signal: AbortSignal,
 ): ReturnType<KubeApi['apply']> {
-  const { apiVersion, kind } = SLOT_RESOURCE;
   const { resourceVersion } = object.metadata;
-  const metadata = { name, namespace: api.namespace, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
+  const metadata = { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
   const options = { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' } as const;
   try {
-    return await api.apply(SLOT_SPECS, { apiVersion, kind, metadata, status: next }, options, signal);
+    return await api.apply(SLOT_SPECS, { metadata, status: next }, options, signal);
   } catch (error) {
     return fail('retry', 'ApiUnreachable', messageOf(error));
   }

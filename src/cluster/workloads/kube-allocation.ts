@@ -2,10 +2,8 @@
 import type { KubeApi } from '../client/ports.ts';
 import { DEVICE_CLASSES } from '../client/resource-types.ts';
 import type { ClusterWorkload } from '../../reconciler/ports.ts';
-import { ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
-import { deviceClassOf } from './decide/kube-devices.ts';
-import type { GpuAllocation } from './decide/kube-devices.ts';
+import { ok, type Result } from '../../schema/failure.ts';
+import { deviceClassOf, type GpuAllocation } from './decide/kube-devices.ts';
 import type { KubeSettings } from './decide/kube-workload.ts';
 
 export type FindAllocation = (cluster: ClusterWorkload, signal: AbortSignal) => Promise<Result<GpuAllocation>>;

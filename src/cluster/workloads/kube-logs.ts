@@ -2,8 +2,7 @@
 import type { KubeApi, StreamOptions } from '../client/ports.ts';
 import { PODS } from '../client/resource-types.ts';
 import type { LogLine } from '../../reconciler/ports.ts';
-import { serverStatus } from './decide/kube-facts.ts';
-import type { PodFacts } from './decide/kube-facts.ts';
+import { serverStatus, type PodFacts } from './decide/kube-facts.ts';
 import { MODEL_CONTAINER, SERVER_CONTAINER } from './decide/kube-names.ts';
 import { isCrashed } from './decide/kube-phase.ts';
 import { codeOf, nameOf } from '../../platform/error-text.ts';

@@ -6,11 +6,18 @@ import type { KubeObject } from '../client/ports.ts';
 import type { ObservedWorkload } from '../../reconciler/ports.ts';
 import { WorkloadId } from '../../schema/names.ts';
 import { LABELS } from '../../schema/object-labels.ts';
-import { hasEnded, instanceOf, isTerminating, parseDeployment, parsePod, parseTime } from './decide/kube-facts.ts';
-import type { DeploymentFacts, PodFacts } from './decide/kube-facts.ts';
+import {
+  hasEnded,
+  instanceOf,
+  isTerminating,
+  parseDeployment,
+  parsePod,
+  parseTime,
+  type DeploymentFacts,
+  type PodFacts,
+} from './decide/kube-facts.ts';
 import { revisionedName, slotObjectName } from './decide/kube-names.ts';
-import { observeOrphanedPods, observeWorkload } from './decide/kube-observe.ts';
-import type { KubeRecord } from './decide/kube-observe.ts';
+import { observeOrphanedPods, observeWorkload, type KubeRecord } from './decide/kube-observe.ts';
 import type { PodWarning, PodWarnings } from './decide/kube-pod-warnings.ts';
 
 type Objects = ReadonlyMap<string, KubeObject>;

@@ -1,19 +1,16 @@
 /** Stops a workload: its Deployment is removed at once, and its pods exit when their requests have been answered. */
 import type { KubeObject } from '../client/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, RESOURCE_CLAIM_TEMPLATES } from '../client/resource-types.ts';
-import { fail, ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { WorkloadId } from '../../schema/names.ts';
 import { LABELS } from '../../schema/object-labels.ts';
 import { isImmediate } from './decide/kube-drain.ts';
 import { usesDra } from './decide/kube-devices.ts';
-import { isTerminating, parseDeployment } from './decide/kube-facts.ts';
-import type { DeploymentFacts, PodFacts } from './decide/kube-facts.ts';
+import { isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/kube-facts.ts';
 import { revisionedName } from './decide/kube-names.ts';
 import type { KeyedLock } from '../../platform/keyed-lock.ts';
 import type { KubeReflectors } from './kube-reflectors.ts';
-import { ABORTED } from './kube-writer.ts';
-import type { KubeWriter } from './kube-writer.ts';
+import { ABORTED, type KubeWriter } from './kube-writer.ts';
 import { sleep } from '../../platform/pause.ts';
 
 export interface KubeStopDeps {

@@ -4,8 +4,7 @@ import type { KubeApi } from '../client/ports.ts';
 import { EVENTS } from '../client/resource-types.ts';
 import type { Wake } from '../../reconciler/ports.ts';
 import type { PodFacts } from './decide/kube-facts.ts';
-import { isStuck, podsIn, PULLING_SELECTOR, selectWarnings, WARNING_SELECTOR } from './decide/kube-pod-warnings.ts';
-import type { PodWarnings } from './decide/kube-pod-warnings.ts';
+import { isStuck, podsIn, PULLING_SELECTOR, selectWarnings, WARNING_SELECTOR, type PodWarnings } from './decide/kube-pod-warnings.ts';
 
 export interface WarningPollerDeps {
   readonly api: KubeApi;

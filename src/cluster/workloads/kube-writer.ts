@@ -1,8 +1,7 @@
 /** Writes objects for the leader. Nothing is written after its term, and each result enters the local copies before anyone reads them again. */
 import type { KubeApi, KubeManifest, KubeObject, ObjectMeta, Reflector, RemoveOptions, ResourceType } from '../client/ports.ts';
 import { PODS } from '../client/resource-types.ts';
-import { fail, ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
 
 /** With a uid: only this very object. */
@@ -40,7 +39,7 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps): KubeWri
   ): Promise<Result<void>> =>
     await duringTerm(signal, async (writing) => {
       const precondition = uid === undefined ? {} : { uid };
-      const removed = await api.remove(type, name, { propagation: 'Background', ...options, ...precondition }, writing);
+      const removed = await api.remove(type, name, { ...options, ...precondition }, writing);
       return removed.ok || removed.failure.reason !== 'Conflict' ? removed : ok(undefined);
     });
   return {

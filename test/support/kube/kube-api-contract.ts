@@ -16,15 +16,11 @@ export function valueOf<T>(result: Result<T>): T {
 export const reasonOf = (result: Result<unknown>): string => (result.ok ? 'ok' : result.failure.reason);
 
 const configMap = (name: string, data: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>> = {}): KubeManifest => ({
-  apiVersion: 'v1',
-  kind: 'ConfigMap',
   metadata: { name, labels },
   data,
 });
 
 const containers = (replicas: number, env: readonly Readonly<Record<string, string>>[]): KubeManifest => ({
-  apiVersion: 'apps/v1',
-  kind: 'Deployment',
   metadata: { name: 'web' },
   spec: {
     replicas,

@@ -65,9 +65,7 @@ export function newRecord(key: string, event: SlotEvent, owner: OwnerReference):
 export function eventManifest(record: EventRecord, instance: string, namespace: string): KubeManifest {
   const { name, owner, event } = record;
   return {
-    apiVersion: 'v1',
-    kind: 'Event',
-    metadata: { name, namespace },
+    metadata: { name },
     involvedObject: { apiVersion: owner.apiVersion, kind: owner.kind, namespace, name: owner.name, uid: owner.uid },
     type: event.type,
     reason: event.reason,

@@ -171,7 +171,7 @@ describe('the devices of a workload', () => {
   test('are claimed through DRA if the cluster has a device class for them', () => {
     const claimed = of({ backend: 'rocm', gpus: 2 }, 'dra');
     const name = 'svc-slot-primary-0123456789ab';
-    expect(claimed.objects.claimTemplate).toMatchObject({ apiVersion: 'resource.k8s.io/v1', metadata: { name } });
+    expect(claimed.objects.claimTemplate).toMatchObject({ metadata: { name } });
     expect(at(claimed.objects.claimTemplate, 'spec', 'spec', 'devices', 'requests')).toEqual([
       { name: 'gpu', exactly: { deviceClassName: 'gpu.amd.com', allocationMode: 'ExactCount', count: 2 } },
     ]);
