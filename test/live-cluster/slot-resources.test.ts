@@ -13,6 +13,7 @@ import { createStatusResources, type StatusResources } from '../../src/cluster/s
 import { ModelId, SlotName } from '../../src/schema/names.ts';
 import { formatProblem } from '../../src/schema/spec-problem.ts';
 import type { Condition, SlotStatus, TimelineEntry } from '../../src/schema/slot-status.ts';
+import { eventually } from '../support/eventually.ts';
 import { describeWithCluster, kubectl as run } from '../support/require/require-cluster.ts';
 import type { Reason } from '../../src/schema/reasons.ts';
 
@@ -51,7 +52,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     api = created.value;
     slots = createReflector({ api, type: SLOT_SPECS });
     slots.start(ending.signal);
-    await slots.ready(ending.signal);
+    await eventually('the first list', () => slots.health().kind === 'current');
     source = createSlotResources({ slots, log });
   }, 60_000);
   afterAll(async () => {

@@ -19,14 +19,11 @@ export interface HttpRequest {
   readonly contentType?: string | undefined;
 }
 
-/** A response, successful or not. */
-export type HttpAnswer = Refusal;
-
 export interface KubeHttp {
   /** A failure means that no complete response was received. A response with an error status is a success here. */
-  exchange(request: HttpRequest, signal: AbortSignal): Promise<Result<HttpAnswer>>;
+  exchange(request: HttpRequest, signal: AbortSignal): Promise<Result<Refusal>>;
   /** The stream is undefined if the response has an error status. It throws when the connection breaks, and ends when the signal aborts. */
-  open(path: string, signal: AbortSignal): Promise<Result<HttpAnswer & { readonly stream?: AsyncIterable<Uint8Array> }>>;
+  open(path: string, signal: AbortSignal): Promise<Result<Refusal & { readonly stream?: AsyncIterable<Uint8Array> }>>;
 }
 
 export interface KubeHttpOptions {
@@ -153,7 +150,7 @@ function streamOf({ request, response }: Exchange, signal: AbortSignal): AsyncIt
   }
 }
 
-async function readAnswer(response: IncomingMessage): Promise<HttpAnswer> {
+async function readAnswer(response: IncomingMessage): Promise<Refusal> {
   return {
     status: response.statusCode ?? 500,
     retryAfter: response.headers['retry-after'],

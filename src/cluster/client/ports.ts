@@ -119,10 +119,12 @@ export interface KubeApi {
 export interface Reflector {
   /** By name. Returns the same object as long as its resource version is the same. */
   items(): ReadonlyMap<string, KubeObject>;
-  /** `starting` until the first list succeeded. While the server is unreachable: since when (Unix milliseconds), and why. */
+  /**
+   * `starting` until the first list succeeded. While the server is unreachable: since when (Unix milliseconds), why, and whether a list ever succeeded.
+   */
   health():
     | { readonly kind: 'starting' | 'current' }
-    | { readonly kind: 'unreachable'; readonly sinceMs: number; readonly message: string };
+    | { readonly kind: 'unreachable'; readonly sinceMs: number; readonly message: string; readonly listed: boolean };
   /** Adds the object that a write returned. Ignored if the copy has a newer version. */
   noteWritten(object: KubeObject): void;
   /** Removes an object that we removed. It does not reappear through older events, only with another UID, or if a later list still contains it. */
@@ -130,8 +132,6 @@ export interface Reflector {
   changes(wake: Wake, signal: AbortSignal): void;
   /** Runs until the signal aborts. */
   start(signal: AbortSignal): void;
-  /** Resolves when the first list succeeded or the signal aborts. */
-  ready(signal: AbortSignal): Promise<void>;
 }
 
 /** Which replica reconciles. */

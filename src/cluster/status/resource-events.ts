@@ -20,7 +20,6 @@ import {
   type RecentMessages,
 } from './decide/event-record.ts';
 import { toSlotEvent, type SlotEvent } from './decide/slot-event.ts';
-import { messageOf } from '../../platform/error-text.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 
@@ -176,20 +175,16 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
   };
 }
 
-/** Returns undefined on success. Never throws. */
+/** Returns undefined on success. */
 async function writeEvent(options: ResourceEventsOptions, { record, writtenAt }: Publication): Promise<Failure | undefined> {
   const { api, instance, leadership } = options;
   const signal = leadership.term();
-  try {
-    const result =
-      writtenAt === undefined
-        ? await api.create(EVENTS, eventManifest(record, instance, api.namespace), signal)
-        : await api.mergePatch(EVENTS, record.name, eventPatch(record), signal);
-    // The name is derived from content and time, so an existing Event is our own, whose answer was lost.
-    return result.ok || result.failure.reason === 'AlreadyExists' ? undefined : result.failure;
-  } catch (error) {
-    return { kind: 'retry', reason: 'ApiUnreachable', message: messageOf(error) };
-  }
+  const result =
+    writtenAt === undefined
+      ? await api.create(EVENTS, eventManifest(record, instance, api.namespace), signal)
+      : await api.mergePatch(EVENTS, record.name, eventPatch(record), signal);
+  // The name is derived from content and time, so an existing Event is our own, whose answer was lost.
+  return result.ok || result.failure.reason === 'AlreadyExists' ? undefined : result.failure;
 }
 
 /** Adds the entry as the newest one, and drops the oldest if there are too many. */

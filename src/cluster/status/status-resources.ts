@@ -5,7 +5,7 @@
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/resource-types.ts';
 import type { Clock, Report, StatusSink } from '../../reconciler/ports.ts';
-import { fail, type Failure } from '../../schema/failure.ts';
+import type { Failure } from '../../schema/failure.ts';
 import type { Reason } from '../../schema/reasons.ts';
 import type { SlotName } from '../../schema/names.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
@@ -20,7 +20,6 @@ import {
   refusedResourceStatus,
   toResourceStatus,
 } from './decide/slot-resource-status.ts';
-import { messageOf } from '../../platform/error-text.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 
@@ -224,7 +223,7 @@ function earliestWrite(
 }
 
 /**
- * Never throws. The resource version is a precondition: an object created again under this name has its own status, and a former leader must not overwrite
+ * The resource version is a precondition: an object created again under this name has its own status, and a former leader must not overwrite
  * the status of the present one. The API server ignores a uid here.
  */
 async function applyStatus(
@@ -235,11 +234,7 @@ async function applyStatus(
   const { resourceVersion } = object.metadata;
   const metadata = { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
   const options = { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' } as const;
-  try {
-    return await api.apply(SLOT_SPECS, { metadata, status: next }, options, signal);
-  } catch (error) {
-    return fail('retry', 'ApiUnreachable', messageOf(error));
-  }
+  return await api.apply(SLOT_SPECS, { metadata, status: next }, options, signal);
 }
 
 function delayAfter(failures: number): number {

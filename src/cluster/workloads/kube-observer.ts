@@ -3,6 +3,7 @@
  * thousands of workloads is cheap. Facts of unchanged objects are the same objects. What is derived from one workload's objects is in `decide/kube-observe.ts`.
  */
 import type { KubeObject } from '../client/ports.ts';
+import { parseOnce } from '../client/parse-once.ts';
 import type { ObservedWorkload } from '../../reconciler/ports.ts';
 import { WorkloadId } from '../../schema/names.ts';
 import { LABELS } from '../../schema/object-labels.ts';
@@ -19,16 +20,13 @@ import {
 import { revisionedName, slotObjectName } from './decide/kube-names.ts';
 import { observeOrphanedPods, observeWorkload, type KubeRecord } from './decide/kube-observe.ts';
 import type { PodWarning, PodWarnings } from './decide/kube-pod-warnings.ts';
+import type { KubeReflectors } from './kube-reflectors.ts';
 
 type Objects = ReadonlyMap<string, KubeObject>;
 type PodsByOwner = ReadonlyMap<WorkloadId, readonly PodFacts[]>;
 
 /** The present objects of each kind, by name, and the warning Events about pods. */
-export interface KubeSnapshot {
-  readonly deployments: Objects;
-  readonly services: Objects;
-  readonly configMaps: Objects;
-  readonly pods: Objects;
+export interface KubeSnapshot extends Readonly<Record<keyof KubeReflectors, Objects>> {
   readonly warnings: PodWarnings;
 }
 
@@ -60,8 +58,8 @@ interface View {
 const MOST_REMEMBERED = 1000;
 
 export function createKubeObserver(): KubeObserver {
-  const parsePodOnce = memoize(parsePod);
-  const parseDeploymentOnce = memoize(parseDeployment);
+  const parsePodOnce = parseOnce(parsePod);
+  const parseDeploymentOnce = parseOnce(parseDeployment);
   const owners = createPodOwners();
   const records = new WeakMap<object, KubeRecord>();
   let entries: ReadonlyMap<WorkloadId, Entry> = new Map();
@@ -162,13 +160,3 @@ const newestFirst = ({ metadata: a }: PodFacts, { metadata: b }: PodFacts): numb
   if (a.creationTimestamp !== b.creationTimestamp) return a.creationTimestamp < b.creationTimestamp ? 1 : -1;
   return a.name < b.name ? -1 : 1;
 };
-
-/** Calls `parse` once for each object. */
-function memoize<Facts>(parse: (object: KubeObject) => Facts | undefined): (object: KubeObject) => Facts | undefined {
-  const known = new WeakMap<KubeObject, { readonly facts: Facts | undefined }>();
-  return (object) => {
-    const entry = known.get(object) ?? { facts: parse(object) };
-    known.set(object, entry);
-    return entry.facts;
-  };
-}

@@ -36,15 +36,11 @@ const TRUSTED_FOR_MS = 30_000;
 /** As many as the client's concurrent requests: with thousands of workloads each is completed before the next begins, and status updates get through in between. */
 const APPLIES_AT_ONCE = 16;
 
-const NEVER = new AbortController().signal;
-
 export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
   const { api, reflectors, settings, ownerOf, now } = deps;
   const observer = createKubeObserver();
   const lock = createKeyedLock();
   const gate = createRequestGate(APPLIES_AT_ONCE);
-  const listed = new Set<Reflector>();
-  for (const copy of Object.values(reflectors)) void copy.ready(NEVER).then(() => listed.add(copy));
   const copies = new Map<ResourceType, Reflector>([
     [DEPLOYMENTS, reflectors.deployments],
     [SERVICES, reflectors.services],
@@ -68,7 +64,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     traits: { kind: 'kube', images: true, network: 'pods', modelsTarget: MODELS_TARGET, inPlace: inPlaceRepair(observer, ownerOf) },
     async observe(images, signal) {
       if (signal.aborted) return ABORTED;
-      const lost = findUnreachable(reflectors, listed, api.server, now());
+      const lost = findUnreachable(reflectors, api.server, now());
       if (lost !== undefined) return lost;
       // Kubelets pull images themselves.
       return ok({ workloads: observer.observe(snapshot()), images: images.map(({ reference }) => ({ reference, present: true })) });
@@ -77,12 +73,8 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     async apply(workload, signal) {
       const fit = parseKubeWorkload(workload);
       if (!fit.ok) return fit;
-      if (!(await gate.enter(signal))) return ABORTED;
-      try {
-        return await lock(workload.slot, async () => await applyKubeWorkload(applyDeps, fit.value, signal));
-      } finally {
-        gate.leave();
-      }
+      const apply = async () => await applyKubeWorkload(applyDeps, fit.value, signal);
+      return (await gate(signal, async () => await lock(workload.slot, apply))) ?? ABORTED;
     },
     stop: async (id, { graceMs }, signal) => await stopKubeWorkload({ reflectors, writer, podsOf, lock }, id, graceMs, signal),
     async *logs(id, options, signal) {
@@ -113,15 +105,10 @@ function inPlaceRepair(observer: KubeObserver, ownerOf: KubeRuntimeDeps['ownerOf
   };
 }
 
-function findUnreachable(
-  reflectors: KubeReflectors,
-  listed: ReadonlySet<Reflector>,
-  server: string,
-  now: number,
-): Result<never> | undefined {
+function findUnreachable(reflectors: KubeReflectors, server: string, now: number): Result<never> | undefined {
   for (const [kind, reflector] of Object.entries(reflectors)) {
     const health = reflector.health();
-    if (health.kind === 'starting' || !listed.has(reflector)) {
+    if (health.kind === 'starting' || (health.kind === 'unreachable' && !health.listed)) {
       const why = health.kind === 'unreachable' ? `: ${health.message}` : '';
       return fail('retry', 'RuntimeUnreachable', `The ${kind} of the cluster at "${server}" have not been listed yet${why}`);
     }

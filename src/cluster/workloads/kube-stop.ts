@@ -49,7 +49,7 @@ async function removeObjects({ writer }: KubeStopDeps, facts: DeploymentFacts, s
   return await writer.remove(RESOURCE_CLAIM_TEMPLATES, { name: revisionedName(facts) }, {}, signal);
 }
 
-/** Removes ConfigMaps whose Deployment is gone, whoever removed it. A failure does no harm: they are removed together with the slot anyway. */
+/** Removes ConfigMaps whose Deployment is gone, no matter which client removed it. A failure does no harm: they are removed together with the slot anyway. */
 async function removeUnusedConfigMaps({ reflectors, writer }: KubeStopDeps, slot: string, signal: AbortSignal): Promise<void> {
   const inSlot = ({ metadata }: KubeObject): boolean => metadata.labels?.[LABELS.slot] === slot;
   const deployments = [...reflectors.deployments.items().values()].filter(inSlot).flatMap((object) => parseDeployment(object) ?? []);

@@ -125,7 +125,7 @@ describe('createResourceEvents()', () => {
     report('It ended');
     await sink.flush();
     expect(events()).toMatchObject([{ count: 2 }]);
-    kube.behaviour.fault = () => 'throw';
+    kube.behaviour.fault = () => ({ kind: 'retry', reason: 'ApiUnreachable', message: 'connection refused' });
     report('It ended again');
     await sink.flush();
     expect(events()).toHaveLength(1);

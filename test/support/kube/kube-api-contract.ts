@@ -146,7 +146,7 @@ export function describeKubeApi(connect: () => KubeApi): void {
     const own = new AbortController();
     const copy = createReflector({ api, type: CONFIG_MAPS, labelSelector: 'suite=reflected' });
     copy.start(own.signal);
-    await copy.ready(own.signal);
+    await eventually('the first list', () => copy.health().kind === 'current');
     expect(copy.items().size).toBe(0);
     valueOf(await api.create(CONFIG_MAPS, configMap('seen', { a: '1' }, { suite: 'reflected' }), SIGNAL));
     await eventually('it is in the copy', () => copy.items().has('seen'));
