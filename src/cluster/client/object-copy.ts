@@ -41,10 +41,16 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
   let lists = 0;
   let urgent = false;
 
+  function sameVersion({ metadata }: KubeObject): KubeObject | undefined {
+    const stored = objects.get(metadata.name);
+    const { uid, resourceVersion } = stored?.metadata ?? {};
+    return resourceVersion !== undefined && resourceVersion === metadata.resourceVersion && uid === metadata.uid ? stored : undefined;
+  }
+
   /** Keeps the stored object if the version is the same, so that callers can compare by identity. A new version with the same content is not a change. */
   function put(object: KubeObject): boolean {
     const before = objects.get(object.metadata.name);
-    if (before !== undefined && isSameVersion(before, object)) return false;
+    if (sameVersion(object) !== undefined) return false;
     objects.set(object.metadata.name, object);
     const changed = before === undefined || !hasSameContent(before, object);
     urgent ||= changed && isUrgent(before, object);
@@ -61,10 +67,7 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
 
   return {
     items: () => objects,
-    sameVersion(object) {
-      const stored = objects.get(object.metadata.name);
-      return stored !== undefined && isSameVersion(stored, object) ? stored : undefined;
-    },
+    sameVersion,
     resourceVersion: () => version,
     beginList: () => (lists += 1),
     replaceAll({ items, resourceVersion }, begun) {
@@ -116,9 +119,4 @@ const isNewer = (stored: KubeObject | undefined, other: KubeObject): boolean =>
 function hasSameContent(left: KubeObject, right: KubeObject): boolean {
   const { resourceVersion } = right.metadata;
   return isSameValue({ ...left, metadata: { ...left.metadata, resourceVersion } }, right);
-}
-
-function isSameVersion(left: KubeObject, right: KubeObject): boolean {
-  const { uid, resourceVersion } = left.metadata;
-  return resourceVersion !== undefined && resourceVersion === right.metadata.resourceVersion && uid === right.metadata.uid;
 }

@@ -23,11 +23,6 @@ import { toSlotEvent, type SlotEvent } from './decide/slot-event.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 
-export interface ResourceEvents extends StatusSink {
-  /** Resolves when every Event that the limits allow now is written, or has failed once. */
-  flush(): Promise<void>;
-}
-
 interface ResourceEventsOptions {
   readonly api: Pick<KubeApi, 'create' | 'mergePatch' | 'namespace'>;
   readonly ownerOf: (slot: SlotName) => OwnerReference | undefined;
@@ -59,7 +54,7 @@ interface Publication {
   readonly attempts: number;
 }
 
-export function createResourceEvents(options: ResourceEventsOptions): ResourceEvents {
+export function createResourceEvents(options: ResourceEventsOptions): StatusSink {
   const { ownerOf, leadership, clock, log } = options;
   const publications = new Map<string, Publication>();
   /** Keys of `publications` that the server does not have in their present form. */
@@ -74,11 +69,11 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
   const queue = createWriteQueue<string>({
     clock,
     concurrency: 1,
-    write(key, flushing) {
+    write(key) {
       const publication = publications.get(key);
       if (publication === undefined || !waiting.has(key) || !leadership.leads()) return undefined;
       const earliest = publication.writtenAt === undefined ? 0 : publication.writtenAt + COUNT_GAP_MS;
-      if (!flushing && clock.now() < earliest) return earliest;
+      if (clock.now() < earliest) return earliest;
       const token = takeToken(globalBucket, GLOBAL_BUCKET, clock.now());
       globalBucket = token.bucket;
       if (token.taken) return write(key, publication);
@@ -171,7 +166,6 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
         if (event !== undefined) publish(event);
       }
     },
-    flush: queue.flush,
   };
 }
 

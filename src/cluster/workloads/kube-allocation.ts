@@ -11,11 +11,7 @@ export type FindAllocation = (cluster: ClusterWorkload, signal: AbortSignal) => 
 /** Drivers are rarely installed, and existing workloads keep their way of requesting GPUs. */
 const CACHED_FOR_MS = 300_000;
 
-export function createGpuAllocation(
-  api: KubeApi,
-  settings: Pick<KubeSettings, 'SVC_GPU_RESOURCES' | 'SVC_GPU_ALLOCATION'>,
-  now: () => number,
-): FindAllocation {
+export function createGpuAllocation(api: KubeApi, settings: KubeSettings, now: () => number): FindAllocation {
   const cache = new Map<string, { readonly at: number; readonly exists: boolean }>();
 
   const hasDeviceClass = async (name: string, signal: AbortSignal): Promise<Result<boolean>> => {

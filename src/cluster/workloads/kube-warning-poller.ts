@@ -66,8 +66,6 @@ export function createWarningPoller({ api, pods, term, now, lookMs = LOOK_MS }: 
 
   return {
     current: () => warnings,
-    follow(wake, signal) {
-      void pollUntilAborted(wake, signal);
-    },
+    follow: (wake, signal) => void pollUntilAborted(wake, signal),
   };
 }

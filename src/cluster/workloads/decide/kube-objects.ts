@@ -17,15 +17,7 @@ export interface KubeContext {
   readonly allocation: GpuAllocation;
 }
 
-export interface KubeObjects {
-  readonly configMap: KubeManifest;
-  readonly service: KubeManifest;
-  /** Only where the slot has storage of its own. */
-  readonly claim: KubeManifest | undefined;
-  /** Only with DRA. */
-  readonly claimTemplate: KubeManifest | undefined;
-  readonly deployment: KubeManifest;
-}
+export type KubeObjects = Readonly<ReturnType<typeof kubeObjects>>;
 
 /** Where a slot names a storage class but no size. Large enough for most models. */
 const DEFAULT_STORAGE = '50Gi';
@@ -33,11 +25,13 @@ const DEFAULT_STORAGE = '50Gi';
 /** `spec` of a Deployment. */
 export type DeploymentSpec = Readonly<Record<string, unknown>> & { readonly replicas: number };
 
-export function kubeObjects(workload: KubeWorkload, context: KubeContext): KubeObjects {
+export function kubeObjects(workload: KubeWorkload, context: KubeContext) {
   return {
     configMap: configMapManifest(workload, context.owner),
     service: serviceManifest(workload, context.owner),
+    /** Only where the slot has storage of its own. */
     claim: claimManifest(workload, context),
+    /** Only with DRA. */
     claimTemplate: claimTemplateManifest(workload, context),
     deployment: deploymentManifest(workload, context.owner, deploymentSpec(workload, context)),
   };
