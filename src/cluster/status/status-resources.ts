@@ -40,6 +40,7 @@ interface StatusResourcesOptions {
   readonly log: SourceLog;
 }
 
+const AS_STATUS = { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' } as const;
 /** The API server has other work than statuses. */
 const WRITES_AT_ONCE = 4;
 const GAP_MS = 200;
@@ -118,10 +119,16 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
     },
   });
 
+  /**
+   * The resource version is a precondition: an object created again under this name has its own status, and a former leader must not overwrite the status
+   * of the present one. The API server ignores a uid here.
+   */
   const write = async (writing: Write): Promise<number | undefined> => {
-    const { name, publication } = writing;
+    const { name, publication, next, object } = writing;
     const writtenAt = clock.now();
-    const result = await applyStatus(api, writing, leadership.term());
+    const { resourceVersion } = object.metadata;
+    const manifest = { metadata: { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) }, status: next };
+    const result = await api.apply(SLOT_SPECS, manifest, AS_STATUS, leadership.term());
     if (!result.ok) return onFailure(writing, writtenAt, result.failure);
     serverFailures = 0;
     slots.noteWritten(result.value);
@@ -220,21 +227,6 @@ function earliestWrite(
   const crowdGapMs = isTransitional(next) ? Math.min(waiting * GAP_PER_WAITING_MS, LONGEST_CROWD_GAP_MS) : 0;
   const gapMs = written === wanted ? REPAIR_GAP_MS : isUrgent(next, present) ? Math.max(GAP_MS, crowdGapMs) : QUIET_GAP_MS;
   return Math.max(notBefore, writtenAt + gapMs);
-}
-
-/**
- * The resource version is a precondition: an object created again under this name has its own status, and a former leader must not overwrite
- * the status of the present one. The API server ignores a uid here.
- */
-async function applyStatus(
-  api: StatusResourcesOptions['api'],
-  { name, next, object }: Write,
-  signal: AbortSignal,
-): ReturnType<KubeApi['apply']> {
-  const { resourceVersion } = object.metadata;
-  const metadata = { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
-  const options = { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' } as const;
-  return await api.apply(SLOT_SPECS, { metadata, status: next }, options, signal);
 }
 
 function delayAfter(failures: number): number {

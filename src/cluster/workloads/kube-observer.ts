@@ -30,15 +30,7 @@ export interface KubeSnapshot extends Readonly<Record<keyof KubeReflectors, Obje
   readonly warnings: PodWarnings;
 }
 
-export interface KubeObserver {
-  /** Returns the same list as long as nothing changed. */
-  observe(snapshot: KubeSnapshot): readonly ObservedWorkload[];
-  /** Returns the pods of a workload, newest first, also while it is being stopped. */
-  podsOf(snapshot: KubeSnapshot, id: WorkloadId): readonly PodFacts[];
-  pods(snapshot: KubeSnapshot): readonly PodFacts[];
-  /** Returns the objects behind a workload that this observer returned; undefined for any other. */
-  recordOf(observed: ObservedWorkload): KubeRecord | undefined;
-}
+export type KubeObserver = ReturnType<typeof createKubeObserver>;
 
 interface Entry {
   readonly record: KubeRecord;
@@ -57,7 +49,7 @@ interface View {
 /** Deployments remembered after they are gone. Their pods disappear soon after them. */
 const MOST_REMEMBERED = 1000;
 
-export function createKubeObserver(): KubeObserver {
+export function createKubeObserver() {
   const parsePodOnce = parseOnce(parsePod);
   const parseDeploymentOnce = parseOnce(parseDeployment);
   const owners = createPodOwners();
@@ -88,10 +80,13 @@ export function createKubeObserver(): KubeObserver {
   };
 
   return {
-    observe: (snapshot) => view(snapshot).workloads,
-    podsOf: (snapshot, id) => view(snapshot).pods.get(id) ?? [],
-    pods: (snapshot) => [...view(snapshot).pods.values()].flat(),
-    recordOf({ record }) {
+    /** Returns the same list as long as nothing changed. */
+    observe: (snapshot: KubeSnapshot): readonly ObservedWorkload[] => view(snapshot).workloads,
+    /** Returns the pods of a workload, newest first, also while it is being stopped. */
+    podsOf: (snapshot: KubeSnapshot, id: WorkloadId): readonly PodFacts[] => view(snapshot).pods.get(id) ?? [],
+    pods: (snapshot: KubeSnapshot): readonly PodFacts[] => [...view(snapshot).pods.values()].flat(),
+    /** Returns the objects behind a workload that this observer returned; undefined for any other. */
+    recordOf({ record }: ObservedWorkload): KubeRecord | undefined {
       return typeof record === 'object' && record !== null ? records.get(record) : undefined;
     },
   };
