@@ -37,7 +37,7 @@ export const staleAfterMs = (leaseDurationMs: number): number => STALE_AFTER_PER
 
 /** Reports until the signal aborts. Then removes the Lease and resolves. */
 export async function reportTraffic(deps: ReportWriterDeps, signal: AbortSignal): Promise<void> {
-  const { api, identity, podUid, local, leaseDurationMs, now, log, monotonic = () => performance.now() } = deps;
+  const { api, identity, local, leaseDurationMs, now, log, monotonic = () => performance.now() } = deps;
   const name = `${REPORT_LEASE_PREFIX}${identity}`;
   const begunAt = now();
   let last: LastReport | undefined;
@@ -45,24 +45,6 @@ export async function reportTraffic(deps: ReportWriterDeps, signal: AbortSignal)
   /** Demand may have begun since the last check. */
   let urgent = false;
   let wait = new AbortController();
-
-  function manifest(report: TrafficReport): KubeManifest {
-    const owner = { apiVersion: 'v1', kind: 'Pod', name: identity, uid: podUid ?? '' };
-    return {
-      metadata: {
-        name,
-        labels: { [LABELS.component]: 'gateway', [LABELS.managedBy]: MANAGER },
-        annotations: { [TRAFFIC_ANNOTATION]: formatTraffic(report) },
-        ...(podUid === undefined ? {} : { ownerReferences: [owner] }),
-      },
-      spec: {
-        holderIdentity: identity,
-        leaseDurationSeconds: Math.ceil(staleAfterMs(leaseDurationMs) / 1000),
-        acquireTime: microTime(begunAt),
-        renewTime: microTime(now()),
-      },
-    };
-  }
 
   /** Writes a report if one is due. Returns until when there is nothing to do, unless demand begins. */
   async function reportIfDue(): Promise<number> {
@@ -72,7 +54,7 @@ export async function reportTraffic(deps: ReportWriterDeps, signal: AbortSignal)
     const dueAt = reportDueAt(last, report, at, leaseDurationMs);
     if (dueAt > at) return Math.min(dueAt, at + COARSE_MS);
     const limit = AbortSignal.timeout(REQUEST_MS);
-    const written = await api.apply(LEASES, manifest(report), { fieldManager: FIELD_MANAGER }, limit);
+    const written = await api.apply(LEASES, reportManifest(deps, report, begunAt), { fieldManager: FIELD_MANAGER }, limit);
     if (signal.aborted) return 0;
     if (written.ok) {
       failures = 0;
@@ -105,4 +87,26 @@ export async function reportTraffic(deps: ReportWriterDeps, signal: AbortSignal)
   }, signal);
   while (!signal.aborted) await waitUntil(await reportIfDue());
   await api.remove(LEASES, name, {}, AbortSignal.timeout(REQUEST_MS));
+}
+
+function reportManifest(
+  { identity, podUid, leaseDurationMs, now }: ReportWriterDeps,
+  report: TrafficReport,
+  begunAt: number,
+): KubeManifest {
+  const owner = { apiVersion: 'v1', kind: 'Pod', name: identity, uid: podUid ?? '' };
+  return {
+    metadata: {
+      name: `${REPORT_LEASE_PREFIX}${identity}`,
+      labels: { [LABELS.component]: 'gateway', [LABELS.managedBy]: MANAGER },
+      annotations: { [TRAFFIC_ANNOTATION]: formatTraffic(report) },
+      ...(podUid === undefined ? {} : { ownerReferences: [owner] }),
+    },
+    spec: {
+      holderIdentity: identity,
+      leaseDurationSeconds: Math.ceil(staleAfterMs(leaseDurationMs) / 1000),
+      acquireTime: microTime(begunAt),
+      renewTime: microTime(now()),
+    },
+  };
 }

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { KubeManifest, OwnerReference } from '../../client/ports.ts';
 import { FIELD_MANAGER } from '../../../schema/object-labels.ts';
-import { kubeTime } from './kube-time.ts';
+import { kubeTime } from '../../client/decide/kube-values.ts';
 import type { SlotEvent } from './slot-event.ts';
 
 /** One Event as it is, or will be, on the server. */

@@ -13,7 +13,7 @@ import { configMapManifest, serviceManifest, type DeploymentSpec } from './kube-
 import type { KubeRecord } from './kube-observe.ts';
 import { verbatim } from './kube-pod.ts';
 import type { KubeWorkload } from './kube-workload.ts';
-import { truncate } from './kube-text.ts';
+import { truncate } from '../../client/decide/kube-values.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 
 /** Returns the last applied `spec`; undefined if somebody removed or damaged the annotation. */

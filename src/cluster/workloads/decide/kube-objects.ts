@@ -7,7 +7,7 @@ import { APPLIED_ANNOTATION, podLabels, PORT_NAME, revisionedName, revisionLabel
 import { podTemplate } from './kube-pod.ts';
 import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
 import { createsClaim } from './kube-volumes.ts';
-import { quantityOfBytes } from './kube-quantity.ts';
+import { quantityOfBytes } from '../../client/decide/kube-values.ts';
 
 export interface KubeContext {
   readonly settings: KubeSettings;

@@ -8,7 +8,7 @@ import type { WaitingReason } from '../../../reconciler/ports.ts';
 import type { Reason } from '../../../schema/reasons.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
 import { isOver, isTerminating, parseTime, type ContainerStatus, type PodFacts } from './kube-facts.ts';
-import { truncate } from './kube-text.ts';
+import { truncate } from '../../client/decide/kube-values.ts';
 
 /** A warning Event about a pod. */
 export interface PodWarning {

@@ -3,7 +3,7 @@ import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import { deviceDemand, needsRoot, nodeAffinity, type DeviceDemand, type GpuAllocation } from './kube-devices.ts';
 import { graceSeconds, preStopHook } from './kube-drain.ts';
 import { MODEL_CONTAINER, MODELS_TARGET, podLabels, PORT_NAME, revisionedName, SERVER_CONTAINER } from './kube-names.ts';
-import { quantityOfBytes } from './kube-quantity.ts';
+import { quantityOfBytes } from '../../client/decide/kube-values.ts';
 import { podVolumes, type PodVolumes } from './kube-volumes.ts';
 import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
 

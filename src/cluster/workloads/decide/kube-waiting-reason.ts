@@ -15,7 +15,7 @@ import { parseReason, type Reason } from '../../../schema/reasons.ts';
 import { isOver, isTerminating, type ContainerStatus, type DeploymentFacts, type PodFacts } from './kube-facts.ts';
 import { MODEL_CONTAINER, MODELS_TARGET } from './kube-names.ts';
 import { warningReason, type PodWarnings } from './kube-pod-warnings.ts';
-import { truncate } from './kube-text.ts';
+import { truncate } from '../../client/decide/kube-values.ts';
 import { MODELS_VOLUME } from './kube-volumes.ts';
 import { placementMessage } from './kube-placement.ts';
 

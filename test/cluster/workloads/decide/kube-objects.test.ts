@@ -4,7 +4,7 @@ import { isTable } from '../../../../src/schema/key-case.ts';
 import { parseSizeBytes } from '../../../../src/schema/quantities.ts';
 import { kubeObjects } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
 import type { KubeContext } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
-import { quantityOfBytes } from '../../../../src/cluster/workloads/decide/kube-quantity.ts';
+import { quantityOfBytes } from '../../../../src/cluster/client/decide/kube-values.ts';
 import type { KubeWorkload } from '../../../../src/cluster/workloads/decide/kube-workload.ts';
 import { context, kubeWorkload, manifestsOf, OWNER } from '../kube-fixtures.ts';
 
