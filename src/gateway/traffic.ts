@@ -1,6 +1,7 @@
 /** Creates holds and parking, and shows them to the reconciler as the `Traffic` of `reconciler/ports.ts`. */
 import type { Board } from '../reconciler/board.ts';
 import type { Traffic, Wake } from '../reconciler/ports.ts';
+import { addWake } from '../platform/wakes.ts';
 import type { SlotName } from '../schema/names.ts';
 import { createHolds, type Holds } from './hold.ts';
 import { createParking, type Parking } from './parking.ts';
@@ -49,11 +50,7 @@ export function createTraffic({ board, now, parkLimit, parkTimeoutMs }: TrafficD
     },
     ofSlot: (slot) => ({ inFlight: holds.inFlight(slot), parked: parking.waiting(slot) }),
     abort: (workload) => holds.abort(workload),
-    changes(wake, signal) {
-      if (signal.aborted) return;
-      wakes.add(wake);
-      signal.addEventListener('abort', () => wakes.delete(wake), { once: true });
-    },
+    changes: (wake, signal) => addWake(wakes, wake, signal),
     noteFailure: () => wakeWithin(0),
   };
 }

@@ -17,3 +17,5 @@ export const LABELS = {
 export const MANAGER = 'svc';
 /** Field manager of everything that the controller applies. */
 export const FIELD_MANAGER = 'svc-controller';
+/** The Lease of the leader. svcctl finds it by this name. */
+export const CONTROLLER_LEASE = 'svc-controller';

@@ -19,7 +19,7 @@ import { isDesiredChange } from '../cluster/slots/decide/parse-slot-resource.ts'
 import { createSlotResources } from '../cluster/slots/slot-resources.ts';
 import { createStatusResources } from '../cluster/status/status-resources.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
-import { LABELS } from '../schema/object-labels.ts';
+import { CONTROLLER_LEASE, LABELS } from '../schema/object-labels.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
 import type { ServiceOptions, World } from './world.ts';
 import { sleep } from '../platform/pause.ts';
@@ -30,8 +30,6 @@ const UNKNOWN_HOST: HostProbe = { read: async () => ({ memoryTotalBytes: undefin
 const LEASES_RELIST_MS = 60_000;
 /** How long the next leader may have to wait for the remaining statuses. */
 const FLUSH_MS = 500;
-/** The Lease of the leader. svcctl finds it by this name. */
-const CONTROLLER_LEASE = 'svc-controller';
 
 export async function createClusterWorld(choice: ServiceOptions): Promise<Result<World>> {
   const { settings, env, version, log } = choice;

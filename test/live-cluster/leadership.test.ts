@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createKubeApi } from '../../src/cluster/client/kube-api.ts';
 import { createLeadership } from '../../src/cluster/leadership/leadership.ts';
 import type { KubeApi, Leadership } from '../../src/cluster/client/ports.ts';
+import { eventually } from '../support/eventually.ts';
 import { createReflector } from '../../src/cluster/client/reflector.ts';
 import { createReplicaReports } from '../../src/cluster/leadership/replica-reports.ts';
 import { LEASES } from '../../src/cluster/client/resource-types.ts';
@@ -127,7 +128,7 @@ describeWithCluster('replicas on a real API server', () => {
     const api = valueOf(await createKubeApi({ env: { KUBECONFIG }, namespace, version: 'test' }));
     const leases = createReflector({ api, type: LEASES, labelSelector: 'inference.svc.dev/component=gateway' });
     leases.start(signal);
-    await leases.ready(signal);
+    await eventually('the first list', () => leases.health().kind === 'current');
     const wakes = new Set<Wake>();
     let facts = factsOf();
     const local: Traffic = { read: () => facts, abort: () => undefined, changes: (wake) => void wakes.add(wake) };

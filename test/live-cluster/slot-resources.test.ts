@@ -13,6 +13,7 @@ import { createStatusResources, type StatusResources } from '../../src/cluster/s
 import { ModelId, SlotName } from '../../src/schema/names.ts';
 import { formatProblem } from '../../src/schema/spec-problem.ts';
 import type { Condition, SlotStatus, TimelineEntry } from '../../src/schema/slot-status.ts';
+import { eventually } from '../support/eventually.ts';
 import { describeWithCluster, kubectl as run } from '../support/require/require-cluster.ts';
 import type { Reason } from '../../src/schema/reasons.ts';
 
@@ -51,7 +52,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     api = created.value;
     slots = createReflector({ api, type: SLOT_SPECS });
     slots.start(ending.signal);
-    await slots.ready(ending.signal);
+    await eventually('the first list', () => slots.health().kind === 'current');
     source = createSlotResources({ slots, log });
   }, 60_000);
   afterAll(async () => {
@@ -187,10 +188,13 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     });
     const crash = entry({ kind: 'failure', cause: 'ImagePullBackOff', message: 'Image "x" cannot be fetched: not found' });
     events.write({ at: 0, statuses: [], refused: new Map(), entries: [entry({ from: 'warming', to: 'ready' }), crash] });
-    await events.flush();
     events.write({ at: 0, statuses: [], refused: new Map(), entries: [crash, crash] });
-    await events.flush();
-    const described = await kubectl(['describe', 'slot', 'crashing']);
+    let described = '';
+    const isCounted = async (): Promise<boolean> => {
+      described = await kubectl(['describe', 'slot', 'crashing']);
+      return described.includes('(x3 over');
+    };
+    await eventually('the count of the repeated Event is written', isCounted, 30_000);
     expect(described).toMatch(/Normal +Ready +\S+ +svc-controller +From "warming" to "ready"/);
     expect(described).toMatch(/Warning +ImagePullBackOff +\S+ \(x3 over \S+\) +svc-controller +Image "x" cannot be fetched: not found/);
     const listed = await kubectl(['get', 'events', '--field-selector', 'involvedObject.name=crashing']);

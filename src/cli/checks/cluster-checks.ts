@@ -7,7 +7,8 @@ import { SLOT_RESOURCE } from '../../schema/slot-resource.ts';
 import { ProvidersAnswer, SlotsAnswer, StatusAnswer } from '../connect/api-answers.ts';
 import { createClient, type Client } from '../connect/client.ts';
 import type { ClusterAccess } from '../connect/cluster-access.ts';
-import { createClusterTransport, LEADER_LEASE } from '../connect/cluster-transport.ts';
+import { CONTROLLER_LEASE } from '../../schema/object-labels.ts';
+import { createClusterTransport } from '../connect/cluster-transport.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import { fail, ok, warn, type Check } from './check.ts';
 import { query } from './cluster-query.ts';
@@ -92,7 +93,7 @@ const LeaseSpec = z.looseObject({
 
 async function checkLeader(cluster: ClusterAccess): Promise<Check> {
   const { namespace } = cluster;
-  const answer = await query(cluster, `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${LEADER_LEASE}`);
+  const answer = await query(cluster, `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${CONTROLLER_LEASE}`);
   if (answer.status === 404) {
     const hint = 'Choose the namespace of the service with -n, or install the chart helm/svc there';
     return fail('service', `${NOT_INSTALLED} in namespace "${namespace}"`, hint);

@@ -6,12 +6,12 @@ import { z } from 'zod';
 import { badName } from '../../cluster/client/decide/resource-path.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { sleep } from '../../platform/pause.ts';
+import { CONTROLLER_LEASE } from '../../schema/object-labels.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import { failureOf, isUnreachable, parseStatus, type ApiStatus } from './cluster-status.ts';
 import type { ServiceRequest, ServiceResponse, Transport } from './transport.ts';
 
-export const LEADER_LEASE = 'svc-controller';
 /** Used if no container port is named `PORT_NAME`. */
 const DEFAULT_PORT = 8080;
 const PORT_NAME = 'http';
@@ -79,7 +79,7 @@ async function waitForLeader({ cluster, now, onWait }: ClusterTransportOptions, 
     const renewed = spec?.renewTime ?? '';
     if (holder !== '' && (gone === undefined || holder !== gone.pod || renewed !== gone.renewed)) {
       if (badName(holder) !== undefined) {
-        throw new CliFailure(`The Lease "${LEADER_LEASE}" in namespace "${namespace}" does not name a pod`);
+        throw new CliFailure(`The Lease "${CONTROLLER_LEASE}" in namespace "${namespace}" does not name a pod`);
       }
       const port = await readPort(cluster, holder);
       if (port !== undefined) return { pod: holder, port, renewed };
@@ -101,7 +101,7 @@ async function sendToPod(cluster: ClusterAccess, { pod, port }: Leader, request:
 
 async function readLease(cluster: ClusterAccess): Promise<z.output<typeof Lease>> {
   const { namespace, server } = cluster;
-  const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${LEADER_LEASE}`;
+  const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${CONTROLLER_LEASE}`;
   const response = await cluster.send({ method: 'GET', path });
   const body = await response.text();
   if (response.status === 404) {

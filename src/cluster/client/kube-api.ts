@@ -4,10 +4,10 @@ import { isTable } from '../../schema/key-case.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import type { Credentials } from './credentials.ts';
 import { isKubeObject } from './decide/kube-object.ts';
-import { parseRefusal, type RequestInfo } from './decide/parse-refusal.ts';
+import { parseRefusal, type Refusal, type RequestInfo } from './decide/parse-refusal.ts';
 import { apiVersionOf, badName, groupPath, resourceName, resourcePath, type ResourceAddress } from './decide/resource-path.ts';
 import { findCredentials, type CredentialsOptions } from './find-credentials.ts';
-import { createKubeHttp, type HttpAnswer, type HttpRequest } from './kube-http.ts';
+import { createKubeHttp, type HttpRequest } from './kube-http.ts';
 import { readList } from './read-list.ts';
 import type { KubeApi, KubeManifest, KubeObject, ResourceType } from './ports.ts';
 import { createRequestGate } from './request-gate.ts';
@@ -39,14 +39,9 @@ export async function createKubeApi(options: KubeApiOptions): Promise<Result<Kub
   return ok(createRequests(found.value, namespace, options));
 }
 
-const METHODS = { get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
+const METHODS = { get: 'GET', list: 'GET', watch: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
 
-/** What a request concerns. */
-interface RequestSubject extends Omit<ResourceAddress, 'namespace'> {
-  readonly verb: keyof typeof METHODS | 'watch';
-}
-
-interface Call extends RequestSubject {
+interface Call extends Omit<ResourceAddress, 'namespace'> {
   readonly verb: keyof typeof METHODS;
   readonly body?: unknown;
   readonly contentType?: string | undefined;
@@ -58,12 +53,12 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
   const http = createKubeHttp({ credentials, userAgent: `svc/${version}`, timeoutMs });
   const gate = createRequestGate(concurrency);
 
-  const refused = (info: RequestInfo, answer: HttpAnswer): Result<never> => ({
+  const refused = (info: RequestInfo, answer: Refusal): Result<never> => ({
     ok: false,
     failure: parseRefusal({ ...info, server }, answer, Date.now()),
   });
 
-  const infoOf = ({ verb, type, name = '', subresource }: RequestSubject): RequestInfo => ({
+  const infoOf = ({ verb, type, name = '', subresource }: Call): RequestInfo => ({
     verb,
     resource: subresource === undefined ? resourceName(type) : `${resourceName(type)}/${subresource}`,
     namespace: type.namespaced ? namespace : '',
@@ -71,7 +66,7 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
   });
 
   /** Sends a second time with renewed credentials if the server rejects them: the first request was not carried out. */
-  async function authorized<T extends HttpAnswer>(info: RequestInfo, send: () => Promise<Result<T>>): Promise<Result<T>> {
+  async function authorized<T extends Refusal>(info: RequestInfo, send: () => Promise<Result<T>>): Promise<Result<T>> {
     onRequest(info);
     const answer = await send();
     if (!answer.ok || answer.value.status !== 401 || !credentials.renew()) return answer;
@@ -80,14 +75,10 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
   }
 
   async function exchange(info: RequestInfo, request: HttpRequest, signal: AbortSignal): Promise<Result<string>> {
-    if (!(await gate.enter(signal))) return fail('retry', 'Aborted', 'The request was aborted');
-    try {
-      const answer = await authorized(info, async () => await http.exchange(request, signal));
-      if (!answer.ok) return answer;
-      return answer.value.status < 300 ? ok(answer.value.text) : refused(info, answer.value);
-    } finally {
-      gate.leave();
-    }
+    const answer = await gate(signal, async () => await authorized(info, async () => await http.exchange(request, signal)));
+    if (answer === undefined) return fail('retry', 'Aborted', 'The request was aborted');
+    if (!answer.ok) return answer;
+    return answer.value.status < 300 ? ok(answer.value.text) : refused(info, answer.value);
   }
 
   async function call(request: Call, signal: AbortSignal): Promise<Result<string>> {
@@ -103,8 +94,9 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
     return answer.ok ? parseObject(answer.value, request.type) : answer;
   }
 
-  function inNamespace(type: ResourceType, manifest: KubeManifest): KubeManifest {
-    return type.namespaced ? { ...manifest, metadata: { ...manifest.metadata, namespace } } : manifest;
+  function complete(type: ResourceType, manifest: KubeManifest): KubeManifest {
+    const metadata = type.namespaced ? { ...manifest.metadata, namespace } : manifest.metadata;
+    return { apiVersion: apiVersionOf(type), kind: type.kind, ...manifest, metadata };
   }
 
   return {
@@ -116,23 +108,23 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
     async apply(type, manifest, { fieldManager, subresource, dryRun }, signal) {
       const { name } = manifest.metadata;
       const query = { fieldManager, force: 'true', ...(dryRun === true ? { dryRun: 'All' } : {}) };
-      const content = { body: inNamespace(type, manifest), contentType: 'application/apply-patch+yaml' };
+      const content = { body: complete(type, manifest), contentType: 'application/apply-patch+yaml' };
       return await callForObject({ verb: 'patch', type, name, subresource, query, ...content }, signal);
     },
     async create(type, manifest, signal) {
       const problem = badName(manifest.metadata.name);
       if (problem !== undefined) return fail('stalled', 'Invalid', problem);
-      return await callForObject({ verb: 'create', type, body: inNamespace(type, manifest) }, signal);
+      return await callForObject({ verb: 'create', type, body: complete(type, manifest) }, signal);
     },
     replace: async (type, manifest, signal) =>
-      await callForObject({ verb: 'update', type, name: manifest.metadata.name, body: inNamespace(type, manifest) }, signal),
+      await callForObject({ verb: 'update', type, name: manifest.metadata.name, body: complete(type, manifest) }, signal),
     mergePatch: async (type, name, patch, signal) =>
       await callForObject({ verb: 'patch', type, name, body: patch, contentType: 'application/merge-patch+json' }, signal),
-    async remove(type, name, { graceSeconds, propagation = 'Background', uid }, signal) {
+    async remove(type, name, { graceSeconds, uid }, signal) {
       const body = {
         apiVersion: 'v1',
         kind: 'DeleteOptions',
-        propagationPolicy: propagation,
+        propagationPolicy: 'Background',
         ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
         ...(uid === undefined ? {} : { preconditions: { uid } }),
       };

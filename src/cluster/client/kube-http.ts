@@ -19,16 +19,6 @@ export interface HttpRequest {
   readonly contentType?: string | undefined;
 }
 
-/** A response, successful or not. */
-export type HttpAnswer = Refusal;
-
-export interface KubeHttp {
-  /** A failure means that no complete response was received. A response with an error status is a success here. */
-  exchange(request: HttpRequest, signal: AbortSignal): Promise<Result<HttpAnswer>>;
-  /** The stream is undefined if the response has an error status. It throws when the connection breaks, and ends when the signal aborts. */
-  open(path: string, signal: AbortSignal): Promise<Result<HttpAnswer & { readonly stream?: AsyncIterable<Uint8Array> }>>;
-}
-
 export interface KubeHttpOptions {
   readonly credentials: Credentials;
   readonly userAgent: string;
@@ -52,7 +42,7 @@ interface Exchange {
 
 type Receive<T> = (exchange: Exchange) => Promise<T> | T;
 
-export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOptions): KubeHttp {
+export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOptions) {
   const base = new URL(credentials.server);
   const prefix = base.pathname === '/' ? '' : base.pathname;
   const isPlain = base.protocol === 'http:';
@@ -119,8 +109,11 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
   }
 
   return {
-    exchange: async (request, signal) => await attemptTwice(request, signal, async ({ response }) => await readAnswer(response)),
-    open: async (path, signal) =>
+    /** A failure means that no complete response was received. A response with an error status is a success here. */
+    exchange: async (request: HttpRequest, signal: AbortSignal): Promise<Result<Refusal>> =>
+      await attemptTwice(request, signal, async ({ response }) => await readAnswer(response)),
+    /** The stream is undefined if the response has an error status. It throws when the connection breaks, and ends when the signal aborts. */
+    open: async (path: string, signal: AbortSignal): Promise<Result<Refusal & { readonly stream?: AsyncIterable<Uint8Array> }>> =>
       await attemptTwice({ method: 'GET', path }, signal, async (exchange) => {
         const { statusCode: status = 500 } = exchange.response;
         return status < 300
@@ -153,7 +146,7 @@ function streamOf({ request, response }: Exchange, signal: AbortSignal): AsyncIt
   }
 }
 
-async function readAnswer(response: IncomingMessage): Promise<HttpAnswer> {
+async function readAnswer(response: IncomingMessage): Promise<Refusal> {
   return {
     status: response.statusCode ?? 500,
     retryAfter: response.headers['retry-after'],

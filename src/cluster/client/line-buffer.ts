@@ -2,14 +2,10 @@
  * Splits a stream of bytes into lines. Splits at the newline byte, so that characters which span two chunks stay intact. Unlike
  * `platform/line-splitter.ts`, which cuts long lines, this rejects them: part of a JSON document is of no use.
  */
-export interface LineBuffer {
-  /** Returns the lines that are complete, without newlines, or undefined if a line exceeds the limit. After that, nothing more can be read. */
-  push(chunk: Uint8Array): string[] | undefined;
-}
 
 const NEWLINE = 0x0a;
 
-export function createLineBuffer(limitBytes: number): LineBuffer {
+export function createLineBuffer(limitBytes: number) {
   let pending: Uint8Array[] = [];
   let pendingBytes = 0;
 
@@ -21,7 +17,8 @@ export function createLineBuffer(limitBytes: number): LineBuffer {
   }
 
   return {
-    push(chunk) {
+    /** Returns the lines that are complete, without newlines, or undefined if a line exceeds the limit. After that, nothing more can be read. */
+    push(chunk: Uint8Array): string[] | undefined {
       const lines: string[] = [];
       let start = 0;
       for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {

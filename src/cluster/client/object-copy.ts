@@ -4,26 +4,6 @@ import { compareVersions } from './decide/kube-object.ts';
 import type { KubeObject, ObjectList, Transform } from './ports.ts';
 import { isSameValue } from '../../schema/same-value.ts';
 
-export interface ObjectCopy {
-  items(): ReadonlyMap<string, KubeObject>;
-  /** The version from which a watch continues. */
-  resourceVersion(): string;
-  /** Returns the stored object if it has the same version. */
-  sameVersion(object: KubeObject): KubeObject | undefined;
-  /** Call this when a list request starts and pass the result to `replaceAll`: our writes in between are newer than the list. */
-  beginList(): number;
-  /** Replaces the contents by a complete list. Returns whether anything changed. */
-  replaceAll(list: ObjectList, begun: number): boolean;
-  /** Applies a watch event. */
-  fold(event: unknown): { readonly step: WatchStep; readonly changed: boolean };
-  /** Returns whether anything changed. */
-  noteWritten(object: KubeObject): boolean;
-  /** Returns whether anything changed. */
-  noteRemoved(name: string, uid: string): boolean;
-  /** Returns whether there was an urgent change since the last call. */
-  consumeUrgency(): boolean;
-}
-
 /** `before` is undefined for a new object. */
 export type IsUrgent = (before: KubeObject | undefined, after: KubeObject) => boolean;
 
@@ -34,17 +14,24 @@ interface UnconfirmedWrite {
   readonly removedUid: string | undefined;
 }
 
-export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () => true): ObjectCopy {
+export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () => true) {
   const objects = new Map<string, KubeObject>();
   const unconfirmed = new Map<string, UnconfirmedWrite>();
   let version = '';
   let lists = 0;
   let urgent = false;
 
+  /** Returns the stored object if it has the same version. */
+  function sameVersion({ metadata }: KubeObject): KubeObject | undefined {
+    const stored = objects.get(metadata.name);
+    const { uid, resourceVersion } = stored?.metadata ?? {};
+    return resourceVersion !== undefined && resourceVersion === metadata.resourceVersion && uid === metadata.uid ? stored : undefined;
+  }
+
   /** Keeps the stored object if the version is the same, so that callers can compare by identity. A new version with the same content is not a change. */
   function put(object: KubeObject): boolean {
     const before = objects.get(object.metadata.name);
-    if (before !== undefined && isSameVersion(before, object)) return false;
+    if (sameVersion(object) !== undefined) return false;
     objects.set(object.metadata.name, object);
     const changed = before === undefined || !hasSameContent(before, object);
     urgent ||= changed && isUrgent(before, object);
@@ -60,14 +47,14 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
   const wasRemoved = (name: string, uid: string | undefined): boolean => uid !== undefined && unconfirmed.get(name)?.removedUid === uid;
 
   return {
-    items: () => objects,
-    sameVersion(object) {
-      const stored = objects.get(object.metadata.name);
-      return stored !== undefined && isSameVersion(stored, object) ? stored : undefined;
-    },
-    resourceVersion: () => version,
-    beginList: () => (lists += 1),
-    replaceAll({ items, resourceVersion }, begun) {
+    items: (): ReadonlyMap<string, KubeObject> => objects,
+    sameVersion,
+    /** The version from which a watch continues. */
+    resourceVersion: (): string => version,
+    /** Call this when a list request starts and pass the result to `replaceAll`: our writes in between are newer than the list. */
+    beginList: (): number => (lists += 1),
+    /** Replaces the contents by a complete list. Returns whether anything changed. */
+    replaceAll({ items, resourceVersion }: ObjectList, begun: number): boolean {
       for (const [name, { since }] of unconfirmed) if (since < begun) unconfirmed.delete(name);
       const listed = new Set<string>();
       let changed = false;
@@ -83,26 +70,30 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
       version = resourceVersion;
       return changed;
     },
-    fold(event) {
+    /** Applies a watch event. */
+    fold(event: unknown): { readonly step: WatchStep; readonly changed: boolean } {
       const step = foldWatchEvent(event, (name) => ({ object: objects.get(name), removedUid: unconfirmed.get(name)?.removedUid }));
       if (step.kind === 'expired' || step.kind === 'failed') return { step, changed: false };
       version = step.resourceVersion ?? version;
       if (step.kind === 'put') return { step, changed: put(transform(step.object)) };
       return { step, changed: step.kind === 'drop' && drop(step.name) };
     },
-    noteWritten(object) {
+    /** Returns whether anything changed. */
+    noteWritten(object: KubeObject): boolean {
       const { name, uid } = object.metadata;
       if (wasRemoved(name, uid) || isNewer(objects.get(name), object)) return false;
       unconfirmed.set(name, { since: lists, removedUid: undefined });
       return put(transform(object));
     },
-    noteRemoved(name, uid) {
+    /** Returns whether anything changed. */
+    noteRemoved(name: string, uid: string): boolean {
       const stored = objects.get(name);
       if (stored !== undefined && stored.metadata.uid !== uid) return false;
       unconfirmed.set(name, { since: lists, removedUid: uid });
       return drop(name);
     },
-    consumeUrgency() {
+    /** Returns whether there was an urgent change since the last call. */
+    consumeUrgency(): boolean {
       const wasUrgent = urgent;
       urgent = false;
       return wasUrgent;
@@ -116,9 +107,4 @@ const isNewer = (stored: KubeObject | undefined, other: KubeObject): boolean =>
 function hasSameContent(left: KubeObject, right: KubeObject): boolean {
   const { resourceVersion } = right.metadata;
   return isSameValue({ ...left, metadata: { ...left.metadata, resourceVersion } }, right);
-}
-
-function isSameVersion(left: KubeObject, right: KubeObject): boolean {
-  const { uid, resourceVersion } = left.metadata;
-  return resourceVersion !== undefined && resourceVersion === right.metadata.resourceVersion && uid === right.metadata.uid;
 }

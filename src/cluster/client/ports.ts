@@ -34,11 +34,9 @@ export interface KubeObject {
   readonly [key: string]: unknown;
 }
 
-/** An object to be sent: without the fields that the server adds. */
+/** An object to be sent: without the fields that the server adds. `apiVersion`, `kind` and the namespace are added by the client. */
 export interface KubeManifest {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: Pick<ObjectMeta, 'name' | 'namespace' | 'labels' | 'annotations' | 'ownerReferences' | 'resourceVersion' | 'uid'>;
+  readonly metadata: Pick<ObjectMeta, 'name' | 'labels' | 'annotations' | 'ownerReferences' | 'resourceVersion' | 'uid'>;
   readonly [key: string]: unknown;
 }
 
@@ -61,7 +59,6 @@ export interface ApplyOptions {
 
 export interface RemoveOptions {
   readonly graceSeconds?: number;
-  readonly propagation?: 'Background' | 'Foreground' | 'Orphan';
   /** Removes the object only if it has this UID. */
   readonly uid?: string;
 }
@@ -107,7 +104,7 @@ export interface KubeApi {
   replace(type: ResourceType, manifest: KubeManifest, signal: AbortSignal): Promise<Result<KubeObject>>;
   /** JSON merge patch. A `metadata.resourceVersion` in it is a precondition. */
   mergePatch(type: ResourceType, name: string, patch: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Result<KubeObject>>;
-  /** Succeeds if the object does not exist. */
+  /** Removes the object, and its dependents in the background. Succeeds if the object does not exist. */
   remove(type: ResourceType, name: string, options: RemoveOptions, signal: AbortSignal): Promise<Result<void>>;
   /** Streams a response of any length: a watch (`watch: 'true'` in the query) or a log. The stream ends when the signal aborts. */
   stream(type: ResourceType, options: StreamOptions, signal: AbortSignal): Promise<Result<AsyncIterable<Uint8Array>>>;
@@ -122,10 +119,12 @@ export interface KubeApi {
 export interface Reflector {
   /** By name. Returns the same object as long as its resource version is the same. */
   items(): ReadonlyMap<string, KubeObject>;
-  /** `starting` until the first list succeeded. While the server is unreachable: since when (Unix milliseconds), and why. */
+  /**
+   * `starting` until the first list succeeded. While the server is unreachable: since when (Unix milliseconds), why, and whether a list ever succeeded.
+   */
   health():
     | { readonly kind: 'starting' | 'current' }
-    | { readonly kind: 'unreachable'; readonly sinceMs: number; readonly message: string };
+    | { readonly kind: 'unreachable'; readonly sinceMs: number; readonly message: string; readonly listed: boolean };
   /** Adds the object that a write returned. Ignored if the copy has a newer version. */
   noteWritten(object: KubeObject): void;
   /** Removes an object that we removed. It does not reappear through older events, only with another UID, or if a later list still contains it. */
@@ -133,8 +132,6 @@ export interface Reflector {
   changes(wake: Wake, signal: AbortSignal): void;
   /** Runs until the signal aborts. */
   start(signal: AbortSignal): void;
-  /** Resolves when the first list succeeded or the signal aborts. */
-  ready(signal: AbortSignal): Promise<void>;
 }
 
 /** Which replica reconciles. */

@@ -9,18 +9,13 @@ import type { ObjectList, ResourceType, Transform } from './ports.ts';
 /** Kubernetes clients usually take 500. With 2,000 objects of 3 KB, a fifth of that makes the process 40 MB smaller and not slower. */
 const PAGE_SIZE = 100;
 
-interface Page extends ObjectList {
-  /** Empty for the last page. */
-  readonly next: string;
-}
-
 /** `readText` fetches one page. If the list expires on the server between two pages, it is read again as a whole. */
 export async function readList(
   type: ResourceType,
   transform: Transform | undefined,
   readText: (query: Readonly<Record<string, string>>) => Promise<Result<string>>,
 ): Promise<Result<ObjectList>> {
-  const pages: Page[] = [];
+  const pages: ObjectList[] = [];
   let next = '';
   let limit = String(PAGE_SIZE);
   for (;;) {
@@ -40,7 +35,7 @@ export async function readList(
   }
 }
 
-function parsePage(text: string, type: ResourceType, transform: Transform = (object) => object): Page | undefined {
+function parsePage(text: string, type: ResourceType, transform: Transform = (object) => object) {
   const list = parseJson(text);
   if (!isTable(list) || !isTable(list['metadata'])) return undefined;
   // Go servers sometimes write an empty list as null.
@@ -51,6 +46,7 @@ function parsePage(text: string, type: ResourceType, transform: Transform = (obj
     // Objects of built-in kinds have no `kind` in lists, only on their own.
     items: items.map((object) => transform({ apiVersion: apiVersionOf(type), kind: type.kind, ...object })),
     resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : '',
+    /** Empty for the last page. */
     next: typeof next === 'string' ? next : '',
   };
 }

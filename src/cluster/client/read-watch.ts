@@ -26,6 +26,7 @@ export interface WatchLimits {
 }
 
 export interface WatchSink {
+  /** Applies an event. */
   fold(event: unknown): { readonly step: WatchStep; readonly changed: boolean };
   opened(): void;
   /** Called once for all events that arrived together. */

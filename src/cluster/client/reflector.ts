@@ -47,7 +47,6 @@ export function createReflector(options: ReflectorOptions): Reflector {
   const { relistMs = RELIST_MS, silentMs = SILENT_MS } = options;
   const copy = createObjectCopy(transform, options.isUrgent);
   const wakes = new Set<Wake>();
-  const firstList = Promise.withResolvers<void>();
   let listed = false;
   let outage: { readonly sinceMs: number; readonly message: string } | undefined;
 
@@ -79,7 +78,6 @@ export function createReflector(options: ReflectorOptions): Reflector {
     const wakesAnyway = !listed || outage !== undefined;
     listed = true;
     outage = undefined;
-    firstList.resolve();
     if (wakesAnyway) wakeAll();
     else if (hasChanged) changed();
     return ok(undefined);
@@ -103,7 +101,7 @@ export function createReflector(options: ReflectorOptions): Reflector {
   return {
     items: copy.items,
     health() {
-      if (outage !== undefined) return { kind: 'unreachable', ...outage };
+      if (outage !== undefined) return { kind: 'unreachable', ...outage, listed };
       return { kind: listed ? 'current' : 'starting' };
     },
     noteWritten(object) {
@@ -114,14 +112,6 @@ export function createReflector(options: ReflectorOptions): Reflector {
     },
     changes: (wake, signal) => addWake(wakes, wake, signal),
     start: (signal) => void runListWatchLoop({ list, watch, onFailure: failed, clock, random, relistMs }, signal),
-    async ready(signal) {
-      if (signal.aborted) return;
-      const aborted = Promise.withResolvers<void>();
-      const stop = (): void => aborted.resolve();
-      signal.addEventListener('abort', stop, { once: true });
-      await Promise.race([firstList.promise, aborted.promise]);
-      signal.removeEventListener('abort', stop);
-    },
   };
 }
 

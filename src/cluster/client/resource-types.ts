@@ -4,9 +4,7 @@ import type { ResourceType } from './ports.ts';
 
 const v1 = (group: string, plural: string, kind: string): ResourceType => ({ group, version: 'v1', plural, kind, namespaced: true });
 
-const { group, version, plural, kind } = SLOT_RESOURCE;
-
-export const SLOT_SPECS: ResourceType = { group, version, plural, kind, namespaced: true };
+export const SLOT_SPECS: ResourceType = { ...SLOT_RESOURCE, namespaced: true };
 export const DEPLOYMENTS = v1('apps', 'deployments', 'Deployment');
 export const PODS = v1('', 'pods', 'Pod');
 export const SERVICES = v1('', 'services', 'Service');

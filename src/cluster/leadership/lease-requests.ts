@@ -13,18 +13,10 @@ export interface LeaseRequestsDeps extends Omit<LeaseWrite, 'nowMs'> {
   readonly now: () => number;
 }
 
-export interface LeaseRequests {
-  get(signal: AbortSignal): Promise<Result<LeaseRecord | 'absent'>>;
-  /** Creates or replaces the Lease. Fails with `Conflict` if another candidate wrote first. */
-  write(before: LeaseRecord | undefined, signal: AbortSignal): Promise<Result<LeaseRecord>>;
-  /** Fails with `Conflict` if the Lease has another version. */
-  release(before: LeaseRecord, signal: AbortSignal): Promise<Result<LeaseRecord>>;
-}
-
 /** Reasons that mean "somebody else wrote first". `NotFound` for a create means that the namespace does not exist, so it is not one of them. */
 const CONFLICTS = { create: new Set<Reason>(['Conflict', 'AlreadyExists']), replace: new Set<Reason>(['Conflict', 'NotFound']) };
 
-export function createLeaseRequests(deps: LeaseRequestsDeps): LeaseRequests {
+export function createLeaseRequests(deps: LeaseRequestsDeps) {
   const { api, requestTimeoutMs, now, name, holder, instance, durationMs } = deps;
   const content = (): LeaseWrite => ({ name, holder, instance, durationMs, nowMs: now() });
 
@@ -35,16 +27,18 @@ export function createLeaseRequests(deps: LeaseRequestsDeps): LeaseRequests {
   }
 
   return {
-    async get(signal) {
+    async get(signal: AbortSignal): Promise<Result<LeaseRecord | 'absent'>> {
       const answer = await withTimeout(requestTimeoutMs, signal, async (limited) => await api.get(LEASES, name, limited));
       if (answer.ok) return ok(parseLease(answer.value));
       return answer.failure.reason === 'NotFound' ? ok('absent') : answer;
     },
-    async write(before, signal) {
+    /** Creates or replaces the Lease. Fails with `Conflict` if another candidate wrote first. */
+    async write(before: LeaseRecord | undefined, signal: AbortSignal): Promise<Result<LeaseRecord>> {
       const verb = before === undefined ? 'create' : 'replace';
       const manifest = composeLease(before, content());
       return await withTimeout(requestTimeoutMs, signal, async (limited) => await send(verb, manifest, limited));
     },
-    release: async (before, signal) => await send('replace', composeRelease(before, content()), signal),
+    /** Fails with `Conflict` if the Lease has another version. */
+    release: async (before: LeaseRecord, signal: AbortSignal) => await send('replace', composeRelease(before, content()), signal),
   };
 }

@@ -14,13 +14,6 @@ export interface LeaseWatchDeps {
   readonly onChange: (lease: KubeObject | undefined) => void;
 }
 
-export interface LeaseWatch {
-  /** Does nothing while the watch is running. */
-  start(): void;
-  /** `onChange` is not called after that. */
-  stop(): void;
-}
-
 /** The server ends a watch after this time. The random part keeps several replicas from reconnecting together. */
 const WATCH_SECONDS = { least: 240, spread: 120 };
 const PAUSE_MS = { first: 250, longest: 5000 };
@@ -28,15 +21,17 @@ const PAUSE_MS = { first: 250, longest: 5000 };
 const LONGEST_LINE_BYTES = 1024 * 1024;
 
 /** Never fails, and reconnects whenever a watch ends: the caller detects missed events by the silence of the watch. */
-export function createLeaseWatch(deps: LeaseWatchDeps): LeaseWatch {
+export function createLeaseWatch(deps: LeaseWatchDeps) {
   let running: AbortController | undefined;
   return {
-    start() {
+    /** Does nothing while the watch is running. */
+    start(): void {
       if (running !== undefined) return;
       running = new AbortController();
       void watchUntilAborted(deps, running.signal);
     },
-    stop() {
+    /** `onChange` is not called after that. */
+    stop(): void {
       running?.abort();
       running = undefined;
     },

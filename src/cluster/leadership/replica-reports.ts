@@ -7,7 +7,7 @@ import { addWake } from '../../platform/wakes.ts';
 import { parseLease, renewTimeMs } from './decide/lease-record.ts';
 import { mergeTraffic, NO_HISTORY, rememberReport, wakeFor, type ReceivedReport } from './decide/merge-traffic.ts';
 import { parseTraffic, TRAFFIC_ANNOTATION, type TrafficReport } from './decide/traffic-annotation.ts';
-import { createReportWriter, REPORT_LEASE_PREFIX, staleAfterMs, type ReportWriterDeps } from './report-writer.ts';
+import { REPORT_LEASE_PREFIX, reportTraffic, staleAfterMs, type ReportWriterDeps } from './report-writer.ts';
 import type { KubeApi, KubeObject, Reflector } from '../client/ports.ts';
 import { LEASES } from '../client/resource-types.ts';
 
@@ -39,7 +39,6 @@ interface Peer {
   readonly wasAlive: boolean;
 }
 
-const USE_WITHIN_MS = 1000;
 /** A Lease that has not changed for this long is removed. */
 const GONE_MS = 5 * 60_000;
 const TIDY_MS = 60_000;
@@ -51,7 +50,6 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   const staleMs = staleAfterMs(deps.leaseDurationMs);
   const peers = new Map<string, Peer>();
   const wakes = new Set<Wake>();
-  const writer = createReportWriter(deps);
   let history = NO_HISTORY;
 
   /** Applies the changes of the reflector. Returns within how many milliseconds a pass should run, if one is needed. */
@@ -67,7 +65,7 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
       if (peer.report === undefined) continue;
       history = rememberReport(history, { report: peer.report, seenAt: peer.seenAt });
       if (!peer.wasAlive) continue;
-      const within = wakeFor(before?.wasAlive === true ? before.report : undefined, peer.report, USE_WITHIN_MS);
+      const within = wakeFor(before?.wasAlive === true ? before.report : undefined, peer.report);
       if (within !== undefined) soonest = Math.min(soonest ?? within, within);
     }
     return soonest;
@@ -124,7 +122,7 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
       }, signal);
       const tidyTimer = setInterval(() => void tidy(signal), deps.tidyMs ?? TIDY_MS);
       try {
-        await writer.run(signal);
+        await reportTraffic(deps, signal);
       } finally {
         clearInterval(tidyTimer);
       }

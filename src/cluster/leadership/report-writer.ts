@@ -4,7 +4,7 @@ import type { SourceLog } from '../../platform/log.ts';
 import { sleep } from '../../platform/pause.ts';
 import { FIELD_MANAGER, LABELS, MANAGER } from '../../schema/object-labels.ts';
 import { microTime } from './decide/lease-record.ts';
-import { composeReport, reportDueAt, type LastReport, type ReportTimes } from './decide/report-traffic.ts';
+import { COARSE_MS, composeReport, LEAST_MS, reportDueAt, type LastReport } from './decide/report-traffic.ts';
 import { formatTraffic, TRAFFIC_ANNOTATION, type TrafficReport } from './decide/traffic-annotation.ts';
 import type { KubeApi, KubeManifest } from '../client/ports.ts';
 import { LEASES } from '../client/resource-types.ts';
@@ -25,17 +25,9 @@ export interface ReportWriterDeps {
   readonly log?: Pick<SourceLog, 'warn'>;
 }
 
-export interface ReportWriter {
-  /** Reports until the signal aborts. Then removes the Lease and resolves. */
-  run(signal: AbortSignal): Promise<void>;
-}
-
 export const REPORT_LEASE_PREFIX = 'svc-gateway-';
 /** A replica that has not renewed its report for this many periods is considered gone. */
 const STALE_AFTER_PERIODS = 2.5;
-/** Minimum time between two reports of activity, and of new demand. */
-const COARSE_MS = 10_000;
-const LEAST_MS = 1000;
 /** New demand is checked at most this often. */
 const CHECK_MS = 200;
 const REQUEST_MS = 5000;
@@ -43,10 +35,10 @@ const LONGEST_PAUSE_MS = 10_000;
 
 export const staleAfterMs = (leaseDurationMs: number): number => STALE_AFTER_PERIODS * leaseDurationMs;
 
-export function createReportWriter(deps: ReportWriterDeps): ReportWriter {
-  const { api, identity, podUid, local, now, log, monotonic = () => performance.now() } = deps;
+/** Reports until the signal aborts. Then removes the Lease and resolves. */
+export async function reportTraffic(deps: ReportWriterDeps, signal: AbortSignal): Promise<void> {
+  const { api, identity, local, leaseDurationMs, now, log, monotonic = () => performance.now() } = deps;
   const name = `${REPORT_LEASE_PREFIX}${identity}`;
-  const times: ReportTimes = { renewMs: deps.leaseDurationMs, coarseMs: COARSE_MS, leastMs: LEAST_MS };
   const begunAt = now();
   let last: LastReport | undefined;
   let failures = 0;
@@ -54,40 +46,20 @@ export function createReportWriter(deps: ReportWriterDeps): ReportWriter {
   let urgent = false;
   let wait = new AbortController();
 
-  function manifest(report: TrafficReport): KubeManifest {
-    const owner = { apiVersion: 'v1', kind: 'Pod', name: identity, uid: podUid ?? '' };
-    return {
-      apiVersion: 'coordination.k8s.io/v1',
-      kind: 'Lease',
-      metadata: {
-        name,
-        labels: { [LABELS.component]: 'gateway', [LABELS.managedBy]: MANAGER },
-        annotations: { [TRAFFIC_ANNOTATION]: formatTraffic(report) },
-        ...(podUid === undefined ? {} : { ownerReferences: [owner] }),
-      },
-      spec: {
-        holderIdentity: identity,
-        leaseDurationSeconds: Math.ceil(staleAfterMs(times.renewMs) / 1000),
-        acquireTime: microTime(begunAt),
-        renewTime: microTime(now()),
-      },
-    };
-  }
-
   /** Writes a report if one is due. Returns until when there is nothing to do, unless demand begins. */
-  async function reportIfDue(signal: AbortSignal): Promise<number> {
+  async function reportIfDue(): Promise<number> {
     const at = monotonic();
     urgent = false;
     const report = composeReport(local.read(), now());
-    const dueAt = reportDueAt(last, report, at, times);
-    if (dueAt > at) return Math.min(dueAt, at + times.coarseMs);
+    const dueAt = reportDueAt(last, report, at, leaseDurationMs);
+    if (dueAt > at) return Math.min(dueAt, at + COARSE_MS);
     const limit = AbortSignal.timeout(REQUEST_MS);
-    const written = await api.apply(LEASES, manifest(report), { fieldManager: FIELD_MANAGER }, limit);
+    const written = await api.apply(LEASES, reportManifest(deps, report, begunAt), { fieldManager: FIELD_MANAGER }, limit);
     if (signal.aborted) return 0;
     if (written.ok) {
       failures = 0;
       last = { at, report };
-      return at + Math.min(times.coarseMs, times.renewMs);
+      return at + Math.min(COARSE_MS, leaseDurationMs);
     }
     const { reason, message } = written.failure;
     if (failures === 0) log?.warn({ lease: name, reason }, `Could not report traffic to the other replicas: ${message}`);
@@ -96,7 +68,7 @@ export function createReportWriter(deps: ReportWriterDeps): ReportWriter {
   }
 
   /** Demand that begins ends the wait early, but not before the next check. After a failure nothing does. */
-  async function waitUntil(until: number, signal: AbortSignal): Promise<void> {
+  async function waitUntil(until: number): Promise<void> {
     const checkAt = Math.min(until, monotonic() + CHECK_MS);
     const isUrgent = (): boolean => urgent && failures === 0;
     if (!isUrgent() && !signal.aborted) {
@@ -106,17 +78,35 @@ export function createReportWriter(deps: ReportWriterDeps): ReportWriter {
     if (isUrgent()) await sleep(Math.max(0, Math.ceil(checkAt - monotonic())), signal);
   }
 
+  const endWait = (): void => wait.abort();
+  signal.addEventListener('abort', endWait, { once: true });
+  local.changes((withinMs = 0) => {
+    if (withinMs > 0) return;
+    urgent = true;
+    if (failures === 0) endWait();
+  }, signal);
+  while (!signal.aborted) await waitUntil(await reportIfDue());
+  await api.remove(LEASES, name, {}, AbortSignal.timeout(REQUEST_MS));
+}
+
+function reportManifest(
+  { identity, podUid, leaseDurationMs, now }: ReportWriterDeps,
+  report: TrafficReport,
+  begunAt: number,
+): KubeManifest {
+  const owner = { apiVersion: 'v1', kind: 'Pod', name: identity, uid: podUid ?? '' };
   return {
-    async run(signal) {
-      const endWait = (): void => wait.abort();
-      signal.addEventListener('abort', endWait, { once: true });
-      local.changes((withinMs = 0) => {
-        if (withinMs > 0) return;
-        urgent = true;
-        if (failures === 0) endWait();
-      }, signal);
-      while (!signal.aborted) await waitUntil(await reportIfDue(signal), signal);
-      await api.remove(LEASES, name, {}, AbortSignal.timeout(REQUEST_MS));
+    metadata: {
+      name: `${REPORT_LEASE_PREFIX}${identity}`,
+      labels: { [LABELS.component]: 'gateway', [LABELS.managedBy]: MANAGER },
+      annotations: { [TRAFFIC_ANNOTATION]: formatTraffic(report) },
+      ...(podUid === undefined ? {} : { ownerReferences: [owner] }),
+    },
+    spec: {
+      holderIdentity: identity,
+      leaseDurationSeconds: Math.ceil(staleAfterMs(leaseDurationMs) / 1000),
+      acquireTime: microTime(begunAt),
+      renewTime: microTime(now()),
     },
   };
 }

@@ -15,21 +15,9 @@ export interface TermDeps {
   readonly log: SourceLog | undefined;
 }
 
-export interface Term {
-  /** Brings the term, its timer and the subscribers in line with the present. Idempotent. Call it after every change. */
-  update(): void;
-  leads(): boolean;
-  /** Aborts when the current term ends; already aborted while there is none. */
-  signal(): AbortSignal;
-  /** Wakes when this replica starts or stops to lead, and when the holder changes. */
-  changes(wake: Wake, signal: AbortSignal): void;
-  /** Ends the current term for good: no other term begins. */
-  end(): void;
-}
-
 const NO_TERM = AbortSignal.abort();
 
-export function createTerm({ leadsNow, holder, untilChangeMs, identity, lease, log }: TermDeps): Term {
+export function createTerm({ leadsNow, holder, untilChangeMs, identity, lease, log }: TermDeps) {
   const wakes = new Set<Wake>();
   let current: AbortController | undefined;
   let publishedHolder: string | undefined;
@@ -38,6 +26,7 @@ export function createTerm({ leadsNow, holder, untilChangeMs, identity, lease, l
 
   const leads = (): boolean => !isOver && leadsNow();
 
+  /** Brings the term, its timer and the subscribers in line with the present. Idempotent. Call it after every change. */
   function update(): void {
     const before = current;
     const isLeader = leads();
@@ -65,16 +54,19 @@ export function createTerm({ leadsNow, holder, untilChangeMs, identity, lease, l
 
   return {
     update,
-    leads() {
+    leads(): boolean {
       refresh();
       return current !== undefined;
     },
-    signal() {
+    /** Aborts when the current term ends; already aborted while there is none. */
+    signal(): AbortSignal {
       refresh();
       return current?.signal ?? NO_TERM;
     },
-    changes: (wake, signal) => addWake(wakes, wake, signal),
-    end() {
+    /** Wakes when this replica starts or stops to lead, and when the holder changes. */
+    changes: (wake: Wake, signal: AbortSignal): void => addWake(wakes, wake, signal),
+    /** Ends the current term for good: no other term begins. */
+    end(): void {
       isOver = true;
       update();
     },

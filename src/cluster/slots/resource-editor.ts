@@ -2,15 +2,13 @@
  * Edits SlotSpecs. An edit is checked by the program's own schema first, since the server silently drops unknown keys, and then by the server. Each write
  * has the resource version as a precondition, so that concurrent edits are never lost.
  */
-import type { KubeApi, KubeObject, Reflector } from '../client/ports.ts';
+import type { KubeApi, KubeManifest, KubeObject, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/resource-types.ts';
-import { ok } from '../../schema/failure.ts';
-import type { Failure, Result } from '../../schema/failure.ts';
+import { ok, type Failure, type Result } from '../../schema/failure.ts';
 import { isTable } from '../../schema/key-case.ts';
 import { SlotName } from '../../schema/names.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
 import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot-editor.ts';
-import { toResource } from '../../schema/slot-resource.ts';
 import { parseSlot } from '../../schema/slot-spec.ts';
 import { patchBetween, storedSlot, versionOf } from './decide/edit-resource.ts';
 import { mergePatch } from '../../schema/merge-patch.ts';
@@ -56,8 +54,7 @@ export function createResourceEditor(options: ResourceEditorOptions): SlotEditor
       if (conflict !== undefined) return conflict;
       const { uid } = present.metadata;
       if (edits.dryRun !== true) {
-        const precondition = uid === undefined ? {} : { uid };
-        const removed = await api.remove(SLOT_SPECS, name, { propagation: 'Background', ...precondition }, signal);
+        const removed = await api.remove(SLOT_SPECS, name, uid === undefined ? {} : { uid }, signal);
         if (!removed.ok) return failed(name, removed.failure);
         if (uid !== undefined) slots.noteRemoved(name, uid);
       }
@@ -85,9 +82,13 @@ async function edit(
     // Edits arrive over HTTP, where keys are always in snake_case.
     const checked = parseSlot(name, document);
     if (!checked.ok) return { kind: 'invalid', problems: checked.problems };
-    const patch = present === undefined ? document : patchBetween(present['spec'], document);
-    if (present !== undefined && patch === undefined) return done(name, present, false);
-    const written = await write(api, { name, present, document, patch, dryRun: edits.dryRun === true }, signal);
+    const spec = present === undefined ? document : patchBetween(present['spec'], document);
+    if (present !== undefined && spec === undefined) return done(name, present, false);
+    const dryRun = { fieldManager: `${FIELD_MANAGER}-edits`, dryRun: true };
+    const written =
+      edits.dryRun === true
+        ? await api.apply(SLOT_SPECS, { metadata: { name }, spec: document }, dryRun, signal)
+        : await write(api, present, { metadata: { name }, spec }, signal);
     if (written.ok && edits.dryRun === true) {
       const resourceVersion = present === undefined ? '' : versionOf(present);
       const slot = { name, document: isTable(document) ? document : undefined, resourceVersion };
@@ -109,21 +110,16 @@ async function find(api: EditorApi, name: SlotName, signal: AbortSignal): Promis
   return !found.ok && found.failure.reason === 'NotFound' ? ok(undefined) : found;
 }
 
-interface Change {
-  readonly name: SlotName;
-  readonly present: KubeObject | undefined;
-  readonly document: unknown;
-  readonly patch: unknown;
-  readonly dryRun: boolean;
-}
-
-async function write(api: EditorApi, { name, present, document, patch, dryRun }: Change, signal: AbortSignal): Promise<Result<KubeObject>> {
-  const manifest = { ...toResource(name, document), metadata: { name, namespace: api.namespace } };
-  if (dryRun) return await api.apply(SLOT_SPECS, manifest, { fieldManager: `${FIELD_MANAGER}-edits`, dryRun }, signal);
+/** Creates the resource, or merges the manifest's spec into the present one, so that labels and annotations of other clients stay. */
+async function write(
+  api: EditorApi,
+  present: KubeObject | undefined,
+  manifest: KubeManifest,
+  signal: AbortSignal,
+): Promise<Result<KubeObject>> {
   if (present === undefined) return await api.create(SLOT_SPECS, manifest, signal);
-  // Only the spec is sent, so that labels and annotations of other clients stay.
-  const { resourceVersion } = present.metadata;
-  return await api.mergePatch(SLOT_SPECS, name, { metadata: { resourceVersion }, spec: patch }, signal);
+  const { name, resourceVersion } = present.metadata;
+  return await api.mergePatch(SLOT_SPECS, name, { metadata: { resourceVersion }, spec: manifest['spec'] }, signal);
 }
 
 function done(name: SlotName, object: KubeObject, created: boolean): EditResult {

@@ -3,6 +3,7 @@
  * an invalid one keeps its last valid spec. Each read covers the whole copy, but parses only what changed.
  */
 import type { KubeObject, OwnerReference, Reflector } from '../client/ports.ts';
+import { parseOnce } from '../client/parse-once.ts';
 import type { DesiredSlot, DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import { SlotName } from '../../schema/names.ts';
@@ -41,18 +42,16 @@ interface Entry {
   readonly problem: SpecProblem | undefined;
 }
 
-interface Published {
-  readonly object: KubeObject;
-  readonly status: SlotStatus | undefined;
-}
-
 export function createSlotResources(options: SlotResourcesOptions): SlotResources {
   const { slots, log } = options;
   const now = options.now ?? Date.now;
   let entries: ReadonlyMap<string, Entry> = new Map();
   let state: DesiredState = { slots: new Map(), refused: new Map(), problems: [] };
   let loggedLines: ReadonlySet<string> = new Set();
-  const published = new Map<string, Published>();
+  const publishedStatus = parseOnce(({ metadata, status }) => {
+    const slot = SlotName.safeParse(metadata.name);
+    return slot.success ? parseResourceStatus(slot.data, status) : undefined;
+  });
 
   const derive = (): DesiredState => {
     const items = slots.items();
@@ -73,14 +72,6 @@ export function createSlotResources(options: SlotResourcesOptions): SlotResource
     }
     return state;
   };
-  const publishedStatus = (name: string, object: KubeObject): SlotStatus | undefined => {
-    const before = published.get(name);
-    if (before?.object === object) return before.status;
-    const slot = SlotName.safeParse(name);
-    const status = slot.success ? parseResourceStatus(slot.data, object['status']) : undefined;
-    published.set(name, { object, status });
-    return status;
-  };
 
   return {
     async read() {
@@ -93,9 +84,7 @@ export function createSlotResources(options: SlotResourcesOptions): SlotResource
     },
     generationOf: (slot) => entries.get(slot)?.parsed?.generation,
     statuses() {
-      const items = slots.items();
-      for (const name of published.keys()) if (!items.has(name)) published.delete(name);
-      const statuses = [...items].flatMap(([name, object]) => publishedStatus(name, object) ?? []);
+      const statuses = [...slots.items().values()].flatMap((object) => publishedStatus(object) ?? []);
       return new Map(statuses.map((status) => [status.name, status]));
     },
   };

@@ -20,14 +20,8 @@ import {
   type RecentMessages,
 } from './decide/event-record.ts';
 import { toSlotEvent, type SlotEvent } from './decide/slot-event.ts';
-import { messageOf } from '../../platform/error-text.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
-
-export interface ResourceEvents extends StatusSink {
-  /** Resolves when every Event that the limits allow now is written, or has failed once. */
-  flush(): Promise<void>;
-}
 
 interface ResourceEventsOptions {
   readonly api: Pick<KubeApi, 'create' | 'mergePatch' | 'namespace'>;
@@ -60,7 +54,7 @@ interface Publication {
   readonly attempts: number;
 }
 
-export function createResourceEvents(options: ResourceEventsOptions): ResourceEvents {
+export function createResourceEvents(options: ResourceEventsOptions): StatusSink {
   const { ownerOf, leadership, clock, log } = options;
   const publications = new Map<string, Publication>();
   /** Keys of `publications` that the server does not have in their present form. */
@@ -75,11 +69,11 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
   const queue = createWriteQueue<string>({
     clock,
     concurrency: 1,
-    write(key, flushing) {
+    write(key) {
       const publication = publications.get(key);
       if (publication === undefined || !waiting.has(key) || !leadership.leads()) return undefined;
       const earliest = publication.writtenAt === undefined ? 0 : publication.writtenAt + COUNT_GAP_MS;
-      if (!flushing && clock.now() < earliest) return earliest;
+      if (clock.now() < earliest) return earliest;
       const token = takeToken(globalBucket, GLOBAL_BUCKET, clock.now());
       globalBucket = token.bucket;
       if (token.taken) return write(key, publication);
@@ -172,24 +166,19 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
         if (event !== undefined) publish(event);
       }
     },
-    flush: queue.flush,
   };
 }
 
-/** Returns undefined on success. Never throws. */
+/** Returns undefined on success. */
 async function writeEvent(options: ResourceEventsOptions, { record, writtenAt }: Publication): Promise<Failure | undefined> {
   const { api, instance, leadership } = options;
   const signal = leadership.term();
-  try {
-    const result =
-      writtenAt === undefined
-        ? await api.create(EVENTS, eventManifest(record, instance, api.namespace), signal)
-        : await api.mergePatch(EVENTS, record.name, eventPatch(record), signal);
-    // The name is derived from content and time, so an existing Event is our own, whose answer was lost.
-    return result.ok || result.failure.reason === 'AlreadyExists' ? undefined : result.failure;
-  } catch (error) {
-    return { kind: 'retry', reason: 'ApiUnreachable', message: messageOf(error) };
-  }
+  const result =
+    writtenAt === undefined
+      ? await api.create(EVENTS, eventManifest(record, instance, api.namespace), signal)
+      : await api.mergePatch(EVENTS, record.name, eventPatch(record), signal);
+  // The name is derived from content and time, so an existing Event is our own, whose answer was lost.
+  return result.ok || result.failure.reason === 'AlreadyExists' ? undefined : result.failure;
 }
 
 /** Adds the entry as the newest one, and drops the oldest if there are too many. */

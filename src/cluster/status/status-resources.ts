@@ -5,12 +5,11 @@
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/resource-types.ts';
 import type { Clock, Report, StatusSink } from '../../reconciler/ports.ts';
-import type { Reason } from '../../schema/reasons.ts';
-import { fail } from '../../schema/failure.ts';
 import type { Failure } from '../../schema/failure.ts';
+import type { Reason } from '../../schema/reasons.ts';
 import type { SlotName } from '../../schema/names.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
-import { SLOT_RESOURCE, SlotResourceStatus } from '../../schema/slot-resource.ts';
+import { SlotResourceStatus } from '../../schema/slot-resource.ts';
 import type { SpecProblem } from '../../schema/slot-spec.ts';
 import type { SlotStatus } from '../../schema/slot-status.ts';
 import {
@@ -21,7 +20,6 @@ import {
   refusedResourceStatus,
   toResourceStatus,
 } from './decide/slot-resource-status.ts';
-import { messageOf } from '../../platform/error-text.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 
@@ -42,6 +40,7 @@ interface StatusResourcesOptions {
   readonly log: SourceLog;
 }
 
+const AS_STATUS = { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' } as const;
 /** The API server has other work than statuses. */
 const WRITES_AT_ONCE = 4;
 const GAP_MS = 200;
@@ -120,10 +119,16 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
     },
   });
 
+  /**
+   * The resource version is a precondition: an object created again under this name has its own status, and a former leader must not overwrite the status
+   * of the present one. The API server ignores a uid here.
+   */
   const write = async (writing: Write): Promise<number | undefined> => {
-    const { name, publication } = writing;
+    const { name, publication, next, object } = writing;
     const writtenAt = clock.now();
-    const result = await applyStatus(api, writing, leadership.term());
+    const { resourceVersion } = object.metadata;
+    const manifest = { metadata: { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) }, status: next };
+    const result = await api.apply(SLOT_SPECS, manifest, AS_STATUS, leadership.term());
     if (!result.ok) return onFailure(writing, writtenAt, result.failure);
     serverFailures = 0;
     slots.noteWritten(result.value);
@@ -222,26 +227,6 @@ function earliestWrite(
   const crowdGapMs = isTransitional(next) ? Math.min(waiting * GAP_PER_WAITING_MS, LONGEST_CROWD_GAP_MS) : 0;
   const gapMs = written === wanted ? REPAIR_GAP_MS : isUrgent(next, present) ? Math.max(GAP_MS, crowdGapMs) : QUIET_GAP_MS;
   return Math.max(notBefore, writtenAt + gapMs);
-}
-
-/**
- * Never throws. The resource version is a precondition: an object created again under this name has its own status, and a former leader must not overwrite
- * the status of the present one. The API server ignores a uid here.
- */
-async function applyStatus(
-  api: StatusResourcesOptions['api'],
-  { name, next, object }: Write,
-  signal: AbortSignal,
-): ReturnType<KubeApi['apply']> {
-  const { apiVersion, kind } = SLOT_RESOURCE;
-  const { resourceVersion } = object.metadata;
-  const metadata = { name, namespace: api.namespace, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
-  const options = { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' } as const;
-  try {
-    return await api.apply(SLOT_SPECS, { apiVersion, kind, metadata, status: next }, options, signal);
-  } catch (error) {
-    return fail('retry', 'ApiUnreachable', messageOf(error));
-  }
 }
 
 function delayAfter(failures: number): number {

@@ -8,19 +8,6 @@
  */
 import type { Clock } from '../../reconciler/ports.ts';
 
-export interface WriteQueue<Key> {
-  /** Queues the key, also while it is being written. Replaces a later time. */
-  enqueue(key: Key): void;
-  /** Starts no write before this time (Unix milliseconds). Ends a flush, whose remaining writes would fail. */
-  pauseUntil(at: number): void;
-  /** Writes every key without waiting for its time. Resolves when all are written or failed once, or when the queue is paused. */
-  flush(): Promise<void>;
-  /** Removes every queued key and its timer. Writes in progress continue. */
-  clear(): void;
-  /** Number of keys that are ready to be written. */
-  readyCount(): number;
-}
-
 export interface WriteQueueOptions<Key> {
   readonly clock: Clock;
   readonly concurrency: number;
@@ -31,7 +18,7 @@ export interface WriteQueueOptions<Key> {
 /** Keys whose times are this close are written together. */
 const TIMER_TOLERANCE_MS = 20;
 
-export function createWriteQueue<Key>({ clock, concurrency, write }: WriteQueueOptions<Key>): WriteQueue<Key> {
+export function createWriteQueue<Key>({ clock, concurrency, write }: WriteQueueOptions<Key>) {
   const ready = new Set<Key>();
   const later = new Map<Key, number>();
   const writing = new Set<Key>();
@@ -90,16 +77,19 @@ export function createWriteQueue<Key>({ clock, concurrency, write }: WriteQueueO
   };
 
   return {
-    enqueue(key) {
+    /** Queues the key, also while it is being written. Replaces a later time. */
+    enqueue(key: Key): void {
       later.delete(key);
       ready.add(key);
       run();
     },
-    pauseUntil(at) {
+    /** Starts no write before this time (Unix milliseconds). Ends a flush, whose remaining writes would fail. */
+    pauseUntil(at: number): void {
       pausedUntil = Math.max(pausedUntil, at);
       endFlush();
     },
-    async flush() {
+    /** Writes every key without waiting for its time. Resolves when all are written or failed once, or when the queue is paused. */
+    async flush(): Promise<void> {
       for (const key of later.keys()) ready.add(key);
       later.clear();
       flushed ??= Promise.withResolvers<void>();
@@ -107,12 +97,14 @@ export function createWriteQueue<Key>({ clock, concurrency, write }: WriteQueueO
       run();
       await promise;
     },
-    clear() {
+    /** Removes every queued key and its timer. Writes in progress continue. */
+    clear(): void {
       ready.clear();
       later.clear();
       setTimer();
       if (writing.size === 0) endFlush();
     },
-    readyCount: () => ready.size,
+    /** Number of keys that are ready to be written. */
+    readyCount: (): number => ready.size,
   };
 }

@@ -2,10 +2,8 @@
 import type { KubeApi } from '../client/ports.ts';
 import { DEVICE_CLASSES } from '../client/resource-types.ts';
 import type { ClusterWorkload } from '../../reconciler/ports.ts';
-import { ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
-import { deviceClassOf } from './decide/kube-devices.ts';
-import type { GpuAllocation } from './decide/kube-devices.ts';
+import { ok, type Result } from '../../schema/failure.ts';
+import { deviceClassOf, type GpuAllocation } from './decide/kube-devices.ts';
 import type { KubeSettings } from './decide/kube-workload.ts';
 
 export type FindAllocation = (cluster: ClusterWorkload, signal: AbortSignal) => Promise<Result<GpuAllocation>>;
@@ -13,11 +11,7 @@ export type FindAllocation = (cluster: ClusterWorkload, signal: AbortSignal) => 
 /** Drivers are rarely installed, and existing workloads keep their way of requesting GPUs. */
 const CACHED_FOR_MS = 300_000;
 
-export function createGpuAllocation(
-  api: KubeApi,
-  settings: Pick<KubeSettings, 'SVC_GPU_RESOURCES' | 'SVC_GPU_ALLOCATION'>,
-  now: () => number,
-): FindAllocation {
+export function createGpuAllocation(api: KubeApi, settings: KubeSettings, now: () => number): FindAllocation {
   const cache = new Map<string, { readonly at: number; readonly exists: boolean }>();
 
   const hasDeviceClass = async (name: string, signal: AbortSignal): Promise<Result<boolean>> => {

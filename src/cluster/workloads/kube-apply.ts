@@ -1,25 +1,26 @@
 /** Brings the objects of a workload to the wanted state: creates them, or updates them in place. */
 import type { KubeApi, KubeManifest, KubeObject, OwnerReference, ResourceType } from '../client/ports.ts';
 import { CLAIMS, CONFIG_MAPS, DEPLOYMENTS, PODS, RESOURCE_CLAIM_TEMPLATES, SERVICES } from '../client/resource-types.ts';
-import { fail, ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
-import { WorkloadId } from '../../schema/names.ts';
-import type { SlotName } from '../../schema/names.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
+import { WorkloadId, type SlotName } from '../../schema/names.ts';
 import { isSameValue } from '../../schema/same-value.ts';
-import { usesDra } from './decide/kube-devices.ts';
-import type { GpuAllocation } from './decide/kube-devices.ts';
+import { usesDra, type GpuAllocation } from './decide/kube-devices.ts';
 import { findDifferences } from './decide/kube-difference.ts';
 import { appliedSpec, isUpToDate, overriddenEnv, withEnv } from './decide/kube-drift.ts';
-import { isReady, isTerminating, parseDeployment } from './decide/kube-facts.ts';
-import type { DeploymentFacts, PodFacts } from './decide/kube-facts.ts';
-import { deploymentManifest, deploymentSpec, kubeObjects } from './decide/kube-objects.ts';
-import type { DeploymentSpec, KubeContext, KubeObjects } from './decide/kube-objects.ts';
+import { isReady, isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/kube-facts.ts';
+import {
+  deploymentManifest,
+  deploymentSpec,
+  kubeObjects,
+  type DeploymentSpec,
+  type KubeContext,
+  type KubeObjects,
+} from './decide/kube-objects.ts';
 import { isCrashed } from './decide/kube-phase.ts';
 import type { KubeSettings, KubeWorkload } from './decide/kube-workload.ts';
 import type { FindAllocation } from './kube-allocation.ts';
 import type { KubeReflectors } from './kube-reflectors.ts';
-import { ABORTED } from './kube-writer.ts';
-import type { KubeWriter } from './kube-writer.ts';
+import { ABORTED, type KubeWriter } from './kube-writer.ts';
 
 export interface KubeApplyDeps {
   readonly api: Pick<KubeApi, 'get'>;

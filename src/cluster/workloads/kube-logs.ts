@@ -1,20 +1,15 @@
 /** Reads the log that explains the state of a pod: of its server, of the previous server after a crash, or of the model's fetching before the first start. */
 import type { KubeApi, StreamOptions } from '../client/ports.ts';
 import { PODS } from '../client/resource-types.ts';
-import type { LogLine } from '../../reconciler/ports.ts';
-import { serverStatus } from './decide/kube-facts.ts';
-import type { PodFacts } from './decide/kube-facts.ts';
+import type { LogLine, Runtime } from '../../reconciler/ports.ts';
+import { serverStatus, type PodFacts } from './decide/kube-facts.ts';
 import { MODEL_CONTAINER, SERVER_CONTAINER } from './decide/kube-names.ts';
 import { isCrashed } from './decide/kube-phase.ts';
 import { codeOf, nameOf } from '../../platform/error-text.ts';
 import { createLineSplitter } from '../../platform/line-splitter.ts';
 
 type LogApi = Pick<KubeApi, 'stream'>;
-
-interface LogOptions {
-  readonly tail: number;
-  readonly follow: boolean;
-}
+type LogOptions = Parameters<Runtime['logs']>[1];
 
 /** Ends at the end of the log; with `follow`, when the container exits or the signal aborts. Kubernetes merges stdout and stderr. */
 export async function* readKubeLogs(api: LogApi, pod: PodFacts, options: LogOptions, signal: AbortSignal): AsyncGenerator<LogLine> {

@@ -3,37 +3,34 @@
  * thousands of workloads is cheap. Facts of unchanged objects are the same objects. What is derived from one workload's objects is in `decide/kube-observe.ts`.
  */
 import type { KubeObject } from '../client/ports.ts';
+import { parseOnce } from '../client/parse-once.ts';
 import type { ObservedWorkload } from '../../reconciler/ports.ts';
 import { WorkloadId } from '../../schema/names.ts';
 import { LABELS } from '../../schema/object-labels.ts';
-import { hasEnded, instanceOf, isTerminating, parseDeployment, parsePod, parseTime } from './decide/kube-facts.ts';
-import type { DeploymentFacts, PodFacts } from './decide/kube-facts.ts';
+import {
+  hasEnded,
+  instanceOf,
+  isTerminating,
+  parseDeployment,
+  parsePod,
+  parseTime,
+  type DeploymentFacts,
+  type PodFacts,
+} from './decide/kube-facts.ts';
 import { revisionedName, slotObjectName } from './decide/kube-names.ts';
-import { observeOrphanedPods, observeWorkload } from './decide/kube-observe.ts';
-import type { KubeRecord } from './decide/kube-observe.ts';
+import { observeOrphanedPods, observeWorkload, type KubeRecord } from './decide/kube-observe.ts';
 import type { PodWarning, PodWarnings } from './decide/kube-pod-warnings.ts';
+import type { KubeReflectors } from './kube-reflectors.ts';
 
 type Objects = ReadonlyMap<string, KubeObject>;
 type PodsByOwner = ReadonlyMap<WorkloadId, readonly PodFacts[]>;
 
 /** The present objects of each kind, by name, and the warning Events about pods. */
-export interface KubeSnapshot {
-  readonly deployments: Objects;
-  readonly services: Objects;
-  readonly configMaps: Objects;
-  readonly pods: Objects;
+export interface KubeSnapshot extends Readonly<Record<keyof KubeReflectors, Objects>> {
   readonly warnings: PodWarnings;
 }
 
-export interface KubeObserver {
-  /** Returns the same list as long as nothing changed. */
-  observe(snapshot: KubeSnapshot): readonly ObservedWorkload[];
-  /** Returns the pods of a workload, newest first, also while it is being stopped. */
-  podsOf(snapshot: KubeSnapshot, id: WorkloadId): readonly PodFacts[];
-  pods(snapshot: KubeSnapshot): readonly PodFacts[];
-  /** Returns the objects behind a workload that this observer returned; undefined for any other. */
-  recordOf(observed: ObservedWorkload): KubeRecord | undefined;
-}
+export type KubeObserver = ReturnType<typeof createKubeObserver>;
 
 interface Entry {
   readonly record: KubeRecord;
@@ -52,9 +49,9 @@ interface View {
 /** Deployments remembered after they are gone. Their pods disappear soon after them. */
 const MOST_REMEMBERED = 1000;
 
-export function createKubeObserver(): KubeObserver {
-  const parsePodOnce = memoize(parsePod);
-  const parseDeploymentOnce = memoize(parseDeployment);
+export function createKubeObserver() {
+  const parsePodOnce = parseOnce(parsePod);
+  const parseDeploymentOnce = parseOnce(parseDeployment);
   const owners = createPodOwners();
   const records = new WeakMap<object, KubeRecord>();
   let entries: ReadonlyMap<WorkloadId, Entry> = new Map();
@@ -83,10 +80,13 @@ export function createKubeObserver(): KubeObserver {
   };
 
   return {
-    observe: (snapshot) => view(snapshot).workloads,
-    podsOf: (snapshot, id) => view(snapshot).pods.get(id) ?? [],
-    pods: (snapshot) => [...view(snapshot).pods.values()].flat(),
-    recordOf({ record }) {
+    /** Returns the same list as long as nothing changed. */
+    observe: (snapshot: KubeSnapshot): readonly ObservedWorkload[] => view(snapshot).workloads,
+    /** Returns the pods of a workload, newest first, also while it is being stopped. */
+    podsOf: (snapshot: KubeSnapshot, id: WorkloadId): readonly PodFacts[] => view(snapshot).pods.get(id) ?? [],
+    pods: (snapshot: KubeSnapshot): readonly PodFacts[] => [...view(snapshot).pods.values()].flat(),
+    /** Returns the objects behind a workload that this observer returned; undefined for any other. */
+    recordOf({ record }: ObservedWorkload): KubeRecord | undefined {
       return typeof record === 'object' && record !== null ? records.get(record) : undefined;
     },
   };
@@ -155,13 +155,3 @@ const newestFirst = ({ metadata: a }: PodFacts, { metadata: b }: PodFacts): numb
   if (a.creationTimestamp !== b.creationTimestamp) return a.creationTimestamp < b.creationTimestamp ? 1 : -1;
   return a.name < b.name ? -1 : 1;
 };
-
-/** Calls `parse` once for each object. */
-function memoize<Facts>(parse: (object: KubeObject) => Facts | undefined): (object: KubeObject) => Facts | undefined {
-  const known = new WeakMap<KubeObject, { readonly facts: Facts | undefined }>();
-  return (object) => {
-    const entry = known.get(object) ?? { facts: parse(object) };
-    known.set(object, entry);
-    return entry.facts;
-  };
-}

@@ -1,7 +1,6 @@
 /** Local copies of the objects that make up workloads, pruned to the fields that are used. */
 import type { Reflector, ResourceType, Transform } from '../client/ports.ts';
-import { createReflector } from '../client/reflector.ts';
-import type { ReflectorOptions } from '../client/reflector.ts';
+import { createReflector, type ReflectorOptions } from '../client/reflector.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/resource-types.ts';
 import { LABELS, MANAGER } from '../../schema/object-labels.ts';
 import { pruneDeployment, prunePlain, prunePod } from './decide/kube-facts.ts';

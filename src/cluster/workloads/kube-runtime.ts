@@ -3,19 +3,16 @@ import type { KubeApi, OwnerReference, Reflector, ResourceType } from '../client
 import { createRequestGate } from '../client/request-gate.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/resource-types.ts';
 import type { InPlaceRepair, Runtime } from '../../reconciler/ports.ts';
-import { fail, ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { SlotName, WorkloadId } from '../../schema/names.ts';
 import { appliedSpec, findAlteredObjects } from './decide/kube-drift.ts';
 import { MODELS_TARGET } from './decide/kube-names.ts';
-import { parseKubeWorkload } from './decide/kube-workload.ts';
-import type { KubeSettings } from './decide/kube-workload.ts';
+import { parseKubeWorkload, type KubeSettings } from './decide/kube-workload.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
 import { createGpuAllocation } from './kube-allocation.ts';
 import { applyKubeWorkload } from './kube-apply.ts';
 import { readKubeLogs } from './kube-logs.ts';
-import { createKubeObserver } from './kube-observer.ts';
-import type { KubeObserver, KubeSnapshot } from './kube-observer.ts';
+import { createKubeObserver, type KubeObserver, type KubeSnapshot } from './kube-observer.ts';
 import type { KubeReflectors } from './kube-reflectors.ts';
 import { stopKubeWorkload } from './kube-stop.ts';
 import { createWarningPoller } from './kube-warning-poller.ts';
@@ -39,15 +36,11 @@ const TRUSTED_FOR_MS = 30_000;
 /** As many as the client's concurrent requests: with thousands of workloads each is completed before the next begins, and status updates get through in between. */
 const APPLIES_AT_ONCE = 16;
 
-const NEVER = new AbortController().signal;
-
 export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
   const { api, reflectors, settings, ownerOf, now } = deps;
   const observer = createKubeObserver();
   const lock = createKeyedLock();
   const gate = createRequestGate(APPLIES_AT_ONCE);
-  const listed = new Set<Reflector>();
-  for (const copy of Object.values(reflectors)) void copy.ready(NEVER).then(() => listed.add(copy));
   const copies = new Map<ResourceType, Reflector>([
     [DEPLOYMENTS, reflectors.deployments],
     [SERVICES, reflectors.services],
@@ -71,7 +64,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     traits: { kind: 'kube', images: true, network: 'pods', modelsTarget: MODELS_TARGET, inPlace: inPlaceRepair(observer, ownerOf) },
     async observe(images, signal) {
       if (signal.aborted) return ABORTED;
-      const lost = findUnreachable(reflectors, listed, api.server, now());
+      const lost = findUnreachable(reflectors, api.server, now());
       if (lost !== undefined) return lost;
       // Kubelets pull images themselves.
       return ok({ workloads: observer.observe(snapshot()), images: images.map(({ reference }) => ({ reference, present: true })) });
@@ -80,12 +73,8 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     async apply(workload, signal) {
       const fit = parseKubeWorkload(workload);
       if (!fit.ok) return fit;
-      if (!(await gate.enter(signal))) return ABORTED;
-      try {
-        return await lock(workload.slot, async () => await applyKubeWorkload(applyDeps, fit.value, signal));
-      } finally {
-        gate.leave();
-      }
+      const apply = async () => await applyKubeWorkload(applyDeps, fit.value, signal);
+      return (await gate(signal, async () => await lock(workload.slot, apply))) ?? ABORTED;
     },
     stop: async (id, { graceMs }, signal) => await stopKubeWorkload({ reflectors, writer, podsOf, lock }, id, graceMs, signal),
     async *logs(id, options, signal) {
@@ -116,15 +105,10 @@ function inPlaceRepair(observer: KubeObserver, ownerOf: KubeRuntimeDeps['ownerOf
   };
 }
 
-function findUnreachable(
-  reflectors: KubeReflectors,
-  listed: ReadonlySet<Reflector>,
-  server: string,
-  now: number,
-): Result<never> | undefined {
+function findUnreachable(reflectors: KubeReflectors, server: string, now: number): Result<never> | undefined {
   for (const [kind, reflector] of Object.entries(reflectors)) {
     const health = reflector.health();
-    if (health.kind === 'starting' || !listed.has(reflector)) {
+    if (health.kind === 'starting' || (health.kind === 'unreachable' && !health.listed)) {
       const why = health.kind === 'unreachable' ? `: ${health.message}` : '';
       return fail('retry', 'RuntimeUnreachable', `The ${kind} of the cluster at "${server}" have not been listed yet${why}`);
     }

@@ -1,19 +1,16 @@
 /** Stops a workload: its Deployment is removed at once, and its pods exit when their requests have been answered. */
 import type { KubeObject } from '../client/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, RESOURCE_CLAIM_TEMPLATES } from '../client/resource-types.ts';
-import { fail, ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { WorkloadId } from '../../schema/names.ts';
 import { LABELS } from '../../schema/object-labels.ts';
 import { isImmediate } from './decide/kube-drain.ts';
 import { usesDra } from './decide/kube-devices.ts';
-import { isTerminating, parseDeployment } from './decide/kube-facts.ts';
-import type { DeploymentFacts, PodFacts } from './decide/kube-facts.ts';
+import { isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/kube-facts.ts';
 import { revisionedName } from './decide/kube-names.ts';
 import type { KeyedLock } from '../../platform/keyed-lock.ts';
 import type { KubeReflectors } from './kube-reflectors.ts';
-import { ABORTED } from './kube-writer.ts';
-import type { KubeWriter } from './kube-writer.ts';
+import { ABORTED, type KubeWriter } from './kube-writer.ts';
 import { sleep } from '../../platform/pause.ts';
 
 export interface KubeStopDeps {
@@ -52,7 +49,7 @@ async function removeObjects({ writer }: KubeStopDeps, facts: DeploymentFacts, s
   return await writer.remove(RESOURCE_CLAIM_TEMPLATES, { name: revisionedName(facts) }, {}, signal);
 }
 
-/** Removes ConfigMaps whose Deployment is gone, whoever removed it. A failure does no harm: they are removed together with the slot anyway. */
+/** Removes ConfigMaps whose Deployment is gone, no matter which client removed it. A failure does no harm: they are removed together with the slot anyway. */
 async function removeUnusedConfigMaps({ reflectors, writer }: KubeStopDeps, slot: string, signal: AbortSignal): Promise<void> {
   const inSlot = ({ metadata }: KubeObject): boolean => metadata.labels?.[LABELS.slot] === slot;
   const deployments = [...reflectors.deployments.items().values()].filter(inSlot).flatMap((object) => parseDeployment(object) ?? []);

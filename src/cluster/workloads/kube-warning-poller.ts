@@ -4,8 +4,7 @@ import type { KubeApi } from '../client/ports.ts';
 import { EVENTS } from '../client/resource-types.ts';
 import type { Wake } from '../../reconciler/ports.ts';
 import type { PodFacts } from './decide/kube-facts.ts';
-import { isStuck, podsIn, PULLING_SELECTOR, selectWarnings, WARNING_SELECTOR } from './decide/kube-pod-warnings.ts';
-import type { PodWarnings } from './decide/kube-pod-warnings.ts';
+import { isStuck, podsIn, PULLING_SELECTOR, selectWarnings, WARNING_SELECTOR, type PodWarnings } from './decide/kube-pod-warnings.ts';
 
 export interface WarningPollerDeps {
   readonly api: KubeApi;
@@ -18,18 +17,11 @@ export interface WarningPollerDeps {
   readonly lookMs?: number;
 }
 
-export interface WarningPoller {
-  /** Returns the warnings about the pods that were stuck at the last look; the same map as long as they are the same. */
-  current(): PodWarnings;
-  /** Polls until the signal aborts, and wakes when the warnings change. */
-  follow(wake: Wake, signal: AbortSignal): void;
-}
-
 const LOOK_MS = 5000;
 /** For the same stuck pods: kubelets retry after up to two minutes. */
 const POLL_AGAIN_MS = 30_000;
 
-export function createWarningPoller({ api, pods, term, now, lookMs = LOOK_MS }: WarningPollerDeps): WarningPoller {
+export function createWarningPoller({ api, pods, term, now, lookMs = LOOK_MS }: WarningPollerDeps) {
   let warnings: PodWarnings;
   let polled: { readonly at: number; readonly uids: string } | undefined;
 
@@ -66,9 +58,9 @@ export function createWarningPoller({ api, pods, term, now, lookMs = LOOK_MS }: 
   }
 
   return {
-    current: () => warnings,
-    follow(wake, signal) {
-      void pollUntilAborted(wake, signal);
-    },
+    /** Returns the warnings about the pods that were stuck at the last look; the same map as long as they are the same. */
+    current: (): PodWarnings => warnings,
+    /** Polls until the signal aborts, and wakes when the warnings change. */
+    follow: (wake: Wake, signal: AbortSignal): void => void pollUntilAborted(wake, signal),
   };
 }

@@ -1,20 +1,13 @@
 /** Writes objects for the leader. Nothing is written after its term, and each result enters the local copies before anyone reads them again. */
 import type { KubeApi, KubeManifest, KubeObject, ObjectMeta, Reflector, RemoveOptions, ResourceType } from '../client/ports.ts';
 import { PODS } from '../client/resource-types.ts';
-import { fail, ok } from '../../schema/failure.ts';
-import type { Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
 
 /** With a uid: only this very object. */
 type Target = Pick<ObjectMeta, 'name' | 'uid'>;
 
-export interface KubeWriter {
-  apply(type: ResourceType, manifest: KubeManifest, signal: AbortSignal): Promise<Result<KubeObject>>;
-  /** Removes the object, and its dependents in the background. An object that is gone, or was replaced by another one, is a success. */
-  remove(type: ResourceType, target: Target, options: Pick<RemoveOptions, 'graceSeconds'>, signal: AbortSignal): Promise<Result<void>>;
-  /** Shortens the time that a terminating pod has left. The pod stays in the local copy until it is gone. */
-  shortenGrace(pod: Target, graceSeconds: number, signal: AbortSignal): Promise<Result<void>>;
-}
+export type KubeWriter = ReturnType<typeof createKubeWriter>;
 
 export interface KubeWriterDeps {
   readonly api: KubeApi;
@@ -24,7 +17,7 @@ export interface KubeWriterDeps {
   readonly term: () => AbortSignal;
 }
 
-export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps): KubeWriter {
+export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps) {
   const duringTerm = async <T>(signal: AbortSignal, write: (writing: AbortSignal) => Promise<Result<T>>): Promise<Result<T>> => {
     const present = term();
     if (signal.aborted) return ABORTED;
@@ -40,22 +33,30 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps): KubeWri
   ): Promise<Result<void>> =>
     await duringTerm(signal, async (writing) => {
       const precondition = uid === undefined ? {} : { uid };
-      const removed = await api.remove(type, name, { propagation: 'Background', ...options, ...precondition }, writing);
+      const removed = await api.remove(type, name, { ...options, ...precondition }, writing);
       return removed.ok || removed.failure.reason !== 'Conflict' ? removed : ok(undefined);
     });
   return {
-    apply: async (type, manifest, signal) =>
+    apply: async (type: ResourceType, manifest: KubeManifest, signal: AbortSignal): Promise<Result<KubeObject>> =>
       await duringTerm(signal, async (writing) => {
         const applied = await api.apply(type, manifest, { fieldManager: FIELD_MANAGER }, writing);
         if (applied.ok) copyOf(type)?.noteWritten(applied.value);
         return applied;
       }),
-    async remove(type, target, options, signal) {
+    /** Removes the object, and its dependents in the background. An object that is gone, or was replaced by another one, is a success. */
+    async remove(
+      type: ResourceType,
+      target: Target,
+      options: Pick<RemoveOptions, 'graceSeconds'>,
+      signal: AbortSignal,
+    ): Promise<Result<void>> {
       const removed = await removeObject(type, target, options, signal);
       if (removed.ok && target.uid !== undefined) copyOf(type)?.noteRemoved(target.name, target.uid);
       return removed;
     },
-    shortenGrace: async (pod, graceSeconds, signal) => await removeObject(PODS, pod, { graceSeconds }, signal),
+    /** Shortens the time that a terminating pod has left. The pod stays in the local copy until it is gone. */
+    shortenGrace: async (pod: Target, graceSeconds: number, signal: AbortSignal): Promise<Result<void>> =>
+      await removeObject(PODS, pod, { graceSeconds }, signal),
   };
 }
 

@@ -64,12 +64,7 @@ describe('createKubeApi()', () => {
     const api = await connectToFake(fake, 'demo');
     const refusal = async (status: number, reason: string, message: string, retryAfterSeconds?: number) => {
       fake.faults.answer({}, { status, reason, message, ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) }, 1);
-      const result = await api.apply(
-        DEPLOYMENTS,
-        { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'x' } },
-        { fieldManager: 'm' },
-        SIGNAL,
-      );
+      const result = await api.apply(DEPLOYMENTS, { metadata: { name: 'x' } }, { fieldManager: 'm' }, SIGNAL);
       return result.ok ? undefined : result.failure;
     };
     const denied =
@@ -206,7 +201,7 @@ describe('createKubeApi()', () => {
       version: '1.2.3',
       onRequest: ({ verb, resource }) => void sent.push(`${verb} ${resource}`),
     });
-    const status = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'x' }, status: {} };
+    const status = { metadata: { name: 'x' }, status: {} };
     await api.apply(DEPLOYMENTS, status, { fieldManager: 'm', subresource: 'status' }, SIGNAL);
     await api.list(PODS, {}, SIGNAL);
     await api.serves(DEVICE_CLASSES, SIGNAL);

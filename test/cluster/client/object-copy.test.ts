@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createObjectCopy, type ObjectCopy } from '../../../src/cluster/client/object-copy.ts';
+import { createObjectCopy } from '../../../src/cluster/client/object-copy.ts';
 import type { KubeObject } from '../../../src/cluster/client/ports.ts';
 
 /** A server with a history, and a watch that lags behind. */
@@ -39,7 +39,7 @@ function createServer() {
   };
 }
 
-const uidsOf = (copy: ObjectCopy) =>
+const uidsOf = (copy: ReturnType<typeof createObjectCopy>) =>
   Object.fromEntries([...copy.items().values()].map(({ metadata }) => [metadata.name, `${metadata.uid}@${metadata.resourceVersion}`]));
 
 const step = fc.record({

@@ -81,7 +81,7 @@ describe('createReflector()', () => {
     fake.faults.answer({ verb: 'list' }, { status: 429, retryAfterSeconds: 1 }, 1);
     const copy = createReflector({ api: await connectToFake(fake), type: CONFIG_MAPS, random: () => 0 });
     copy.start(own.signal);
-    await copy.ready(own.signal);
+    await eventually('the first list', () => copy.health().kind === 'current');
     const [first, second, ...more] = fake.faults.requests.filter(({ verb }) => verb === 'list').map(({ at }) => at);
     expect(more).toEqual([]);
     expect((second ?? 0) - (first ?? 0)).toBeGreaterThanOrEqual(950);

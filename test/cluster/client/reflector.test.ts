@@ -37,7 +37,7 @@ async function follow(options: Partial<ReflectorOptions> = {}): Promise<{ readon
   const copy = createReflector({ api, type: CONFIG_MAPS, ...options });
   copy.changes(() => void (wakes += 1), own.signal);
   copy.start(own.signal);
-  await copy.ready(own.signal);
+  await eventually('the first list', () => copy.health().kind === 'current');
   await eventually('the watch is open', () => fake.watches.count() > 0);
   return { copy, wakes: () => wakes };
 }
@@ -48,17 +48,16 @@ describe('createReflector()', () => {
     const copy = createReflector({ api, type: CONFIG_MAPS });
     expect([copy.health(), copy.items().size]).toEqual([{ kind: 'starting' }, 0]);
     copy.start(own.signal);
-    await copy.ready(own.signal);
+    await eventually('the first list', () => copy.health().kind === 'current');
     expect([copy.health(), inCopy(copy)]).toEqual([{ kind: 'current' }, onServer()]);
   });
 
-  test('stops waiting for the first list when the signal aborts', async () => {
+  test('reports that it never received a list', async () => {
     await fake.goDown();
     const copy = createReflector({ api, type: CONFIG_MAPS });
     copy.start(own.signal);
-    setTimeout(() => own.abort(), 20);
-    await copy.ready(own.signal);
-    expect(copy.items().size).toBe(0);
+    await eventually('it is known to be unreachable', () => copy.health().kind === 'unreachable');
+    expect(copy.health()).toMatchObject({ listed: false });
   });
 
   test('keeps the same objects and wakes nobody if a list contains the same versions', async () => {
@@ -135,7 +134,7 @@ describe('createReflector()', () => {
     const before = Date.now();
     await fake.goDown();
     await eventually('it is known to be unreachable', () => copy.health().kind === 'unreachable');
-    expect(copy.health()).toMatchObject({ message: expect.stringContaining(fake.url) });
+    expect(copy.health()).toMatchObject({ message: expect.stringContaining(fake.url), listed: true });
     expect(wakes()).toBe(woken + 1);
     expect(copy.items().size).toBe(2);
     const health = copy.health();

@@ -11,21 +11,23 @@ describe('createRequestGate()', () => {
         const entered: number[] = [];
         const waiting: { readonly stop: AbortController; readonly entry: Promise<void> }[] = [];
         const settled = new Set<number>();
+        const leaves: (() => void)[] = [];
         let inside = 0;
         const enter = (): void => {
           const stop = new AbortController();
           const id = waiting.length;
-          const entry = gate.enter(stop.signal).then((has) => {
+          const work = async (): Promise<void> => {
             settled.add(id);
-            if (!has) return undefined;
             inside += 1;
-            return void entered.push(id);
-          });
+            entered.push(id);
+            await new Promise<void>((resolve) => leaves.push(resolve));
+          };
+          const entry = gate(stop.signal, work).then(() => void settled.add(id));
           waiting.push({ stop, entry });
         };
         const leave = async (): Promise<void> => {
           inside -= 1;
-          gate.leave();
+          leaves.shift()?.();
           await new Promise(setImmediate);
         };
         for (const what of steps) {

@@ -121,7 +121,7 @@ describe('createSlotResources()', () => {
     kube.apply('primary', model('a.gguf'));
     kube.setHealth({ kind: 'starting' });
     expect(await source.read(signal)).toMatchObject({ ok: false, failure: { reason: 'SlotsUnreadable' } });
-    kube.setHealth({ kind: 'unreachable', sinceMs: kube.clock.now(), message: 'connection refused' });
+    kube.setHealth({ kind: 'unreachable', sinceMs: kube.clock.now(), message: 'connection refused', listed: true });
     expect((await read()).slots.size).toBe(1);
     await kube.clock.advance(61_000);
     const late = await source.read(signal);

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { createResourceEvents, type ResourceEvents } from '../../../src/cluster/status/resource-events.ts';
+import type { StatusSink } from '../../../src/reconciler/ports.ts';
+import { createResourceEvents } from '../../../src/cluster/status/resource-events.ts';
 import { createSlotResources } from '../../../src/cluster/slots/slot-resources.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import type { TimelineEntry } from '../../../src/schema/slot-status.ts';
@@ -7,7 +8,7 @@ import { createInMemoryKube, type MemoryKube } from '../../support/kube/in-memor
 
 describe('createResourceEvents()', () => {
   let kube: MemoryKube;
-  let sink: ResourceEvents;
+  let sink: StatusSink;
   beforeEach(() => {
     kube = createInMemoryKube();
     kube.apply('img', {});
@@ -117,17 +118,5 @@ describe('createResourceEvents()', () => {
     report('It ended');
     await kube.clock.advance(600_000);
     expect(kube.requests).toHaveLength(1);
-  });
-
-  test('flush() writes what the limits allow now, including counts', async () => {
-    report('It ended');
-    await sink.flush();
-    report('It ended');
-    await sink.flush();
-    expect(events()).toMatchObject([{ count: 2 }]);
-    kube.behaviour.fault = () => 'throw';
-    report('It ended again');
-    await sink.flush();
-    expect(events()).toHaveLength(1);
   });
 });

@@ -43,9 +43,7 @@ describe('createStatusResources()', () => {
     report(slot(0));
     await kube.clock.advance(10);
     expect(statusOf(0)).toMatchObject({ state: 'ready', endpoint: 'http://svc-slot-s0.demo.svc:8080' });
-    expect(kube.requests).toMatchObject([
-      { verb: 'apply status SlotSpec', name: 's0', body: { metadata: { resourceVersion: '1', namespace: 'demo' } } },
-    ]);
+    expect(kube.requests).toMatchObject([{ verb: 'apply status SlotSpec', name: 's0', body: { metadata: { resourceVersion: '1' } } }]);
     expect(kube.requests[0]?.body).not.toHaveProperty('spec');
     report(slot(0));
     expect(await settle()).toBe(1);
@@ -236,7 +234,7 @@ describe('createStatusResources()', () => {
     report(slot(0, { restarts: 7 }), slot(1));
     await sink.flush();
     expect(statusOf(0)).toMatchObject({ restarts: 7 });
-    kube.behaviour.fault = () => 'throw';
+    kube.behaviour.fault = () => ({ kind: 'retry', reason: 'ApiUnreachable', message: 'connection refused' });
     report(slot(0, { restarts: 8 }), slot(1, { restarts: 8 }));
     await sink.flush();
     expect(statusOf(0)).toMatchObject({ restarts: 7 });

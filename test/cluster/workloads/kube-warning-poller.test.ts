@@ -4,7 +4,6 @@ import { EVENTS } from '../../../src/cluster/client/resource-types.ts';
 import { parsePod } from '../../../src/cluster/workloads/decide/kube-facts.ts';
 import type { PodFacts } from '../../../src/cluster/workloads/decide/kube-facts.ts';
 import { createWarningPoller } from '../../../src/cluster/workloads/kube-warning-poller.ts';
-import type { WarningPoller } from '../../../src/cluster/workloads/kube-warning-poller.ts';
 import { startFakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import type { FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
@@ -21,7 +20,7 @@ let ageMs: number;
 let wakes: number;
 let term: AbortController;
 let ended: AbortController;
-let reader: WarningPoller;
+let reader: ReturnType<typeof createWarningPoller>;
 
 function pod(server: Readonly<Record<string, unknown>>): PodFacts {
   const facts = parsePod(podOf(kubeWorkload(), { ready: false, server }));

@@ -95,6 +95,7 @@ export function createFakeHandler(parts: HandlerParts): FakeHandler {
     if (verb === 'update') return answerWith(store.replace(address, sent, origin), 200);
     if (!contentType.startsWith('application/apply-patch+yaml'))
       return refuse(415, 'UnsupportedMediaType', `the body of the request was in an unknown format "${contentType}"`);
+    if (sent.kind === undefined) return refuse(400, 'BadRequest', 'invalid object type: the kind is missing');
     if (query.get('fieldManager') === null)
       return refuse(422, 'Invalid', 'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch');
     const applied = store.apply(address, sent, { ...origin, operation: 'Apply' }, query.get('force') === 'true');

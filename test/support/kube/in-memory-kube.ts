@@ -13,8 +13,6 @@ export interface MadeRequest {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-type Fault = Failure | 'throw';
-
 export function createInMemoryKube() {
   const clock = createWorldClock();
   const objects = new Map<string, KubeObject>();
@@ -27,7 +25,7 @@ export function createInMemoryKube() {
   let inFlight = 0;
   let health: ReturnType<Reflector['health']> = { kind: 'current' };
   let term = new AbortController();
-  const behaviour: { latencyMs: number; fault: (request: MadeRequest) => Fault | undefined; most: number } = {
+  const behaviour: { latencyMs: number; fault: (request: MadeRequest) => Failure | undefined; most: number } = {
     latencyMs: 0,
     fault: () => undefined,
     most: 0,
@@ -61,7 +59,6 @@ export function createInMemoryKube() {
     inFlight -= 1;
     if (signal.aborted) return fail('retry', 'Aborted', 'The term has ended');
     const fault = behaviour.fault(made);
-    if (fault === 'throw') throw new Error('The API client threw an error');
     return fault === undefined ? act(objects.get(`${kind}/${name}`)) : { ok: false, failure: fault };
   };
   const notFound = fail('retry', 'NotFound', 'The object does not exist');
@@ -134,7 +131,6 @@ export function createInMemoryKube() {
     noteRemoved: () => undefined,
     changes: (wake, signal) => listen(wakes, wake, signal),
     start: () => undefined,
-    ready: async () => undefined,
   };
   const leadership: Pick<Leadership, 'leads' | 'term' | 'changes'> = {
     leads: () => !term.signal.aborted,

@@ -16,15 +16,11 @@ export function valueOf<T>(result: Result<T>): T {
 export const reasonOf = (result: Result<unknown>): string => (result.ok ? 'ok' : result.failure.reason);
 
 const configMap = (name: string, data: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>> = {}): KubeManifest => ({
-  apiVersion: 'v1',
-  kind: 'ConfigMap',
   metadata: { name, labels },
   data,
 });
 
 const containers = (replicas: number, env: readonly Readonly<Record<string, string>>[]): KubeManifest => ({
-  apiVersion: 'apps/v1',
-  kind: 'Deployment',
   metadata: { name: 'web' },
   spec: {
     replicas,
@@ -150,7 +146,7 @@ export function describeKubeApi(connect: () => KubeApi): void {
     const own = new AbortController();
     const copy = createReflector({ api, type: CONFIG_MAPS, labelSelector: 'suite=reflected' });
     copy.start(own.signal);
-    await copy.ready(own.signal);
+    await eventually('the first list', () => copy.health().kind === 'current');
     expect(copy.items().size).toBe(0);
     valueOf(await api.create(CONFIG_MAPS, configMap('seen', { a: '1' }, { suite: 'reflected' }), SIGNAL));
     await eventually('it is in the copy', () => copy.items().has('seen'));

@@ -16,6 +16,7 @@ export interface RequestInfo {
   readonly name: string;
 }
 
+/** A response, successful or not. */
 export interface Refusal {
   readonly status: number;
   /** Value of the header. */

@@ -8,23 +8,7 @@
  */
 import { isHeldBy, isReleased, isSameRecord, type LeaseRecord } from './lease-record.ts';
 
-/** All in milliseconds, as fractions of the lease duration. */
-export interface LeaseTimes {
-  readonly durationMs: number;
-  /** Interval in which a holder renews. */
-  readonly renewMs: number;
-  /** A holder leads for this long after it sent a renewal. The rest of the duration is a margin for clock drift and for writes in flight. */
-  readonly renewDeadlineMs: number;
-  /** The holder of a Lease that was just created leads after this delay. */
-  readonly createdDelayMs: number;
-  readonly requestTimeoutMs: number;
-  /** First delay after a failure. */
-  readonly retryMs: number;
-  /** Longest delay after a failure, for replicas that do not lead. */
-  readonly longestRetryMs: number;
-  /** If a watch has been silent for this long, the Lease is requested. */
-  readonly watchSilenceMs: number;
-}
+export type LeaseTimes = Readonly<ReturnType<typeof leaseTimes>>;
 
 export interface Candidate {
   readonly holder: string;
@@ -59,15 +43,22 @@ export type LeaseWriteStep = Extract<LeaseStep, { kind: 'acquire' | 'renew' }>;
 /** A longer duration in a Lease is a mistake, unless it is our own. */
 const LONGEST_FOREIGN_DURATION_MS = 10 * 60_000;
 
-export function leaseTimes(durationMs: number): LeaseTimes {
+/** All times are in milliseconds, as fractions of the lease duration. */
+export function leaseTimes(durationMs: number) {
   return {
     durationMs,
+    /** Interval in which a holder renews. */
     renewMs: durationMs / 4,
+    /** A holder leads for this long after it sent a renewal. The rest of the duration is a margin for clock drift and for writes in flight. */
     renewDeadlineMs: (durationMs * 2) / 3,
+    /** The holder of a Lease that was just created leads after this delay. */
     createdDelayMs: (durationMs * 3) / 4,
     requestTimeoutMs: durationMs / 5,
+    /** First delay after a failure. */
     retryMs: durationMs / 20,
+    /** Longest delay after a failure, for replicas that do not lead. */
     longestRetryMs: durationMs / 4,
+    /** If a watch has been silent for this long, the Lease is requested. */
     watchSilenceMs: durationMs / 2,
   };
 }

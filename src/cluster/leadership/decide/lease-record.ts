@@ -120,8 +120,6 @@ function manifest(before: LeaseRecord | undefined, write: LeaseWrite, spec: Read
   const { metadata } = before?.object ?? { metadata: undefined };
   const otherFields = before?.object['spec'];
   return {
-    apiVersion: 'coordination.k8s.io/v1',
-    kind: 'Lease',
     metadata: {
       name: write.name,
       labels: { ...metadata?.labels, [LABELS.managedBy]: MANAGER },

@@ -21,6 +21,8 @@ export interface TrafficHistory {
 export const NO_HISTORY: TrafficHistory = { usedAt: new Map(), askedAt: new Map() };
 /** As many as a gateway keeps of its own traffic. */
 const REMEMBERED = 4096;
+/** Use only changes `idle` and `serving`. */
+const USE_WITHIN_MS = 1000;
 
 export function rememberReport(history: TrafficHistory, { report, seenAt }: Pick<ReceivedReport, 'report' | 'seenAt'>): TrafficHistory {
   const used = [...report.use].map(([workload, { agoMs }]) => [workload, seenAt - agoMs] as const);
@@ -54,13 +56,13 @@ export function mergeTraffic(local: TrafficFacts, others: readonly ReceivedRepor
 }
 
 /** Returns within how many milliseconds a pass should run after a report changed: 0 for new demand, later for use, undefined if nothing relevant changed. */
-export function wakeFor(before: TrafficReport | undefined, next: TrafficReport, useWithinMs: number): number | undefined {
+export function wakeFor(before: TrafficReport | undefined, next: TrafficReport): number | undefined {
   if (demandBegan(before, next)) return 0;
   const useChanged = next.use.entries().some(([workload, { count }]) => {
     const known = before?.use.get(workload);
     return known === undefined || count > 0 !== known.count > 0;
   });
-  return useChanged ? useWithinMs : undefined;
+  return useChanged ? USE_WITHIN_MS : undefined;
 }
 
 function withLatest<Key>(before: ReadonlyMap<Key, number>, entries: readonly (readonly [Key, number])[]): ReadonlyMap<Key, number> {

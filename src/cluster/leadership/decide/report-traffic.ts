@@ -7,21 +7,16 @@ import { REPORTED, type ReportedActivity, type TrafficReport } from './traffic-a
 
 export type TrafficFacts = ReturnType<Traffic['read']>;
 
-export interface ReportTimes {
-  /** Interval in which the Lease is renewed even if nothing has changed. */
-  readonly renewMs: number;
-  /** Minimum time between two reports, unless there is new demand. */
-  readonly coarseMs: number;
-  /** Minimum time between two reports. */
-  readonly leastMs: number;
-}
-
 export interface LastReport {
   /** When it was written. */
   readonly at: number;
   readonly report: TrafficReport;
 }
 
+/** Minimum time between two reports, unless there is new demand. */
+export const COARSE_MS = 10_000;
+/** Minimum time between two reports. */
+export const LEAST_MS = 1000;
 /** Older activity is known to the other replicas, or the cluster was unreachable for so long that it no longer matters. */
 const REPORTED_FOR_MS = 10 * 60_000;
 
@@ -33,11 +28,11 @@ export function composeReport({ demand, workloads }: TrafficFacts, now: number):
   };
 }
 
-/** When the next report is due; `now` and the result are in the same milliseconds as `last.at`. */
-export function reportDueAt(last: LastReport | undefined, next: TrafficReport, now: number, times: ReportTimes): number {
+/** When the next report is due. `renewMs`: interval in which the Lease is renewed even if nothing has changed. `now` and the result are in the same milliseconds as `last.at`. */
+export function reportDueAt(last: LastReport | undefined, next: TrafficReport, now: number, renewMs: number): number {
   if (last === undefined) return now;
-  if (demandBegan(last.report, next)) return last.at + times.leastMs;
-  return last.at + (hasNews(last, next, now) ? Math.min(times.coarseMs, times.renewMs) : times.renewMs);
+  if (demandBegan(last.report, next)) return last.at + LEAST_MS;
+  return last.at + (hasNews(last, next, now) ? Math.min(COARSE_MS, renewMs) : renewMs);
 }
 
 /** Whether requests wait for a slot that had none waiting before. */

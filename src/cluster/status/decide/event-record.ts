@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { KubeManifest, OwnerReference } from '../../client/ports.ts';
 import { FIELD_MANAGER } from '../../../schema/object-labels.ts';
-import { kubeTime } from './kube-time.ts';
+import { kubeTime } from '../../client/decide/kube-values.ts';
 import type { SlotEvent } from './slot-event.ts';
 
 /** One Event as it is, or will be, on the server. */
@@ -65,9 +65,7 @@ export function newRecord(key: string, event: SlotEvent, owner: OwnerReference):
 export function eventManifest(record: EventRecord, instance: string, namespace: string): KubeManifest {
   const { name, owner, event } = record;
   return {
-    apiVersion: 'v1',
-    kind: 'Event',
-    metadata: { name, namespace },
+    metadata: { name },
     involvedObject: { apiVersion: owner.apiVersion, kind: owner.kind, namespace, name: owner.name, uid: owner.uid },
     type: event.type,
     reason: event.reason,

@@ -14,7 +14,7 @@ import { isAtRestReason, parseReason } from '../../../schema/reasons.ts';
 import { AT_REST, CONDITION_TYPES, SLOT_STATES, type Condition, type ConditionType, type SlotStatus } from '../../../schema/slot-status.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
 import { slotObjectName } from '../../workloads/decide/kube-names.ts';
-import { kubeTime } from './kube-time.ts';
+import { kubeTime } from '../../client/decide/kube-values.ts';
 
 type ResourceCondition = NonNullable<SlotResourceStatus['conditions']>[number];
 

@@ -6,16 +6,14 @@
 import type { KubeManifest, KubeObject, OwnerReference } from '../../client/ports.ts';
 import { isTable } from '../../../schema/key-case.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
-import { findDifferences } from './kube-difference.ts';
-import type { Difference } from './kube-difference.ts';
+import { findDifferences, type Difference } from './kube-difference.ts';
 import type { DeploymentFacts } from './kube-facts.ts';
 import { APPLIED_ANNOTATION, podLabels, SERVER_CONTAINER } from './kube-names.ts';
-import { configMapManifest, serviceManifest } from './kube-objects.ts';
-import type { DeploymentSpec } from './kube-objects.ts';
+import { configMapManifest, serviceManifest, type DeploymentSpec } from './kube-objects.ts';
 import type { KubeRecord } from './kube-observe.ts';
 import { verbatim } from './kube-pod.ts';
 import type { KubeWorkload } from './kube-workload.ts';
-import { truncate } from './kube-text.ts';
+import { truncate } from '../../client/decide/kube-values.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 
 /** Returns the last applied `spec`; undefined if somebody removed or damaged the annotation. */
@@ -38,13 +36,13 @@ export function findAlteredObjects(wanted: KubeWorkload, record: KubeRecord, own
     ...findDifferences(metadata, deployment).map(phraseOf),
     ...(applied === undefined ? [`annotation "${APPLIED_ANNOTATION}" missing`] : findDifferences(applied, deployment.spec).map(phraseOf)),
     ...Object.keys(overriddenEnv(wanted, deployment)).map((name) => `env "${name}" changed`),
-    ...findAltered(serviceManifest(wanted, owner), record.service),
-    ...findAltered(configMapManifest(wanted, owner), record.configMap),
+    ...findAltered('Service', serviceManifest(wanted, owner), record.service),
+    ...findAltered('ConfigMap', configMapManifest(wanted, owner), record.configMap),
   ];
 }
 
 /** Whether writing the manifest would change nothing. */
-export const isUpToDate = (manifest: KubeManifest, live: KubeObject | undefined): boolean => findAltered(manifest, live).length === 0;
+export const isUpToDate = (manifest: KubeManifest, live: KubeObject | undefined): boolean => findAltered('', manifest, live).length === 0;
 
 /**
  * Returns our variables that entries of other clients in the server container's own list override. Server-side apply keeps such entries, so `withEnv` must set
@@ -75,10 +73,10 @@ export function withEnv(spec: DeploymentSpec, env: Readonly<Record<string, strin
   return { ...spec, template: { ...template, spec: { ...podSpec, containers } } };
 }
 
-function findAltered(manifest: KubeManifest, live: KubeObject | undefined): readonly string[] {
-  const what = `${manifest.kind} "${manifest.metadata.name}"`;
+function findAltered(kind: string, manifest: KubeManifest, live: KubeObject | undefined): readonly string[] {
+  const what = `${kind} "${manifest.metadata.name}"`;
   if (live === undefined || live.metadata.deletionTimestamp !== undefined) return [`${what} deleted`];
-  const { apiVersion: _version, kind: _kind, data, ...content } = manifest;
+  const { data, ...content } = manifest;
   return [
     // Values of a ConfigMap may be secrets, so they are not named.
     ...(isSameValue(data ?? {}, live['data'] ?? {}) ? [] : [`${what}: data changed`]),

@@ -35,15 +35,22 @@ const Owner = z.object({
   controller: z.boolean().exactOptional(),
   blockOwnerDeletion: z.boolean().exactOptional(),
 });
-const PodMeta = z.object({
+const Meta = z.object({
   name: z.string(),
   uid: z.string(),
   resourceVersion: z.string(),
   creationTimestamp: z.string(),
   deletionTimestamp: z.string().exactOptional(),
-  labels: StringMap.default({}),
 });
-const OwnedMeta = PodMeta.extend({ ownerReferences: z.array(Owner).default([]) });
+const PodLabels = z.object({
+  [LABELS.slot]: z.string().exactOptional(),
+  [LABELS.revision]: z.string().exactOptional(),
+  [LABELS.managedBy]: z.string().exactOptional(),
+  [INSTANCE_LABEL]: z.string().exactOptional(),
+});
+/** All labels and owners are kept, since changes of them are drift. */
+const OwnedMeta = Meta.extend({ labels: StringMap.default({}), ownerReferences: z.array(Owner).default([]) });
+const Annotations = z.object({ [LABELS.generation]: z.string().exactOptional(), [APPLIED_ANNOTATION]: z.string().exactOptional() });
 
 const Quantities = z.record(z.string(), z.union([z.string(), z.number()])).optional();
 const Container = z.object({
@@ -65,7 +72,7 @@ const Volume = z.object({
 });
 
 const PodShape = z.object({
-  metadata: PodMeta,
+  metadata: Meta.extend({ labels: PodLabels.default({}) }),
   spec: z.object({
     nodeName: Text,
     terminationGracePeriodSeconds: z.number().default(30),
@@ -90,9 +97,12 @@ const PodShape = z.object({
 export type PodFacts = z.output<typeof PodShape>;
 
 const DeploymentShape = z.object({
-  metadata: OwnedMeta.extend({ annotations: StringMap.default({}) }),
+  metadata: OwnedMeta.extend({ annotations: Annotations.default({}) }),
   spec: z.record(z.string(), z.unknown()),
-  status: z.object({ conditions: z.array(Condition).default([]) }).prefault({}),
+  status: z
+    .object({ conditions: z.array(Condition).default([]) })
+    .prefault({})
+    .transform(({ conditions }) => ({ conditions: conditions.filter(({ type }) => type === 'ReplicaFailure') })),
 });
 
 /** Undefined if the object does not have the shape of a pod. */
@@ -167,28 +177,12 @@ export function parseTime(text: string | null | undefined): number | undefined {
 
 // ---- what is stored of each kind of object; an object of an unknown shape is stored whole and skipped where it is parsed ----
 
-const KEPT_LABELS: readonly string[] = [LABELS.slot, LABELS.revision, LABELS.managedBy, INSTANCE_LABEL];
-const KEPT_ANNOTATIONS: readonly string[] = [LABELS.generation, APPLIED_ANNOTATION];
+export const prunePod = (object: KubeObject): KubeObject => PodShape.safeParse(object).data ?? object;
 
-export function prunePod(object: KubeObject): KubeObject {
-  const shape = PodShape.safeParse(object).data;
-  if (shape === undefined) return object;
-  return { ...shape, metadata: { ...shape.metadata, labels: pick(shape.metadata.labels, KEPT_LABELS) } };
-}
-
-export function pruneDeployment(object: KubeObject): KubeObject {
-  const shape = DeploymentShape.safeParse(object).data;
-  if (shape === undefined) return object;
-  const annotations = pick(shape.metadata.annotations, KEPT_ANNOTATIONS);
-  const conditions = shape.status.conditions.filter(({ type }) => type === 'ReplicaFailure');
-  return { ...shape, metadata: { ...shape.metadata, annotations }, status: { conditions } };
-}
+export const pruneDeployment = (object: KubeObject): KubeObject => DeploymentShape.safeParse(object).data ?? object;
 
 /** ConfigMaps and Services, without managed fields and status. */
 export function prunePlain(object: KubeObject): KubeObject {
   const metadata = OwnedMeta.safeParse(object.metadata).data;
   return metadata === undefined ? object : { ...object, metadata, status: undefined };
 }
-
-const pick = (record: Readonly<Record<string, string>>, keys: readonly string[]): Record<string, string> =>
-  Object.fromEntries(Object.entries(record).filter(([key]) => keys.includes(key)));

@@ -2,13 +2,12 @@
 import type { KubeManifest, OwnerReference } from '../../client/ports.ts';
 import { LABELS } from '../../../schema/object-labels.ts';
 import { parseSizeBytes } from '../../../schema/quantities.ts';
-import { deviceDemand } from './kube-devices.ts';
-import type { GpuAllocation } from './kube-devices.ts';
+import { deviceDemand, type GpuAllocation } from './kube-devices.ts';
 import { APPLIED_ANNOTATION, podLabels, PORT_NAME, revisionedName, revisionLabels, slotLabels, slotObjectName } from './kube-names.ts';
 import { podTemplate } from './kube-pod.ts';
 import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
 import { createsClaim } from './kube-volumes.ts';
-import { quantityOfBytes } from './kube-quantity.ts';
+import { quantityOfBytes } from '../../client/decide/kube-values.ts';
 
 export interface KubeContext {
   readonly settings: KubeSettings;
@@ -18,15 +17,7 @@ export interface KubeContext {
   readonly allocation: GpuAllocation;
 }
 
-export interface KubeObjects {
-  readonly configMap: KubeManifest;
-  readonly service: KubeManifest;
-  /** Only where the slot has storage of its own. */
-  readonly claim: KubeManifest | undefined;
-  /** Only with DRA. */
-  readonly claimTemplate: KubeManifest | undefined;
-  readonly deployment: KubeManifest;
-}
+export type KubeObjects = Readonly<ReturnType<typeof kubeObjects>>;
 
 /** Where a slot names a storage class but no size. Large enough for most models. */
 const DEFAULT_STORAGE = '50Gi';
@@ -34,11 +25,13 @@ const DEFAULT_STORAGE = '50Gi';
 /** `spec` of a Deployment. */
 export type DeploymentSpec = Readonly<Record<string, unknown>> & { readonly replicas: number };
 
-export function kubeObjects(workload: KubeWorkload, context: KubeContext): KubeObjects {
+export function kubeObjects(workload: KubeWorkload, context: KubeContext) {
   return {
     configMap: configMapManifest(workload, context.owner),
     service: serviceManifest(workload, context.owner),
+    /** Only where the slot has storage of its own. */
     claim: claimManifest(workload, context),
+    /** Only with DRA. */
     claimTemplate: claimTemplateManifest(workload, context),
     deployment: deploymentManifest(workload, context.owner, deploymentSpec(workload, context)),
   };
@@ -59,8 +52,6 @@ export function deploymentSpec(workload: KubeWorkload, { settings, allocation }:
 export function deploymentManifest(workload: KubeWorkload, owner: OwnerReference | undefined, spec: DeploymentSpec): KubeManifest {
   const annotations = { [LABELS.generation]: String(workload.generation), [APPLIED_ANNOTATION]: JSON.stringify(spec) };
   return {
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
     metadata: { name: workload.name, labels: podLabels(workload), annotations, ...ownedBy(owner) },
     spec,
   };
@@ -69,8 +60,6 @@ export function deploymentManifest(workload: KubeWorkload, owner: OwnerReference
 /** Immutable, since its content belongs to the revision: nobody can change it, and kubelets need not watch it. */
 export function configMapManifest(workload: KubeWorkload, owner: OwnerReference | undefined): KubeManifest {
   return {
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
     metadata: { name: revisionedName(workload), labels: revisionLabels(workload), ...ownedBy(owner) },
     immutable: true,
     data: Object.fromEntries(Object.entries(workload.env).toSorted(([a], [b]) => (a < b ? -1 : 1))),
@@ -80,8 +69,6 @@ export function configMapManifest(workload: KubeWorkload, owner: OwnerReference 
 /** One per slot, for clients inside the cluster. The gateway connects to the pods directly. */
 export function serviceManifest({ slot, port }: KubeWorkload, owner: OwnerReference | undefined): KubeManifest {
   return {
-    apiVersion: 'v1',
-    kind: 'Service',
     metadata: { name: slotObjectName(slot), labels: slotLabels(slot), ...ownedBy(owner) },
     spec: {
       clusterIP: 'None',
@@ -95,8 +82,6 @@ function claimManifest({ slot, cluster }: KubeWorkload, { owner }: KubeContext):
   const { storage } = cluster;
   if (storage === undefined || !createsClaim(cluster)) return undefined;
   return {
-    apiVersion: 'v1',
-    kind: 'PersistentVolumeClaim',
     metadata: { name: slotObjectName(slot), labels: slotLabels(slot), ...ownedBy(owner) },
     spec: {
       accessModes: ['ReadWriteOnce'],
@@ -111,8 +96,6 @@ function claimTemplateManifest(workload: KubeWorkload, { owner, settings, alloca
   if (demand.kind !== 'claim') return undefined;
   const exactly = { deviceClassName: demand.deviceClass, allocationMode: 'ExactCount', count: demand.count };
   return {
-    apiVersion: 'resource.k8s.io/v1',
-    kind: 'ResourceClaimTemplate',
     metadata: { name: demand.template, labels: revisionLabels(workload), ...ownedBy(owner) },
     spec: { spec: { devices: { requests: [{ name: 'gpu', exactly }] } } },
   };

@@ -10,8 +10,7 @@
 import type { KubeObject } from '../../client/ports.ts';
 import type { ObservedWorkload } from '../../../reconciler/ports.ts';
 import type { WorkloadId } from '../../../schema/names.ts';
-import { instanceOf, isOver, parseIdentity, templatePort } from './kube-facts.ts';
-import type { DeploymentFacts, PodFacts } from './kube-facts.ts';
+import { instanceOf, isOver, parseIdentity, templatePort, type DeploymentFacts, type PodFacts } from './kube-facts.ts';
 import { derivePhase } from './kube-phase.ts';
 import type { WaitingHints } from './kube-waiting-reason.ts';
 

@@ -11,11 +11,19 @@
  * Pods that are terminating or over (evicted, node shut down) count for none of these.
  */
 import type { ObservedWorkload, WorkloadExit, WaitingReason } from '../../../reconciler/ports.ts';
-import { isOver, isReady, isTerminating, parseTime, serverPort, serverStatus } from './kube-facts.ts';
-import type { ContainerExit, DeploymentFacts, PodFacts } from './kube-facts.ts';
+import {
+  isOver,
+  isReady,
+  isTerminating,
+  parseTime,
+  serverPort,
+  serverStatus,
+  type ContainerExit,
+  type DeploymentFacts,
+  type PodFacts,
+} from './kube-facts.ts';
 import { MODEL_CONTAINER } from './kube-names.ts';
-import { deriveWaitingReason } from './kube-waiting-reason.ts';
-import type { WaitingHints } from './kube-waiting-reason.ts';
+import { deriveWaitingReason, type WaitingHints } from './kube-waiting-reason.ts';
 
 export type PhaseFacts = Pick<
   ObservedWorkload,

@@ -1,7 +1,7 @@
 /** Answers the question: what is missing on the nodes, and what can the user do? Explains the scheduler's message for a pod that fits no node. Pure. */
 import type { PodFacts } from './kube-facts.ts';
 import { backendLabel, SERVER_CONTAINER } from './kube-names.ts';
-import { truncate } from './kube-text.ts';
+import { truncate } from '../../client/decide/kube-values.ts';
 
 interface Cause {
   /** Number of nodes. The scheduler counts each node once. */

@@ -7,9 +7,8 @@ import type { KubeObject } from '../../client/ports.ts';
 import type { WaitingReason } from '../../../reconciler/ports.ts';
 import type { Reason } from '../../../schema/reasons.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
-import { isOver, isTerminating, parseTime } from './kube-facts.ts';
-import type { ContainerStatus, PodFacts } from './kube-facts.ts';
-import { truncate } from './kube-text.ts';
+import { isOver, isTerminating, parseTime, type ContainerStatus, type PodFacts } from './kube-facts.ts';
+import { truncate } from '../../client/decide/kube-values.ts';
 
 /** A warning Event about a pod. */
 export interface PodWarning {

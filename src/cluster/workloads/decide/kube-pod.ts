@@ -1,12 +1,10 @@
 /** Renders the pod template of a workload. Pure. Lists have a fixed order and quantities the server's own form, so that the server stores what was sent. */
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
-import { deviceDemand, needsRoot, nodeAffinity } from './kube-devices.ts';
-import type { DeviceDemand, GpuAllocation } from './kube-devices.ts';
+import { deviceDemand, needsRoot, nodeAffinity, type DeviceDemand, type GpuAllocation } from './kube-devices.ts';
 import { graceSeconds, preStopHook } from './kube-drain.ts';
 import { MODEL_CONTAINER, MODELS_TARGET, podLabels, PORT_NAME, revisionedName, SERVER_CONTAINER } from './kube-names.ts';
-import { quantityOfBytes } from './kube-quantity.ts';
-import { podVolumes } from './kube-volumes.ts';
-import type { PodVolumes } from './kube-volumes.ts';
+import { quantityOfBytes } from '../../client/decide/kube-values.ts';
+import { podVolumes, type PodVolumes } from './kube-volumes.ts';
 import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
 
 type Part = Readonly<Record<string, unknown>>;

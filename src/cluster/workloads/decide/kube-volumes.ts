@@ -1,9 +1,8 @@
 /** What the pods of a workload mount: models, a scratch directory, and device files. Pure. */
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
-import type { Settings } from '../../../schema/settings.ts';
 import type { DeviceDemand } from './kube-devices.ts';
 import { MODELS_TARGET, slotObjectName } from './kube-names.ts';
-import type { KubeWorkload } from './kube-workload.ts';
+import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
 
 export interface PodVolumes {
   readonly volumes: readonly Readonly<Record<string, unknown>>[];
@@ -15,14 +14,12 @@ export interface PodVolumes {
   readonly modelsOnNode: boolean;
 }
 
-export type StorageSettings = Pick<Settings, 'SVC_MODELS_CLAIM' | 'SVC_MODELS_HOST_PATH'>;
-
 export const MODELS_VOLUME = 'models';
 const SCRATCH_VOLUME = 'tmp';
 /** The same size as on a single machine. */
 const SCRATCH_LIMIT = '1Gi';
 
-export function podVolumes(workload: KubeWorkload, demand: DeviceDemand, settings: StorageSettings): PodVolumes {
+export function podVolumes(workload: KubeWorkload, demand: DeviceDemand, settings: KubeSettings): PodVolumes {
   const readsModels = workload.mounts.some(({ target }) => target === MODELS_TARGET);
   const models = modelsVolume(workload, settings);
   const all = [
@@ -46,7 +43,7 @@ export function podVolumes(workload: KubeWorkload, demand: DeviceDemand, setting
 export const createsClaim = ({ storage }: Pick<ClusterWorkload, 'storage'>): boolean =>
   storage?.claimName === undefined && storage?.hostPath === undefined && (storage?.size ?? storage?.className) !== undefined;
 
-function modelsVolume({ slot, cluster }: KubeWorkload, settings: StorageSettings): Readonly<Record<string, unknown>> {
+function modelsVolume({ slot, cluster }: KubeWorkload, settings: KubeSettings): Readonly<Record<string, unknown>> {
   const { storage } = cluster;
   if (storage?.claimName !== undefined) return claim(storage.claimName);
   if (storage?.hostPath !== undefined) return onNode(storage.hostPath);

@@ -12,12 +12,10 @@
  */
 import type { WaitingReason } from '../../../reconciler/ports.ts';
 import { parseReason, type Reason } from '../../../schema/reasons.ts';
-import { isOver, isTerminating } from './kube-facts.ts';
-import type { ContainerStatus, DeploymentFacts, PodFacts } from './kube-facts.ts';
+import { isOver, isTerminating, type ContainerStatus, type DeploymentFacts, type PodFacts } from './kube-facts.ts';
 import { MODEL_CONTAINER, MODELS_TARGET } from './kube-names.ts';
-import { warningReason } from './kube-pod-warnings.ts';
-import type { PodWarnings } from './kube-pod-warnings.ts';
-import { truncate } from './kube-text.ts';
+import { warningReason, type PodWarnings } from './kube-pod-warnings.ts';
+import { truncate } from '../../client/decide/kube-values.ts';
 import { MODELS_VOLUME } from './kube-volumes.ts';
 import { placementMessage } from './kube-placement.ts';
 

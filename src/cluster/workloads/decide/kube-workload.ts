@@ -1,7 +1,6 @@
 /** A workload that can run in a cluster, and the settings that its objects depend on. Pure. */
 import type { ClusterWorkload, ImageReference, Workload } from '../../../reconciler/ports.ts';
-import { fail, ok } from '../../../schema/failure.ts';
-import type { Result } from '../../../schema/failure.ts';
+import { fail, ok, type Result } from '../../../schema/failure.ts';
 import type { Settings } from '../../../schema/settings.ts';
 
 export type KubeSettings = Pick<

@@ -82,6 +82,6 @@ describe('wakeFor()', () => {
     ['a workload that is used for the first time', reportOf(), reportOf({}, { w: [0, 9] }), 1000],
     ['a renewal', reportOf({ chat: [1, 0] }, { w: [1, 0] }), reportOf({ chat: [1, 9] }, { w: [1, 9] }), undefined],
   ])('%s', (_what, before, next, expected) => {
-    expect(wakeFor(before, next, 1000)).toBe(expected);
+    expect(wakeFor(before, next)).toBe(expected);
   });
 });

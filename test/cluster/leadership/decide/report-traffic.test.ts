@@ -4,7 +4,7 @@ import { composeReport, reportDueAt } from '../../../../src/cluster/leadership/d
 import { factsOf, reportOf, type Pairs } from './traffic-fixture.ts';
 
 const NOW = 1_000_000_000_000;
-const TIMES = { renewMs: 30_000, coarseMs: 10_000, leastMs: 1000 };
+const RENEW_MS = 30_000;
 
 describe('composeReport()', () => {
   test('reports ages instead of times, so that clocks may differ', () => {
@@ -47,7 +47,7 @@ describe('reportDueAt()', () => {
   const now = at + 500;
 
   test('is now before the first report', () => {
-    expect(reportDueAt(undefined, reportOf(), now, TIMES)).toBe(now);
+    expect(reportDueAt(undefined, reportOf(), now, RENEW_MS)).toBe(now);
   });
 
   test.each([
@@ -65,11 +65,11 @@ describe('reportDueAt()', () => {
     ['activity that is no longer reported', last({ chat: [0, 9] }, { w: [0, 9] }), reportOf(), 30_000],
     ['nothing at all', last({}), reportOf(), 30_000],
   ])('%s', (_what, before, next, expected) => {
-    expect(reportDueAt(before, next, now, TIMES) - at).toBe(expected);
+    expect(reportDueAt(before, next, now, RENEW_MS) - at).toBe(expected);
   });
 
   test('is never later than the renewal', () => {
-    expect(reportDueAt(last({}), reportOf({}, { w: [1, 10] }), now, { ...TIMES, renewMs: 4000 })).toBe(at + 4000);
+    expect(reportDueAt(last({}), reportOf({}, { w: [1, 10] }), now, 4000)).toBe(at + 4000);
   });
 });
 

@@ -100,7 +100,7 @@ describe('Events', () => {
     const record = countOccurrence('key', event(), owner, undefined);
     const manifest = eventManifest(record, 'svc-0', 'demo');
     expect(manifest).toMatchObject({
-      metadata: { name: expect.stringMatching(/^primary\.[0-9a-f]{16}$/), namespace: 'demo' },
+      metadata: { name: expect.stringMatching(/^primary\.[0-9a-f]{16}$/) },
       involvedObject: { apiVersion: owner.apiVersion, kind: 'SlotSpec', namespace: 'demo', name: 'primary', uid: 'u-1' },
       source: { component: 'svc-controller', host: 'svc-0' },
       firstTimestamp: '2026-01-31T12:00:00Z',

@@ -4,7 +4,7 @@ import { isTable } from '../../../../src/schema/key-case.ts';
 import { parseSizeBytes } from '../../../../src/schema/quantities.ts';
 import { kubeObjects } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
 import type { KubeContext } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
-import { quantityOfBytes } from '../../../../src/cluster/workloads/decide/kube-quantity.ts';
+import { quantityOfBytes } from '../../../../src/cluster/client/decide/kube-values.ts';
 import type { KubeWorkload } from '../../../../src/cluster/workloads/decide/kube-workload.ts';
 import { context, kubeWorkload, manifestsOf, OWNER } from '../kube-fixtures.ts';
 
@@ -171,7 +171,7 @@ describe('the devices of a workload', () => {
   test('are claimed through DRA if the cluster has a device class for them', () => {
     const claimed = of({ backend: 'rocm', gpus: 2 }, 'dra');
     const name = 'svc-slot-primary-0123456789ab';
-    expect(claimed.objects.claimTemplate).toMatchObject({ apiVersion: 'resource.k8s.io/v1', metadata: { name } });
+    expect(claimed.objects.claimTemplate).toMatchObject({ metadata: { name } });
     expect(at(claimed.objects.claimTemplate, 'spec', 'spec', 'devices', 'requests')).toEqual([
       { name: 'gpu', exactly: { deviceClassName: 'gpu.amd.com', allocationMode: 'ExactCount', count: 2 } },
     ]);
