@@ -1,6 +1,6 @@
-/** Commands, links and settings that the documentation mentions exist; decisions are numbered without a gap. */
+/** Commands, links and settings that the documentation mentions exist; decisions are numbered without a gap, dated and listed in their index. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { SettingsSchema } from '../../src/schema/settings.ts';
@@ -11,8 +11,12 @@ const markdownIn = (folder: string): readonly string[] =>
   readdirSync(join(ROOT, folder), { withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith('.md'))
     .map((entry) => join(folder, entry.name));
-const decisions = markdownIn('docs/decisions').toSorted();
-const pages = [...markdownIn('.'), ...markdownIn('docs'), ...decisions];
+const DECISIONS = 'docs/decisions';
+const DECISIONS_INDEX = join(DECISIONS, 'README.md');
+const decisions = markdownIn(DECISIONS)
+  .filter((path) => path !== DECISIONS_INDEX)
+  .toSorted();
+const pages = [...markdownIn('.'), ...markdownIn('docs'), DECISIONS_INDEX, ...decisions, 'toolboxes/README.md'];
 
 const Dependencies = z.record(z.string(), z.string()).default({});
 const Package = z.object({
@@ -56,22 +60,45 @@ describe.each(pages)('%s', (page) => {
 });
 
 test('decisions are numbered from 1 without a gap', () => {
-  const numbers = decisions.map((path) => Number(/(\d{4})-[a-z0-9-]+\.md$/.exec(path)?.[1]));
+  const numbers = decisions.flatMap((path) => {
+    const { first, last } = numbersOf(path);
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  });
   expect(numbers).toEqual(numbers.map((_, index) => index + 1));
   expect(numbers.length).toBeGreaterThan(0);
 });
 
-test.each(decisions)('%s has its number in its title, and the three parts of a decision', (path) => {
-  const headings = [...read(path).matchAll(/^#+ (.*)$/gm)].map(([, heading]) => heading);
-  const number = /(\d{4})-/.exec(relative('docs/decisions', path))?.[1];
-  expect(headings[0]).toMatch(new RegExp(`^${number} `));
-  expect(headings.slice(1)).toEqual(['Context', 'Decision', 'Consequences']);
+test('the index of decisions links to each of them once', () => {
+  const links = [...read(DECISIONS_INDEX).matchAll(/\]\((\d{4}-[^)]+)\)/g)].map(([, link = '']) => join(DECISIONS, link));
+  expect(links.toSorted()).toEqual(decisions);
+});
+
+describe.each(decisions)('%s', (path) => {
+  const text = read(path);
+
+  test('has its number in its title, and the three parts of a decision', () => {
+    const [title, ...parts] = [...text.matchAll(/^##? (.*)$/gm)].map(([, heading]) => heading);
+    const { first, last } = numbersOf(path);
+    const numbers = [...new Set([first, last])].map((number) => String(number).padStart(4, '0')).join('–');
+    expect(title).toMatch(new RegExp(`^${numbers} `));
+    expect(parts).toEqual(['Context', 'Decision', 'Consequences']);
+  });
+
+  test('has its status and its date under the title', () => {
+    expect(text.split('\n')[2]).toMatch(/^Status: (?:accepted|superseded by \[\d{4}\]\(.+\)) · Date: \d{4}-\d{2}-\d{2}$/);
+  });
 });
 
 test('package-lock.json matches package.json', () => {
   const Lock = z.object({ packages: z.object({ '': Package.omit({ scripts: true }) }) });
   expect(Lock.parse(JSON.parse(read('package-lock.json'))).packages['']).toEqual(dependencies);
 });
+
+/** The number in a file name; a page may replace several: `0009-0015-tools-and-libraries.md`. */
+function numbersOf(path: string): { readonly first: number; readonly last: number } {
+  const [, first, last = first] = /^(\d{4})(?:-(\d{4}))?-[a-z0-9-]+\.md$/.exec(basename(path)) ?? [];
+  return { first: Number(first), last: Number(last) };
+}
 
 /** Brackets in code are not links. */
 function withoutCode(text: string): string {
