@@ -44,7 +44,7 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
   const { settings, log } = options;
   if (settings.SVC_AUTH_ENABLED) {
     const message = 'Set "SVC_AUTH_ENABLED" to 0: this version does not support authentication yet';
-    return fail('stalled', 'AuthenticationNotBuilt', message);
+    return fail('stalled', 'SettingUnusable', message);
   }
   const made = await makeDirectories(settings);
   if (!made.ok) return made;

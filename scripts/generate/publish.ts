@@ -2,7 +2,7 @@
 import { slotCrd } from './publish-crd.ts';
 import { slotEditorSchema } from './publish-editor-schema.ts';
 import { helmValuesSchema } from './publish-helm-schema.ts';
-import { errorReference, settingsReference, slotReference } from './publish-reference.ts';
+import { conditionReference, errorReference, settingsReference, slotReference } from './publish-reference.ts';
 import { svcctlReference } from './publish-svcctl.ts';
 
 export interface PublishedFile {
@@ -26,6 +26,7 @@ export function publishedFiles(): readonly PublishedFile[] {
     { path: 'docs/reference/slot.schema.json', content: { format: 'json', value: slotEditorSchema() } },
     { path: 'docs/reference/slot.md', content: { format: 'text', text: slotReference() } },
     { path: 'docs/reference/settings.md', content: { format: 'text', text: settingsReference() } },
+    { path: 'docs/reference/conditions.md', content: { format: 'text', text: conditionReference() } },
     { path: 'docs/reference/svcctl.md', content: { format: 'text', text: svcctlReference() } },
     { path: 'docs/reference/errors.md', content: { format: 'text', text: errorReference() } },
   ];

@@ -15,7 +15,15 @@ export const MAY_IMPORT = {
   files: { values: [...SHARED, 'reconciler/ports.ts'] },
   host: { values: [...SHARED, 'files/', 'reconciler/ports.ts'] },
   cluster: {
-    values: [...SHARED, 'files/', 'models/', 'reconciler/ports.ts', 'reconciler/decide/outcome/board-names.ts'],
+    // A follower builds its board from the statuses of the leader, by the same rules.
+    values: [
+      ...SHARED,
+      'files/',
+      'models/',
+      'reconciler/ports.ts',
+      'reconciler/decide/outcome/board-names.ts',
+      'reconciler/decide/rules/admission.ts',
+    ],
     types: ['providers/provider.ts', 'reconciler/board.ts'],
   },
   api: { values: [...SHARED, 'gateway/', 'auth/', 'models/', 'reconciler/board.ts'] },

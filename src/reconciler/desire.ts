@@ -5,7 +5,7 @@ import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
 import type { Settings } from '../schema/settings.ts';
 import type { Desired } from './decide/facts/facts.ts';
 import { makeTemplate, type Template } from './decide/facts/workload.ts';
-import { compareWorkload } from './decide/rules/drift.ts';
+import { compareWorkload } from './decide/facts/drift.ts';
 import { createMemo } from './memo.ts';
 import type { DesiredState, ImageReference, ModelStore, ObservedWorkload, Runtime } from './ports.ts';
 

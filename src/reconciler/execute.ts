@@ -114,7 +114,7 @@ async function pull(deps: ExecuteDeps, action: PullAction, signal: AbortSignal):
   };
   const pulling =
     action.name === 'pullImage' ? runtime.pull(action.args.image, onProgress, signal) : models.pull(action.args.model, onProgress, signal);
-  const result = await pulling.catch((error: unknown) => fail('retry', 'PullFailed', messageOf(error)));
+  const result = await pulling.catch((error: unknown) => fail('retry', 'InternalError', messageOf(error)));
   if (result.ok) return DONE;
   if (signal.aborted) return NONE;
   for (const slot of deps.waitingFor(key)) tracker.attempts.failed(slot, { kind: `pull-${what}`, failure: result.failure }, clock.now());
@@ -123,14 +123,14 @@ async function pull(deps: ExecuteDeps, action: PullAction, signal: AbortSignal):
 
 async function apply(
   { runtime, tracker, clock }: ExecuteDeps,
-  { workload, inPlace }: ActionArgs['apply'],
+  { workload, updatesInPlace }: ActionArgs['apply'],
   slot: SlotName,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const result = await runtime.apply(workload, signal);
   if (result.ok) {
-    if (inPlace === undefined) tracker.started(result.value, slot, clock.now());
-    else noteInPlaceUpdate(tracker, inPlace, workload, clock.now());
+    if (updatesInPlace === undefined) tracker.started(result.value, slot, clock.now());
+    else noteInPlaceUpdate(tracker, updatesInPlace, workload, clock.now());
     return DONE;
   }
   const { failure } = result;
@@ -143,14 +143,14 @@ async function apply(
 /** A repair counts as a failure, so that two programs that fight over a workload are noticed; an update does not. */
 function noteInPlaceUpdate(
   tracker: Tracker,
-  inPlace: NonNullable<ActionArgs['apply']['inPlace']>,
+  update: NonNullable<ActionArgs['apply']['updatesInPlace']>,
   { slot, generation }: Workload,
   now: number,
 ): void {
-  tracker.histories.updatedInPlace(inPlace.workload, generation, now);
-  if (!inPlace.altered) return;
+  tracker.histories.updatedInPlace(update.workload, generation, now);
+  if (!update.altered) return;
   const failure: Failure = { kind: 'retry', reason: 'WorkloadAltered', message: 'It was altered from outside and has been repaired' };
-  tracker.attempts.failed(slot, { kind: 'drift', failure, workload: inPlace.workload }, now);
+  tracker.attempts.failed(slot, { kind: 'drift', failure, workload: update.workload }, now);
 }
 
 async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: AbortSignal): Promise<Outcome> {
@@ -198,7 +198,7 @@ async function noteCrash(
   const now = clock.now();
   tracker.histories.exitNoted(workload, exitId);
   if (failure === undefined) return DONE;
-  tracker.attempts.failed(slot, { kind: 'crash', failure: { kind: 'retry', ...failure }, workload, inPlace: true }, now);
+  tracker.attempts.failed(slot, { kind: 'crash', failure: { kind: 'retry', ...failure }, workload, restartedInPlace: true }, now);
   if (startsAgain) tracker.attempts.restartedInPlace(slot);
   tracker.attempts.addLogTail(slot, { workload, at: now }, await logTail(deps, workload, signal));
   return DONE;
@@ -234,7 +234,7 @@ async function logTail({ runtime, within }: ExecuteDeps, workload: WorkloadId, s
 
 /** An adapter threw, which none should do. That is a failure like any other, so that its slot backs off. */
 function broken({ tracker, clock }: ExecuteDeps, action: Action, error: unknown): Outcome {
-  const failure: Failure = { kind: 'retry', reason: 'AdapterBroke', message: messageOf(error) };
+  const failure: Failure = { kind: 'retry', reason: 'InternalError', message: messageOf(error) };
   if (action.name === 'stop') tracker.histories.stopFailed(action.args.workload, failure.message, clock.now());
   if (action.name === 'apply') tracker.attempts.failed(action.slot, { kind: 'apply', failure }, clock.now());
   return { kind: 'failed', failure };

@@ -192,7 +192,7 @@ export function createLoop(deps: LoopDeps): Loop {
 
   function begin(action: Action, now: number): void {
     reporter.begun(action, now);
-    if (changesWorld(action)) log.debug({ slot: action.slot, action: action.name, because: action.because.name }, action.because.message);
+    if (changesWorld(action)) log.debug({ slot: action.slot, action: action.name, because: action.because.reason }, action.because.message);
     executor.begin(action, ended);
   }
 

@@ -3,6 +3,7 @@ import type { Endpoint, ModelFacts } from '../providers/provider.ts';
 import type { Result } from '../schema/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/names.ts';
 import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
+import type { Reason } from '../schema/reasons.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot-spec.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
 
@@ -148,8 +149,8 @@ export interface WorkloadExit {
 export interface WaitingReason {
   /** `placement`: no node accepts it. `image`, `model`: it cannot be fetched. */
   readonly kind: 'placement' | 'image' | 'model' | 'other';
-  /** CamelCase: `Unschedulable`, `ImagePullBackOff`. */
-  readonly reason: string;
+  /** `Unschedulable`, `ImagePullBackOff`. */
+  readonly reason: Reason;
   /** For users, with what to do about it if there is something to do. */
   readonly message: string;
 }

@@ -88,18 +88,18 @@ export function createReporter(lastSeq: number): Reporter {
     },
     begun(action, now) {
       const { slot, because } = action;
-      if (changesWorld(action)) add(slot, now, { kind: 'action', message: `Begins to ${actionText(action)}`, cause: because.name });
+      if (changesWorld(action)) add(slot, now, { kind: 'action', message: `Begins to ${actionText(action)}`, cause: because.reason });
       if (action.name === 'noteCrash' && action.args.failure !== undefined)
-        add(slot, now, { kind: 'failure', message: action.args.failure.message, cause: 'crash' });
+        add(slot, now, { kind: 'failure', message: action.args.failure.message, cause: action.args.failure.reason });
       if (action.name === 'stop' && action.args.failure !== undefined) {
-        const { kind, message } = action.args.failure;
-        add(slot, now, { kind: kind === 'drift' ? 'drift' : 'failure', message, cause: kind });
+        const { kind, reason, message } = action.args.failure;
+        add(slot, now, { kind: kind === 'drift' ? 'drift' : 'failure', message, cause: reason });
       }
     },
     ended(action, outcome, now) {
       const { slot, because } = action;
       if (!changesWorld(action) || outcome.kind === 'none') return;
-      if (outcome.kind === 'done') add(slot, now, { kind: 'action', message: `Done: ${actionText(action)}`, cause: because.name });
+      if (outcome.kind === 'done') add(slot, now, { kind: 'action', message: `Done: ${actionText(action)}`, cause: because.reason });
       else add(slot, now, { kind: 'failure', message: outcome.failure.message, cause: outcome.failure.reason });
     },
     renew: () => void (changed = true),

@@ -10,7 +10,7 @@ export interface FailedAttempt {
   readonly kind: AttemptKind;
   readonly failure: Failure;
   readonly workload?: WorkloadId;
-  readonly inPlace?: true;
+  readonly restartedInPlace?: true;
 }
 
 export interface SlotAttempts {

@@ -1,6 +1,6 @@
 /** The histories of all workloads: one part of the tracker. What an observation means for a history is decided in `decide/facts/workload-history.ts`. */
 import type { SlotName, WorkloadId } from '../schema/names.ts';
-import type { Origin } from './decide/facts/finding.ts';
+import type { Origin } from './decide/facts/actions.ts';
 import {
   countUpdate,
   mergeProbe,

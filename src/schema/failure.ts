@@ -1,19 +1,23 @@
-/** Expected failures are values. What to do about one is decided once, where it is made. */
+/** Expected failures are values. What to do about one is decided once, where it is created. */
+import type { Reason, StalledReason } from './reasons.ts';
 
 export type FailureKind =
-  /** Try again by itself, later and later. */
+  /** Try again automatically, with growing delays. */
   | 'retry'
-  /** Nothing is wrong; come back at `until`. */
+  /** Nothing is wrong; try again at `until`. */
   | 'waiting'
-  /** Trying again changes nothing: a person must act. */
+  /** Trying again changes nothing: somebody must act. */
   | 'stalled';
 
-export interface Failure {
-  readonly kind: FailureKind;
-  /** CamelCase, becomes the reason of a condition: `ImagePullFailed`, `PortTaken`, `ModelMissing`. */
-  readonly reason: string;
-  /** Sentence case, values in quotes, no final period, and what to do about it where there is something. */
+/** Something that is the case, or went wrong: its reason, which becomes that of a condition, and one sentence. */
+export interface Finding {
+  readonly reason: Reason;
+  /** Sentence case, values in quotes, no final period, and what to do about it where there is something to do. */
   readonly message: string;
+}
+
+export interface Failure extends Finding {
+  readonly kind: FailureKind;
   /** Unix milliseconds; with `waiting` only. */
   readonly until?: number;
 }
@@ -22,7 +26,8 @@ export type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok
 
 export const ok = <T>(value: T): Result<T> => ({ ok: true, value });
 
-export const fail = (kind: FailureKind, reason: string, message: string): Result<never> => ({
-  ok: false,
-  failure: { kind, reason, message },
-});
+export const fail = <Kind extends FailureKind>(
+  kind: Kind,
+  reason: Kind extends 'stalled' ? StalledReason : Reason,
+  message: string,
+): Result<never> => ({ ok: false, failure: { kind, reason, message } });

@@ -40,3 +40,16 @@ export function parseSizeBytes(text: string): number {
   const match = /^([0-9.]+)([A-Za-z]*)$/.exec(text);
   return Math.round(Number(match?.[1]) * (BYTES[match?.[2] ?? ''] ?? Number.NaN));
 }
+
+const SIZE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** `9.0 GiB`, `512 MiB`. */
+export function formatSize(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < SIZE_UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${SIZE_UNITS[unit] ?? ''}`;
+}

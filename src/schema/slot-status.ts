@@ -1,5 +1,6 @@
 /** The observed status of a slot, as users and programs see it. Each pass derives it from facts; nothing is decided by reading it back. */
 import type { ModelId, SlotName } from './names.ts';
+import type { Reason } from './reasons.ts';
 import type { Backend, ProviderKind } from './provider-kinds.ts';
 
 export const SLOT_STATES = ['offline', 'pulling', 'starting', 'warming', 'ready', 'serving', 'idle', 'unloading'] as const;
@@ -9,16 +10,27 @@ export type SlotState = (typeof SLOT_STATES)[number];
 export const CONDITION_TYPES = ['Ready', 'Reconciling', 'Stalled', 'SpecValid', 'DriftDetected'] as const;
 export type ConditionType = (typeof CONDITION_TYPES)[number];
 
+/** What each condition means when it is true; for the documentation. */
+export const CONDITION_MEANINGS = {
+  Ready: 'The slot answers requests',
+  Reconciling: 'The controller is working on the slot, or is waiting for something that it needs',
+  Stalled: 'Somebody must act: the controller cannot make progress on its own',
+  SpecValid: 'The text of the slot is valid',
+  DriftDetected: 'The running workload was altered from outside',
+} as const satisfies Record<ConditionType, string>;
+
 export interface Condition {
   readonly type: ConditionType;
   readonly status: 'True' | 'False' | 'Unknown';
-  /** CamelCase. */
-  readonly reason: string;
+  readonly reason: Reason;
   readonly message: string;
   /** Unix milliseconds of the last change of `status`. */
   readonly lastTransitionAt: number;
   readonly observedGeneration: number;
 }
+
+/** What `Reconciling` says of a slot that needs nothing. */
+export const AT_REST = { reason: 'AtRest', message: 'No action required' } as const;
 
 export interface SlotStatus {
   readonly name: SlotName;

@@ -60,7 +60,7 @@ function processRuntime({ settings, env, log }: WorldChoice): Runtime {
     env,
     async resolveProgram(name, signal) {
       if (name !== 'llama-server')
-        return fail('stalled', 'ProgramUnknown', `Install a version that supports the program "${name}": this one does not know it`);
+        return fail('stalled', 'StartFailed', `Install a version that supports the program "${name}": this one does not know it`);
       const installed = await findLlamaServer(env['PATH']);
       if (installed !== undefined) return ok([installed]);
       return ensureEmbeddedEngine({ dir: engineDir, env, onProgress: (message) => log.info({}, message) }, signal);

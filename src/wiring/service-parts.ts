@@ -21,7 +21,7 @@ export async function makeDirectories(settings: Settings): Promise<Result<void>>
       await mkdir(directory, { recursive: true });
     } catch (error) {
       const why = messageOf(error);
-      return fail('stalled', 'DirectoryUnusable', `Make "${directory}" writable, or set "${key}" to another directory: ${why}`);
+      return fail('stalled', 'SettingUnusable', `Make "${directory}" writable, or set "${key}" to another directory: ${why}`);
     }
   }
   return ok(undefined);

@@ -4,10 +4,14 @@ import { parse } from 'yaml';
 import { generatedFiles } from '../../scripts/generate.ts';
 import { isTable } from '../../src/schema/key-case.ts';
 import { slotCrd } from '../../scripts/generate/publish-crd.ts';
+import { conditionReference } from '../../scripts/generate/publish-reference.ts';
 import { slotEditorSchema } from '../../scripts/generate/publish-editor-schema.ts';
 import { PROVIDER_KINDS } from '../../src/schema/provider-kinds.ts';
+import { parseReason, REASONS } from '../../src/schema/reasons.ts';
+import type { ReasonFacts } from '../../src/schema/slot-reasons.ts';
 import { SLOT_RULES } from '../../src/schema/slot-rules.ts';
 import { SlotDocument } from '../../src/schema/slot-spec.ts';
+import { CONDITION_TYPES } from '../../src/schema/slot-status.ts';
 import { slotDocuments } from '../schema/slot-arbitrary.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -141,6 +145,34 @@ describe('the editor’s schema', () => {
     expect(at(schema, 'properties', 'tolerations', 'items', 'properties', 'toleration_seconds', 'type')).toBe('integer');
     expect(at(schema, 'properties', 'lifecycle', 'additionalProperties')).toBe(false);
     expect(schema['required']).toEqual(['model']);
+  });
+});
+
+describe('the page of conditions and reasons', () => {
+  const text = conditionReference();
+  const listed = Object.entries<ReasonFacts>(REASONS);
+
+  test('has every condition and every reason, each with a meaning and what to do', () => {
+    for (const type of CONDITION_TYPES) expect(text).toContain(`| \`${type}\` | `);
+    for (const [reason, { meaning, action, stalled }] of listed)
+      expect(text).toContain(`| \`${reason}\`${stalled === true ? ' *' : ''} | ${meaning} | ${action} |`);
+    for (const [reason, { meaning, action }] of listed)
+      expect([reason, [meaning, action].every((part) => /^[`A-Zp].{2,}[^.]$/.test(part))]).toEqual([reason, true]);
+  });
+
+  test('has advice for every reason that can leave a slot stalled', () => {
+    const stalling = listed.filter(([, { stalled }]) => stalled === true);
+    expect(stalling.map(([reason]) => reason)).toEqual(
+      expect.arrayContaining(['CrashLoop', 'ImageUnknown', 'InsufficientMemory', 'ModelMissing', 'ProviderMissing', 'SpecInvalid']),
+    );
+    for (const [reason, { action }] of stalling) expect([reason, /^(Nothing|Wait)/.test(action)]).toEqual([reason, false]);
+  });
+});
+
+describe('parseReason()', () => {
+  test('knows the table and the resources that a node can run out of', () => {
+    expect(Object.keys(REASONS).map(parseReason)).toEqual(Object.keys(REASONS));
+    expect(['OutOfamd.com/gpu', 'imageNotPresent', '', undefined, 7].map(parseReason)).toEqual(['OutOfamd.com/gpu', ...Array(4)]);
   });
 });
 

@@ -118,7 +118,7 @@ describeWithCluster('The kube runtime on a real cluster', () => {
     const failing = await seen('waiting', ({ waitingReason }) => waitingReason?.kind === 'model');
     expect(failing).toMatchObject({
       phase: 'created',
-      waitingReason: { reason: 'ModelFetchFailed', message: expect.stringContaining('svcctl') },
+      waitingReason: { reason: 'ModelPullFailed', message: expect.stringContaining('svcctl') },
     });
   });
 

@@ -119,7 +119,7 @@ describeWithCluster('A slot in a cluster', () => {
     await svc.until('primary', 'ready again', (seen) => isReady(seen) && seen.status?.restarts === restarts + 1);
     expect([await uid(), await slotPods(svc, 'primary')]).toMatchObject([deployment, [{ uid: pod?.uid, ready: true }]]);
     const events = await svc.kubectl(['get', 'events', '--field-selector', 'involvedObject.name=primary,type=Warning']);
-    expect(events).toContain('Its process ended by itself');
+    expect(events).toContain('The process of the server ended unexpectedly');
   }, 180_000);
 
   test('is repaired when its Deployment, its Service or its ConfigMap is deleted', async () => {

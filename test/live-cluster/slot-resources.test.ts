@@ -14,6 +14,7 @@ import { ModelId, SlotName } from '../../src/schema/names.ts';
 import { formatProblem } from '../../src/schema/spec-problem.ts';
 import type { Condition, SlotStatus, TimelineEntry } from '../../src/schema/slot-status.ts';
 import { describeWithCluster, kubectl as run } from '../support/require/require-cluster.ts';
+import type { Reason } from '../../src/schema/reasons.ts';
 
 const NAMESPACE = `svc-sources-${process.pid}`;
 const nameOf = (name: string) => SlotName.parse(name);
@@ -69,7 +70,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     }
   };
   const seen = async (name: string, generation = 1) => await reach((state) => state.slots.get(nameOf(name))?.generation === generation);
-  const condition = (type: Condition['type'], status: Condition['status'], reason: string): Condition => ({
+  const condition = (type: Condition['type'], status: Condition['status'], reason: Reason): Condition => ({
     type,
     status,
     reason,

@@ -58,14 +58,14 @@ describe('a slot whose only pod crashes', () => {
     await world.reach('primary', 'ready');
     world.runtime.exit(only(world).id, { code: 137, outOfMemory: true });
     await world.clock.advance(5000);
-    const message = 'Its process ended by itself (it ran out of memory)';
+    const message = 'The process of the server ended unexpectedly (out of memory)';
     expect(world.slot('primary').state).toBe('starting');
     expect(condition(world, 'Ready')).toMatchObject({ status: 'False', reason: 'OutOfMemory', message });
     expect(condition(world, 'Reconciling')).toMatchObject({ status: 'True', reason: 'OutOfMemory' });
     expect(condition(world, 'Stalled')).toMatchObject({ status: 'False' });
-    expect(failures(world)).toEqual(['Its process ended by itself (exit code 139)', message]);
+    expect(failures(world)).toEqual(['The process of the server ended unexpectedly (exit code 139)', message]);
     const explanation = world.slot('primary').explain(world.clock.now());
-    expect(explanation).toContain('its last words');
+    expect(explanation).toContain('its last log lines');
     expect(explanation).not.toContain('tries again');
     await world.reach('primary', 'ready');
     expect(world.slot('primary').explain(world.clock.now())).not.toContain('because');
@@ -85,7 +85,7 @@ describe('a slot whose only pod crashes', () => {
     expect(condition(world, 'Stalled')).toMatchObject({ status: 'True', reason: 'CrashLoop' });
     expect(condition(world, 'Reconciling')).toMatchObject({ status: 'False' });
     expect([status(world).restarts, world.slot('primary').admission]).toMatchObject([4, { code: 'slot.stalled' }]);
-    expect(world.slot('primary').explain(world.clock.now())).toContain('its last words');
+    expect(world.slot('primary').explain(world.clock.now())).toContain('its last log lines');
     expect(failures(world)).toHaveLength(5);
     await world.clock.advance(3_600_000);
     expect(world.runtime.list()).toEqual([]);

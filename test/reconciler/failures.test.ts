@@ -184,7 +184,7 @@ describe('memory', () => {
     const world = await two([0, 0]);
     expect(world.slot('primary').state).toBe('ready');
     expect(world.slot('embed').admission).toMatchObject({ kind: 'refuse', code: 'slot.insufficient_memory' });
-    expect(world.slot('embed').explain(world.clock.now())).toContain('1000 B needed, 1000 B of 1.5 KiB promised before it to "primary"');
+    expect(world.slot('embed').explain(world.clock.now())).toContain('needs 1000 B; 1000 B of 1.5 KiB are promised to "primary"');
     await expectRest(world);
   });
 

@@ -17,7 +17,7 @@ describe('preview()', () => {
   test('tells what an edit would do, and does nothing', async () => {
     const world = await serving();
     const { changes, text } = await world.life().loop.preview(new Map([[PRIMARY, { model: { default: 'b.gguf' } }]]));
-    expect(changes).toMatchObject([{ slot: 'primary', action: 'pullModel', because: 'modelNotPresent' }]);
+    expect(changes).toMatchObject([{ slot: 'primary', action: 'pullModel', because: 'ModelNotPresent' }]);
     expect(text).toContain('Slot "primary" is ready');
     expect(world.runtime.list()).toHaveLength(1);
     await expectRest(world);
@@ -40,7 +40,7 @@ describe('preview()', () => {
 
   test('is empty when nothing would change', async () => {
     const world = await serving();
-    expect(await world.life().loop.preview(new Map())).toEqual({ text: 'Nothing to do: everything is as it shall be', changes: [] });
+    expect(await world.life().loop.preview(new Map())).toEqual({ text: 'No action required', changes: [] });
     const same = await world.life().loop.preview(new Map([[PRIMARY, { model: { default: 'a.gguf' } }]]));
     expect(same.changes).toEqual([]);
   });

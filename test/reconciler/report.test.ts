@@ -56,7 +56,7 @@ describe('the timeline', () => {
     expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index + 1));
     const moves = entries.filter(({ kind, slot }) => kind === 'state' && slot === 'primary');
     expect(moves.map(({ to }) => to)).toEqual(['starting', 'warming', 'ready']);
-    expect(moves[1]?.cause).toContain('probeNotPassed: ');
+    expect(moves[1]?.cause).toContain('ProbeNotPassed: ');
   });
 
   test('is silent while nothing changes', async () => {

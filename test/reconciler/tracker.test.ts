@@ -70,7 +70,7 @@ describe('the tracker on a workload that its runtime starts again', () => {
     const parsed = parseSlot(SLOT, { model: { default: 'a.gguf' } });
     if (!parsed.ok) throw new Error('Not a slot');
     tracker.attempts.startGeneration(SLOT, 1, parsed.spec);
-    for (const at of [1, 2]) tracker.attempts.failed(SLOT, { kind: 'crash', failure: CRASH, workload: ID, inPlace: true }, at);
+    for (const at of [1, 2]) tracker.attempts.failed(SLOT, { kind: 'crash', failure: CRASH, workload: ID, restartedInPlace: true }, at);
     for (const at of [2, 1]) tracker.attempts.addLogTail(SLOT, { workload: ID, at }, [{ stream: 'stderr', text: `words ${at}` }]);
     const { failures } = tracker.attempts.all.get(SLOT) ?? {};
     expect(failures?.map(({ logTail }) => logTail?.[0]?.text)).toEqual(['words 1', 'words 2']);

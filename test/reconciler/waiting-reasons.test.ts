@@ -70,7 +70,7 @@ describe('a workload that finds no place', () => {
       reason: 'PreviousServes',
       message: expect.stringContaining('Add a node'),
     });
-    expect(world.slot('primary').explain(world.clock.now())).toContain('the old one does not make room');
+    expect(world.slot('primary').explain(world.clock.now())).toContain('the old workload does not make room');
     room.pods = 2;
     world.cluster?.place();
     await world.clock.until(() => served(world) === 'b.gguf', 10_000);
@@ -100,7 +100,7 @@ describe('a workload that cannot fetch its model', () => {
     await world.clock.advance(120_000);
     expect([world.slot('primary').state, served(world)]).toEqual(['ready', 'a.gguf']);
     expect(condition(world, 'Ready')).toMatchObject({ status: 'True', reason: 'PreviousServes', message: expect.stringContaining(why) });
-    expect(condition(world, 'Reconciling')).toMatchObject({ status: 'True', reason: 'ModelFetchFailed' });
+    expect(condition(world, 'Reconciling')).toMatchObject({ status: 'True', reason: 'ModelPullFailed' });
     expect(world.runtime.list()).toHaveLength(2);
     why = undefined;
     await world.clock.until(() => served(world) === 'b.gguf', 20_000);

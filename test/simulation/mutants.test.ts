@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Action } from '../../src/reconciler/decide/facts/actions.ts';
-import type { Plan } from '../../src/reconciler/decide/facts/facts.ts';
+import type { Finding, Plan } from '../../src/reconciler/decide/facts/facts.ts';
 import { inspect } from '../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../src/reconciler/decide/plan.ts';
 import { templatingOf } from '../../src/reconciler/desire.ts';
@@ -25,13 +25,15 @@ const changeDecisions =
     return { ...made, decisions: new Map([...made.decisions].map(([name, decision]) => [name, { ...decision, ...change(decision) }])) };
   };
 
+const MUTANT: Finding = { reason: 'Unknown', message: 'Why not' };
+
 /** Planners with one fault each, as somebody might write them. */
 const MUTANTS: Readonly<Record<string, Planner>> = {
   'never starts anything after a failure': changeActions((action) =>
     action.name === 'apply' && action.args.workload.port.host > 18_080 ? [] : [action],
   ),
   'never stops what is not wanted': changeActions((action) =>
-    action.name === 'stop' && action.because.name === 'disabled' ? [] : [action],
+    action.name === 'stop' && action.because.reason === 'Disabled' ? [] : [action],
   ),
   'never removes exited workloads': changeActions((action) =>
     action.name === 'stop' && action.args.failure?.kind === 'crash' ? [] : [action],
@@ -74,7 +76,7 @@ const MUTANTS: Readonly<Record<string, Planner>> = {
       memoryLimitBytes: undefined,
     };
     const origin = { spec: slot.spec, model: model.facts, memoryBytes: 0 };
-    const again: Action = { name: 'apply', slot: slot.name, because: { name: 'mutant', message: 'Why not' }, args: { workload, origin } };
+    const again: Action = { name: 'apply', slot: slot.name, because: MUTANT, args: { workload, origin } };
     return observed.running.has(`apply:${slot.name}`) ? made : { ...made, actions: [...made.actions, again] };
   },
   'never admits requests': changeDecisions(() => ({ admission: { kind: 'park' } })),
@@ -84,8 +86,7 @@ const MUTANTS: Readonly<Record<string, Planner>> = {
     const workload = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads[0] : undefined;
     const slot = [...desired.slots.keys()][0];
     if (workload !== undefined || slot === undefined) return made;
-    const because = { name: 'mutant', message: 'Why not' };
-    return { ...made, actions: [...made.actions, { name: 'cancelPull', slot, because, args: { key: `nothing ${now}` } }] };
+    return { ...made, actions: [...made.actions, { name: 'cancelPull', slot, because: MUTANT, args: { key: `nothing ${now}` } }] };
   },
   'ignores that the runtime is unreachable': (desired, observed, now) =>
     plan(
@@ -113,7 +114,9 @@ const MUTANTS: Readonly<Record<string, Planner>> = {
 
 /** Faults that only matter where workloads have pods. */
 const POD_MUTANTS: Readonly<Record<string, Planner>> = {
-  'never updates in place': changeActions((action) => (action.name === 'apply' && action.args.inPlace !== undefined ? [] : [action])),
+  'never updates in place': changeActions((action) =>
+    action.name === 'apply' && action.args.updatesInPlace !== undefined ? [] : [action],
+  ),
   'updates in place what needs no update': (desired, observed, now) => {
     const { inPlace } = observed.traits;
     const made = plan(desired, observed, now);
@@ -130,7 +133,7 @@ const POD_MUTANTS: Readonly<Record<string, Planner>> = {
     const made = plan(desired, observed, now);
     if (lost === undefined || observed.running.has(`stop:${lost.id}`) || made.actions.some(({ name }) => name === 'stop')) return made;
     const args = { slot: lost.slot, workload: lost.id, graceMs: 0, abort: true, failure: undefined };
-    const again: Action = { name: 'stop', slot: lost.slot, because: { name: 'mutant', message: 'Why not' }, args };
+    const again: Action = { name: 'stop', slot: lost.slot, because: MUTANT, args };
     return { ...made, actions: [...made.actions, again] };
   },
   'stops a workload that crashed in place': (desired, observed, now) => {
@@ -140,7 +143,7 @@ const POD_MUTANTS: Readonly<Record<string, Planner>> = {
     if (crashed === undefined || observed.running.has(`stop:${crashed.id}`) || made.actions.some(({ name }) => name === 'stop'))
       return made;
     const args = { slot: crashed.slot, workload: crashed.id, graceMs: 0, abort: true, failure: undefined };
-    const stop: Action = { name: 'stop', slot: crashed.slot, because: { name: 'mutant', message: 'Why not' }, args };
+    const stop: Action = { name: 'stop', slot: crashed.slot, because: MUTANT, args };
     return { ...made, actions: [...made.actions, stop] };
   },
   'never counts a crash in place': changeActions((action) => (action.name === 'noteCrash' ? [] : [action])),
@@ -181,7 +184,7 @@ describe('the violation', () => {
   test('is prevented by the inspection of the plan', async () => {
     expect(await found('stops without waiting for requests')).toMatch(/requests in flight before its drain time is over/);
     expect(await found('starts a second workload beside the first')).toMatch(/beside one that does not answer|twice|taken/);
-    expect(await found('never admits requests')).toMatch(/is shut/);
+    expect(await found('keeps the gate shut')).toMatch(/has a target and does not open it/);
   }, 120_000);
 });
 

@@ -40,6 +40,6 @@ export async function prepareCheckout({ configDir, modelsDir }: Directories): Pr
     return ok(undefined);
   } catch (error) {
     const message = `Make "${configDir}" and "${modelsDir}" writable, or choose other directories with SVC_CONFIG_DIR and SVC_STATE_DIR: ${messageOf(error)}`;
-    return fail('stalled', 'DirectoryUnusable', message);
+    return fail('stalled', 'SettingUnusable', message);
   }
 }

@@ -1,17 +1,9 @@
-/** Sizes and ages as people read them. Pure. */
-
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+/** Sizes and ages as users read them. Pure. */
+import { formatSize } from '../../schema/quantities.ts';
 
 /** `6.1 GiB`; `-` if unknown. */
 export function sizeText(bytes: number | null | undefined): string {
-  if (bytes === null || bytes === undefined) return '-';
-  let value = bytes;
-  let unit = 0;
-  while (value >= 1024 && unit < UNITS.length - 1) {
-    value /= 1024;
-    unit += 1;
-  }
-  return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit] ?? 'B'}`;
+  return bytes === null || bytes === undefined ? '-' : formatSize(bytes);
 }
 
 /** `42s`, `5m`, `3h` or `12d` since an ISO time; `-` if unknown. `now`: Unix milliseconds. */

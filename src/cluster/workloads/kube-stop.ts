@@ -93,7 +93,7 @@ function stopTimedOut([pod]: readonly PodFacts[]): Result<never> {
   const node = pod?.spec.nodeName === undefined ? 'its node' : `node "${pod.spec.nodeName}"`;
   return fail(
     'retry',
-    'StopTimedOut',
+    'StopFailed',
     `Inspect ${node} with "kubectl describe node": the pod "${pod?.metadata.name}" does not terminate. If the node is lost for good, remove it from the cluster`,
   );
 }

@@ -112,12 +112,12 @@ function noAnswer(socketPath: string, error: unknown, signal: AbortSignal): Resu
   if (code === 'ENOENT' || code === 'ECONNREFUSED') {
     return fail(
       'retry',
-      'RuntimeUnavailable',
+      'RuntimeUnreachable',
       `Start podman's API with "systemctl enable --now podman.socket": nothing answers at "${socketPath}"`,
     );
   }
   if (code === 'EACCES') {
-    return fail('retry', 'RuntimeUnavailable', `Allow this user to open podman's socket "${socketPath}": permission was denied`);
+    return fail('retry', 'RuntimeUnreachable', `Allow this user to open podman's socket "${socketPath}": permission was denied`);
   }
-  return fail('retry', 'RuntimeUnavailable', `The connection to podman at "${socketPath}" failed: ${messageOf(error)}`);
+  return fail('retry', 'RuntimeUnreachable', `The connection to podman at "${socketPath}" failed: ${messageOf(error)}`);
 }

@@ -59,7 +59,7 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
     const answer = await api.call('GET', `${LIBPOD}/info`, { signal });
     if (!answer.ok) return answer;
     const parsed = Info.safeParse(answer.value.body);
-    if (!parsed.success) return fail('retry', 'RuntimeUnavailable', `Podman at "${api.socketPath}" does not report whether it is rootless`);
+    if (!parsed.success) return fail('retry', 'RuntimeUnreachable', `Podman at "${api.socketPath}" does not report whether it is rootless`);
     isRootless = parsed.data.host.security.rootless;
     return ok(isRootless);
   };

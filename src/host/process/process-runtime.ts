@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Runtime, Wake, Workload } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { WorkloadId } from '../../schema/names.ts';
+import type { Reason } from '../../schema/reasons.ts';
 import { nameOfProcessId, observedProcess, processId } from './decide/process-facts.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
@@ -180,7 +181,7 @@ async function watch({ records, logs, monitor }: Parts, wake: Wake, signal: Abor
 const aborted = (name: string): Result<never> => fail('retry', 'Aborted', `The action on "${name}" was cancelled`);
 
 /** A full disk or a directory without permission is an expected failure. */
-async function attempt<T>(reason: string, work: () => Promise<Result<T>>): Promise<Result<T>> {
+async function attempt<T>(reason: Reason, work: () => Promise<Result<T>>): Promise<Result<T>> {
   try {
     return await work();
   } catch (error) {

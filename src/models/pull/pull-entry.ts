@@ -18,7 +18,7 @@ export interface PullEntry {
 
 export async function pullEntry({ root, id, entry, onProgress }: PullEntry, signal: AbortSignal): Promise<Result<void>> {
   if (entry === undefined)
-    return fail('stalled', 'ModelUnknown', `Put the file of the model "${id}" into "${root}": the catalogue has no such model`);
+    return fail('stalled', 'ModelMissing', `Put the file of the model "${id}" into "${root}": the catalogue has no such model`);
   for (const file of entry.files) {
     const target = targetOf(root, id, file);
     if (!target.ok) return target;
@@ -58,5 +58,5 @@ export function writeFailure(directory: string, error: unknown): Result<never> {
   }
   const why = messageOf(error);
   if (code === 'ENOSPC' || code === 'EDQUOT') return fail('stalled', 'DiskFull', `Free disk space in "${directory}" for the model: ${why}`);
-  return fail('retry', 'ModelWriteFailed', `The model cannot be written to "${directory}": ${why}`);
+  return fail('retry', 'ModelPullFailed', `The model cannot be written to "${directory}": ${why}`);
 }

@@ -54,7 +54,7 @@ export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Res
     const received = await receive({ file, part, dispatcher: agent, signal }, partBytes);
     return received.ok ? await moveIntoPlace(file, part, received.value) : received;
   } catch (error) {
-    if (signal.aborted) return fail('retry', 'ModelPullAborted', `The download of "${file.url}" was interrupted; ${RESUMES}`);
+    if (signal.aborted) return fail('retry', 'Aborted', `The download of "${file.url}" was interrupted; ${RESUMES}`);
     return fail('retry', 'ModelPullFailed', `The download of "${file.url}" failed: ${messageOf(error)}; ${RESUMES}`);
   } finally {
     await agent.destroy().catch(() => undefined);

@@ -1,6 +1,6 @@
 /**
- * Checks a plan against the facts, independently of the planner that made it: what must hold of any plan whatever the rules are. A plan that
- * fails is not executed. Shares no code with the planner but the facts. Pure.
+ * Checks a plan against the facts, independently of the planner: what must hold for any plan, whatever the rules are. A plan that fails is not
+ * executed. Shares no code with the planner except for the facts and the table of moves. Pure.
  */
 import type { SlotName, WorkloadId } from '../../schema/names.ts';
 import type { ObservedWorkload, Workload } from '../ports.ts';
@@ -8,7 +8,7 @@ import { keyOfAction, type Action } from './facts/actions.ts';
 import type { Desired, Observed, Plan } from './facts/facts.ts';
 import { mayMove } from './rules/moves.ts';
 
-/** What is wrong with a plan, one sentence each; empty: it may be executed. */
+/** What is wrong with the plan, a sentence for each problem; empty where it may be executed. */
 export function inspect(plan: Plan, desired: Desired, observed: Observed, now: number): readonly string[] {
   const workloads = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : [];
   const byId = new Map(workloads.map((workload) => [workload.id, workload]));
@@ -34,10 +34,10 @@ interface Case {
 
 function inspectAction(action: Action, facts: Case): readonly string[] {
   if (action.name === 'apply') {
-    const { workload, inPlace } = action.args;
+    const { workload, updatesInPlace } = action.args;
     return [
       ...inspectNeeds(workload, facts),
-      ...(inPlace === undefined ? inspectStart(workload, facts) : inspectInPlaceUpdate(workload, inPlace.workload, facts)),
+      ...(updatesInPlace === undefined ? inspectStart(workload, facts) : inspectInPlaceUpdate(workload, updatesInPlace.workload, facts)),
     ];
   }
   return action.name === 'stop' ? inspectStop(action, facts) : [];
@@ -68,26 +68,26 @@ function inspectStart(workload: Workload, { plan, bySlot }: Case): readonly stri
   const found: string[] = [];
   if (others.some((other) => other.id !== serving)) found.push(`Starts a workload of slot "${name}" beside one that does not answer`);
   if (others.some((other) => other.name === workload.name))
-    found.push(`Starts a workload under the name "${workload.name}", which is taken`);
+    found.push(`Starts a workload with the name "${workload.name}", which is taken`);
   return found;
 }
 
-/** Only what is there, is what is wanted, and stays, is mended: else it would come to life beside another one. */
+/** Only an existing workload of the wanted revision that is kept may be updated; any other would be started beside the one that is kept. */
 function inspectInPlaceUpdate(workload: Workload, id: WorkloadId, { plan, observed, byId }: Case): readonly string[] {
   const fact = byId.get(id);
   const found: string[] = [];
-  if (observed.traits.inPlace === undefined) found.push(`Mends "${id}" in place, which this runtime cannot do`);
-  if (fact?.phase !== 'created' && fact?.phase !== 'running') return [...found, `Mends "${id}", which is not there or ends`];
+  if (observed.traits.inPlace === undefined) found.push(`Updates "${id}" in place, which this runtime cannot do`);
+  if (fact?.phase !== 'created' && fact?.phase !== 'running') return [...found, `Updates "${id}", which does not exist or is ending`];
   if (fact.name !== workload.name || fact.slot !== workload.slot || fact.revision !== workload.revision)
-    found.push(`Mends "${id}" by what is another workload`);
-  if (plan.decisions.get(workload.slot)?.draining.includes(id) === true) found.push(`Mends "${id}", which is draining`);
+    found.push(`Updates "${id}" to another workload`);
+  if (plan.decisions.get(workload.slot)?.draining.includes(id) === true) found.push(`Updates "${id}", which is draining`);
   return found;
 }
 
 function inspectStop({ args }: Extract<Action, { name: 'stop' }>, facts: Case): readonly string[] {
   const { observed, desired, plan, now } = facts;
   const workload = facts.byId.get(args.workload);
-  if (workload === undefined) return [`Stops "${args.workload}", which is not there`];
+  if (workload === undefined) return [`Stops "${args.workload}", which does not exist`];
   const found: string[] = [];
   const serving = plan.decisions.get(workload.slot)?.serving;
   if (serving === args.workload) found.push(`Stops "${args.workload}" of slot "${workload.slot}", which gets requests`);
@@ -107,7 +107,7 @@ function keysTwice(plan: Plan, observed: Observed): readonly string[] {
   const seen = new Set(observed.running.keys());
   return plan.actions.flatMap((action) => {
     const key = keyOfAction(action);
-    if (seen.has(key)) return [`Begins "${key}" twice`];
+    if (seen.has(key)) return [`Starts "${key}" twice`];
     seen.add(key);
     return [];
   });
@@ -118,7 +118,7 @@ function portsTwice(plan: Plan, observed: Observed, workloads: readonly Observed
   const taken = new Set(workloads.map(({ container }) => container.port?.host));
   for (const { action } of observed.running.values()) if (action.name === 'apply') taken.add(action.args.workload.port.host);
   return plan.actions.flatMap((action) => {
-    if (action.name !== 'apply' || action.args.inPlace !== undefined) return [];
+    if (action.name !== 'apply' || action.args.updatesInPlace !== undefined) return [];
     const { host } = action.args.workload.port;
     if (taken.has(host)) return [`Gives port ${host} to slot "${action.slot}", which is taken`];
     taken.add(host);
@@ -131,7 +131,7 @@ function movesOutside(plan: Plan, observed: Observed): readonly string[] {
   for (const { name, state } of plan.decisions.values()) {
     const from = observed.published.get(name)?.decision.state;
     if (from !== undefined && !mayMove(from, state))
-      found.push(`Moves slot "${name}" from "${from}" to "${state}", which is no move of the table`);
+      found.push(`Moves slot "${name}" from "${from}" to "${state}", which the table of moves does not allow`);
   }
   return found;
 }
@@ -140,13 +140,14 @@ function targetsWrong(plan: Plan, observed: Observed, byId: ReadonlyMap<Workload
   if (observed.runtime.kind === 'unreachable') return [];
   const found: string[] = [];
   for (const { name, targets, admission, draining } of plan.decisions.values()) {
-    if ((admission.kind === 'open') !== targets.length > 0) found.push(`Opens slot "${name}" without a target, or has one and is shut`);
+    if ((admission.kind === 'open') !== targets.length > 0)
+      found.push(`Opens slot "${name}" without a target, or has a target and does not open it`);
     for (const { workload, endpoint } of targets) {
       const fact = byId.get(workload);
       if (fact?.phase !== 'running' || fact.slot !== name)
         found.push(`Sends requests of slot "${name}" to "${workload}", which does not run for it`);
       else if (!fact.endpoints.some(({ host, port }) => host === endpoint.host && port === endpoint.port))
-        found.push(`Sends requests of slot "${name}" to "${endpoint.host}:${endpoint.port}", where nothing of it listens`);
+        found.push(`Sends requests of slot "${name}" to "${endpoint.host}:${endpoint.port}", where it does not listen`);
       if (draining.includes(workload)) found.push(`Sends requests of slot "${name}" to "${workload}", which is draining`);
     }
   }

@@ -1,40 +1,46 @@
-/** One slot: from its view, and what earlier slots of the same plan left of ports and memory, to its decision and its actions. Pure. */
+/**
+ * The plan of one slot: roles for its workloads, then the actions, then the decision that describes them. What earlier slots of the same plan
+ * took is missing from the allocation. Pure.
+ */
+import type { Finding } from '../../schema/failure.ts';
 import { PROVIDER_KINDS } from '../../schema/provider-kinds.ts';
-import { pullImageKey, pullModelKey, type Action } from './facts/actions.ts';
-import { admissionOf, targetsOf } from './rules/admission.ts';
-import { STABLE_MS } from './rules/backoff.ts';
-import { assignRoles, type Roles } from './rules/assign-roles.ts';
-import { insufficientMemory, type Gate } from './rules/checks.ts';
+import type { Action } from './facts/actions.ts';
+import type { Decision } from './facts/facts.ts';
+import type { SlotView } from './facts/view.ts';
 import { deriveConditions } from './outcome/conditions.ts';
-import { deriveState } from './rules/derive-state.ts';
-import type { Decision, Finding } from './facts/facts.ts';
-import { roomFor, type Allocation, type SlotMemory } from './rules/allocator.ts';
 import { listFindings } from './outcome/list-findings.ts';
+import { admissionOf, targetsOf } from './rules/admission.ts';
+import { roomFor, type Allocation, type SlotMemory } from './rules/allocator.ts';
+import { assignRoles, type Roles } from './rules/assign-roles.ts';
+import { STABLE_MS } from './rules/backoff.ts';
+import { deriveState, findSubject, stateFactsOf } from './rules/derive-state.ts';
+import { insufficientMemory, type Gate } from './rules/gates.ts';
+import type { MemoryVerdict } from './rules/share-memory.ts';
 import { planCrashNotes } from './steps/plan-crash-notes.ts';
 import { planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
 import { planProbes } from './steps/plan-probes.ts';
+import { NO_PULLS, planPulls } from './steps/plan-pulls.ts';
+import { planStart } from './steps/plan-start.ts';
 import { planStops } from './steps/plan-stops.ts';
-import type { MemoryVerdict } from './rules/share-memory.ts';
-import type { SlotView, WorkloadView } from './facts/view.ts';
-import { workloadOf } from './facts/workload.ts';
 
 export interface SlotPlan {
   readonly decision: Decision;
   readonly actions: readonly Action[];
-  /** Unix milliseconds at which time alone changes something. */
+  /** When the passage of time alone changes the plan, in Unix milliseconds. */
   readonly wakes: readonly number[];
-  /** Unix milliseconds. Until then time alone changes nothing in it: the earliest of its wakes, or earlier where a probe may come early. */
+  /** Unix milliseconds. Until then time alone changes nothing in the plan: the earliest of its wakes, or earlier where a probe may come early. */
   readonly validUntil: number;
-  /** The slot is at rest: nothing is to be done, and the plan does not depend on other slots. */
+  /** The slot is at rest: there is nothing to do, and the plan does not depend on other slots. */
   readonly atRest: boolean;
 }
 
-/** Everything that the plan of one slot depends on, except what the slots before it left of ports and memory. */
+/** Everything that the plan of one slot depends on, except the allocation. */
 export interface SlotQuestion {
   readonly view: SlotView;
-  /** What prevents a workload from being started, the gravest first. */
+  /** What prevents a start, the most serious first. */
   readonly gates: readonly Gate[];
   readonly notWanted: Finding | undefined;
+  /** Undefined where the slot claims no memory. */
   readonly verdict: MemoryVerdict | undefined;
   readonly memory: SlotMemory;
 }
@@ -42,46 +48,46 @@ export interface SlotQuestion {
 export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuestion, allocation: Allocation): SlotPlan {
   const memoryGate = insufficientMemory(verdict);
   const unwanted = notWanted ?? memoryGate;
-  const roles = assignRoles(view, {
-    unwanted,
-    startable: gates.length === 0 && view.template !== undefined,
-    ...roomFor(memory, allocation),
-  });
   const wanted = unwanted === undefined;
-  const start = roles.start ? planApply(view, allocation.freePort) : undefined;
-  const pulls = wanted ? planPulls(view, gates) : NO_PULLS;
-  const inPlace = planInPlaceUpdates(view, roles, gates.length > 0);
+  const startable = gates.length === 0 && view.template !== undefined;
+  const roles = assignRoles(view, { unwanted, startable, ...roomFor(memory, allocation) });
+
   const stops = planStops(view, roles);
+  const pulls = wanted ? planPulls(view, gates) : NO_PULLS;
+  const start = roles.start ? planStart(view, allocation) : {};
+  const updates = planInPlaceUpdates(view, roles, gates.length > 0);
   const probes = planProbes(view, roles);
   const notes = planCrashNotes(view, unwanted);
-  const startGate = start?.gate;
-  const gate = memoryGate ?? startGate ?? gates[0];
-  const applyingNow = view.applying !== undefined || start?.action !== undefined;
-  const busy = applyingNow || inPlace.actions.length > 0 || roles.starting !== undefined || roles.draining.length > 0 || view.stopping;
+
+  const gate = start.gate ?? gates[0];
+  const applying = view.applying !== undefined || start.action !== undefined;
+  const busy = applying || updates.actions.length > 0 || roles.starting !== undefined || roles.draining.length > 0 || view.stopping;
   const targets = targetsOf(roles.serving);
-  const decision: Decision = {
-    ...aspectsOf(view, roles),
-    state: deriveState({
-      ...subjectFacts(view, roles),
-      applying: applyingNow,
-      pulling: wanted && pulls.waitsFor.some((key) => view.pulls?.has(key) === true || pulls.planned.has(key)),
-    }),
-    wanted,
-    findings: listFindings(view, roles, unwanted, startGate === undefined ? gates : [startGate, ...gates]),
-    conditions: deriveConditions({ view, roles, unwanted, gate, busy }),
-    admission: admissionOf(view, roles, targets, { notWanted, memoryGate, gate: startGate ?? gates[0] }),
-    targets,
-    memory: verdict,
-    memoryBytes: verdict?.bytes ?? view.template?.memoryBytes,
-    nextAttemptAt: gates.find(({ until }) => until !== undefined)?.until,
-    waitsFor: pulls.waitsFor,
-    progress: pulls.waitsFor.map((key) => view.pulls?.get(key)?.progress).find((progress) => progress !== undefined),
-  };
-  const starts = start?.action === undefined ? [] : [start.action];
-  const wakes = [...stops.wakes, ...inPlace.wakes, ...probes.wakes, ...slotWakes(view, wanted, gates, roles)];
-  const actions = [...stops.actions, ...pulls.actions, ...starts, ...inPlace.actions, ...probes.actions, ...notes];
+  const stuck = notWanted === undefined && memoryGate?.kind === 'memory' ? memoryGate : gate;
+  const wakes = [...stops.wakes, ...updates.wakes, ...probes.wakes, ...wakesOf(view, wanted, gates, roles)];
+  const actions = [
+    ...stops.actions,
+    ...pulls.actions,
+    ...(start.action === undefined ? [] : [start.action]),
+    ...updates.actions,
+    ...probes.actions,
+    ...notes,
+  ];
   return {
-    decision,
+    decision: {
+      ...describe(view, roles),
+      state: deriveState({ ...stateFactsOf(view, roles), applying, pulling: pulls.pulling }),
+      wanted,
+      findings: listFindings(view, roles, unwanted, start.gate === undefined ? gates : [start.gate, ...gates]),
+      conditions: deriveConditions({ view, roles, unwanted, gate: memoryGate ?? gate, busy }),
+      admission: admissionOf(view, roles, targets, stuck),
+      targets,
+      memory: verdict,
+      memoryBytes: verdict?.bytes ?? view.template?.memoryBytes,
+      nextAttemptAt: gates.flatMap(untilOf)[0],
+      waitsFor: pulls.waitsFor,
+      progress: pulls.waitsFor.map((key) => view.pulls?.get(key)?.progress).find((progress) => progress !== undefined),
+    },
     actions,
     wakes,
     validUntil: Math.min(probes.validUntil ?? Number.POSITIVE_INFINITY, ...wakes),
@@ -89,13 +95,13 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
   };
 }
 
-/** It neither waits for other slots nor takes anything from what they share. */
+/** The slot neither waits for others nor takes anything from what they share. */
 function isIndependent({ start, waitsFor, draining }: Roles): boolean {
   return !start && waitsFor === undefined && draining.length === 0;
 }
 
-/** What of a decision can be read off the slot and its roles. */
-function aspectsOf(view: SlotView, roles: Roles) {
+/** The part of a decision that follows from the slot and its roles alone. */
+function describe(view: SlotView, roles: Roles) {
   const { slot, spec, template, lastCapabilities, workloads } = view;
   return {
     name: slot.name,
@@ -108,103 +114,31 @@ function aspectsOf(view: SlotView, roles: Roles) {
     stable: isStable(view, roles),
     drift: workloads.flatMap((workload) => (workload.alive ? workload.drift : [])),
     waitingReason: (roles.starting ?? roles.serving ?? roles.unprobed)?.fact.waitingReason,
-    replicas: subjectOf(view, roles)?.fact.replicas,
+    replicas: findSubject(view, roles)?.fact.replicas,
   };
 }
 
-function planApply(view: SlotView, freePort: number | undefined): { readonly action?: Action; readonly gate?: Gate } {
-  const { template, slot, model } = view;
-  if (template === undefined || model?.kind !== 'present') return {};
-  const port = template.cluster === undefined ? freePort : template.containerPort;
-  if (port === undefined) {
-    const message = 'Widen "SVC_PORT_RANGE": every port of it is taken';
-    return { gate: { kind: 'waiting', name: 'portRangeUsedUp', message } };
-  }
-  const names = new Set(view.workloads.map(({ fact }) => fact.name));
-  const workload = workloadOf(slot, template, port, names);
-  const origin = { spec: view.spec, model: model.facts, memoryBytes: template.memoryBytes };
-  const because =
-    names.size === 0
-      ? { name: 'workloadNotPresent', message: 'It is wanted, and nothing of it runs' }
-      : { name: 'revisionOutdated', message: `Revision "${template.revision}" starts beside the one that serves` };
-  return { action: { name: 'apply', slot: slot.name, because, args: { workload, origin } } };
+/** The slot must have been ready, and without a failure, for long enough: a workload that is repaired in place is ready all the time. */
+function isStable({ failures, now }: SlotView, { serving, starting }: Roles): boolean {
+  const last = failures.at(-1);
+  const probe = serving?.known.probe;
+  if (last === undefined || starting !== undefined || serving?.standing !== 'current') return false;
+  return probe?.status === 'passing' && now - Math.max(probe.since, last.at) >= STABLE_MS;
 }
 
-interface Pulls {
-  readonly actions: readonly Action[];
-  readonly planned: ReadonlySet<string>;
-  /** Keys of all pulls this slot needs, planned, under way or put off. */
-  readonly waitsFor: readonly string[];
+/** The ends of the idle time, of back-offs and of the start time. */
+function wakesOf(view: SlotView, wanted: boolean, gates: readonly Gate[], { starting }: Roles): readonly number[] {
+  const { lastActiveAt, inFlight, waiting, now } = view;
+  const { idleTimeoutMs, startTimeoutMs } = view.spec.lifecycle;
+  const mayIdle = wanted && lastActiveAt !== undefined && inFlight === 0 && waiting === 0;
+  const startedAt = starting?.known.startCountsFrom;
+  return [
+    ...gates.flatMap(untilOf),
+    ...(startedAt === undefined ? [] : [startedAt + startTimeoutMs]),
+    ...(mayIdle ? [lastActiveAt + idleTimeoutMs] : []),
+  ].filter((at) => at > now && Number.isFinite(at));
 }
 
-const NO_PULLS: Pulls = { actions: [], planned: new Set(), waitsFor: [] };
-
-function planPulls(view: SlotView, gates: readonly Gate[]): Pulls {
-  if (gates.length === 0) return NO_PULLS;
-  const { image, spec, slot } = view;
-  const actions = gates.flatMap((gate): Action[] => {
-    if (gate.name === 'imageNotPresent' && image !== undefined) {
-      return [{ name: 'pullImage', slot: slot.name, because: gate, args: { image } }];
-    }
-    return gate.name === 'modelNotPresent'
-      ? [{ name: 'pullModel', slot: slot.name, because: gate, args: { model: spec.model.default } }]
-      : [];
-  });
-  const waitsFor = actions.flatMap((action) => {
-    if (action.name === 'pullImage') return pullImageKey(action.args.image);
-    return action.name === 'pullModel' ? pullModelKey(action.args.model) : [];
-  });
-  const due = gates.every(({ kind }) => kind === 'pulling');
-  const begun = due ? actions.filter((_, index) => view.pulls?.has(waitsFor[index] ?? '') !== true) : [];
-  return { actions: begun, planned: new Set(due ? waitsFor : []), waitsFor };
-}
-
-function subjectFacts(view: SlotView, roles: Roles) {
-  const { serving } = roles;
-  const subject = isLeft(view, roles) ? undefined : subjectOf(view, roles);
-  if (subject !== undefined) {
-    return {
-      workload: subject.fact.phase === 'created' ? ('created' as const) : ('running' as const),
-      fetching: subject.fact.fetching !== undefined,
-      passing: serving !== undefined,
-      inFlight: subject.inFlight > 0,
-      served: subject.used,
-    };
-  }
-  const draining = view.workloads.some(({ fact }) => fact.phase !== 'exited');
-  const workload = draining ? ('draining' as const) : ('none' as const);
-  return { workload, fetching: false, passing: false, inFlight: false, served: false };
-}
-
-/** The one that stands for the slot: it answers, or may soon. What runs comes before what does not yet: it may answer in the next pass. */
-function subjectOf(view: SlotView, { serving, starting, draining }: Roles): WorkloadView | undefined {
-  if (serving !== undefined) return serving;
-  const staying = view.workloads.filter((workload) => workload.alive && draining.every((each) => each.workload !== workload));
-  return staying.find(({ fact }) => fact.phase === 'running') ?? starting ?? staying[0];
-}
-
-/** Nothing answers, and what did is on its way out: to make room, or for a fault that a late probe may still take back. */
-function isLeft(view: SlotView, roles: Roles): boolean {
-  if (roles.draining.some(({ because }) => because.name === 'roomNeeded')) return true;
-  if (roles.draining.length === 0 || subjectOf(view, roles)?.fact.phase === 'running') return false;
-  return roles.draining.some(({ workload }) => workload.alive && workload.fact.phase === 'running');
-}
-
-/** Both the serving and the absence of failures have to last: what is mended in place answers all the time. */
-function isStable(view: SlotView, roles: Roles): boolean {
-  const last = view.failures.at(-1);
-  const probe = roles.serving?.known.probe;
-  if (last === undefined || roles.starting !== undefined || roles.serving?.standing !== 'current') return false;
-  return probe?.status === 'passing' && view.now - Math.max(probe.since, last.at) >= STABLE_MS;
-}
-
-function slotWakes(view: SlotView, wanted: boolean, gates: readonly Gate[], roles: Roles): readonly number[] {
-  const { lastActiveAt, now } = view;
-  const idleAt = wanted && lastActiveAt !== undefined ? lastActiveAt + view.spec.lifecycle.idleTimeoutMs : Number.POSITIVE_INFINITY;
-  const gateAt = gates.flatMap(({ until }) => until ?? []);
-  const startedAt = roles.starting?.known.startCountsFrom;
-  const startBy = startedAt === undefined ? [] : [startedAt + view.spec.lifecycle.startTimeoutMs];
-  return [...gateAt, ...startBy, ...(Number.isFinite(idleAt) && view.inFlight === 0 && view.waiting === 0 ? [idleAt] : [])].filter(
-    (at) => at > now,
-  );
+function untilOf(gate: Gate): number | readonly never[] {
+  return gate.kind === 'waiting' ? (gate.until ?? []) : [];
 }

@@ -9,6 +9,7 @@ import { createBoard, type Board, type BoardSlot } from '../../../src/reconciler
 import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
 import type { SlotName } from '../../../src/schema/names.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
+import type { Reason } from '../../../src/schema/reasons.ts';
 import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
 import type { Condition, SlotState } from '../../../src/schema/slot-status.ts';
 import { createInMemoryFeed, type InMemoryFeed } from './in-memory-feed.ts';
@@ -188,7 +189,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
 
 function boardSlot(name: SlotName, spec: SlotSpec, state: SlotState, generation: number): BoardSlot {
   const ready = state === 'ready';
-  const condition = (type: Condition['type'], holds: boolean, reason: string, message: string): Condition => ({
+  const condition = (type: Condition['type'], holds: boolean, reason: Reason, message: string): Condition => ({
     type,
     status: holds ? 'True' : 'False',
     reason,
@@ -196,7 +197,7 @@ function boardSlot(name: SlotName, spec: SlotSpec, state: SlotState, generation:
     lastTransitionAt: 1_700_000_000_000,
     observedGeneration: generation,
   });
-  const reason = ready ? 'ProbePassed' : spec.enabled ? 'Loading' : 'Disabled';
+  const reason = ready ? 'ProbePassed' : spec.enabled ? 'Warming' : 'Disabled';
   const conditions = [
     condition('Ready', ready, reason, ready ? '' : spec.enabled ? 'The model is loading' : 'The slot is not enabled'),
     condition('Reconciling', state === 'warming', reason, ''),

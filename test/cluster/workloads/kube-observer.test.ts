@@ -113,7 +113,7 @@ describe('createKubeObserver()', () => {
     const creating = { ready: false, started: false, state: { waiting: { reason: 'ContainerCreating' } } };
     const pod = podOf(WORKLOAD, { ready: false, server: creating });
     const snapshot = snapshotOf([WORKLOAD], [pod]);
-    const warnings = new Map([[pod.metadata.uid ?? '', { reason: 'NetworkNotReady', message: 'no CNI' }]]);
+    const warnings = new Map([[pod.metadata.uid ?? '', { reason: 'NetworkNotReady' as const, message: 'no CNI' }]]);
     const observer = createKubeObserver();
     const reasonIn = (seen: KubeSnapshot) => observer.observe(seen)[0]?.waitingReason?.reason;
     const warned = { ...snapshot, warnings };

@@ -73,7 +73,7 @@ describe('apply() of the kube runtime', () => {
     const { cluster: _cluster, ...noCluster } = WORKLOAD;
     expect(await world.runtime.apply(kubeWorkload({ slot: 'unknown' }), SIGNAL)).toMatchObject({ failure: { reason: 'SlotGone' } });
     expect(await world.runtime.apply({ ...noImage, image: undefined }, SIGNAL)).toMatchObject({
-      failure: { kind: 'stalled', reason: 'ImageMissing' },
+      failure: { kind: 'stalled', reason: 'ImageUnknown' },
     });
     expect(await world.runtime.apply(noCluster, SIGNAL)).toMatchObject({ failure: { kind: 'stalled' } });
     expect(writes()).toEqual([]);

@@ -176,7 +176,7 @@ describeWithPodman('The podman runtime', () => {
       await relay.close();
       await eventually('podman is away', async () => ((await cut.observe([], signal())).ok ? undefined : true));
       const away = await cut.observe([], signal());
-      expect(away).toMatchObject({ ok: false, failure: { kind: 'retry', reason: 'RuntimeUnavailable' } });
+      expect(away).toMatchObject({ ok: false, failure: { kind: 'retry', reason: 'RuntimeUnreachable' } });
       await podman('kill', workload.name);
       const before = wakes;
       await relay.open();

@@ -115,10 +115,10 @@ describe('The process runtime', () => {
   });
 
   test('reports a missing program and starts nothing', async () => {
-    const without = open(() => Promise.resolve(fail('stalled', 'ProgramMissing', 'Install "tiny-server"')));
+    const without = open(() => Promise.resolve(fail('stalled', 'StartFailed', 'Install "tiny-server"')));
     expect(await without.apply(workload, signal())).toEqual({
       ok: false,
-      failure: { kind: 'stalled', reason: 'ProgramMissing', message: 'Install "tiny-server"' },
+      failure: { kind: 'stalled', reason: 'StartFailed', message: 'Install "tiny-server"' },
     });
     expect(await observed()).toEqual([]);
   });

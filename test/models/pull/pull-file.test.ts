@@ -141,7 +141,7 @@ test('an aborted download keeps its part', async () => {
   serve({ ranges: true, cutAfter: 1_000_000 });
   const abort = new AbortController();
   const pulling = pull({ onProgress: () => abort.abort() }, abort.signal);
-  expect(await pulling).toMatchObject({ ok: false, failure: { reason: 'ModelPullAborted' } });
+  expect(await pulling).toMatchObject({ ok: false, failure: { reason: 'Aborted' } });
   expect(await isThere(`${target}.part`)).toBe(true);
 });
 

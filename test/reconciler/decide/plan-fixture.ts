@@ -1,4 +1,4 @@
-/** Facts for one slot, told in a few words: everything that is not told is well. */
+/** Facts for one slot, described in a few words: everything that is not described is in order. */
 import type { Endpoint, ProviderRegistry } from '../../../src/providers/provider.ts';
 import type { WorkloadHistory, Attempt, Desired, Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
@@ -9,15 +9,16 @@ import type { ContainerFacts, DesiredSlot, ModelPresence, ObservedWorkload, Runt
 import { ModelId, Revision, WorkloadId } from '../../../src/schema/names.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot-spec.ts';
 import { FAKE_PROVIDER, IMAGE, slotName } from '../../support/simulation/world.ts';
+import type { Reason } from '../../../src/schema/reasons.ts';
 
 export const NOW = 1_000_000_000_000;
 export const PRIMARY = slotName('primary');
 
-export interface Told {
+export interface Scene {
   readonly slot?: Partial<SlotDocument>;
   readonly model?: ModelPresence['kind'];
   readonly image?: boolean;
-  readonly workloads?: readonly ToldWorkload[];
+  readonly workloads?: readonly SceneWorkload[];
   readonly failures?: readonly Attempt[];
   readonly waiting?: number;
   /** Milliseconds ago; undefined: never. */
@@ -33,7 +34,7 @@ export interface Told {
   readonly without?: 'slot' | 'provider' | 'imageName';
 }
 
-export interface ToldWorkload {
+export interface SceneWorkload {
   readonly id: string;
   readonly revision?: 'current' | 'other';
   readonly phase?: ObservedWorkload['phase'];
@@ -56,35 +57,35 @@ export interface ToldWorkload {
 const TRAITS: RuntimeTraits = { kind: 'in-memory', images: true, network: 'published', modelsTarget: '/models' };
 const OTHER_REVISION = Revision.parse('0123456789ab');
 
-export function tell(told: Told): {
+export function factsOf(scene: Scene): {
   readonly desired: Desired;
   readonly observed: Observed;
   readonly slot: DesiredSlot;
   readonly template: Template;
 } {
-  const traits = { ...TRAITS, ...told.traits };
-  const providers = told.without === 'provider' ? {} : { gguf: FAKE_PROVIDER };
-  const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...told.slot });
+  const traits = { ...TRAITS, ...scene.traits };
+  const providers = scene.without === 'provider' ? {} : { gguf: FAKE_PROVIDER };
+  const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...scene.slot });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-  const slot: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: told.problems ?? [] };
-  const modelsRoot = told.store ?? '/store';
+  const slot: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: scene.problems ?? [] };
+  const modelsRoot = scene.store ?? '/store';
   const facts = { id: ModelId.parse('a.gguf'), hostPath: `${modelsRoot}/a.gguf`, sizeBytes: 1000 };
   const templatingWith = (registry: ProviderRegistry) =>
     templatingOf({ providers: registry, runtime: { traits }, models: { root: modelsRoot } });
   const template = templatingWith({ gguf: FAKE_PROVIDER }).templateOf(slot, facts, traits.images ? IMAGE : undefined);
   if (template === undefined) throw new Error('There is no template');
   const desired: Desired = {
-    slots: new Map(told.without === 'slot' ? [] : [[PRIMARY, slot]]),
+    slots: new Map(scene.without === 'slot' ? [] : [[PRIMARY, slot]]),
     refused: new Map(),
     providers,
-    images: () => (told.without === 'imageName' ? undefined : IMAGE),
+    images: () => (scene.without === 'imageName' ? undefined : IMAGE),
     portRange: { first: 18_080, last: 18_082 },
     modelsRoot,
-    memoryBudgetBytes: told.budgetBytes,
+    memoryBudgetBytes: scene.budgetBytes,
     ...templatingWith(providers),
   };
-  const workloads = told.workloads ?? [];
-  const kind = told.model ?? 'present';
+  const workloads = scene.workloads ?? [];
+  const kind = scene.model ?? 'present';
   const presence: ModelPresence =
     kind === 'present'
       ? { kind, facts }
@@ -93,17 +94,17 @@ export function tell(told: Told): {
         : { kind, message: 'Put the model "a.gguf" in place' };
   const observed: Observed = {
     traits,
-    leads: told.leads ?? true,
+    leads: scene.leads ?? true,
     runtime:
-      told.unreachable === undefined
+      scene.unreachable === undefined
         ? {
             kind: 'reachable',
             facts: {
-              workloads: workloads.map((each) => workloadTold(each, slot, template)),
-              images: [{ reference: IMAGE.reference, present: told.image ?? true, imageId: IMAGE.imageId ?? '' }],
+              workloads: workloads.map((each) => observedOf(each, slot, template)),
+              images: [{ reference: IMAGE.reference, present: scene.image ?? true, imageId: IMAGE.imageId ?? '' }],
             },
           }
-        : { kind: 'unreachable', message: told.unreachable },
+        : { kind: 'unreachable', message: scene.unreachable },
     models: new Map([[facts.id, presence]]),
     host: { memoryTotalBytes: undefined, memoryAvailableBytes: undefined },
     activity: new Map(
@@ -112,25 +113,25 @@ export function tell(told: Told): {
         { inFlight: each.inFlight ?? 0, lastUsedAt: each.used === true || (each.inFlight ?? 0) > 0 ? NOW - 100 : undefined },
       ]),
     ),
-    demand: told.waiting === undefined ? new Map() : new Map([[PRIMARY, { waiting: told.waiting, lastAskedAt: NOW }]]),
-    histories: new Map(workloads.map((each) => [WorkloadId.parse(each.id), acquaintanceTold(each)])),
-    attempts: new Map([[PRIMARY, { generation: 3, failures: told.failures ?? [], starts: 1 }]]),
+    demand: scene.waiting === undefined ? new Map() : new Map([[PRIMARY, { waiting: scene.waiting, lastAskedAt: NOW }]]),
+    histories: new Map(workloads.map((each) => [WorkloadId.parse(each.id), historyOf(each)])),
+    attempts: new Map([[PRIMARY, { generation: 3, failures: scene.failures ?? [], starts: 1 }]]),
     running: new Map(),
-    lastActive: 'lastActive' in told && told.lastActive === undefined ? new Map() : new Map([[PRIMARY, NOW - (told.lastActive ?? 0)]]),
-    takenPorts: new Set(told.takenPorts ?? []),
+    lastActive: 'lastActive' in scene && scene.lastActive === undefined ? new Map() : new Map([[PRIMARY, NOW - (scene.lastActive ?? 0)]]),
+    takenPorts: new Set(scene.takenPorts ?? []),
     published: new Map(),
   };
   return { desired, observed, slot, template };
 }
 
-/** The plan of what is told, its actions as keys. */
-export function planOf(told: Told): {
+/** The plan for a scene, with its actions as keys. */
+export function planOf(scene: Scene): {
   readonly made: Plan;
   readonly actions: readonly string[];
   readonly state: string;
   readonly admission: string;
 } {
-  const { desired, observed } = tell(told);
+  const { desired, observed } = factsOf(scene);
   const made = plan(desired, observed, NOW);
   const decision = made.decisions.get(PRIMARY);
   const admission = decision?.admission;
@@ -142,32 +143,25 @@ export function planOf(told: Told): {
   };
 }
 
-function workloadTold(told: ToldWorkload, slot: DesiredSlot, template: Template): ObservedWorkload {
-  const { name, argv, env, mounts, devices, port, image } = workloadOf(slot, template, told.port ?? 18_080, new Set());
-  const phase = told.phase ?? 'running';
+function observedOf(scene: SceneWorkload, slot: DesiredSlot, template: Template): ObservedWorkload {
+  const { name, argv, env, mounts, devices, port, image } = workloadOf(slot, template, scene.port ?? 18_080, new Set());
+  const phase = scene.phase ?? 'running';
   return {
-    id: WorkloadId.parse(told.id),
-    name: told.name ?? name,
+    id: WorkloadId.parse(scene.id),
+    name: scene.name ?? name,
     slot: slot.name,
-    revision: told.revision === 'other' ? OTHER_REVISION : template.revision,
+    revision: scene.revision === 'other' ? OTHER_REVISION : template.revision,
     generation: 3,
     phase,
     startedAt: NOW - 60_000,
     endpoints: phase === 'running' ? [{ host: '127.0.0.1', port: port.host }] : [],
-    container: { imageId: image?.imageId, argv, env, mounts, devices, port, ...told.altered },
-    ...(told.exit === undefined ? {} : { exit: told.exit }),
-    ...told.fact,
+    container: { imageId: image?.imageId, argv, env, mounts, devices, port, ...scene.altered },
+    ...(scene.exit === undefined ? {} : { exit: scene.exit }),
+    ...scene.fact,
   };
 }
 
-function acquaintanceTold({
-  probe = 'passing',
-  draining,
-  seen = 60_000,
-  failingEndpoints = [],
-  fact,
-  notedExit,
-}: ToldWorkload): WorkloadHistory {
+function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoints = [], fact, notedExit }: SceneWorkload): WorkloadHistory {
   const since = NOW - 5000;
   const facts = {
     none: undefined,
@@ -190,7 +184,7 @@ function acquaintanceTold({
 export const failed = (
   agoMs: number,
   kind: Attempt['kind'],
-  reason = 'Crashed',
+  reason: Reason = 'Crashed',
   failure: Attempt['failure']['kind'] = 'retry',
 ): Attempt => ({
   at: NOW - agoMs,

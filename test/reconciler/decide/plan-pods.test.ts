@@ -1,12 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
-import type { Plan } from '../../../src/reconciler/decide/facts/facts.ts';
+import type { Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
+import { rememberPlans } from '../../../src/reconciler/remember-plans.ts';
 import type { RuntimeTraits, WaitingReason } from '../../../src/reconciler/ports.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
-import { failed, NOW, planOf, PRIMARY, tell, type Told } from './plan-fixture.ts';
+import { failed, NOW, planOf, PRIMARY, factsOf, type Scene } from './plan-fixture.ts';
 
-/** Mends in place; what is altered or outdated is told through the record. */
+/** Updates in place; the record says what is altered or outdated. */
 const PODS: Partial<RuntimeTraits> = {
   kind: 'kube',
   network: 'pods',
@@ -29,45 +30,50 @@ const onDemand = { load: 'on-demand', lifecycle: { idleTimeout: '10s' } } as con
 const exit = { code: 139, outOfMemory: false, at: 5 };
 const waits = { id: 'w1', phase: 'created', probe: 'none', fact: { endpoints: [], exit } } as const;
 const backUp = { ...one, fact: { ...one.fact, exit } };
-const inPlace = (count: number) =>
+const crashedInPlace = (count: number) =>
   Array.from({ length: count }, (_, index) => ({
     ...failed((count - index) * 60_000, 'crash'),
     workload: WorkloadId.parse('w1'),
-    inPlace: true as const,
+    restartedInPlace: true as const,
   }));
-const justNow = inPlace(1).map((attempt) => ({ ...attempt, at: NOW - 10 }));
+const justNow = crashedInPlace(1).map((attempt) => ({ ...attempt, at: NOW - 10 }));
 
-/** What is told, then the actions, the state and the admission that follow. */
-const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, string]>> = {
+/** The facts, and the actions, the state and the admission that follow from them. */
+const CASES: Readonly<Record<string, readonly [Scene, readonly string[], string, string]>> = {
   'needs no host port': [{ takenPorts: [18_080, 18_081, 18_082] }, ['apply:primary'], 'starting', 'park'],
   'does not start what is scaled to nothing': [{ slot: { replicas: 0 } }, [], 'offline', 'slot.disabled'],
   'stops what is scaled to nothing': [{ slot: { replicas: 0 }, workloads: [one] }, ['stop:w1'], 'unloading', 'slot.disabled'],
-  'inPlace an altered workload that serves': [{ workloads: [altered] }, ['apply:primary'], 'ready', 'open'],
-  'inPlace an altered workload that warms up': [
+  'repairs an altered workload that serves in place': [{ workloads: [altered] }, ['apply:primary'], 'ready', 'open'],
+  'repairs an altered workload that warms up in place': [
     { workloads: [{ ...altered, probe: 'none' }] },
     ['apply:primary', 'probe:w1'],
     'warming',
     'park',
   ],
-  'does not mend for ever': [{ workloads: [altered], failures: repaired }, [], 'ready', 'open'],
-  'does not mend where it shall only warn': [{ workloads: [altered], slot: { lifecycle: { drift: 'warn' } } }, [], 'ready', 'open'],
-  'does not mend what leaves': [{ workloads: [{ ...altered, inFlight: 1 }], slot: { enabled: false } }, [], 'unloading', 'slot.disabled'],
-  'waits with mending while it backs off': [{ workloads: [altered], failures: [failed(100, 'apply', 'Forbidden')] }, [], 'ready', 'open'],
-  'brings an outdated workload up to date in place': [{ workloads: [outdated] }, ['apply:primary'], 'ready', 'open'],
+  'stops repairing after three repairs': [{ workloads: [altered], failures: repaired }, [], 'ready', 'open'],
+  'does not repair where it should only warn': [{ workloads: [altered], slot: { lifecycle: { drift: 'warn' } } }, [], 'ready', 'open'],
+  'does not repair a draining workload': [
+    { workloads: [{ ...altered, inFlight: 1 }], slot: { enabled: false } },
+    [],
+    'unloading',
+    'slot.disabled',
+  ],
+  'does not repair while it backs off': [{ workloads: [altered], failures: [failed(100, 'apply', 'Forbidden')] }, [], 'ready', 'open'],
+  'updates an outdated workload in place': [{ workloads: [outdated] }, ['apply:primary'], 'ready', 'open'],
   'is pulling while pods fetch': [{ workloads: [{ ...next, fact: { fetching: 'The model' } }] }, [], 'pulling', 'park'],
-  'is starting while pods find no place, however long': [
+  'is starting while pods cannot be scheduled, however long': [
     { workloads: [{ ...next, seen: 1e9, fact: { waitingReason: unplaced } }] },
     [],
     'starting',
     'park',
   ],
-  'drains the old one for a new one that finds no place': [
+  'drains the old one for a new one that cannot be scheduled': [
     { workloads: [old, { ...next, fact: { waitingReason: unplaced } }] },
     ['stop:w0'],
     'unloading',
     'park',
   ],
-  'keeps the old one when told to swap beside it': [
+  'keeps the old one when the swap is blue-green': [
     { slot: { lifecycle: { swap: 'blue-green' } }, workloads: [old, { ...next, fact: { waitingReason: unplaced } }] },
     [],
     'ready',
@@ -79,7 +85,7 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
     'ready',
     'open',
   ],
-  'keeps an old one that it has not asked yet while the new one comes': [
+  'keeps an old one that is not probed yet while the new one starts': [
     {
       workloads: [
         { ...old, probe: 'none' },
@@ -91,65 +97,75 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
     'park',
   ],
   'parks while no pod is ready': [{ workloads: [{ ...one, fact: { endpoints: [] } }] }, [], 'warming', 'park'],
-  'bears that no pod is ready, whatever the last probe said': [
+  'tolerates that no pod is ready, whatever the last probe returned': [
     { workloads: [{ ...one, probe: 'dead', fact: { endpoints: [] } }] },
     [],
     'warming',
     'park',
   ],
-  'takes note of a crash, and leaves it to the cluster to start it again': [{ workloads: [waits] }, ['noteCrash:w1'], 'starting', 'park'],
-  'takes note of a crash once': [{ workloads: [{ ...waits, notedExit: '5' }], failures: justNow }, [], 'starting', 'park'],
-  'takes note of the next crash of the same workload': [
-    { workloads: [{ ...waits, notedExit: '4' }], failures: inPlace(1) },
+  'counts a crash and leaves the restart to the cluster': [{ workloads: [waits] }, ['noteCrash:w1'], 'starting', 'park'],
+  'counts a crash once': [{ workloads: [{ ...waits, notedExit: '5' }], failures: justNow }, [], 'starting', 'park'],
+  'counts the next crash of the same workload': [
+    { workloads: [{ ...waits, notedExit: '4' }], failures: crashedInPlace(1) },
     ['noteCrash:w1'],
     'starting',
     'park',
   ],
-  'takes note of a crash of what answers already': [
+  'counts a crash of a workload that answers again': [
     { workloads: [{ ...backUp, probe: 'none' }] },
     ['probe:w1', 'noteCrash:w1'],
     'warming',
     'park',
   ],
-  'does not back off from what runs again': [{ workloads: [{ ...backUp, notedExit: '5' }], failures: justNow }, [], 'ready', 'open'],
-  'inPlace in place what has just crashed': [
+  'does not back off from a workload that runs again': [
+    { workloads: [{ ...backUp, notedExit: '5' }], failures: justNow },
+    [],
+    'ready',
+    'open',
+  ],
+  'repairs a workload in place that has just crashed': [
     { workloads: [{ ...backUp, notedExit: '5', fact: { ...backUp.fact, record: 'altered' } }], failures: justNow },
     ['apply:primary'],
     'ready',
     'open',
   ],
-  'stops what crashed in place five times': [
-    { workloads: [{ ...waits, notedExit: '5' }], failures: inPlace(5) },
+  'stops a workload that crashed in place five times': [
+    { workloads: [{ ...waits, notedExit: '5' }], failures: crashedInPlace(5) },
     ['stop:w1'],
     'unloading',
     'slot.stalled',
   ],
-  'keeps what answers after five crashes': [{ workloads: [{ ...backUp, notedExit: '5' }], failures: inPlace(5) }, [], 'ready', 'open'],
-  'leaves it to the one that leads to give up on what crashes': [
-    { leads: false, workloads: [{ ...waits, notedExit: '5' }], failures: inPlace(5) },
+  'keeps a workload that answers after five crashes': [
+    { workloads: [{ ...backUp, notedExit: '5' }], failures: crashedInPlace(5) },
+    [],
+    'ready',
+    'open',
+  ],
+  'leaves giving up on a crashing workload to the leader': [
+    { leads: false, workloads: [{ ...waits, notedExit: '5' }], failures: crashedInPlace(5) },
     [],
     'starting',
     'park',
   ],
   'gives up on the new one that crashes, and keeps the old one': [
-    { workloads: [old, { ...waits, name: 'svc-slot-primary--x', notedExit: '5' }], failures: inPlace(5) },
+    { workloads: [old, { ...waits, name: 'svc-slot-primary--x', notedExit: '5' }], failures: crashedInPlace(5) },
     ['stop:w1'],
     'ready',
     'open',
   ],
-  'goes on serving what the one that leads keeps': [
+  'keeps serving what the leader keeps running': [
     { leads: false, slot: onDemand, lastActive: 60_000, workloads: [one] },
     [],
     'ready',
     'open',
   ],
-  'leaves it to the one that leads to give up on a start': [
+  'leaves giving up on a start to the leader': [
     { leads: false, workloads: [{ ...one, probe: 'loading', seen: 300_000 }] },
     [],
     'warming',
     'park',
   ],
-  'asks what it takes for faulty, where another one leads': [
+  'as a follower probes what it takes to be faulty': [
     { leads: false, workloads: [{ ...one, probe: 'dead' }] },
     ['stop:w1'],
     'unloading',
@@ -157,35 +173,35 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
   ],
 };
 
-const told = (each: Told): Told => ({ ...each, traits: PODS });
+const inPods = (each: Scene): Scene => ({ ...each, traits: PODS });
 const targetsOf = (made: Plan): readonly string[] => made.decisions.get(PRIMARY)?.targets.map(({ endpoint }) => endpoint.host) ?? [];
 
 describe('plan() of pods', () => {
   for (const [sentence, [each, actions, state, admission]] of Object.entries(CASES)) {
     test(`${sentence}`, () => {
-      const planned = planOf(told(each));
+      const planned = planOf(inPods(each));
       expect([planned.actions, planned.state, planned.admission]).toEqual([actions, state, admission]);
     });
   }
 
-  test('never breaks its own rules in any of these cases', () => {
+  test('passes inspection in each of these cases', () => {
     for (const [sentence, [each]] of Object.entries(CASES)) {
-      const { desired, observed } = tell(told(each));
+      const { desired, observed } = factsOf(inPods(each));
       expect([sentence, inspect(plan(desired, observed, NOW), desired, observed, NOW)]).toEqual([sentence, []]);
     }
   });
 
-  test('sends requests to each endpoint but those that are failingEndpoints, unless all are', () => {
+  test('sends requests to all endpoints except failing ones, unless all fail', () => {
     const both = { endpoints: [A, B] };
-    expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both }] })).made)).toEqual([A.host, B.host]);
-    expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both, failingEndpoints: [A] }] })).made)).toEqual([B.host]);
-    expect(targetsOf(planOf(told({ workloads: [{ id: 'w1', fact: both, failingEndpoints: [A, B] }] })).made)).toEqual([A.host, B.host]);
+    expect(targetsOf(planOf(inPods({ workloads: [{ id: 'w1', fact: both }] })).made)).toEqual([A.host, B.host]);
+    expect(targetsOf(planOf(inPods({ workloads: [{ id: 'w1', fact: both, failingEndpoints: [A] }] })).made)).toEqual([B.host]);
+    expect(targetsOf(planOf(inPods({ workloads: [{ id: 'w1', fact: both, failingEndpoints: [A, B] }] })).made)).toEqual([A.host, B.host]);
   });
 
-  test('says how many replicas answer, and why not all', () => {
+  test('reports how many replicas answer, and why not all', () => {
     const fact = { replicas: { present: 3, ready: 2 } };
     const saidOf = (missing: object) => {
-      const { made } = planOf(told({ slot: { replicas: 3 }, workloads: [{ ...one, fact: { ...fact, ...missing } }] }));
+      const { made } = planOf(inPods({ slot: { replicas: 3 }, workloads: [{ ...one, fact: { ...fact, ...missing } }] }));
       return made.decisions.get(PRIMARY)?.conditions.filter(({ type }) => type === 'Ready' || type === 'Reconciling');
     };
     const both = (message: string) => [
@@ -196,24 +212,24 @@ describe('plan() of pods', () => {
     expect(saidOf({ missing: unplaced })).toEqual(both('2 of 3 replicas answer: Add a node'));
   });
 
-  test('inPlace under the name of the workload, and says what was altered', () => {
-    const [action] = planOf(told({ workloads: [{ ...altered, name: 'svc-slot-primary--0123' }] })).made.actions;
+  test('repairs a workload in place under its own name, and reports what was altered', () => {
+    const [action] = planOf(inPods({ workloads: [{ ...altered, name: 'svc-slot-primary--0123' }] })).made.actions;
     expect(action).toMatchObject({
-      because: { name: 'workloadAltered', message: 'It was altered from outside: replicas 0 instead of 1' },
+      because: { reason: 'WorkloadAltered', message: 'The workload was altered from outside: replicas 0 instead of 1' },
       args: {
-        inPlace: { workload: 'w1', altered: true },
+        updatesInPlace: { workload: 'w1', altered: true },
         workload: { name: 'svc-slot-primary--0123', port: { host: 8080, container: 8080 } },
       },
     });
   });
 
-  test('blames the slot for a crash of what it wants only, and lets the fifth one not start again', () => {
-    const noted = (each: Told) => planOf(told(each)).made.actions.find(({ name }) => name === 'noteCrash')?.args;
-    const message = 'Its process ended by itself (exit code 139)';
+  test('counts crashes of the wanted workload only, and does not restart after the fifth', () => {
+    const noted = (each: Scene) => planOf(inPods(each)).made.actions.find(({ name }) => name === 'noteCrash')?.args;
+    const message = 'The process of the server ended unexpectedly (exit code 139)';
     const crash = { exitId: '5', failure: { reason: 'Crashed', message }, startsAgain: true };
     expect(noted({ workloads: [waits] })).toMatchObject(crash);
-    expect(noted({ workloads: [waits], failures: [...repaired, ...inPlace(3)] })).toMatchObject(crash);
-    expect(noted({ workloads: [waits], failures: inPlace(4) })).toMatchObject({ ...crash, startsAgain: false });
+    expect(noted({ workloads: [waits], failures: [...repaired, ...crashedInPlace(3)] })).toMatchObject(crash);
+    expect(noted({ workloads: [waits], failures: crashedInPlace(4) })).toMatchObject({ ...crash, startsAgain: false });
     for (const each of [
       { slot: { enabled: false } },
       { workloads: [{ ...waits, revision: 'other' }] },
@@ -222,28 +238,28 @@ describe('plan() of pods', () => {
       expect(noted({ workloads: [waits], ...each })).toMatchObject({ exitId: '5', failure: undefined });
   });
 
-  test('stops what crashed too often in a hurry, as no failure of its own, once its last words are known', () => {
-    const { desired, observed } = tell(told({ workloads: [{ ...waits, notedExit: '5' }], failures: inPlace(5) }));
+  test('stops a workload that crashed too often quickly, without another failure, once its last log lines are read', () => {
+    const { desired, observed } = factsOf(inPods({ workloads: [{ ...waits, notedExit: '5' }], failures: crashedInPlace(5) }));
     const [stop] = plan(desired, observed, NOW).actions;
-    expect(stop).toMatchObject({ name: 'stop', because: { name: 'crashLoop' }, args: { graceMs: 1000, failure: undefined } });
-    const noting = planOf(told({ workloads: [waits], failures: inPlace(4) })).made.actions[0];
+    expect(stop).toMatchObject({ name: 'stop', because: { reason: 'CrashLoop' }, args: { graceMs: 1000, failure: undefined } });
+    const noting = planOf(inPods({ workloads: [waits], failures: crashedInPlace(4) })).made.actions[0];
     if (noting === undefined) throw new Error('Nothing is noted');
     const running = new Map([['noteCrash:w1', { action: noting, startedAt: NOW }]]);
     expect(plan(desired, { ...observed, running }, NOW).actions).toEqual([]);
   });
 
-  test('counts another failure of what crashed in place, and not twice', () => {
+  test('counts another failure of a workload that crashed in place, but only once', () => {
     const late = { ...backUp, notedExit: '5', probe: 'loading', seen: 300_000 } as const;
-    const stops = (failures: Told['failures']) => planOf(told({ workloads: [late], failures: failures ?? [] })).made.actions[0]?.args;
-    expect(stops(inPlace(1))).toMatchObject({ failure: { kind: 'start-timeout' } });
+    const stops = (failures: Scene['failures']) => planOf(inPods({ workloads: [late], failures: failures ?? [] })).made.actions[0]?.args;
+    expect(stops(crashedInPlace(1))).toMatchObject({ failure: { kind: 'start-timeout' } });
     const counted = { ...failed(10, 'start-timeout'), workload: WorkloadId.parse('w1') };
-    expect(stops([...inPlace(1), counted])).toMatchObject({ failure: undefined });
+    expect(stops([...crashedInPlace(1), counted])).toMatchObject({ failure: undefined });
   });
 
-  test('brings up to date again only after a while', () => {
-    const { desired, observed } = tell(told({ workloads: [outdated] }));
+  test('updates again only after a delay', () => {
+    const { desired, observed } = factsOf(inPods({ workloads: [outdated] }));
     const [[id, known] = []] = observed.histories;
-    if (id === undefined || known === undefined) throw new Error('Nobody is known');
+    if (id === undefined || known === undefined) throw new Error('There is no history');
     const after = (updates: typeof known.updates): Plan =>
       plan(desired, { ...observed, histories: new Map([[id, { ...known, updates }]]) }, NOW);
     const last = { generation: 3, times: 2, lastAt: NOW - 500 };
@@ -252,3 +268,34 @@ describe('plan() of pods', () => {
     expect(after({ ...last, generation: 2 }).actions).toHaveLength(1);
   });
 });
+
+describe('a remembered plan', () => {
+  const rest = factsOf(inPods({ workloads: [one] }));
+  const plans = rememberPlans();
+  const { desired } = rest;
+  const decide = (observed: Observed, now: number): Plan => plan(desired, observed, now, plans.planSlot);
+  const decision = decide(rest.observed, NOW).decisions.get(PRIMARY);
+  if (decision === undefined) throw new Error('Nothing was decided');
+  const published = new Map([[PRIMARY, { decision, since: NOW, conditions: [] }]]);
+  const observed = { ...rest.observed, published };
+  const remembered = decide(observed, NOW).decisions.get(PRIMARY);
+
+  test('is the same object while nothing changes by value, until it is due', () => {
+    expect(decide(structuredCloneOf(observed), NOW + 1).decisions.get(PRIMARY)).toBe(remembered);
+    expect(decide(observed, NOW + 120_000).actions.map(({ name }) => name)).toEqual(['probe']);
+  });
+
+  test('is made again when anything changes', () => {
+    decide(observed, NOW);
+    const activity = new Map([...observed.activity].map(([id, each]) => [id, { ...each, inFlight: 1, lastUsedAt: NOW }]));
+    expect(decide({ ...observed, activity }, NOW).decisions.get(PRIMARY)).toMatchObject({ state: 'serving' });
+    expect(decide(observed, NOW).decisions.get(PRIMARY)).toEqual(decision);
+  });
+});
+
+/** The same facts in other objects. */
+function structuredCloneOf(observed: Observed): Observed {
+  if (observed.runtime.kind === 'unreachable') return observed;
+  const { facts } = observed.runtime;
+  return { ...observed, runtime: { kind: 'reachable', facts: { ...facts, workloads: facts.workloads.map((each) => ({ ...each })) } } };
+}

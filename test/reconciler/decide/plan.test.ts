@@ -4,7 +4,7 @@ import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { warmingPauseMs } from '../../../src/reconciler/decide/steps/plan-probes.ts';
 import { IMAGE } from '../../support/simulation/world.ts';
-import { failed, NOW, planOf, PRIMARY, tell, type Told } from './plan-fixture.ts';
+import { failed, NOW, planOf, PRIMARY, factsOf, type Scene } from './plan-fixture.ts';
 
 const one = { id: 'w1' } as const;
 const old = { id: 'w0', revision: 'other', name: 'svc-slot-primary' } as const;
@@ -16,18 +16,18 @@ const crash = { phase: 'exited', exit: { code: 1, outOfMemory: false, at: NOW } 
 const idle = { lifecycle: { idleTimeout: '10s' } } as const;
 const crashes = [5, 4, 3, 2, 1].map((minutes) => failed(minutes * 60_000, 'crash'));
 
-/** What is told, then the actions, the state and the admission that follow. */
-const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, string]>> = {
-  'starts what is wanted and not there': [{}, ['apply:primary'], 'starting', 'park'],
-  'does nothing about a slot that is as it shall be': [{ workloads: [one] }, [], 'ready', 'open'],
+/** The facts, and the actions, the state and the admission that follow from them. */
+const CASES: Readonly<Record<string, readonly [Scene, readonly string[], string, string]>> = {
+  'starts a wanted slot without a workload': [{}, ['apply:primary'], 'starting', 'park'],
+  'does nothing about a slot that needs nothing': [{ workloads: [one] }, [], 'ready', 'open'],
   'calls a slot with requests in flight serving': [{ workloads: [{ ...one, inFlight: 2 }] }, [], 'serving', 'open'],
   'calls a slot that had requests idle': [{ workloads: [{ ...one, used: true }] }, [], 'idle', 'open'],
   'pulls a missing image': [{ image: false }, [`pullImage:${IMAGE.reference}`], 'pulling', 'park'],
   'pulls a missing model': [{ model: 'pullable' }, ['pullModel:a.gguf'], 'pulling', 'park'],
   'pulls both at once': [{ model: 'pullable', image: false }, [`pullImage:${IMAGE.reference}`, 'pullModel:a.gguf'], 'pulling', 'park'],
-  'asks a person for a model nobody can fetch': [{ model: 'missing' }, [], 'offline', 'slot.stalled'],
-  'asks a person for a provider that is not there': [{ without: 'provider' }, [], 'offline', 'slot.stalled'],
-  'asks a person for an image nobody has named': [{ without: 'imageName' }, [], 'offline', 'slot.stalled'],
+  'stalls on a model that cannot be pulled': [{ model: 'missing' }, [], 'offline', 'slot.stalled'],
+  'stalls on a provider that is not installed': [{ without: 'provider' }, [], 'offline', 'slot.stalled'],
+  'stalls on an image that the manifest does not name': [{ without: 'imageName' }, [], 'offline', 'slot.stalled'],
   'needs no image where the runtime has none': [{ image: false, traits: { images: false } }, ['apply:primary'], 'starting', 'park'],
   'leaves a disabled slot alone': [{ slot: { enabled: false } }, [], 'offline', 'slot.disabled'],
   'stops a disabled slot': [{ slot: { enabled: false }, workloads: [one] }, ['stop:w1'], 'unloading', 'slot.disabled'],
@@ -43,19 +43,29 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
     'unloading',
     'slot.disabled',
   ],
-  'stops the workload of a slot that is gone': [{ without: 'slot', workloads: [one] }, ['stop:w1'], 'gone', 'gone'],
-  'cleans up what is left of a slot that is gone': [{ without: 'slot', workloads: [{ ...one, ...crash }] }, ['stop:w1'], 'gone', 'gone'],
-  'does not load on demand before anybody asks': [{ slot: onDemand, ...NEVER }, [], 'offline', 'park'],
-  'loads on demand when somebody waits': [{ slot: onDemand, waiting: 1, ...NEVER }, ['apply:primary'], 'starting', 'park'],
-  'goes on loading on demand when nobody waits any more': [
+  'stops the workload of a removed slot': [{ without: 'slot', workloads: [one] }, ['stop:w1'], 'gone', 'gone'],
+  'cleans up what is left of a removed slot': [{ without: 'slot', workloads: [{ ...one, ...crash }] }, ['stop:w1'], 'gone', 'gone'],
+  'does not load on demand before the first request': [{ slot: onDemand, ...NEVER }, [], 'offline', 'park'],
+  'loads on demand when a request waits': [{ slot: onDemand, waiting: 1, ...NEVER }, ['apply:primary'], 'starting', 'park'],
+  'continues loading on demand when no request waits any more': [
     { slot: onDemand, waiting: 0, lastActive: 100 },
     ['apply:primary'],
     'starting',
     'park',
   ],
-  'unloads what has been idle for too long': [{ slot: idle, lastActive: 10_000, workloads: [one] }, ['stop:w1'], 'unloading', 'park'],
-  'does not unload what is in use': [{ slot: idle, lastActive: 99_000, workloads: [{ ...one, inFlight: 1 }] }, [], 'serving', 'open'],
-  'wakes up what was unloaded when somebody waits': [{ slot: idle, lastActive: 99_000, waiting: 1 }, ['apply:primary'], 'starting', 'park'],
+  'unloads a slot that has been idle for too long': [
+    { slot: idle, lastActive: 10_000, workloads: [one] },
+    ['stop:w1'],
+    'unloading',
+    'park',
+  ],
+  'does not unload a slot in use': [{ slot: idle, lastActive: 99_000, workloads: [{ ...one, inFlight: 1 }] }, [], 'serving', 'open'],
+  'loads an unloaded slot again when a request waits': [
+    { slot: idle, lastActive: 99_000, waiting: 1 },
+    ['apply:primary'],
+    'starting',
+    'park',
+  ],
   'probes what runs and was never probed': [{ workloads: [{ ...one, probe: 'none' }] }, ['probe:w1'], 'warming', 'park'],
   'waits a little between two probes': [{ workloads: [{ ...one, probe: 'loading', seen: 100 }] }, [], 'warming', 'park'],
   'calls a created workload starting': [{ workloads: [{ ...one, phase: 'created', probe: 'none' }] }, [], 'starting', 'park'],
@@ -65,61 +75,66 @@ const CASES: Readonly<Record<string, readonly [Told, readonly string[], string, 
     'unloading',
     'park',
   ],
-  'replaces what answers no more': [{ workloads: [{ ...one, probe: 'dead' }] }, ['stop:w1'], 'unloading', 'park'],
-  'bears silence while there are requests in flight': [{ workloads: [{ ...one, probe: 'dead', inFlight: 1 }] }, [], 'serving', 'open'],
-  'clears away what has crashed before it starts anew': [{ workloads: [{ ...one, ...crash }] }, ['stop:w1'], 'offline', 'park'],
+  'replaces a workload that stopped answering': [{ workloads: [{ ...one, probe: 'dead' }] }, ['stop:w1'], 'unloading', 'park'],
+  'tolerates silence while requests are in flight': [{ workloads: [{ ...one, probe: 'dead', inFlight: 1 }] }, [], 'serving', 'open'],
+  'removes a crashed workload before it starts again': [{ workloads: [{ ...one, ...crash }] }, ['stop:w1'], 'offline', 'park'],
   'backs off after a failure': [{ failures: [failed(500, 'crash')] }, [], 'offline', 'park'],
   'tries again after the back-off': [{ failures: [failed(1000, 'crash')] }, ['apply:primary'], 'starting', 'park'],
   'stalls after five crashes': [{ failures: crashes }, [], 'offline', 'slot.stalled'],
-  'stalls when only a person can help': [{ failures: [failed(1e6, 'apply', 'DeviceMissing', 'stalled')] }, [], 'offline', 'slot.stalled'],
+  'stalls when somebody must act': [{ failures: [failed(1e6, 'apply', 'DeviceMissing', 'stalled')] }, [], 'offline', 'slot.stalled'],
   'starts beside the old one': [{ workloads: [old] }, ['apply:primary'], 'ready', 'open'],
   'starts beside an altered one': [{ workloads: [{ ...one, altered: { argv: ['x'] } }] }, ['apply:primary'], 'ready', 'open'],
-  'leaves an altered one when it shall only warn': [
+  'keeps an altered one when it should only warn': [
     { slot: { lifecycle: { drift: 'warn' } }, workloads: [{ ...one, altered: { argv: ['x'] } }] },
     [],
     'ready',
     'open',
   ],
-  'takes a variable that nobody asked for as an alteration': [
+  'treats an unwanted variable as an alteration': [
     { workloads: [{ ...one, altered: { env: { SLOT: 'primary', LANG: 'C' } } }] },
     ['apply:primary'],
     'ready',
     'open',
   ],
   'keeps the old one until the new one passes': [{ workloads: [old, { ...next, probe: 'loading', seen: 100 }] }, [], 'ready', 'open'],
-  'lets the old one go when the new one passes': [{ workloads: [old, next] }, ['stop:w0'], 'ready', 'open'],
-  'drains the old one first when told to': [{ slot: drain, workloads: [old] }, ['stop:w0'], 'unloading', 'park'],
+  'stops the old one when the new one passes': [{ workloads: [old, next] }, ['stop:w0'], 'ready', 'open'],
+  'drains the old one first when the swap is drain': [{ slot: drain, workloads: [old] }, ['stop:w0'], 'unloading', 'park'],
   'drains the old one first where both do not fit': [{ budgetBytes: 1500, workloads: [old] }, ['stop:w0'], 'unloading', 'park'],
   'keeps the old one while the new model is not there': [{ model: 'missing', workloads: [old] }, [], 'ready', 'open'],
   'keeps the old one while the new one is stalled': [{ failures: crashes, workloads: [old] }, [], 'ready', 'open'],
-  'asks an old one that it found whether it works': [{ workloads: [{ ...old, probe: 'none' }] }, ['probe:w0'], 'warming', 'park'],
-  'lets go of an old one that does not work': [{ workloads: [{ ...old, probe: 'loading' }] }, ['stop:w0'], 'unloading', 'park'],
-  'refuses what does not fit into memory': [{ budgetBytes: 500 }, [], 'offline', 'slot.insufficient_memory'],
-  'stops what no longer fits into memory': [{ budgetBytes: 500, workloads: [one] }, ['stop:w1'], 'unloading', 'slot.insufficient_memory'],
-  'does nothing while the runtime is away': [{ unreachable: 'No socket' }, [], 'offline', 'park'],
+  'probes an old one that it found': [{ workloads: [{ ...old, probe: 'none' }] }, ['probe:w0'], 'warming', 'park'],
+  'stops an old one that does not work': [{ workloads: [{ ...old, probe: 'loading' }] }, ['stop:w0'], 'unloading', 'park'],
+  'refuses requests of a slot that does not fit into memory': [{ budgetBytes: 500 }, [], 'offline', 'slot.insufficient_memory'],
+  'stops a workload that no longer fits into memory': [
+    { budgetBytes: 500, workloads: [one] },
+    ['stop:w1'],
+    'unloading',
+    'slot.insufficient_memory',
+  ],
+  'does nothing while the runtime is unreachable': [{ unreachable: 'No socket' }, [], 'offline', 'park'],
   'waits for a port when all are taken': [{ takenPorts: [18_080, 18_081, 18_082] }, [], 'offline', 'park'],
 };
 
 describe('plan()', () => {
-  for (const [sentence, [told, actions, state, admission]] of Object.entries(CASES)) {
+  for (const [sentence, [scene, actions, state, admission]] of Object.entries(CASES)) {
     test(`${sentence}`, () => {
-      const planned = planOf(told);
+      const planned = planOf(scene);
       expect([planned.actions, planned.state, planned.admission]).toEqual([actions, state, admission]);
     });
   }
 
-  test('never breaks its own rules in any of these cases, and explains itself in each', () => {
-    for (const [sentence, [told]] of Object.entries(CASES)) {
-      const { desired, observed } = tell(told);
+  test('passes inspection and has an explanation in each of these cases', () => {
+    for (const [sentence, [scene]] of Object.entries(CASES)) {
+      const { desired, observed } = factsOf(scene);
       const made = plan(desired, observed, NOW);
       expect([sentence, inspect(made, desired, observed, NOW)]).toEqual([sentence, []]);
       expect(explain(made, NOW)).not.toBe('');
     }
   });
 
-  test('answers the same for the same facts', () => {
-    for (const [told] of Object.values(CASES)) {
-      const { desired, observed } = tell(told);
+  test('is the same for the same facts', () => {
+    for (const [scene] of Object.values(CASES)) {
+      const { desired, observed } = factsOf(scene);
       expect(plan(desired, observed, NOW)).toEqual(plan(desired, observed, NOW));
     }
   });
@@ -130,14 +145,14 @@ describe('plan()', () => {
     expect(planOf({ slot: idle, lastActive: 8000, workloads: [one] }).made.wakeAt).toBe(NOW + 2000);
   });
 
-  test('chooses the lowest port that nobody has, and another name while the plain one is taken', () => {
+  test('chooses the lowest free port, and another name while the plain one is taken', () => {
     const [action] = planOf({ workloads: [old], takenPorts: [18_081] }).made.actions;
     expect(action).toMatchObject({ args: { workload: { port: { host: 18_082, container: 8080 } } } });
     expect(action?.name === 'apply' ? action.args.workload.name : '').toMatch(/^svc-slot-primary--[0-9a-f]{12}$/);
   });
 
   test('records a crash once', () => {
-    const { desired, observed } = tell({ workloads: [{ ...one, ...crash }] });
+    const { desired, observed } = factsOf({ workloads: [{ ...one, ...crash }] });
     const [id] = observed.histories.keys();
     expect(plan(desired, observed, NOW).actions).toMatchObject([
       // It has no requests to end, even where its runtime has started it again.
@@ -148,7 +163,7 @@ describe('plan()', () => {
     expect(plan(desired, { ...observed, attempts }, NOW).actions).toMatchObject([{ name: 'stop', args: { failure: undefined } }]);
   });
 
-  test('says what is wrong with a text that was refused, and goes on with the last good one', () => {
+  test('reports what is wrong with a rejected text, and continues with the last valid one', () => {
     const problems = [{ path: ['model', 'default'], message: 'Write a model id', file: '/slots/primary.toml', line: 3, column: 7 }];
     const conditions = planOf({ workloads: [one], problems }).made.decisions.get(PRIMARY)?.conditions;
     expect(conditions).toContainEqual(
@@ -158,7 +173,7 @@ describe('plan()', () => {
 });
 
 describe('warmingPauseMs()', () => {
-  test('grows from 5 ms to 1 s with the age, and adds a twentieth at the most', () => {
+  test('grows from 5 ms to 1 s with the age, and adds at most a twentieth', () => {
     expect([0, 100, 400, 2000, 60_000].map(warmingPauseMs)).toEqual([5, 5, 20, 100, 1000]);
   });
 });

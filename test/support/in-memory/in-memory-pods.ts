@@ -95,7 +95,7 @@ function waitingReasonOf(pods: readonly Pod[]): WaitingReason | undefined {
     return { kind: 'placement', reason: 'Unschedulable', message: 'Add a node or free one: no node has room for its pods' };
   }
   const failure = pods.find((pod) => pod.failure !== undefined)?.failure;
-  return failure === undefined ? undefined : { kind: 'model', reason: 'ModelFetchFailed', message: failure };
+  return failure === undefined ? undefined : { kind: 'model', reason: 'ModelPullFailed', message: failure };
 }
 
 export const IN_PLACE: InPlaceRepair = {

@@ -145,7 +145,7 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
       onProgress({ what: image.reference, doneBytes: 0, totalBytes });
       const failure = behaviour.pullFailure?.(image);
       await passTime(clock, behaviour.pullMs?.(image) ?? 0);
-      if (signal.aborted) return fail('retry', 'PullCancelled', `The pull of "${image.reference}" was cancelled`);
+      if (signal.aborted) return fail('retry', 'Aborted', `The pull of "${image.reference}" was cancelled`);
       if (failure !== undefined) return { ok: false, failure };
       onProgress({ what: image.reference, doneBytes: totalBytes, totalBytes });
       images.set(image.reference, image.imageId);
@@ -167,8 +167,8 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
       if (signal.aborted) return GIVEN_UP;
       const [doMs, answerMs] = behaviour.stopMs?.() ?? [0, 0];
       const down = behaviour.unreachable?.();
-      const failure =
-        down === undefined ? behaviour.stopFailure?.() : { kind: 'retry' as const, reason: 'RuntimeUnreachable', message: down };
+      const failure: Failure | undefined =
+        down === undefined ? behaviour.stopFailure?.() : { kind: 'retry', reason: 'RuntimeUnreachable', message: down };
       if (failure === undefined && kept.get(id)?.facts.phase === 'running') change(id, { phase: 'stopping', endpoints: [] });
       await passTime(clock, doMs);
       if (failure === undefined) remove(id);

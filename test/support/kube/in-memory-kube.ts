@@ -64,7 +64,7 @@ export function createInMemoryKube() {
     if (fault === 'throw') throw new Error('The API client threw an error');
     return fault === undefined ? act(objects.get(`${kind}/${name}`)) : { ok: false, failure: fault };
   };
-  const notFound = fail('stalled', 'NotFound', 'The object does not exist');
+  const notFound = fail('retry', 'NotFound', 'The object does not exist');
 
   const api: KubeApi = {
     namespace: 'demo',
@@ -94,7 +94,7 @@ export function createInMemoryKube() {
       await request('create', type.kind, manifest.metadata.name, manifest, signal, (present) =>
         present === undefined
           ? ok(create(`${type.kind}/${manifest.metadata.name}`, manifest))
-          : fail('stalled', 'AlreadyExists', 'The object exists'),
+          : fail('retry', 'AlreadyExists', 'The object exists'),
       ),
     async replace() {
       throw new Error('Replace is not supported');

@@ -1,5 +1,6 @@
 /** What the worlds of the simulation consist of, and the faults that happen in them. */
 import type { Failure } from '../../../src/schema/failure.ts';
+import type { Reason } from '../../../src/schema/reasons.ts';
 import type { WorkloadId } from '../../../src/schema/names.ts';
 import type { SlotDocument } from '../../../src/schema/slot-spec.ts';
 import type { Random } from './seeded-random.ts';
@@ -41,7 +42,7 @@ export function hostOptions(random: Random, faults: Faults) {
     readyMs: (model: string) => (model.length % 7) * 20,
     answers: () => !faults.failingEndpoints,
     modelPullMs: () => random.int(0, 8000),
-    modelPullFailure: () => (faults.chaos && random.chance(0.2) ? failure('PullFailed') : undefined),
+    modelPullFailure: () => (faults.chaos && random.chance(0.2) ? failure('InternalError') : undefined),
     behaviour: {
       observeMs: () => (random.chance(0.2) ? random.int(1, 60) : 0),
       applyMs: () => [slow(), random.chance(0.3) ? random.int(1, 500) : 0] as const,
@@ -50,7 +51,7 @@ export function hostOptions(random: Random, faults: Faults) {
       unreachable: () => faults.down,
       applyFailure: () => (faults.chaos && random.chance(0.1) ? { ...failure('StartFailed'), late: random.chance(0.5) } : undefined),
       stopFailure: () => (faults.chaos && random.chance(0.1) ? failure('StopFailed') : undefined),
-      pullFailure: () => (faults.chaos && random.chance(0.2) ? failure('PullFailed') : undefined),
+      pullFailure: () => (faults.chaos && random.chance(0.2) ? failure('InternalError') : undefined),
     },
   } satisfies WorldOptions;
 }
@@ -72,7 +73,7 @@ export function clusterOptions(random: Random, faults: Faults, onKilled: (id: Wo
   };
 }
 
-function failure(reason: string): Failure {
+function failure(reason: Reason): Failure {
   return { kind: 'retry', reason, message: `The simulation made it fail: ${reason}` };
 }
 

@@ -94,7 +94,7 @@ function tracePlan(trace: (line: string) => void, observed: Observed, made: Plan
   const workloads =
     observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads.map(({ id, phase }) => `${id}:${phase}`) : ['?'];
   const states = [...made.decisions.values()].map(
-    ({ name, state, admission, findings }) => `${name}=${state}/${admission.kind}/${findings.map((finding) => finding.name).join('+')}`,
+    ({ name, state, admission, findings }) => `${name}=${state}/${admission.kind}/${findings.map(({ reason }) => reason).join('+')}`,
   );
   const who = observed.leads ? '' : ' (follows)';
   trace(`${at}${who} ${states.join(' ')} | ${workloads.join(' ')} | ${made.actions.map((action) => keyOfAction(action)).join(' ')}`);

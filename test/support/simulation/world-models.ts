@@ -30,7 +30,7 @@ export function createWorldModels({ clock, modelPullMs, modelPullFailure, losesW
       const failure = modelPullFailure?.();
       const ms = modelPullMs?.() ?? 0;
       if (ms > 0) await new Promise<void>((resolve) => void clock.at(clock.now() + ms, resolve));
-      if (signal.aborted) return fail('retry', 'PullCancelled', 'The pull was cancelled');
+      if (signal.aborted) return fail('retry', 'Aborted', 'The pull was cancelled');
       if (failure !== undefined) return { ok: false, failure };
       presences.set(id, { kind: 'present', facts: factsOf(id, 1000) });
       wakeAll();

@@ -1,6 +1,7 @@
 /** What an error response of the API server means: the failure for us, with a message for users. Pure. */
 import { z } from 'zod';
 import type { Failure } from '../../../schema/failure.ts';
+import type { Reason } from '../../../schema/reasons.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 
 /** The request, in the terms of RBAC. */
@@ -92,7 +93,7 @@ function busy({ retryAfter }: Refusal, details: string, now: number): Failure {
   return { ...failure('waiting', 'ApiBusy', message), until: now + Math.min(seconds * 1000, LONGEST_RETRY_AFTER_MS) };
 }
 
-const failure = (kind: Failure['kind'], reason: string, message: string): Failure => ({
+const failure = (kind: Failure['kind'], reason: Reason, message: string): Failure => ({
   kind,
   reason,
   message: message.slice(0, LONGEST_MESSAGE),

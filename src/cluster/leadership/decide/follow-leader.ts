@@ -5,6 +5,7 @@
 import type { SlotName } from '../../../schema/names.ts';
 import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
 import type { Admission, BoardSlot, BoardView } from '../../../reconciler/board.ts';
+import { refuseStalled } from '../../../reconciler/decide/rules/admission.ts';
 import { namesOf } from '../../../reconciler/decide/outcome/board-names.ts';
 
 /** Statuses for another generation of a slot are ignored, because the slot has changed since. */
@@ -48,9 +49,5 @@ function withMissing(published: readonly Condition[], own: readonly Condition[])
 function admissionOf({ name, admission }: BoardSlot, { conditions }: SlotStatus): Admission {
   const stalled = conditions.find(({ type }) => type === 'Stalled');
   if (admission.kind !== 'park' || stalled?.status !== 'True' || stalled.reason === 'SpecInvalid') return admission;
-  if (stalled.reason === 'InsufficientMemory') {
-    const message = `Free memory, or lower what slot "${name}" needs: ${stalled.message}`;
-    return { kind: 'refuse', code: 'slot.insufficient_memory', message };
-  }
-  return { kind: 'refuse', code: 'slot.stalled', message: `Fix slot "${name}" first: ${stalled.message}` };
+  return refuseStalled(name, stalled);
 }

@@ -1,20 +1,33 @@
 /** Selects the timeline entries that become Events of the cluster, and words them. Pure. */
 import type { SlotName } from '../../../schema/names.ts';
-import type { TimelineEntry } from '../../../schema/slot-status.ts';
+import { parseReason, type Reason } from '../../../schema/reasons.ts';
+import type { SlotState, TimelineEntry } from '../../../schema/slot-status.ts';
+
+/** A change of state has the new state as its reason. */
+type EventReason = Reason | Capitalize<SlotState>;
 
 export interface SlotEvent {
   readonly slot: SlotName;
   readonly type: 'Normal' | 'Warning';
-  /** CamelCase. */
-  readonly reason: string;
+  readonly reason: EventReason;
   readonly message: string;
   /** Unix milliseconds. */
   readonly at: number;
 }
 
-/** Limits of the API server. */
+/** A limit of the API server. */
 const LONGEST_MESSAGE = 1024;
-const LONGEST_REASON = 128;
+
+const STATE_REASONS = {
+  offline: 'Offline',
+  pulling: 'Pulling',
+  starting: 'Starting',
+  warming: 'Warming',
+  ready: 'Ready',
+  serving: 'Serving',
+  idle: 'Idle',
+  unloading: 'Unloading',
+} as const satisfies Record<SlotState, EventReason>;
 
 /** Undefined for entries that are not useful in the cluster: actions and edits show in their effects, and changes caused by requests are too frequent. */
 export function toSlotEvent(entry: TimelineEntry): SlotEvent | undefined {
@@ -22,9 +35,9 @@ export function toSlotEvent(entry: TimelineEntry): SlotEvent | undefined {
     case 'state':
       return stateEvent(entry);
     case 'drift':
-      return eventWith(entry, 'Warning', 'DriftDetected', withoutCondition(entry.message).message);
+      return eventWith(entry, 'Warning', 'WorkloadAltered', withoutCondition(entry.message).message);
     case 'failure':
-      return eventWith(entry, 'Warning', failureReason(entry.cause), entry.message);
+      return eventWith(entry, 'Warning', parseReason(entry.cause) ?? 'Failed', entry.message);
     case 'condition':
       return conditionEvent(entry);
     case 'spec':
@@ -39,15 +52,15 @@ function stateEvent(entry: TimelineEntry): SlotEvent | undefined {
   const { from, to } = entry;
   if (from === undefined || to === undefined || to === 'serving' || to === 'idle') return undefined;
   if (to === 'ready' && (from === 'serving' || from === 'idle')) return undefined;
-  // The cause is a finding's name, which is for programs, and its sentence.
+  // The cause is a reason and its sentence; users read the sentence only.
   const why = entry.cause === undefined ? '' : `: ${entry.cause.replace(/^[a-zA-Z]+: /, '')}`;
-  return eventWith(entry, 'Normal', camelCase(to), `From "${from}" to "${to}"${why}`);
+  return eventWith(entry, 'Normal', STATE_REASONS[to], `From "${from}" to "${to}"${why}`);
 }
 
 function conditionEvent(entry: TimelineEntry): SlotEvent {
   const { condition, message } = withoutCondition(entry.message);
   const bad = condition === 'Stalled=True' || condition === 'SpecValid=False' || condition === 'DriftDetected=True';
-  return eventWith(entry, bad ? 'Warning' : 'Normal', camelCase(entry.cause ?? 'Changed'), message);
+  return eventWith(entry, bad ? 'Warning' : 'Normal', parseReason(entry.cause) ?? 'Unknown', message);
 }
 
 /** Splits `Stalled is True: It needs …` into the condition and the message. */
@@ -58,20 +71,6 @@ function withoutCondition(text: string): { readonly condition: string | undefine
     : { condition: `${type}=${status}`, message: text.slice(whole.length) };
 }
 
-/** Reasons for kinds of failures that do not name one. */
-const FAILURE_REASONS: Readonly<Record<string, string>> = { crash: 'Crashed', probe: 'ProbeFailing', drift: 'DriftDetected' };
-
-function failureReason(cause: string | undefined): string {
-  return cause === undefined ? 'Failed' : (FAILURE_REASONS[cause] ?? camelCase(cause));
-}
-
-function eventWith({ slot, at }: TimelineEntry, type: SlotEvent['type'], reason: string, message: string): SlotEvent {
+function eventWith({ slot, at }: TimelineEntry, type: SlotEvent['type'], reason: EventReason, message: string): SlotEvent {
   return { slot, type, reason, message: message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE - 1)}…` : message, at };
-}
-
-/** `start-timeout` becomes `StartTimeout`. */
-function camelCase(text: string): string {
-  const words = text.split(/[^A-Za-z0-9]+/).filter((word) => word !== '');
-  const joined = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
-  return joined === '' ? 'Changed' : joined.slice(0, LONGEST_REASON);
 }

@@ -10,18 +10,13 @@ import { LABELS } from '../../../schema/object-labels.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from '../../../schema/provider-kinds.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
 import type { SlotResourceStatus } from '../../../schema/slot-resource.ts';
-import { CONDITION_TYPES, SLOT_STATES, type Condition, type ConditionType, type SlotStatus } from '../../../schema/slot-status.ts';
+import { isAtRestReason, parseReason } from '../../../schema/reasons.ts';
+import { AT_REST, CONDITION_TYPES, SLOT_STATES, type Condition, type ConditionType, type SlotStatus } from '../../../schema/slot-status.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
 import { slotObjectName } from '../../workloads/decide/kube-names.ts';
 import { kubeTime } from './kube-time.ts';
 
 type ResourceCondition = NonNullable<SlotResourceStatus['conditions']>[number];
-
-/** Reasons of a `Ready` that is false because nobody wants the slot to run now. Named after the reconciler's rules for that. */
-const AT_REST_REASONS: ReadonlySet<string> = new Set(['Disabled', 'NoReplicas', 'NotAskedFor', 'IdleTimedOut']);
-
-/** The reconciler's own words for `Reconciling` being false. */
-const AT_REST = { reason: 'AtRest', message: 'There is nothing to do' } as const;
 
 /** Limits in the schema of the resource. */
 const LONGEST_MESSAGE = 32_768;
@@ -52,7 +47,7 @@ export function refusedResourceStatus(
   present: SlotResourceStatus | undefined,
 ): SlotResourceStatus {
   const message = slot.problems.map((problem) => formatProblem(problem, 'camelCase')).join('; ');
-  const rest = { reason: 'SpecInvalid', message, lastTransitionAt: slot.at, observedGeneration: slot.generation };
+  const rest = { reason: 'SpecInvalid', message, lastTransitionAt: slot.at, observedGeneration: slot.generation } as const;
   const conditions: readonly Condition[] = [
     { type: 'Ready', status: 'False', ...rest },
     { type: 'Reconciling', status: 'False', ...rest },
@@ -116,7 +111,7 @@ const PublishedCondition = z
   .object({
     type: z.enum(CONDITION_TYPES),
     status: z.enum(['True', 'False', 'Unknown']),
-    reason: z.string().catch('Unknown'),
+    reason: z.unknown().transform((text) => parseReason(text) ?? ('Unknown' as const)),
     message: z.string().catch(''),
     lastTransitionTime: Time,
     observedGeneration: Count,
@@ -158,7 +153,7 @@ export function parseResourceStatus(name: SlotName, status: unknown): SlotStatus
 /** Removes `Ready` from a slot at rest; `Reconciling` then explains why it rests. */
 function withoutReadyAtRest(conditions: readonly Condition[]): readonly Condition[] {
   const ready = conditions.find(({ type }) => type === 'Ready');
-  if (ready === undefined || ready.status === 'True' || !AT_REST_REASONS.has(ready.reason)) return conditions;
+  if (ready === undefined || ready.status === 'True' || !isAtRestReason(ready.reason)) return conditions;
   const { reason, message } = ready;
   return conditions
     .filter((condition) => condition !== ready)
@@ -180,7 +175,6 @@ function toResourceCondition({ lastTransitionAt, ...same }: Condition, present: 
   return {
     ...same,
     lastTransitionTime: before?.status === same.status ? before.lastTransitionTime : kubeTime(lastTransitionAt),
-    reason: same.reason === '' ? 'Unknown' : same.reason,
     message: same.message.slice(0, LONGEST_MESSAGE),
   };
 }

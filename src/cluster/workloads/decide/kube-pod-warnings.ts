@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import type { KubeObject } from '../../client/ports.ts';
 import type { WaitingReason } from '../../../reconciler/ports.ts';
+import type { Reason } from '../../../schema/reasons.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
 import { isOver, isTerminating, parseTime } from './kube-facts.ts';
 import type { ContainerStatus, PodFacts } from './kube-facts.ts';
@@ -12,7 +13,7 @@ import { truncate } from './kube-text.ts';
 
 /** A warning Event about a pod. */
 export interface PodWarning {
-  readonly reason: string;
+  readonly reason: WarningReason;
   readonly message: string;
 }
 
@@ -26,8 +27,9 @@ export const PULLING_SELECTOR = 'involvedObject.kind=Pod,reason=Pulling';
 /** Mounting and network set-up take a moment, and often succeed at the second attempt. */
 const STUCK_AFTER_MS = 10_000;
 
-const VOLUME_REASONS: ReadonlySet<string> = new Set(['FailedMount', 'FailedAttachVolume', 'FailedMapVolume']);
-const NODE_REASONS: ReadonlySet<string> = new Set(['FailedCreatePodSandBox', 'NetworkNotReady', 'FailedPrepareDynamicResources']);
+const VOLUME_REASONS = ['FailedMount', 'FailedAttachVolume', 'FailedMapVolume'] as const satisfies readonly Reason[];
+const NODE_REASONS = ['FailedCreatePodSandBox', 'NetworkNotReady', 'FailedPrepareDynamicResources'] as const satisfies readonly Reason[];
+type WarningReason = (typeof VOLUME_REASONS)[number] | (typeof NODE_REASONS)[number];
 
 /** Whether the pod has a node, none of its containers was ever started, and its status does not explain why. */
 export function hasNotStarted(pod: PodFacts): boolean {
@@ -61,13 +63,14 @@ type EventFacts = z.output<typeof EventShape>;
  * Returns `previous` itself if nothing changed.
  */
 export function selectWarnings(events: readonly KubeObject[], uids: ReadonlySet<string>, previous: PodWarnings): PodWarnings {
-  const byPod = new Map<string, EventFacts>();
+  const byPod = new Map<string, EventFacts & PodWarning>();
   for (const object of events) {
     const event = EventShape.safeParse(object).data;
     if (event === undefined || !uids.has(event.involvedObject.uid)) continue;
-    if (!VOLUME_REASONS.has(event.reason) && !NODE_REASONS.has(event.reason)) continue;
+    const reason = [...VOLUME_REASONS, ...NODE_REASONS].find((known) => known === event.reason);
+    if (reason === undefined) continue;
     const best = byPod.get(event.involvedObject.uid);
-    if (best === undefined || isBetter(event, best)) byPod.set(event.involvedObject.uid, event);
+    if (best === undefined || isBetter(event, best)) byPod.set(event.involvedObject.uid, { ...event, reason });
   }
   const found = new Map([...byPod].map(([uid, { reason, message }]) => [uid, { reason, message: withoutIds(message) }] as const));
   if (found.size === 0) return undefined;
@@ -95,7 +98,7 @@ export function warningReason(pod: PodFacts, warning: PodWarning | undefined): W
   if (warning === undefined || !hasNotStarted(pod)) return undefined;
   const { reason, message } = warning;
   const node = `Node "${pod.spec.nodeName ?? ''}"`;
-  const text = NODE_REASONS.has(reason)
+  const text = NODE_REASONS.some((known) => known === reason)
     ? `${node} cannot set up the pod and will retry: ${truncate(message)}`
     : volumeMessage(node, message, pod);
   return { kind: 'other', reason, message: text };

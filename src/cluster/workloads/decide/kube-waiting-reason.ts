@@ -5,12 +5,13 @@
  *     no node fits the pod                   pod condition `PodScheduled`          Unschedulable, SchedulingGated
  *     the image cannot be pulled             container state `waiting`             ImagePullBackOff, InvalidImageName, …
  *     the container cannot be created        container state `waiting`             CreateContainerConfigError, …
- *     the model cannot be fetched            init container state `terminated`     ModelFetchFailed, InitContainerFailed
+ *     the model cannot be fetched            init container state `terminated`     ModelPullFailed, InitContainerFailed
  *     a volume or the network is not ready   Events only (`kube-pod-warnings.ts`)  FailedMount, NetworkNotReady, …
  *     the pod cannot be created              Deployment condition `ReplicaFailure` QuotaExceeded, PodForbidden, …
  *     the node ended the pod                 pod phase `Failed`                    Evicted, OutOfmemory, …
  */
 import type { WaitingReason } from '../../../reconciler/ports.ts';
+import { parseReason, type Reason } from '../../../schema/reasons.ts';
 import { isOver, isTerminating } from './kube-facts.ts';
 import type { ContainerStatus, DeploymentFacts, PodFacts } from './kube-facts.ts';
 import { MODEL_CONTAINER, MODELS_TARGET } from './kube-names.ts';
@@ -62,20 +63,20 @@ function stuckContainer(pod: PodFacts, previous: WaitingReason | undefined): Wai
   return undefined;
 }
 
-const IMAGE_REASONS: ReadonlySet<string> = new Set([
+const IMAGE_REASONS = [
   'ErrImagePull',
   'ImagePullBackOff',
   'ErrImageNeverPull',
   'RegistryUnavailable',
   'ImageInspectError',
   'SignatureValidationFailed',
-]);
-const CONFIG_REASONS: ReadonlySet<string> = new Set([
+] as const satisfies readonly Reason[];
+const CONFIG_REASONS = [
   'CreateContainerConfigError',
   'CreateContainerError',
   'RunContainerError',
   'PostStartHookError',
-]);
+] as const satisfies readonly Reason[];
 
 function waitingContainer(pod: PodFacts, status: ContainerStatus, previous: WaitingReason | undefined): WaitingReason | undefined {
   const reason = status.state?.waiting?.reason ?? '';
@@ -85,13 +86,19 @@ function waitingContainer(pod: PodFacts, status: ContainerStatus, previous: Wait
     const message = `Correct the image name "${imageOf(pod, status)}" in the toolbox manifest: it is not valid${detail}`;
     return { kind: 'image', reason, message };
   }
-  if (IMAGE_REASONS.has(reason)) return failedPull(reason, cause, imageOf(pod, status), previous);
-  if (!CONFIG_REASONS.has(reason)) return undefined;
-  return { kind: 'other', reason, message: configMessage(cause, status.name) };
+  const ofImage = IMAGE_REASONS.find((known) => known === reason);
+  if (ofImage !== undefined) return failedPull(ofImage, cause, imageOf(pod, status), previous);
+  const ofConfig = CONFIG_REASONS.find((known) => known === reason);
+  return ofConfig === undefined ? undefined : { kind: 'other', reason: ofConfig, message: configMessage(cause, status.name) };
 }
 
 /** Publishes both reasons of a failed pull as one, so that the condition does not change with each attempt. */
-function failedPull(reason: string, cause: string, image: string, previous: WaitingReason | undefined): WaitingReason {
+function failedPull(
+  reason: (typeof IMAGE_REASONS)[number],
+  cause: string,
+  image: string,
+  previous: WaitingReason | undefined,
+): WaitingReason {
   const published = reason === 'ErrImagePull' ? 'ImagePullBackOff' : reason;
   const known = reason === 'ImagePullBackOff' && !/: Err/.test(cause) ? '' : cause.replace(/^Back-off pulling image "[^"]*": \w+: /, '');
   const opening = `The node cannot pull the image "${image}"`;
@@ -130,7 +137,7 @@ function failedInit(pod: PodFacts, status: ContainerStatus): WaitingReason | und
     return { kind: 'other', reason: 'InitContainerFailed', message: `The init container "${status.name}" failed: ${output}` };
   }
   const why = end.reason === 'OOMKilled' ? fetchOutOfMemory(pod) : `${output}${modelsLocation(output, pod)}`;
-  return { kind: 'model', reason: 'ModelFetchFailed', message: `The model could not be fetched and will be retried: ${why}` };
+  return { kind: 'model', reason: 'ModelPullFailed', message: `The model could not be fetched and will be retried: ${why}` };
 }
 
 function fetchOutOfMemory(pod: PodFacts): string {
@@ -169,15 +176,20 @@ function notCreated({ conditions }: DeploymentFacts, living: readonly PodFacts[]
     const message = `The namespace's Pod Security level "${security[1]}" does not allow the pod: ${truncate(security[2] ?? '')}. Choose another "backend", or set a less strict level`;
     return { kind: 'other', reason: 'PodForbidden', message };
   }
-  return { kind: 'other', reason: condition.reason ?? 'FailedCreate', message: `The cluster rejects the pod: ${truncate(cause)}` };
+  return {
+    kind: 'other',
+    reason: parseReason(condition.reason) ?? 'FailedCreate',
+    message: `The cluster rejects the pod: ${truncate(cause)}`,
+  };
 }
 
 /** The pod has failed and its replacement does not exist yet. */
 function ended(pod: PodFacts): WaitingReason {
-  const reason = pod.status.reason ?? 'Failed';
+  const reason = parseReason(pod.status.reason) ?? 'Failed';
   const cause = truncate((pod.status.message ?? '').trim().replace(/\.$/, ''));
   const node = pod.spec.nodeName === undefined ? 'Its node' : `Node "${pod.spec.nodeName}"`;
-  const why = cause === '' ? '' : `: ${cause}`;
+  const unknown = pod.status.reason === undefined || reason === pod.status.reason ? '' : ` (${pod.status.reason})`;
+  const why = `${unknown}${cause === '' ? '' : `: ${cause}`}`;
   if (reason === 'Evicted') return { kind: 'placement', reason, message: `${node} evicted the pod${why}; a new pod will be created` };
   if (reason === 'UnexpectedAdmissionError' || reason.startsWith('OutOf') || reason === 'NodeAffinity') {
     return { kind: 'placement', reason, message: `${node} rejected the pod${why}; a new pod will be created` };

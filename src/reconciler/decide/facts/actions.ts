@@ -1,20 +1,35 @@
-/** What a plan may ask for. `ActionArgs` is the one list: the action union and the executors derive from it. */
+/** What a plan can ask for. `ActionArgs` is the one list: the union of actions and the executors are derived from it. */
 import type { Endpoint, ModelFacts } from '../../../providers/provider.ts';
+import type { Finding } from '../../../schema/failure.ts';
 import type { ModelId, SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { ImageReference, Workload } from '../../ports.ts';
-import type { AttemptKind, Finding, Origin } from './finding.ts';
+
+/** What failed. All but `drift` delay the next attempt. */
+export type AttemptKind = 'crash' | 'vanish' | 'apply' | 'pull-image' | 'pull-model' | 'start-timeout' | 'probe' | 'drift';
+
+/** A failure of a workload, for which it is stopped or counted. */
+export interface Fault extends Finding {
+  readonly kind: AttemptKind;
+}
+
+/** What a workload was started with. It is probed and counted as this, even when the slot wants another model by now. */
+export interface Origin {
+  readonly spec: SlotSpec;
+  readonly model: ModelFacts;
+  readonly memoryBytes: number;
+}
 
 export interface ActionArgs {
   pullImage: { readonly image: ImageReference };
   pullModel: { readonly model: ModelId };
-  /** Ends a pull that nobody wants any more. */
+  /** Ends a pull that no slot needs any more. */
   cancelPull: { readonly key: string };
   apply: {
     readonly workload: Workload;
     readonly origin: Origin;
-    /** What it inPlace in place; undefined: it starts something. */
-    readonly inPlace?: { readonly workload: WorkloadId; /** It was altered from outside. */ readonly altered: boolean };
+    /** The workload that is updated in place; undefined where a new one is started. `altered`: somebody altered it, so this is a repair. */
+    readonly updatesInPlace?: { readonly workload: WorkloadId; readonly altered: boolean };
   };
   probe: {
     readonly slot: SlotName;
@@ -22,19 +37,19 @@ export interface ActionArgs {
     readonly endpoints: readonly Endpoint[];
     readonly spec: SlotSpec;
     readonly model: ModelFacts;
-    /** Keep trying for this long until it passes; 0: once. */
+    /** How long to keep trying until it passes; 0: try once. */
     readonly patienceMs: number;
-    /** Since when this workload is being waited for: tries grow rarer with its age. */
+    /** Since when the first pass is awaited, in Unix milliseconds: the pauses between attempts grow with this age. */
     readonly since: number;
   };
-  /** Its runtime starts it again by itself: all there is to do is to count. */
+  /** Counts a crash of a workload that its runtime restarts automatically. */
   noteCrash: {
     readonly slot: SlotName;
     readonly workload: WorkloadId;
     readonly exitId: string;
-    /** Undefined: it is nobody's failure. */
-    readonly failure: { readonly reason: string; readonly message: string } | undefined;
-    /** It is let start again. */
+    /** Undefined where the crash does not count against the slot. */
+    readonly failure: Finding | undefined;
+    /** False where the crash completes a crash loop, so that the workload is about to be stopped. */
     readonly startsAgain: boolean;
   };
   stop: {
@@ -43,8 +58,8 @@ export interface ActionArgs {
     readonly graceMs: number;
     /** Its drain time is over: end its requests first. */
     readonly abort: boolean;
-    /** Why it must go, when it is its own fault: recorded once, with its last log lines. */
-    readonly failure: { readonly kind: AttemptKind; readonly reason: string; readonly message: string } | undefined;
+    /** Set where the workload is stopped for a fault of its own, which is recorded once, with its last log lines. */
+    readonly failure: Fault | undefined;
   };
 }
 
@@ -54,12 +69,12 @@ export type Action = {
   [Name in ActionName]: { readonly name: Name; readonly args: ActionArgs[Name]; readonly because: Finding; readonly slot: SlotName };
 }[ActionName];
 
-/** Whether it is for the controller that leads to carry it out. */
+/** Whether only the leader may execute it. */
 export function changesWorld({ name }: Action): boolean {
   return name !== 'probe' && name !== 'noteCrash';
 }
 
-/** Two actions of one key never run at the same time. */
+/** Two actions with the same key never run at the same time. */
 export function keyOfAction(action: Action): string {
   switch (action.name) {
     case 'pullImage':
@@ -69,13 +84,13 @@ export function keyOfAction(action: Action): string {
     case 'cancelPull':
       return `cancelPull:${action.args.key}`;
     case 'apply':
-      return applyKey(action.args.workload.slot);
+      return `apply:${action.args.workload.slot}`;
     case 'probe':
       return probeKey(action.args.workload);
     case 'noteCrash':
       return noteCrashKey(action.args.workload);
     case 'stop':
-      return stopKey(action.args.workload);
+      return `stop:${action.args.workload}`;
     default:
       return action satisfies never;
   }
@@ -83,7 +98,5 @@ export function keyOfAction(action: Action): string {
 
 export const pullImageKey = (image: ImageReference): string => `pullImage:${image.reference}`;
 export const pullModelKey = (model: ModelId): string => `pullModel:${model}`;
-const applyKey = (slot: SlotName): string => `apply:${slot}`;
 export const probeKey = (workload: WorkloadId): string => `probe:${workload}`;
 const noteCrashKey = (workload: WorkloadId): string => `noteCrash:${workload}`;
-const stopKey = (workload: WorkloadId): string => `stop:${workload}`;

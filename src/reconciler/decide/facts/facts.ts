@@ -1,6 +1,6 @@
-/** Everything that a plan may look at, and what it answers. Facts only: nothing here is decided, nothing here does anything. */
+/** What a plan is made from (`Desired`, `Observed`) and what it consists of (`Plan`, `Decision`). Types only. */
 import type { ModelFacts, ProviderRegistry } from '../../../providers/provider.ts';
-import type { Failure } from '../../../schema/failure.ts';
+import type { Failure, Finding } from '../../../schema/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { Backend, Capability, ProviderKind } from '../../../schema/provider-kinds.ts';
 import type { SpecProblem } from '../../../schema/slot-spec.ts';
@@ -20,10 +20,9 @@ import type {
   WorkloadActivity,
   WaitingReason,
 } from '../../ports.ts';
-import type { Action } from './actions.ts';
-import type { AttemptKind, Finding, Origin } from './finding.ts';
+import type { Action, AttemptKind, Origin } from './actions.ts';
 import type { MemoryVerdict } from '../rules/share-memory.ts';
-import type { Comparison } from '../rules/drift.ts';
+import type { Comparison } from './drift.ts';
 import type { WorkloadHistory } from './workload-history.ts';
 import type { Template } from './workload.ts';
 
@@ -31,11 +30,11 @@ export interface Desired {
   readonly slots: ReadonlyMap<SlotName, DesiredSlot>;
   readonly refused: ReadonlyMap<SlotName, readonly SpecProblem[]>;
   readonly providers: ProviderRegistry;
-  /** The image a provider runs in; undefined: none is known. */
+  /** The image that a provider runs in; undefined where the manifest has none. */
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
   readonly portRange: { readonly first: number; readonly last: number };
   readonly modelsRoot: string;
-  /** What admission may hand out; undefined: everything fits. */
+  /** How much memory admission may hand out; undefined where everything fits. */
   readonly memoryBudgetBytes: number | undefined;
   /** `makeTemplate` for this slot; undefined if its provider is not part of this installation. */
   readonly templateOf: (slot: DesiredSlot, model: ModelFacts, image: ImageReference | undefined) => Template | undefined;
@@ -45,7 +44,7 @@ export interface Desired {
 
 export interface Observed {
   readonly traits: RuntimeTraits;
-  /** Whether this controller carries its plans out. One that does not sees the same workloads, and nothing of what the one that does knows beyond. */
+  /** Whether this controller executes its plans. A follower sees the same workloads, but not what the leader remembers about them. */
   readonly leads: boolean;
   readonly runtime:
     | { readonly kind: 'reachable'; readonly facts: RuntimeFacts }
@@ -54,14 +53,14 @@ export interface Observed {
   readonly host: HostFacts;
   readonly activity: ReadonlyMap<WorkloadId, WorkloadActivity>;
   readonly demand: ReadonlyMap<SlotName, Demand>;
-  /** What is known of workloads beyond what their runtime says. */
+  /** What this controller remembers about workloads, in addition to what their runtime reports. */
   readonly histories: ReadonlyMap<WorkloadId, WorkloadHistory>;
   readonly attempts: ReadonlyMap<SlotName, Attempts>;
-  /** By key. Holds those that ended after the observation began, too: the observation may not show their effect yet. */
+  /** By key. Includes actions that ended after the observation began, as it may not show their effect yet. */
   readonly running: ReadonlyMap<string, RunningAction>;
-  /** When a slot last was of use; one that never was is missing. Unix milliseconds. */
+  /** When a slot was last used, in Unix milliseconds; without an entry for one that never was. */
   readonly lastActive: ReadonlyMap<SlotName, number>;
-  /** Host ports that turned out to be used by somebody else. */
+  /** Host ports that turned out to be used by another program. */
   readonly takenPorts: ReadonlySet<number>;
   readonly published: ReadonlyMap<SlotName, PublishedSlot>;
 }
@@ -71,18 +70,18 @@ export interface Attempt {
   readonly kind: AttemptKind;
   readonly failure: Failure;
   readonly logTail?: readonly LogLine[];
-  /** Of which workload; a workload fails once, but for crashes in place. */
+  /** A workload fails only once, unless its runtime restarts it. */
   readonly workload?: WorkloadId;
-  /** Its runtime started it again by itself. */
-  readonly inPlace?: true;
+  /** The runtime restarted the workload automatically. */
+  readonly restartedInPlace?: true;
 }
 
 export interface Attempts {
-  /** The failures of one generation of the slot; those of another one do not count. */
+  /** Only the failures of this generation of the slot count. */
   readonly generation: number;
   /** Oldest first. */
   readonly failures: readonly Attempt[];
-  /** Workloads started in this generation, and those that their runtime started again. */
+  /** Starts in this generation, including automatic restarts by the runtime. */
   readonly starts: number;
 }
 
@@ -90,7 +89,7 @@ export interface RunningAction {
   readonly action: Action;
   readonly startedAt: number;
   readonly progress?: Progress;
-  /** It was told to end, and has not yet. */
+  /** It was cancelled and has not ended yet. */
   readonly cancelled?: true;
 }
 
@@ -104,20 +103,20 @@ export interface PublishedSlot {
 
 export type ConditionInput = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
-/** What was decided about one slot. */
+/** What was decided for one slot. */
 export interface Decision {
   readonly name: SlotName;
   readonly generation: number;
   readonly state: SlotState;
   readonly wanted: boolean;
-  /** The most telling one first. */
+  /** The most important one first. */
   readonly findings: readonly Finding[];
   readonly conditions: readonly ConditionInput[];
   readonly admission: Admission;
   readonly targets: readonly Target[];
-  /** The workload behind the targets. */
+  /** The workload that the targets belong to. */
   readonly serving: WorkloadId | undefined;
-  /** Workloads that get no new requests and go when theirs have ended. */
+  /** Workloads that get no new requests and are stopped when their last request has ended. */
   readonly draining: readonly WorkloadId[];
   readonly memory: MemoryVerdict | undefined;
   readonly memoryBytes: number | undefined;
@@ -125,26 +124,26 @@ export interface Decision {
   readonly capabilities: readonly Capability[];
   readonly nextAttemptAt: number | undefined;
   readonly lastFailure: Attempt | undefined;
-  /** Keys of pulls that this slot waits for: their failure is its failure. */
+  /** Keys of the pulls that this slot waits for: if one fails, the slot fails. */
   readonly waitsFor: readonly string[];
   readonly progress: Progress | undefined;
-  /** Ready for so long that earlier failures are forgotten. */
+  /** The slot has been ready for so long that its earlier failures are forgotten. */
   readonly stable: boolean;
-  /** What was altered from outside. */
+  /** What somebody altered. */
   readonly drift: readonly string[];
-  /** What keeps a workload of it from running. */
+  /** Why a workload of the slot does not run. */
   readonly waitingReason: WaitingReason | undefined;
-  /** Of the workload that stands for the slot. */
+  /** Of the workload that represents the slot. */
   readonly replicas: ObservedWorkload['replicas'];
 }
 
 export interface Plan {
-  /** In the order in which they are to be begun. */
+  /** In the order in which to start them. */
   readonly actions: readonly Action[];
   readonly decisions: ReadonlyMap<SlotName, Decision>;
-  /** Workloads of slots that are no longer desired, and why they have to go. */
+  /** Workloads of slots that are no longer desired, and why they are stopped. */
   readonly orphans: ReadonlyMap<WorkloadId, Finding>;
-  /** Unix milliseconds of the next moment at which time alone changes something. */
+  /** When the passage of time alone changes the plan next, in Unix milliseconds. */
   readonly wakeAt: number | undefined;
 }
 

@@ -1,31 +1,30 @@
-/** One slot with everything a check may look at, gathered from the facts: lookups and sums, and no decisions. Pure. */
+/** Each slot with everything that a rule may look at, collected from the facts: lookups and sums, no decisions. Pure. */
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import type { Action } from './actions.ts';
-import type { Comparison } from '../rules/drift.ts';
-import type { WorkloadHistory, Attempt, Desired, Observed, RunningAction } from './facts.ts';
+import type { Comparison } from './drift.ts';
+import type { Attempt, Desired, Observed, RunningAction, WorkloadHistory } from './facts.ts';
 import type { Template } from './workload.ts';
 
 export interface WorkloadView {
   readonly fact: ObservedWorkload;
   readonly known: WorkloadHistory;
   readonly inFlight: number;
-  /** It had a request. */
+  /** It has had a request. */
   readonly used: boolean;
-  /** Created or running, and nobody is ending it. */
+  /** Created or running, and not being stopped. */
   readonly alive: boolean;
-  /** A stop of it is under way. */
   readonly stopUnderWay: boolean;
   readonly probeUnderWay: boolean;
   readonly crashNoteUnderWay: boolean;
-  /** Against what is wanted now. Without a template nothing can be told apart, and all are current. */
+  /** Compared with what is wanted now. Without a template nothing can be compared, and every workload is current. */
   readonly standing: 'current' | 'outdated' | 'altered';
   readonly drift: readonly string[];
-  /** Applying it again inPlace it: an altered one is still the current one. */
+  /** It can be updated in place, so that an altered one remains the current one. */
   readonly updatable: boolean;
-  /** An edit asks for something that is changed in place. */
+  /** An edit asks for something that is updated in place. */
   readonly behind: boolean;
 }
 
@@ -34,7 +33,7 @@ export interface SlotView {
   readonly spec: SlotSpec;
   readonly now: number;
   readonly network: RuntimeTraits['network'];
-  /** Whether this controller carries out what is planned. */
+  /** Whether this controller executes the plan. */
   readonly leads: boolean;
   readonly providerKnown: boolean;
   readonly model: ModelPresence | undefined;
@@ -48,25 +47,28 @@ export interface SlotView {
   readonly lastActiveAt: number | undefined;
   /** Of this generation, oldest first. */
   readonly failures: readonly Attempt[];
-  /** The action under way that creates or inPlace a workload of it. */
+  /** The running action that starts or updates a workload of the slot. */
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
-  /** All pulls under way, by key. */
+  /** All pulls under way, by key; undefined if there are none. */
   readonly pulls: ReadonlyMap<string, RunningAction> | undefined;
   /** The workload that served and the capabilities of the slot, as of the last pass. */
   readonly lastServing: WorkloadId | undefined;
   readonly lastCapabilities: readonly Capability[] | undefined;
 }
 
-/** What is true of all slots in one pass, gathered once. */
+/** All that views are made of: what is true of every slot in one pass is collected once. */
 export interface Gathered {
+  readonly desired: Desired;
+  readonly observed: Observed;
+  readonly now: number;
   readonly workloads: ReadonlyMap<SlotName, readonly ObservedWorkload[]>;
-  /** Reference → the id it stands for, of images that are there. */
+  /** From the reference of an image that is present to the id that it stands for. */
   readonly images: ReadonlyMap<string, string | undefined>;
   readonly underWay: UnderWay;
 }
 
-/** What is under way, by what it is done to. */
+/** Running actions, by what they act on. */
 interface UnderWay {
   readonly applies: ReadonlyMap<SlotName, Extract<Action, { name: 'apply' }>>;
   readonly stops: ReadonlySet<WorkloadId>;
@@ -77,18 +79,16 @@ interface UnderWay {
   readonly stopping: ReadonlySet<SlotName>;
 }
 
-export function gather(observed: Observed): Gathered {
-  const workloads = new Map<SlotName, ObservedWorkload[]>();
-  const images = new Map<string, string | undefined>();
-  if (observed.runtime.kind === 'reachable') {
-    for (const workload of observed.runtime.facts.workloads) {
-      const list = workloads.get(workload.slot);
-      if (list === undefined) workloads.set(workload.slot, [workload]);
-      else list.push(workload);
-    }
-    for (const image of observed.runtime.facts.images) if (image.present) images.set(image.reference, image.imageId);
-  }
-  return { workloads, images, underWay: gatherUnderWay(observed) };
+export function gather(desired: Desired, observed: Observed, now: number): Gathered {
+  const { workloads, images } = observed.runtime.kind === 'reachable' ? observed.runtime.facts : { workloads: [], images: [] };
+  return {
+    desired,
+    observed,
+    now,
+    workloads: Map.groupBy(workloads, ({ slot }) => slot),
+    images: new Map(images.filter(({ present }) => present).map(({ reference, imageId }) => [reference, imageId])),
+    underWay: gatherUnderWay(observed),
+  };
 }
 
 function gatherUnderWay({ running }: Observed): UnderWay {
@@ -111,16 +111,16 @@ function gatherUnderWay({ running }: Observed): UnderWay {
   return { applies, stops, probes, crashNotes, pulls: pulls.size === 0 ? undefined : pulls, stopping };
 }
 
-export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed, gathered: Gathered, now: number): SlotView {
+export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
+  const { desired, observed, now, underWay } = gathered;
   const { spec } = slot;
   const model = observed.models.get(spec.model.default);
   const image = observed.traits.images ? desired.images(spec.provider, spec.backend) : undefined;
   const imageUsable = image !== undefined || !observed.traits.images;
   const template = model?.kind === 'present' && imageUsable ? desired.templateOf(slot, model.facts, image) : undefined;
   const imageId = image === undefined ? undefined : (gathered.images.get(image.reference) ?? image.imageId);
-  const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) =>
-    viewWorkload(fact, { slot, template, imageId, desired, observed, underWay: gathered.underWay, now }),
-  );
+  const wanted = template === undefined ? undefined : { slot, template, imageId };
+  const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) => viewWorkload(fact, wanted, gathered));
   const demand = observed.demand.get(slot.name);
   const attempts = observed.attempts.get(slot.name);
   const last = observed.published.get(slot.name)?.decision;
@@ -141,35 +141,36 @@ export function viewSlot(slot: DesiredSlot, desired: Desired, observed: Observed
     waiting: demand?.waiting ?? 0,
     lastActiveAt: observed.lastActive.get(slot.name),
     failures: attempts?.generation === slot.generation ? attempts.failures : [],
-    applying: gathered.underWay.applies.get(slot.name),
-    stopping: gathered.underWay.stopping.has(slot.name),
-    pulls: gathered.underWay.pulls,
+    applying: underWay.applies.get(slot.name),
+    stopping: underWay.stopping.has(slot.name),
+    pulls: underWay.pulls,
     lastServing: last?.serving,
     lastCapabilities: last?.capabilities,
   };
 }
 
-export interface WorkloadContext {
-  /** Undefined if the slot is no longer desired. */
-  readonly slot?: DesiredSlot;
-  readonly template?: Template | undefined;
-  readonly imageId?: string | undefined;
-  readonly desired: Desired;
-  readonly observed: Observed;
-  readonly underWay: UnderWay;
-  readonly now: number;
+/** What a workload is compared with. */
+interface Wanted {
+  readonly slot: DesiredSlot;
+  readonly template: Template;
+  /** The id that the wanted image stands for; undefined where it is not known. */
+  readonly imageId: string | undefined;
 }
 
-export function viewWorkload(fact: ObservedWorkload, context: WorkloadContext): WorkloadView {
-  const { slot, template, imageId, desired, observed, underWay, now } = context;
+export function viewWorkload(
+  fact: ObservedWorkload,
+  wanted: Wanted | undefined,
+  { desired, observed, underWay, now }: Gathered,
+): WorkloadView {
   const activity = observed.activity.get(fact.id);
-  const same = template === undefined || template.revision === fact.revision;
-  const comparable = same && fact.phase !== 'exited' && slot !== undefined && template !== undefined;
-  const { drift, outdated, updatable } = comparable ? desired.compare(slot, template, imageId, fact) : NO_DIFFERENCE;
+  const same = wanted === undefined || wanted.template.revision === fact.revision;
+  const compared = same && fact.phase !== 'exited' ? wanted : undefined;
+  const { drift, outdated, updatable } =
+    compared === undefined ? NO_DIFFERENCE : desired.compare(compared.slot, compared.template, compared.imageId, fact);
   const stopUnderWay = fact.phase === 'stopping' || underWay.stops.has(fact.id);
   return {
     fact,
-    known: observed.histories.get(fact.id) ?? stranger(now),
+    known: observed.histories.get(fact.id) ?? newHistory(now),
     inFlight: activity?.inFlight ?? 0,
     used: activity?.lastUsedAt !== undefined,
     alive: (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay,
@@ -185,7 +186,7 @@ export function viewWorkload(fact: ObservedWorkload, context: WorkloadContext): 
 
 const NO_DIFFERENCE: Comparison = { drift: [], outdated: false, updatable: false };
 
-function stranger(now: number): WorkloadHistory {
+function newHistory(now: number): WorkloadHistory {
   return {
     seenAt: now,
     startCountsFrom: now,

@@ -2,9 +2,8 @@
 import type { Endpoint, Health } from '../../../providers/provider.ts';
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
 import { reuse } from '../../../schema/same-value.ts';
-import type { ObservedWorkload, RuntimeTraits } from '../../ports.ts';
-import { exitId } from './exit-id.ts';
-import type { Origin } from './finding.ts';
+import type { ObservedWorkload, RuntimeTraits, WorkloadExit } from '../../ports.ts';
+import type { Origin } from './actions.ts';
 
 export interface WorkloadHistory {
   /** When this controller first saw it. */
@@ -160,4 +159,9 @@ export function mergeProbe(before: ProbeFact | undefined, { health, failingEndpo
     passed: passing || before?.passed === true,
     failingEndpoints,
   };
+}
+
+/** Tells two exits of a workload apart. Their times come from another clock and may be as coarse as a second. */
+export function exitId({ container, at }: WorkloadExit): string {
+  return container ?? String(at);
 }

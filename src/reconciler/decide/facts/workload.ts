@@ -1,6 +1,6 @@
 /**
- * From a slot to its workload, complete to the last argument. A template is a workload without a port: ports are chosen when it is
- * applied, so the revision is hashed over a symbolic port. Pure; the loop passes in memos of the two functions that cost the most.
+ * From a slot to its workload, with all arguments. A template is a workload without a port: ports are chosen when it is applied, so its
+ * revision is a hash over a symbolic port. Pure; the loop remembers the results, since this costs the most.
  */
 import { createHash } from 'node:crypto';
 import type { ModelFacts, Provider, SlotContext } from '../../../providers/provider.ts';
@@ -18,10 +18,10 @@ export interface Template {
   readonly env: Readonly<Record<string, string>>;
   readonly mounts: readonly Mount[];
   readonly devices: readonly string[];
-  /** The port inside, where that is not the host's; undefined where the runtime shares the host's network. */
+  /** The port inside the container; undefined where the runtime shares the network of the host. */
   readonly containerPort: number | undefined;
   readonly argv: (hostPort: number) => readonly [string, ...string[]];
-  /** Where replicas have addresses of their own; then no host port is taken. */
+  /** Set where replicas have addresses of their own and take no host port. */
   readonly cluster: ClusterWorkload | undefined;
 }
 
@@ -40,13 +40,13 @@ export const SYMBOLIC_PORT = 0;
 
 export function makeTemplate({ name, spec, provider, model, image, traits, modelsRoot }: TemplateInputs): Template {
   const shared = traits.network === 'shared';
-  const seen = (path: string): string => pathSeen(path, modelsRoot, traits.modelsTarget);
+  const inWorkload = (path: string): string => pathInWorkload(path, modelsRoot, traits.modelsTarget);
   const context = (port: number): SlotContext => ({
     name,
     spec,
     model,
-    modelPath: seen(model.hostPath),
-    ...(model.projectorPath === undefined ? {} : { projectorPath: seen(model.projectorPath) }),
+    modelPath: inWorkload(model.hostPath),
+    ...(model.projectorPath === undefined ? {} : { projectorPath: inWorkload(model.projectorPath) }),
     listen: shared ? { host: '127.0.0.1', port } : { host: '0.0.0.0', port: provider.containerPort },
   });
   const symbolic = context(SYMBOLIC_PORT);
@@ -68,7 +68,7 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
   };
 }
 
-/** Pods have models of their own: where this replica keeps files must not be seen in a revision, or replicas would not agree on it. */
+/** Pods have model stores of their own. Where this replica keeps its files must not change a revision, or replicas would not agree on it. */
 function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: string): readonly Mount[] {
   if (modelsTarget === undefined) return [];
   return [{ source: network === 'pods' ? modelsTarget : modelsRoot, target: modelsTarget, readOnly: true }];
@@ -93,13 +93,13 @@ function clusterOf(spec: SlotSpec, provider: Provider, memoryBytes: number): Clu
   };
 }
 
-/** The workload of a template on a port, under a name that is free. */
+/** The workload of a template on a port, with a name that is free. */
 export function workloadOf(slot: DesiredSlot, template: Template, hostPort: number, takenNames: ReadonlySet<string>): Workload {
   const plain = `svc-slot-${slot.name}`;
   return workloadNamed(slot, template, takenNames.has(plain) ? `${plain}--${template.revision}` : plain, hostPort);
 }
 
-/** `hostPort` counts only where the runtime takes one. */
+/** `hostPort` matters only where the runtime takes one. */
 export function workloadNamed(slot: DesiredSlot, template: Template, name: string, hostPort: number): Workload {
   const { cluster } = template;
   const container = template.containerPort ?? hostPort;
@@ -125,15 +125,15 @@ export function freePort(range: { readonly first: number; readonly last: number 
   return undefined;
 }
 
-function pathSeen(hostPath: string, root: string, target: string | undefined): string {
+function pathInWorkload(hostPath: string, root: string, target: string | undefined): string {
   if (target === undefined) return hostPath;
   return hostPath.startsWith(`${root}/`) ? `${target}${hostPath.slice(root.length)}` : hostPath;
 }
 
-/** What a slot without any of the cluster's keys has: hashed where they count for nothing, as it always was. */
+/** What a slot has that uses none of the cluster's keys. Hashed outside of clusters, where the keys have no effect, so that revisions stay as they were. */
 const NO_CLUSTER = { replicas: 1, nodeSelector: {}, tolerations: [] };
 
-/** Where a pod runs and what it sees. Not how many there are, nor its times: they are changed in place. */
+/** Where a pod runs and what it sees. Without the number of pods and their times, which are updated in place. */
 function clusterParts({ cluster, backend }: SlotSpec): unknown {
   const { nodeSelector, tolerations, storage, serviceAccountName } = cluster;
   const selector = Object.entries(nodeSelector).sort(([a], [b]) => (a < b ? -1 : 1));

@@ -1,22 +1,24 @@
 /**
- * What was decided, as conditions that tools of Kubernetes understand (kstatus): `Reconciling` only while work is under way or due, `Stalled`
- * only where a person must act; a slot that is at rest because it shall be is neither. Pure.
+ * A decision as conditions that Kubernetes tools understand (kstatus): `Reconciling` only while work is under way or due, `Stalled` only where
+ * somebody must act; a slot that is at rest on purpose is neither. Pure.
  */
+import type { Finding } from '../../../schema/failure.ts';
+import { AT_REST, type Condition, type ConditionType } from '../../../schema/slot-status.ts';
 import { formatProblem } from '../../../schema/spec-problem.ts';
-import type { Condition } from '../../../schema/slot-status.ts';
-import type { Roles } from '../rules/assign-roles.ts';
-import { whySilent, type Gate } from '../rules/checks.ts';
-import type { ConditionInput, Finding } from '../facts/facts.ts';
-import { findShortage } from './list-findings.ts';
+import type { ConditionInput } from '../facts/facts.ts';
 import type { SlotView } from '../facts/view.ts';
+import type { Roles } from '../rules/assign-roles.ts';
+import { workloadAltered } from '../facts/drift.ts';
+import type { Gate } from '../rules/gates.ts';
+import { findShortage, whySilent } from './list-findings.ts';
 
 export interface ConditionFacts {
   readonly view: SlotView;
   readonly roles: Roles;
   readonly unwanted: Finding | undefined;
-  /** The gravest reason why nothing can be started; undefined: nothing hinders. */
+  /** The most serious reason why nothing can be started; undefined where there is none. */
   readonly gate: Gate | undefined;
-  /** Work is under way: something comes, leaves, is pulled or started. */
+  /** Work is under way: a workload starts, ends or is updated. */
   readonly busy: boolean;
 }
 
@@ -24,19 +26,19 @@ export function deriveConditions(facts: ConditionFacts): readonly ConditionInput
   return [ready(facts), reconciling(facts), stalled(facts), specValid(facts.view), driftDetected(facts)];
 }
 
-/** Conditions when the runtime cannot be asked: nothing is known of what runs. */
+/** The conditions while the runtime is unreachable: nothing is known about what runs. */
 export function unknownConditions(view: SlotView, message: string): readonly ConditionInput[] {
-  const reason = 'RuntimeUnreachable';
+  const finding: Finding = { reason: 'RuntimeUnreachable', message };
   return [
-    { type: 'Ready', status: 'Unknown', reason, message },
-    { type: 'Reconciling', status: 'True', reason, message },
-    { type: 'Stalled', status: 'False', reason, message },
+    condition('Ready', 'Unknown', finding),
+    condition('Reconciling', 'True', finding),
+    condition('Stalled', 'False', finding),
     specValid(view),
-    { type: 'DriftDetected', status: 'Unknown', reason, message },
+    condition('DriftDetected', 'Unknown', finding),
   ];
 }
 
-/** Conditions with their times: `lastTransitionAt` moves only when the status does. One that says the same stays the same object. */
+/** Adds the times: `lastTransitionAt` moves only when the status does. A condition that did not change stays the same object. */
 export function stampConditions(
   inputs: readonly ConditionInput[],
   published: readonly Condition[],
@@ -44,36 +46,36 @@ export function stampConditions(
   now: number,
 ): readonly Condition[] {
   return inputs.map((input) => {
-    const before = published.find((condition) => condition.type === input.type);
+    const before = published.find(({ type }) => type === input.type);
     if (before?.status !== input.status) return { ...input, lastTransitionAt: now, observedGeneration: generation };
     const same = before.reason === input.reason && before.message === input.message && before.observedGeneration === generation;
     return same ? before : { ...input, lastTransitionAt: before.lastTransitionAt, observedGeneration: generation };
   });
 }
 
-/** `imageNotPresent` → `ImageNotPresent`. */
-function reasonOf(finding: Finding & { readonly reason?: string }): string {
-  return finding.reason ?? finding.name.charAt(0).toUpperCase() + finding.name.slice(1);
+function condition(type: ConditionType, status: Condition['status'], { reason, message }: Finding): ConditionInput {
+  return { type, status, reason, message };
 }
 
 function ready({ view, roles, unwanted, gate }: ConditionFacts): ConditionInput {
   const { serving, starting, draining } = roles;
-  if (serving !== undefined) {
-    const current = serving.standing !== 'outdated';
-    const message = findShortage(serving, view)?.message ?? 'It answers';
-    if (current) return { type: 'Ready', status: 'True', reason: 'ProbePassed', message };
-    const why = hindrance(starting)?.message ?? gate?.message ?? 'the new one is on its way';
-    return { type: 'Ready', status: 'True', reason: 'PreviousServes', message: `What ran before the edit still answers: ${why}` };
+  const why = hindrance(starting) ?? gate;
+  if (serving?.standing === 'outdated') {
+    const message = `What ran before the edit still answers: ${why?.message ?? 'the new workload is being started'}`;
+    return condition('Ready', 'True', { reason: 'PreviousServes', message });
   }
-  const finding = unwanted ?? hindrance(starting) ?? gate ?? draining[0]?.because ?? roles.waitsFor;
-  if (finding !== undefined) return { type: 'Ready', status: 'False', reason: reasonOf(finding), message: finding.message };
+  if (serving !== undefined) {
+    return condition('Ready', 'True', { reason: 'ProbePassed', message: findShortage(serving, view)?.message ?? 'The slot answers' });
+  }
+  const finding = unwanted ?? why ?? draining[0]?.because ?? roles.waitsFor;
+  if (finding !== undefined) return condition('Ready', 'False', finding);
   const probe = (starting ?? roles.unprobed)?.known.probe;
-  const message = probe === undefined ? 'It was started' : `It does not answer yet: ${probe.message}`;
-  return { type: 'Ready', status: 'False', reason: view.workloads.length === 0 ? 'Starting' : 'Warming', message };
+  const message = probe === undefined ? 'The workload was started' : `The server does not answer yet: ${probe.message}`;
+  return condition('Ready', 'False', { reason: view.workloads.length === 0 ? 'Starting' : 'Warming', message });
 }
 
-/** What keeps a new workload from getting on, though nothing of it failed. */
-function hindrance(starting: Roles['starting']): (Finding & { readonly reason?: string }) | undefined {
+/** What delays a new workload, though it has not failed. */
+function hindrance(starting: Roles['starting']): Finding | undefined {
   if (starting === undefined) return undefined;
   const { waitingReason, fetching, phase, endpoints, exit } = starting.fact;
   const passedBefore = phase === 'running' && endpoints.length === 0 && starting.known.probe?.passed === true;
@@ -83,40 +85,30 @@ function hindrance(starting: Roles['starting']): (Finding & { readonly reason?: 
 
 function reconciling({ view, roles, unwanted, gate, busy }: ConditionFacts): ConditionInput {
   const waits = unwanted === undefined && (gate?.kind === 'waiting' || gate?.kind === 'pulling' || roles.waitsFor !== undefined);
-  const held = hindrance(roles.starting) ?? findShortage(roles.serving, view);
-  if (!busy && !waits && held === undefined)
-    return { type: 'Reconciling', status: 'False', reason: 'AtRest', message: 'There is nothing to do' };
-  const finding = roles.draining[0]?.because ?? held ?? (waits ? (gate ?? roles.waitsFor) : undefined);
-  return finding === undefined
-    ? { type: 'Reconciling', status: 'True', reason: 'Progressing', message: 'It is being loaded' }
-    : { type: 'Reconciling', status: 'True', reason: reasonOf(finding), message: finding.message };
+  const delay = hindrance(roles.starting) ?? findShortage(roles.serving, view);
+  if (!busy && !waits && delay === undefined) return condition('Reconciling', 'False', AT_REST);
+  const finding = roles.draining[0]?.because ?? delay ?? (waits ? (gate ?? roles.waitsFor) : undefined);
+  return condition('Reconciling', 'True', finding ?? { reason: 'Progressing', message: 'The slot is being loaded' });
 }
 
 function stalled({ view, unwanted, gate }: ConditionFacts): ConditionInput {
   const stuck = gate?.kind === 'stalled' || gate?.kind === 'memory' ? gate : undefined;
-  if (stuck !== undefined && (unwanted === undefined || unwanted === gate)) {
-    return { type: 'Stalled', status: 'True', reason: reasonOf(stuck), message: stuck.message };
-  }
-  const problems = specValid(view);
-  if (problems.status === 'False') return { ...problems, type: 'Stalled', status: 'True' };
-  return { type: 'Stalled', status: 'False', reason: 'NotStalled', message: 'Nothing needs a person' };
+  if (stuck !== undefined && (unwanted === undefined || unwanted === gate)) return condition('Stalled', 'True', stuck);
+  const spec = specValid(view);
+  if (spec.status === 'False') return condition('Stalled', 'True', spec);
+  return condition('Stalled', 'False', { reason: 'NotStalled', message: 'Nobody has to act' });
 }
 
-function specValid({ slot }: SlotView): ConditionInput {
-  if (slot.problems.length === 0) return { type: 'SpecValid', status: 'True', reason: 'Parsed', message: 'Its text is valid' };
-  const message = `The last good text stays in force: ${slot.problems.map((problem) => formatProblem(problem)).join('; ')}`;
-  return { type: 'SpecValid', status: 'False', reason: 'SpecInvalid', message };
+function specValid({ slot: { problems } }: SlotView): ConditionInput {
+  if (problems.length === 0) return condition('SpecValid', 'True', { reason: 'Parsed', message: 'The text of the slot is valid' });
+  const message = `The last valid text stays in force: ${problems.map((problem) => formatProblem(problem)).join('; ')}`;
+  return condition('SpecValid', 'False', { reason: 'SpecInvalid', message });
 }
 
 function driftDetected({ view }: ConditionFacts): ConditionInput {
-  const altered = view.workloads.flatMap((workload) => (workload.alive ? workload.drift : []));
-  if (altered.length === 0 || view.spec.lifecycle.drift === 'ignore') {
-    return { type: 'DriftDetected', status: 'False', reason: 'AsApplied', message: 'It runs as it was started' };
+  const drift = view.workloads.flatMap((workload) => (workload.alive ? workload.drift : []));
+  if (drift.length === 0 || view.spec.lifecycle.drift === 'ignore') {
+    return condition('DriftDetected', 'False', { reason: 'AsApplied', message: 'The workload runs as it was started' });
   }
-  return {
-    type: 'DriftDetected',
-    status: 'True',
-    reason: 'WorkloadAltered',
-    message: `It was altered from outside: ${altered.join('; ')}`,
-  };
+  return condition('DriftDetected', 'True', workloadAltered(drift));
 }

@@ -1,60 +1,63 @@
-/** A decision as text: for logs, `svcctl plan`, `svcctl explain` and golden tests. Times are relative to `now`. Pure. */
+/** A decision as text, for `svcctl plan`, `svcctl explain`, the timeline and tests. Times are relative to `now`. Pure. */
+import type { Finding } from '../../../schema/failure.ts';
 import type { SlotName } from '../../../schema/names.ts';
+import { formatSize } from '../../../schema/quantities.ts';
+import { adviceFor, type Reason } from '../../../schema/reasons.ts';
 import { changesWorld, type Action, type ActionArgs } from '../facts/actions.ts';
-import type { Attempt, Decision, Finding, Plan } from '../facts/facts.ts';
-import { sizeText } from './quantity-text.ts';
+import type { Attempt, Decision, Plan } from '../facts/facts.ts';
 
-/** Why one slot is what it is, line by line, the most telling first. */
+/** Why one slot is as it is, one reason a line, the most important first. */
 export function explainSlot(decision: Decision, actions: readonly Action[], now: number): string {
   const lines = [
-    `Slot "${decision.name}" is ${decision.state}${decision.wanted ? '' : ', as it is not wanted to run'}`,
-    ...decision.findings.map((finding) => `  because ${findingText(finding)}`),
-    ...actions.filter(changesWorld).map((action) => `  does ${actionText(action)}`),
+    `Slot "${decision.name}" is ${decision.state}${decision.wanted ? '' : ', as it should not run now'}`,
+    ...decision.findings.map((finding) => `  because: ${findingText(finding)}`),
+    ...actions.filter(changesWorld).map((action) => `  next: ${actionText(action)}`),
+    ...adviceLines(decision),
     ...memoryLines(decision),
     ...attemptLines(decision, now),
-    ...(decision.progress === undefined ? [] : [`  has fetched ${progressText(decision.progress)}`]),
-    ...(decision.draining.length === 0 ? [] : [`  waits for the requests of ${quoted(decision.draining)} to end`]),
-    ...(decision.serving === undefined ? [] : [`  answers through "${decision.serving}"`]),
+    ...(decision.progress === undefined ? [] : [`  pulled ${progressText(decision.progress)}`]),
+    ...(decision.draining.length === 0 ? [] : [`  waiting for the requests of ${quoted(decision.draining)} to end`]),
+    ...(decision.serving === undefined ? [] : [`  served by "${decision.serving}"`]),
   ];
   return lines.join('\n');
 }
 
-/** All that a plan does, slot by slot; slots at rest are left out. */
+/** What a plan does, slot by slot, without slots that need nothing. */
 export function explain(plan: Plan, now: number): string {
   const bySlot = Map.groupBy(plan.actions.filter(changesWorld), ({ slot }) => slot);
-  const own = [...plan.decisions.values()]
+  const slots = [...plan.decisions.values()]
     .filter(({ name, findings }) => bySlot.has(name) || findings.length > 0)
     .map((decision) => explainSlot(decision, bySlot.get(decision.name) ?? [], now));
   const orphans = [...bySlot]
     .filter(([name]) => !plan.decisions.has(name))
-    .map(([name, actions]) => [`Slot "${name}" is gone`, ...actions.map((action) => `  does ${actionText(action)}`)].join('\n'));
-  const all = [...own, ...orphans];
-  return all.length === 0 ? 'Nothing to do: everything is as it shall be' : all.join('\n');
+    .map(([name, actions]) => [`Slot "${name}" was removed`, ...actions.map((action) => `  next: ${actionText(action)}`)].join('\n'));
+  const all = [...slots, ...orphans];
+  return all.length === 0 ? 'No action required' : all.join('\n');
 }
 
 export interface Change {
   readonly slot: SlotName;
   readonly action: string;
-  readonly because: string;
+  readonly because: Reason;
   readonly message: string;
 }
 
-/** What a plan changes; probes change nothing. */
+/** What a plan changes, so without probes. */
 export function listChanges(plan: Plan): readonly Change[] {
   return plan.actions.filter(changesWorld).map((action) => ({
     slot: action.slot,
     action: action.name,
-    because: action.because.name,
-    message: `${sentence(action)}: ${action.because.message}`,
+    because: action.because.reason,
+    message: actionText(action),
   }));
 }
 
-/** What an action does, as the rest of a sentence: `start "svc-slot-primary" on port 18080`. */
+/** What an action does, and why: `start "svc-slot-primary" … on port 18080: The slot is wanted …`. */
 export function actionText(action: Action): string {
-  return `${sentence(action)}: ${action.because.message}`;
+  return `${verbPhrase(action)}: ${action.because.message}`;
 }
 
-function sentence(action: Action): string {
+function verbPhrase(action: Action): string {
   switch (action.name) {
     case 'pullImage':
       return `pull image "${action.args.image.reference}"`;
@@ -67,7 +70,7 @@ function sentence(action: Action): string {
     case 'probe':
       return `probe "${action.args.workload}"`;
     case 'noteCrash':
-      return `note the crash of "${action.args.workload}"`;
+      return `count the crash of "${action.args.workload}"`;
     case 'stop':
       return `stop "${action.args.workload}"${action.args.abort ? ', ending its requests' : ''}`;
     default:
@@ -75,39 +78,48 @@ function sentence(action: Action): string {
   }
 }
 
-function applyText({ workload, origin, inPlace }: ActionArgs['apply']): string {
-  if (inPlace !== undefined) return `${inPlace.altered ? 'repair' : 'update'} "${workload.name}" in place`;
+function applyText({ workload, origin, updatesInPlace }: ActionArgs['apply']): string {
+  if (updatesInPlace !== undefined) return `${updatesInPlace.altered ? 'repair' : 'update'} "${workload.name}" in place`;
   const { cluster, port } = workload;
   const where =
     cluster === undefined ? `on port ${port.host}` : `in ${cluster.replicas} ${cluster.replicas === 1 ? 'replica' : 'replicas'}`;
   return `start "${workload.name}" with model "${origin.model.id}" ${where}`;
 }
 
-function findingText({ name, message }: Finding): string {
-  return `${message} [${name}]`;
+function findingText({ reason, message }: Finding): string {
+  return `${message} [${reason}]`;
+}
+
+/** Only where somebody must act. */
+function adviceLines({ name, conditions }: Decision): readonly string[] {
+  const stalled = conditions.find(({ type, status }) => type === 'Stalled' && status === 'True');
+  if (stalled === undefined) return [];
+  return [`  to do: ${adviceFor(stalled.reason).replaceAll('<slot>', name).replaceAll('`', '"')}`];
 }
 
 function memoryLines({ memory }: Decision): readonly string[] {
   if (memory?.budgetBytes === undefined) return [];
-  const verdict = memory.admitted ? 'admitted' : memory.mayWait ? 'not admitted for now' : 'not admitted';
+  const verdict = memory.admitted ? 'admitted' : memory.mayWait ? 'not admitted yet' : 'not admitted';
   const ahead = memory.ahead.length === 0 ? '' : ` to ${quoted(memory.ahead)}`;
-  const sum = `${sizeText(memory.bytes)} needed, ${sizeText(memory.aheadBytes)} of ${sizeText(memory.budgetBytes)} promised before it${ahead}`;
+  const sum = `needs ${formatSize(memory.bytes)}; ${formatSize(memory.aheadBytes)} of ${formatSize(memory.budgetBytes)} are promised${ahead}`;
   return [`  memory: ${verdict}, ${sum}`];
 }
 
 function attemptLines({ lastFailure, nextAttemptAt }: Decision, now: number): readonly string[] {
   if (lastFailure === undefined) return [];
-  const next = nextAttemptAt === undefined ? [] : [`  tries again in ${secondsText(nextAttemptAt - now)}`];
+  const next = nextAttemptAt === undefined ? [] : [`  next attempt in ${secondsText(nextAttemptAt - now)}`];
   return [`  failed ${secondsText(now - lastFailure.at)} ago: ${lastFailure.failure.message}`, ...next, ...logLines(lastFailure)];
 }
 
 function logLines({ logTail }: Attempt): readonly string[] {
   if (logTail === undefined || logTail.length === 0) return [];
-  return ['  its last words:', ...logTail.map(({ text }) => `    ${text}`)];
+  return ['  its last log lines:', ...logTail.map(({ text }) => `    ${text}`)];
 }
 
 function progressText({ what, doneBytes, totalBytes }: NonNullable<Decision['progress']>): string {
-  return totalBytes === undefined ? `${sizeText(doneBytes)} of ${what}` : `${sizeText(doneBytes)} of ${sizeText(totalBytes)}, ${what}`;
+  return totalBytes === undefined
+    ? `${formatSize(doneBytes)} of ${what}`
+    : `${formatSize(doneBytes)} of ${formatSize(totalBytes)}, ${what}`;
 }
 
 function secondsText(ms: number): string {

@@ -1,66 +1,73 @@
-/** Why a slot is as it is: what is left to say of it, the most telling first; nothing of a slot that is as it shall be. Pure. */
-import type { Roles } from '../rules/assign-roles.ts';
-import { mismatchText, whySilent, type Gate } from '../rules/checks.ts';
-import type { Finding } from '../facts/facts.ts';
+/** Why a slot is as it is, the most important finding first; none for a slot that needs nothing. Pure. */
+import type { Finding } from '../../../schema/failure.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
+import type { Roles } from '../rules/assign-roles.ts';
+import { workloadAltered } from '../facts/drift.ts';
+import type { Gate } from '../rules/gates.ts';
+import { describeExit } from '../rules/workload-faults.ts';
+import { APPLY_OUTDATED } from '../steps/plan-in-place-updates.ts';
 
 export function listFindings(view: SlotView, roles: Roles, unwanted: Finding | undefined, gates: readonly Gate[]): readonly Finding[] {
-  const { waitsFor } = roles;
   if (unwanted === undefined && gates.length === 0 && isAtRest(view, roles)) return NO_FINDINGS;
   const all = [
-    ...(unwanted === undefined ? [] : [unwanted]),
+    unwanted,
     ...roles.draining.map(({ because }) => because),
     ...gates,
-    ...outdated(view, roles),
-    ...silent(view, roles),
+    outdated(view, roles),
+    silent(view, roles),
     ...altered(view),
-    ...behind(roles),
-    ...(waitsFor ? [waitsFor] : []),
-  ];
-  return all.filter((finding, index) => all.findIndex(({ name }) => name === finding.name) === index);
+    roles.serving?.behind === true || roles.starting?.behind === true ? APPLY_OUTDATED : undefined,
+    roles.waitsFor,
+  ].filter((finding) => finding !== undefined);
+  return all.filter((finding, index) => all.findIndex(({ reason }) => reason === finding.reason) === index);
 }
 
 const NO_FINDINGS: readonly Finding[] = [];
 
 function isAtRest(view: SlotView, { draining, starting, waitsFor, serving }: Roles): boolean {
   if (draining.length > 0 || starting !== undefined || waitsFor !== undefined || findShortage(serving, view) !== undefined) return false;
-  return view.workloads.every(({ standing, behind: late }) => standing === 'current' && !late);
+  return view.workloads.every(({ standing, behind }) => standing === 'current' && !behind);
 }
 
-function outdated(view: SlotView, { serving }: Roles): readonly Finding[] {
-  if (serving?.standing !== 'outdated') return [];
-  const message = `Revision "${serving.fact.revision}" serves until "${view.template?.revision ?? ''}" does`;
-  return [{ name: 'revisionOutdated', message }];
+function outdated({ template }: SlotView, { serving }: Roles): Finding | undefined {
+  if (serving?.standing !== 'outdated') return undefined;
+  const message = `Revision "${serving.fact.revision}" serves until "${template?.revision ?? ''}" does`;
+  return { reason: 'RevisionOutdated', message };
 }
 
-/** Of what is to answer, and of replicas that are missing beside those that do. */
-function silent(view: SlotView, { serving, starting }: Roles): readonly Finding[] {
-  if (starting === undefined) {
-    const shortage = findShortage(serving, view);
-    return shortage === undefined ? [] : [shortage];
-  }
-  const why = whySilent(starting);
-  const waits = starting.fact.waitingReason?.kind === 'placement' && serving !== undefined && view.spec.lifecycle.swap === 'blue-green';
-  return [waits ? { ...why, message: `${why.message}; as "swap" is "blue-green", the old one does not make room for it` } : why];
+/** Why the starting workload does not answer, or which replicas of the serving one are missing. */
+function silent(view: SlotView, { serving, starting }: Roles): Finding | undefined {
+  if (starting === undefined) return findShortage(serving, view);
+  const { reason, message } = whySilent(starting);
+  const mayNotReplace = starting.fact.waitingReason?.kind === 'placement' && view.spec.lifecycle.swap === 'blue-green';
+  const note = mayNotReplace && serving !== undefined ? '; as "swap" is "blue-green", the old workload does not make room for it' : '';
+  return { reason, message: `${message}${note}` };
 }
 
-/** It answers, and not with all its replicas. */
+function altered({ workloads, spec }: SlotView): readonly Finding[] {
+  if (spec.lifecycle.drift === 'ignore') return [];
+  return workloads.filter(({ alive, standing }) => alive && standing === 'altered').map(({ drift }) => workloadAltered(drift));
+}
+
+/** Set where the workload answers, but with fewer replicas than it should. */
 export function findShortage(serving: WorkloadView | undefined, { spec }: SlotView): Finding | undefined {
   if (serving === undefined || serving.standing === 'outdated') return undefined;
   const { replicas, missing } = serving.fact;
   if (replicas === undefined || replicas.ready >= spec.cluster.replicas) return undefined;
   const why = missing === undefined ? '' : `: ${missing.message}`;
-  return { name: 'replicasNotReady', message: `${replicas.ready} of ${spec.cluster.replicas} replicas answer${why}` };
+  return { reason: 'ReplicasNotReady', message: `${replicas.ready} of ${spec.cluster.replicas} replicas answer${why}` };
 }
 
-function altered({ workloads, spec }: SlotView): readonly Finding[] {
-  if (spec.lifecycle.drift === 'ignore') return [];
-  return workloads
-    .filter(({ alive, standing }) => alive && standing === 'altered')
-    .map((workload) => ({ name: 'workloadAltered', message: mismatchText(workload) }));
-}
-
-function behind({ serving, starting }: Roles): readonly Finding[] {
-  const late = [serving, starting].some((workload) => workload?.behind === true);
-  return late ? [{ name: 'applyOutdated', message: 'An edit changed what needs no new workload' }] : [];
+/** Why a workload that should answer does not. */
+export function whySilent({ fact, known }: WorkloadView): Finding {
+  const { waitingReason, fetching, phase, endpoints, exit } = fact;
+  if (waitingReason !== undefined) return { reason: waitingReason.reason, message: waitingReason.message };
+  if (fetching !== undefined) return { reason: 'Fetching', message: fetching };
+  if (phase === 'created' && exit !== undefined) return describeExit(exit);
+  if (phase === 'running' && endpoints.length === 0) {
+    return { reason: 'NoReplicaReady', message: 'The workload runs, and none of its replicas is ready yet' };
+  }
+  const message =
+    known.probe === undefined ? 'The workload has just been started' : `The server does not answer yet: ${known.probe.message}`;
+  return { reason: 'ProbeNotPassed', message };
 }

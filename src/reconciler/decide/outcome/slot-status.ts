@@ -57,7 +57,7 @@ export function describeChanges({ decision, conditions }: PublishedSlot, last: P
 function stateChange({ state, findings }: Decision, before: Decision | undefined): readonly NewEntry[] {
   if (before?.state === state) return [];
   const finding = findings[0];
-  const cause = finding === undefined ? {} : { cause: `${finding.name}: ${finding.message}` };
+  const cause = finding === undefined ? {} : { cause: `${finding.reason}: ${finding.message}` };
   if (before === undefined) return [{ kind: 'state', message: `Found "${state}"`, to: state, ...cause }];
   return [{ kind: 'state', message: `"${before.state}" to "${state}"`, from: before.state, to: state, ...cause }];
 }

@@ -1,11 +1,12 @@
-/** Where requests of a slot go: in, to wait, or away with a reason. Pure. */
+/** What happens to requests of a slot: they are let in, they wait, or they are refused. Pure. */
+import type { Finding } from '../../../schema/failure.ts';
+import type { SlotName } from '../../../schema/names.ts';
 import type { Admission, Target } from '../../board.ts';
-import type { Roles } from './assign-roles.ts';
-import type { Gate } from './checks.ts';
-import type { Finding } from '../facts/facts.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
+import type { Roles } from './assign-roles.ts';
+import type { Gate } from './gates.ts';
 
-/** An endpoint that did not pass its last probe is left out while there is another one. */
+/** Leaves out an endpoint that did not pass its last probe while there is another one. */
 export function targetsOf(serving: WorkloadView | undefined): readonly Target[] {
   if (serving === undefined) return [];
   const { id, endpoints } = serving.fact;
@@ -14,27 +15,17 @@ export function targetsOf(serving: WorkloadView | undefined): readonly Target[] 
   return (passing.length === 0 ? endpoints : passing).map((endpoint) => ({ workload: id, endpoint }));
 }
 
-export function admissionOf(
-  view: SlotView,
-  roles: Roles,
-  targets: readonly Target[],
-  why: { readonly notWanted: Finding | undefined; readonly memoryGate: Gate | undefined; readonly gate: Gate | undefined },
-): Admission {
-  if (targets.length > 0) return OPEN;
-  const never = neverAdmits(view);
-  if (never !== undefined) return never;
-  const { notWanted, memoryGate, gate } = why;
-  const { name } = view.slot;
-  if (notWanted === undefined && memoryGate?.kind === 'memory') {
-    const message = `Free memory or lower what slot "${name}" needs: ${memoryGate.message}`;
-    return { kind: 'refuse', code: 'slot.insufficient_memory', message };
-  }
-  if (gate?.kind !== 'stalled' || roles.starting !== undefined || roles.unprobed !== undefined) return PARK;
-  return { kind: 'refuse', code: 'slot.stalled', message: `Mend slot "${name}" first: ${gate.message}` };
+/** `stuck`: what prevents a start of a slot that should run, memory first. */
+export function admissionOf(view: SlotView, { starting, unprobed }: Roles, targets: readonly Target[], stuck: Gate | undefined): Admission {
+  if (targets.length > 0) return { kind: 'open' };
+  const refused = refuseForever(view);
+  if (refused !== undefined) return refused;
+  const mayCome = starting !== undefined || unprobed !== undefined;
+  return stuck?.kind === 'memory' || (stuck?.kind === 'stalled' && !mayCome) ? refuseStalled(view.slot.name, stuck) : { kind: 'park' };
 }
 
-/** Of a slot that its spec keeps down: no request changes that. */
-export function neverAdmits({ spec, slot: { name }, network }: SlotView): Admission | undefined {
+/** Refuses the requests of a slot that its spec keeps down; undefined where a request may start it. */
+export function refuseForever({ spec, slot: { name }, network }: SlotView): Admission | undefined {
   if (!spec.enabled) {
     return { kind: 'refuse', code: 'slot.disabled', message: `Enable slot "${name}" first ("svcctl slot load ${name}"): it is disabled` };
   }
@@ -42,5 +33,10 @@ export function neverAdmits({ spec, slot: { name }, network }: SlotView): Admiss
   return { kind: 'refuse', code: 'slot.disabled', message: `Scale slot "${name}" up first (set "replicas" to 1 or more): it has none` };
 }
 
-const OPEN: Admission = { kind: 'open' };
-const PARK: Admission = { kind: 'park' };
+/** Refuses the requests of a stalled slot, as waiting would not help them. */
+export function refuseStalled(name: SlotName, { reason, message }: Finding): Admission {
+  if (reason === 'InsufficientMemory') {
+    return { kind: 'refuse', code: 'slot.insufficient_memory', message: `Free memory, or lower what slot "${name}" needs: ${message}` };
+  }
+  return { kind: 'refuse', code: 'slot.stalled', message: `Fix slot "${name}" first: ${message}` };
+}

@@ -3,6 +3,7 @@
  * allocation that the next slot is planned with. Pure.
  */
 import type { Action } from '../facts/actions.ts';
+import type { Desired, Observed } from '../facts/facts.ts';
 import { freePort } from '../facts/workload.ts';
 
 /** What the slots of one plan share; the same for all of them. */
@@ -35,14 +36,50 @@ export interface SlotMemory {
   readonly heldBytes: number;
 }
 
+/** `admittedBytes`: what admission has promised to all slots. `heldBytes`: what the workloads of all slots hold. */
+export function sharedResources(
+  desired: Desired,
+  observed: Observed,
+  memory: { readonly admittedBytes: number; readonly heldBytes: number },
+): SharedResources {
+  const used = findUsed(desired, observed);
+  return {
+    portRange: desired.portRange,
+    takenPorts: used.ports,
+    budgetBytes: desired.memoryBudgetBytes,
+    // Pods do not run in the memory of this host.
+    availableBytes: observed.traits.network === 'pods' ? undefined : observed.host.memoryAvailableBytes,
+    heldBytes: memory.heldBytes + used.bytes,
+    admittedBytes: memory.admittedBytes,
+  };
+}
+
 export function openAllocation(resources: SharedResources): Allocation {
   return { resources, freePort: nextFreePort(resources, resources.portRange.first), startedBytes: 0 };
+}
+
+/** Ports in use, and memory in use by what is not a workload of a desired slot: orphans, and workloads that are being started. */
+function findUsed(desired: Desired, observed: Observed): { readonly ports: ReadonlySet<number>; readonly bytes: number } {
+  const ports = new Set(observed.takenPorts);
+  const hasHostPorts = observed.traits.network !== 'pods';
+  let bytes = 0;
+  for (const { id, slot, container, endpoints } of observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : []) {
+    const port = container.port?.host ?? endpoints[0]?.port;
+    if (port !== undefined && hasHostPorts) ports.add(port);
+    if (!desired.slots.has(slot)) bytes += observed.histories.get(id)?.origin?.memoryBytes ?? 0;
+  }
+  for (const { action } of observed.running.values()) {
+    if (action.name !== 'apply' || action.args.updatesInPlace !== undefined) continue;
+    if (hasHostPorts) ports.add(action.args.workload.port.host);
+    bytes += action.args.origin.memoryBytes;
+  }
+  return { ports, bytes };
 }
 
 /** The allocation after the workloads that `actions` start have taken their ports and memory. */
 export function afterStarts(allocation: Allocation, actions: readonly Action[]): Allocation {
   return actions.reduce((before, action) => {
-    if (action.name !== 'apply' || action.args.inPlace !== undefined) return before;
+    if (action.name !== 'apply' || action.args.updatesInPlace !== undefined) return before;
     const { workload, origin } = action.args;
     const takesPort = workload.cluster === undefined;
     return {

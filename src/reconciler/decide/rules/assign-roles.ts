@@ -1,84 +1,119 @@
 /**
- * Which part each workload of a slot plays: one answers, one is to answer, the others leave. Holds the rules of the swap: beside the old
- * one where both fit, else after it has drained; and a new one that fails leaves the old one serving. Pure.
+ * Which role each workload of a slot has: one serves, one is starting, the others drain. These are the rules of a swap:
+ *
+ *     a current workload passes         it serves, all others drain
+ *     a current one does not pass yet   it is starting, and the old one serves until it passes,
+ *                                       unless the old one must make room for it
+ *     only an old one exists            the new one starts beside it where both fit (blue-green);
+ *                                       otherwise the old one drains first
+ *     none exists                       a new one starts as soon as nothing prevents it
+ *
+ * A new workload that fails leaves the old one serving. Pure.
  */
-import { findFault, givenUp, isPassing, mismatch, repairsDrift, type Fault } from './checks.ts';
-import type { Finding } from '../facts/facts.ts';
+import type { Finding } from '../../../schema/failure.ts';
+import type { Fault } from '../facts/actions.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
+import { workloadAltered } from '../facts/drift.ts';
+import { repairsDrift } from './backoff.ts';
+import { findFault, isPassing, whyGivenUp } from './workload-faults.ts';
 
 export interface Draining {
   readonly workload: WorkloadView;
   readonly because: Finding;
-  /** What counts as a failure of this generation; undefined when it goes for another reason than its own fault. */
+  /** What counts as a failure of this generation; undefined where the workload drains for another reason than a fault of its own. */
   readonly failure: Fault | undefined;
 }
 
 export interface Roles {
   /** Gets the requests. */
   readonly serving: WorkloadView | undefined;
-  /** Is what is wanted, and does not answer yet. */
+  /** Is the wanted workload and does not answer yet. */
   readonly starting: WorkloadView | undefined;
-  /** Not what is wanted, found rather than started by us: its first probe decides whether it may serve on until it is replaced. */
+  /** Is not the wanted workload, and was found rather than started: its first probe decides whether it may serve until it is replaced. */
   readonly unprobed: WorkloadView | undefined;
   readonly draining: readonly Draining[];
-  /** A workload shall be started in this pass. */
+  /** A workload is to be started in this pass. */
   readonly start: boolean;
-  /** What a start still waits for, when nothing else says so. */
+  /** What a start is waiting for, where no gate explains it. */
   readonly waitsFor: Finding | undefined;
 }
 
 export interface RoleRules {
-  /** Why the slot is not to run now; undefined: it is. */
+  /** Why the slot should not run now; undefined where it should. */
   readonly unwanted: Finding | undefined;
-  /** All that a start needs is there, and nothing forbids it. */
+  /** No gate is shut, and there is a template. */
   readonly startable: boolean;
   /** There is memory for a new workload beside all that exist now. */
   readonly fitsNow: boolean;
-  /** The same, and both the old one and the new one fit beside everything that is admitted. */
+  /** As above, and the old and the new workload fit beside everything that is admitted. */
   readonly fitsBeside: boolean;
 }
 
 export function assignRoles(view: SlotView, rules: RoleRules): Roles {
-  const faults = view.workloads.flatMap((workload): readonly Draining[] => {
-    if (workload.stopUnderWay) return [];
-    const fault = findFault(workload, view);
-    if (fault !== undefined) return [{ workload, because: fault, failure: blame(workload, fault, view, rules.unwanted) }];
-    const because = givenUp(workload, view);
-    return because === undefined ? [] : [{ workload, because, failure: undefined }];
-  });
-  const sound = view.workloads.filter((workload) => workload.alive && faults.every((draining) => draining.workload !== workload));
+  const faulty = view.workloads.flatMap((workload) => drainFaulty(workload, view, rules.unwanted) ?? []);
+  const sound = view.workloads.filter((workload) => workload.alive && faulty.every((draining) => draining.workload !== workload));
   const { unwanted } = rules;
   if (unwanted !== undefined) {
-    const draining = sound.filter((workload) => !isBeingApplied(workload, view)).map((workload) => go(workload, unwanted));
-    return { ...NOBODY, draining: [...faults, ...draining] };
+    const draining = sound.filter((workload) => !isBeingApplied(workload, view)).map((workload) => drain(workload, unwanted));
+    return { ...NO_ROLES, draining: [...faulty, ...draining] };
   }
-  const current = best(
+  const current = pickBest(
     sound.filter((workload) => isCurrent(workload, view)),
     view,
   );
-  const old = best(
+  const old = pickBest(
     sound.filter((workload) => !isCurrent(workload, view) && isPassing(workload, view)),
     view,
   );
-  // What failed in this very pass is a failure of the next one's facts: until then nothing new begins.
-  const startable = rules.startable && faults.every(({ failure }) => failure === undefined);
+  // The next pass knows what failed in this one; until then nothing new is started.
+  const startable = rules.startable && faulty.every(({ failure }) => failure === undefined);
   const roles = current === undefined ? withoutCurrent(view, { ...rules, startable }, sound, old) : withCurrent(view, current, sound, old);
-  return { ...roles, draining: [...faults, ...roles.draining] };
+  return { ...roles, draining: [...faulty, ...roles.draining] };
 }
 
-const NOBODY: Roles = { serving: undefined, starting: undefined, unprobed: undefined, draining: [], start: false, waitsFor: undefined };
+const NO_ROLES: Roles = { serving: undefined, starting: undefined, unprobed: undefined, draining: [], start: false, waitsFor: undefined };
+
+function drainFaulty(workload: WorkloadView, view: SlotView, unwanted: Finding | undefined): Draining | undefined {
+  if (workload.stopUnderWay) return undefined;
+  const fault = findFault(workload, view);
+  if (fault !== undefined) return { workload, because: fault, failure: counts(fault, workload, view, unwanted) ? fault : undefined };
+  const because = whyGivenUp(workload, view);
+  return because === undefined ? undefined : drain(workload, because);
+}
 
 function withCurrent(view: SlotView, current: WorkloadView, sound: readonly WorkloadView[], old: WorkloadView | undefined): Roles {
   const ready = isPassing(current, view) && isReachable(current);
   const standIn = ready || old === undefined || givesWay(old, current, view) ? undefined : old;
   const unprobed = ready || old !== undefined ? undefined : sound.find((workload) => workload !== current && isUntried(workload));
   const others = sound.filter((workload) => workload !== current && workload !== standIn && workload !== unprobed);
-  const draining = others.map((workload) => go(workload, workload === old && !ready ? roomNeeded(current) : reasonToGo(workload, view)));
+  const draining = others.map((workload) =>
+    drain(workload, workload === old && !ready ? roomNeeded(current) : whyReplaced(workload, view)),
+  );
   const serving = ready ? current : standIn !== undefined && isReachable(standIn) ? standIn : undefined;
-  return { ...NOBODY, serving, starting: ready ? undefined : current, unprobed, draining };
+  return { ...NO_ROLES, serving, starting: ready ? undefined : current, unprobed, draining };
 }
 
-/** The new one finds no place beside the old one, which may go first. A drain that has begun goes on. */
+function withoutCurrent(view: SlotView, rules: RoleRules, sound: readonly WorkloadView[], old: WorkloadView | undefined): Roles {
+  const others = sound.filter((workload) => workload !== old);
+  const unprobed = old === undefined ? others.find((workload) => isUntried(workload)) : undefined;
+  const surplus = others.filter((workload) => workload !== unprobed && !isBeingApplied(workload, view));
+  const draining = surplus.map((workload) => drain(workload, whyReplaced(workload, view)));
+  if (old === undefined) {
+    if (!rules.startable || view.applying !== undefined || view.stopping) return { ...NO_ROLES, unprobed, draining };
+    if (view.workloads.length > 0) return { ...NO_ROLES, unprobed, draining, waitsFor: workloadsLeaving };
+    return rules.fitsNow ? { ...NO_ROLES, start: true } : { ...NO_ROLES, waitsFor: memoryNotFree };
+  }
+  const keepOld = { ...NO_ROLES, serving: isReachable(old) ? old : undefined, draining };
+  if (!rules.startable || view.applying !== undefined) return keepOld;
+  if (view.workloads.length > 1 || view.stopping) return { ...keepOld, waitsFor: workloadsLeaving };
+  if (isReachable(old) && swapsBeside(view, rules, old)) return { ...keepOld, start: true };
+  return { ...NO_ROLES, draining: [...draining, drain(old, whyReplaced(old, view))] };
+}
+
+const workloadsLeaving: Finding = { reason: 'WorkloadsLeaving', message: 'The slot starts when its earlier workloads have ended' };
+const memoryNotFree: Finding = { reason: 'MemoryNotFree', message: 'The slot starts when draining workloads have released their memory' };
+
+/** The new workload does not fit beside the old one, which may drain first. A drain that has begun is continued. */
 function givesWay(old: WorkloadView, current: WorkloadView, { spec, network }: SlotView): boolean {
   if (network !== 'pods' || spec.lifecycle.swap === 'blue-green' || current.known.probe?.passed === true) return false;
   const { phase, waitingReason } = current.fact;
@@ -86,46 +121,20 @@ function givesWay(old: WorkloadView, current: WorkloadView, { spec, network }: S
 }
 
 function roomNeeded({ fact }: WorkloadView): Finding {
-  return {
-    name: 'roomNeeded',
-    message: `It makes room for the new one${fact.waitingReason === undefined ? '' : `: ${fact.waitingReason.message}`}`,
-  };
+  const why = fact.waitingReason === undefined ? '' : `: ${fact.waitingReason.message}`;
+  return { reason: 'RoomNeeded', message: `The old workload makes room for the new one${why}` };
 }
 
-/** Requests can be sent to it: at times no replica of a workload that runs is ready. */
-function isReachable({ fact }: WorkloadView): boolean {
-  return fact.endpoints.length > 0;
-}
-
-function withoutCurrent(view: SlotView, rules: RoleRules, sound: readonly WorkloadView[], old: WorkloadView | undefined): Roles {
-  const others = sound.filter((workload) => workload !== old);
-  const unprobed = old === undefined ? others.find((workload) => isUntried(workload)) : undefined;
-  const surplus = others.filter((workload) => workload !== unprobed && !isBeingApplied(workload, view));
-  const draining = surplus.map((workload) => go(workload, reasonToGo(workload, view)));
-  const mayStart = rules.startable && view.applying === undefined && !view.stopping;
-  if (old === undefined) {
-    if (!mayStart) return { ...NOBODY, unprobed, draining };
-    if (view.workloads.length > 0) return { ...NOBODY, unprobed, draining, waitsFor: waitsForOthers };
-    return rules.fitsNow ? { ...NOBODY, start: true } : { ...NOBODY, waitsFor: waitsForMemory };
-  }
-  const keepOld = { ...NOBODY, serving: isReachable(old) ? old : undefined, draining };
-  if (!rules.startable || view.applying !== undefined) return keepOld;
-  if (view.workloads.length > 1 || view.stopping) return { ...keepOld, waitsFor: waitsForOthers };
-  if (isReachable(old) && swapsBeside(view, rules, old)) return { ...keepOld, start: true };
-  return { ...NOBODY, draining: [...draining, go(old, reasonToGo(old, view))] };
-}
-
-const waitsForOthers: Finding = { name: 'workloadsLeaving', message: 'It starts when the workloads before it are gone' };
-const waitsForMemory: Finding = {
-  name: 'memoryNotFree',
-  message: 'It starts when workloads that are draining have given their memory back',
-};
-
-/** Blue-green or drain. A drain that has begun goes on, lest a figure that trembles makes the slot change its mind. */
+/** A drain that has begun is continued, so that a fluctuating amount of free memory does not change the decision back and forth. */
 function swapsBeside(view: SlotView, rules: RoleRules, old: WorkloadView): boolean {
   if (old.known.drainingSince !== undefined) return false;
   const { swap } = view.spec.lifecycle;
   return swap === 'blue-green' || (swap === 'auto' && rules.fitsBeside);
+}
+
+/** At times no replica of a running workload is ready, so that there is nowhere to send a request. */
+function isReachable({ fact }: WorkloadView): boolean {
+  return fact.endpoints.length > 0;
 }
 
 function isCurrent(workload: WorkloadView, view: SlotView): boolean {
@@ -133,8 +142,8 @@ function isCurrent(workload: WorkloadView, view: SlotView): boolean {
   return workload.standing === 'current';
 }
 
-/** The one to keep among equals: one that passes, then one that had requests before, then the oldest. */
-function best(workloads: readonly WorkloadView[], view: SlotView): WorkloadView | undefined {
+/** Prefers a workload that passes, then the one that served before, then one that does not drain, then the oldest. */
+function pickBest(workloads: readonly WorkloadView[], view: SlotView): WorkloadView | undefined {
   if (workloads.length <= 1) return workloads[0];
   const rank = (workload: WorkloadView): readonly number[] => [
     isPassing(workload, view) ? 0 : 1,
@@ -142,10 +151,10 @@ function best(workloads: readonly WorkloadView[], view: SlotView): WorkloadView 
     workload.known.drainingSince === undefined ? 0 : 1,
     workload.known.seenAt,
   ];
-  return [...workloads].sort((a, b) => compare(rank(a), rank(b)) || (a.fact.id < b.fact.id ? -1 : 1))[0];
+  return [...workloads].sort((a, b) => compareRanks(rank(a), rank(b)) || (a.fact.id < b.fact.id ? -1 : 1))[0];
 }
 
-function compare(a: readonly number[], b: readonly number[]): number {
+function compareRanks(a: readonly number[], b: readonly number[]): number {
   const index = a.findIndex((value, at) => value !== b[at]);
   return index < 0 ? 0 : (a[index] ?? 0) - (b[index] ?? 0);
 }
@@ -155,33 +164,35 @@ function isUntried({ fact, known }: WorkloadView): boolean {
   return fact.phase === 'running' && fact.endpoints.length > 0 && known.origin === undefined && known.probe === undefined;
 }
 
-/** The start of it has not been answered yet: it may be stopped once it has. */
+/** The action that starts it has not ended yet; it may be stopped afterwards. */
 function isBeingApplied({ fact }: WorkloadView, { applying }: SlotView): boolean {
-  return (
-    applying !== undefined &&
-    applying.args.inPlace === undefined &&
-    applying.args.workload.revision === fact.revision &&
-    applying.args.workload.name === fact.name
-  );
+  if (applying === undefined || applying.args.updatesInPlace !== undefined) return false;
+  const { revision, name } = applying.args.workload;
+  return revision === fact.revision && name === fact.name;
 }
 
-function reasonToGo(workload: WorkloadView, view: SlotView): Finding {
-  return mismatch(workload, view) ?? { name: 'workloadSurplus', message: 'Another workload of the slot does its work' };
+/** Why a sound workload is not kept. */
+function whyReplaced({ standing, fact, drift, updatable }: WorkloadView, { template }: SlotView): Finding {
+  if (standing === 'outdated') {
+    return { reason: 'RevisionOutdated', message: `Revision "${fact.revision}" runs and "${template?.revision ?? ''}" is wanted` };
+  }
+  if (standing === 'altered' && !updatable) return workloadAltered(drift);
+  return { reason: 'WorkloadSurplus', message: 'Another workload of the slot does the work' };
 }
 
-function go(workload: WorkloadView, because: Finding): Draining {
-  const drifted = because.name === 'workloadAltered';
-  return { workload, because, failure: drifted ? { ...because, kind: 'drift', reason: 'WorkloadAltered' } : undefined };
+/** A replaced workload counts as a repair where it was altered. */
+function drain(workload: WorkloadView, because: Finding): Draining {
+  return { workload, because, failure: because.reason === 'WorkloadAltered' ? { ...because, kind: 'drift' } : undefined };
 }
 
-/** A fault counts against the generation when the workload is what is wanted and nobody had asked it to leave; and once, but for crashes in place. */
-export function blame<Blamed extends Fault>(
-  workload: WorkloadView,
-  fault: Blamed,
-  view: SlotView,
-  unwanted: Finding | undefined,
-): Blamed | undefined {
+/**
+ * Whether a fault counts against this generation of the slot: the workload must be the wanted one, and must not have been asked to leave. A
+ * workload counts once, unless its runtime restarts it.
+ */
+export function counts(fault: Fault, workload: WorkloadView, view: SlotView, unwanted: Finding | undefined): boolean {
   const asked = workload.known.drainingSince !== undefined && fault.kind === 'crash';
-  const counted = view.failures.some(({ workload: id, kind, inPlace }) => id === workload.fact.id && kind !== 'drift' && inPlace !== true);
-  return unwanted !== undefined || asked || counted || !isCurrent(workload, view) ? undefined : fault;
+  const counted = view.failures.some(
+    (failure) => failure.workload === workload.fact.id && failure.kind !== 'drift' && failure.restartedInPlace !== true,
+  );
+  return unwanted === undefined && !asked && !counted && isCurrent(workload, view);
 }

@@ -1,63 +1,66 @@
-/** When the next attempt may be made, and when there shall be none. Pure. */
+/** When the next attempt may be made, and when there is none any more. Pure. */
+import type { Failure } from '../../../schema/failure.ts';
 import type { Attempt } from '../facts/facts.ts';
+import type { SlotView } from '../facts/view.ts';
 
+/** The delay doubles from the first to the longest: long enough to spare a broken machine, short enough that a repair shows soon. */
 const FIRST_DELAY_MS = 1000;
 const LONGEST_DELAY_MS = 300_000;
-const CRASH_LIMIT = 5;
-const CRASH_WINDOW_MS = 600_000;
-/** A port that is taken costs nothing to avoid, so the next one is tried at once; but not for ever, lest every port "is taken" for another reason. */
+/** So many crashes within the window are a crash loop: the slot stalls. */
+export const CRASH_LIMIT = 5;
+export const CRASH_WINDOW_MS = 600_000;
+/** It costs nothing to try another port, so that the next one is tried at once; but only so often, as the ports may fail for another reason. */
 const FREE_PORT_TRIES = 8;
-/** A repair that does not hold is either a fight with somebody or our own misreading: twice is enough. */
-export const DRIFT_REPAIR_LIMIT = 3;
-/** Ready for this long: the failures before are forgotten. */
+/** A repair that does not last is a conflict with somebody else, or a mistake of ours: so there are only this many per generation. */
+const DRIFT_REPAIR_LIMIT = 3;
+/** After so long without a failure, a ready slot forgets its earlier failures. */
 export const STABLE_MS = 600_000;
 
-/** The delay after so many failures in a row: 1 s doubling to 5 min. */
+/** The delay after so many failures in a row. */
 export function delayAfter(failures: number): number {
   if (failures <= 0) return 0;
   return Math.min(FIRST_DELAY_MS * 2 ** Math.min(failures - 1, 30), LONGEST_DELAY_MS);
 }
 
-/** Unix milliseconds before which nothing may be tried; undefined when something may be tried at any time. */
+/** When the next attempt may be made, in Unix milliseconds; undefined where it may be made at any time. */
 export function nextAttemptAt(failures: readonly Attempt[]): number | undefined {
-  if (failures.length === 0) return undefined;
-  const last = failures.findLast((attempt) => attempt.kind !== 'drift');
+  const attempts = failures.filter(({ kind }) => kind !== 'drift');
+  const last = attempts.at(-1);
   if (last === undefined) return undefined;
   if (last.failure.kind === 'waiting') return last.failure.until ?? last.at + FIRST_DELAY_MS;
-  const portsTaken = trailingPortsTaken(failures);
+  const portsTaken = attempts.length - 1 - attempts.findLastIndex((attempt) => !isPortTaken(attempt));
   if (portsTaken > 0 && portsTaken <= FREE_PORT_TRIES) return undefined;
-  const counted = failures.filter((attempt) => attempt.kind !== 'drift' && attempt.failure.reason !== 'PortTaken').length;
+  const counted = attempts.filter((attempt) => !isPortTaken(attempt)).length;
   return last.at + delayAfter(counted + Math.max(0, portsTaken - FREE_PORT_TRIES));
 }
 
-/** Whether the slot crashes again and again. Stays so until its failures are forgotten: the window slides over them, not over now. */
+/** Remains true until the failures are forgotten: the window slides over the failures, and does not end now. */
 export function isCrashLoop(failures: readonly Attempt[]): boolean {
   if (failures.length < CRASH_LIMIT) return false;
   const crashes = failures.filter(({ kind }) => kind === 'crash' || kind === 'probe' || kind === 'start-timeout');
   return crashes.some((crash, index) => {
-    const fifth = crashes[index + CRASH_LIMIT - 1];
-    return fifth !== undefined && fifth.at - crash.at <= CRASH_WINDOW_MS;
+    const last = crashes[index + CRASH_LIMIT - 1];
+    return last !== undefined && last.at - crash.at <= CRASH_WINDOW_MS;
   });
 }
 
-/** The failure that only a person can mend; those of a pull are over once the thing is there. */
+/** The last failure after which somebody must act; a failed pull no longer counts once its image or model is present. */
 export function finalFailure(
   failures: readonly Attempt[],
   present: { readonly image: boolean; readonly model: boolean },
-): Attempt | undefined {
-  if (failures.length === 0) return undefined;
-  return failures.findLast(
+): Failure | undefined {
+  const attempt = failures.findLast(
     ({ kind, failure }) =>
       failure.kind === 'stalled' && !(kind === 'pull-image' && present.image) && !(kind === 'pull-model' && present.model),
   );
+  return attempt?.failure;
 }
 
-export function driftRepairs(failures: readonly Attempt[]): number {
-  return failures.filter(({ kind }) => kind === 'drift').length;
+/** Whether an altered workload is repaired or replaced, and not only reported. */
+export function repairsDrift({ spec, failures }: SlotView): boolean {
+  return spec.lifecycle.drift === 'repair' && failures.filter(({ kind }) => kind === 'drift').length < DRIFT_REPAIR_LIMIT;
 }
 
-function trailingPortsTaken(failures: readonly Attempt[]): number {
-  const attempts = failures.filter(({ kind }) => kind !== 'drift');
-  const other = attempts.findLastIndex(({ failure }) => failure.reason !== 'PortTaken');
-  return attempts.length - 1 - other;
+function isPortTaken({ failure }: Attempt): boolean {
+  return failure.reason === 'PortTaken';
 }

@@ -1,23 +1,22 @@
-/** Which of the eight states a slot is in: one total function of a few facts. State is never stored to decide anything. */
+/** Which of the eight states a slot is in: one total function of a few facts. A state is never stored to decide anything. Pure. */
 import type { SlotState } from '../../../schema/slot-status.ts';
+import type { SlotView, WorkloadView } from '../facts/view.ts';
+import type { Roles } from './assign-roles.ts';
 
 export interface StateFacts {
-  /**
-   * The workload that stands for the slot: the one that answers, else the one that is to answer, else one that is going away.
-   * `draining`: it gets no new requests. An exited workload is none.
-   */
+  /** The workload that represents the slot. `draining`: it gets no new requests. An exited workload counts as none. */
   readonly workload: 'none' | 'created' | 'running' | 'draining';
-  /** Its runtime still fetches what it needs. */
+  /** Its runtime is still fetching what it needs. */
   readonly fetching: boolean;
-  /** It passed its last probe, or failed it too seldom to matter, and requests can be sent to it. */
+  /** It is healthy, and requests can be sent to it. */
   readonly passing: boolean;
   /** It has requests in flight. */
   readonly inFlight: boolean;
-  /** It had a request before. */
+  /** It has had a request before. */
   readonly served: boolean;
   /** A workload is being created. */
   readonly applying: boolean;
-  /** The image or the model is being fetched for it. */
+  /** The image or the model is being pulled for it. */
   readonly pulling: boolean;
 }
 
@@ -37,4 +36,34 @@ export function deriveState(facts: StateFacts): SlotState {
     default:
       return facts.workload satisfies never;
   }
+}
+
+/** What the state depends on, as far as the workloads show it. */
+export function stateFactsOf(view: SlotView, roles: Roles): Omit<StateFacts, 'applying' | 'pulling'> {
+  const subject = isLeft(view, roles) ? undefined : findSubject(view, roles);
+  if (subject === undefined) {
+    const draining = view.workloads.some(({ fact }) => fact.phase !== 'exited');
+    return { workload: draining ? 'draining' : 'none', fetching: false, passing: false, inFlight: false, served: false };
+  }
+  return {
+    workload: subject.fact.phase === 'created' ? 'created' : 'running',
+    fetching: subject.fact.fetching !== undefined,
+    passing: roles.serving !== undefined,
+    inFlight: subject.inFlight > 0,
+    served: subject.used,
+  };
+}
+
+/** The workload that represents the slot: the one that serves, or else one that may serve soon. A running one comes first, as it may pass any moment. */
+export function findSubject(view: SlotView, { serving, starting, draining }: Roles): WorkloadView | undefined {
+  if (serving !== undefined) return serving;
+  const staying = view.workloads.filter((workload) => workload.alive && draining.every((each) => each.workload !== workload));
+  return staying.find(({ fact }) => fact.phase === 'running') ?? starting ?? staying[0];
+}
+
+/** Nothing answers, and what did is draining: to make room, or for a fault that a late probe may still disprove. */
+function isLeft(view: SlotView, roles: Roles): boolean {
+  if (roles.draining.some(({ because }) => because.reason === 'RoomNeeded')) return true;
+  if (roles.draining.length === 0 || findSubject(view, roles)?.fact.phase === 'running') return false;
+  return roles.draining.some(({ workload }) => workload.alive && workload.fact.phase === 'running');
 }

@@ -1,30 +1,30 @@
-/** Who gets memory: a written decision with its numbers, made anew in each pass. Pure. */
+/** Which slots get memory, with the numbers behind each verdict. Decided again in each pass. Pure. */
 import type { SlotName } from '../../../schema/names.ts';
 
 export interface MemoryClaim {
   readonly slot: SlotName;
   readonly priority: number;
-  /** What it needs, or what it holds now if that is more. */
+  /** What it needs, or what it holds now where that is more. */
   readonly bytes: number;
-  /** Loads on demand. With no request in flight or waiting it gives way to others of its priority, and comes back when asked. */
+  /** It loads on demand. While it has no request in flight or waiting, others of its priority come first; a request brings it back. */
   readonly onDemand: boolean;
   /** A request is in flight or waiting. */
   readonly busy: boolean;
-  /** It runs already. */
+  /** It is running already. */
   readonly incumbent: boolean;
-  /** Unix milliseconds. */
+  /** Unix milliseconds; 0 for never. */
   readonly lastActiveAt: number;
 }
 
 export interface MemoryVerdict {
   readonly admitted: boolean;
-  /** Not admitted, but those who hold the memory give it back by themselves. */
+  /** Not admitted, but the slots that hold the memory will release it automatically. */
   readonly mayWait: boolean;
   readonly bytes: number;
   readonly budgetBytes: number | undefined;
-  /** What those before it in the order hold. */
+  /** What the slots before it get. */
   readonly aheadBytes: number;
-  /** Those before it that are let in, first ones first; at most ten. */
+  /** The admitted slots before it, in order; at most ten. */
   readonly ahead: readonly SlotName[];
 }
 
@@ -33,10 +33,10 @@ export interface MemoryShares {
   readonly admittedBytes: number;
 }
 
-/** As many as a person reads. */
-const NAMED = 10;
+/** More names than this would not be read. */
+const MOST_NAMES = 10;
 
-/** Lets claims in by rank while the budget lasts; one that is too large does not keep smaller ones behind it out. */
+/** Admits claims by rank while the budget lasts. A claim that is too large does not block smaller ones behind it. */
 export function shareMemory(claims: readonly MemoryClaim[], budgetBytes: number | undefined): MemoryShares {
   if (budgetBytes === undefined) return admitAll(claims);
   const verdicts = new Map<SlotName, MemoryVerdict>();
@@ -55,13 +55,13 @@ export function shareMemory(claims: readonly MemoryClaim[], budgetBytes: number 
     });
     if (!admitted) continue;
     ahead.push(claim);
-    if (names.length < NAMED) names = [...names, claim.slot];
+    if (names.length < MOST_NAMES) names = [...names, claim.slot];
     sum += claim.bytes;
   }
   return { verdicts, admittedBytes: sum };
 }
 
-/** Without a budget there is no order, and nobody is before anybody. */
+/** Without a budget there is no order. */
 function admitAll(claims: readonly MemoryClaim[]): MemoryShares {
   const verdicts = new Map<SlotName, MemoryVerdict>();
   const ofSize = new Map<number, MemoryVerdict>();
@@ -75,7 +75,7 @@ function admitAll(claims: readonly MemoryClaim[]): MemoryShares {
   return { verdicts, admittedBytes };
 }
 
-/** What those ahead of a claim will not give back by themselves. */
+/** What the slots ahead of a claim will not release automatically. */
 function firmBytes(ahead: readonly MemoryClaim[], claim: MemoryClaim): number {
   return ahead.filter((other) => !other.onDemand || other.priority > claim.priority).reduce((total, other) => total + other.bytes, 0);
 }

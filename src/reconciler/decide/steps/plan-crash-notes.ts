@@ -1,12 +1,12 @@
-/** Crashes of workloads that their runtime starts again by itself: each is counted once, and nothing is done. Pure. */
+/** Counts crashes of workloads that their runtime restarts automatically, each of them once. Pure. */
+import type { Finding } from '../../../schema/failure.ts';
 import type { Action } from '../facts/actions.ts';
-import { isCrashLoop } from '../rules/backoff.ts';
-import { blame } from '../rules/assign-roles.ts';
-import { crashedInPlace } from '../rules/checks.ts';
-import type { Finding } from '../facts/facts.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
+import { counts } from '../rules/assign-roles.ts';
+import { isCrashLoop } from '../rules/backoff.ts';
+import { crashedInPlace } from '../rules/workload-faults.ts';
 
-/** `unwanted`: why the slot is not to run now. */
+/** `unwanted`: why the slot should not run now. */
 export function planCrashNotes(view: SlotView, unwanted: Finding | undefined): readonly Action[] {
   return view.workloads.flatMap((workload) => planNote(workload, view, unwanted));
 }
@@ -16,14 +16,9 @@ function planNote(workload: WorkloadView, view: SlotView, unwanted: Finding | un
   const { id } = workload.fact;
   if (crash === undefined || workload.stopUnderWay || workload.crashNoteUnderWay) return [];
   const { exitId, reason, message } = crash;
-  const blamed = blame(workload, crash, view, unwanted) !== undefined;
-  const loops = isCrashLoop([...view.failures, { at: view.now, kind: 'crash', failure: { kind: 'retry', reason, message } }]);
-  const args = {
-    slot: view.slot.name,
-    workload: id,
-    exitId,
-    failure: blamed ? { reason, message } : undefined,
-    startsAgain: !loops,
-  };
-  return [{ name: 'noteCrash', slot: view.slot.name, because: { name: crash.name, message }, args }];
+  const finding = { reason, message };
+  const failure = counts(crash, workload, view, unwanted) ? finding : undefined;
+  const isLoop = isCrashLoop([...view.failures, { at: view.now, kind: 'crash', failure: { kind: 'retry', ...finding } }]);
+  const args = { slot: view.slot.name, workload: id, exitId, failure, startsAgain: !isLoop };
+  return [{ name: 'noteCrash', slot: view.slot.name, because: finding, args }];
 }

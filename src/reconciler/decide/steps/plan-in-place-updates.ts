@@ -1,45 +1,41 @@
 /**
- * What is put right without a new workload, where the runtime can do that: a workload that was altered from outside, and one that an edit
- * changes in place. It serves meanwhile. Pure.
+ * What is corrected without a new workload, where the runtime can do so: a workload that somebody altered, and one that an edit changes in
+ * place. It serves in the meantime. Pure.
  */
-import { delayAfter } from '../rules/backoff.ts';
-import type { Roles } from '../rules/assign-roles.ts';
-import { mismatchText, repairsDrift } from '../rules/checks.ts';
-import type { Finding } from '../facts/facts.ts';
-import type { TimedActions } from './plan-stops.ts';
+import type { Finding } from '../../../schema/failure.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { workloadNamed } from '../facts/workload.ts';
+import type { Roles } from '../rules/assign-roles.ts';
+import { delayAfter, repairsDrift } from '../rules/backoff.ts';
+import { workloadAltered } from '../facts/drift.ts';
+import { NOTHING_DUE, type TimedActions } from './plan-stops.ts';
 
-/** `hindered`: nothing may be started now; then nothing is mended either. */
+export const APPLY_OUTDATED: Finding = { reason: 'ApplyOutdated', message: 'An edit changed something that needs no new workload' };
+
+/** `hindered`: nothing may be started now, and then nothing is updated either. */
 export function planInPlaceUpdates(view: SlotView, roles: Roles, hindered: boolean): TimedActions {
   const workload = findUpdatable(roles);
-  if (workload === undefined || hindered || view.applying !== undefined) return NOTHING;
-  if (workload.standing === 'altered' && repairsDrift(view)) {
-    return mend(workload, view, { name: 'workloadAltered', message: mismatchText(workload) });
-  }
-  if (!workload.behind) return NOTHING;
+  if (workload === undefined || hindered || view.applying !== undefined) return NOTHING_DUE;
+  if (workload.standing === 'altered' && repairsDrift(view)) return update(workload, view, workloadAltered(workload.drift));
+  if (!workload.behind) return NOTHING_DUE;
   const at = nextUpdateAt(workload, view);
-  if (at > view.now) return { actions: [], wakes: [at] };
-  return mend(workload, view, { name: 'applyOutdated', message: 'An edit changed what needs no new workload' });
+  return at > view.now ? { actions: [], wakes: [at] } : update(workload, view, APPLY_OUTDATED);
 }
 
 function findUpdatable({ serving, starting }: Roles): WorkloadView | undefined {
   return [serving, starting].find((workload) => workload?.updatable === true && (workload.behind || workload.standing === 'altered'));
 }
 
-/** An update that does not hold is repeated less and less often. */
-function nextUpdateAt({ known }: WorkloadView, { slot }: SlotView): number {
-  const { updates } = known;
+/** An update that does not last is repeated less and less often. */
+function nextUpdateAt({ known: { updates } }: WorkloadView, { slot }: SlotView): number {
   return updates?.generation === slot.generation ? updates.lastAt + delayAfter(updates.times) : 0;
 }
 
-function mend({ fact, known }: WorkloadView, { slot, spec, template, model }: SlotView, because: Finding): TimedActions {
-  if (template === undefined || model?.kind !== 'present') return NOTHING;
+function update({ fact, known }: WorkloadView, { slot, spec, template, model }: SlotView, because: Finding): TimedActions {
+  if (template === undefined || model?.kind !== 'present') return NOTHING_DUE;
   const hostPort = fact.container.port?.host ?? template.containerPort ?? 0;
   const workload = workloadNamed(slot, template, fact.name, hostPort);
   const origin = known.origin ?? { spec, model: model.facts, memoryBytes: template.memoryBytes };
-  const inPlace = { workload: fact.id, altered: because.name === 'workloadAltered' };
-  return { actions: [{ name: 'apply', slot: slot.name, because, args: { workload, origin, inPlace } }], wakes: [] };
+  const updatesInPlace = { workload: fact.id, altered: because !== APPLY_OUTDATED };
+  return { actions: [{ name: 'apply', slot: slot.name, because, args: { workload, origin, updatesInPlace } }], wakes: [] };
 }
-
-const NOTHING: TimedActions = { actions: [], wakes: [] };

@@ -1,39 +1,32 @@
-/** Who is probed now, and when next. Pure. */
+/** Which workloads are probed now, and when the next probes are due. Pure. */
 import type { ModelFacts } from '../../../providers/provider.ts';
-import type { Roles } from '../rules/assign-roles.ts';
-import type { Finding } from '../facts/facts.ts';
+import type { Finding } from '../../../schema/failure.ts';
 import type { ProbeFact } from '../facts/workload-history.ts';
-import type { TimedActions } from './plan-stops.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
+import type { Roles } from '../rules/assign-roles.ts';
+import { joinTimed, NOTHING_DUE, type TimedActions } from './plan-stops.ts';
 
-/** How often a workload that answers is asked whether it still does. */
+/** The interval of the probes of a workload that passes. */
 const LIVENESS_MS = 10_000;
-/** A pass that comes this much earlier probes too, so that the probes of several slots come to share their passes. */
+/** A pass that takes place up to this much earlier probes too, so that the probes of several slots come to share their passes. */
 const LIVENESS_SLACK_MS = 3000;
-/** A failed liveness probe is repeated sooner: three in a row then tell within seconds. */
+/** A failed probe is repeated sooner, so that three in a row take only seconds. */
 const DOUBT_MS = 2000;
-/** One probe action of a warming workload keeps trying for this long, so that its tries need no passes. */
+/** One probe action of a warming workload keeps trying for this long, so that not every attempt needs a pass. */
 const PATIENCE_MS = 1000;
 
-/** Where the cluster asks each replica itself, ours is only the deeper question. */
+/** In a cluster, kubelets probe each replica, and our probe only looks deeper. */
 const LIVENESS_OF_PODS_MS = 60_000;
 const LIVENESS_SLACK_OF_PODS_MS = 20_000;
 
 export function planProbes(view: SlotView, roles: Roles): TimedActions {
-  const shown = [roles.serving, roles.starting, roles.unprobed].filter((workload) => workload !== undefined);
-  // What this controller takes for faulty may answer the one that leads: it is asked until it is gone.
-  const asked = view.leads ? shown : [...shown, ...roles.draining.flatMap(({ workload }) => (workload.alive ? workload : []))];
-  const all = asked.map((workload) => planProbe(workload, view, workload === roles.unprobed));
-  return {
-    actions: all.flatMap(({ actions }) => actions),
-    wakes: all.flatMap(({ wakes }) => wakes),
-    validUntil: Math.min(...all.map(({ validUntil }) => validUntil ?? Number.POSITIVE_INFINITY)),
-  };
+  const kept = [roles.serving, roles.starting, roles.unprobed].filter((workload) => workload !== undefined);
+  // What a follower takes to be faulty may answer the leader, so it is probed until it is gone.
+  const draining = view.leads ? [] : roles.draining.flatMap(({ workload }) => (workload.alive ? workload : []));
+  return joinTimed([...kept, ...draining].map((workload) => planProbe(workload, view, workload === roles.unprobed)));
 }
 
-const NOTHING: TimedActions = { actions: [], wakes: [] };
-
-/** The pause between two tries while a workload warms up: a twentieth of its age, so that waiting adds no more than that; 5 ms to 1 s. */
+/** The pause between two attempts while a workload warms up: a twentieth of its age, so that waiting adds no more than that; 5 ms to 1 s. */
 export function warmingPauseMs(ageMs: number): number {
   return Math.min(Math.max(ageMs / 20, 5), 1000);
 }
@@ -41,9 +34,9 @@ export function warmingPauseMs(ageMs: number): number {
 function planProbe(workload: WorkloadView, view: SlotView, once: boolean): TimedActions {
   const { fact, known } = workload;
   const { probe } = known;
-  if (fact.phase !== 'running' || fact.endpoints.length === 0 || workload.probeUnderWay) return NOTHING;
+  if (fact.phase !== 'running' || fact.endpoints.length === 0 || workload.probeUnderWay) return NOTHING_DUE;
   const dueAt = nextProbeAt(probe, known.seenAt, view);
-  const slack = probe?.status !== 'passing' ? 0 : isAskedByCluster(probe, view) ? LIVENESS_SLACK_OF_PODS_MS : LIVENESS_SLACK_MS;
+  const slack = probe?.status !== 'passing' ? 0 : isProbedByCluster(probe, view) ? LIVENESS_SLACK_OF_PODS_MS : LIVENESS_SLACK_MS;
   if (dueAt - slack > view.now) return { actions: [], wakes: [dueAt], validUntil: dueAt - slack };
   const patienceMs = once || probe?.passed === true ? 0 : PATIENCE_MS;
   const origin = known.origin ?? { spec: view.spec, model: modelOf(view) };
@@ -59,7 +52,7 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
   return { actions: [{ name: 'probe', slot: view.slot.name, because: whyProbe(probe), args }], wakes: [] };
 }
 
-function isAskedByCluster({ failingEndpoints }: ProbeFact, { network }: SlotView): boolean {
+function isProbedByCluster({ failingEndpoints }: ProbeFact, { network }: SlotView): boolean {
   return network === 'pods' && failingEndpoints.length === 0;
 }
 
@@ -67,15 +60,15 @@ function nextProbeAt(probe: ProbeFact | undefined, seenAt: number, view: SlotVie
   if (probe === undefined) return view.now;
   if (!probe.passed) return probe.lastAt + warmingPauseMs(probe.lastAt - seenAt);
   if (probe.status !== 'passing') return probe.lastAt + DOUBT_MS;
-  return probe.lastAt + (isAskedByCluster(probe, view) ? LIVENESS_OF_PODS_MS : LIVENESS_MS);
+  return probe.lastAt + (isProbedByCluster(probe, view) ? LIVENESS_OF_PODS_MS : LIVENESS_MS);
 }
 
 function whyProbe(probe: ProbeFact | undefined): Finding {
-  if (probe?.passed === true) return { name: 'probeDue', message: 'It is time to ask whether it still answers' };
-  return { name: 'probeNotPassed', message: 'It runs, and has not answered yet' };
+  if (probe?.passed === true) return { reason: 'ProbeDue', message: 'It is time to check that the server still answers' };
+  return { reason: 'ProbeNotPassed', message: 'The server runs and has not answered yet' };
 }
 
-/** Of a workload that was found running while its model is gone from the store, only the name is known. */
+/** Where the model of a running workload is no longer in the store, only its name is known. */
 function modelOf({ model, spec }: SlotView): ModelFacts {
   return model?.kind === 'present' ? model.facts : { id: spec.model.default, hostPath: '', sizeBytes: 0 };
 }

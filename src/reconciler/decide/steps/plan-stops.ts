@@ -1,14 +1,21 @@
-/** When a workload that leaves is stopped: at once when nobody uses it, else when its requests have ended or its drain time is over. Pure. */
+/**
+ * When a draining workload is stopped: at once where it has no requests; otherwise when its last request has ended or its drain time is over.
+ * Pure.
+ */
+import type { Finding } from '../../../schema/failure.ts';
+import type { SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { Action } from '../facts/actions.ts';
+import type { Desired } from '../facts/facts.ts';
+import { viewWorkload, type Gathered, type SlotView, type WorkloadView } from '../facts/view.ts';
+import type { Draining, Roles } from '../rules/assign-roles.ts';
 import { delayAfter } from '../rules/backoff.ts';
-import type { Roles, Draining } from '../rules/assign-roles.ts';
-import type { Finding } from '../facts/facts.ts';
-import type { SlotView, WorkloadView } from '../facts/view.ts';
 
-/** What a server gets to end by itself once no request is left: its own shutdown, not its requests. */
+/** For the shutdown of the server itself: its requests have ended by then. */
 const STOP_GRACE_MS = 10_000;
-/** It has ended; a runtime that started it again meanwhile shall not spend time on that one's requests, for it has none. */
+/** It has exited and has no requests. Should its runtime restart it in the meantime, that needs no patience. */
 const EXITED_GRACE_MS = 1000;
+/** The default drain time: that of a removed slot is no longer known. */
+const ORPHAN_DRAIN_MS = 30_000;
 
 export interface TimedActions {
   readonly actions: readonly Action[];
@@ -17,36 +24,62 @@ export interface TimedActions {
   readonly validUntil?: number;
 }
 
-export function planStops(view: SlotView, roles: Roles): TimedActions {
-  if (roles.draining.length === 0) return NOTHING;
-  const all = roles.draining.map((draining) => planStop(draining, view));
-  return { actions: all.flatMap(({ actions }) => actions), wakes: all.flatMap(({ wakes }) => wakes) };
+export const NOTHING_DUE: TimedActions = { actions: [], wakes: [] };
+
+export function planStops(view: SlotView, { draining }: Roles): TimedActions {
+  const { drainTimeoutMs } = view.spec.lifecycle;
+  const due = draining.filter(({ workload }) => !isBeingChanged(workload, view));
+  return joinTimed(due.map((each) => planStop(each, drainTimeoutMs, view.now)));
 }
 
-/** Orphans drain like others; their slot's drain time is not known any more, so the caller names one. */
-export function planOrphanStop(workload: WorkloadView, because: Finding, drainMs: number, now: number): TimedActions {
-  return planAt(workload, because, undefined, drainMs, now);
+export interface Orphan {
+  readonly id: WorkloadId;
+  readonly because: Finding;
+  readonly timed: TimedActions;
 }
 
-function planStop({ workload, because, failure }: Draining, view: SlotView): TimedActions {
-  // What inPlace it might bring it back: that ends first.
-  if (view.applying?.args.inPlace?.workload === workload.fact.id) return NOTHING;
-  // Its last words are asked for before it goes.
-  if (workload.crashNoteUnderWay) return NOTHING;
-  return planAt(workload, because, failure, view.spec.lifecycle.drainTimeoutMs, view.now);
+/** Workloads of removed slots drain like any others. A slot whose text has never been valid keeps what runs. */
+export function planOrphans(gathered: Gathered): readonly Orphan[] {
+  const { desired, workloads, now } = gathered;
+  return [...workloads]
+    .filter(([slot]) => isRemoved(slot, desired))
+    .flatMap(([slot, facts]) => {
+      const because: Finding = { reason: 'SlotRemoved', message: `Slot "${slot}" is no longer desired` };
+      return facts.map((fact) => {
+        const workload = viewWorkload(fact, undefined, gathered);
+        return { id: fact.id, because, timed: planStop({ workload, because, failure: undefined }, ORPHAN_DRAIN_MS, now) };
+      });
+    });
 }
 
-function planAt(workload: WorkloadView, because: Finding, failure: Draining['failure'], drainMs: number, now: number): TimedActions {
+export function joinTimed(parts: readonly TimedActions[]): TimedActions {
+  if (parts.length === 0) return NOTHING_DUE;
+  return {
+    actions: parts.flatMap(({ actions }) => actions),
+    wakes: parts.flatMap(({ wakes }) => wakes),
+    validUntil: parts.reduce((soonest, { validUntil = soonest }) => Math.min(soonest, validUntil), Number.POSITIVE_INFINITY),
+  };
+}
+
+function isRemoved(slot: SlotName, { slots, refused }: Desired): boolean {
+  return !slots.has(slot) && !refused.has(slot);
+}
+
+/** An update might bring the workload back, and its last log lines are read before it is removed: both end first. */
+function isBeingChanged({ fact, crashNoteUnderWay }: WorkloadView, { applying }: SlotView): boolean {
+  return applying?.args.updatesInPlace?.workload === fact.id || crashNoteUnderWay;
+}
+
+function planStop({ workload, because, failure }: Draining, drainMs: number, now: number): TimedActions {
   const { fact, known, inFlight } = workload;
-  if (workload.stopUnderWay) return NOTHING;
+  if (workload.stopUnderWay) return NOTHING_DUE;
   const exited = fact.phase === 'exited';
   const drainedAt = exited || inFlight === 0 ? now : (known.drainingSince ?? now) + drainMs;
   const retryAt = known.stops === undefined ? now : known.stops.lastAt + delayAfter(known.stops.failures);
   const at = Math.max(drainedAt, retryAt);
   if (at > now) return { actions: [], wakes: [at] };
-  const ended = exited || (fact.phase === 'created' && fact.exit !== undefined);
-  const args = { slot: fact.slot, workload: fact.id, graceMs: ended ? EXITED_GRACE_MS : STOP_GRACE_MS, abort: inFlight > 0, failure };
+  const hasExited = exited || (fact.phase === 'created' && fact.exit !== undefined);
+  const graceMs = hasExited ? EXITED_GRACE_MS : STOP_GRACE_MS;
+  const args = { slot: fact.slot, workload: fact.id, graceMs, abort: inFlight > 0, failure };
   return { actions: [{ name: 'stop', slot: fact.slot, because, args }], wakes: [] };
 }
-
-const NOTHING: TimedActions = { actions: [], wakes: [] };

@@ -1,7 +1,7 @@
-/** The plan while the runtime cannot be asked: nothing is done, and requests go on where they went. Pure. */
+/** The plan while the runtime is unreachable: no actions, and requests continue to go where they went before. Pure. */
 import { PROVIDER_KINDS } from '../../../schema/provider-kinds.ts';
 import type { Admission } from '../../board.ts';
-import { neverAdmits } from '../rules/admission.ts';
+import { refuseForever } from '../rules/admission.ts';
 import { unknownConditions } from '../outcome/conditions.ts';
 import type { DesiredSlot } from '../../ports.ts';
 import type { Decision, Observed, Plan } from '../facts/facts.ts';
@@ -14,17 +14,17 @@ export function planUnreachable(views: readonly SlotView[], published: Observed[
 
 function decide(view: SlotView, last: Decision | undefined, why: string): Decision {
   const { slot, spec, template } = view;
-  const message = `Start the runtime again or mend its address: ${why}`;
-  const never = neverAdmits(view);
+  const refused = refuseForever(view);
+  const message = `Start the runtime again, or correct its address: ${why}`;
   return {
     ...(last ?? UNKNOWN),
     name: slot.name,
     generation: slot.generation,
     wanted: last?.wanted ?? spec.enabled,
-    findings: [{ name: 'runtimeUnreachable', message }],
+    findings: [{ reason: 'RuntimeUnreachable', message }],
     conditions: unknownConditions(view, message),
-    admission: never ?? admission(slot, last),
-    ...(never === undefined ? {} : { targets: [] }),
+    admission: refused ?? admissionBefore(slot, last),
+    ...(refused === undefined ? {} : { targets: [] }),
     draining: [],
     memory: undefined,
     memoryBytes: template?.memoryBytes,
@@ -40,11 +40,11 @@ function decide(view: SlotView, last: Decision | undefined, why: string): Decisi
   };
 }
 
-/** Of a slot that was not decided about before. */
+/** For a slot without an earlier decision. */
 const UNKNOWN = { state: 'offline', targets: [], serving: undefined, waitingReason: undefined } as const;
 
-function admission(slot: DesiredSlot, last: Decision | undefined): Admission {
+function admissionBefore(slot: DesiredSlot, last: Decision | undefined): Admission {
   if (last?.admission.kind === 'open' || last?.generation === slot.generation) return last.admission;
-  // What was refused before the edit may not be refused after it.
+  // What was refused before an edit may be accepted after it.
   return { kind: 'park' };
 }

@@ -3,6 +3,7 @@ import type { BoardSlot, BoardView } from '../../../../src/reconciler/board.ts';
 import { followLeader } from '../../../../src/cluster/leadership/decide/follow-leader.ts';
 import { ModelId, SlotName, WorkloadId } from '../../../../src/schema/names.ts';
 import { parseSlot } from '../../../../src/schema/slot-spec.ts';
+import type { Reason } from '../../../../src/schema/reasons.ts';
 import type { Condition, ConditionType, SlotStatus } from '../../../../src/schema/slot-status.ts';
 
 const PRIMARY = SlotName.parse('primary');
@@ -10,7 +11,7 @@ const EMBED = SlotName.parse('embed');
 const [OLD, NEW] = [ModelId.parse('old'), ModelId.parse('new')];
 const TARGETS = [{ workload: WorkloadId.parse('w'), endpoint: { host: '10.0.0.1', port: 8080 } }];
 
-function condition(type: ConditionType, status: Condition['status'], reason: string, message = 'Because'): Condition {
+function condition(type: ConditionType, status: Condition['status'], reason: Reason, message = 'Because'): Condition {
   return { type, status, reason, message, lastTransitionAt: 1, observedGeneration: 3 };
 }
 
@@ -18,7 +19,7 @@ function statusOf(name: SlotName, more: Partial<SlotStatus> = {}): SlotStatus {
   return {
     name,
     state: 'offline',
-    conditions: [condition('Ready', 'False', 'Own'), condition('Stalled', 'False', 'Own')],
+    conditions: [condition('Ready', 'False', 'AtRest'), condition('Stalled', 'False', 'AtRest')],
     observedGeneration: 3,
     provider: 'gguf',
     backend: 'cpu',
@@ -87,26 +88,26 @@ describe('followLeader()', () => {
     const stalled = condition('Stalled', 'False', 'NotStalled');
     const { conditions } = follow(slotOf(PRIMARY), statusOf(PRIMARY, { conditions: [stalled] })).status;
     expect(conditions.map(({ type, reason }) => [type, reason])).toEqual([
-      ['Ready', 'Own'],
+      ['Ready', 'AtRest'],
       ['Stalled', 'NotStalled'],
     ]);
   });
 
-  test.each([
-    ['CrashLooping', 'slot.stalled', 'Fix slot "primary" first: It crashed'],
+  test.each<[Reason, string, string]>([
+    ['CrashLoop', 'slot.stalled', 'Fix slot "primary" first: It crashed'],
     ['InsufficientMemory', 'slot.insufficient_memory', 'Free memory, or lower what slot "primary" needs: It crashed'],
   ])('refuses requests that would wait in vain: %s is %s', (reason, code, message) => {
     const conditions = [condition('Stalled', 'True', reason, 'It crashed')];
     expect(follow(slotOf(PRIMARY), statusOf(PRIMARY, { conditions })).admission).toEqual({ kind: 'refuse', code, message });
   });
 
-  test.each([
-    ['admits requests if pods are ready', OPEN, 'CrashLooping'],
+  test.each<[string, BoardSlot, Reason]>([
+    ['admits requests if pods are ready', OPEN, 'CrashLoop'],
     ['lets requests wait for the last valid document', slotOf(PRIMARY), 'SpecInvalid'],
     [
       'keeps its own reason for a refusal',
       slotOf(PRIMARY, { admission: { kind: 'refuse', code: 'slot.disabled', message: 'Enable it' } }),
-      'CrashLooping',
+      'CrashLoop',
     ],
   ])('%s although the slot is stalled', (_what, slot, reason) => {
     const conditions = [condition('Stalled', 'True', reason)];

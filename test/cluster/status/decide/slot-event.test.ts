@@ -36,19 +36,23 @@ describe('toSlotEvent()', () => {
       { type: 'Normal', reason: 'Ready', message: 'From "warming" to "ready"' },
     ],
     [
-      { from: 'idle', to: 'unloading', cause: 'idleTimedOut: No request for 900 s; the next one loads it again' },
-      { type: 'Normal', reason: 'Unloading', message: 'From "idle" to "unloading": No request for 900 s; the next one loads it again' },
+      { from: 'idle', to: 'unloading', cause: 'IdleTimedOut: No request for 900 s; the next one loads the slot again' },
+      {
+        type: 'Normal',
+        reason: 'Unloading',
+        message: 'From "idle" to "unloading": No request for 900 s; the next one loads the slot again',
+      },
     ],
     [
       { kind: 'failure', cause: 'ImagePullBackOff', message: 'Image "x" cannot be fetched' },
       { type: 'Warning', reason: 'ImagePullBackOff', message: 'Image "x" cannot be fetched' },
     ],
     [
-      { kind: 'failure', cause: 'crash', message: 'It ended' },
+      { kind: 'failure', cause: 'Crashed', message: 'It ended' },
       { type: 'Warning', reason: 'Crashed' },
     ],
     [
-      { kind: 'failure', cause: 'start-timeout', message: 'Too late' },
+      { kind: 'failure', cause: 'StartTimeout', message: 'Too late' },
       { type: 'Warning', reason: 'StartTimeout' },
     ],
     [
@@ -57,7 +61,7 @@ describe('toSlotEvent()', () => {
     ],
     [
       { kind: 'drift', cause: 'WorkloadAltered', message: 'DriftDetected is True: replicas 0 instead of 2' },
-      { type: 'Warning', reason: 'DriftDetected', message: 'replicas 0 instead of 2' },
+      { type: 'Warning', reason: 'WorkloadAltered', message: 'replicas 0 instead of 2' },
     ],
     [
       { kind: 'condition', cause: 'CrashLoop', message: 'Stalled is True: Edit it' },
@@ -68,7 +72,7 @@ describe('toSlotEvent()', () => {
       { type: 'Warning', reason: 'SpecInvalid', message: 'model: Add it' },
     ],
     [
-      { kind: 'condition', cause: 'NotStalled', message: 'Stalled is False: Nothing needs a person' },
+      { kind: 'condition', cause: 'NotStalled', message: 'Stalled is False: Nobody has to act' },
       { type: 'Normal', reason: 'NotStalled' },
     ],
   ])('%j becomes %j', (changes, expected) => {

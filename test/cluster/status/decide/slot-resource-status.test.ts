@@ -9,7 +9,7 @@ import {
 } from '../../../../src/cluster/status/decide/slot-resource-status.ts';
 import { SlotResourceStatus } from '../../../../src/schema/slot-resource.ts';
 import { stampConditions } from '../../../../src/reconciler/decide/outcome/conditions.ts';
-import { failed, planOf, PRIMARY, type Told } from '../../../reconciler/decide/plan-fixture.ts';
+import { failed, planOf, PRIMARY, type Scene } from '../../../reconciler/decide/plan-fixture.ts';
 import { judge, type Verdict } from './kstatus.ts';
 import { AT, condition, primary, READY, slotStatus } from './status-fixture.ts';
 
@@ -67,7 +67,7 @@ describe('toResourceStatus()', () => {
     expect(isSameStatus(present, undefined)).toBe(false);
   });
 
-  test.each(['Disabled', 'NotAskedFor', 'IdleTimedOut', 'NoReplicas'])('has no "Ready" for %s: the slot is current', (reason) => {
+  test.each(['Disabled', 'NotAskedFor', 'IdleTimedOut', 'NoReplicas'] as const)('has no "Ready" for %s: the slot is current', (reason) => {
     const conditions = [condition('Ready', 'False', reason), condition('Reconciling', 'False', 'AtRest'), condition('Stalled', 'False')];
     const status = published(slotStatus({ state: 'offline', conditions }));
     expect(status.conditions?.map(({ type }) => type)).toEqual(['Reconciling', 'Stalled']);
@@ -101,7 +101,7 @@ describe('toResourceStatus()', () => {
 
 describe('The decisions of the planner', () => {
   const CRASHES = [5, 4, 3, 2, 1].map((minutes) => failed(minutes * 60_000, 'crash'));
-  const cases: Readonly<Record<string, readonly [Told, Verdict]>> = {
+  const cases: Readonly<Record<string, readonly [Scene, Verdict]>> = {
     'a slot that is ready': [{ workloads: [{ id: 'w1' }] }, 'Current'],
     'one that is disabled': [{ slot: { enabled: false } }, 'Current'],
     'one scaled to zero': [{ slot: { replicas: 0 }, traits: { network: 'pods' } }, 'Current'],

@@ -1,15 +1,16 @@
 /** Statuses of a slot named "primary" at generation 3. */
 import { ModelId, SlotName } from '../../../../src/schema/names.ts';
 import type { Condition, SlotStatus } from '../../../../src/schema/slot-status.ts';
+import type { Reason } from '../../../../src/schema/reasons.ts';
 
 export const AT = Date.UTC(2026, 0, 31, 12);
 export const primary = SlotName.parse('primary');
 
-export const condition = (type: Condition['type'], status: Condition['status'], reason = 'AsSaid', at = AT): Condition => ({
+export const condition = (type: Condition['type'], status: Condition['status'], reason: Reason = 'Unknown', at = AT): Condition => ({
   type,
   status,
   reason,
-  message: reason === 'ProbePassed' ? 'It answers' : `About ${reason}`,
+  message: reason === 'ProbePassed' ? 'The slot answers' : `About ${reason}`,
   lastTransitionAt: at,
   observedGeneration: 3,
 });

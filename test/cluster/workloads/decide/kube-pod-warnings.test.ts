@@ -9,6 +9,7 @@ import {
   podsIn,
   selectWarnings,
   warningReason,
+  type PodWarning,
 } from '../../../../src/cluster/workloads/decide/kube-pod-warnings.ts';
 import { kubeWorkload, podOf, type PodChoice } from '../kube-fixtures.ts';
 
@@ -108,7 +109,7 @@ test('podsIn() returns the pods that Events are about', () => {
 });
 
 describe('as a message for users', () => {
-  test.each([
+  test.each<[PodWarning['reason'], string, object, string]>([
     [
       'FailedMount',
       'MountVolume.SetUp failed for volume "models" : hostPath type check failed: /srv/models is not a directory',

@@ -88,7 +88,7 @@ describe('what keeps a recorded pod from running', () => {
     ],
     ['config', 'other', 'CreateContainerConfigError', expect.stringContaining('waits for the ConfigMap "absent"')],
     ['root', 'other', 'CreateContainerConfigError', expect.stringContaining('would run as root')],
-    ['init', 'model', 'ModelFetchFailed', expect.stringContaining('Model "qwen" is not in the catalogue: put it into the store')],
+    ['init', 'model', 'ModelPullFailed', expect.stringContaining('Model "qwen" is not in the catalogue: put it into the store')],
     [
       'evicted',
       'placement',

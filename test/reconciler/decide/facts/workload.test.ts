@@ -3,17 +3,17 @@ import { freePort, workloadOf, type Template } from '../../../../src/reconciler/
 import type { RuntimeTraits } from '../../../../src/reconciler/ports.ts';
 import type { SlotDocument } from '../../../../src/schema/slot-spec.ts';
 import { IMAGE } from '../../../support/simulation/world.ts';
-import { tell, type Told, type ToldWorkload } from '../plan-fixture.ts';
+import { factsOf, type Scene, type SceneWorkload } from '../plan-fixture.ts';
 
 const SHARED: Partial<RuntimeTraits> = { kind: 'process', images: false, network: 'shared', modelsTarget: undefined };
 
 const PODS: Partial<RuntimeTraits> = { kind: 'kube', network: 'pods' };
 
-const templateOf = (slot: Partial<SlotDocument>, traits: Partial<RuntimeTraits> = {}): Template => tell({ slot, traits }).template;
+const templateOf = (slot: Partial<SlotDocument>, traits: Partial<RuntimeTraits> = {}): Template => factsOf({ slot, traits }).template;
 const revision = (slot: Partial<SlotDocument>, traits?: Partial<RuntimeTraits>): string => templateOf(slot, traits).revision;
 
 describe('a template', () => {
-  test('has another revision for whatever makes another workload', () => {
+  test('gets another revision from everything that makes another workload', () => {
     const changes: readonly Partial<SlotDocument>[] = [
       {},
       { model: { default: 'a.gguf', args: ['--fast'] } },
@@ -25,7 +25,7 @@ describe('a template', () => {
     expect(new Set(changes.map((change) => revision(change))).size).toBe(changes.length);
   });
 
-  test('has the same revision for what only the controller looks at', () => {
+  test('keeps its revision when only what the controller uses changes', () => {
     const same: readonly Partial<SlotDocument>[] = [
       { priority: 5 },
       { load: 'on-demand' },
@@ -36,14 +36,14 @@ describe('a template', () => {
     for (const change of same) expect(revision(change)).toBe(revision({}));
   });
 
-  test('has the revision it always had where there is no cluster, so that an upgrade restarts nothing', () => {
+  test('keeps the revision of earlier versions outside of clusters, so that an upgrade restarts nothing', () => {
     expect(revision({})).toBe('0c307761efe9');
     const cluster = { replicas: 3, nodeSelector: { gpu: 'yes' }, tolerations: [{ key: 'gpu' }], serviceAccountName: 'me' };
     expect(revision(cluster)).toBe(revision({}));
     expect(revision({ storage: { size: '1Gi' } })).toBe(revision({}));
   });
 
-  test('has another revision in a cluster for where its pods run, and not for how many there are or for their times', () => {
+  test('gets another revision in a cluster from where its pods run, but not from their number or times', () => {
     const changes: readonly Partial<SlotDocument>[] = [
       {},
       { nodeSelector: { gpu: 'yes' } },
@@ -63,25 +63,25 @@ describe('a template', () => {
     expect(one).toBe(two);
   });
 
-  test('has one revision in a cluster, wherever the replica that computes it keeps its own files', () => {
-    const [here, there] = ['/store', '/elsewhere'].map((store) => tell({ slot: {}, traits: PODS, store }).template);
+  test('has one revision in a cluster, wherever a replica of the controller keeps its files', () => {
+    const [here, there] = ['/store', '/elsewhere'].map((store) => factsOf({ slot: {}, traits: PODS, store }).template);
     expect(here?.revision).toBe(there?.revision);
     expect(here?.argv(8080)).toEqual(there?.argv(8080));
     expect(here?.mounts).toEqual([{ source: '/models', target: '/models', readOnly: true }]);
   });
 
-  test('does not depend on the port, nor on the order of variables', () => {
+  test('does not depend on the port or the order of variables', () => {
     expect(revision({ env: { A: '1', B: '2' } }, SHARED)).toBe(revision({ env: { B: '2', A: '1' } }, SHARED));
     const template = templateOf({}, SHARED);
     expect(template.argv(1234)).toContain('1234');
     expect(template.argv(4321)).toContain('4321');
   });
 
-  test('lays the slot’s own variables over the provider’s', () => {
+  test('lets the variables of the slot override those of the provider', () => {
     expect(templateOf({ env: { SLOT: 'mine', MORE: 'yes' } }).env).toEqual({ SLOT: 'mine', MORE: 'yes' });
   });
 
-  test('counts the larger of what the spec says and what is estimated', () => {
+  test('counts the larger of the requested and the estimated memory', () => {
     expect(templateOf({}).memoryBytes).toBe(1000);
     expect(templateOf({ resources: { memory: '1Mi' } }).memoryBytes).toBe(2 ** 20);
     expect(templateOf({ resources: { memory: '1' } }).memoryBytes).toBe(1000);
@@ -89,8 +89,8 @@ describe('a template', () => {
 });
 
 describe('workloadOf()', () => {
-  test('sees the models where the runtime shows them, read-only', () => {
-    const { slot, template } = tell({});
+  test('mounts the models read-only where the runtime provides them', () => {
+    const { slot, template } = factsOf({});
     expect(workloadOf(slot, template, 18_085, new Set())).toMatchObject({
       name: 'svc-slot-primary',
       argv: ['fake-server', '--model', '/models/a.gguf', '--port', '8080'],
@@ -101,7 +101,7 @@ describe('workloadOf()', () => {
   });
 
   test('listens on the host’s loopback where the runtime shares its network', () => {
-    const { slot, template } = tell({ traits: SHARED });
+    const { slot, template } = factsOf({ traits: SHARED });
     expect(workloadOf(slot, template, 18_085, new Set())).toMatchObject({
       argv: ['fake-server', '--model', '/store/a.gguf', '--port', '18085'],
       mounts: [],
@@ -110,8 +110,8 @@ describe('workloadOf()', () => {
     });
   });
 
-  test('listens on the port of the container in each pod, and knows what a cluster has to', () => {
-    const { slot, template } = tell({
+  test('listens on the container port in each pod, and has the facts that a cluster needs', () => {
+    const { slot, template } = factsOf({
       traits: PODS,
       slot: { replicas: 3, resources: { memory: '1Mi' }, lifecycle: { drainTimeout: '9s' } },
     });
@@ -120,26 +120,26 @@ describe('workloadOf()', () => {
       port: { host: 8080, container: 8080 },
       cluster: { model: 'a.gguf', replicas: 3, gpus: undefined, memoryBytes: 2 ** 20, readyPath: '/health', drainTimeoutMs: 9000 },
     });
-    expect(workloadOf(slot, tell({}).template, 18_085, new Set()).cluster).toBeUndefined();
+    expect(workloadOf(slot, factsOf({}).template, 18_085, new Set()).cluster).toBeUndefined();
   });
 
-  test('takes a name with its revision while the plain one is taken', () => {
-    const { slot, template } = tell({});
+  test('gets a name with its revision while the plain name is taken', () => {
+    const { slot, template } = factsOf({});
     const taken = new Set(['svc-slot-primary']);
     expect(workloadOf(slot, template, 18_085, taken).name).toBe(`svc-slot-primary--${template.revision}`);
   });
 });
 
 describe('freePort()', () => {
-  test('is the lowest one that is not taken', () => {
+  test('is the lowest port that is not taken', () => {
     expect(freePort({ first: 10, last: 12 }, (port) => port < 12)).toBe(12);
     expect(freePort({ first: 10, last: 12 }, () => true)).toBeUndefined();
   });
 });
 
 describe('compareWorkload()', () => {
-  function drift(altered: NonNullable<ToldWorkload['altered']>, told: Told = {}): string {
-    const { desired, observed, slot, template } = tell({ ...told, workloads: [{ id: 'w1', altered }] });
+  function drift(altered: NonNullable<SceneWorkload['altered']>, scene: Scene = {}): string {
+    const { desired, observed, slot, template } = factsOf({ ...scene, workloads: [{ id: 'w1', altered }] });
     const [workload] = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : [];
     return workload === undefined ? 'nothing there' : desired.compare(slot, template, IMAGE.imageId, workload).drift.join('; ');
   }
@@ -153,18 +153,18 @@ describe('compareWorkload()', () => {
     expect(drift({ port: { host: 18_080, container: 9999 } })).toContain('port 9999 instead of 8080');
   });
 
-  test('names altered variables and keeps their values to itself', () => {
+  test('names altered variables without their values', () => {
     expect(drift({ env: { SLOT: 'hunter2' } })).toBe('env "SLOT" with other values');
   });
 
-  test('does not look at what the runtime cannot tell', () => {
+  test('ignores what the runtime does not report', () => {
     const nothing = { imageId: undefined, argv: undefined, env: undefined, mounts: undefined, devices: undefined, port: undefined };
     expect(drift(nothing)).toBe('');
     expect(drift(nothing, { traits: SHARED })).toBe('');
   });
 
-  test('compares arguments for the port that the workload has', () => {
-    const { template } = tell({ traits: SHARED });
+  test('compares the arguments for the port of the workload', () => {
+    const { template } = factsOf({ traits: SHARED });
     expect(drift({ imageId: undefined, port: { host: 19_000, container: 19_000 }, argv: template.argv(19_000) }, { traits: SHARED })).toBe(
       '',
     );

@@ -1,18 +1,18 @@
 import { describe, expect, test } from '@jest/globals';
 import { stampConditions } from '../../../../src/reconciler/decide/outcome/conditions.ts';
 import type { ConditionInput } from '../../../../src/reconciler/decide/facts/facts.ts';
-import { failed, planOf, PRIMARY, type Told } from '../plan-fixture.ts';
+import { failed, planOf, PRIMARY, type Scene } from '../plan-fixture.ts';
 
 const CRASHES = [5, 4, 3, 2, 1].map((minutes) => failed(minutes * 60_000, 'crash'));
 
 /** Ready, Reconciling and Stalled, by their first letters: `T` true, `F` false, `U` unknown. */
-function kstatus(told: Told): string {
-  const conditions = planOf(told).made.decisions.get(PRIMARY)?.conditions ?? [];
+function kstatus(scene: Scene): string {
+  const conditions = planOf(scene).made.decisions.get(PRIMARY)?.conditions ?? [];
   const letter = (type: string): string => conditions.find((condition) => condition.type === type)?.status.charAt(0) ?? '-';
   return ['Ready', 'Reconciling', 'Stalled'].map(letter).join('');
 }
 
-const CASES: Readonly<Record<string, readonly [Told, string]>> = {
+const CASES: Readonly<Record<string, readonly [Scene, string]>> = {
   'that answers is ready and at rest': [{ workloads: [{ id: 'w1' }] }, 'TFF'],
   'that starts reconciles': [{}, 'FTF'],
   'that warms up reconciles': [{ workloads: [{ id: 'w1', probe: 'loading', seen: 10 }] }, 'FTF'],
@@ -24,26 +24,26 @@ const CASES: Readonly<Record<string, readonly [Told, string]>> = {
   'that is disabled is not stalled by what it lacks': [{ slot: { enabled: false }, model: 'missing' }, 'FFF'],
   'that waits for its first request is at rest, and not stalled': [{ slot: { load: 'on-demand' }, lastActive: undefined }, 'FFF'],
   'that was unloaded as idle is at rest, and not stalled': [{ slot: { lifecycle: { idleTimeout: '1s' } }, lastActive: 2000 }, 'FFF'],
-  'that crashes again and again is stalled, and does not reconcile': [{ failures: CRASHES }, 'FFT'],
+  'that crashes repeatedly is stalled and does not reconcile': [{ failures: CRASHES }, 'FFT'],
   'whose model is missing is stalled': [{ model: 'missing' }, 'FFT'],
   'that has no memory is stalled': [{ budgetBytes: 10 }, 'FFT'],
   'whose new model is missing is stalled while the old one answers': [
     { failures: CRASHES, workloads: [{ id: 'w0', revision: 'other' }] },
     'TFT',
   ],
-  'whose runtime is away is unknown': [{ unreachable: 'No socket' }, 'UTF'],
+  'whose runtime is unreachable is unknown': [{ unreachable: 'No socket' }, 'UTF'],
 };
 
 describe('a slot', () => {
-  for (const [sentence, [told, expected]] of Object.entries(CASES)) {
+  for (const [sentence, [scene, expected]] of Object.entries(CASES)) {
     test(`${sentence}`, () => {
-      expect(kstatus(told)).toBe(expected);
+      expect(kstatus(scene)).toBe(expected);
     });
   }
 });
 
 describe('stampConditions()', () => {
-  const input: ConditionInput = { type: 'Ready', status: 'False', reason: 'Starting', message: 'It was started' };
+  const input: ConditionInput = { type: 'Ready', status: 'False', reason: 'Starting', message: 'The workload was started' };
 
   test('moves the time only when the status changes', () => {
     const first = stampConditions([input], [], 1, 1000);
@@ -53,7 +53,7 @@ describe('stampConditions()', () => {
     expect([first, second, third].map(([condition]) => condition?.observedGeneration)).toEqual([1, 1, 2]);
   });
 
-  test('answers the same object when nothing changed', () => {
+  test('returns the same object when nothing changed', () => {
     const first = stampConditions([input], [], 1, 1000);
     expect(stampConditions([input], first, 1, 2000)[0]).toBe(first[0]);
   });

@@ -1,90 +1,104 @@
 import { describe, expect, test } from '@jest/globals';
 import { explain, explainSlot, listChanges } from '../../../../src/reconciler/decide/outcome/explain.ts';
-import { failed, NOW, planOf, PRIMARY, type Told } from '../plan-fixture.ts';
+import { parseReason, REASONS } from '../../../../src/schema/reasons.ts';
+import type { ReasonFacts } from '../../../../src/schema/slot-reasons.ts';
+import { failed, NOW, planOf, PRIMARY, type Scene } from '../plan-fixture.ts';
 
-const texts = (told: Told): readonly string[] => explain(planOf(told).made, NOW).split('\n');
+const texts = (scene: Scene): readonly string[] => explain(planOf(scene).made, NOW).split('\n');
 /** Revisions change with whatever a workload is made of; here they are just revisions. */
 const plain = (lines: readonly string[]): readonly string[] => lines.map((line) => line.replaceAll(/[0-9a-f]{12}/g, 'REVISION'));
 
 describe('explain()', () => {
-  test('says that nothing is to be done', () => {
-    expect(texts({ workloads: [{ id: 'w1' }] })).toEqual(['Nothing to do: everything is as it shall be']);
+  test('reports that no action is required', () => {
+    expect(texts({ workloads: [{ id: 'w1' }] })).toEqual(['No action required']);
   });
 
-  test('tells a first start', () => {
+  test('explains a first start', () => {
     expect(texts({})).toEqual([
       'Slot "primary" is starting',
-      '  does start "svc-slot-primary" with model "a.gguf" on port 18080: It is wanted, and nothing of it runs',
+      '  next: start "svc-slot-primary" with model "a.gguf" on port 18080: The slot is wanted and has no workload',
     ]);
   });
 
-  test('tells a pull', () => {
+  test('explains a pull', () => {
     expect(texts({ model: 'pullable' })).toEqual([
       'Slot "primary" is pulling',
-      '  because Model "a.gguf" (1000 B) is not here [modelNotPresent]',
-      '  does pull model "a.gguf": Model "a.gguf" (1000 B) is not here',
+      '  because: Model "a.gguf" (1000 B) is not here [ModelNotPresent]',
+      '  next: pull model "a.gguf": Model "a.gguf" (1000 B) is not here',
     ]);
   });
 
-  test('tells a swap that drains, and for whom it waits', () => {
+  test('explains a swap that drains, and which requests it waits for', () => {
     const swap = { slot: { lifecycle: { swap: 'drain' } }, workloads: [{ id: 'w0', revision: 'other', inFlight: 2 }] } as const;
     expect(plain(texts(swap))).toEqual([
       'Slot "primary" is unloading',
-      '  because Revision "REVISION" runs and "REVISION" is wanted [revisionOutdated]',
-      '  waits for the requests of "w0" to end',
+      '  because: Revision "REVISION" runs and "REVISION" is wanted [RevisionOutdated]',
+      '  waiting for the requests of "w0" to end',
     ]);
   });
 
-  test('tells a swap beside the old one, with the memory it takes', () => {
+  test('explains a blue-green swap and its memory', () => {
     expect(plain(texts({ budgetBytes: 4096, workloads: [{ id: 'w0', revision: 'other' }] }))).toEqual([
       'Slot "primary" is ready',
-      '  because Revision "REVISION" serves until "REVISION" does [revisionOutdated]',
-      '  does start "svc-slot-primary--REVISION" with model "a.gguf" on port 18081: Revision "REVISION" starts beside the one that serves',
-      '  memory: admitted, 1000 B needed, 0 B of 4.0 KiB promised before it',
-      '  answers through "w0"',
+      '  because: Revision "REVISION" serves until "REVISION" does [RevisionOutdated]',
+      '  next: start "svc-slot-primary--REVISION" with model "a.gguf" on port 18081: Revision "REVISION" starts beside the one that serves',
+      '  memory: admitted, needs 1000 B; 0 B of 4.0 KiB are promised',
+      '  served by "w0"',
     ]);
   });
 
-  test('tells a crash with its last words and the next attempt', () => {
+  test('explains a crash with its last log lines and the next attempt', () => {
     const crash = { ...failed(500, 'crash'), logTail: [{ stream: 'stderr', text: 'error: out of tokens' }] } as const;
     expect(texts({ failures: [crash] })).toEqual([
       'Slot "primary" is offline',
-      '  because It failed: Crashed [backingOff]',
+      '  because: It failed: Crashed [Crashed]',
       '  failed 0.5 s ago: It failed: Crashed',
-      '  tries again in 0.5 s',
-      '  its last words:',
+      '  next attempt in 0.5 s',
+      '  its last log lines:',
       '    error: out of tokens',
     ]);
   });
 
-  test('tells why there is no memory', () => {
+  test('explains why there is no memory', () => {
     expect(texts({ budgetBytes: 512 })).toEqual([
-      'Slot "primary" is offline, as it is not wanted to run',
-      '  because It needs 1000 B of the 512 B there are [insufficientMemory]',
-      '  memory: not admitted, 1000 B needed, 0 B of 512 B promised before it',
+      'Slot "primary" is offline, as it should not run now',
+      '  because: The slot needs 1000 B of a budget of 512 B [InsufficientMemory]',
+      '  to do: Disable another slot, raise "priority", lower "resources.memory", or raise "SVC_MEMORY_BUDGET"',
+      '  memory: not admitted, needs 1000 B; 0 B of 512 B are promised',
     ]);
   });
 
-  test('tells what becomes of a slot that is gone', () => {
+  test('explains what happens to the workloads of a removed slot', () => {
     expect(texts({ without: 'slot', workloads: [{ id: 'w1' }] })).toEqual([
-      'Slot "primary" is gone',
-      '  does stop "w1": Slot "primary" is no longer desired',
+      'Slot "primary" was removed',
+      '  next: stop "w1": Slot "primary" is no longer desired',
     ]);
   });
 });
 
 describe('explainSlot()', () => {
-  test('explains a slot at rest too', () => {
+  test('also explains a slot at rest', () => {
     const decision = planOf({ slot: { enabled: false } }).made.decisions.get(PRIMARY);
     expect(decision && explainSlot(decision, [], NOW)).toBe(
-      'Slot "primary" is offline, as it is not wanted to run\n  because It is not enabled [disabled]',
+      'Slot "primary" is offline, as it should not run now\n  because: The slot is not enabled [Disabled]',
     );
+  });
+
+  test('says what to do for every reason that can leave a slot stalled', () => {
+    const decision = planOf({ failures: [failed(0, 'apply', 'Forbidden', 'stalled')] }).made.decisions.get(PRIMARY);
+    if (decision === undefined) throw new Error('There is no decision');
+    for (const [reason, { stalled }] of Object.entries<ReasonFacts>(REASONS)) {
+      if (stalled !== true) continue;
+      const condition = { type: 'Stalled', status: 'True', reason: parseReason(reason) ?? 'Unknown', message: '' } as const;
+      expect(explainSlot({ ...decision, conditions: [condition] }, [], NOW)).toMatch(/\n {2}to do: [A-Z"][^`<>]+/);
+    }
+    expect(explainSlot(decision, [], NOW)).toContain('to do: Extend the role or adapt the rule');
   });
 });
 
 describe('listChanges()', () => {
   test('leaves probes out', () => {
     expect(listChanges(planOf({ workloads: [{ id: 'w1', probe: 'none' }] }).made)).toEqual([]);
-    expect(listChanges(planOf({}).made)).toMatchObject([{ slot: 'primary', action: 'apply', because: 'workloadNotPresent' }]);
+    expect(listChanges(planOf({}).made)).toMatchObject([{ slot: 'primary', action: 'apply', because: 'WorkloadNotPresent' }]);
   });
 });

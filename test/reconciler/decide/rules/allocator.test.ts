@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { afterStarts, openAllocation, roomFor, type SharedResources } from '../../../../src/reconciler/decide/rules/allocator.ts';
 import { plan } from '../../../../src/reconciler/decide/plan.ts';
-import { NOW, PRIMARY, tell } from '../plan-fixture.ts';
+import { NOW, PRIMARY, factsOf } from '../plan-fixture.ts';
 
 const RESOURCES: SharedResources = {
   portRange: { first: 18_080, last: 18_082 },
@@ -55,7 +55,7 @@ describe('The allocator', () => {
 
 /** The start that a plan makes of one slot, on another port and with 1000 bytes. */
 function startOf() {
-  const { desired, observed } = tell({});
+  const { desired, observed } = factsOf({});
   const planned = plan(desired, observed, NOW).actions.find(({ name, slot }) => name === 'apply' && slot === PRIMARY);
   if (planned?.name !== 'apply') throw new Error('Nothing was started');
   return (port: number) => ({

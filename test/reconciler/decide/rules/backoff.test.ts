@@ -2,8 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { delayAfter, finalFailure, isCrashLoop, nextAttemptAt } from '../../../../src/reconciler/decide/rules/backoff.ts';
 import type { Attempt, AttemptKind } from '../../../../src/reconciler/decide/facts/facts.ts';
+import type { Reason } from '../../../../src/schema/reasons.ts';
 
-const attempt = (at: number, kind: AttemptKind = 'crash', reason = 'Crashed'): Attempt => ({
+const attempt = (at: number, kind: AttemptKind = 'crash', reason: Reason = 'Crashed'): Attempt => ({
   at,
   kind,
   failure: { kind: 'retry', reason, message: 'It failed' },
@@ -14,7 +15,7 @@ describe('delayAfter()', () => {
     expect([1, 2, 3, 4, 8, 9, 10, 100].map(delayAfter)).toEqual([1000, 2000, 4000, 8000, 128_000, 256_000, 300_000, 300_000]);
   });
 
-  test('never shrinks, and is never more than five minutes', () => {
+  test('never decreases, and never exceeds five minutes', () => {
     fc.assert(
       fc.property(fc.nat({ max: 10_000 }), (failures) => {
         expect(delayAfter(failures + 1)).toBeGreaterThanOrEqual(delayAfter(failures));
@@ -25,7 +26,7 @@ describe('delayAfter()', () => {
 });
 
 describe('nextAttemptAt()', () => {
-  test('is at once without a failure', () => {
+  test('is undefined without a failure', () => {
     expect(nextAttemptAt([])).toBeUndefined();
   });
 
@@ -33,12 +34,12 @@ describe('nextAttemptAt()', () => {
     expect(nextAttemptAt([attempt(1000), attempt(50_000)])).toBe(52_000);
   });
 
-  test('comes back when a failure that only waits says so', () => {
-    const waiting: Attempt = { at: 1, kind: 'apply', failure: { kind: 'waiting', reason: 'Busy', message: 'Later', until: 777 } };
+  test('is the time that a waiting failure names', () => {
+    const waiting: Attempt = { at: 1, kind: 'apply', failure: { kind: 'waiting', reason: 'ApiBusy', message: 'Later', until: 777 } };
     expect(nextAttemptAt([waiting])).toBe(777);
   });
 
-  test('tries the next port at once, and gives up on that when it goes on', () => {
+  test('is undefined for a few taken ports, and backs off after that', () => {
     const taken = (count: number): Attempt[] => Array.from({ length: count }, (_, index) => attempt(index, 'apply', 'PortTaken'));
     expect(nextAttemptAt(taken(8))).toBeUndefined();
     expect(nextAttemptAt(taken(9))).toBe(8 + 1000);
@@ -59,7 +60,7 @@ describe('isCrashLoop()', () => {
     expect(isCrashLoop([0, 1, 2, 3, 600_001].map((at) => attempt(at)))).toBe(false);
   });
 
-  test('stays true whatever happens later', () => {
+  test('remains true whatever happens later', () => {
     fc.assert(
       fc.property(times, times, (before, after) => {
         const failures = before.map((at) => attempt(at));
@@ -69,7 +70,7 @@ describe('isCrashLoop()', () => {
     );
   });
 
-  test('does not count what is not the server’s fault', () => {
+  test('does not count failures that are not the fault of the server', () => {
     const kinds = ['apply', 'vanish', 'pull-image', 'pull-model', 'drift'] as const;
     for (const kind of kinds) expect(isCrashLoop([0, 1, 2, 3, 4, 5].map((at) => attempt(at, kind)))).toBe(false);
   });
@@ -79,10 +80,10 @@ describe('finalFailure()', () => {
   const stalled = (kind: AttemptKind): Attempt => ({
     at: 0,
     kind,
-    failure: { kind: 'stalled', reason: 'Unknown', message: 'No such thing' },
+    failure: { kind: 'stalled', reason: 'ModelMissing', message: 'No such thing' },
   });
 
-  test('is over once what could not be pulled is there', () => {
+  test('no longer counts a failed pull once its image or model is present', () => {
     expect(finalFailure([stalled('pull-image')], { image: false, model: true })).toBeDefined();
     expect(finalFailure([stalled('pull-image')], { image: true, model: false })).toBeUndefined();
     expect(finalFailure([stalled('pull-model')], { image: false, model: true })).toBeUndefined();

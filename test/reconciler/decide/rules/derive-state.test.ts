@@ -35,7 +35,7 @@ const RULES: readonly (readonly [Partial<StateFacts>, SlotState])[] = [
 ];
 
 describe('deriveState()', () => {
-  test('answers for every combination of facts', () => {
+  test('returns a state for every combination of facts', () => {
     expect(ALL).toHaveLength(256);
     for (const facts of ALL) {
       const rule = RULES.find(([pattern]) => Object.entries(pattern).every(([key, value]) => Reflect.get(facts, key) === value));

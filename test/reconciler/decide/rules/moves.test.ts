@@ -7,19 +7,19 @@ const state = fc.constantFrom(...SLOT_STATES);
 const ANSWERING: readonly SlotState[] = ['ready', 'serving', 'idle'];
 
 describe('the table of moves', () => {
-  test('has a cell for every state by every state', () => {
+  test('has a cell for every pair of states', () => {
     expect(Object.keys(MOVES).sort()).toEqual([...SLOT_STATES].sort());
     for (const row of Object.values(MOVES)) expect(Object.keys(row).sort()).toEqual([...SLOT_STATES].sort());
   });
 
-  test('lets every state stay, and come back from anywhere', () => {
+  test('lets every state stay, and be reached from another one', () => {
     for (const from of SLOT_STATES) {
       expect(mayMove(from, from)).toBe(true);
       expect(reachable(from)).toEqual(new Set(SLOT_STATES));
     }
   });
 
-  test('has each walk from offline pass through warming before requests are served', () => {
+  test('passes through warming on every path from offline to serving', () => {
     fc.assert(
       fc.property(fc.array(state, { maxLength: 30 }), (candidates) => {
         let now: SlotState = 'offline';
@@ -27,7 +27,7 @@ describe('the table of moves', () => {
         for (const candidate of candidates) {
           if (!mayMove(now, candidate)) continue;
           now = candidate;
-          // Unloading can be taken back, and whoever unloads was warming or is of another life.
+          // Unloading can be reverted, and a slot that unloads was warming before, perhaps in an earlier run of the controller.
           warmed ||= now === 'warming' || now === 'unloading';
           if (ANSWERING.includes(now) && !warmed) return false;
         }

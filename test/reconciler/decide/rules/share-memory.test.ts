@@ -18,7 +18,7 @@ const admitted = (claims: readonly MemoryClaim[], budget: number | undefined): s
   [...shareMemory(claims, budget).verdicts].flatMap(([slot, verdict]) => (verdict.admitted ? [slot] : [])).sort();
 
 describe('shareMemory()', () => {
-  test('lets everything in without a budget', () => {
+  test('admits everything without a budget', () => {
     expect(admitted([claim('a'), claim('b', { bytes: 1e15 })], undefined)).toEqual(['a', 'b']);
   });
 
@@ -26,17 +26,17 @@ describe('shareMemory()', () => {
     expect(admitted([claim('a', { incumbent: true }), claim('b', { priority: 1 })], 15)).toEqual(['b']);
   });
 
-  test('prefers among equals who runs already', () => {
+  test('prefers a running slot among equals', () => {
     expect(admitted([claim('a'), claim('b', { incumbent: true })], 15)).toEqual(['b']);
   });
 
-  test('has an idle slot on demand give way to one that is asked for', () => {
+  test('lets a requested slot come before an idle on-demand slot', () => {
     const idle = claim('a', { incumbent: true, onDemand: true });
     expect(admitted([idle, claim('b', { onDemand: true, busy: true })], 15)).toEqual(['b']);
     expect(admitted([{ ...idle, busy: true }, claim('b', { onDemand: true, busy: true })], 15)).toEqual(['a']);
   });
 
-  test('says that waiting helps when the others give their memory back by themselves', () => {
+  test('says that waiting helps when the others release their memory automatically', () => {
     const waits = (other: Partial<MemoryClaim>): boolean | undefined =>
       shareMemory([claim('a', { incumbent: true, busy: true, ...other }), claim('b')], 15).verdicts.get(slotName('b'))?.mayWait;
     expect(waits({ onDemand: true })).toBe(true);
@@ -44,7 +44,7 @@ describe('shareMemory()', () => {
     expect(waits({ onDemand: true, priority: 1 })).toBe(false);
   });
 
-  test('writes its numbers down', () => {
+  test('reports its numbers', () => {
     const { verdicts } = shareMemory([claim('a', { priority: 2 }), claim('b')], 15);
     expect(verdicts.get(slotName('b'))).toEqual({
       admitted: false,
@@ -69,7 +69,7 @@ describe('shareMemory()', () => {
     { selector: ({ slot }) => slot, maxLength: 12 },
   );
 
-  test('never promises more than there is, and wastes nothing that a claim could have', () => {
+  test('never promises more than the budget, and wastes nothing that a claim could use', () => {
     fc.assert(
       fc.property(claims, fc.nat({ max: 300 }), (all, budget) => {
         const { verdicts, admittedBytes } = shareMemory(all, budget);
@@ -82,7 +82,7 @@ describe('shareMemory()', () => {
     );
   });
 
-  test('does not depend on the order in which claims are listed', () => {
+  test('does not depend on the order of the claims', () => {
     fc.assert(
       fc.property(claims, fc.nat({ max: 300 }), (all, budget) => {
         expect(admitted(all.toReversed(), budget)).toEqual(admitted(all, budget));
@@ -90,7 +90,7 @@ describe('shareMemory()', () => {
     );
   });
 
-  test('decides the same once its decision is carried out', () => {
+  test('decides the same once its decision has taken effect', () => {
     fc.assert(
       fc.property(claims, fc.nat({ max: 300 }), (all, budget) => {
         const first = admitted(all, budget);

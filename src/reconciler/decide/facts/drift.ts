@@ -1,6 +1,7 @@
-/** How a workload differs from what it was started as, and from what its slot asks for now. Compares only what its runtime reports. Pure. */
+/** How a workload differs from what it was started as, and from what its slot asks for now, as far as its runtime reports it. Pure. */
+import type { Finding } from '../../../schema/failure.ts';
 import type { DesiredSlot, Mount, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
-import { SYMBOLIC_PORT, workloadNamed, type Template } from '../facts/workload.ts';
+import { SYMBOLIC_PORT, workloadNamed, type Template } from './workload.ts';
 
 /** How a workload differs from its template, which has the same revision. */
 export interface Comparison {
@@ -12,7 +13,7 @@ export interface Comparison {
   readonly updatable: boolean;
 }
 
-/** Compares a workload with its template. `imageId` is what the image's name stands for now; undefined if that is not known. */
+/** `imageId` is the id that the desired image stands for now; undefined if it is not known. */
 export function compareWorkload(
   { traits, slot, template, imageId }: { traits: RuntimeTraits; slot: DesiredSlot; template: Template; imageId: string | undefined },
   workload: ObservedWorkload,
@@ -20,13 +21,17 @@ export function compareWorkload(
   const { inPlace } = traits;
   if (inPlace === undefined) return { drift: findDrift(workload, template, imageId), outdated: false, updatable: false };
   const hostPort = workload.container.port?.host ?? workload.endpoints[0]?.port ?? template.containerPort ?? SYMBOLIC_PORT;
-  const wanted = workloadNamed(slot, template, workload.name, hostPort);
-  return { drift: inPlace.findAltered(wanted, workload), outdated: inPlace.isOutdated(wanted, workload), updatable: true };
+  const desired = workloadNamed(slot, template, workload.name, hostPort);
+  return { drift: inPlace.findAltered(desired, workload), outdated: inPlace.isOutdated(desired, workload), updatable: true };
+}
+
+export function workloadAltered(drift: readonly string[]): Finding {
+  return { reason: 'WorkloadAltered', message: `The workload was altered from outside: ${drift.join('; ')}` };
 }
 
 /**
- * One sentence part for each altered field: `image "sha256:…" instead of "sha256:…"`. Values of the environment are not repeated.
- * `imageId` is what the wanted image's name stands for now; undefined when that is not known.
+ * A phrase for each altered field: `image "sha256:…" instead of "sha256:…"`. Values of the environment are not repeated.
+ * `imageId` is the id that the wanted image stands for now; undefined where it is not known.
  */
 function findDrift(workload: ObservedWorkload, template: Template, imageId: string | undefined): readonly string[] {
   const { container } = workload;
@@ -54,7 +59,7 @@ function listDrift(what: string, actual: readonly string[] | undefined, wanted: 
   return [`${what} ${JSON.stringify(actual)} instead of ${JSON.stringify(wanted)}`];
 }
 
-/** A runtime leaves out of its facts what the image and it itself bring, so that a variable nobody asked for is one that somebody added. */
+/** Runtimes do not report variables that the image or they themselves set, so any unwanted variable was added by somebody else. */
 function envDrift(actual: Readonly<Record<string, string>> | undefined, template: Template): string[] {
   if (actual === undefined) return [];
   const names = new Set([...Object.keys(template.env), ...Object.keys(actual)]);

@@ -1,0 +1,107 @@
+/**
+ * What prevents a workload from being started. All gates must be open; where several are shut, the most serious one comes first:
+ *
+ *     stalled   somebody must act: a missing provider, image or model, a final failure, a crash loop
+ *     memory    as above: the slot does not fit into memory
+ *     waiting   time or the loop resolves it: back-off, an unanswered lookup
+ *     pulling   a pull resolves it: the image or the model is not here yet
+ *
+ * Pure.
+ */
+import type { Finding } from '../../../schema/failure.ts';
+import { formatSize } from '../../../schema/quantities.ts';
+import type { SlotView } from '../facts/view.ts';
+import { CRASH_LIMIT, CRASH_WINDOW_MS, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';
+import type { MemoryVerdict } from './share-memory.ts';
+
+export type Gate = Finding &
+  (
+    | { readonly kind: 'stalled' | 'memory' }
+    | { readonly kind: 'waiting'; /** Unix milliseconds. */ readonly until?: number }
+    | { readonly kind: 'pulling'; readonly what: 'image' | 'model' }
+  );
+
+/** The most serious one first. */
+export function findGates(view: SlotView): readonly Gate[] {
+  return GATES.flatMap((find) => find(view) ?? []);
+}
+
+const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
+  providerMissing,
+  imageUnknown,
+  modelMissing,
+  failedFinally,
+  crashLooping,
+  backingOff,
+  modelNotLookedUp,
+  imageNotPresent,
+  modelNotPresent,
+];
+
+function providerMissing({ providerKnown, spec }: SlotView): Gate | undefined {
+  if (providerKnown) return undefined;
+  const message = `Use another provider: "${spec.provider}" is not part of this installation`;
+  return { kind: 'stalled', reason: 'ProviderMissing', message };
+}
+
+function imageUnknown({ imagesUsed, image, spec }: SlotView): Gate | undefined {
+  if (!imagesUsed || image !== undefined) return undefined;
+  const message = `Build or name a toolbox image for provider "${spec.provider}" with backend "${spec.backend}": the manifest has none`;
+  return { kind: 'stalled', reason: 'ImageUnknown', message };
+}
+
+function modelMissing({ model }: SlotView): Gate | undefined {
+  return model?.kind === 'missing' ? { kind: 'stalled', reason: 'ModelMissing', message: model.message } : undefined;
+}
+
+/** An attempt failed in a way that trying again does not change. */
+export function failedFinally({ failures, imagePresent, model }: SlotView): Gate | undefined {
+  const failure = finalFailure(failures, { image: imagePresent, model: model?.kind === 'present' });
+  return failure === undefined ? undefined : { kind: 'stalled', reason: failure.reason, message: failure.message };
+}
+
+/** A follower counts crashes only to have the count when it becomes the leader. */
+export function crashLooping({ failures, slot, leads }: SlotView): Gate | undefined {
+  if (!leads || !isCrashLoop(failures)) return undefined;
+  const last = failures.at(-1)?.failure.message ?? '';
+  const often = `${CRASH_LIMIT} times within ${CRASH_WINDOW_MS / 60_000} minutes`;
+  const message = `Edit the slot or run "svcctl slot restart ${slot.name}": it failed ${often}. ${last}`;
+  return { kind: 'stalled', reason: 'CrashLoop', message };
+}
+
+function backingOff({ failures, workloads, now }: SlotView): Gate | undefined {
+  const until = nextAttemptAt(failures);
+  const last = failures.findLast(({ kind }) => kind !== 'drift');
+  if (until === undefined || last === undefined || now >= until) return undefined;
+  // A runtime that restarts workloads automatically has a back-off of its own.
+  if (last.restartedInPlace === true && workloads.some(({ fact, alive }) => alive && fact.id === last.workload)) return undefined;
+  return { kind: 'waiting', reason: last.failure.reason, message: last.failure.message, until };
+}
+
+function modelNotLookedUp({ model }: SlotView): Gate | undefined {
+  if (model !== undefined) return undefined;
+  return { kind: 'waiting', reason: 'ModelNotLookedUp', message: 'The model store has not answered yet' };
+}
+
+function imageNotPresent({ image, imagePresent }: SlotView): Gate | undefined {
+  if (image === undefined || imagePresent) return undefined;
+  return { kind: 'pulling', what: 'image', reason: 'ImageNotPresent', message: `Image "${image.reference}" is not here` };
+}
+
+function modelNotPresent({ model, spec }: SlotView): Gate | undefined {
+  if (model?.kind !== 'pullable') return undefined;
+  const size = model.sizeBytes === undefined ? '' : ` (${formatSize(model.sizeBytes)})`;
+  return { kind: 'pulling', what: 'model', reason: 'ModelNotPresent', message: `Model "${spec.model.default}"${size} is not here` };
+}
+
+/** Undefined where the slot may have its memory. */
+export function insufficientMemory(verdict: MemoryVerdict | undefined): Gate | undefined {
+  if (verdict === undefined || verdict.admitted || verdict.budgetBytes === undefined) return undefined;
+  const names = verdict.ahead.map((name) => `"${name}"`).join(', ');
+  const others = verdict.ahead.length === 0 ? '' : `, and ${formatSize(verdict.aheadBytes)} are promised to ${names}`;
+  return {
+    kind: verdict.mayWait ? 'waiting' : 'memory',
+    reason: 'InsufficientMemory',
+    message: `The slot needs ${formatSize(verdict.bytes)} of a budget of ${formatSize(verdict.budgetBytes)}${others}`,
+  };
+}

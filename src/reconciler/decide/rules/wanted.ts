@@ -1,0 +1,33 @@
+/** Whether a slot should run now. Pure. */
+import type { Finding } from '../../../schema/failure.ts';
+import type { SlotView } from '../facts/view.ts';
+
+/** Why the slot should not run now; undefined where it should. */
+export function whyNotWanted(view: SlotView): Finding | undefined {
+  return notEnabled(view) ?? noReplicas(view) ?? notAskedFor(view) ?? idleTimedOut(view);
+}
+
+function notEnabled({ spec }: SlotView): Finding | undefined {
+  return spec.enabled ? undefined : { reason: 'Disabled', message: 'The slot is not enabled' };
+}
+
+function noReplicas({ network, spec }: SlotView): Finding | undefined {
+  if (network !== 'pods' || spec.cluster.replicas > 0) return undefined;
+  return { reason: 'NoReplicas', message: 'The slot is scaled to zero replicas' };
+}
+
+function notAskedFor(view: SlotView): Finding | undefined {
+  if (view.spec.load !== 'on-demand' || view.lastActiveAt !== undefined || isInUse(view)) return undefined;
+  return { reason: 'NotAskedFor', message: 'The slot loads on demand, and no request has asked for it' };
+}
+
+function idleTimedOut(view: SlotView): Finding | undefined {
+  const { idleTimeoutMs } = view.spec.lifecycle;
+  if (view.lastActiveAt === undefined || view.now - view.lastActiveAt < idleTimeoutMs || isInUse(view)) return undefined;
+  return { reason: 'IdleTimedOut', message: `No request for ${idleTimeoutMs / 1000} s; the next one loads the slot again` };
+}
+
+/** Only the leader knows of all requests, so a follower takes what the leader keeps running to be in use. */
+function isInUse({ waiting, inFlight, leads, workloads }: SlotView): boolean {
+  return waiting > 0 || inFlight > 0 || (!leads && workloads.some(({ alive }) => alive));
+}

@@ -1,0 +1,80 @@
+/**
+ * What is wrong with a workload. A fault ends it; a crash that its runtime handles only counts:
+ *
+ *     its process ended, and the runtime does not restart it   fault "crash"
+ *     it did not answer within "start_timeout"                 fault "start-timeout"
+ *     it answered once, and stopped answering                  fault "probe"
+ *     its process ended, and the runtime restarts it           counted; given up after a crash loop
+ *
+ * Pure.
+ */
+import type { Finding } from '../../../schema/failure.ts';
+import type { WorkloadExit } from '../../ports.ts';
+import type { Fault } from '../facts/actions.ts';
+import type { SlotView, WorkloadView } from '../facts/view.ts';
+import { exitId } from '../facts/workload-history.ts';
+import { crashLooping, failedFinally } from './gates.ts';
+
+/** So many failed probes in a row make a workload unhealthy. */
+const UNHEALTHY_AFTER = 3;
+/** A server that computes one answer at a time may not answer a probe until it is done, so this much silence is tolerated with requests in flight. */
+const BUSY_PATIENCE_MS = 120_000;
+/** A server that is alive and answers nothing gets as long as a request may wait for its first byte, while it has requests. */
+const STUCK_PATIENCE_MS = 600_000;
+
+/** Why the workload must be stopped; undefined where it may stay. */
+export function findFault(workload: WorkloadView, view: SlotView): Fault | undefined {
+  return exited(workload) ?? startTimedOut(workload, view) ?? probeFailing(workload, view);
+}
+
+/** It has passed a probe and is not unhealthy since. It can take requests while it has an endpoint. */
+export function isPassing(workload: WorkloadView, view: SlotView): boolean {
+  return workload.fact.phase === 'running' && workload.known.probe?.passed === true && findFault(workload, view) === undefined;
+}
+
+/** A crash that the runtime handles with a restart, and that has not been counted yet. */
+export function crashedInPlace({ fact: { phase, exit }, known }: WorkloadView): (Fault & { readonly exitId: string }) | undefined {
+  if (phase === 'exited' || exit === undefined || exitId(exit) === known.notedExit) return undefined;
+  return { kind: 'crash', exitId: exitId(exit), ...describeExit(exit) };
+}
+
+/** Why a workload that its runtime keeps restarting is stopped after all; undefined while it is not, or once it answers. */
+export function whyGivenUp({ fact, known }: WorkloadView, view: SlotView): Finding | undefined {
+  if (known.probe?.passed === true) return undefined;
+  const crashed = view.failures.some(({ workload, restartedInPlace }) => restartedInPlace === true && workload === fact.id);
+  return crashed ? (failedFinally(view) ?? crashLooping(view)) : undefined;
+}
+
+export function describeExit(exit: WorkloadExit | undefined): Finding {
+  const outOfMemory = exit?.outOfMemory === true;
+  const why = outOfMemory ? 'out of memory' : `exit code ${exit?.code ?? 'unknown'}`;
+  const detail = exit?.message === undefined || exit.message === '' ? '' : `: ${exit.message}`;
+  return { reason: outOfMemory ? 'OutOfMemory' : 'Crashed', message: `The process of the server ended unexpectedly (${why})${detail}` };
+}
+
+function exited({ fact: { phase, exit } }: WorkloadView): Fault | undefined {
+  return phase === 'exited' ? { kind: 'crash', ...describeExit(exit) } : undefined;
+}
+
+/** Only the leader knows since when the workload has been starting. */
+function startTimedOut({ fact, known }: WorkloadView, { spec, now, leads }: SlotView): Fault | undefined {
+  const { startTimeoutMs } = spec.lifecycle;
+  if (!leads || fact.phase === 'exited' || known.probe?.passed === true) return undefined;
+  if (known.startCountsFrom === undefined || now - known.startCountsFrom < startTimeoutMs) return undefined;
+  const last = known.probe === undefined ? '' : `; last probe: ${known.probe.message}`;
+  const message = `The server did not answer within ${startTimeoutMs / 1000} s of its start ("start_timeout")${last}`;
+  return { kind: 'start-timeout', reason: 'StartTimeout', message };
+}
+
+/** Without an endpoint there is nothing to probe, so that silence means nothing. */
+function probeFailing({ fact, known, inFlight }: WorkloadView, { now }: SlotView): Fault | undefined {
+  const { probe } = known;
+  if (fact.endpoints.length === 0 || probe === undefined || !probe.passed || probe.status === 'passing') return undefined;
+  const silentMs = now - probe.since;
+  const busy = inFlight > 0;
+  const dead = probe.consecutiveFailures >= UNHEALTHY_AFTER && (!busy || silentMs >= BUSY_PATIENCE_MS);
+  const stuck = silentMs >= (busy ? STUCK_PATIENCE_MS : BUSY_PATIENCE_MS);
+  if (!dead && !stuck) return undefined;
+  const message = `The server stopped answering ${Math.round(silentMs / 1000)} s ago; last probe: ${probe.message}`;
+  return { kind: 'probe', reason: 'ProbeFailing', message };
+}
