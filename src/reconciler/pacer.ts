@@ -11,7 +11,7 @@ export interface Pacer {
 
 /** Wakes that arrive within this time share a pass. */
 const SPACING_MS = 5;
-/** The longest time from the beginning of one pass to the beginning of the next. A pass that waited for answers is followed by as long a pause, because whoever was asked has other work, too. */
+/** The longest time from the beginning of one pass to the beginning of the next. A pass that waited for answers is followed by as long a pause, because the runtime has other work, too. */
 const LONGEST_SPACING_MS = 250;
 /** In the long run, passes rest eight times as long as they compute: the actions under way need the processor, too. */
 const REST_OF_BUSY = 8;
@@ -25,7 +25,7 @@ export interface Passed {
   readonly busyMs: number;
 }
 
-/** `quiet` tells whether no action is under way. */
+/** `quiet` returns whether no action is under way. */
 export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean, pass: (signal: AbortSignal) => Promise<Passed>): Pacer {
   let dueAt = Number.POSITIVE_INFINITY;
   let notBefore = Number.NEGATIVE_INFINITY;

@@ -1,4 +1,4 @@
-/** Tells what an edit would do: observes and plans as a pass does, without recording or carrying out anything. */
+/** Shows what an edit would do: observes and plans as a pass does, without recording or carrying out anything. */
 import type { SlotName } from '../schema/names.ts';
 import { formatProblem } from '../schema/spec-problem.ts';
 import { parseSlot, type SlotDocument } from '../schema/slot-spec.ts';

@@ -36,7 +36,7 @@ export interface Tracker {
   portTaken(port: number, now: number): void;
 }
 
-/** By then, whoever had the port may have released it. */
+/** By then, the other program may have released the port. */
 const PORT_TAKEN_MS = 60_000;
 
 export function createTracker(): Tracker {

@@ -55,7 +55,7 @@ const WAITING: Readonly<Record<string, Problem & { readonly spec: string }>> = {
   },
   model: {
     spec: '',
-    reason: 'ModelFetchFailed',
+    reason: 'ModelPullFailed',
     texts: ['Put the file "/models/mine/lost.gguf"', '"models.claim"'],
     fix: { model: { default: 'demo-fox' } },
   },
@@ -198,15 +198,15 @@ describeWithCluster('A slot that cannot run', () => {
     });
 
     test.each([
-      ['hungry', ['it ran out of memory', '"resources.memory"', '96Mi'], { resources: null, model: { context: null } }],
+      ['hungry', ['out of memory', '"resources.memory"', '96Mi'], { resources: null, model: { context: null } }],
       ['refusing', ['exit code 1', 'invalid argument: --no-such-flag'], { model: { args: ['--threads', '1'] } }],
     ])(
       'waits longer each time, then asks the user to act: %s',
       async (slot, texts, fix) => {
         const message = await becomes(slot, 'CrashLoop', 'Stalled', 240_000);
-        for (const text of [...texts, 'failed five times']) expect(message).toMatch(text);
+        for (const text of [...texts, 'failed 5 times']) expect(message).toMatch(text);
         await expectEverywhere(slot, texts);
-        expect(await run('explain', slot)).toContain('its last words');
+        expect(await run('explain', slot)).toContain('its last log lines');
         const seen = await svc.slot(slot);
         expect(seen?.status).toMatchObject({ state: expect.stringMatching(/offline|unloading/), restarts: 4 });
         expect(conditionOf(seen, 'Reconciling')?.status).toBe(seen?.status?.state === 'offline' ? 'False' : 'True');

@@ -1,5 +1,6 @@
 /** The requests of one candidate about the Lease: get, write and release it. What to send and when is decided in `decide/lease-decision.ts`. */
 import { fail, ok, type Result } from '../../schema/failure.ts';
+import type { Reason } from '../../schema/reasons.ts';
 import type { KubeApi, KubeManifest } from '../client/ports.ts';
 import { LEASES } from '../client/resource-types.ts';
 import { withTimeout } from '../client/with-timeout.ts';
@@ -21,7 +22,7 @@ export interface LeaseRequests {
 }
 
 /** Reasons that mean "somebody else wrote first". `NotFound` for a create means that the namespace does not exist, so it is not one of them. */
-const CONFLICTS = { create: new Set(['Conflict', 'AlreadyExists']), replace: new Set(['Conflict', 'NotFound']) };
+const CONFLICTS = { create: new Set<Reason>(['Conflict', 'AlreadyExists']), replace: new Set<Reason>(['Conflict', 'NotFound']) };
 
 export function createLeaseRequests(deps: LeaseRequestsDeps): LeaseRequests {
   const { api, requestTimeoutMs, now, name, holder, instance, durationMs } = deps;

@@ -5,6 +5,7 @@
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/resource-types.ts';
 import type { Clock, Report, StatusSink } from '../../reconciler/ports.ts';
+import type { Reason } from '../../schema/reasons.ts';
 import { fail } from '../../schema/failure.ts';
 import type { Failure } from '../../schema/failure.ts';
 import type { SlotName } from '../../schema/names.ts';
@@ -58,7 +59,7 @@ const COMPARE_WITHIN_MS = 1000;
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 60_000;
 /** Failures of the server or the connection, not of one status. */
-const SERVER_REASONS: ReadonlySet<string> = new Set(['ApiUnreachable', 'ApiBusy', 'Unauthorized']);
+const SERVER_REASONS: ReadonlySet<Reason> = new Set(['ApiUnreachable', 'ApiBusy', 'Unauthorized']);
 
 type Wanted =
   | { readonly kind: 'status'; readonly status: SlotStatus }

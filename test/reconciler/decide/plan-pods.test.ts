@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
-import type { Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
-import { rememberPlans } from '../../../src/reconciler/remember-plans.ts';
+import type { Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { RuntimeTraits, WaitingReason } from '../../../src/reconciler/ports.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
 import { failed, NOW, planOf, PRIMARY, factsOf, type Scene } from './plan-fixture.ts';
@@ -268,34 +267,3 @@ describe('plan() of pods', () => {
     expect(after({ ...last, generation: 2 }).actions).toHaveLength(1);
   });
 });
-
-describe('a remembered plan', () => {
-  const rest = factsOf(inPods({ workloads: [one] }));
-  const plans = rememberPlans();
-  const { desired } = rest;
-  const decide = (observed: Observed, now: number): Plan => plan(desired, observed, now, plans.planSlot);
-  const decision = decide(rest.observed, NOW).decisions.get(PRIMARY);
-  if (decision === undefined) throw new Error('Nothing was decided');
-  const published = new Map([[PRIMARY, { decision, since: NOW, conditions: [] }]]);
-  const observed = { ...rest.observed, published };
-  const remembered = decide(observed, NOW).decisions.get(PRIMARY);
-
-  test('is the same object while nothing changes by value, until it is due', () => {
-    expect(decide(structuredCloneOf(observed), NOW + 1).decisions.get(PRIMARY)).toBe(remembered);
-    expect(decide(observed, NOW + 120_000).actions.map(({ name }) => name)).toEqual(['probe']);
-  });
-
-  test('is made again when anything changes', () => {
-    decide(observed, NOW);
-    const activity = new Map([...observed.activity].map(([id, each]) => [id, { ...each, inFlight: 1, lastUsedAt: NOW }]));
-    expect(decide({ ...observed, activity }, NOW).decisions.get(PRIMARY)).toMatchObject({ state: 'serving' });
-    expect(decide(observed, NOW).decisions.get(PRIMARY)).toEqual(decision);
-  });
-});
-
-/** The same facts in other objects. */
-function structuredCloneOf(observed: Observed): Observed {
-  if (observed.runtime.kind === 'unreachable') return observed;
-  const { facts } = observed.runtime;
-  return { ...observed, runtime: { kind: 'reachable', facts: { ...facts, workloads: facts.workloads.map((each) => ({ ...each })) } } };
-}

@@ -111,7 +111,10 @@ const PublishedCondition = z
   .object({
     type: z.enum(CONDITION_TYPES),
     status: z.enum(['True', 'False', 'Unknown']),
-    reason: z.unknown().transform((text) => parseReason(text) ?? ('Unknown' as const)),
+    reason: z
+      .string()
+      .catch('')
+      .transform((text) => parseReason(text) ?? 'Unknown'),
     message: z.string().catch(''),
     lastTransitionTime: Time,
     observedGeneration: Count,

@@ -17,7 +17,7 @@ export interface KubeWorkload extends Workload {
 export function parseKubeWorkload(workload: Workload): Result<KubeWorkload> {
   const { name, slot, cluster, image } = workload;
   if (image === undefined)
-    return fail('stalled', 'ImageMissing', `Name an image for the slot "${slot}" in the toolbox manifest: pods need an image`);
+    return fail('stalled', 'ImageUnknown', `Name an image for the slot "${slot}" in the toolbox manifest: pods need an image`);
   if (cluster === undefined) return fail('stalled', 'InternalError', `The workload "${name}" was not planned for a cluster`);
   return ok({ ...workload, cluster, image });
 }

@@ -161,7 +161,7 @@ export function mergeProbe(before: ProbeFact | undefined, { health, failingEndpo
   };
 }
 
-/** Tells two exits of a workload apart. Their times come from another clock and may be as coarse as a second. */
+/** Distinguishes two exits of a workload. Their times come from another clock and may be as coarse as a second. */
 export function exitId({ container, at }: WorkloadExit): string {
   return container ?? String(at);
 }

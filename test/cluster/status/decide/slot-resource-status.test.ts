@@ -39,7 +39,7 @@ describe('toResourceStatus()', () => {
       observedGeneration: 3,
       lastTransitionTime: '2026-01-31T12:00:00Z',
       reason: 'ProbePassed',
-      message: 'It answers',
+      message: 'The slot answers',
     });
   });
 
@@ -76,7 +76,7 @@ describe('toResourceStatus()', () => {
     const read = parseResourceStatus(primary, status)?.conditions.slice(0, 2);
     expect(read).toMatchObject([
       { type: 'Ready', status: 'False', reason },
-      { type: 'Reconciling', status: 'False', reason: 'AtRest', message: 'There is nothing to do' },
+      { type: 'Reconciling', status: 'False', reason: 'AtRest', message: 'No action required' },
     ]);
   });
 
