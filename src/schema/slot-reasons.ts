@@ -34,7 +34,10 @@ export const PROGRESS_REASONS = {
   Parsed: { meaning: 'The text of the slot is valid', action: 'Nothing' },
   AsApplied: { meaning: 'The workload runs as it was started', action: 'Nothing' },
   NotYetSeen: { meaning: 'The slot is new, and the controller has not looked at it yet', action: 'Wait a moment' },
-  Progressing: { meaning: 'The slot is being loaded', action: 'Wait; `svcctl wait <slot>` returns when it is ready' },
+  Progressing: {
+    meaning: 'The slot is being loaded',
+    action: 'Wait; `svcctl wait slot/<slot> --for condition=Ready` returns when it is ready',
+  },
   ImageNotPresent: { meaning: 'The image is not on this machine yet, so it is pulled', action: 'Wait; the status shows the progress' },
   ModelNotPresent: { meaning: 'The model is not in the store yet, so it is downloaded', action: 'Wait; the status shows the progress' },
   ModelNotLookedUp: {
