@@ -1,5 +1,5 @@
-/** Commands, links and settings that the documentation mentions exist; decisions are numbered without a gap, dated and listed in their index. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+/** Commands, links, files and settings that the documentation mentions exist; decisions are numbered without a gap, dated and listed in their index. */
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
@@ -17,6 +17,12 @@ const decisions = markdownIn(DECISIONS)
   .filter((path) => path !== DECISIONS_INDEX)
   .toSorted();
 const pages = [...markdownIn('.'), ...markdownIn('docs'), DECISIONS_INDEX, ...decisions, 'toolboxes/README.md'];
+
+/** Pages may leave out the first folders of a source file. */
+const sources = globSync('{bench,scripts,src,test,toolboxes}/**/*.{ts,mjs,sh}', {
+  cwd: ROOT,
+  exclude: (path) => path.includes('node_modules'),
+});
 
 const Dependencies = z.record(z.string(), z.string()).default({});
 const Package = z.object({
@@ -52,11 +58,28 @@ describe.each(pages)('%s', (page) => {
     expect(broken).toEqual([]);
   });
 
+  test('mentions only files and folders that exist', () => {
+    const named = [...text.matchAll(/`([\w./-]+\.(?:ts|mjs|sh)|(?:bench|docs|helm|manifests|scripts|src|test|toolboxes)\/[\w./-]+)`/g)];
+    const missing = named
+      .map(([, path = '']) => path)
+      .filter((path) => !existsSync(join(ROOT, path)) && !sources.some((source) => source.endsWith(`/${path}`)));
+    expect(missing).toEqual([]);
+  });
+
   test('mentions only settings that exist', () => {
     const known = new Set([...Object.keys(SettingsSchema.shape), ...TEST_SETTINGS]);
     const named = new Set([...text.matchAll(/\bSVC_[A-Z_]+[A-Z]\b/g)].map(([name]) => name));
     expect([...named].filter((name) => !known.has(name))).toEqual([]);
   });
+});
+
+test('the messages that the troubleshooting page quotes are those of the sources', () => {
+  const text = sources.map(read).join('\n');
+  const rows = read('docs/troubleshooting.md').matchAll(/^\| `([^`]+)`/gm);
+  // Values in a message, and numbers, are not part of the source text.
+  const fragments = [...rows].flatMap(([, message = '']) => message.split(/…|[\d.]+/)).filter((fragment) => fragment.trim().length > 5);
+  expect(fragments.length).toBeGreaterThan(10);
+  expect(fragments.filter((fragment) => !text.includes(fragment))).toEqual([]);
 });
 
 test('decisions are numbered from 1 without a gap', () => {
