@@ -76,8 +76,8 @@ export function errorReference(): string {
 export function conditionReference(): string {
   const conditions = Object.entries(CONDITION_MEANINGS).map(([type, meaning]) => [code(type), meaning]);
   return page('Conditions and reasons', [
-    'A slot has conditions, and each condition has a reason. `svcctl get slots -o wide` and `kubectl get slots -o wide` show them, and',
-    '`svcctl explain <slot>` explains them in sentences. Findings, Events, timelines and log lines use the same reasons.',
+    'A slot has conditions, and each condition has a reason. `kubectl get slots` shows the reason of `Ready`, and',
+    '`svcctl explain <slot>` shows each reason with a sentence. Findings, Events, timelines and log lines use the same reasons.',
     '',
     ...table(['Condition', 'When it is true'], conditions),
     '',

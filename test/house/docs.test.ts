@@ -1,6 +1,6 @@
-/** Commands, links and settings that the documentation mentions exist; decisions are numbered without a gap. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+/** Commands, links, files and settings that the documentation mentions exist; decisions are numbered without a gap, dated and listed in their index. */
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { SettingsSchema } from '../../src/schema/settings.ts';
@@ -11,8 +11,18 @@ const markdownIn = (folder: string): readonly string[] =>
   readdirSync(join(ROOT, folder), { withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith('.md'))
     .map((entry) => join(folder, entry.name));
-const decisions = markdownIn('docs/decisions').toSorted();
-const pages = [...markdownIn('.'), ...markdownIn('docs'), ...decisions];
+const DECISIONS = 'docs/decisions';
+const DECISIONS_INDEX = join(DECISIONS, 'README.md');
+const decisions = markdownIn(DECISIONS)
+  .filter((path) => path !== DECISIONS_INDEX)
+  .toSorted();
+const pages = [...markdownIn('.'), ...markdownIn('docs'), DECISIONS_INDEX, ...decisions, 'toolboxes/README.md'];
+
+/** Pages may leave out the first folders of a source file. */
+const sources = globSync('{bench,scripts,src,test,toolboxes}/**/*.{ts,mjs,sh}', {
+  cwd: ROOT,
+  exclude: (path) => path.includes('node_modules'),
+});
 
 const Dependencies = z.record(z.string(), z.string()).default({});
 const Package = z.object({
@@ -24,7 +34,7 @@ const Package = z.object({
 const { scripts, ...dependencies } = Package.parse(JSON.parse(read('package.json')));
 
 /** Settings of the tests themselves, which the service does not have. */
-const TEST_SETTINGS = new Set(['SVC_TEST_REQUIRE', 'SVC_TEST_HELM', 'SVC_TEST_CLUSTER', 'SVC_BENCH_SLOTS']);
+const TEST_SETTINGS = new Set(['SVC_TEST_REQUIRE', 'SVC_TEST_HELM', 'SVC_TEST_CLUSTER', 'SVC_BENCH_SLOTS', 'SVC_SEEDS']);
 
 test('there is a page for each question a newcomer has', () => {
   expect(pages).toEqual(
@@ -48,6 +58,14 @@ describe.each(pages)('%s', (page) => {
     expect(broken).toEqual([]);
   });
 
+  test('mentions only files and folders that exist', () => {
+    const named = [...text.matchAll(/`([\w./-]+\.(?:ts|mjs|sh)|(?:bench|docs|helm|manifests|scripts|src|test|toolboxes)\/[\w./-]+)`/g)];
+    const missing = named
+      .map(([, path = '']) => path)
+      .filter((path) => !existsSync(join(ROOT, path)) && !sources.some((source) => source.endsWith(`/${path}`)));
+    expect(missing).toEqual([]);
+  });
+
   test('mentions only settings that exist', () => {
     const known = new Set([...Object.keys(SettingsSchema.shape), ...TEST_SETTINGS]);
     const named = new Set([...text.matchAll(/\bSVC_[A-Z_]+[A-Z]\b/g)].map(([name]) => name));
@@ -55,23 +73,55 @@ describe.each(pages)('%s', (page) => {
   });
 });
 
+test('the messages that the troubleshooting page quotes are those of the sources', () => {
+  const text = sources.map(read).join('\n');
+  const rows = read('docs/troubleshooting.md').matchAll(/^\| `([^`]+)`/gm);
+  // Values in a message, and numbers, are not part of the source text.
+  const fragments = [...rows].flatMap(([, message = '']) => message.split(/…|[\d.]+/)).filter((fragment) => fragment.trim().length > 5);
+  expect(fragments.length).toBeGreaterThan(10);
+  expect(fragments.filter((fragment) => !text.includes(fragment))).toEqual([]);
+});
+
 test('decisions are numbered from 1 without a gap', () => {
-  const numbers = decisions.map((path) => Number(/(\d{4})-[a-z0-9-]+\.md$/.exec(path)?.[1]));
+  const numbers = decisions.flatMap((path) => {
+    const { first, last } = numbersOf(path);
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  });
   expect(numbers).toEqual(numbers.map((_, index) => index + 1));
   expect(numbers.length).toBeGreaterThan(0);
 });
 
-test.each(decisions)('%s has its number in its title, and the three parts of a decision', (path) => {
-  const headings = [...read(path).matchAll(/^#+ (.*)$/gm)].map(([, heading]) => heading);
-  const number = /(\d{4})-/.exec(relative('docs/decisions', path))?.[1];
-  expect(headings[0]).toMatch(new RegExp(`^${number} `));
-  expect(headings.slice(1)).toEqual(['Context', 'Decision', 'Consequences']);
+test('the index of decisions links to each of them once', () => {
+  const links = [...read(DECISIONS_INDEX).matchAll(/\]\((\d{4}-[^)]+)\)/g)].map(([, link = '']) => join(DECISIONS, link));
+  expect(links.toSorted()).toEqual(decisions);
+});
+
+describe.each(decisions)('%s', (path) => {
+  const text = read(path);
+
+  test('has its number in its title, and the three parts of a decision', () => {
+    const [title, ...parts] = [...text.matchAll(/^##? (.*)$/gm)].map(([, heading]) => heading);
+    const { first, last } = numbersOf(path);
+    const numbers = [...new Set([first, last])].map((number) => String(number).padStart(4, '0')).join('–');
+    expect(title).toMatch(new RegExp(`^${numbers} `));
+    expect(parts).toEqual(['Context', 'Decision', 'Consequences']);
+  });
+
+  test('has its status and its date under the title', () => {
+    expect(text.split('\n')[2]).toMatch(/^Status: (?:accepted|superseded by \[\d{4}\]\(.+\)) · Date: \d{4}-\d{2}-\d{2}$/);
+  });
 });
 
 test('package-lock.json matches package.json', () => {
   const Lock = z.object({ packages: z.object({ '': Package.omit({ scripts: true }) }) });
   expect(Lock.parse(JSON.parse(read('package-lock.json'))).packages['']).toEqual(dependencies);
 });
+
+/** The number in a file name; a page may replace several: `0009-0015-tools-and-libraries.md`. */
+function numbersOf(path: string): { readonly first: number; readonly last: number } {
+  const [, first, last = first] = /^(\d{4})(?:-(\d{4}))?-[a-z0-9-]+\.md$/.exec(basename(path)) ?? [];
+  return { first: Number(first), last: Number(last) };
+}
 
 /** Brackets in code are not links. */
 function withoutCode(text: string): string {
