@@ -11,6 +11,7 @@ import { nameOfProcessId, observedProcess, processId } from './decide/process-fa
 import { messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
 import { sleep } from '../../platform/pause.ts';
+import { addWake } from '../../platform/wakes.ts';
 import { checkPortFree } from '../port-check.ts';
 import { childEnv, launch, signalGroup } from './process-launch.ts';
 import { createProcessLogs, type ProcessLogs } from './process-logs.ts';
@@ -135,9 +136,7 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
       yield* logs.read(record.name, options, () => monitor.isAlive(record), signal);
     },
     changes(wake, signal) {
-      if (signal.aborted) return;
-      wakes.add(wake);
-      signal.addEventListener('abort', () => wakes.delete(wake), { once: true });
+      addWake(wakes, wake, signal);
       void watch({ records, logs, monitor }, wake, signal);
     },
   };
