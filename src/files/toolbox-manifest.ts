@@ -32,12 +32,7 @@ export interface ToolboxManifestOptions {
   readonly log: SourceLog;
 }
 
-export interface ToolboxSource {
-  /** Reads the files; cheap enough for each wake. Logs each problem once. */
-  read(): Promise<ToolboxImages>;
-}
-
-export function createToolboxSource({ shipped, local, lastGoodFile, log }: ToolboxManifestOptions): ToolboxSource {
+export function createToolboxSource({ shipped, local, lastGoodFile, log }: ToolboxManifestOptions) {
   let lastGood: ToolboxManifest | undefined;
   let logged = '';
 
@@ -60,7 +55,8 @@ export function createToolboxSource({ shipped, local, lastGoodFile, log }: Toolb
   };
 
   return {
-    async read() {
+    /** Reads the files; cheap enough for each wake. Logs each problem once. */
+    async read(): Promise<ToolboxImages> {
       const base = await readOne(shipped);
       const own = await readOne(local);
       const ownProblems = (own?.problems ?? []).map((problem) => ({

@@ -7,7 +7,7 @@ import { SLOT_RESOURCE } from '../../schema/slot-resource.ts';
 import { ProvidersAnswer, SlotsAnswer, StatusAnswer } from '../connect/api-answers.ts';
 import { createClient, type Client } from '../connect/client.ts';
 import type { ClusterAccess } from '../connect/cluster-access.ts';
-import { createClusterTransport, LEADER_LEASE } from '../connect/cluster-transport.ts';
+import { createClusterTransport, LEADER_LEASE, LeaseSpec } from '../connect/cluster-transport.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import { fail, ok, warn, type Check } from './check.ts';
 import { query } from './cluster-query.ts';
@@ -83,12 +83,6 @@ async function checkDefinition(cluster: ClusterAccess): Promise<Check> {
 }
 
 const NOT_INSTALLED = 'Not installed';
-
-const LeaseSpec = z.looseObject({
-  holderIdentity: z.string().nullish(),
-  leaseDurationSeconds: z.number().nullish(),
-  renewTime: z.string().nullish(),
-});
 
 async function checkLeader(cluster: ClusterAccess): Promise<Check> {
   const { namespace } = cluster;

@@ -21,9 +21,12 @@ const LEASE_POLL_MS = 500;
 /** Another replica takes over within 15 s of a crash. */
 const HANDOVER_MS = 20_000;
 
-const Lease = z.looseObject({
-  spec: z.looseObject({ holderIdentity: z.string().nullish(), renewTime: z.string().nullish() }).nullish(),
+export const LeaseSpec = z.looseObject({
+  holderIdentity: z.string().nullish(),
+  leaseDurationSeconds: z.number().nullish(),
+  renewTime: z.string().nullish(),
 });
+const Lease = z.looseObject({ spec: LeaseSpec.nullish() });
 
 const Pod = z.looseObject({
   spec: z.looseObject({

@@ -1,7 +1,7 @@
 /** `svcctl convert`: writes slots as SlotSpec resources or as TOML files. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { newSlotText } from '../../host/slots/decide/edit-slot.ts';
+import { rewriteSlotText } from '../../host/slots/decide/edit-slot.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { toResource } from '../../schema/slot-resource.ts';
 import { formatProblem } from '../../schema/spec-problem.ts';
@@ -63,7 +63,7 @@ export function resourceText({ name, document, metadata }: Pick<Manifest, 'name'
 }
 
 function tomlText(slot: Manifest): string {
-  const written = newSlotText(slot.document);
+  const written = rewriteSlotText('', slot.document);
   if (written.ok) return written.text;
   throw new CliFailure(written.problems.map((problem) => formatProblem({ ...problem, file: slot.file })).join('\n'));
 }

@@ -80,9 +80,9 @@ export async function runLogs(cli: Cli, options: LogsOptions, name: string): Pro
   const { tail, follow } = options;
   if (!/^[0-9]{1,6}$/.test(tail)) throw usageFailure(`Write --tail as a number of lines, not "${tail}"`);
   const client = await cli.connect(options);
-  const { header, text } = await client.stream(`${path}/logs?tail=${tail}${follow === true ? '&follow=1' : ''}`);
+  const { header, body } = await client.stream(`${path}/logs?tail=${tail}${follow === true ? '&follow=1' : ''}`);
   if (header('x-svc-workload') === 'none') cli.terminal.note(`Slot "${name}" has no workload, so it has no output`);
-  for await (const part of text) await cli.terminal.write(cli.terminal.isTty ? withoutControls(part) : part);
+  for await (const part of body) await cli.terminal.write(cli.terminal.isTty ? withoutControls(part) : part);
 }
 
 interface Edit {

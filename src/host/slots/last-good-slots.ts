@@ -11,18 +11,12 @@ import { codeOf, messageOf } from '../../platform/error-text.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { writeJsonAtomically } from '../../files/write-file.ts';
 
-export interface LastGoodSlots {
-  read(): Promise<AcceptedSlots>;
-  /** Writes the slots that differ. Logs a slot that cannot be stored; its spec stays in force until the next restart. */
-  write(before: AcceptedSlots, after: AcceptedSlots): Promise<void>;
-}
-
 /** The document is stored instead of the resolved spec, since a later version of the program may have other defaults. */
 const StoredSlot = z.object({ generation: z.int().min(1), document: z.unknown() });
 
-export function createLastGoodSlots(directory: string, log: SourceLog): LastGoodSlots {
+export function createLastGoodSlots(directory: string, log: SourceLog) {
   return {
-    async read() {
+    async read(): Promise<AcceptedSlots> {
       const slots = new Map<SlotName, AcceptedSlot>();
       for (const file of await listJson(directory)) {
         const name = SlotName.safeParse(file.slice(0, -'.json'.length));
@@ -32,7 +26,8 @@ export function createLastGoodSlots(directory: string, log: SourceLog): LastGood
       }
       return slots;
     },
-    async write(before, after) {
+    /** Writes the slots that differ. Logs a slot that cannot be stored; its spec stays in force until the next restart. */
+    async write(before: AcceptedSlots, after: AcceptedSlots): Promise<void> {
       for (const [name, { generation, lastGood }] of after) {
         const path = join(directory, `${name}.json`);
         const old = before.get(name);
