@@ -107,13 +107,8 @@ function merge(base: ToolboxManifest, own: ToolboxManifest): ToolboxManifest {
   return merged;
 }
 
-interface OneManifest {
-  readonly manifest: ToolboxManifest;
-  readonly problems: readonly SpecProblem[];
-}
-
 /** Reads TOML or JSON, by the file's extension. Returns undefined if there is no such file. */
-async function readOne(file: string): Promise<OneManifest | undefined> {
+async function readOne(file: string): Promise<Pick<ToolboxImages, 'manifest' | 'problems'> | undefined> {
   const isToml = file.endsWith('.toml');
   try {
     const text = await readFile(file, 'utf8');

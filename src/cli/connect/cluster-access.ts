@@ -9,18 +9,12 @@ import { sendHttp } from './http-request.ts';
 import type { Environment, ServiceOptions } from './service-options.ts';
 import type { ServiceRequest, ServiceResponse } from './transport.ts';
 
-export interface ClusterAccess {
-  /** For messages. */
-  readonly server: string;
-  readonly namespace: string;
-  /** The path of the request starts at the root of the API server. Fails with a `CliFailure` if no response arrives. */
-  send(request: ServiceRequest): Promise<ServiceResponse>;
-}
+export type ClusterAccess = Awaited<ReturnType<typeof openCluster>>;
 
 const HINT = 'Check that "kubectl get namespaces" works with this context';
 
 /** Reads the kubeconfig that the options name. Sends no request yet. */
-export async function openCluster(options: ServiceOptions, env: Environment): Promise<ClusterAccess> {
+export async function openCluster(options: ServiceOptions, env: Environment) {
   const found = await findCredentials({
     env,
     context: options.context ?? nonEmpty(env['SVCCTL_CONTEXT']),
@@ -40,7 +34,8 @@ export async function openCluster(options: ServiceOptions, env: Environment): Pr
   return {
     server,
     namespace,
-    async send(request) {
+    /** The path of the request starts at the root of the API server. Fails with a `CliFailure` if no response arrives. */
+    async send(request: ServiceRequest): Promise<ServiceResponse> {
       const first = await attempt(request);
       // The token may have expired while the verb waited.
       if (first.status !== 401 || !credentials.renew()) return first;
