@@ -46,7 +46,9 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
       failing = true;
     }
   };
-  const drain = async () => {
+  const drain = async (report: Report) => {
+    if (!swept) await removeStaleStatuses(statusDirectory, report);
+    swept = true;
     while (hasBacklog()) {
       const { statuses, entries } = backlog;
       backlog = { statuses: new Map(), entries: new Map() };
@@ -58,11 +60,6 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
       }
     }
     working = undefined;
-  };
-  const sweepAndDrain = async (report: Report) => {
-    if (!swept) await removeStaleStatuses(statusDirectory, report);
-    swept = true;
-    await drain();
   };
   const addStatuses = (statuses: Report['statuses']) => {
     const present = new Set(statuses.map((status) => status.name));
@@ -88,7 +85,7 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
         backlog.entries.set(entry.slot, waiting);
       }
       // Never without work: it would then reset `working` before it is assigned here.
-      if (!swept || hasBacklog()) working ??= sweepAndDrain(report);
+      if (!swept || hasBacklog()) working ??= drain(report);
     },
     /** Resolves when everything passed to `write` so far is on disk or has failed. */
     async flush(): Promise<void> {

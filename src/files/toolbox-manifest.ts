@@ -68,7 +68,8 @@ export function createToolboxSource({ shipped, local, lastGoodFile, log }: Toolb
       const missing = 'Restore this file: the shipped manifest of toolbox images is missing';
       const problems = [...(base?.problems ?? [{ path: [], file: shipped, message: missing }]), ...ownProblems];
       logProblems(problems);
-      return imagesOf(merge(base?.manifest ?? {}, lastGood ?? {}), problems);
+      const manifest = merge(base?.manifest ?? {}, lastGood ?? {});
+      return { manifest, problems, find: (kind, backend) => referenceOf(manifest[kind]?.[backend]) };
     },
   };
 }
@@ -78,19 +79,10 @@ export async function checkToolboxFile(local: string): Promise<readonly SpecProb
   return (await readOne(local))?.problems;
 }
 
-function imagesOf(manifest: ToolboxManifest, problems: readonly SpecProblem[]): ToolboxImages {
-  return {
-    manifest,
-    problems,
-    find(kind, backend) {
-      const image = manifest[kind]?.[backend];
-      return image === undefined ? undefined : referenceOf(image);
-    },
-  };
-}
-
 /** A pulled image is identified by its digest, one that was built here by its id. */
-function referenceOf({ image, digest, id }: ToolboxImage): ImageReference {
+function referenceOf(found: ToolboxImage | undefined): ImageReference | undefined {
+  if (found === undefined) return undefined;
+  const { image, digest, id } = found;
   const reference = digest === undefined ? image : `${withoutTag(image)}@${digest}`;
   return id === undefined ? { reference } : { reference, imageId: id };
 }

@@ -27,9 +27,11 @@ export async function openCluster(options: ServiceOptions, env: Environment) {
   const problem = badName(namespace);
   if (problem !== undefined) throw usageFailure(problem, 'Check --namespace and SVCCTL_NAMESPACE');
   const access = createAccess(credentials);
+  const failure = (reason: string, cause: unknown): CliFailure =>
+    new CliFailure(`Could not reach the API server at "${server}": ${reason}`, { cause, hint: HINT });
   const attempt = async (request: ServiceRequest): Promise<ServiceResponse> => {
     const { headers, agent } = await access();
-    return sendHttp({ server, agent, failure: unreachable(server) }, { ...request, headers: { ...request.headers, ...headers } });
+    return sendHttp({ server, agent, failure }, { ...request, headers: { ...request.headers, ...headers } });
   };
   return {
     server,
@@ -57,11 +59,6 @@ function createAccess(credentials: Credentials): () => Promise<Pick<Access, 'hea
     if (latest?.tls !== access.tls) latest = { tls: access.tls, agent: new HttpsAgent({ keepAlive: true, ...access.tls }) };
     return { headers: access.headers, agent: latest.agent };
   };
-}
-
-function unreachable(server: string) {
-  return (reason: string, cause: unknown): CliFailure =>
-    new CliFailure(`Could not reach the API server at "${server}": ${reason}`, { cause, hint: HINT });
 }
 
 function nonEmpty(value: string | undefined): string | undefined {

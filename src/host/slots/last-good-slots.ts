@@ -18,8 +18,8 @@ export function createLastGoodSlots(directory: string, log: SourceLog) {
   return {
     async read(): Promise<AcceptedSlots> {
       const slots = new Map<SlotName, AcceptedSlot>();
-      for (const file of await listJson(directory)) {
-        const name = SlotName.safeParse(file.slice(0, -'.json'.length));
+      for (const file of await readdir(directory).catch((): string[] => [])) {
+        const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]);
         if (!name.success) continue;
         const slot = await readSlot(join(directory, file), name.data, log);
         if (slot !== undefined) slots.set(name.data, slot);
@@ -41,11 +41,6 @@ export function createLastGoodSlots(directory: string, log: SourceLog) {
       }
     },
   };
-}
-
-async function listJson(directory: string): Promise<readonly string[]> {
-  const names = await readdir(directory).catch((): string[] => []);
-  return names.filter((name) => name.endsWith('.json') && !name.startsWith('.'));
 }
 
 async function readSlot(path: string, name: SlotName, log: SourceLog): Promise<AcceptedSlot | undefined> {
