@@ -7,7 +7,6 @@ import { toSnakeCase } from '../../schema/key-case.ts';
 import { SlotName } from '../../schema/names.ts';
 import { formatProblem } from '../../schema/spec-problem.ts';
 import type { Cli } from '../cli.ts';
-import type { Client } from '../connect/client.ts';
 import type { FileOptions } from '../connect/service-options.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { withoutControls } from '../output/terminal.ts';
