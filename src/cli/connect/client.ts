@@ -14,8 +14,6 @@ export interface Client extends Pick<Transport, 'pollMs' | 'namespace'> {
   request<T>(method: string, path: string, schema: z.ZodType<T>, options?: RequestOptions): Promise<T>;
   /** Reads an object. Undefined if the slot does not exist. */
   find<T>(path: string, schema: z.ZodType<T>): Promise<T | undefined>;
-  /** Sends a request whose answer does not matter. */
-  send(method: string, path: string): Promise<void>;
   /** Reads a body as it arrives, however long the service is silent in between. */
   stream(path: string): Promise<ServiceResponse>;
 }
@@ -40,10 +38,6 @@ export function createClient(transport: Transport): Client {
         if (error instanceof CliFailure && error.code === 'slot.not_found') return undefined;
         throw error;
       }
-    },
-    async send(method, path) {
-      const response = await exchange(method, path);
-      await response.text();
     },
     stream: async (path) => checkStatus(await transport.send({ method: 'GET', path, stream: true }), transport),
   };

@@ -1,4 +1,5 @@
 /** `svcctl slot load|unload|restart|create|delete|logs`. Each edits the desired state; `--wait` waits until the controller has followed. */
+import { z } from 'zod';
 import { SlotName } from '../../schema/names.ts';
 import type { Cli } from '../cli.ts';
 import { SlotAnswer } from '../connect/api-answers.ts';
@@ -66,7 +67,7 @@ export async function runDelete(cli: Cli, options: EditOptions, ...names: string
   const slots = names.map((name) => ({ name, path: slotPath(name) }));
   const client = await cli.connect(options);
   for (const { name, path } of slots) {
-    await client.send('DELETE', path);
+    await client.request('DELETE', path, z.unknown());
     cli.terminal.line(`slot/${name} deleted`);
   }
   if (options.wait !== true) return;
