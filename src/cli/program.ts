@@ -10,7 +10,7 @@ export async function runSvcctl(argv: readonly string[], cli: Cli): Promise<Exit
   let exit: ExitCode = EXIT.done;
   const program = createProgram(cli, async (verb, command) => {
     const run = await verb.load();
-    exit = await run(cli, command.optsWithGlobals<never>(), ...command.args);
+    exit = (await run(cli, command.optsWithGlobals<never>(), ...command.args)) ?? EXIT.done;
   });
   try {
     await program.parseAsync(argv, { from: 'user' });

@@ -192,6 +192,6 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     name: 'completion',
     help: 'Print a completion script for a shell',
     arguments: [{ name: '<shell>', help: 'Shell to write the script for', choices: ['bash', 'zsh', 'fish'] }],
-    load: async () => (await import('./verbs/completion.ts')).runCompletion,
+    load: async () => (await import('./verbs/completion.ts')).createCompletion(VERBS, GLOBAL_OPTIONS),
   },
 ];

@@ -19,8 +19,8 @@ export interface VerbGroup {
   readonly verbs: readonly Verb[];
 }
 
-/** Receives the options of its row and the global ones in camelCase, then one string for each argument. */
-export type VerbRun = (cli: Cli, options: never, ...args: string[]) => ExitCode | Promise<ExitCode>;
+/** Receives the options of its row and the global ones in camelCase, then one string for each argument. Succeeds if it returns no exit code. */
+export type VerbRun = (cli: Cli, options: never, ...args: string[]) => Promise<ExitCode | void>;
 
 export interface VerbArgument {
   /** In commander's syntax: `<slot>`, `[names...]`. */

@@ -1,7 +1,7 @@
 /** Writes statuses to `<state>/status/<slot>.json`, each only when it changed, and appends to timelines: for users, scripts and the next start. */
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Report, StatusSink } from '../reconciler/ports.ts';
+import type { Report } from '../reconciler/ports.ts';
 import type { SlotName } from '../schema/names.ts';
 import { isSameValue } from '../schema/same-value.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
@@ -9,11 +9,6 @@ import { messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
 import { appendTimeline } from './timeline-files.ts';
 import { writeJsonAtomically } from './write-file.ts';
-
-export interface StatusFiles extends StatusSink {
-  /** Resolves when everything passed to `write` so far is on disk or has failed. */
-  flush(): Promise<void>;
-}
 
 interface StatusFilesOptions {
   /** `<state>/status`. Undefined if statuses are stored elsewhere. */
@@ -33,7 +28,7 @@ interface Backlog {
 /** A disk that refuses writes must not fill our memory: beyond this the oldest entries of a slot are dropped. */
 const MAX_WAITING_ENTRIES = 10_000;
 
-export function createStatusFiles({ statusDirectory, timelineDirectory, log }: StatusFilesOptions): StatusFiles {
+export function createStatusFiles({ statusDirectory, timelineDirectory, log }: StatusFilesOptions) {
   const known = new Map<SlotName, SlotStatus>();
   let backlog: Backlog = { statuses: new Map(), entries: new Map() };
   let working: Promise<void> | undefined;
@@ -51,7 +46,9 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
       failing = true;
     }
   };
-  const drain = async () => {
+  const drain = async (report: Report) => {
+    if (!swept) await removeStaleStatuses(statusDirectory, report);
+    swept = true;
     while (hasBacklog()) {
       const { statuses, entries } = backlog;
       backlog = { statuses: new Map(), entries: new Map() };
@@ -63,11 +60,6 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
       }
     }
     working = undefined;
-  };
-  const sweepAndDrain = async (report: Report) => {
-    if (!swept) await removeStaleStatuses(statusDirectory, report);
-    swept = true;
-    await drain();
   };
   const addStatuses = (statuses: Report['statuses']) => {
     const present = new Set(statuses.map((status) => status.name));
@@ -84,7 +76,7 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
   };
 
   return {
-    write(report) {
+    write(report: Report): void {
       if (statusDirectory !== undefined) addStatuses(report.statuses);
       for (const entry of report.entries) {
         const waiting = backlog.entries.get(entry.slot) ?? [];
@@ -93,9 +85,10 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
         backlog.entries.set(entry.slot, waiting);
       }
       // Never without work: it would then reset `working` before it is assigned here.
-      if (!swept || hasBacklog()) working ??= sweepAndDrain(report);
+      if (!swept || hasBacklog()) working ??= drain(report);
     },
-    async flush() {
+    /** Resolves when everything passed to `write` so far is on disk or has failed. */
+    async flush(): Promise<void> {
       while (working !== undefined) await working;
     },
   };

@@ -1,24 +1,37 @@
-/** The timeline of each slot, in `<state>/timelines/<slot>.jsonl`, with older entries in `<slot>.jsonl.1`. */
+/** The timeline of each slot, as lines of JSON in `<state>/timelines/<slot>.jsonl`, with older entries in `<slot>.jsonl.1`. */
 import { appendFile, mkdir, open, readdir, readFile, rename, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { SlotName } from '../schema/names.ts';
-import type { TimelineEntry } from '../schema/slot-status.ts';
-import { formatTimeline, parseTimeline } from './decide/timeline-lines.ts';
-import { codeOf } from '../platform/error-text.ts';
+import { SLOT_STATES, type TimelineEntry } from '../schema/slot-status.ts';
+import { parseJson } from '../platform/decide/parse-json.ts';
 
 /** Some ten thousand entries: months of a healthy slot, an hour of one in a crash loop. One older file is kept. */
 export const TIMELINE_BYTES = 1024 * 1024;
 const FILE_MODE = 0o640;
 const NEWLINE = 0x0a;
 
+const Line = z.object({
+  seq: z.int().min(1),
+  at: z.number(),
+  slot: SlotName,
+  kind: z.enum(['state', 'spec', 'action', 'failure', 'drift', 'condition']),
+  message: z.string(),
+  cause: z.string().exactOptional(),
+  from: z.enum(SLOT_STATES).exactOptional(),
+  to: z.enum(SLOT_STATES).exactOptional(),
+});
+
 /** Throws the system's error. */
 export async function appendTimeline(directory: string, slot: SlotName, entries: readonly TimelineEntry[]): Promise<void> {
   const path = join(directory, `${slot}.jsonl`);
-  const handle = await openToAppend(directory, path);
+  await mkdir(directory, { recursive: true });
+  const handle = await open(path, 'a+', FILE_MODE);
   try {
     const { size } = await handle.stat();
     // A crash may have left an incomplete line, which the next entry must not continue.
-    const text = `${(await isAtLineStart(handle, size)) ? '' : '\n'}${formatTimeline(entries)}`;
+    const start = (await isAtLineStart(handle, size)) ? '' : '\n';
+    const text = start + entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
     if (size === 0 || size + Buffer.byteLength(text) <= TIMELINE_BYTES) return await handle.appendFile(text);
     await rename(path, `${path}.1`);
     await appendFile(path, text, { mode: FILE_MODE });
@@ -41,14 +54,9 @@ export async function listTimelines(directory: string): Promise<readonly SlotNam
   return [...names].flatMap((name) => SlotName.safeParse(name).data ?? []);
 }
 
-async function openToAppend(directory: string, path: string): Promise<FileHandle> {
-  try {
-    return await open(path, 'a+', FILE_MODE);
-  } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error;
-    await mkdir(directory, { recursive: true });
-    return await open(path, 'a+', FILE_MODE);
-  }
+/** Skips lines that a crash damaged. */
+function parseTimeline(text: string): readonly TimelineEntry[] {
+  return text.split('\n').flatMap((line) => Line.safeParse(parseJson(line)).data ?? []);
 }
 
 async function isAtLineStart(handle: FileHandle, size: number): Promise<boolean> {

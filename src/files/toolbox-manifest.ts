@@ -32,12 +32,7 @@ export interface ToolboxManifestOptions {
   readonly log: SourceLog;
 }
 
-export interface ToolboxSource {
-  /** Reads the files; cheap enough for each wake. Logs each problem once. */
-  read(): Promise<ToolboxImages>;
-}
-
-export function createToolboxSource({ shipped, local, lastGoodFile, log }: ToolboxManifestOptions): ToolboxSource {
+export function createToolboxSource({ shipped, local, lastGoodFile, log }: ToolboxManifestOptions) {
   let lastGood: ToolboxManifest | undefined;
   let logged = '';
 
@@ -60,7 +55,8 @@ export function createToolboxSource({ shipped, local, lastGoodFile, log }: Toolb
   };
 
   return {
-    async read() {
+    /** Reads the files; cheap enough for each wake. Logs each problem once. */
+    async read(): Promise<ToolboxImages> {
       const base = await readOne(shipped);
       const own = await readOne(local);
       const ownProblems = (own?.problems ?? []).map((problem) => ({
@@ -72,7 +68,8 @@ export function createToolboxSource({ shipped, local, lastGoodFile, log }: Toolb
       const missing = 'Restore this file: the shipped manifest of toolbox images is missing';
       const problems = [...(base?.problems ?? [{ path: [], file: shipped, message: missing }]), ...ownProblems];
       logProblems(problems);
-      return imagesOf(merge(base?.manifest ?? {}, lastGood ?? {}), problems);
+      const manifest = merge(base?.manifest ?? {}, lastGood ?? {});
+      return { manifest, problems, find: (kind, backend) => referenceOf(manifest[kind]?.[backend]) };
     },
   };
 }
@@ -82,19 +79,10 @@ export async function checkToolboxFile(local: string): Promise<readonly SpecProb
   return (await readOne(local))?.problems;
 }
 
-function imagesOf(manifest: ToolboxManifest, problems: readonly SpecProblem[]): ToolboxImages {
-  return {
-    manifest,
-    problems,
-    find(kind, backend) {
-      const image = manifest[kind]?.[backend];
-      return image === undefined ? undefined : referenceOf(image);
-    },
-  };
-}
-
 /** A pulled image is identified by its digest, one that was built here by its id. */
-function referenceOf({ image, digest, id }: ToolboxImage): ImageReference {
+function referenceOf(found: ToolboxImage | undefined): ImageReference | undefined {
+  if (found === undefined) return undefined;
+  const { image, digest, id } = found;
   const reference = digest === undefined ? image : `${withoutTag(image)}@${digest}`;
   return id === undefined ? { reference } : { reference, imageId: id };
 }
@@ -111,13 +99,8 @@ function merge(base: ToolboxManifest, own: ToolboxManifest): ToolboxManifest {
   return merged;
 }
 
-interface OneManifest {
-  readonly manifest: ToolboxManifest;
-  readonly problems: readonly SpecProblem[];
-}
-
 /** Reads TOML or JSON, by the file's extension. Returns undefined if there is no such file. */
-async function readOne(file: string): Promise<OneManifest | undefined> {
+async function readOne(file: string): Promise<Pick<ToolboxImages, 'manifest' | 'problems'> | undefined> {
   const isToml = file.endsWith('.toml');
   try {
     const text = await readFile(file, 'utf8');

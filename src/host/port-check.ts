@@ -4,17 +4,18 @@ import { codeOf } from '../platform/error-text.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 
 /** Succeeds if nothing listens on `127.0.0.1:port` or on all addresses. The result may be out of date at once; the start itself decides. */
-export function checkPortFree(port: number): Promise<Result<void>> {
+export async function checkPortFree(port: number): Promise<Result<void>> {
+  const error = await listenError('127.0.0.1', port);
+  if (error === undefined) return ok(undefined);
+  return codeOf(error) === 'EADDRINUSE' ? portTaken(port) : fail('retry', 'PortTaken', `Port ${port} cannot be used: ${error.message}`);
+}
+
+/** Returns why nothing can listen at the address; undefined if it is free. */
+export function listenError(host: string, port: number): Promise<Error | undefined> {
   return new Promise((resolve) => {
     const server = createServer();
-    server.once('error', (error) => {
-      resolve(
-        codeOf(error) === 'EADDRINUSE' ? portTaken(port) : fail('retry', 'PortTaken', `Port ${port} cannot be used: ${error.message}`),
-      );
-    });
-    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => {
-      server.close(() => resolve(ok(undefined)));
-    });
+    server.once('error', resolve);
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
   });
 }
 

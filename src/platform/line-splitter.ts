@@ -4,19 +4,13 @@ import { StringDecoder } from 'node:string_decoder';
 /** A server that never ends its line must not fill our memory, so longer lines are cut into pieces. */
 const LONGEST_LINE = 64 * 1024;
 
-export interface LineSplitter {
-  /** Returns the lines that this chunk completes. */
-  push(chunk: Buffer): string[];
-  /** Returns the last line if it did not end with a newline. */
-  end(): string | undefined;
-}
-
-export function createLineSplitter(longestLine = LONGEST_LINE): LineSplitter {
+export function createLineSplitter(longestLine = LONGEST_LINE) {
   const decoder = new StringDecoder('utf8');
   let pending = '';
   const withoutReturn = (text: string): string => (text.endsWith('\r') ? text.slice(0, -1) : text);
   return {
-    push(chunk) {
+    /** Returns the lines that this chunk completes. */
+    push(chunk: Buffer): string[] {
       const lines = (pending + decoder.write(chunk)).split('\n');
       pending = lines.pop() ?? '';
       while (pending.length > longestLine) {
@@ -25,7 +19,8 @@ export function createLineSplitter(longestLine = LONGEST_LINE): LineSplitter {
       }
       return lines.map(withoutReturn);
     },
-    end() {
+    /** Returns the last line if it did not end with a newline. */
+    end(): string | undefined {
       const rest = pending + decoder.end();
       pending = '';
       return rest === '' ? undefined : withoutReturn(rest);

@@ -14,9 +14,8 @@ export interface Log {
 /** The levels that adapters use. */
 export type SourceLog = Pick<Log, 'info' | 'warn'>;
 
-export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
-
-const ORDER: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'silent'];
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
+export type LogLevel = (typeof LEVELS)[number];
 
 /** Writes one JSON object per line to standard output. */
 export function createJsonLog(level: LogLevel): Log {
@@ -28,7 +27,7 @@ export function createPlainLog(minimum: LogLevel, write: (line: string) => void)
   const at =
     (level: LogLevel): LogMethod =>
     (fields, message) => {
-      if (ORDER.indexOf(level) < ORDER.indexOf(minimum)) return;
+      if (LEVELS.indexOf(level) < LEVELS.indexOf(minimum)) return;
       const { slot } = fields;
       const prefix = level === 'error' || level === 'warn' ? `${level}: ` : '';
       write(`  ${(typeof slot === 'string' ? slot : '').padEnd(8)} ${prefix}${message}`);

@@ -23,7 +23,6 @@ async function wait(answer: SlotAnswer, generation?: number): Promise<string> {
   const client: Client = {
     pollMs: 1,
     request: unused,
-    send: unused,
     stream: unused,
     find: async (_path, schema) => schema.parse(answer),
   };

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ModelId, SlotName } from '../../src/schema/names.ts';
 import type { SlotStatus, TimelineEntry } from '../../src/schema/slot-status.ts';
 import { createEventFeed } from '../../src/files/event-feed.ts';
-import { createStatusFiles, type StatusFiles } from '../../src/files/status-files.ts';
+import { createStatusFiles } from '../../src/files/status-files.ts';
 import { TIMELINE_BYTES } from '../../src/files/timeline-files.ts';
 
 const img = SlotName.parse('img');
@@ -33,7 +33,7 @@ const entry = (seq: number, slot: SlotName = img, message = `Entry ${seq}`): Tim
 describe('status files and the event feed', () => {
   let root: string;
   let warnings: string[];
-  let files: StatusFiles;
+  let files: ReturnType<typeof createStatusFiles>;
   let statusDirectory: string;
   let timelineDirectory: string;
   const create = () =>

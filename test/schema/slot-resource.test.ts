@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { SlotName } from '../../src/schema/names.ts';
 import { fromResource, toResource } from '../../src/schema/slot-resource.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
-import { newSlotText } from '../../src/host/slots/decide/edit-slot.ts';
+import { rewriteSlotText } from '../../src/host/slots/decide/edit-slot.ts';
 import { parseSlotText } from '../../src/host/slots/decide/parse-slot-text.ts';
 import { slotDocuments } from './slot-arbitrary.ts';
 
@@ -13,7 +13,7 @@ describe('a slot as a file and as a resource', () => {
   test('is converted in both directions without loss, for any slot', () => {
     fc.assert(
       fc.property(slotDocuments, (document) => {
-        const text = newSlotText(document);
+        const text = rewriteSlotText('', document);
         if (!text.ok) throw new Error('No text');
         const read = parseSlotText(name, text.text, 'mine.toml');
         if (!read.ok) throw new Error(JSON.stringify(read.problems));
@@ -22,7 +22,7 @@ describe('a slot as a file and as a resource', () => {
         const back = fromResource(resource);
         expect(back).toEqual({ ok: true, name, document, dropped: [] });
         expect(parseSlot(name, back.ok ? back.document : undefined)).toEqual({ ok: true, spec: read.spec });
-        expect(newSlotText(back.ok ? back.document : undefined)).toEqual(text);
+        expect(rewriteSlotText('', back.ok ? back.document : undefined)).toEqual(text);
       }),
       { numRuns: 1000 },
     );

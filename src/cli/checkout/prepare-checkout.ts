@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { writeDemoModels } from '../../models/demo/demo-models.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
+import type { Settings } from '../../schema/settings.ts';
 
 const PRIMARY = `# The slot "primary" answers chat requests. Save this file, and the change takes effect a moment later.
 backend = "cpu"
@@ -21,13 +22,8 @@ backend = "cpu"
 default = "demo-embed"
 `;
 
-interface Directories {
-  readonly configDir: string;
-  readonly modelsDir: string;
-}
-
 /** Writes what is missing and never overwrites anything. Fails if a directory cannot be used. */
-export async function prepareCheckout({ configDir, modelsDir }: Directories): Promise<Result<void>> {
+export async function prepareCheckout({ SVC_CONFIG_DIR: configDir, SVC_MODELS_DIR: modelsDir }: Settings): Promise<Result<void>> {
   try {
     const slotsDir = join(configDir, 'slots');
     // Undefined if the directory exists: its slots belong to the user, who may have deleted these.

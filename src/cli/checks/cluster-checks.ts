@@ -8,7 +8,7 @@ import { ProvidersAnswer, SlotsAnswer, StatusAnswer } from '../connect/api-answe
 import { createClient, type Client } from '../connect/client.ts';
 import type { ClusterAccess } from '../connect/cluster-access.ts';
 import { CONTROLLER_LEASE } from '../../schema/object-labels.ts';
-import { createClusterTransport } from '../connect/cluster-transport.ts';
+import { createClusterTransport, LeaseSpec } from '../connect/cluster-transport.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import { fail, ok, warn, type Check } from './check.ts';
 import { query } from './cluster-query.ts';
@@ -84,12 +84,6 @@ async function checkDefinition(cluster: ClusterAccess): Promise<Check> {
 }
 
 const NOT_INSTALLED = 'Not installed';
-
-const LeaseSpec = z.looseObject({
-  holderIdentity: z.string().nullish(),
-  leaseDurationSeconds: z.number().nullish(),
-  renewTime: z.string().nullish(),
-});
 
 async function checkLeader(cluster: ClusterAccess): Promise<Check> {
   const { namespace } = cluster;

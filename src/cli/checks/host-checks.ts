@@ -1,11 +1,11 @@
 /** What `svcctl doctor` checks on this host. */
 import { access, constants, readdir, readFile, stat } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { freemem, totalmem } from 'node:os';
 import path from 'node:path';
 import { checkToolboxFile } from '../../files/toolbox-manifest.ts';
 import { podmanAnswers } from '../../host/podman/podman-api.ts';
 import { findPodmanSocket } from '../../host/podman/podman-socket.ts';
+import { listenError } from '../../host/port-check.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { findLlamaServer } from '../../providers/gguf/find-llama-server.ts';
 import { parseSettings, type Settings } from '../../schema/settings.ts';
@@ -129,14 +129,14 @@ async function checkModelsDir({ SVC_MODELS_DIR: dir }: Settings): Promise<Check>
 
 async function checkAddress({ SVC_LISTEN: listen }: Settings): Promise<Check> {
   const address = authority(listen);
-  const code = await listenError(listen);
-  if (code === undefined) return ok('address', `${address} is free`);
-  if (code === 'EADDRINUSE') {
+  const error = await listenError(listen.host, listen.port);
+  if (error === undefined) return ok('address', `${address} is free`);
+  if (codeOf(error) === 'EADDRINUSE') {
     const version = await svcVersion(`http://${localAuthority(listen)}/api/status`);
     if (version !== undefined) return ok('address', `svc ${version} answers at ${address}`);
     return fail('address', `${address} is in use by another program`, 'Stop that program, or set SVC_LISTEN to another address');
   }
-  return fail('address', `${address} cannot be used (${code})`, 'Set SVC_LISTEN to another address');
+  return fail('address', `${address} cannot be used (${codeOf(error)})`, 'Set SVC_LISTEN to another address');
 }
 
 function checkMemory({ SVC_MEMORY_BUDGET: budget }: Settings): Check {
@@ -154,14 +154,6 @@ async function isUsable(file: string, mode: number): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-function listenError({ host, port }: Settings['SVC_LISTEN']): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', (error) => resolve(codeOf(error)));
-    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
-  });
 }
 
 async function svcVersion(url: string): Promise<string | undefined> {

@@ -3,16 +3,10 @@ import type { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import { ErrorAnswer } from './api-answers.ts';
-import type { ServiceResponse, Transport } from './transport.ts';
+import type { ServiceRequest, ServiceResponse, Transport } from './transport.ts';
 
-export interface RequestOptions {
+export interface RequestOptions extends Pick<ServiceRequest, 'headers'> {
   readonly body?: unknown;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-export interface TextStream {
-  header(name: string): string | undefined;
-  readonly text: AsyncIterable<string>;
 }
 
 export interface Client extends Pick<Transport, 'pollMs' | 'namespace'> {
@@ -20,10 +14,8 @@ export interface Client extends Pick<Transport, 'pollMs' | 'namespace'> {
   request<T>(method: string, path: string, schema: z.ZodType<T>, options?: RequestOptions): Promise<T>;
   /** Reads an object. Undefined if the slot does not exist. */
   find<T>(path: string, schema: z.ZodType<T>): Promise<T | undefined>;
-  /** Sends a request whose answer does not matter. */
-  send(method: string, path: string): Promise<void>;
   /** Reads a body as it arrives, however long the service is silent in between. */
-  stream(path: string): Promise<TextStream>;
+  stream(path: string): Promise<ServiceResponse>;
 }
 
 export function createClient(transport: Transport): Client {
@@ -43,29 +35,12 @@ export function createClient(transport: Transport): Client {
       try {
         return await parseAnswer(await exchange('GET', path), schema, transport);
       } catch (error) {
-        if (error instanceof ApiFailure && error.code === 'slot.not_found') return undefined;
+        if (error instanceof CliFailure && error.code === 'slot.not_found') return undefined;
         throw error;
       }
     },
-    async send(method, path) {
-      const response = await exchange(method, path);
-      await response.text();
-    },
-    async stream(path) {
-      const response = await checkStatus(await transport.send({ method: 'GET', path, stream: true }), transport);
-      return { header: (name) => response.header(name), text: decode(response.body) };
-    },
+    stream: async (path) => checkStatus(await transport.send({ method: 'GET', path, stream: true }), transport),
   };
-}
-
-class ApiFailure extends CliFailure {
-  /** Of an error of the API. */
-  readonly code: string | undefined;
-
-  constructor(message: string, hint: string | undefined, code?: string) {
-    super(message, { hint });
-    this.code = code;
-  }
 }
 
 /** Returns a successful response. Throws the error of any other one. */
@@ -73,11 +48,11 @@ async function checkStatus(response: ServiceResponse, { service, hint }: Transpo
   const { status } = response;
   if (status >= 200 && status < 300) return response;
   const parsed = ErrorAnswer.safeParse(parseJson(await response.text()));
-  if (!parsed.success) throw new ApiFailure(`The service at ${service} answered with status ${status}`, hint);
+  if (!parsed.success) throw new CliFailure(`The service at ${service} answered with status ${status}`, { hint });
   const { message, code } = parsed.data.error;
   const requestId = status >= 500 ? response.header('x-request-id') : undefined;
   const details = [code ?? String(status), ...(requestId === undefined ? [] : [`request ${requestId}`])];
-  throw new ApiFailure(`${message} (${details.join(', ')})`, hintFor(code), code ?? undefined);
+  throw new CliFailure(`${message} (${details.join(', ')})`, { hint: hintFor(code), code: code ?? undefined });
 }
 
 async function parseAnswer<T>(response: ServiceResponse, schema: z.ZodType<T>, { service, hint }: Transport): Promise<T> {
@@ -106,9 +81,4 @@ function hintFor(code: string | null | undefined): string | undefined {
     default:
       return undefined;
   }
-}
-
-async function* decode(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  for await (const chunk of body) yield decoder.decode(chunk, { stream: true });
 }

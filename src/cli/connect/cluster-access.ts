@@ -9,18 +9,12 @@ import { sendHttp } from './http-request.ts';
 import type { Environment, ServiceOptions } from './service-options.ts';
 import type { ServiceRequest, ServiceResponse } from './transport.ts';
 
-export interface ClusterAccess {
-  /** For messages. */
-  readonly server: string;
-  readonly namespace: string;
-  /** The path of the request starts at the root of the API server. Fails with a `CliFailure` if no response arrives. */
-  send(request: ServiceRequest): Promise<ServiceResponse>;
-}
+export type ClusterAccess = Awaited<ReturnType<typeof openCluster>>;
 
 const HINT = 'Check that "kubectl get namespaces" works with this context';
 
 /** Reads the kubeconfig that the options name. Sends no request yet. */
-export async function openCluster(options: ServiceOptions, env: Environment): Promise<ClusterAccess> {
+export async function openCluster(options: ServiceOptions, env: Environment) {
   const found = await findCredentials({
     env,
     context: options.context ?? nonEmpty(env['SVCCTL_CONTEXT']),
@@ -33,14 +27,17 @@ export async function openCluster(options: ServiceOptions, env: Environment): Pr
   const problem = badName(namespace);
   if (problem !== undefined) throw usageFailure(problem, 'Check --namespace and SVCCTL_NAMESPACE');
   const access = createAccess(credentials);
+  const failure = (reason: string, cause: unknown): CliFailure =>
+    new CliFailure(`Could not reach the API server at "${server}": ${reason}`, { cause, hint: HINT });
   const attempt = async (request: ServiceRequest): Promise<ServiceResponse> => {
     const { headers, agent } = await access();
-    return sendHttp({ server, agent, failure: unreachable(server) }, { ...request, headers: { ...request.headers, ...headers } });
+    return sendHttp({ server, agent, failure }, { ...request, headers: { ...request.headers, ...headers } });
   };
   return {
     server,
     namespace,
-    async send(request) {
+    /** The path of the request starts at the root of the API server. Fails with a `CliFailure` if no response arrives. */
+    async send(request: ServiceRequest): Promise<ServiceResponse> {
       const first = await attempt(request);
       // The token may have expired while the verb waited.
       if (first.status !== 401 || !credentials.renew()) return first;
@@ -62,11 +59,6 @@ function createAccess(credentials: Credentials): () => Promise<Pick<Access, 'hea
     if (latest?.tls !== access.tls) latest = { tls: access.tls, agent: new HttpsAgent({ keepAlive: true, ...access.tls }) };
     return { headers: access.headers, agent: latest.agent };
   };
-}
-
-function unreachable(server: string) {
-  return (reason: string, cause: unknown): CliFailure =>
-    new CliFailure(`Could not reach the API server at "${server}": ${reason}`, { cause, hint: HINT });
 }
 
 function nonEmpty(value: string | undefined): string | undefined {

@@ -9,7 +9,6 @@ import { sleep } from '../../platform/pause.ts';
 import { CONTROLLER_LEASE } from '../../schema/object-labels.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import type { ClusterAccess } from './cluster-access.ts';
-import { failureOf, isUnreachable, parseStatus, type ApiStatus } from './cluster-status.ts';
 import type { ServiceRequest, ServiceResponse, Transport } from './transport.ts';
 
 /** Used if no container port is named `PORT_NAME`. */
@@ -21,9 +20,12 @@ const LEASE_POLL_MS = 500;
 /** Another replica takes over within 15 s of a crash. */
 const HANDOVER_MS = 20_000;
 
-const Lease = z.looseObject({
-  spec: z.looseObject({ holderIdentity: z.string().nullish(), renewTime: z.string().nullish() }).nullish(),
+export const LeaseSpec = z.looseObject({
+  holderIdentity: z.string().nullish(),
+  leaseDurationSeconds: z.number().nullish(),
+  renewTime: z.string().nullish(),
 });
+const Lease = z.looseObject({ spec: LeaseSpec.nullish() });
 
 const Pod = z.looseObject({
   spec: z.looseObject({
@@ -32,6 +34,21 @@ const Pod = z.looseObject({
     ),
   }),
 });
+
+/** `kind: Status`. The service itself never sends one. */
+const Status = z.looseObject({
+  kind: z.literal('Status'),
+  apiVersion: z.literal('v1'),
+  status: z.literal('Failure'),
+  message: z.string().default(''),
+  reason: z.string().default(''),
+  code: z.number().default(500),
+});
+
+type ApiStatus = Pick<z.output<typeof Status>, 'message' | 'reason' | 'code'>;
+
+/** The verb that the API server checks for a request through its proxy. */
+const PROXY_VERBS: Readonly<Record<string, string>> = { GET: 'get', POST: 'create', PUT: 'update', PATCH: 'patch', DELETE: 'delete' };
 
 export interface ClusterTransportOptions {
   readonly cluster: ClusterAccess;
@@ -140,4 +157,35 @@ function noLeader(namespace: string, holder: string): CliFailure {
   return new CliFailure(`Could not reach any replica of the service in namespace "${namespace}": ${reason}`, {
     hint: `Check its pods: kubectl --namespace ${namespace} get pods --selector app.kubernetes.io/name=svc`,
   });
+}
+
+/** Returns undefined if the text is not an error of an API server. */
+function parseStatus(text: string): ApiStatus | undefined {
+  return Status.safeParse(parseJson(text)).data;
+}
+
+/** Whether the API server did not reach the pod. */
+function isUnreachable({ code, message }: ApiStatus): boolean {
+  return code === 502 || code === 503 || code === 504 || /error trying to reach service/.test(message);
+}
+
+function failureOf(status: ApiStatus, { server, namespace }: ClusterAccess, method: string): CliFailure {
+  const { code, message } = status;
+  if (code === 401) {
+    return new CliFailure(`The API server at "${server}" does not accept the credentials of this context`, {
+      hint: 'Sign in again; "kubectl auth whoami" shows the current user',
+    });
+  }
+  if (code === 403) {
+    const verb = PROXY_VERBS[method] ?? 'get';
+    return new CliFailure(`The API server denies access: ${message}`, {
+      hint: `Ask for the right to "get" "leases" of group "coordination.k8s.io" and to "${verb}" "pods/proxy" in namespace "${namespace}"`,
+    });
+  }
+  if (isUnreachable(status)) {
+    return new CliFailure(`The API server cannot reach the pod of the service in namespace "${namespace}": ${message}`, {
+      hint: `Check the pods and their NetworkPolicies: kubectl --namespace ${namespace} get pods,networkpolicies`,
+    });
+  }
+  return new CliFailure(`The API server at "${server}" answered with status ${code}: ${message}`);
 }

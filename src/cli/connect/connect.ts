@@ -1,13 +1,37 @@
 /** Connects a verb to the service that its options name: directly, or through the API server of a cluster. */
-import type { Cli } from '../cli.ts';
+import { CliFailure } from '../output/exit-codes.ts';
 import { createClient, type Client } from './client.ts';
-import { createDirectTransport } from './direct-transport.ts';
-import { readToken, serviceUrl, targetsCluster, type ServiceOptions } from './service-options.ts';
+import type { ClusterTransportOptions } from './cluster-transport.ts';
+import { sendHttp } from './http-request.ts';
+import { readToken, serviceUrl, targetsCluster, type Environment, type ServiceOptions } from './service-options.ts';
+import type { Transport } from './transport.ts';
 
-export async function connect({ env, now, terminal }: Cli, options: ServiceOptions): Promise<Client> {
+/** The service answers from RAM. */
+const POLL_MS = 150;
+
+/** `waiting` is used for a service in a cluster only. */
+export async function connect(
+  options: ServiceOptions,
+  env: Environment,
+  waiting: Omit<ClusterTransportOptions, 'cluster'>,
+): Promise<Client> {
   if (!targetsCluster(options, env)) return createClient(createDirectTransport(serviceUrl(options, env), await readToken(options, env)));
   const { openCluster } = await import('./cluster-access.ts');
   const { createClusterTransport } = await import('./cluster-transport.ts');
-  const cluster = await openCluster(options, env);
-  return createClient(createClusterTransport({ cluster, now, onWait: (text) => terminal.progress({ text, step: text }) }));
+  return createClient(createClusterTransport({ cluster: await openCluster(options, env), ...waiting }));
+}
+
+function createDirectTransport(server: string, token: string | undefined): Transport {
+  const credentials = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const failure = (reason: string, cause: unknown): CliFailure =>
+    new CliFailure(`Could not reach the service at "${server}": ${reason}`, {
+      cause,
+      hint: 'Start it with "svcctl serve", or set its URL with --server or SVCCTL_SERVER',
+    });
+  return {
+    service: `"${server}"`,
+    hint: 'Check --server: another program may be listening there',
+    pollMs: POLL_MS,
+    send: async (request) => sendHttp({ server, failure }, { ...request, headers: { ...credentials, ...request.headers } }),
+  };
 }

@@ -36,22 +36,23 @@ export async function sendHttp(
       reject(fail(cause));
     });
     sent.once('response', (response) => {
+      response.setEncoding('utf8');
       if (stream === true) clearTimeout(timer);
       response.once('close', () => clearTimeout(timer));
       resolve({
         status: response.statusCode ?? 500,
         header: (name) => response.headers[name]?.toString(),
         text: async () => text(response).catch((cause: unknown) => Promise.reject(fail(cause))),
-        body: bytesOf(response, fail),
+        body: partsOf(response, fail),
       });
     });
     sent.end(body);
   });
 }
 
-async function* bytesOf(response: AsyncIterable<unknown>, fail: (cause: unknown) => CliFailure): AsyncGenerator<Uint8Array> {
+async function* partsOf(response: AsyncIterable<unknown>, fail: (cause: unknown) => CliFailure): AsyncGenerator<string> {
   try {
-    for await (const chunk of response) if (chunk instanceof Uint8Array) yield chunk;
+    for await (const part of response) yield String(part);
   } catch (cause) {
     throw fail(cause);
   }

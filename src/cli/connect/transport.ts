@@ -16,7 +16,7 @@ export interface ServiceResponse {
   /** Reads the whole body. Can be called once. */
   text(): Promise<string>;
   /** The body as it arrives. Can be read once. */
-  readonly body: AsyncIterable<Uint8Array>;
+  readonly body: AsyncIterable<string>;
 }
 
 export interface Transport {

@@ -30,7 +30,7 @@ export function parseResources(text: string, file: string): Manifests {
     if (document.errors.length > 0) continue;
     const value: unknown = document.toJS({ maxAliasCount: 100 });
     if (value === null) continue;
-    for (const [index, item] of itemsOf(value).entries()) {
+    for (const [index, item] of (isList(value) ? value.items : [value]).entries()) {
       const base: Path = isList(value) ? ['items', index] : [];
       const foreign = foreignName(item, file);
       if (foreign !== undefined) {
@@ -78,10 +78,6 @@ function foreignName(value: unknown, file: string): string | undefined {
 
 function isList(value: unknown): value is { readonly items: readonly unknown[] } {
   return isTable(value) && typeof value['kind'] === 'string' && value['kind'].endsWith('List') && Array.isArray(value['items']);
-}
-
-function itemsOf(value: unknown): readonly unknown[] {
-  return isList(value) ? value.items : [value];
 }
 
 /** Returns the position of the value at the path, or of its nearest parent that is in the text. */

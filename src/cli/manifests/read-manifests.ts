@@ -7,7 +7,6 @@ import { toSnakeCase } from '../../schema/key-case.ts';
 import { SlotName } from '../../schema/names.ts';
 import { formatProblem } from '../../schema/spec-problem.ts';
 import type { Cli } from '../cli.ts';
-import type { Client } from '../connect/client.ts';
 import type { FileOptions } from '../connect/service-options.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { withoutControls } from '../output/terminal.ts';
@@ -44,14 +43,8 @@ export async function readValidManifests(cli: Cli, file: string): Promise<Manife
   throw new CliFailure(problems.map((problem) => formatProblem(problem)).join('\n'), { hint: 'Nothing was sent to the service' });
 }
 
-export interface SlotsForService {
-  readonly client: Client;
-  /** Specs as the API takes them, with keys in snake_case. */
-  readonly slots: readonly { readonly name: SlotName; readonly spec: unknown }[];
-}
-
-/** Reads the slots of `-f`, connects to the service and checks that the slots are meant for it. */
-export async function readSlotsFor(cli: Cli, options: FileOptions): Promise<SlotsForService> {
+/** Reads the slots of `-f` as the API takes them, with keys in snake_case, connects to the service and checks that the slots are meant for it. */
+export async function readSlotsFor(cli: Cli, options: FileOptions) {
   const manifests = options.file === undefined ? [] : await readValidManifests(cli, options.file);
   const client = await cli.connect(options);
   checkNamespaces(manifests, client.namespace);

@@ -18,15 +18,15 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
 export class CliFailure extends Error {
   readonly exitCode: ExitCode;
   readonly hint: string | undefined;
+  /** Of an error of the API. */
+  readonly code: string | undefined;
 
-  constructor(
-    message: string,
-    options: { readonly hint?: string | undefined; readonly exitCode?: ExitCode; readonly cause?: unknown } = {},
-  ) {
+  constructor(message: string, options: Partial<Pick<CliFailure, 'exitCode' | 'hint' | 'code' | 'cause'>> = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'CliFailure';
     this.exitCode = options.exitCode ?? EXIT.failed;
     this.hint = options.hint;
+    this.code = options.code;
   }
 }
 

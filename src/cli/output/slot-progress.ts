@@ -3,14 +3,8 @@ import type { SlotAnswer } from '../connect/api-answers.ts';
 import { sizeText } from './quantities-text.ts';
 import { withoutControls, type Progress } from './terminal.ts';
 
-export interface Readiness {
-  readonly ready: boolean;
-  readonly stalled: boolean;
-  /** Of the condition `Stalled` if that is true, else of `Ready`. */
-  readonly message: string;
-}
-
-export function readinessOf({ status }: SlotAnswer): Readiness {
+/** `message` is that of the condition `Stalled` if that is true, else of `Ready`. */
+export function readinessOf({ status }: SlotAnswer) {
   const find = (type: string) => status.conditions.find((condition) => condition.type === type);
   const ready = find('Ready');
   const stalled = find('Stalled');

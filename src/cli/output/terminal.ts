@@ -4,7 +4,7 @@ import { stripVTControlCharacters } from 'node:util';
 
 const COLOURS = { red: 31, green: 32, yellow: 33, grey: 90, bold: 1 } as const;
 const BAR_WIDTH = 20;
-export type Colour = keyof typeof COLOURS;
+type Colour = keyof typeof COLOURS;
 
 export interface Progress {
   readonly text: string;
@@ -14,28 +14,7 @@ export interface Progress {
   readonly share?: number | undefined;
 }
 
-export interface Terminal {
-  /** Whether standard output is a terminal. */
-  readonly isTty: boolean;
-  /** Width of the terminal; `Infinity` for a pipe. */
-  readonly columns: number;
-  /** Writes a line to standard output. */
-  line(text?: string): void;
-  /** Writes to standard output without a line end. Resolves once there is room for more. */
-  write(text: string): Promise<void>;
-  /** Writes a line to standard error. */
-  note(text: string): void;
-  /** Replaces the last progress line on a terminal; prints one line per step elsewhere. */
-  progress(progress: Progress): void;
-  /** Removes the progress line. */
-  endProgress(): void;
-  /** Colours text for standard output. */
-  paint(colour: Colour, text: string): string;
-  /** Colours text for standard error. */
-  paintError(colour: Colour, text: string): string;
-  /** Clears the screen if standard output is a terminal. */
-  clear(): void;
-}
+export type Terminal = ReturnType<typeof createTerminal>;
 
 /** The parts of a process's output streams that are used. */
 export type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
@@ -46,40 +25,50 @@ export interface TerminalStreams {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-export function createTerminal({ stdout, stderr, env }: TerminalStreams): Terminal {
+export function createTerminal({ stdout, stderr, env }: TerminalStreams) {
   const isTty = stdout.isTTY === true;
   const painter = (enabled: boolean) => (colour: Colour, text: string) => (enabled ? `\u001B[${COLOURS[colour]}m${text}\u001B[0m` : text);
   const redraws = stderr.isTTY === true && env['TERM'] !== 'dumb';
   let lastProgress = '';
+  /** Removes the progress line. */
   const endProgress = (): void => {
     if (redraws && lastProgress !== '') stderr.write('\r\u001B[K');
     lastProgress = '';
   };
   return {
+    /** Whether standard output is a terminal. */
     isTty,
+    /** Width of the terminal; `Infinity` for a pipe. */
     columns: isTty ? (stdout.columns ?? 80) : Number.POSITIVE_INFINITY,
-    line(text = '') {
+    /** Writes a line to standard output. */
+    line(text = ''): void {
       endProgress();
       stdout.write(`${text}\n`);
     },
-    async write(text) {
+    /** Writes to standard output without a line end. Resolves once there is room for more. */
+    async write(text: string): Promise<void> {
       endProgress();
       if (!stdout.write(text)) await once(stdout, 'drain');
     },
-    note(text) {
+    /** Writes a line to standard error. */
+    note(text: string): void {
       endProgress();
       stderr.write(`${text}\n`);
     },
-    progress({ text, step, share }) {
+    /** Replaces the last progress line on a terminal; prints one line per step elsewhere. */
+    progress({ text, step, share }: Progress): void {
       const line = redraws ? `${barOf(share)}${text}`.slice(0, (stderr.columns ?? 80) - 1) : step;
       if (line === lastProgress) return;
       stderr.write(redraws ? `\r\u001B[K${line}` : `${text}\n`);
       lastProgress = line;
     },
     endProgress,
+    /** Colours text for standard output. */
     paint: painter(wantsColours(env, isTty)),
+    /** Colours text for standard error. */
     paintError: painter(wantsColours(env, stderr.isTTY === true)),
-    clear() {
+    /** Clears the screen if standard output is a terminal. */
+    clear(): void {
       if (isTty) stdout.write('\u001B[H\u001B[2J');
     },
   };

@@ -1,10 +1,7 @@
 /** `svcctl completion bash|zsh|fish`: scripts that are generated from the table of verbs, so that they are always complete. */
 import { Option } from 'commander';
 import { BUILT_IN_SLOTS } from '../../schema/provider-kinds.ts';
-import type { Cli } from '../cli.ts';
-import { EXIT, type ExitCode } from '../output/exit-codes.ts';
-import { GLOBAL_OPTIONS, VERBS } from '../verb-table.ts';
-import type { Verb, VerbArgument, VerbGroup, VerbOption } from '../verb.ts';
+import type { Verb, VerbArgument, VerbGroup, VerbOption, VerbRun } from '../verb.ts';
 
 /** What can follow on a command line. */
 interface Position {
@@ -14,18 +11,20 @@ interface Position {
   readonly options: readonly VerbOption[];
 }
 
-export async function runCompletion({ terminal }: Cli, _options: object, shell: string): Promise<ExitCode> {
-  const script = shell === 'bash' ? bashScript : shell === 'zsh' ? zshScript : fishScript;
-  await terminal.write(`${script(positions(VERBS))}\n`);
-  return EXIT.done;
+/** Returns the verb for a table of verbs and the options that all of them have. */
+export function createCompletion(verbs: readonly (Verb | VerbGroup)[], globals: readonly VerbOption[]): VerbRun {
+  const shared = [...globals, { flags: '-h, --help', help: 'Show help' }];
+  return async ({ terminal }, _options, shell) => {
+    const script = shell === 'bash' ? bashScript : shell === 'zsh' ? zshScript : fishScript;
+    await terminal.write(`${script(positions(verbs, shared))}\n`);
+  };
 }
 
-function positions(entries: readonly (Verb | VerbGroup)[], path = ''): readonly Position[] {
-  const shared = [...GLOBAL_OPTIONS, { flags: '-h, --help', help: 'Show help' }];
+function positions(entries: readonly (Verb | VerbGroup)[], shared: readonly VerbOption[], path = ''): readonly Position[] {
   const here = { path, words: entries.map(({ name, help }) => ({ text: name, help })), options: shared };
   const below = entries.flatMap((entry) => {
     const next = `${path} ${entry.name}`.trim();
-    if (!('load' in entry)) return positions(entry.verbs, next);
+    if (!('load' in entry)) return positions(entry.verbs, shared, next);
     const words = (entry.arguments ?? []).flatMap(suggestionsFor).map((text) => ({ text, help: '' }));
     return [{ path: next, words, options: [...(entry.options ?? []), ...shared] }];
   });

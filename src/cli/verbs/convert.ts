@@ -1,7 +1,7 @@
 /** `svcctl convert`: writes slots as SlotSpec resources or as TOML files. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { newSlotText } from '../../host/slots/decide/edit-slot.ts';
+import { rewriteSlotText } from '../../host/slots/decide/edit-slot.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { toResource } from '../../schema/slot-resource.ts';
 import { formatProblem } from '../../schema/spec-problem.ts';
@@ -9,7 +9,7 @@ import type { Cli } from '../cli.ts';
 import { writeYaml } from '../manifests/kubernetes-yaml.ts';
 import type { Manifest } from '../manifests/manifest.ts';
 import { readValidManifests } from '../manifests/read-manifests.ts';
-import { CliFailure, EXIT, usageFailure, type ExitCode } from '../output/exit-codes.ts';
+import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 
 export interface ConvertOptions {
   readonly file: string;
@@ -18,7 +18,7 @@ export interface ConvertOptions {
   readonly outputDir?: string;
 }
 
-export async function runConvert(cli: Cli, { file, to, namespace, outputDir }: ConvertOptions): Promise<ExitCode> {
+export async function runConvert(cli: Cli, { file, to, namespace, outputDir }: ConvertOptions): Promise<void> {
   const manifests = await readValidManifests(cli, file);
   const slots = to === 'crd' ? manifests : inOneNamespace(manifests, namespace);
   const texts = slots.map((slot) => ({ slot, text: to === 'crd' ? resourceText(slot, namespace) : tomlText(slot) }));
@@ -33,13 +33,12 @@ export async function runConvert(cli: Cli, { file, to, namespace, outputDir }: C
       await writeNew(target, text);
       cli.terminal.line(target);
     }
-    return EXIT.done;
+    return;
   }
   if (to === 'toml' && texts.length > 1) {
     throw usageFailure('Name a directory with --output-dir: a TOML file holds one slot and is named after it');
   }
   await cli.terminal.write(texts.map(({ text }) => text).join('---\n'));
-  return EXIT.done;
 }
 
 /** Selects the slots to write as TOML, which has no namespaces. `namespace` is required if the resources have several. */
@@ -64,7 +63,7 @@ export function resourceText({ name, document, metadata }: Pick<Manifest, 'name'
 }
 
 function tomlText(slot: Manifest): string {
-  const written = newSlotText(slot.document);
+  const written = rewriteSlotText('', slot.document);
   if (written.ok) return written.text;
   throw new CliFailure(written.problems.map((problem) => formatProblem({ ...problem, file: slot.file })).join('\n'));
 }

@@ -4,7 +4,7 @@ import type { Cli } from '../cli.ts';
 import { ModelsAnswer, ProvidersAnswer, PullsAnswer, SlotsAnswer, StatusAnswer, type SlotAnswer } from '../connect/api-answers.ts';
 import type { Client } from '../connect/client.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
-import { CliFailure, EXIT, usageFailure, type ExitCode } from '../output/exit-codes.ts';
+import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { cellText, listText, type Column, type Output } from '../output/output.ts';
 import { ageText, sizeText } from '../output/quantities-text.ts';
 import { noticeOf, readinessOf } from '../output/slot-progress.ts';
@@ -90,7 +90,7 @@ const LISTINGS: Readonly<Record<string, { readonly empty: string; readonly read:
 };
 
 /** With `--watch`, runs until it is interrupted. */
-export async function runGet(cli: Cli, options: GetOptions, what: string, ...names: string[]): Promise<ExitCode> {
+export async function runGet(cli: Cli, options: GetOptions, what: string, ...names: string[]): Promise<void> {
   const listing = Object.entries(LISTINGS).find(([kind]) => kind === what || kind === `${what}s`)?.[1];
   if (listing === undefined) throw usageFailure(`Use one of ${Object.keys(LISTINGS).join(', ')}, not "${what}"`);
   const { terminal } = cli;
@@ -102,7 +102,7 @@ export async function runGet(cli: Cli, options: GetOptions, what: string, ...nam
       if (text === '') terminal.note(listing.empty);
       else await terminal.write(text);
     }
-    if (options.watch !== true) return EXIT.done;
+    if (options.watch !== true) return;
     before = text;
   }
 }

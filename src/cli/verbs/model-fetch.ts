@@ -9,7 +9,7 @@ import { fetchModel, type FetchedModel } from '../../models/pull/fetch-model.ts'
 import type { Progress } from '../../reconciler/ports.ts';
 import { ModelId } from '../../schema/names.ts';
 import type { Cli } from '../cli.ts';
-import { CliFailure, EXIT, usageFailure, type ExitCode } from '../output/exit-codes.ts';
+import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { sizeText } from '../output/quantities-text.ts';
 import { shareOf, transferText } from '../output/slot-progress.ts';
 
@@ -25,16 +25,16 @@ const TERMINATION_BYTES = 4096;
 /** The same default as in `settings.ts`, whose other settings need not be valid here. */
 const STATE_DIR = '/var/lib/svc';
 
-export async function runModelFetch(cli: Cli, options: ModelFetchOptions, name: string): Promise<ExitCode> {
+export async function runModelFetch(cli: Cli, options: ModelFetchOptions, name: string): Promise<void> {
   try {
-    return await fetchIntoStore(cli, options, name);
+    await fetchIntoStore(cli, options, name);
   } catch (error) {
     if (error instanceof CliFailure) await writeTerminationMessage(error.message, options.terminationLog);
     throw error;
   }
 }
 
-async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptions, name: string): Promise<ExitCode> {
+async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptions, name: string): Promise<void> {
   const id = ModelId.safeParse(name);
   if (!id.success) throw usageFailure(`${id.error.issues[0]?.message ?? 'Write a model id'}: "${name}" is not a model id`);
   const root = path.resolve(store ?? env['SVC_MODELS_DIR'] ?? path.join(env['SVC_STATE_DIR'] ?? STATE_DIR, 'models'));
@@ -44,7 +44,6 @@ async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptio
   terminal.endProgress();
   if (!result.ok) throw new CliFailure(result.failure.message);
   terminal.line(`model/${id.data} ${describe(result.value)}`);
-  return EXIT.done;
 }
 
 function describe({ file, sizeBytes, fetched, verified }: FetchedModel): string {

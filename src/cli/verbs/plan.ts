@@ -7,11 +7,7 @@ import { EXIT, type ExitCode } from '../output/exit-codes.ts';
 import { dataText, type Output } from '../output/output.ts';
 import { withoutControls } from '../output/terminal.ts';
 
-export interface PlanOptions extends FileOptions {
-  readonly output: Output;
-}
-
-export async function runPlan(cli: Cli, options: PlanOptions): Promise<ExitCode> {
+export async function runPlan(cli: Cli, options: FileOptions & { readonly output: Output }): Promise<ExitCode> {
   const { client, slots } = await readSlotsFor(cli, options);
   const plan = await client.request('POST', '/api/plan', PlanAnswer, { body: { slots, prune: options.prune === true } });
   await cli.terminal.write((await dataText(options.output, plan)) ?? `${withoutControls(plan.text).trimEnd()}\n`);

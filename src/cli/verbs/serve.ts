@@ -21,7 +21,7 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
     ? createPlainLog(settings.SVC_LOG_LEVEL, (line) => process.stdout.write(`${line}\n`))
     : createJsonLog(settings.SVC_LOG_LEVEL);
   const version = await readVersion();
-  const prepared = checkout ? await prepareCheckout({ configDir: settings.SVC_CONFIG_DIR, modelsDir: settings.SVC_MODELS_DIR }) : undefined;
+  const prepared = checkout ? await prepareCheckout(settings) : undefined;
   if (prepared?.ok === false) return refuse(prepared.failure.message);
   const stop = stopSignal();
   const toolboxManifest = path.join(CHECKOUT, 'toolboxes/manifest.json');

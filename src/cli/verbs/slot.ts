@@ -1,15 +1,18 @@
 /** `svcctl slot load|unload|restart|create|delete|logs`. Each edits the desired state; `--wait` waits until the controller has followed. */
+import { z } from 'zod';
 import { SlotName } from '../../schema/names.ts';
 import type { Cli } from '../cli.ts';
 import { SlotAnswer } from '../connect/api-answers.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { deadlineOf, READY, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';
-import { EXIT, usageFailure, type ExitCode } from '../output/exit-codes.ts';
+import { usageFailure } from '../output/exit-codes.ts';
 import { withoutControls } from '../output/terminal.ts';
 
 export interface EditOptions extends ServiceOptions {
   readonly wait?: boolean;
   readonly timeout: string;
+  /** Of `load` only. */
+  readonly model?: string;
 }
 
 export interface CreateOptions extends EditOptions {
@@ -26,20 +29,11 @@ export interface LogsOptions extends ServiceOptions {
   readonly tail: string;
 }
 
-export async function runLoad(cli: Cli, options: EditOptions & { readonly model?: string }, name: string): Promise<ExitCode> {
-  const body = options.model === undefined ? {} : { model: options.model };
-  return edit(cli, options, name, { action: 'load', body, result: 'loading', goal: READY });
-}
+export const runLoad = createEdit({ action: 'load', result: 'loading', goal: READY });
+export const runUnload = createEdit({ action: 'unload', result: 'unloading', goal: { kind: 'state', state: 'offline' } });
+export const runRestart = createEdit({ action: 'restart', result: 'restarting', goal: READY });
 
-export async function runUnload(cli: Cli, options: EditOptions, name: string): Promise<ExitCode> {
-  return edit(cli, options, name, { action: 'unload', body: {}, result: 'unloading', goal: { kind: 'state', state: 'offline' } });
-}
-
-export async function runRestart(cli: Cli, options: EditOptions, name: string): Promise<ExitCode> {
-  return edit(cli, options, name, { action: 'restart', body: {}, result: 'restarting', goal: READY });
-}
-
-export async function runCreate(cli: Cli, options: CreateOptions, name: string): Promise<ExitCode> {
+export async function runCreate(cli: Cli, options: CreateOptions, name: string): Promise<void> {
   const { model, provider, backend, onDemand, disabled, timeout } = options;
   const path = slotPath(name);
   const deadline = deadlineOf(cli, timeout);
@@ -55,10 +49,9 @@ export async function runCreate(cli: Cli, options: CreateOptions, name: string):
   };
   await client.request('PUT', path, SlotAnswer, { body: { spec }, headers: { 'if-none-match': '*' } });
   cli.terminal.line(`slot/${name} created`);
-  if (options.wait !== true || disabled === true || onDemand === true) return EXIT.done;
+  if (options.wait !== true || disabled === true || onDemand === true) return;
   await waitForSlot(cli, client, { name, goal: READY, deadline, generation: 1 });
   cli.terminal.line(`slot/${name} ready`);
-  return EXIT.done;
 }
 
 /** `--context` used to be the context length. A number still means that, for one release. */
@@ -70,54 +63,52 @@ function splitContext(cli: Cli, options: CreateOptions): { readonly context: num
   return { context: text === undefined ? undefined : Number(text), service: isLength ? { ...options, context: undefined } : options };
 }
 
-export async function runDelete(cli: Cli, options: EditOptions, ...names: string[]): Promise<ExitCode> {
+export async function runDelete(cli: Cli, options: EditOptions, ...names: string[]): Promise<void> {
   const slots = names.map((name) => ({ name, path: slotPath(name) }));
   const client = await cli.connect(options);
   for (const { name, path } of slots) {
-    await client.send('DELETE', path);
+    await client.request('DELETE', path, z.unknown());
     cli.terminal.line(`slot/${name} deleted`);
   }
-  if (options.wait !== true) return EXIT.done;
+  if (options.wait !== true) return;
   for (const { name } of slots) {
     await waitForSlot(cli, client, { name, goal: { kind: 'deleted' }, deadline: deadlineOf(cli, options.timeout) });
   }
-  return EXIT.done;
 }
 
-export async function runLogs(cli: Cli, options: LogsOptions, name: string): Promise<ExitCode> {
+export async function runLogs(cli: Cli, options: LogsOptions, name: string): Promise<void> {
   const path = slotPath(name);
   const { tail, follow } = options;
   if (!/^[0-9]{1,6}$/.test(tail)) throw usageFailure(`Write --tail as a number of lines, not "${tail}"`);
   const client = await cli.connect(options);
-  const { header, text } = await client.stream(`${path}/logs?tail=${tail}${follow === true ? '&follow=1' : ''}`);
+  const { header, body } = await client.stream(`${path}/logs?tail=${tail}${follow === true ? '&follow=1' : ''}`);
   if (header('x-svc-workload') === 'none') cli.terminal.note(`Slot "${name}" has no workload, so it has no output`);
-  for await (const part of text) await cli.terminal.write(cli.terminal.isTty ? withoutControls(part) : part);
-  return EXIT.done;
+  for await (const part of body) await cli.terminal.write(cli.terminal.isTty ? withoutControls(part) : part);
 }
 
 interface Edit {
   /** Last part of the route. */
   readonly action: string;
-  readonly body: object;
   /** What is printed once the edit has been accepted. */
   readonly result: string;
   /** What `--wait` waits for. */
   readonly goal: Goal;
 }
 
-async function edit(cli: Cli, options: EditOptions, name: string, { action, body, result, goal }: Edit): Promise<ExitCode> {
-  const path = slotPath(name);
-  const deadline = deadlineOf(cli, options.timeout);
-  const client = await cli.connect(options);
-  const before = await client.request('GET', path, SlotAnswer);
-  const after = await client.request('POST', `${path}/${action}`, SlotAnswer, { body });
-  cli.terminal.line(`slot/${name} ${result}`);
-  if (options.wait !== true) return EXIT.done;
-  const isChanged = before.resource_version !== after.resource_version;
-  const generation = Math.max(1, isChanged ? before.generation + 1 : before.generation);
-  await waitForSlot(cli, client, { name, goal, deadline, generation });
-  cli.terminal.line(`slot/${name} ${goal.kind === 'state' ? goal.state : 'ready'}`);
-  return EXIT.done;
+function createEdit({ action, result, goal }: Edit) {
+  return async (cli: Cli, options: EditOptions, name: string): Promise<void> => {
+    const path = slotPath(name);
+    const deadline = deadlineOf(cli, options.timeout);
+    const client = await cli.connect(options);
+    const before = await client.request('GET', path, SlotAnswer);
+    const after = await client.request('POST', `${path}/${action}`, SlotAnswer, { body: { model: options.model } });
+    cli.terminal.line(`slot/${name} ${result}`);
+    if (options.wait !== true) return;
+    const isChanged = before.resource_version !== after.resource_version;
+    const generation = Math.max(1, isChanged ? before.generation + 1 : before.generation);
+    await waitForSlot(cli, client, { name, goal, deadline, generation });
+    cli.terminal.line(`slot/${name} ${goal.kind === 'state' ? goal.state : 'ready'}`);
+  };
 }
 
 function slotPath(name: string): string {

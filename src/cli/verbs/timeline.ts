@@ -2,7 +2,7 @@
 import type { Cli } from '../cli.ts';
 import { TimelineAnswer } from '../connect/api-answers.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
-import { EXIT, usageFailure, type ExitCode } from '../output/exit-codes.ts';
+import { usageFailure } from '../output/exit-codes.ts';
 import { cellText, listText, type Output } from '../output/output.ts';
 
 export interface TimelineOptions extends ServiceOptions {
@@ -10,7 +10,7 @@ export interface TimelineOptions extends ServiceOptions {
   readonly output: Output;
 }
 
-export async function runTimeline(cli: Cli, options: TimelineOptions, name: string): Promise<ExitCode> {
+export async function runTimeline(cli: Cli, options: TimelineOptions, name: string): Promise<void> {
   const { terminal } = cli;
   const { limit, output } = options;
   if (!/^[1-9][0-9]{0,3}$/.test(limit)) throw usageFailure(`Write --limit as a number from 1 to 9999, not "${limit}"`);
@@ -28,5 +28,4 @@ export async function runTimeline(cli: Cli, options: TimelineOptions, name: stri
   });
   if (text === '') terminal.note(`The timeline of slot "${name}" is empty`);
   else await terminal.write(text);
-  return EXIT.done;
 }

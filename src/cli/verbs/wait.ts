@@ -3,14 +3,14 @@ import { SLOT_STATES } from '../../schema/slot-status.ts';
 import type { Cli } from '../cli.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { deadlineOf, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';
-import { EXIT, usageFailure, type ExitCode } from '../output/exit-codes.ts';
+import { usageFailure } from '../output/exit-codes.ts';
 
 export interface WaitOptions extends ServiceOptions {
   readonly for: string;
   readonly timeout: string;
 }
 
-export async function runWait(cli: Cli, options: WaitOptions, ...targets: string[]): Promise<ExitCode> {
+export async function runWait(cli: Cli, options: WaitOptions, ...targets: string[]): Promise<void> {
   const names = targets.map(parseTarget);
   const goal = parseGoal(options.for);
   const deadline = deadlineOf(cli, options.timeout);
@@ -19,7 +19,6 @@ export async function runWait(cli: Cli, options: WaitOptions, ...targets: string
     await waitForSlot(cli, client, { name, goal, deadline });
     cli.terminal.line(`slot/${name}: ${options.for}`);
   }
-  return EXIT.done;
 }
 
 function parseTarget(target: string): string {

@@ -1,21 +1,13 @@
 /** Finds the first byte that is not valid UTF-8. Pure. */
 import { positionOf, type TextPosition } from '../toml/decide/toml-positions.ts';
 
-const REPLACEMENT = '\u{FFFD}';
-const REPLACEMENT_BYTES = [0xef, 0xbf, 0xbd];
-
 /** Returns the position of the first byte that is not part of a character, or the end if all bytes are valid. */
 export function invalidUtf8Position(bytes: Uint8Array): TextPosition {
-  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
-  const encoder = new TextEncoder();
-  let offset = 0;
-  let from = 0;
-  for (let at = text.indexOf(REPLACEMENT); at !== -1; at = text.indexOf(REPLACEMENT, from)) {
-    offset += encoder.encode(text.slice(from, at)).length;
-    // The text may contain the replacement character itself.
-    if (!REPLACEMENT_BYTES.every((byte, index) => bytes[offset + index] === byte)) return positionOf(text, at);
-    offset += REPLACEMENT_BYTES.length;
-    from = at + 1;
-  }
-  return positionOf(text, text.length);
+  const decode = (part: Uint8Array, stream: boolean) => new TextDecoder('utf-8', { ignoreBOM: true }).decode(part, { stream });
+  // Invalid bytes are decoded as the replacement character, so they are encoded as other bytes.
+  const encoded = new TextEncoder().encode(decode(bytes, false));
+  const changed = bytes.findIndex((byte, index) => byte !== encoded[index]);
+  // The bytes before may end with the beginning of a character that is incomplete, which a stream leaves out.
+  const valid = decode(changed === -1 ? bytes : bytes.subarray(0, changed), true);
+  return positionOf(valid, valid.length);
 }

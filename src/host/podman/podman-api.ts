@@ -15,13 +15,7 @@ export interface PodmanAnswer {
   readonly error: string;
 }
 
-export interface PodmanApi {
-  readonly socketPath: string;
-  /** Fails if there is no answer; a refusal is an answer. */
-  call(method: 'GET' | 'POST' | 'DELETE', path: string, options: CallOptions): Promise<Result<PodmanAnswer>>;
-  /** Returns the body as a stream. Leaving its loop closes the connection. */
-  open(method: 'GET' | 'POST', path: string, signal: AbortSignal): Promise<Result<AsyncIterable<Buffer>>>;
-}
+export type PodmanApi = ReturnType<typeof createPodmanApi>;
 
 export interface CallOptions {
   readonly signal: AbortSignal;
@@ -39,12 +33,17 @@ const ANSWER_LIMIT_BYTES = 16 * 1024 * 1024;
 /** Events and progress have a few KB. */
 const LONGEST_JSON_LINE = 1024 * 1024;
 
-export function createPodmanApi(socketPath: string): PodmanApi {
+export function createPodmanApi(socketPath: string) {
   // Calls may take long (a stop waits for the container) and streams stay open, so each call has its own time limit.
   const pool = new Pool('http://podman', { socketPath, headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5000, keepAliveTimeout: 10_000 });
   return {
     socketPath,
-    async call(method, path, { signal, body, timeoutMs = CALL_TIMEOUT_MS }) {
+    /** Fails if there is no answer; a refusal is an answer. */
+    async call(
+      method: 'GET' | 'POST' | 'DELETE',
+      path: string,
+      { signal, body, timeoutMs = CALL_TIMEOUT_MS }: CallOptions,
+    ): Promise<Result<PodmanAnswer>> {
       try {
         const answer = await pool.request({
           method,
@@ -57,7 +56,8 @@ export function createPodmanApi(socketPath: string): PodmanApi {
         return noAnswer(socketPath, error, signal);
       }
     },
-    async open(method, path, signal) {
+    /** Returns the body as a stream. Leaving its loop closes the connection. */
+    async open(method: 'GET' | 'POST', path: string, signal: AbortSignal): Promise<Result<AsyncIterable<Buffer>>> {
       try {
         const answer = await pool.request({ method, path, signal });
         if (answer.statusCode < 300) return ok(answer.body);

@@ -11,14 +11,6 @@ import type { PodmanObserver } from './podman-observe.ts';
 import { imageNotBuilt } from './podman-pull.ts';
 import { checkPortFree, portTaken } from '../port-check.ts';
 
-export interface PodmanContainers {
-  createAndStart(workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>>;
-  start(id: string, workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>>;
-  stop(id: string, graceMs: number, signal: AbortSignal): Promise<Result<void>>;
-  /** Succeeds if there is no such container. */
-  remove(id: string, signal: AbortSignal): Promise<Result<void>>;
-}
-
 const Created = z.object({ Id: z.string().min(1) });
 
 /** Creating a container of a large image takes long on slow disks. */
@@ -26,7 +18,7 @@ const CREATE_TIMEOUT_MS = 120_000;
 /** The time podman itself needs to kill and clean up, in addition to the grace period. */
 const REMOVE_TIMEOUT_MS = 60_000;
 
-export function createPodmanContainers(api: PodmanApi, observer: PodmanObserver, instance: string): PodmanContainers {
+export function createPodmanContainers(api: PodmanApi, observer: PodmanObserver, instance: string) {
   /** What `containers.conf` adds to containers; learned from the first one. */
   let ambient: readonly string[] = [];
 
@@ -36,6 +28,7 @@ export function createPodmanContainers(api: PodmanApi, observer: PodmanObserver,
     return answer;
   };
 
+  /** Succeeds if there is no such container. */
   const remove = async (id: string, signal: AbortSignal): Promise<Result<void>> => {
     const answer = await change('DELETE', `${encodeURIComponent(id)}?force=true&v=true`, REMOVE_TIMEOUT_MS, { signal });
     if (!answer.ok) return answer;
@@ -74,7 +67,7 @@ export function createPodmanContainers(api: PodmanApi, observer: PodmanObserver,
   return {
     start,
     remove,
-    async createAndStart(workload, signal) {
+    async createAndStart(workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> {
       const free = await checkPortFree(workload.port.host);
       if (!free.ok) return free;
       const id = await create(workload, signal);
@@ -84,7 +77,7 @@ export function createPodmanContainers(api: PodmanApi, observer: PodmanObserver,
       if (!started.ok) await remove(id.value, AbortSignal.timeout(REMOVE_TIMEOUT_MS));
       return started;
     },
-    async stop(id, graceMs, signal) {
+    async stop(id: string, graceMs: number, signal: AbortSignal): Promise<Result<void>> {
       const seconds = Math.max(0, Math.ceil(graceMs / 1000));
       const path = `${encodeURIComponent(id)}/stop?timeout=${seconds}`;
       const stopped = await change('POST', path, seconds * 1000 + REMOVE_TIMEOUT_MS, { signal });

@@ -2,15 +2,9 @@
 import { z } from 'zod';
 import { sleep } from '../../platform/pause.ts';
 import type { Wake } from '../../reconciler/ports.ts';
-import { SLOT_LABEL } from './decide/podman-container.ts';
+import { LABELS } from '../../schema/object-labels.ts';
 import { jsonLines, LIBPOD, type PodmanApi } from './podman-api.ts';
 import type { PodmanChange } from './podman-observe.ts';
-
-export interface PodmanEvents {
-  /** Whether every change is being reported at the moment. */
-  live(): boolean;
-  watch(wake: Wake, signal: AbortSignal): void;
-}
 
 const Event = z.object({
   Type: z.string(),
@@ -34,7 +28,7 @@ const IGNORED_ACTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /** `onChange` is called before the watchers are woken, so that they read fresh facts. */
-export function createPodmanEvents(api: PodmanApi, onChange: (changed: PodmanChange) => void): PodmanEvents {
+export function createPodmanEvents(api: PodmanApi, onChange: (changed: PodmanChange) => void) {
   const wakes = new Set<Wake>();
   let running: AbortController | undefined;
   let liveFor: AbortController | undefined;
@@ -67,8 +61,9 @@ export function createPodmanEvents(api: PodmanApi, onChange: (changed: PodmanCha
   };
 
   return {
+    /** Whether every change is being reported at the moment. */
     live: () => running !== undefined && liveFor === running,
-    watch(wake, signal) {
+    watch(wake: Wake, signal: AbortSignal): void {
       if (signal.aborted) return;
       wakes.add(wake);
       const unwatch = (): void => {
@@ -91,7 +86,7 @@ async function readEvents(chunks: AsyncIterable<Buffer>, notify: (changed: Podma
     for await (const line of jsonLines(chunks)) {
       const { Type, Action = '', Actor } = Event.safeParse(line).data ?? {};
       if (Type === 'image') notify('images');
-      if (Type === 'container' && Actor?.Attributes?.[SLOT_LABEL] !== undefined && !IGNORED_ACTIONS.has(Action)) notify('workloads');
+      if (Type === 'container' && Actor?.Attributes?.[LABELS.slot] !== undefined && !IGNORED_ACTIONS.has(Action)) notify('workloads');
     }
   } catch {
     // The connection to podman was lost; the caller reconnects.

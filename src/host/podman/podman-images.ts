@@ -4,17 +4,10 @@ import type { ImageFact, ImageReference } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import { LIBPOD, type PodmanApi } from './podman-api.ts';
 
-export interface PodmanImages {
-  observe(image: ImageReference, signal: AbortSignal): Promise<Result<ImageFact>>;
-  /** Returns the image's environment as `NAME=value`; undefined if the image cannot be read. */
-  env(id: string, signal: AbortSignal): Promise<readonly string[] | undefined>;
-  forget(): void;
-}
-
 const Image = z.object({ Id: z.string().min(1), Config: z.object({ Env: z.array(z.string()).nullish() }).nullish() });
 
 /** `isFresh` decides whether what was read at that time (of `performance.now()`) may still be used. */
-export function createPodmanImages(api: PodmanApi, isFresh: (at: number) => boolean): PodmanImages {
+export function createPodmanImages(api: PodmanApi, isFresh: (at: number) => boolean) {
   let cache = new Map<string, { readonly at: number; readonly fact: ImageFact }>();
   const envs = new Map<string, readonly string[]>();
   const inspect = async (name: string, signal: AbortSignal) =>
@@ -31,7 +24,7 @@ export function createPodmanImages(api: PodmanApi, isFresh: (at: number) => bool
   };
 
   return {
-    async observe(image, signal) {
+    async observe(image: ImageReference, signal: AbortSignal): Promise<Result<ImageFact>> {
       const key = `${image.reference} ${image.imageId ?? ''}`;
       const cached = cache.get(key);
       if (cached !== undefined && isFresh(cached.at)) return ok(cached.fact);
@@ -42,7 +35,8 @@ export function createPodmanImages(api: PodmanApi, isFresh: (at: number) => bool
       if (fact.ok) current.set(key, { at, fact: fact.value });
       return fact;
     },
-    async env(id, signal) {
+    /** Returns the image's environment as `NAME=value`; undefined if the image cannot be read. */
+    async env(id: string, signal: AbortSignal): Promise<readonly string[] | undefined> {
       const known = envs.get(id);
       if (known !== undefined) return known;
       const answer = await inspect(id, signal);
@@ -52,7 +46,7 @@ export function createPodmanImages(api: PodmanApi, isFresh: (at: number) => bool
       envs.set(id, env);
       return env;
     },
-    forget() {
+    forget(): void {
       cache = new Map();
     },
   };

@@ -1,5 +1,5 @@
 /** Reads a container's output. Podman sends both streams over one connection in frames: one byte for the stream, three empty bytes, four bytes of length. */
-import type { LogLine } from '../../reconciler/ports.ts';
+import type { LogLine, Runtime } from '../../reconciler/ports.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { LIBPOD, type PodmanApi } from './podman-api.ts';
 import { createLineSplitter } from '../../platform/line-splitter.ts';
@@ -8,7 +8,7 @@ import { createLineSplitter } from '../../platform/line-splitter.ts';
 export async function* readLogs(
   api: PodmanApi,
   id: string,
-  options: { readonly tail: number; readonly follow: boolean },
+  options: Parameters<Runtime['logs']>[1],
   signal: AbortSignal,
 ): AsyncGenerator<LogLine> {
   const query = `stdout=true&stderr=true&tail=${Math.max(0, Math.trunc(options.tail))}&follow=${options.follow}`;
@@ -20,7 +20,8 @@ export async function* readLogs(
       for (const text of splitters[frame.stream].push(frame.payload)) yield { stream: frame.stream, text };
     }
   } catch (error) {
-    if (!signal.aborted && !isConnectionError(error)) throw error;
+    // With a code, podman exited or the container was removed in the meantime.
+    if (!signal.aborted && codeOf(error) === '') throw error;
   }
   for (const stream of ['stdout', 'stderr'] as const) {
     const rest = splitters[stream].end();
@@ -54,9 +55,4 @@ async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
       if (current.left === 0) current = undefined;
     }
   }
-}
-
-/** Podman exited, or the container was removed in the meantime. */
-function isConnectionError(error: unknown): boolean {
-  return codeOf(error) !== '';
 }

@@ -5,8 +5,9 @@
 import { z } from 'zod';
 import type { ImageReference, ObservedWorkload, RuntimeFacts } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
+import { LABELS } from '../../schema/object-labels.ts';
 import { observedWorkload } from './decide/observed-workload.ts';
-import { INSTANCE_LABEL, SLOT_LABEL } from './decide/podman-container.ts';
+import { INSTANCE_LABEL } from './decide/podman-container.ts';
 import { ContainerInspect } from './decide/podman-inspect.ts';
 import { LIBPOD, type PodmanApi } from './podman-api.ts';
 import { createPodmanImages } from './podman-images.ts';
@@ -14,13 +15,7 @@ import { createPodmanImages } from './podman-images.ts';
 /** What may have changed. */
 export type PodmanChange = 'workloads' | 'images' | 'everything';
 
-export interface PodmanObserver {
-  observe(images: readonly ImageReference[], signal: AbortSignal): Promise<Result<RuntimeFacts>>;
-  /** Finds one container by name or id; undefined if there is none. */
-  find(nameOrId: string, signal: AbortSignal): Promise<Result<FoundContainer | undefined>>;
-  rootless(signal: AbortSignal): Promise<Result<boolean>>;
-  forget(changed: PodmanChange): void;
-}
+export type PodmanObserver = ReturnType<typeof createPodmanObserver>;
 
 export interface FoundContainer {
   readonly id: string;
@@ -46,7 +41,7 @@ interface Inspected {
   readonly workload: ObservedWorkload;
 }
 
-export function createPodmanObserver(api: PodmanApi, instance: string, eventsLive: () => boolean): PodmanObserver {
+export function createPodmanObserver(api: PodmanApi, instance: string, eventsLive: () => boolean) {
   const isFresh = (at: number): boolean => eventsLive() && performance.now() - at < FRESH_MS;
   const images = createPodmanImages(api, isFresh);
   const inspected = new Map<string, Inspected>();
@@ -64,7 +59,8 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
     return ok(isRootless);
   };
 
-  const find: PodmanObserver['find'] = async (nameOrId, signal) => {
+  /** Finds one container by name or id; undefined if there is none. */
+  const find = async (nameOrId: string, signal: AbortSignal): Promise<Result<FoundContainer | undefined>> => {
     const answer = await api.call('GET', `${LIBPOD}/containers/${encodeURIComponent(nameOrId)}/json`, { signal });
     if (!answer.ok) return answer;
     if (answer.value.status === 404) return ok(undefined);
@@ -96,7 +92,7 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
     if (cached !== undefined && isFresh(cached.at)) return ok(cached.workloads);
     const before = changes;
     const at = performance.now();
-    const filters = encodeURIComponent(JSON.stringify({ label: [SLOT_LABEL, `${INSTANCE_LABEL}=${instance}`] }));
+    const filters = encodeURIComponent(JSON.stringify({ label: [LABELS.slot, `${INSTANCE_LABEL}=${instance}`] }));
     const answer = await api.call('GET', `${LIBPOD}/containers/json?all=true&filters=${filters}`, { signal });
     if (!answer.ok) return answer;
     const listed = z.array(Listed).safeParse(answer.value.body);
@@ -115,14 +111,14 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
   return {
     find,
     rootless,
-    async observe(wanted, signal) {
+    async observe(wanted: readonly ImageReference[], signal: AbortSignal): Promise<Result<RuntimeFacts>> {
       if (signal.aborted) return fail('retry', 'Aborted', 'The observation was cancelled');
       const [workloads, ...facts] = await Promise.all([readWorkloads(signal), ...wanted.map((image) => images.observe(image, signal))]);
       const found = valuesOf(facts);
       if (!workloads.ok) return workloads;
       return found.ok ? ok({ workloads: workloads.value, images: found.value }) : found;
     },
-    forget(changed) {
+    forget(changed: PodmanChange): void {
       changes += 1;
       if (changed !== 'images') cached = undefined;
       if (changed !== 'workloads') images.forget();

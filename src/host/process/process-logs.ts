@@ -2,26 +2,12 @@
 import { createReadStream } from 'node:fs';
 import { copyFile, mkdir, open, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { LogLine } from '../../reconciler/ports.ts';
+import type { LogLine, Runtime } from '../../reconciler/ports.ts';
 import { splitLines } from '../../platform/line-splitter.ts';
 import { sleep } from '../../platform/pause.ts';
 import { readBeginning } from '../../platform/read-body.ts';
 
-export interface ProcessLogs {
-  /** Opens the file for appending and passes its descriptor to `work`, which starts a child that uses it for both streams. */
-  withFile<T>(name: string, work: (fd: number) => Promise<T>): Promise<T>;
-  /** Deletes the output of a process. */
-  remove(name: string): Promise<void>;
-  /** Replaces the previous file with a full one and truncates it. The process appends, so it continues at the start of the truncated file. */
-  rotate(name: string): Promise<void>;
-  /** With `follow` it ends once `isRunning` returns false and everything was read. */
-  read(
-    name: string,
-    options: { readonly tail: number; readonly follow: boolean },
-    isRunning: () => Promise<boolean>,
-    signal: AbortSignal,
-  ): AsyncGenerator<LogLine>;
-}
+export type ProcessLogs = ReturnType<typeof createProcessLogs>;
 
 /** There are at most two such files: enough for a long night of a verbose server. */
 const LIMIT_BYTES = 8 * 1024 * 1024;
@@ -29,11 +15,12 @@ const LIMIT_BYTES = 8 * 1024 * 1024;
 const TAIL_BYTES = 1024 * 1024;
 const FOLLOW_PAUSE_MS = 200;
 
-export function createProcessLogs(directory: string): ProcessLogs {
+export function createProcessLogs(directory: string) {
   const pathOf = (name: string): string => join(directory, `${name}.log`);
   const oldPathOf = (name: string): string => join(directory, `${name}.log.1`);
   return {
-    async withFile(name, work) {
+    /** Opens the file for appending and passes its descriptor to `work`, which starts a child that uses it for both streams. */
+    async withFile<T>(name: string, work: (fd: number) => Promise<T>): Promise<T> {
       await mkdir(directory, { recursive: true, mode: 0o700 });
       const file = await open(pathOf(name), 'a', 0o600);
       try {
@@ -42,16 +29,23 @@ export function createProcessLogs(directory: string): ProcessLogs {
         await file.close();
       }
     },
-    async remove(name) {
+    async remove(name: string): Promise<void> {
       await Promise.all([rm(pathOf(name), { force: true }), rm(oldPathOf(name), { force: true })]);
     },
-    async rotate(name) {
+    /** Replaces the previous file with a full one and truncates it. The process appends, so it continues at the start of the truncated file. */
+    async rotate(name: string): Promise<void> {
       const size = await sizeOf(pathOf(name));
       if (size <= LIMIT_BYTES) return;
       await copyFile(pathOf(name), oldPathOf(name));
       await truncate(pathOf(name));
     },
-    async *read(name, { tail, follow }, isRunning, signal) {
+    /** With `follow` it ends once `isRunning` returns false and everything was read. */
+    async *read(
+      name: string,
+      { tail, follow }: Parameters<Runtime['logs']>[1],
+      isRunning: () => Promise<boolean>,
+      signal: AbortSignal,
+    ): AsyncGenerator<LogLine> {
       const size = await sizeOf(pathOf(name));
       const old = size < TAIL_BYTES ? await textOf(oldPathOf(name), await sizeOf(oldPathOf(name))) : '';
       const present = await textOf(pathOf(name), size);

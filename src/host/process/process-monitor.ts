@@ -7,19 +7,11 @@ import type { ProcessExit, ProcessRecord, ProcessRecords } from './process-recor
 import type { ProcessTable } from './process-table.ts';
 import { sleep } from '../../platform/pause.ts';
 
-export interface ProcessMonitor {
-  isAlive(record: ProcessRecord): Promise<boolean>;
-  /** Returns whether the process ended within this time and before the signal aborted. */
-  waitForExit(record: ProcessRecord, withinMs: number, signal: AbortSignal): Promise<boolean>;
-  observe(record: ProcessRecord): Promise<ObservedWorkload>;
-  /** Monitors a child of this controller. Calls `onExit` after its exit was recorded. */
-  adopt(child: Launched, record: ProcessRecord, onExit: () => void): void;
-  forget(id: WorkloadId): void;
-}
+export type ProcessMonitor = ReturnType<typeof createProcessMonitor>;
 
 const POLL_MS = 20;
 
-export function createProcessMonitor(table: ProcessTable, records: ProcessRecords): ProcessMonitor {
+export function createProcessMonitor(table: ProcessTable, records: ProcessRecords) {
   /** Our own children; undefined while they run. */
   const children = new Map<WorkloadId, ProcessExit | undefined>();
 
@@ -40,7 +32,8 @@ export function createProcessMonitor(table: ProcessTable, records: ProcessRecord
 
   return {
     isAlive,
-    async waitForExit(record, withinMs, signal) {
+    /** Returns whether the process ended within this time and before the signal aborted. */
+    async waitForExit(record: ProcessRecord, withinMs: number, signal: AbortSignal): Promise<boolean> {
       const deadline = performance.now() + withinMs;
       while (await isAlive(record)) {
         if (performance.now() >= deadline || signal.aborted) return false;
@@ -48,7 +41,7 @@ export function createProcessMonitor(table: ProcessTable, records: ProcessRecord
       }
       return true;
     },
-    async observe(record) {
+    async observe(record: ProcessRecord): Promise<ObservedWorkload> {
       if (await isAlive(record)) {
         const [argv, env] = await Promise.all([table.argv(record.pid), table.env(record.pid)]);
         return observedProcess(record, { phase: 'running', argv, env });
@@ -57,7 +50,8 @@ export function createProcessMonitor(table: ProcessTable, records: ProcessRecord
       if (record.exit === undefined) void records.writeExit(record, exit).catch(() => undefined);
       return observedProcess({ ...record, exit }, { phase: 'exited' });
     },
-    adopt({ child, pid }, record, onExit) {
+    /** Monitors a child of this controller. Calls `onExit` after its exit was recorded. */
+    adopt({ child, pid }: Launched, record: ProcessRecord, onExit: () => void): void {
       const id = processId(record);
       children.set(id, undefined);
       child.once('exit', (code, signal) => {
@@ -69,6 +63,6 @@ export function createProcessMonitor(table: ProcessTable, records: ProcessRecord
         void records.writeExit(record, exit).then(onExit, onExit);
       });
     },
-    forget: (id) => void children.delete(id),
+    forget: (id: WorkloadId) => void children.delete(id),
   };
 }

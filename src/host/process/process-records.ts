@@ -33,22 +33,12 @@ export interface ProcessRecord extends z.output<typeof StoredRecord> {
   readonly exit?: ProcessExit;
 }
 
-export interface ProcessRecords {
-  /** Returns all valid records; other files are ignored. */
-  readAll(): Promise<readonly ProcessRecord[]>;
-  read(name: string): Promise<ProcessRecord | undefined>;
-  /** Atomic: a reader never sees a part of it. */
-  write(record: ProcessRecord): Promise<void>;
-  /** Records how a process ended; only the first call counts. Does nothing if there is no record of that process. */
-  writeExit(record: Pick<ProcessRecord, 'name' | 'pid' | 'start'>, exit: ProcessExit): Promise<void>;
-  remove(name: string): Promise<void>;
-}
+export type ProcessRecords = ReturnType<typeof createProcessRecords>;
 
-const SAFE_NAME = /^[a-z0-9](?:[a-z0-9-]{0,80})$/;
 /** Whether a name can be used as a file name. */
-export const isSafeName = (name: string): boolean => SAFE_NAME.test(name);
+export const isSafeName = (name: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,80})$/.test(name);
 
-export function createProcessRecords(directory: string): ProcessRecords {
+export function createProcessRecords(directory: string) {
   const pathOf = (name: string): string => join(directory, `${name}.json`);
   const exitPathOf = (name: string): string => join(directory, `${name}.exit`);
   const text = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '');
@@ -66,21 +56,24 @@ export function createProcessRecords(directory: string): ProcessRecords {
   };
   return {
     read,
-    async readAll() {
+    /** Returns all valid records; other files are ignored. */
+    async readAll(): Promise<readonly ProcessRecord[]> {
       const files = await readdir(directory).catch(() => []);
       const names = files.filter((file) => file.endsWith('.json')).map((file) => file.slice(0, -'.json'.length));
       const records = await Promise.all(names.toSorted().map(read));
       return records.filter((record) => record !== undefined);
     },
-    async write({ exit: _none, ...record }) {
+    /** Atomic: a reader never sees a part of it. */
+    async write({ exit: _none, ...record }: ProcessRecord): Promise<void> {
       await replace(pathOf(record.name), record);
     },
-    async writeExit({ name, pid, start }, exit) {
+    /** Records how a process ended; only the first call counts. Does nothing if there is no record of that process. */
+    async writeExit({ name, pid, start }: ProcessRecord, exit: ProcessExit): Promise<void> {
       const present = await read(name);
       if (present?.pid !== pid || present.start !== start || present.exit !== undefined) return;
       await replace(exitPathOf(name), { pid, start, exit });
     },
-    async remove(name) {
+    async remove(name: string): Promise<void> {
       await rm(pathOf(name), { force: true });
       await rm(exitPathOf(name), { force: true });
     },

@@ -136,7 +136,6 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
       yield* logs.read(record.name, options, () => monitor.isAlive(record), signal);
     },
     changes(wake, signal) {
-      if (signal.aborted) return;
       addWake(wakes, wake, signal);
       void watch({ records, logs, monitor }, wake, signal);
     },

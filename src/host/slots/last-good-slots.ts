@@ -11,28 +11,23 @@ import { codeOf, messageOf } from '../../platform/error-text.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { writeJsonAtomically } from '../../files/write-file.ts';
 
-export interface LastGoodSlots {
-  read(): Promise<AcceptedSlots>;
-  /** Writes the slots that differ. Logs a slot that cannot be stored; its spec stays in force until the next restart. */
-  write(before: AcceptedSlots, after: AcceptedSlots): Promise<void>;
-}
-
 /** The document is stored instead of the resolved spec, since a later version of the program may have other defaults. */
 const StoredSlot = z.object({ generation: z.int().min(1), document: z.unknown() });
 
-export function createLastGoodSlots(directory: string, log: SourceLog): LastGoodSlots {
+export function createLastGoodSlots(directory: string, log: SourceLog) {
   return {
-    async read() {
+    async read(): Promise<AcceptedSlots> {
       const slots = new Map<SlotName, AcceptedSlot>();
-      for (const file of await listJson(directory)) {
-        const name = SlotName.safeParse(file.slice(0, -'.json'.length));
+      for (const file of await readdir(directory).catch((): string[] => [])) {
+        const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]);
         if (!name.success) continue;
         const slot = await readSlot(join(directory, file), name.data, log);
         if (slot !== undefined) slots.set(name.data, slot);
       }
       return slots;
     },
-    async write(before, after) {
+    /** Writes the slots that differ. Logs a slot that cannot be stored; its spec stays in force until the next restart. */
+    async write(before: AcceptedSlots, after: AcceptedSlots): Promise<void> {
       for (const [name, { generation, lastGood }] of after) {
         const path = join(directory, `${name}.json`);
         const old = before.get(name);
@@ -46,11 +41,6 @@ export function createLastGoodSlots(directory: string, log: SourceLog): LastGood
       }
     },
   };
-}
-
-async function listJson(directory: string): Promise<readonly string[]> {
-  const names = await readdir(directory).catch((): string[] => []);
-  return names.filter((name) => name.endsWith('.json') && !name.startsWith('.'));
 }
 
 async function readSlot(path: string, name: SlotName, log: SourceLog): Promise<AcceptedSlot | undefined> {

@@ -3,7 +3,6 @@
  * last good spec. Each read covers the whole directory, so a lost event costs only time.
  */
 import { join } from 'node:path';
-import type { ChokidarOptions, FSWatcher } from 'chokidar';
 import type { DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import { SlotName } from '../../schema/names.ts';
@@ -16,19 +15,12 @@ import { createLastGoodSlots } from './last-good-slots.ts';
 import { readSlotFiles, type SlotFile, type SlotFiles } from './slot-files.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
-import type { SourceLog } from '../../platform/log.ts';
-import { watchDirectory } from '../../files/watch-directory.ts';
+import { watchDirectory, type WatchDirectoryOptions } from '../../files/watch-directory.ts';
 
-export interface TomlDirectoryOptions {
-  /** `<config>/slots`. It need not exist yet. */
-  readonly directory: string;
+/** `directory` is `<config>/slots`, which need not exist yet. */
+export interface TomlDirectoryOptions extends WatchDirectoryOptions {
   /** `<state>/slots`. */
   readonly lastGoodDirectory: string;
-  /** The quiet period: see `WatchDirectoryOptions`. */
-  readonly quietPeriodMs: number;
-  readonly log: SourceLog;
-  /** Chokidar's `watch`; tests pass one that fails. */
-  readonly watch?: (path: string, options: ChokidarOptions) => FSWatcher;
 }
 
 export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {

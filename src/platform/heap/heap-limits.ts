@@ -14,28 +14,23 @@ const YOUNG_DOUBLES = '--semi-space-growth-factor=2';
 /** By half the size of its live objects. */
 const OLD_GROWS_SLOWLY = '--heap-growing-percent=50';
 
-export interface HeapLimits {
-  /** Call this when requests arrive. Repeated calls cost nothing. */
-  growForTraffic(): void;
-  /** Call this when there are many slots: collecting the garbage of each pass in a small young generation costs more than that saves. Repeated calls cost nothing. */
-  growForManySlots(): void;
-}
-
 /** Must be called before the heap has grown: first thing in the process. */
 export function keepYoungHeapSmall(): void {
   setFlagsFromString(YOUNG_STAYS);
 }
 
-export function createHeapLimits(): HeapLimits {
+export function createHeapLimits() {
   let traffic = false;
   let many = false;
   return {
-    growForTraffic() {
+    /** Call this when requests arrive. Repeated calls cost nothing. */
+    growForTraffic(): void {
       if (traffic) return;
       traffic = true;
       setFlagsFromString(YOUNG_DOUBLES);
     },
-    growForManySlots() {
+    /** Call this when there are many slots: collecting the garbage of each pass in a small young generation costs more than that saves. Repeated calls cost nothing. */
+    growForManySlots(): void {
       if (many) return;
       many = true;
       setFlagsFromString(OLD_GROWS_SLOWLY);

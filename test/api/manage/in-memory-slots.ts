@@ -1,6 +1,6 @@
 /** Slots as TOML texts in memory, parsed, merged and written as the slot directory does, without a disk. */
 import { createHash } from 'node:crypto';
-import { newSlotText, patchSlotText, rewriteSlotText } from '../../../src/host/slots/decide/edit-slot.ts';
+import { patchSlotText, rewriteSlotText } from '../../../src/host/slots/decide/edit-slot.ts';
 import { parseDocument, parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
 import type { SlotName } from '../../../src/schema/names.ts';
 import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../../src/schema/slot-editor.ts';
@@ -29,7 +29,7 @@ export function createInMemorySlots(onChange: () => void): InMemorySlots {
     return ifMatch === '*' || ifMatch === resourceVersion ? undefined : { kind: 'conflict', resourceVersion };
   }
 
-  function write(name: SlotName, edited: ReturnType<typeof newSlotText>, { dryRun }: EditOptions): EditResult {
+  function write(name: SlotName, edited: ReturnType<typeof rewriteSlotText>, { dryRun }: EditOptions): EditResult {
     if (!edited.ok) return { kind: 'invalid', problems: edited.problems };
     const read = parseSlotText(name, edited.text, `${name}.toml`);
     if (!read.ok) return { kind: 'invalid', problems: read.problems };
@@ -51,7 +51,7 @@ export function createInMemorySlots(onChange: () => void): InMemorySlots {
     },
     async put(name, document, options = {}) {
       const text = texts.get(name);
-      return refusal(name, options) ?? write(name, text === undefined ? newSlotText(document) : rewriteSlotText(text, document), options);
+      return refusal(name, options) ?? write(name, rewriteSlotText(text ?? '', document), options);
     },
     async patch(name, patch, options = {}) {
       const text = texts.get(name);

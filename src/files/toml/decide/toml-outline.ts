@@ -1,6 +1,5 @@
 /** Lists the parts of a TOML text that an edit can change: each key with its value and each table header, with path and range. Pure. */
-import type { AST } from 'toml-eslint-parser';
-import { keyName } from './toml-positions.ts';
+import { getStaticTOMLValue, type AST } from 'toml-eslint-parser';
 
 /** Keys, and indices in arrays. */
 export type Path = readonly (string | number)[];
@@ -41,7 +40,7 @@ export function isSamePath(path: Path, other: Path): boolean {
 }
 
 function entriesOf(node: AST.TOMLKeyValue, base: Path, inline: AST.TOMLInlineTable | undefined): readonly OutlineEntry[] {
-  const path = [...base, ...node.key.keys.map(keyName)];
+  const path = [...base, ...getStaticTOMLValue(node.key)];
   const { value } = node;
   const inner = value.type === 'TOMLInlineTable' ? value.body.flatMap((entry) => entriesOf(entry, path, value)) : [];
   return [{ path, base, node, inline }, ...inner];

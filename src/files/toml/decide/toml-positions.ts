@@ -1,5 +1,5 @@
 /** Finds the position of each key in a TOML text. Pure. */
-import { parseTOML, type AST } from 'toml-eslint-parser';
+import { getStaticTOMLValue, parseTOML, type AST } from 'toml-eslint-parser';
 
 /** Both count from 1; columns are UTF-16 units, as in editors. */
 export interface TextPosition {
@@ -39,10 +39,6 @@ export function parseTomlTree(text: string): AST.TOMLProgram | undefined {
   }
 }
 
-export function keyName(key: AST.TOMLBare | AST.TOMLQuoted): string {
-  return key.type === 'TOMLBare' ? key.name : key.value;
-}
-
 /** Returns the position of an offset into a text. */
 export function positionOf(text: string, offset: number): TextPosition {
   const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
@@ -68,7 +64,7 @@ function indexTable(positions: Map<string, TextPosition>, table: AST.TOMLTable):
 function indexKeyValue(positions: Map<string, TextPosition>, entry: AST.TOMLKeyValue, base: Path): void {
   let path = base;
   for (const key of entry.key.keys) {
-    path = [...path, keyName(key)];
+    path = [...path, getStaticTOMLValue(key)];
     remember(positions, path, key.loc.start);
   }
   indexValue(positions, entry.value, path);

@@ -6,8 +6,8 @@ type Table = Readonly<Record<string, unknown>>;
 /** Returns why a value has no TOML form, such as null or half of a surrogate pair; undefined if it has one. */
 export function whyNotToml(value: unknown): string | undefined {
   if (typeof value === 'string') return value.isWellFormed() ? undefined : 'Write valid Unicode: a text contains half of a surrogate pair';
-  if (Array.isArray(value)) return firstReason(value);
-  if (isTable(value)) return firstReason([...Object.keys(value), ...Object.values(value)]);
+  if (Array.isArray(value)) return value.map(whyNotToml).find((reason) => reason !== undefined);
+  if (isTable(value)) return whyNotToml([...Object.keys(value), ...Object.values(value)]);
   if (value === null || value === undefined) return 'Remove "null" from lists: TOML has no such value';
   if (typeof value === 'number' || typeof value === 'boolean' || value instanceof Date) return undefined;
   return `Write a text, number, boolean, list or table, not a ${typeof value}`;
@@ -49,14 +49,6 @@ export function formatToml(table: Table): string {
   return formatTable([], table)
     .map((line) => `${line}\n`)
     .join('');
-}
-
-function firstReason(values: readonly unknown[]): string | undefined {
-  for (const value of values) {
-    const reason = whyNotToml(value);
-    if (reason !== undefined) return reason;
-  }
-  return undefined;
 }
 
 /** JSON's escapes are valid in TOML, which also requires DEL to be escaped. */

@@ -2,15 +2,16 @@
 import type { ObservedWorkload } from '../../../reconciler/ports.ts';
 import { Revision, SlotName, WorkloadId } from '../../../schema/names.ts';
 import { containerFacts } from './container-facts.ts';
-import { GENERATION_LABEL, INSTANCE_LABEL, REVISION_LABEL, SLOT_LABEL } from './podman-container.ts';
+import { LABELS } from '../../../schema/object-labels.ts';
+import { INSTANCE_LABEL } from './podman-container.ts';
 import type { ContainerInspect, InspectContext } from './podman-inspect.ts';
 
 /** Returns undefined if the labels are not those of this installation: the container belongs to something else. */
 export function observedWorkload(container: ContainerInspect, context: InspectContext): ObservedWorkload | undefined {
   const labels = container.Config.Labels ?? {};
-  const slot = SlotName.safeParse(labels[SLOT_LABEL]);
-  const revision = Revision.safeParse(labels[REVISION_LABEL]);
-  const generation = Number(labels[GENERATION_LABEL] ?? 'none');
+  const slot = SlotName.safeParse(labels[LABELS.slot]);
+  const revision = Revision.safeParse(labels[LABELS.revision]);
+  const generation = Number(labels[LABELS.generation] ?? 'none');
   if (labels[INSTANCE_LABEL] !== context.instance) return undefined;
   if (!slot.success || !revision.success || !Number.isSafeInteger(generation)) return undefined;
   const phase = phaseOf(container.State.Status);

@@ -6,9 +6,6 @@ import { z } from 'zod';
 import type { Workload } from '../../../reconciler/ports.ts';
 import { LABEL_PREFIX, LABELS } from '../../../schema/object-labels.ts';
 
-export const SLOT_LABEL = LABELS.slot;
-export const REVISION_LABEL = LABELS.revision;
-export const GENERATION_LABEL = LABELS.generation;
 /** The installation that the container belongs to, so that two of them can share one podman. */
 export const INSTANCE_LABEL = `${LABEL_PREFIX}/instance`;
 /** JSON of `Declared`: what the workload set itself, so that additions of the image and podman are not mistaken for drift. */
@@ -90,9 +87,9 @@ function labels(workload: Workload, { instance, ambient }: ContainerHost): Recor
     devices: [...workload.devices],
   };
   return {
-    [SLOT_LABEL]: workload.slot,
-    [REVISION_LABEL]: workload.revision,
-    [GENERATION_LABEL]: String(workload.generation),
+    [LABELS.slot]: workload.slot,
+    [LABELS.revision]: workload.revision,
+    [LABELS.generation]: String(workload.generation),
     [INSTANCE_LABEL]: instance,
     [DECLARED_LABEL]: JSON.stringify(declared),
     ...(ambient.length > 0 ? { [AMBIENT_LABEL]: JSON.stringify(ambient) } : {}),

@@ -1,5 +1,5 @@
 /** Decides which spec of each slot is in force: a valid text replaces the last good spec, an invalid one leaves it in force, a missing one removes it. Pure. */
-import type { DesiredSlot } from '../../../reconciler/ports.ts';
+import type { DesiredSlot, DesiredState } from '../../../reconciler/ports.ts';
 import type { SlotName } from '../../../schema/names.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
 import type { SlotSpec, SpecProblem } from '../../../schema/slot-spec.ts';
@@ -15,9 +15,7 @@ export interface AcceptedSlot {
 
 export type AcceptedSlots = ReadonlyMap<SlotName, AcceptedSlot>;
 
-export interface Acceptance {
-  readonly slots: ReadonlyMap<SlotName, DesiredSlot>;
-  readonly refused: ReadonlyMap<SlotName, readonly SpecProblem[]>;
+export interface Acceptance extends Pick<DesiredState, 'slots' | 'refused'> {
   /** Includes deleted slots, without a last good spec, so that their generation never decreases. */
   readonly accepted: AcceptedSlots;
 }

@@ -16,7 +16,7 @@ export function patchSlotText(text: string, patch: SlotPatch): EditedText {
   return rewriteSlotText(text, mergePatch(parsed.document, patch));
 }
 
-/** Changes a text so that it means `document` (keys in camelCase). A text that cannot be edited in place is replaced. */
+/** Changes a text, which is empty for a new file, so that it means `document` (keys in camelCase). A text that cannot be edited in place is replaced. */
 export function rewriteSlotText(text: string, document: unknown): EditedText {
   const table = toSnakeCase(mergePatch({}, document));
   if (!isTable(table)) return refused('Write a table of keys and values');
@@ -25,11 +25,6 @@ export function rewriteSlotText(text: string, document: unknown): EditedText {
   const plain = withoutByteOrderMark(text);
   const edited = editToml(plain, table, meaningOf);
   return { ok: true, text: edited === undefined ? formatToml(table) : text.slice(0, text.length - plain.length) + edited };
-}
-
-/** Returns the text of a new file. */
-export function newSlotText(document: unknown): EditedText {
-  return rewriteSlotText('', document);
 }
 
 const refused = (message: string, position: object = {}): EditedText => ({ ok: false, problems: [{ path: [], message, ...position }] });

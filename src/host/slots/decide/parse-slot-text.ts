@@ -20,6 +20,11 @@ export type ParsedSlotText =
 const MAX_DEPTH = 32;
 /** Further problems are counted instead of listed, since nobody reads them. */
 const MAX_PROBLEMS = 50;
+const TOO_DEEP = {
+  ok: false,
+  message: `Nest tables and lists at most ${MAX_DEPTH} levels deep`,
+  position: { line: 1, column: 1 },
+} as const;
 const BYTE_ORDER_MARK = '\u{FEFF}';
 
 /** Parses the text of `<name>.toml`; `file` is the file name in problems. */
@@ -44,33 +49,22 @@ type ParsedDocument =
 
 /** Returns the document of a TOML text with its keys in camelCase, not validated. */
 export function parseDocument(text: string): ParsedDocument {
-  const parsed = parseToml(withoutByteOrderMark(text));
-  if (!parsed.ok) return parsed;
-  if (isDeeper(parsed.document, MAX_DEPTH)) return tooDeep();
-  const document = toCamelCase(parsed.document);
-  return { ok: true, document: isTable(document) ? document : {} };
+  const plain = withoutByteOrderMark(text);
+  try {
+    const table = parse(plain, { unsafeKeyBehaviour: 'throw' });
+    if (isDeeper(table, MAX_DEPTH)) return TOO_DEEP;
+    const document = toCamelCase(table);
+    return { ok: true, document: isTable(document) ? document : {} };
+  } catch (error) {
+    // Without a `TomlError`, the parser exceeded the stack.
+    return error instanceof TomlError ? { ok: false, message: syntaxMessage(error), position: positionInText(plain, error) } : TOO_DEEP;
+  }
 }
 
 /** Some editors begin a file with a byte order mark, which has no meaning in UTF-8. */
 export function withoutByteOrderMark(text: string): string {
   return text.startsWith(BYTE_ORDER_MARK) ? text.slice(BYTE_ORDER_MARK.length) : text;
 }
-
-function parseToml(text: string): ParsedDocument {
-  try {
-    return { ok: true, document: parse(text, { unsafeKeyBehaviour: 'throw' }) };
-  } catch (error) {
-    // The parser exceeded the stack.
-    if (!(error instanceof TomlError)) return tooDeep();
-    return { ok: false, message: syntaxMessage(error), position: positionInText(text, error) };
-  }
-}
-
-const tooDeep = (): ParsedDocument => ({
-  ok: false,
-  message: `Nest tables and lists at most ${MAX_DEPTH} levels deep`,
-  position: { line: 1, column: 1 },
-});
 
 /** The first line of the parser's message, without the excerpt below it. */
 function syntaxMessage(error: TomlError): string {

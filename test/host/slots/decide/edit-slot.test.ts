@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { newSlotText, patchSlotText, rewriteSlotText } from '../../../../src/host/slots/decide/edit-slot.ts';
+import { patchSlotText, rewriteSlotText } from '../../../../src/host/slots/decide/edit-slot.ts';
 import { mergePatch } from '../../../../src/schema/merge-patch.ts';
 import { parseDocument } from '../../../../src/host/slots/decide/parse-slot-text.ts';
 import { slotDocuments } from '../../../schema/slot-arbitrary.ts';
@@ -83,13 +83,13 @@ describe('patchSlotText()', () => {
     ]);
     expect(patched('', { env: { A: '\ud800' } })).toMatchObject([{ message: expect.stringContaining('surrogate') }]);
     expect(patched('a = ', { enabled: true })).toMatchObject([{ line: 1, column: 5 }]);
-    expect(newSlotText('text')).toMatchObject({ ok: false });
+    expect(rewriteSlotText('', 'text')).toMatchObject({ ok: false });
   });
 
   test('patches any slot with any other slot as RFC 7396 specifies', () => {
     fc.assert(
       fc.property(slotDocuments, slotDocuments, (document, patch) => {
-        const text = newSlotText(document);
+        const text = rewriteSlotText('', document);
         const edited = text.ok ? patchSlotText(text.text, patch) : text;
         expect(edited.ok && parseDocument(edited.text)).toEqual({ ok: true, document: mergePatch(document, patch) });
       }),

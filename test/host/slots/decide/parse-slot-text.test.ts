@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { newSlotText } from '../../../../src/host/slots/decide/edit-slot.ts';
+import { rewriteSlotText } from '../../../../src/host/slots/decide/edit-slot.ts';
 import { parseSlotText } from '../../../../src/host/slots/decide/parse-slot-text.ts';
 import { SlotName } from '../../../../src/schema/names.ts';
 import { formatProblem } from '../../../../src/schema/spec-problem.ts';
@@ -99,7 +99,7 @@ describe('parseSlotText()', () => {
   test('parses any valid slot', () => {
     fc.assert(
       fc.property(slotDocuments, (document) => {
-        const text = newSlotText(document);
+        const text = rewriteSlotText('', document);
         expect(text.ok && parseSlotText(img, text.text, 'img.toml').ok).toBe(true);
       }),
     );
@@ -128,7 +128,7 @@ describe('parseSlotText()', () => {
 
   test('never throws and never points outside of the text: slots truncated or altered anywhere', () => {
     const textOf = (document: unknown) => {
-      const text = newSlotText(document);
+      const text = rewriteSlotText('', document);
       return text.ok ? text.text : '';
     };
     fc.assert(
