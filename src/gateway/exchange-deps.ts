@@ -6,8 +6,6 @@ import type { Settings } from '../schema/settings.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import type { WriteBatcher } from './write-batcher.ts';
 import type { Usage } from './decide/find-usage.ts';
-import type { Holds } from './hold.ts';
-import type { Parking } from './parking.ts';
 import type { DenseSet } from './dense-set.ts';
 import type { GatewayTraffic } from './traffic.ts';
 import type { Upstreams } from './upstreams.ts';
@@ -47,8 +45,6 @@ export interface ActiveExchange {
 }
 
 export interface ExchangeDeps extends GatewayDeps {
-  readonly holds: Holds;
-  readonly parking: Parking;
   readonly upstreams: Upstreams;
   readonly budget: BufferBudget;
   readonly batcher: WriteBatcher;

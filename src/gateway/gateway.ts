@@ -3,6 +3,7 @@
  * them share the connections, the memory budget and the write batcher created here. A sweeper checks time limits about once a second. `close` is called
  * once, when the service stops: parked requests are refused first, then running ones may end, then the rest is cut.
  */
+import { sleep } from '../platform/pause.ts';
 import { createBufferBudget } from './buffer-budget.ts';
 import { createWriteBatcher } from './write-batcher.ts';
 import { Exchange, type ExchangeRequest } from './exchange.ts';
@@ -28,8 +29,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const budget = createBufferBudget(settings.SVC_BUFFER_LIMIT);
   const batcher = createWriteBatcher();
   let tick = performance.now();
-  const { holds, parking } = traffic;
-  const exchangeDeps: ExchangeDeps = { ...deps, holds, parking, upstreams, budget, batcher, active, tick: () => tick };
+  const exchangeDeps: ExchangeDeps = { ...deps, upstreams, budget, batcher, active, tick: () => tick };
   const shortest = Math.min(settings.SVC_FIRST_BYTE_TIMEOUT, settings.SVC_STREAM_TIMEOUT);
   const sweeper = setInterval(
     () => {
@@ -45,11 +45,10 @@ export function createGateway(deps: GatewayDeps): Gateway {
     load: () => ({ requests: active.size, bufferedBytes: budget.reservedBytes(), connections: upstreams.open() }),
     async close(graceMs, parkedMs = 0) {
       const startedAt = performance.now();
-      const refuseParked = (): void => parking.close('Send the request again: the service is stopping');
-      if (parkedMs <= 0) refuseParked();
+      const refuseParked = (): void => traffic.parking.close('Send the request again: the service is stopping');
       while (active.size > 0 && performance.now() - startedAt < graceMs) {
-        await new Promise((resolve) => setTimeout(resolve, CLOSE_CHECK_MS));
         if (performance.now() - startedAt >= parkedMs) refuseParked();
+        await sleep(CLOSE_CHECK_MS);
       }
       refuseParked();
       for (const exchange of active.items()) exchange.abandon();

@@ -103,16 +103,9 @@ export class ResponseParser {
 
   #parseBody(chunk: Buffer, sink: ResponseSink): void {
     if (chunk.length === 0) return;
-    switch (this.#framing.kind) {
-      case 'length':
-        this.#passCounted(chunk, sink);
-        return;
-      case 'chunked':
-        this.#parseChunks(chunk, sink);
-        return;
-      default:
-        sink.onBody(chunk, false);
-    }
+    if (this.#framing.kind === 'length') this.#passCounted(chunk, sink);
+    else if (this.#framing.kind === 'chunked') this.#parseChunks(chunk, sink);
+    else sink.onBody(chunk, false);
   }
 
   #passCounted(chunk: Buffer, sink: ResponseSink): void {
