@@ -22,10 +22,10 @@ const gateway = createGateway({
   traffic,
   settings,
   now,
-  report: (finished) => metrics.requests.requestFinished(finished),
+  report: metrics.requestFinished,
 });
 const routes = createV1Routes({ board, gateway, startedAt: now() });
-const api = buildServer({ routes, settings, gateway, metrics: metrics.requests });
+const api = buildServer({ routes, settings, gateway, report: metrics.requestFinished });
 const upstreamPort = Number(process.argv[2]);
 const slots = Array.from({ length: Number(process.argv[3] ?? 1) }, (_, index) => ({
   name: index === 0 ? 'primary' : `slot-${index}`,

@@ -5,11 +5,11 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { answerError } from '../gateway/answer.ts';
+import type { ReportRequest } from '../gateway/exchange-deps.ts';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
 import { isJsonType, parseRequestHead } from '../gateway/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
 import type { AccessDecision, Authorize } from './authorize.ts';
-import type { RequestMetrics } from './request-metrics.ts';
 import { newRequestId } from './request-id.ts';
 import type { RawRequest, Route } from './route.ts';
 
@@ -25,7 +25,7 @@ export type RawRoute = Route & Required<Pick<Route, 'raw'>>;
 export interface HotPathDeps {
   readonly routes: readonly Route[];
   readonly authorize: Authorize;
-  readonly metrics: RequestMetrics;
+  readonly report: ReportRequest;
   readonly onFault: (error: unknown, requestId: string) => void;
 }
 
@@ -33,13 +33,13 @@ export function isRawRoute(route: Route): route is RawRoute {
   return route.raw !== undefined;
 }
 
-export function createHotPath({ routes, authorize, metrics, onFault }: HotPathDeps): HotPath {
+export function createHotPath({ routes, authorize, report, onFault }: HotPathDeps): HotPath {
   const known = new Map(routes.filter(isRawRoute).map((route) => [route.path, route]));
 
   function refuse(entry: Entry, code: ErrorCode, message: string, param: string | null = null): void {
     const { route, req, res, requestId } = entry;
     const { status } = ERROR_CODES[code];
-    metrics.requestFinished({ slot: undefined, route: route.path, status, seconds: 0 });
+    report({ slot: undefined, route: route.path, status, seconds: 0 });
     answerError(req, res, errorAnswer(code, message, { param, requestId }));
   }
 

@@ -14,6 +14,19 @@ const ACCESS_TEXT: Readonly<Record<Access, string>> = {
 };
 const SUCCESS: Readonly<Record<RouteMethod, string>> = { GET: '200', POST: '200', PUT: '200', PATCH: '200', DELETE: '204' };
 
+const ErrorAnswer = z.object({
+  error: z.object({
+    message: z.string(),
+    type: z.string(),
+    param: z.string().nullable(),
+    code: z
+      .string()
+      .nullable()
+      .describe(`From the gateway: ${Object.keys(ERROR_CODES).join(', ')}`),
+    origin: z.enum(['gateway', 'upstream']),
+  }),
+});
+
 type JsonSchema = Readonly<Record<string, unknown>>;
 
 export function openApiDocument(routes: readonly Route[], version: string): object {
@@ -28,7 +41,7 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
     paths,
     components: {
       securitySchemes: { token: { type: 'http', scheme: 'bearer', description: '`svc_<id>.<secret>`; required if authentication is on' } },
-      schemas: { Error: errorSchema() },
+      schemas: { Error: jsonSchema(ErrorAnswer) },
     },
   };
 }
@@ -78,27 +91,6 @@ function jsonSchema(schema: z.ZodType): JsonSchema {
 function objectSchema(schema: z.ZodType | undefined) {
   const { properties, required } = schema === undefined ? {} : jsonSchema(schema);
   return { properties: isTable(properties) ? properties : {}, required: Array.isArray(required) ? required : [] };
-}
-
-function errorSchema(): object {
-  const text = { type: 'string' };
-  return {
-    type: 'object',
-    required: ['error'],
-    properties: {
-      error: {
-        type: 'object',
-        required: ['message', 'type', 'param', 'code', 'origin'],
-        properties: {
-          message: text,
-          type: text,
-          param: { ...text, nullable: true },
-          code: { ...text, nullable: true, description: `From the gateway: ${Object.keys(ERROR_CODES).join(', ')}` },
-          origin: { ...text, enum: ['gateway', 'upstream'] },
-        },
-      },
-    },
-  };
 }
 
 /** For instance `getApiSlotsByName`. Unique, because method and path are. */

@@ -10,18 +10,21 @@ import type { DenseSet } from './dense-set.ts';
 import type { GatewayTraffic } from './traffic.ts';
 import type { Upstreams } from './upstreams.ts';
 
-export interface FinishedExchange {
-  /** Undefined if no slot was found. */
+export interface FinishedRequest {
+  /** Undefined if the request did not reach a slot. */
   readonly slot: SlotName | undefined;
-  /** The path of the route, as in the route table. */
+  /** The path of the route as in the route table, never the raw path, so that the number of series is bounded. */
   readonly route: string;
   /** The status sent; 499 if the client disconnected before that. */
   readonly status: number;
   readonly seconds: number;
   /** Time to the first byte of the answer's body. */
-  readonly ttftSeconds: number | undefined;
-  readonly tokens: Usage | undefined;
+  readonly ttftSeconds?: number | undefined;
+  readonly tokens?: Usage | undefined;
 }
+
+/** Called exactly once for each request, on the hot path: must not throw and must not allocate much. */
+export type ReportRequest = (finished: FinishedRequest) => void;
 
 export interface GatewayDeps {
   readonly board: Board;
@@ -33,8 +36,7 @@ export interface GatewayDeps {
   >;
   /** Unix milliseconds. */
   readonly now: () => number;
-  /** Called once for each request. */
-  readonly report: (finished: FinishedExchange) => void;
+  readonly report: ReportRequest;
 }
 
 export interface ActiveExchange {

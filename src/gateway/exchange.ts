@@ -125,9 +125,16 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   onOpen(slot: BoardSlot): void {
     const { path, head, requestId } = this.#request;
     const { providers, traffic } = this.#deps;
-    const plan = providers[slot.provider]?.infer({ method: 'POST', path: path.canonical, capability: path.capability }, slot.capabilities);
+    const plan = providers[slot.spec.provider]?.infer(
+      { method: 'POST', path: path.canonical, capability: path.capability },
+      slot.capabilities,
+    );
     if (plan?.kind !== 'forward') {
-      this.fail('model.unsupported', plan?.message ?? `Use another model: this build cannot serve provider "${slot.provider}"`, 'model');
+      this.fail(
+        'model.unsupported',
+        plan?.message ?? `Use another model: this build cannot serve provider "${slot.spec.provider}"`,
+        'model',
+      );
       return;
     }
     const hold = traffic.holds.acquire(slot, this, this.#parked?.failedOn);

@@ -68,5 +68,5 @@ export function createApi({ settings, version, log }: ControllerOptions, { world
   });
   const onFault = (error: unknown, requestId: string) =>
     log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
-  return buildServer({ routes, settings, gateway, metrics: metrics.requests, onFault });
+  return buildServer({ routes, settings, gateway, report: metrics.requestFinished, onFault });
 }

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import type { Metrics } from '../api/metrics.ts';
 import type { LogSource } from '../api/ports.ts';
 import type { HttpApi } from '../api/server.ts';
-import type { FinishedExchange } from '../gateway/exchange-deps.ts';
+import type { ReportRequest } from '../gateway/exchange-deps.ts';
 import type { Board } from '../reconciler/board.ts';
 import type { Runtime, StatusSink } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
@@ -58,12 +58,12 @@ async function newestWorkload(runtime: Runtime, name: string, signal: AbortSigna
 }
 
 /** Returns a function that counts finished requests in the metrics and calls `onFirst` for the first one. */
-export function reportTo(metrics: Metrics, onFirst: () => void): (finished: FinishedExchange) => void {
+export function reportTo(metrics: Metrics, onFirst: () => void): ReportRequest {
   let first = true;
   return (finished) => {
     if (first) onFirst();
     first = false;
-    metrics.requests.requestFinished(finished);
+    metrics.requestFinished(finished);
   };
 }
 

@@ -6,7 +6,7 @@ export function listModels(view: BoardView, startedAt: number) {
   const entries = new Map<string, ReturnType<typeof entryOf>>();
   for (const slot of view.slots.values()) {
     if (slot.admission.kind === 'refuse' && slot.admission.code === 'slot.disabled') continue;
-    for (const id of [slot.model, ...slot.aliases]) {
+    for (const id of [slot.spec.model.default, ...slot.spec.model.aliases]) {
       if (!entries.has(id)) entries.set(id, entryOf(id, slot, startedAt));
     }
   }
@@ -30,7 +30,7 @@ function entryOf(id: string, slot: BoardSlot, startedAt: number) {
     created: Math.floor(startedAt / 1000),
     owned_by: 'svc',
     slot: slot.name,
-    state: slot.state,
+    state: slot.status.state,
     capabilities: slot.capabilities,
   };
 }

@@ -82,7 +82,7 @@ function incapable(slot: BoardSlot, capability: Capability, path: string, board:
   return {
     kind: 'refuse',
     code: 'model.unsupported',
-    message: `Send "${path}" to a slot that serves ${capability}: slot "${slot.name}" with model "${slot.model}" serves ${serves}; ${instead}`,
+    message: `Send "${path}" to a slot that serves ${capability}: slot "${slot.name}" with model "${slot.spec.model.default}" serves ${serves}; ${instead}`,
   };
 }
 

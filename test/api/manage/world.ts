@@ -77,7 +77,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       generations.set(name, facts);
       const state: SlotState = !read.spec.enabled ? 'offline' : facts.readyAt <= now ? 'ready' : 'warming';
       if (state === 'warming') next = Math.min(next, facts.readyAt - now);
-      const old = before.slots.get(name)?.state ?? 'offline';
+      const old = before.slots.get(name)?.status.state ?? 'offline';
       if (old !== state) {
         feed.add({ at: now, slot: name, kind: 'state', message: `"${old}" to "${state}"`, cause: 'loads the model', from: old, to: state });
       }
@@ -158,7 +158,12 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   }
 
   const routes = createRoutes([], deps);
-  const api = buildServer({ routes, settings: parsed.settings, gateway: { close: async () => undefined }, metrics: metrics.requests });
+  const api = buildServer({
+    routes,
+    settings: parsed.settings,
+    gateway: { close: async () => undefined },
+    report: metrics.requestFinished,
+  });
   const port = await api.listen({ host: '127.0.0.1', port: 0 });
   const world: World = {
     url: `http://127.0.0.1:${port}`,
@@ -206,11 +211,7 @@ function boardSlot(name: SlotName, spec: SlotSpec, state: SlotState, generation:
   const status = { name, state, conditions, observedGeneration: generation, provider, backend, model: spec.model.default };
   return {
     name,
-    state,
-    provider,
     capabilities: ['chat'],
-    model: spec.model.default,
-    aliases: spec.model.aliases,
     admission: { kind: 'park' },
     targets: [],
     status: { ...status, memoryBytes: 2 ** 20, restarts: 0, since: 1_700_000_000_000 },

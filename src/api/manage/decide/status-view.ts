@@ -25,7 +25,7 @@ export function viewStatus(board: BoardView, traffic: (slot: SlotName) => SlotTr
   return [...slots, ...refused].sort((a, b) => (a.name < b.name ? -1 : 1)).map(toJson);
 }
 
-function slotLine({ name, state, status: { model, provider, backend, conditions } }: BoardSlot, { inFlight, parked }: SlotTraffic) {
+function slotLine({ name, status: { state, model, provider, backend, conditions } }: BoardSlot, { inFlight, parked }: SlotTraffic) {
   const { status, reason = '', message = '' } = conditions.find(({ type }) => type === 'Ready') ?? {};
   return { name, state, model, provider, backend, ready: status === 'True', reason, message, inFlight, parked };
 }
