@@ -2,18 +2,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
 import { codeOf } from '../platform/error-text.ts';
-import type { ErrorCode } from '../schema/error-codes.ts';
-import { ApiError } from './api-error.ts';
+import { ApiError, type ApiErrorOptions } from './api-error.ts';
 
 /** Logs a fault of the service itself. */
 export type OnFault = (error: unknown, requestId: string) => void;
 
-interface AnsweredError {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly param?: string | null;
-  readonly headers?: Readonly<Record<string, string>>;
-}
+type AnsweredError = Pick<ApiError, 'code' | 'message'> & ApiErrorOptions;
 
 export function createErrorHandler(onFault: OnFault) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {

@@ -10,6 +10,7 @@ import { errorAnswer } from '../gateway/decide/error-answer.ts';
 import { isJsonType, parseRequestHead } from '../gateway/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
 import type { AccessDecision, Authorize } from './authorize.ts';
+import type { OnFault } from './error-handler.ts';
 import { newRequestId } from './request-id.ts';
 import type { RawRequest, Route } from './route.ts';
 
@@ -26,7 +27,7 @@ export interface HotPathDeps {
   readonly routes: readonly Route[];
   readonly authorize: Authorize;
   readonly report: ReportRequest;
-  readonly onFault: (error: unknown, requestId: string) => void;
+  readonly onFault: OnFault;
 }
 
 export function isRawRoute(route: Route): route is RawRoute {

@@ -5,14 +5,11 @@ import type { Duplex } from 'node:stream';
 import { answerError } from '../gateway/answer.ts';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
 import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
+import type { Settings } from '../schema/settings.ts';
 import { createDenseSet } from '../gateway/dense-set.ts';
 import { newRequestId } from './request-id.ts';
 
-export interface HttpLimits {
-  readonly SVC_HEADER_LIMIT: number;
-  readonly SVC_MAX_CONNECTIONS: number;
-  readonly SVC_PARK_TIMEOUT: number;
-}
+export type HttpLimits = Pick<Settings, 'SVC_HEADER_LIMIT' | 'SVC_MAX_CONNECTIONS' | 'SVC_PARK_TIMEOUT'>;
 
 /** Headers that take longer indicate an attack or a dead connection. */
 const HEADERS_MS = 30_000;
@@ -82,7 +79,8 @@ export function createHttpServer(limits: HttpLimits, listener: (req: IncomingMes
 }
 
 function answerClientError(code: string | undefined, socket: Duplex, limits: HttpLimits): void {
-  if (code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
+  // While a response is in progress on this connection, another one would be read as a part of it.
+  if (code === 'ECONNRESET' || !socket.writable || responseOn(socket)?.headersSent === true) {
     socket.destroy();
     return;
   }
@@ -100,11 +98,6 @@ function answerClientError(code: string | undefined, socket: Duplex, limits: Htt
     default:
       writeError(socket, 'request.invalid', 'Send a well-formed HTTP/1.1 request');
   }
-}
-
-/** A response is in progress on this connection, and another one would be read as a part of it. */
-function isAnswering(socket: Duplex): boolean {
-  return responseOn(socket)?.headersSent === true;
 }
 
 function responseOn(socket: Duplex): ServerResponse | undefined {

@@ -1,16 +1,11 @@
 /** The metrics of the service, in their own registry. A slot has series only while it is on the board, so their number is bounded. */
 import { Counter, Registry } from 'prom-client';
 import type { Board } from '../reconciler/board.ts';
+import type { SlotTraffic } from '../gateway/traffic.ts';
 import type { SlotName } from '../schema/names.ts';
 import { SLOT_STATES, type TimelineEntry } from '../schema/slot-status.ts';
 import { createMetricFactory, type MetricFactory } from './metric-factory.ts';
 import { createRequestSeries } from './request-series.ts';
-
-/** Number of requests of one slot now. */
-export interface SlotTraffic {
-  readonly inFlight: number;
-  readonly parked: number;
-}
 
 export type Metrics = ReturnType<typeof createMetrics>;
 

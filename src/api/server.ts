@@ -13,7 +13,7 @@ import type { ReportRequest } from '../gateway/exchange-deps.ts';
 import { isJsonType } from '../gateway/decide/request-head.ts';
 import { createAllowedMethods } from './allowed-methods.ts';
 import { ApiError } from './api-error.ts';
-import { allowAll, type Authorize } from './authorize.ts';
+import type { Authorize } from './authorize.ts';
 import { createErrorHandler, sendError, type OnFault } from './error-handler.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
 import { createHttpServer, type HttpLimits } from './http-server.ts';
@@ -25,6 +25,7 @@ export interface ServerDeps {
   readonly settings: HttpLimits & { readonly SVC_BODY_LIMIT: number };
   /** Ends the inference requests in progress. */
   readonly gateway: { close(graceMs: number, parkedMs: number): Promise<void> };
+  /** Default: everyone may do everything. */
   readonly authorize?: Authorize;
   readonly report?: ReportRequest;
   readonly onFault?: OnFault;
@@ -50,7 +51,7 @@ const MAX_PARAM_LENGTH = 1024;
 const IDLE_CHECK_MS = 50;
 
 export function buildServer(deps: ServerDeps): HttpApi {
-  const { routes, settings, gateway, authorize = allowAll, report = () => undefined, onFault = () => undefined } = deps;
+  const { routes, settings, gateway, authorize = () => ({ ok: true }), report = () => undefined, onFault = () => undefined } = deps;
   const hotPath = createHotPath({ routes, authorize, report, onFault });
   let framework: FastifyServerFactoryHandler | undefined;
   let leaving = false;

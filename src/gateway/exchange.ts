@@ -126,7 +126,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     const { path, head, requestId } = this.#request;
     const { providers, traffic } = this.#deps;
     const plan = providers[slot.spec.provider]?.infer(
-      { method: 'POST', path: path.canonical, capability: path.capability },
+      { method: 'POST', path: path.canonical ?? path.path, capability: path.capability },
       slot.capabilities,
     );
     if (plan?.kind !== 'forward') {

@@ -54,7 +54,6 @@ export function createGateway(deps: GatewayDeps): Gateway {
       for (const exchange of active.items()) exchange.abandon();
       clearInterval(sweeper);
       upstreams.close();
-      batcher.close();
     },
   };
 }

@@ -5,10 +5,16 @@ import type { SlotName } from '../schema/names.ts';
 import { createHolds, type Holds } from './hold.ts';
 import { createParking, type Parking } from './parking.ts';
 
+/** Number of requests of one slot now. */
+export interface SlotTraffic {
+  readonly inFlight: number;
+  readonly parked: number;
+}
+
 export interface GatewayTraffic extends Traffic {
   readonly holds: Holds;
   readonly parking: Parking;
-  ofSlot(slot: SlotName): { readonly inFlight: number; readonly parked: number };
+  ofSlot(slot: SlotName): SlotTraffic;
   /** Wakes the reconciler, because an upstream broke a connection and its workload may be dead. */
   noteFailure(): void;
 }

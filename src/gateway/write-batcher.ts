@@ -11,8 +11,6 @@ export interface BatchedWriter {
 export interface WriteBatcher {
   /** Calls `writeBatch` of the writer after about a millisecond. */
   add(writer: BatchedWriter): void;
-  /** Drops the writers that are still queued. */
-  close(): void;
 }
 
 export const BATCH_MS = 1;
@@ -32,10 +30,6 @@ export function createWriteBatcher(): WriteBatcher {
     add(writer) {
       queued.push(writer);
       timer ??= setTimeout(writeAll, BATCH_MS);
-    },
-    close() {
-      clearTimeout(timer);
-      queued = [];
     },
   };
 }

@@ -36,7 +36,7 @@ export function createApi({ settings, version, log }: ControllerOptions, { world
     runtime: runtime.traits.kind,
     startedAt,
     editor: world.editor,
-    planner: { preview: async (overlay) => loop.preview(overlay) },
+    preview: async (overlay) => loop.preview(overlay),
     events: controller.events,
     logs: createLogSource(board, runtime),
     lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),

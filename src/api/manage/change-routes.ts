@@ -43,7 +43,7 @@ interface ChangeSet {
 }
 
 export function createChangeRoutes(deps: ManageDeps): readonly Route[] {
-  const { editor, planner } = deps.manage;
+  const { editor, preview } = deps.manage;
   return [
     {
       method: 'POST',
@@ -56,7 +56,7 @@ export function createChangeRoutes(deps: ManageDeps): readonly Route[] {
         const { wanted, pruned } = await resolveChangeSet(editor, bodyOf(request, PlanBody));
         const overlay = new Map<SlotName, SlotDocument | undefined>(wanted.map(({ name, document }) => [name, document]));
         for (const { name } of pruned) overlay.set(name, undefined);
-        const { text, changes } = await planner.preview(overlay);
+        const { text, changes } = await preview(overlay);
         return { text, changes };
       },
     },

@@ -32,7 +32,7 @@ export function createSlotInsightRoutes(deps: ManageDeps): readonly Route[] {
         const options = { tail: query.tail, follow: query.follow === '1' || query.follow === 'true' };
         const gone = new AbortController();
         reply.raw.once('close', () => gone.abort());
-        const lines = deps.manage.logs.open(name, options, AbortSignal.any([gone.signal, deps.stopping]));
+        const lines = deps.manage.logs(name, options, AbortSignal.any([gone.signal, deps.stopping]));
         void reply.type('text/plain; charset=utf-8').header('x-accel-buffering', 'no');
         if (lines === undefined) return reply.header('x-svc-workload', 'none').send('');
         return reply.send(Readable.from(textOf(lines), { objectMode: false }));

@@ -95,23 +95,19 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       runtime: 'in-memory',
       startedAt: Date.now(),
       editor: slots,
-      planner: {
-        async preview(overlay) {
-          const stored = new Map((await slots.list()).map((slot) => [slot.name, slot.document]));
-          const changes = [...overlay].flatMap(([slot, document]) => {
-            if (JSON.stringify(document) === JSON.stringify(stored.get(slot))) return [];
-            const action = document === undefined ? 'stop' : 'apply';
-            return [{ slot, action, because: 'specChanged', message: `${action} "${slot}"` }];
-          });
-          return { text: changes.map(({ message }) => message).join('\n') || 'Nothing to do', changes };
-        },
+      async preview(overlay) {
+        const stored = new Map((await slots.list()).map((slot) => [slot.name, slot.document]));
+        const changes = [...overlay].flatMap(([slot, document]) => {
+          if (JSON.stringify(document) === JSON.stringify(stored.get(slot))) return [];
+          const action = document === undefined ? 'stop' : 'apply';
+          return [{ slot, action, because: 'specChanged', message: `${action} "${slot}"` }];
+        });
+        return { text: changes.map(({ message }) => message).join('\n') || 'Nothing to do', changes };
       },
       events: feed,
-      logs: {
-        open(slot, { tail, follow }, signal) {
-          const lines = logs.get(slot);
-          return lines === undefined ? undefined : stream(lines.slice(-tail), follow, signal);
-        },
+      logs(slot, { tail, follow }, signal) {
+        const lines = logs.get(slot);
+        return lines === undefined ? undefined : stream(lines.slice(-tail), follow, signal);
       },
       lastPassAgeMs: () => world.lastPassAgeMs,
       providers: async () => [{ kind: 'gguf', serves: ['chat'], backends: ['cpu'], defaultBackend: 'cpu', available: true, reason: '' }],

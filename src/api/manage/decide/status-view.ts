@@ -2,7 +2,7 @@
 import type { BoardSlot, BoardView } from '../../../reconciler/board.ts';
 import type { SlotName } from '../../../schema/names.ts';
 import { formatProblem } from '../../../schema/spec-problem.ts';
-import type { SlotTraffic } from '../../metrics.ts';
+import type { SlotTraffic } from '../../../gateway/traffic.ts';
 import { toJson } from './to-json.ts';
 
 /** Pure, as long as `traffic` is. */
