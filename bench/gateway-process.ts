@@ -14,7 +14,7 @@ if (!parsed.ok) throw new Error(parsed.problems.join('; '));
 const { settings } = parsed;
 const board = createBoard();
 const now = (): number => Date.now();
-const traffic = createTraffic({ board, now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
+const traffic = createTraffic({ board, now, settings });
 const metrics = createMetrics({ version: 'bench', runtime: 'none', board, leads: () => true, traffic: traffic.ofSlot });
 const gateway = createGateway({
   board,

@@ -21,12 +21,7 @@ export function createErrorHandler(onFault: OnFault) {
 
 export function sendError(reply: FastifyReply, { code, message, param, headers }: AnsweredError): FastifyReply {
   const answer = errorAnswer(code, message, { param, requestId: reply.request.id, headers });
-  reply.code(answer.status);
-  for (let index = 0; index < answer.headers.length; index += 2) {
-    const name = answer.headers[index];
-    if (name !== undefined && name !== 'content-length') reply.header(name, answer.headers[index + 1]);
-  }
-  return reply.send(answer.body);
+  return reply.code(answer.status).headers(answer.headers).send(answer.body);
 }
 
 /** Fastify's own errors, with messages for the client instead of for the programmer. */

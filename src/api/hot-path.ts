@@ -14,14 +14,9 @@ import type { OnFault } from './error-handler.ts';
 import { newRequestId } from './request-id.ts';
 import type { RawRequest, Route } from './route.ts';
 
-export interface HotPath {
-  /** Returns false, and leaves the request untouched, if the path is not a raw route. */
-  tryHandle(req: IncomingMessage, res: ServerResponse): boolean;
-  /** Serves a raw route that Fastify's router has found. */
-  enter(route: RawRoute, req: IncomingMessage, res: ServerResponse): void;
-}
+export type HotPath = ReturnType<typeof createHotPath>;
 
-export type RawRoute = Route & Required<Pick<Route, 'raw'>>;
+type RawRoute = Route & Required<Pick<Route, 'raw'>>;
 
 export interface HotPathDeps {
   readonly routes: readonly Route[];
@@ -34,7 +29,7 @@ export function isRawRoute(route: Route): route is RawRoute {
   return route.raw !== undefined;
 }
 
-export function createHotPath({ routes, authorize, report, onFault }: HotPathDeps): HotPath {
+export function createHotPath({ routes, authorize, report, onFault }: HotPathDeps) {
   const known = new Map(routes.filter(isRawRoute).map((route) => [route.path, route]));
 
   function refuse(entry: Entry, code: ErrorCode, message: string, param: string | null = null): void {
@@ -56,6 +51,7 @@ export function createHotPath({ routes, authorize, report, onFault }: HotPathDep
     refuse(entry, 'server.internal', `Report this with the request id "${entry.requestId}": the gateway failed`);
   }
 
+  /** Serves a raw route that Fastify's router has found. */
   function enter(route: RawRoute, req: IncomingMessage, res: ServerResponse): void {
     const head = parseRequestHead(req.rawHeaders);
     const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId() };
@@ -79,7 +75,8 @@ export function createHotPath({ routes, authorize, report, onFault }: HotPathDep
   }
 
   return {
-    tryHandle(req, res) {
+    /** Returns false, and leaves the request untouched, if the path is not a raw route. */
+    tryHandle(req: IncomingMessage, res: ServerResponse) {
       if (req.method !== 'POST') return false;
       const url = req.url ?? '';
       const query = url.indexOf('?');

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ERROR_CODES } from '../schema/error-codes.ts';
 import { isTable } from '../schema/key-case.ts';
+import { SlotName } from '../schema/names.ts';
 import type { Access } from './ports.ts';
 import type { Route, RouteMethod } from './route.ts';
 
@@ -55,7 +56,7 @@ function operation(route: Route, path: string): object {
     tags: [route.tag],
     'x-svc-access': route.access,
     security: route.access === 'open' ? [] : [{ token: [] }],
-    parameters: [...pathParameters(route, path), ...queryParameters(route)],
+    parameters: [...pathParameters(path), ...queryParameters(route)],
     ...(body === undefined && route.consumes === undefined ? {} : { requestBody: { content: contentOf(route) } }),
     responses: {
       [SUCCESS[route.method]]: { description: 'Done' },
@@ -69,13 +70,12 @@ function contentOf(route: Route): object {
   return Object.fromEntries(['application/json', ...(route.consumes ?? [])].map((type) => [type, { schema }]));
 }
 
-function pathParameters(route: Route, path: string): readonly object[] {
-  const { properties } = objectSchema(route.schemas?.params);
+function pathParameters(path: string): readonly object[] {
   return [...path.matchAll(/\{([^}]+)\}/g)].map(([, name = '']) => ({
     name,
     in: 'path',
     required: true,
-    schema: properties[name] ?? { type: 'string' },
+    schema: name === 'name' ? jsonSchema(SlotName) : { type: 'string' },
   }));
 }
 

@@ -75,7 +75,7 @@ export class Forward implements UpstreamSink {
   start(fresh = false): void {
     const { deps, hold, path, headerLines, requestId, requestBody } = this.#request;
     const { host, port } = hold.endpoint;
-    const connection = deps.upstreams.connect(hold.endpoint, this, { fresh });
+    const connection = deps.upstreams.connect(hold.endpoint, this, fresh);
     this.#connection = connection;
     const authority = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
     const head = `POST ${path} HTTP/1.1\r\nhost: ${authority}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;

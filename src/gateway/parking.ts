@@ -8,11 +8,12 @@
  *
  * The reconciler sees the number of waiting requests as demand (`demand()`), loads the slot if it may, and publishes the result on the board.
  */
-import type { Board, BoardSlot, BoardView } from '../reconciler/board.ts';
+import type { BoardSlot, BoardView } from '../reconciler/board.ts';
 import type { Demand } from '../reconciler/ports.ts';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { SlotName } from '../schema/names.ts';
 import type { Refusal } from './decide/route.ts';
+import type { TrafficDeps } from './traffic.ts';
 
 export interface Waiter {
   /** The slot is open. Called while the board is being published; the waiter has left the queue. */
@@ -45,13 +46,7 @@ export interface Parking {
   close(message: string): void;
 }
 
-export interface ParkingDeps {
-  readonly board: Board;
-  readonly now: () => number;
-  /** Requests per slot (`SVC_PARK_LIMIT`). */
-  readonly limit: number;
-  /** `SVC_PARK_TIMEOUT`. */
-  readonly timeoutMs: number;
+export interface ParkingDeps extends TrafficDeps {
   /** Called when a request starts to wait for a slot. */
   readonly onDemand: () => void;
 }
@@ -64,7 +59,8 @@ interface Parked {
 /** The key undefined holds the requests that wait for the first board. */
 type QueueKey = SlotName | undefined;
 
-export function createParking({ board, now, limit, timeoutMs, onDemand }: ParkingDeps): Parking {
+export function createParking({ board, now, settings, onDemand }: ParkingDeps): Parking {
+  const { SVC_PARK_LIMIT: limit, SVC_PARK_TIMEOUT: timeoutMs } = settings;
   /** Sets keep the order of arrival and remove in constant time. */
   const queues = new Map<QueueKey, Set<Parked>>();
   const lastAskedAt = new Map<SlotName, number>();

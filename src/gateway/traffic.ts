@@ -2,6 +2,7 @@
 import type { Board } from '../reconciler/board.ts';
 import type { Traffic, Wake } from '../reconciler/ports.ts';
 import type { SlotName } from '../schema/names.ts';
+import type { Settings } from '../schema/settings.ts';
 import { createHolds, type Holds } from './hold.ts';
 import { createParking, type Parking } from './parking.ts';
 
@@ -23,16 +24,13 @@ export interface TrafficDeps {
   readonly board: Board;
   /** Unix milliseconds. */
   readonly now: () => number;
-  /** `SVC_PARK_LIMIT`, requests per slot. */
-  readonly parkLimit: number;
-  /** `SVC_PARK_TIMEOUT`. */
-  readonly parkTimeoutMs: number;
+  readonly settings: Pick<Settings, 'SVC_PARK_LIMIT' | 'SVC_PARK_TIMEOUT'>;
 }
 
 /** How soon a pass should follow when a workload gets its first or loses its last request; that only changes `idle` and `serving`. */
 const ACTIVITY_WITHIN_MS = 250;
 
-export function createTraffic({ board, now, parkLimit, parkTimeoutMs }: TrafficDeps): GatewayTraffic {
+export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTraffic {
   const wakes = new Set<Wake>();
   /** The soonest wake requested since the last `read`, so that thousands of requests per second do not wake the loop as often. */
   let requestedMs = Number.POSITIVE_INFINITY;
@@ -44,7 +42,7 @@ export function createTraffic({ board, now, parkLimit, parkTimeoutMs }: TrafficD
   }
 
   const holds = createHolds({ now, board, onActivity: ({ draining }) => wakeWithin(draining ? 0 : ACTIVITY_WITHIN_MS) });
-  const parking = createParking({ board, now, limit: parkLimit, timeoutMs: parkTimeoutMs, onDemand: () => wakeWithin(0) });
+  const parking = createParking({ board, now, settings, onDemand: () => wakeWithin(0) });
 
   return {
     holds,

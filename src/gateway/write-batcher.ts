@@ -8,14 +8,11 @@ export interface BatchedWriter {
   writeBatch(): void;
 }
 
-export interface WriteBatcher {
-  /** Calls `writeBatch` of the writer after about a millisecond. */
-  add(writer: BatchedWriter): void;
-}
+export type WriteBatcher = ReturnType<typeof createWriteBatcher>;
 
 export const BATCH_MS = 1;
 
-export function createWriteBatcher(): WriteBatcher {
+export function createWriteBatcher() {
   let queued: BatchedWriter[] = [];
   let timer: NodeJS.Timeout | undefined;
 
@@ -27,7 +24,8 @@ export function createWriteBatcher(): WriteBatcher {
   }
 
   return {
-    add(writer) {
+    /** Calls `writeBatch` of the writer after about a millisecond. */
+    add(writer: BatchedWriter) {
       queued.push(writer);
       timer ??= setTimeout(writeAll, BATCH_MS);
     },

@@ -31,7 +31,7 @@ export async function createController({ settings, version, log }: ControllerOpt
   const clock = createClock();
   const heap = createHeapLimits();
   const board = createBoard();
-  const traffic = createTraffic({ board, now: clock.now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
+  const traffic = createTraffic({ board, now: clock.now, settings });
   const metrics = createMetrics({
     version,
     runtime: runtime.traits.kind,

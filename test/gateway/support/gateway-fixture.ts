@@ -54,7 +54,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   const { settings } = parsed;
   const board = createBoard();
   const now = (): number => Date.now();
-  const traffic = createTraffic({ board, now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
+  const traffic = createTraffic({ board, now, settings });
   const finished: FinishedRequest[] = [];
   const faults: unknown[] = [];
   const reported: FinishedRequest[] = [];
