@@ -30,10 +30,7 @@ export interface GatewayDeps {
   readonly board: Board;
   readonly providers: ProviderRegistry;
   readonly traffic: GatewayTraffic;
-  readonly settings: Pick<
-    Settings,
-    'SVC_BODY_LIMIT' | 'SVC_BUFFER_LIMIT' | 'SVC_PARK_TIMEOUT' | 'SVC_FIRST_BYTE_TIMEOUT' | 'SVC_STREAM_TIMEOUT'
-  >;
+  readonly settings: Settings;
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly report: ReportRequest;

@@ -11,18 +11,12 @@ import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.
 import { createDenseSet } from './dense-set.ts';
 import { createUpstreams } from './upstreams.ts';
 
-export interface Gateway {
-  handle(request: ExchangeRequest): void;
-  /** What is in use now. */
-  load(): { readonly requests: number; readonly bufferedBytes: number; readonly connections: number };
-  /** Refuses requests that are still parked after `parkedMs` (default: at once), waits up to `graceMs` for the others, then ends them. */
-  close(graceMs: number, parkedMs?: number): Promise<void>;
-}
+export type Gateway = ReturnType<typeof createGateway>;
 
 const SWEEP_MS = 1000;
 const CLOSE_CHECK_MS = 20;
 
-export function createGateway(deps: GatewayDeps): Gateway {
+export function createGateway(deps: GatewayDeps) {
   const { board, traffic, settings } = deps;
   const active = createDenseSet<ActiveExchange>();
   const upstreams = createUpstreams({ board });
@@ -41,9 +35,11 @@ export function createGateway(deps: GatewayDeps): Gateway {
   sweeper.unref();
 
   return {
-    handle: (request) => new Exchange(exchangeDeps, request).start(),
+    handle: (request: ExchangeRequest): void => new Exchange(exchangeDeps, request).start(),
+    /** What is in use now. */
     load: () => ({ requests: active.size, bufferedBytes: budget.reservedBytes(), connections: upstreams.open() }),
-    async close(graceMs, parkedMs = 0) {
+    /** Refuses requests that are still parked after `parkedMs` (default: at once), waits up to `graceMs` for the others, then ends them. */
+    async close(graceMs: number, parkedMs = 0) {
       const startedAt = performance.now();
       const refuseParked = (): void => traffic.parking.close('Send the request again: the service is stopping');
       while (active.size > 0 && performance.now() - startedAt < graceMs) {

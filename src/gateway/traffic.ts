@@ -1,10 +1,8 @@
 /** Creates holds and parking, and shows them to the reconciler as the `Traffic` of `reconciler/ports.ts`. */
-import type { Board } from '../reconciler/board.ts';
 import type { Traffic, Wake } from '../reconciler/ports.ts';
 import type { SlotName } from '../schema/names.ts';
-import type { Settings } from '../schema/settings.ts';
 import { createHolds, type Holds } from './hold.ts';
-import { createParking, type Parking } from './parking.ts';
+import { createParking, type Parking, type ParkingDeps } from './parking.ts';
 
 /** Number of requests of one slot now. */
 export interface SlotTraffic {
@@ -20,17 +18,10 @@ export interface GatewayTraffic extends Traffic {
   noteFailure(): void;
 }
 
-export interface TrafficDeps {
-  readonly board: Board;
-  /** Unix milliseconds. */
-  readonly now: () => number;
-  readonly settings: Pick<Settings, 'SVC_PARK_LIMIT' | 'SVC_PARK_TIMEOUT'>;
-}
-
 /** How soon a pass should follow when a workload gets its first or loses its last request; that only changes `idle` and `serving`. */
 const ACTIVITY_WITHIN_MS = 250;
 
-export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTraffic {
+export function createTraffic({ board, now, settings }: Omit<ParkingDeps, 'onDemand'>): GatewayTraffic {
   const wakes = new Set<Wake>();
   /** The soonest wake requested since the last `read`, so that thousands of requests per second do not wake the loop as often. */
   let requestedMs = Number.POSITIVE_INFINITY;

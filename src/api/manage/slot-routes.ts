@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { isTable, toCamelCase } from '../../schema/key-case.ts';
 import { ModelId, type SlotName } from '../../schema/names.ts';
-import type { EditOptions, SlotPatch } from '../../schema/slot-editor.ts';
+import type { EditResult, SlotPatch } from '../../schema/slot-editor.ts';
 import type { Route } from '../route.ts';
 import { viewSlot } from './decide/slot-view.ts';
 import { noSuchSlot, unwrapEdit } from './edit-outcome.ts';
@@ -78,7 +78,7 @@ function editRoutes(deps: ManageDeps): readonly Route[] {
       async handler(request, reply) {
         const name = slotNameOf(request);
         const body = bodyOf(request, SlotBody);
-        await edit(deps, name, patchOf(body.spec), ifMatchOf(request, body.resource_version));
+        await requireDone(deps, name, await editor.patch(name, patchOf(body.spec), ifMatchOf(request, body.resource_version)));
         return sendSlot(deps, name, reply);
       },
     },
@@ -90,9 +90,7 @@ function editRoutes(deps: ManageDeps): readonly Route[] {
       summary: 'Removes a slot’s document; its workload is drained and stopped',
       async handler(request, reply) {
         const name = slotNameOf(request);
-        const result = await editor.remove(name, ifMatchOf(request));
-        if (result.kind === 'not-found') throw await noSuchSlot(editor, name);
-        unwrapEdit(name, result);
+        await requireDone(deps, name, await editor.remove(name, ifMatchOf(request)));
         return reply.code(204).send();
       },
     },
@@ -109,7 +107,7 @@ function lifecycleRoutes(deps: ManageDeps): readonly Route[] {
     schemas: { body },
     async handler(request, reply) {
       const name = slotNameOf(request);
-      await edit(deps, name, patch(bodyOf(request, body)), ifMatchOf(request));
+      await requireDone(deps, name, await deps.manage.editor.patch(name, patch(bodyOf(request, body)), ifMatchOf(request)));
       return sendSlot(deps, name, reply.code(202));
     },
   });
@@ -125,8 +123,8 @@ function lifecycleRoutes(deps: ManageDeps): readonly Route[] {
   ];
 }
 
-async function edit(deps: ManageDeps, name: SlotName, patch: SlotPatch, options: EditOptions): Promise<void> {
-  const result = await deps.manage.editor.patch(name, patch, options);
+/** Lists the known slots in the error if there is no slot of this name. */
+async function requireDone(deps: ManageDeps, name: SlotName, result: EditResult): Promise<void> {
   if (result.kind === 'not-found') throw await noSuchSlot(deps.manage.editor, name);
   unwrapEdit(name, result);
 }

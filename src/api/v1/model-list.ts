@@ -15,11 +15,8 @@ export function listModels(view: BoardView, startedAt: number) {
 
 /** Returns undefined if no slot has this model id, alias or name. `startedAt` in Unix milliseconds. */
 export function retrieveModel(view: BoardView, id: string, startedAt: number) {
-  for (const name of view.names.get(id) ?? []) {
-    const slot = view.slots.get(name);
-    if (slot !== undefined) return entryOf(id, slot, startedAt);
-  }
-  return undefined;
+  const [slot] = view.names.get(id)?.flatMap((name) => view.slots.get(name) ?? []) ?? [];
+  return slot && entryOf(id, slot, startedAt);
 }
 
 function entryOf(id: string, slot: BoardSlot, startedAt: number) {
