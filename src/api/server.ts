@@ -46,12 +46,13 @@ const noSchemas = (): never => {
   throw new Error('Validate input with zod in the handler: routes have no Fastify schemas');
 };
 
+const ALLOWED = { ok: true } as const;
 /** A model id has at most 200 characters; percent-encoded ones are longer. */
 const MAX_PARAM_LENGTH = 1024;
 const IDLE_CHECK_MS = 50;
 
 export function buildServer(deps: ServerDeps): HttpApi {
-  const { routes, settings, gateway, authorize = () => ({ ok: true }), report = () => undefined, onFault = () => undefined } = deps;
+  const { routes, settings, gateway, authorize = () => ALLOWED, report = () => undefined, onFault = () => undefined } = deps;
   const hotPath = createHotPath({ routes, authorize, report, onFault });
   let framework: FastifyServerFactoryHandler | undefined;
   let leaving = false;
