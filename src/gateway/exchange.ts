@@ -10,7 +10,8 @@
  *            finish         release hold, ticket, body and connection; report once
  *
  * Each part calls `fail` instead if the request cannot go on. Besides, `checkTimeouts` is called about once a second, `onHoldAborted` when the reconciler ends
- * the workload, and `#clientGone` when the client disconnects. Whatever happens first, `#finish` runs exactly once and is the only place that releases what the exchange holds.
+ * the workload, and `#clientGone` when the client disconnects. Whatever happens first, `#finish` runs exactly once and is the only place that
+ * releases what the exchange holds.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BoardSlot } from '../reconciler/board.ts';
