@@ -14,7 +14,7 @@ if (!parsed.ok) throw new Error(parsed.problems.join('; '));
 const { settings } = parsed;
 const board = createBoard();
 const now = (): number => Date.now();
-const traffic = createTraffic({ board, now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
+const traffic = createTraffic({ board, now, settings });
 const metrics = createMetrics({ version: 'bench', runtime: 'none', board, leads: () => true, traffic: traffic.ofSlot });
 const gateway = createGateway({
   board,
@@ -22,10 +22,10 @@ const gateway = createGateway({
   traffic,
   settings,
   now,
-  report: (finished) => metrics.requests.requestFinished(finished),
+  report: metrics.requestFinished,
 });
 const routes = createV1Routes({ board, gateway, startedAt: now() });
-const api = buildServer({ routes, settings, gateway, metrics: metrics.requests });
+const api = buildServer({ routes, settings, gateway, report: metrics.requestFinished });
 const upstreamPort = Number(process.argv[2]);
 const slots = Array.from({ length: Number(process.argv[3] ?? 1) }, (_, index) => ({
   name: index === 0 ? 'primary' : `slot-${index}`,

@@ -2,36 +2,26 @@
 import type { Route } from './route.ts';
 
 export function createAllowedMethods(routes: readonly Route[]): (url: string) => readonly string[] {
-  const patterns = routes.map((route) => ({ method: route.method, parts: route.path.split('/') }));
+  const patterns = routes.map(({ method, path }) => ({ method, pattern: patternOf(path) }));
   return (url) => {
-    const parts = pathOf(url).split('/');
-    const methods = new Set<string>();
-    for (const pattern of patterns) {
-      if (!matches(pattern.parts, parts)) continue;
-      methods.add(pattern.method);
-      if (pattern.method === 'GET') methods.add('HEAD');
-    }
-    if (methods.size > 0) methods.add('OPTIONS');
-    return [...methods].toSorted();
+    const path = pathOf(url);
+    const methods = patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
+    if (methods.length === 0) return [];
+    const more = methods.includes('GET') ? ['HEAD', 'OPTIONS'] : ['OPTIONS'];
+    return [...new Set([...methods, ...more])].toSorted();
   };
 }
 
+/** Matches the paths of a route: ":name" stands for one segment, "*" for the rest. */
+function patternOf(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:\w+/g, '[^/]+').replace('*', '.*')}$`, 's');
+}
+
 function pathOf(url: string): string {
-  const query = url.search(/[?#]/);
-  const path = query === -1 ? url : url.slice(0, query);
+  const [path = ''] = url.split(/[?#]/, 1);
   try {
     return decodeURI(path);
   } catch {
     return path;
   }
-}
-
-function matches(pattern: readonly string[], parts: readonly string[]): boolean {
-  for (const [index, part] of pattern.entries()) {
-    if (part === '*') return parts.length > index;
-    const given = parts[index];
-    if (given === undefined) return false;
-    if (part.startsWith(':') ? given === '' : part !== given) return false;
-  }
-  return parts.length === pattern.length;
 }

@@ -8,8 +8,3 @@ export type AccessDecision =
 
 /** Returns a decision directly where it can, because a promise costs time on the hot path. */
 export type Authorize = (access: Access, request: IncomingMessage) => AccessDecision | Promise<AccessDecision>;
-
-const ALLOWED: AccessDecision = { ok: true };
-
-/** For a gateway without authentication. */
-export const allowAll: Authorize = () => ALLOWED;

@@ -2,18 +2,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
 import { codeOf } from '../platform/error-text.ts';
-import type { ErrorCode } from '../schema/error-codes.ts';
-import { ApiError } from './api-error.ts';
+import { ApiError, type ApiErrorOptions } from './api-error.ts';
 
 /** Logs a fault of the service itself. */
 export type OnFault = (error: unknown, requestId: string) => void;
 
-interface AnsweredError {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly param?: string | null;
-  readonly headers?: Readonly<Record<string, string>>;
-}
+type AnsweredError = Pick<ApiError, 'code' | 'message'> & ApiErrorOptions;
 
 export function createErrorHandler(onFault: OnFault) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
@@ -27,12 +21,7 @@ export function createErrorHandler(onFault: OnFault) {
 
 export function sendError(reply: FastifyReply, { code, message, param, headers }: AnsweredError): FastifyReply {
   const answer = errorAnswer(code, message, { param, requestId: reply.request.id, headers });
-  reply.code(answer.status);
-  for (let index = 0; index < answer.headers.length; index += 2) {
-    const name = answer.headers[index];
-    if (name !== undefined && name !== 'content-length') reply.header(name, answer.headers[index + 1]);
-  }
-  return reply.send(answer.body);
+  return reply.code(answer.status).headers(answer.headers).send(answer.body);
 }
 
 /** Fastify's own errors, with messages for the client instead of for the programmer. */

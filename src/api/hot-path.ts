@@ -5,41 +5,37 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { answerError } from '../gateway/answer.ts';
+import type { ReportRequest } from '../gateway/exchange-deps.ts';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
 import { isJsonType, parseRequestHead } from '../gateway/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
 import type { AccessDecision, Authorize } from './authorize.ts';
-import type { RequestMetrics } from './request-metrics.ts';
+import type { OnFault } from './error-handler.ts';
 import { newRequestId } from './request-id.ts';
 import type { RawRequest, Route } from './route.ts';
 
-export interface HotPath {
-  /** Returns false, and leaves the request untouched, if the path is not a raw route. */
-  tryHandle(req: IncomingMessage, res: ServerResponse): boolean;
-  /** Serves a raw route that Fastify's router has found. */
-  enter(route: RawRoute, req: IncomingMessage, res: ServerResponse): void;
-}
+export type HotPath = ReturnType<typeof createHotPath>;
 
-export type RawRoute = Route & Required<Pick<Route, 'raw'>>;
+type RawRoute = Route & Required<Pick<Route, 'raw'>>;
 
 export interface HotPathDeps {
   readonly routes: readonly Route[];
   readonly authorize: Authorize;
-  readonly metrics: RequestMetrics;
-  readonly onFault: (error: unknown, requestId: string) => void;
+  readonly report: ReportRequest;
+  readonly onFault: OnFault;
 }
 
 export function isRawRoute(route: Route): route is RawRoute {
   return route.raw !== undefined;
 }
 
-export function createHotPath({ routes, authorize, metrics, onFault }: HotPathDeps): HotPath {
+export function createHotPath({ routes, authorize, report, onFault }: HotPathDeps) {
   const known = new Map(routes.filter(isRawRoute).map((route) => [route.path, route]));
 
   function refuse(entry: Entry, code: ErrorCode, message: string, param: string | null = null): void {
     const { route, req, res, requestId } = entry;
     const { status } = ERROR_CODES[code];
-    metrics.requestFinished({ slot: undefined, route: route.path, status, seconds: 0 });
+    report({ slot: undefined, route: route.path, status, seconds: 0 });
     answerError(req, res, errorAnswer(code, message, { param, requestId }));
   }
 
@@ -55,6 +51,7 @@ export function createHotPath({ routes, authorize, metrics, onFault }: HotPathDe
     refuse(entry, 'server.internal', `Report this with the request id "${entry.requestId}": the gateway failed`);
   }
 
+  /** Serves a raw route that Fastify's router has found. */
   function enter(route: RawRoute, req: IncomingMessage, res: ServerResponse): void {
     const head = parseRequestHead(req.rawHeaders);
     const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId() };
@@ -78,7 +75,8 @@ export function createHotPath({ routes, authorize, metrics, onFault }: HotPathDe
   }
 
   return {
-    tryHandle(req, res) {
+    /** Returns false, and leaves the request untouched, if the path is not a raw route. */
+    tryHandle(req: IncomingMessage, res: ServerResponse) {
       if (req.method !== 'POST') return false;
       const url = req.url ?? '';
       const query = url.indexOf('?');

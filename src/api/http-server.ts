@@ -1,18 +1,15 @@
 /** Node's HTTP server with the limits of the service, and with errors in the documented shape where Node would answer in its own way or hang up. */
-import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http';
+import { createServer, ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { answerError } from '../gateway/answer.ts';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
 import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
+import type { Settings } from '../schema/settings.ts';
 import { createDenseSet } from '../gateway/dense-set.ts';
 import { newRequestId } from './request-id.ts';
 
-export interface HttpLimits {
-  readonly SVC_HEADER_LIMIT: number;
-  readonly SVC_MAX_CONNECTIONS: number;
-  readonly SVC_PARK_TIMEOUT: number;
-}
+export type HttpLimits = Pick<Settings, 'SVC_HEADER_LIMIT' | 'SVC_MAX_CONNECTIONS' | 'SVC_PARK_TIMEOUT'>;
 
 /** Headers that take longer indicate an attack or a dead connection. */
 const HEADERS_MS = 30_000;
@@ -25,16 +22,7 @@ const LINGER_MS = 250;
 /** Connections over the limit that get an error response; further ones are closed without one. */
 const OVER_LIMIT = 64;
 
-export interface LimitedServer {
-  readonly server: Server;
-  /**
-   * Closes connections that have been idle for a moment; to be called repeatedly. Node's own method closes them at once, even if a client that relies on
-   * keep-alive is just sending a request.
-   */
-  closeIdle(): void;
-}
-
-export function createHttpServer(limits: HttpLimits, listener: (req: IncomingMessage, res: ServerResponse) => void): LimitedServer {
+export function createHttpServer(limits: HttpLimits, listener: (req: IncomingMessage, res: ServerResponse) => void) {
   const server = createServer(
     {
       maxHeaderSize: limits.SVC_HEADER_LIMIT,
@@ -69,6 +57,10 @@ export function createHttpServer(limits: HttpLimits, listener: (req: IncomingMes
   const quiet = new WeakMap<Socket, { readonly bytesRead: number; readonly since: number }>();
   return {
     server,
+    /**
+     * Closes connections that have been idle for a moment; to be called repeatedly. Node's own method closes them at once, even if a client that relies on
+     * keep-alive is just sending a request.
+     */
     closeIdle() {
       const now = performance.now();
       for (const socket of open.items()) {
@@ -82,7 +74,8 @@ export function createHttpServer(limits: HttpLimits, listener: (req: IncomingMes
 }
 
 function answerClientError(code: string | undefined, socket: Duplex, limits: HttpLimits): void {
-  if (code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
+  // While a response is in progress on this connection, another one would be read as a part of it.
+  if (code === 'ECONNRESET' || !socket.writable || responseOn(socket)?.headersSent === true) {
     socket.destroy();
     return;
   }
@@ -102,11 +95,6 @@ function answerClientError(code: string | undefined, socket: Duplex, limits: Htt
   }
 }
 
-/** A response is in progress on this connection, and another one would be read as a part of it. */
-function isAnswering(socket: Duplex): boolean {
-  return responseOn(socket)?.headersSent === true;
-}
-
 function responseOn(socket: Duplex): ServerResponse | undefined {
   const current: unknown = Reflect.get(socket, '_httpMessage');
   return current instanceof ServerResponse ? current : undefined;
@@ -114,9 +102,9 @@ function responseOn(socket: Duplex): ServerResponse | undefined {
 
 function writeError(socket: Duplex, code: ErrorCode, message: string): void {
   const { status, headers, body } = errorAnswer(code, message, { requestId: newRequestId() });
-  const allow = code === 'route.method' ? ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] : [];
-  const all = [...headers, ...allow, 'connection', 'close', 'date', new Date().toUTCString()];
-  const lines = all.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${all[index + 1] ?? ''}\r\n`] : []));
+  const allow = code === 'route.method' ? { allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' } : {};
+  const own = { 'content-length': Buffer.byteLength(body), connection: 'close', date: new Date().toUTCString() };
+  const lines = Object.entries({ ...headers, ...allow, ...own }).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.on('error', () => socket.destroy());
   socket.end(`HTTP/1.1 ${status} ${ERROR_CODES[code].type}\r\n${lines.join('')}\r\n${body}`, () => socket.destroy());
 }

@@ -1,40 +1,13 @@
 /** The metrics of the service, in their own registry. A slot has series only while it is on the board, so their number is bounded. */
 import { Counter, Registry } from 'prom-client';
 import type { Board } from '../reconciler/board.ts';
+import type { SlotTraffic } from '../gateway/traffic.ts';
 import type { SlotName } from '../schema/names.ts';
 import { SLOT_STATES, type TimelineEntry } from '../schema/slot-status.ts';
 import { createMetricFactory, type MetricFactory } from './metric-factory.ts';
 import { createRequestSeries } from './request-series.ts';
-import type { RequestMetrics } from './request-metrics.ts';
 
-/** Number of requests of one slot now. */
-export interface SlotTraffic {
-  readonly inFlight: number;
-  readonly parked: number;
-}
-
-/** What the reconciler reports. Every method is cheap and never throws. */
-export interface ReconcileMetrics {
-  passFinished(pass: { readonly seconds: number; readonly result: string }): void;
-  actionFinished(action: { readonly action: string; readonly result: string }): void;
-  /** `bytes`: received since the last call, of a model or an image. */
-  bytesPulled(pulled: { readonly what: 'model' | 'image'; readonly bytes: number }): void;
-  /** Counts state transitions and drift. A `StatusSink` of the reconciler. */
-  write(report: { readonly entries: readonly TimelineEntry[] }): void;
-}
-
-/** What the client of the Kubernetes API reports. */
-export interface ClusterMetrics {
-  requestSent(request: { readonly verb: string; readonly resource: string }): void;
-}
-
-export interface Metrics {
-  readonly requests: RequestMetrics;
-  readonly reconcile: ReconcileMetrics;
-  readonly cluster: ClusterMetrics;
-  readonly contentType: string;
-  text(): Promise<string>;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 export interface MetricsDeps {
   readonly version: string;
@@ -48,7 +21,7 @@ export interface MetricsDeps {
 /** A pass only plans and takes milliseconds, since slow work runs outside it. Seconds already indicate a problem. */
 const PASS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
 
-export function createMetrics(deps: MetricsDeps): Metrics {
+export function createMetrics(deps: MetricsDeps) {
   const registry = new Registry();
   const factory = createMetricFactory(registry);
   const requests = createRequestSeries(factory);
@@ -65,7 +38,13 @@ export function createMetrics(deps: MetricsDeps): Metrics {
     }
     known = [...view.slots.keys()];
   });
-  return { requests, reconcile, cluster, contentType: registry.contentType, text: () => registry.metrics() };
+  return {
+    requestFinished: requests.requestFinished,
+    reconcile,
+    cluster,
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+  };
 }
 
 function registerGauges({ gauge }: MetricFactory, { version, runtime, board, traffic, leads }: MetricsDeps): void {
@@ -73,7 +52,7 @@ function registerGauges({ gauge }: MetricFactory, { version, runtime, board, tra
   gauge('svc_leads', '1 where this replica reconciles, 0 where another one does', [], (series) => series.set(leads() ? 1 : 0));
   gauge('svc_slot_state', '1 for the state the slot is in, 0 for the others', ['slot', 'state'], (series) => {
     for (const [slot, entry] of board.current().slots) {
-      for (const state of SLOT_STATES) series.set({ slot, state }, state === entry.state ? 1 : 0);
+      for (const state of SLOT_STATES) series.set({ slot, state }, state === entry.status.state ? 1 : 0);
     }
   });
   gauge('svc_inflight', 'Requests in flight', ['slot'], (series) => {
@@ -103,15 +82,17 @@ function registerProcessMetrics(registry: Registry, { gauge }: MetricFactory): v
   });
 }
 
-function createClusterSeries({ counter }: MetricFactory): ClusterMetrics {
+/** What the client of the Kubernetes API reports. */
+function createClusterSeries({ counter }: MetricFactory) {
   const requests = counter('svc_kube_requests_total', 'Requests to the Kubernetes API server; a watch counts when it starts', [
     'verb',
     'resource',
   ]);
-  return { requestSent: ({ verb, resource }) => requests.inc({ verb, resource }) };
+  return { requestSent: (labels: { readonly verb: string; readonly resource: string }) => requests.inc(labels) };
 }
 
-function createReconcileSeries({ counter, histogram }: MetricFactory): ReconcileMetrics & { forget(slot: SlotName): void } {
+/** What the reconciler reports. Every method is cheap and never throws. */
+function createReconcileSeries({ counter, histogram }: MetricFactory) {
   const transitions = counter('svc_slot_transitions_total', 'Transitions between states', ['slot', 'from', 'to']);
   const passes = counter('svc_reconcile_passes_total', 'Finished passes', ['result']);
   const passSeconds = histogram('svc_reconcile_pass_seconds', 'Duration of a pass', PASS_SECONDS);
@@ -121,15 +102,17 @@ function createReconcileSeries({ counter, histogram }: MetricFactory): Reconcile
   /** The transitions of each slot that have a series, by "from to". */
   const seen = new Map<SlotName, Map<string, { from: string; to: string }>>();
   return {
-    passFinished({ seconds, result }) {
+    passFinished({ seconds, result }: { readonly seconds: number; readonly result: string }) {
       passes.inc({ result });
       passSeconds.observe(seconds);
     },
-    actionFinished: ({ action, result }) => actions.inc({ action, result }),
-    bytesPulled({ what, bytes }) {
+    actionFinished: (labels: { readonly action: string; readonly result: string }) => actions.inc(labels),
+    /** `bytes`: received since the last call, of a model or an image. */
+    bytesPulled({ what, bytes }: { readonly what: 'model' | 'image'; readonly bytes: number }) {
       if (bytes > 0) pulled.inc({ what }, bytes);
     },
-    write({ entries }) {
+    /** Counts state transitions and drift. A `StatusSink` of the reconciler. */
+    write({ entries }: { readonly entries: readonly TimelineEntry[] }) {
       for (const { kind, slot, from, to } of entries) {
         if (kind === 'drift') drift.inc({ slot });
         if (kind !== 'state' || from === undefined || to === undefined) continue;
@@ -138,7 +121,7 @@ function createReconcileSeries({ counter, histogram }: MetricFactory): Reconcile
         seen.set(slot, ofSlot.set(`${from} ${to}`, { from, to }));
       }
     },
-    forget(slot) {
+    forget(slot: SlotName) {
       drift.remove({ slot });
       for (const transition of seen.get(slot)?.values() ?? []) transitions.remove({ slot, ...transition });
       seen.delete(slot);

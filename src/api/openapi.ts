@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ERROR_CODES } from '../schema/error-codes.ts';
 import { isTable } from '../schema/key-case.ts';
+import { SlotName } from '../schema/names.ts';
 import type { Access } from './ports.ts';
 import type { Route, RouteMethod } from './route.ts';
 
@@ -12,7 +13,19 @@ const ACCESS_TEXT: Readonly<Record<Access, string>> = {
   all: 'Needs scope "all" or "admin".',
   admin: 'Needs scope "admin".',
 };
-const SUCCESS: Readonly<Record<RouteMethod, string>> = { GET: '200', POST: '200', PUT: '200', PATCH: '200', DELETE: '204' };
+
+const ErrorAnswer = z.object({
+  error: z.object({
+    message: z.string(),
+    type: z.string(),
+    param: z.string().nullable(),
+    code: z
+      .string()
+      .nullable()
+      .describe(`From the gateway: ${Object.keys(ERROR_CODES).join(', ')}`),
+    origin: z.enum(['gateway', 'upstream']),
+  }),
+});
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -28,7 +41,7 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
     paths,
     components: {
       securitySchemes: { token: { type: 'http', scheme: 'bearer', description: '`svc_<id>.<secret>`; required if authentication is on' } },
-      schemas: { Error: errorSchema() },
+      schemas: { Error: jsonSchema(ErrorAnswer) },
     },
   };
 }
@@ -42,10 +55,10 @@ function operation(route: Route, path: string): object {
     tags: [route.tag],
     'x-svc-access': route.access,
     security: route.access === 'open' ? [] : [{ token: [] }],
-    parameters: [...pathParameters(route, path), ...queryParameters(route)],
+    parameters: [...pathParameters(path), ...queryParameters(route)],
     ...(body === undefined && route.consumes === undefined ? {} : { requestBody: { content: contentOf(route) } }),
     responses: {
-      [SUCCESS[route.method]]: { description: 'Done' },
+      [route.method === 'DELETE' ? 204 : 200]: { description: 'Done' },
       default: { description: 'Failed', content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } },
     },
   };
@@ -56,13 +69,12 @@ function contentOf(route: Route): object {
   return Object.fromEntries(['application/json', ...(route.consumes ?? [])].map((type) => [type, { schema }]));
 }
 
-function pathParameters(route: Route, path: string): readonly object[] {
-  const { properties } = objectSchema(route.schemas?.params);
+function pathParameters(path: string): readonly object[] {
   return [...path.matchAll(/\{([^}]+)\}/g)].map(([, name = '']) => ({
     name,
     in: 'path',
     required: true,
-    schema: properties[name] ?? { type: 'string' },
+    schema: name === 'name' ? jsonSchema(SlotName) : { type: 'string' },
   }));
 }
 
@@ -78,27 +90,6 @@ function jsonSchema(schema: z.ZodType): JsonSchema {
 function objectSchema(schema: z.ZodType | undefined) {
   const { properties, required } = schema === undefined ? {} : jsonSchema(schema);
   return { properties: isTable(properties) ? properties : {}, required: Array.isArray(required) ? required : [] };
-}
-
-function errorSchema(): object {
-  const text = { type: 'string' };
-  return {
-    type: 'object',
-    required: ['error'],
-    properties: {
-      error: {
-        type: 'object',
-        required: ['message', 'type', 'param', 'code', 'origin'],
-        properties: {
-          message: text,
-          type: text,
-          param: { ...text, nullable: true },
-          code: { ...text, nullable: true, description: `From the gateway: ${Object.keys(ERROR_CODES).join(', ')}` },
-          origin: { ...text, enum: ['gateway', 'upstream'] },
-        },
-      },
-    },
-  };
 }
 
 /** For instance `getApiSlotsByName`. Unique, because method and path are. */

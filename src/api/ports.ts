@@ -29,20 +29,6 @@ export interface PlanPreview {
   }[];
 }
 
-export interface Planner {
-  /** Plans as if these documents replaced the current ones (undefined: the slot is removed), without executing anything. */
-  preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>): Promise<PlanPreview>;
-}
-
-export interface LogSource {
-  /** Undefined if the slot has no workload. */
-  open(
-    slot: SlotName,
-    options: { readonly tail: number; readonly follow: boolean },
-    signal: AbortSignal,
-  ): AsyncIterable<{ readonly stream: string; readonly text: string }> | undefined;
-}
-
 export interface ProviderListing {
   readonly kind: string;
   readonly serves: readonly string[];
@@ -71,9 +57,15 @@ export interface Manage {
   readonly runtime: string;
   readonly startedAt: number;
   readonly editor: SlotEditor;
-  readonly planner: Planner;
   readonly events: EventFeed;
-  readonly logs: LogSource;
+  /** Plans as if these documents replaced the current ones (undefined: the slot is removed), without executing anything. */
+  preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>): Promise<PlanPreview>;
+  /** Undefined if the slot has no workload. */
+  logs(
+    slot: SlotName,
+    options: { readonly tail: number; readonly follow: boolean },
+    signal: AbortSignal,
+  ): AsyncIterable<{ readonly text: string }> | undefined;
   /** Milliseconds since the last finished pass. */
   lastPassAgeMs(): number;
   providers(): Promise<readonly ProviderListing[]>;

@@ -1,7 +1,8 @@
 /** The metrics of requests. Labels are bound once per slot, route and status, so that a request costs a few map lookups. */
 import type { Counter, Histogram } from 'prom-client';
+import type { FinishedRequest } from '../gateway/exchange-deps.ts';
+import type { SlotName } from '../schema/names.ts';
 import type { MetricFactory } from './metric-factory.ts';
-import type { FinishedRequest, RequestMetrics } from './request-metrics.ts';
 
 /** From a cached answer to a long generation. */
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
@@ -18,7 +19,7 @@ interface Bound {
   readonly codes: Map<number, Counter.Internal>;
 }
 
-export function createRequestSeries({ counter, histogram }: MetricFactory): RequestMetrics & { forget(slot: string): void } {
+export function createRequestSeries({ counter, histogram }: MetricFactory) {
   const total = counter('svc_requests_total', 'Finished requests; code 499: the client disconnected first', ['slot', 'route', 'code']);
   const perRoute = ['slot', 'route'];
   const seconds = histogram('svc_request_seconds', 'Time from a request’s arrival to the end of its answer', REQUEST_SECONDS, perRoute);
@@ -71,7 +72,8 @@ export function createRequestSeries({ counter, histogram }: MetricFactory): Requ
         observe(entry.output, request.tokens.output);
       }
     },
-    forget(slot) {
+    /** Removes the series of a slot that has left the board. */
+    forget(slot: SlotName) {
       for (const [route, entry] of bound.get(slot) ?? []) {
         seconds.remove({ slot, route });
         firstToken.remove({ slot, route });

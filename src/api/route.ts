@@ -8,7 +8,6 @@ export type RouteMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** Schemas for the documentation. A handler that relies on one also parses its input with it and answers `request.invalid`. */
 export interface RouteSchemas {
-  readonly params?: z.ZodType;
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;
 }

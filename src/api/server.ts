@@ -9,14 +9,14 @@ import {
   type FastifyRequest,
   type FastifyServerFactoryHandler,
 } from 'fastify';
+import type { ReportRequest } from '../gateway/exchange-deps.ts';
 import { isJsonType } from '../gateway/decide/request-head.ts';
 import { createAllowedMethods } from './allowed-methods.ts';
 import { ApiError } from './api-error.ts';
-import { allowAll, type Authorize } from './authorize.ts';
+import type { Authorize } from './authorize.ts';
 import { createErrorHandler, sendError, type OnFault } from './error-handler.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
 import { createHttpServer, type HttpLimits } from './http-server.ts';
-import { NO_METRICS, type RequestMetrics } from './request-metrics.ts';
 import { requestIdOf } from './request-id.ts';
 import type { Route } from './route.ts';
 
@@ -25,8 +25,9 @@ export interface ServerDeps {
   readonly settings: HttpLimits & { readonly SVC_BODY_LIMIT: number };
   /** Ends the inference requests in progress. */
   readonly gateway: { close(graceMs: number, parkedMs: number): Promise<void> };
+  /** Default: everyone may do everything. */
   readonly authorize?: Authorize;
-  readonly metrics?: RequestMetrics;
+  readonly report?: ReportRequest;
   readonly onFault?: OnFault;
 }
 
@@ -45,13 +46,14 @@ const noSchemas = (): never => {
   throw new Error('Validate input with zod in the handler: routes have no Fastify schemas');
 };
 
+const ALLOWED = { ok: true } as const;
 /** A model id has at most 200 characters; percent-encoded ones are longer. */
 const MAX_PARAM_LENGTH = 1024;
 const IDLE_CHECK_MS = 50;
 
 export function buildServer(deps: ServerDeps): HttpApi {
-  const { routes, settings, gateway, authorize = allowAll, metrics = NO_METRICS, onFault = () => undefined } = deps;
-  const hotPath = createHotPath({ routes, authorize, metrics, onFault });
+  const { routes, settings, gateway, authorize = () => ALLOWED, report = () => undefined, onFault = () => undefined } = deps;
+  const hotPath = createHotPath({ routes, authorize, report, onFault });
   let framework: FastifyServerFactoryHandler | undefined;
   let leaving = false;
   const { server, closeIdle } = createHttpServer(settings, (req, res) => {
@@ -73,7 +75,7 @@ export function buildServer(deps: ServerDeps): HttpApi {
   });
   app.setErrorHandler(createErrorHandler(onFault));
   acceptBodies(app, routes);
-  addHooks(app, routes, metrics);
+  addHooks(app, routes, report);
   for (const route of routes) addRoute(app, route, hotPath, authorize);
 
   return {
@@ -133,7 +135,7 @@ function parseJson(app: FastifyInstance): FastifyBodyParser<string> {
   };
 }
 
-function addHooks(app: FastifyInstance, routes: readonly Route[], metrics: RequestMetrics): void {
+function addHooks(app: FastifyInstance, routes: readonly Route[], report: ReportRequest): void {
   const allowedMethods = createAllowedMethods(routes);
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
@@ -148,7 +150,7 @@ function addHooks(app: FastifyInstance, routes: readonly Route[], metrics: Reque
     const route = request.routeOptions.url ?? 'none';
     const seconds = reply.elapsedTime / 1000;
     if (reply.sent && !request.routeOptions.config.raw) {
-      metrics.requestFinished({ slot: undefined, route, status: reply.statusCode, seconds });
+      report({ slot: undefined, route, status: reply.statusCode, seconds });
     }
     done();
   });

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errorBody, type ErrorCode } from '../schema/error-codes.ts';
 import { BATCH_MS, type BatchedWriter, type WriteBatcher } from './write-batcher.ts';
-import { errorAnswer, type ErrorAnswer } from './decide/error-answer.ts';
+import { errorAnswer, JSON_TYPE, type ErrorAnswer } from './decide/error-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
 
 /** A body up to this size that arrives complete is sent in one write with its head, as a string of one character per byte. */
@@ -12,6 +12,7 @@ const BATCH_BYTES = 16 * 1024;
 /** How long the rest of an unwanted body is read, so that the client can read the answer before the connection is reset. */
 const LINGER_MS = 2000;
 const NEW_LINE = 0x0a;
+const RETRY_HEADERS: ReadonlySet<string> = new Set(['retry-after', 'retry-after-ms', 'x-should-retry']);
 
 export class ClientAnswer implements BatchedWriter {
   /** Status sent; 0 before `begin` or an error. */
@@ -98,11 +99,10 @@ export class ClientAnswer implements BatchedWriter {
 
   /** Sends an upstream's error. Only before `begin`. `text` is the normalised body; of the upstream's headers only those about retries are passed on. */
   upstreamError(head: ResponseHead, text: string): void {
-    const headers = ['content-type', 'application/json; charset=utf-8', 'content-length', String(Buffer.byteLength(text))];
-    headers.push('x-request-id', this.#requestId);
+    const headers: Record<string, string> = { 'content-type': JSON_TYPE, 'x-request-id': this.#requestId };
     for (let index = 0; index < head.headers.length; index += 2) {
-      const name = head.headers[index] ?? '';
-      if (/^(?:retry-after|retry-after-ms|x-should-retry)$/i.test(name)) headers.push(name, head.headers[index + 1] ?? '');
+      const name = head.headers[index]?.toLowerCase() ?? '';
+      if (RETRY_HEADERS.has(name)) headers[name] = head.headers[index + 1] ?? '';
     }
     this.#error({ status: head.status, headers, body: text });
   }
@@ -162,7 +162,8 @@ export function answerError(req: IncomingMessage, res: ServerResponse, answer: E
     return;
   }
   const bodyRead = req.complete || !hasBody(req);
-  res.writeHead(answer.status, bodyRead ? answer.headers : [...answer.headers, 'connection', 'close']);
+  const length = Buffer.byteLength(answer.body);
+  res.writeHead(answer.status, { ...answer.headers, 'content-length': length, ...(bodyRead ? {} : { connection: 'close' }) });
   if (bodyRead || isWithheld(req)) {
     res.end(answer.body);
     return;

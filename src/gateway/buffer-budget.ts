@@ -1,21 +1,17 @@
 /** Limits the bytes of request bodies in memory over all requests (`SVC_BUFFER_LIMIT`). */
 
-export interface BufferBudget {
-  /** Returns false, and reserves nothing, if the limit would be exceeded. */
-  reserve(bytes: number): boolean;
-  release(bytes: number): void;
-  reservedBytes(): number;
-}
+export type BufferBudget = ReturnType<typeof createBufferBudget>;
 
-export function createBufferBudget(limitBytes: number): BufferBudget {
+export function createBufferBudget(limitBytes: number) {
   let reserved = 0;
   return {
-    reserve(bytes) {
+    /** Returns false, and reserves nothing, if the limit would be exceeded. */
+    reserve(bytes: number) {
       if (reserved + bytes > limitBytes) return false;
       reserved += bytes;
       return true;
     },
-    release(bytes) {
+    release(bytes: number) {
       reserved -= bytes;
     },
     reservedBytes: () => reserved,

@@ -9,24 +9,18 @@ export interface Member<T> {
   index: number;
 }
 
-export interface DenseSet<T> {
-  add(item: T): Member<T>;
-  /** Does nothing for a member that has been removed already. */
-  remove(member: Member<T>): void;
-  readonly size: number;
-  /** A copy, so that members may be removed while a caller iterates. */
-  items(): readonly T[];
-}
+export type DenseSet<T> = ReturnType<typeof createDenseSet<T>>;
 
-export function createDenseSet<T>(): DenseSet<T> {
+export function createDenseSet<T>() {
   const members: Member<T>[] = [];
   return {
-    add(item) {
-      const member = { item, index: members.length };
+    add(item: T) {
+      const member: Member<T> = { item, index: members.length };
       members.push(member);
       return member;
     },
-    remove(member) {
+    /** Does nothing for a member that has been removed already. */
+    remove(member: Member<T>) {
       const { index } = member;
       if (index === -1) return;
       member.index = -1;
@@ -38,6 +32,7 @@ export function createDenseSet<T>(): DenseSet<T> {
     get size() {
       return members.length;
     },
+    /** A copy, so that members may be removed while a caller iterates. */
     items: () => members.map((member) => member.item),
   };
 }

@@ -6,37 +6,34 @@ import type { Settings } from '../schema/settings.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import type { WriteBatcher } from './write-batcher.ts';
 import type { Usage } from './decide/find-usage.ts';
-import type { Holds } from './hold.ts';
-import type { Parking } from './parking.ts';
 import type { DenseSet } from './dense-set.ts';
 import type { GatewayTraffic } from './traffic.ts';
 import type { Upstreams } from './upstreams.ts';
 
-export interface FinishedExchange {
-  /** Undefined if no slot was found. */
+export interface FinishedRequest {
+  /** Undefined if the request did not reach a slot. */
   readonly slot: SlotName | undefined;
-  /** The path of the route, as in the route table. */
+  /** The path of the route as in the route table, never the raw path, so that the number of series is bounded. */
   readonly route: string;
   /** The status sent; 499 if the client disconnected before that. */
   readonly status: number;
   readonly seconds: number;
   /** Time to the first byte of the answer's body. */
-  readonly ttftSeconds: number | undefined;
-  readonly tokens: Usage | undefined;
+  readonly ttftSeconds?: number | undefined;
+  readonly tokens?: Usage | undefined;
 }
+
+/** Called exactly once for each request, on the hot path: must not throw and must not allocate much. */
+export type ReportRequest = (finished: FinishedRequest) => void;
 
 export interface GatewayDeps {
   readonly board: Board;
   readonly providers: ProviderRegistry;
   readonly traffic: GatewayTraffic;
-  readonly settings: Pick<
-    Settings,
-    'SVC_BODY_LIMIT' | 'SVC_BUFFER_LIMIT' | 'SVC_PARK_TIMEOUT' | 'SVC_FIRST_BYTE_TIMEOUT' | 'SVC_STREAM_TIMEOUT'
-  >;
+  readonly settings: Settings;
   /** Unix milliseconds. */
   readonly now: () => number;
-  /** Called once for each request. */
-  readonly report: (finished: FinishedExchange) => void;
+  readonly report: ReportRequest;
 }
 
 export interface ActiveExchange {
@@ -47,8 +44,6 @@ export interface ActiveExchange {
 }
 
 export interface ExchangeDeps extends GatewayDeps {
-  readonly holds: Holds;
-  readonly parking: Parking;
   readonly upstreams: Upstreams;
   readonly budget: BufferBudget;
   readonly batcher: WriteBatcher;

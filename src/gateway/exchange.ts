@@ -4,28 +4,29 @@
  *
  *   start ─► body in        RequestBody reads until `model` is known                       onBodyReady
  *            route          decide/route.ts picks a slot on the board, or refuses
- *            hold or park   slot open: Holds.acquire; slot loading: Parking.enter          onOpen, onRefused, onFirstBoard
- *            forward        Forward sends to one endpoint and passes the answer on         onForwardDone, onForwardFailed
+ *            hold or park   slot open: Holds.acquire; slot loading: ParkedRequest.park     onOpen, onFirstBoard
+ *            forward        Forward sends to one endpoint and passes the answer on         onForwardDone
  *            │   └─ lost    no answer came: release the hold, park, and resend             onForwardLost ─► onOpen
  *            finish         release hold, ticket, body and connection; report once
  *
- * Besides, `checkTimeouts` is called about once a second, `onHoldAborted` when the reconciler ends the workload, and `#clientGone` when the client disconnects.
- * Whatever happens first, `#finish` runs exactly once and is the only place that releases what the exchange holds.
+ * Each part calls `fail` instead if the request cannot go on. Besides, `checkTimeouts` is called about once a second, `onHoldAborted` when the reconciler ends
+ * the workload, and `#clientGone` when the client disconnects. Whatever happens first, `#finish` runs exactly once and is the only place that
+ * releases what the exchange holds.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { BoardSlot, Target } from '../reconciler/board.ts';
+import type { BoardSlot } from '../reconciler/board.ts';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { SlotName } from '../schema/names.ts';
 import { ClientAnswer } from './answer.ts';
 import { RequestBody, type RequestBodyOwner } from './request-body.ts';
 import type { InferencePath } from './decide/inference-paths.ts';
 import type { RequestHead } from './decide/request-head.ts';
-import { route, type Refusal } from './decide/route.ts';
+import { route } from './decide/route.ts';
 import { Forward, type ForwardOwner } from './forward.ts';
 import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
-import { isSameTarget, type Hold, type Holder } from './hold.ts';
+import type { Hold, Holder } from './hold.ts';
 import type { Member } from './dense-set.ts';
-import type { Ticket, Waiter } from './parking.ts';
+import { ParkedRequest, type LostAttempt, type ParkedRequestOwner } from './parked-request.ts';
 
 export interface ExchangeRequest {
   readonly req: IncomingMessage;
@@ -35,17 +36,13 @@ export interface ExchangeRequest {
   readonly requestId: string;
 }
 
-/** Number of times a request is sent again after a workload accepted it and died. With more, one prompt that crashes the server could stall a slot. */
-const RESENDS = 2;
-const RETRY_FIRST_MS = 50;
-const RETRY_LAST_MS = 1000;
 /** Longest pause in a request body. */
 const BODY_SILENCE_MS = 60_000;
 /** Reported, never sent: nginx's code for a client that disconnected before the answer. */
 const CLIENT_GONE = 499;
 
 /** A class, because it is a resource with a lifetime on the hot path. */
-export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, ForwardOwner, Waiter {
+export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, ForwardOwner, ParkedRequestOwner {
   readonly #deps: ExchangeDeps;
   readonly #request: ExchangeRequest;
   readonly #requestBody: RequestBody;
@@ -56,16 +53,11 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   #bodyReady = false;
   /** Coarse milliseconds at which the last piece of the body arrived. */
   #bodyAt: number;
-  /** Unix milliseconds until which the request may be parked; 0 until it is parked for the first time. */
-  #deadline = 0;
   #slot: SlotName | undefined;
   #hold: Hold | undefined;
   #forward: Forward | undefined;
-  #ticket: Ticket | undefined;
-  #retryTimer: NodeJS.Timeout | undefined;
-  #retries = 0;
-  #resends = 0;
-  #failedOn: Target | undefined;
+  /** Undefined until the request waits for the first time. */
+  #parked: ParkedRequest | undefined;
 
   constructor(deps: ExchangeDeps, request: ExchangeRequest) {
     const { req, res, head, requestId } = request;
@@ -87,7 +79,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   checkTimeouts(now: number): void {
     if (this.#forward !== undefined) this.#forward.checkTimeouts(now);
     else if (!this.#bodyReady && now - this.#bodyAt > BODY_SILENCE_MS) {
-      this.#fail('request.timeout', `Send the body without pauses of more than ${BODY_SILENCE_MS / 1000} s`);
+      this.fail('request.timeout', `Send the body without pauses of more than ${BODY_SILENCE_MS / 1000} s`);
     }
   }
 
@@ -101,52 +93,53 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     this.#route();
   }
 
-  onBodyProblem(code: ErrorCode, message: string, param: string | null): void {
-    this.#fail(code, message, param);
-  }
-
   onBodyProgress(): void {
     this.#bodyAt = this.#deps.tick();
     this.#forward?.noteProgress();
   }
 
   onFirstBoard(): void {
-    this.#ticket = undefined;
     this.#route();
   }
 
   #route(): void {
     const { path } = this.#request;
-    const { board, parking, now } = this.#deps;
+    const { board, traffic, now } = this.#deps;
     const decision = route(path.capability, path.path, this.#requestBody.model, board.current());
     if (decision.kind === 'refuse') {
-      this.#fail(decision.code, decision.message, 'model');
+      this.fail(decision.code, decision.message, 'model');
       return;
     }
     if (decision.kind === 'unknown') {
-      this.#park(undefined, false);
+      this.#park(undefined);
       return;
     }
     const { slot } = decision;
     this.#slot = slot.name;
-    parking.noteDemand(slot.name, now());
+    traffic.parking.noteDemand(slot.name, now());
     if (slot.admission.kind === 'open') this.onOpen(slot);
-    else if (slot.admission.kind === 'park') this.#park(slot.name, false);
-    else this.onRefused(slot.admission);
+    else if (slot.admission.kind === 'park') this.#park(slot.name);
+    else this.fail(slot.admission.code, slot.admission.message);
   }
 
   onOpen(slot: BoardSlot): void {
-    this.#unpark();
     const { path, head, requestId } = this.#request;
-    const { providers, holds } = this.#deps;
-    const plan = providers[slot.provider]?.infer({ method: 'POST', path: path.canonical, capability: path.capability }, slot.capabilities);
+    const { providers, traffic } = this.#deps;
+    const plan = providers[slot.spec.provider]?.infer(
+      { method: 'POST', path: path.canonical ?? path.path, capability: path.capability },
+      slot.capabilities,
+    );
     if (plan?.kind !== 'forward') {
-      this.#fail('model.unsupported', plan?.message ?? `Use another model: this build cannot serve provider "${slot.provider}"`, 'model');
+      this.fail(
+        'model.unsupported',
+        plan?.message ?? `Use another model: this build cannot serve provider "${slot.spec.provider}"`,
+        'model',
+      );
       return;
     }
-    const hold = holds.acquire(slot, this, this.#failedOn);
+    const hold = traffic.holds.acquire(slot, this, this.#parked?.failedOn);
     if (hold === undefined) {
-      this.#park(slot.name, false);
+      this.#park(slot.name);
       return;
     }
     this.#hold = hold;
@@ -166,82 +159,36 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     this.#forward.start();
   }
 
-  /** After a failure, only another endpoint is worth an immediate try; the retry timer tries the same one again. */
-  accepts(slot: BoardSlot): boolean {
-    const failedOn = this.#failedOn;
-    return failedOn === undefined || slot.targets.some((target) => !isSameTarget(target, failedOn));
-  }
-
-  onRefused(refusal: Refusal): void {
-    this.#fail(refusal.code, refusal.message);
-  }
-
   onHoldAborted(): void {
-    this.#fail('upstream.failed', 'Send the request again: its workload was stopped before the answer was complete');
+    this.fail('upstream.failed', 'Send the request again: its workload was stopped before the answer was complete');
   }
 
   onForwardDone(): void {
     this.#finish(this.#answer.status);
   }
 
-  onForwardFailed(code: ErrorCode, message: string): void {
-    this.#fail(code, message);
-  }
-
-  /** Parks until a healthy workload is published, and retries with back-off in case the failure was temporary. */
-  onForwardLost({ accepted, message }: { readonly accepted: boolean; readonly message: string }): void {
-    const hold = this.#hold;
-    if (accepted) this.#resends += 1;
-    if (hold === undefined || this.#resends > RESENDS) {
-      this.#fail('upstream.failed', message);
-      return;
-    }
+  onForwardLost(lost: LostAttempt): void {
     this.#forward = undefined;
-    this.#hold = undefined;
-    this.#failedOn = hold;
-    hold.release();
-    this.#deps.traffic.noteFailure();
-    this.#park(hold.slot, true);
-    if (this.#finished) return;
-    // Every other replica is tried once without a delay.
-    const others = (this.#deps.board.current().slots.get(hold.slot)?.targets.length ?? 0) - 1;
-    const delay = this.#retries < others ? 0 : Math.min(RETRY_LAST_MS, RETRY_FIRST_MS * 2 ** Math.min(this.#retries, 10));
-    this.#retries += 1;
-    this.#retryTimer = setTimeout(() => this.#retry(hold.slot), delay);
-  }
-
-  #retry(name: SlotName): void {
-    const slot = this.#deps.board.current().slots.get(name);
-    if (slot?.admission.kind === 'open') this.onOpen(slot);
-    // Not open: the publication that opens the slot releases this request, whichever workload serves then.
-    else this.#failedOn = undefined;
-  }
-
-  #park(slot: SlotName | undefined, again: boolean): void {
-    const { parking, now, settings } = this.#deps;
-    if (this.#deadline === 0) this.#deadline = now() + settings.SVC_PARK_TIMEOUT;
-    const entered = parking.enter(slot, this, { deadline: this.#deadline, again });
-    if (entered.kind === 'refuse') this.onRefused(entered);
-    else this.#ticket = entered;
-  }
-
-  #unpark(): void {
-    this.#ticket?.leave();
-    this.#ticket = undefined;
-    if (this.#retryTimer !== undefined) clearTimeout(this.#retryTimer);
-    this.#retryTimer = undefined;
-  }
-
-  #clientGone(): void {
-    if (!this.#finished) this.#finish(this.#answer.started ? this.#answer.status : CLIENT_GONE);
+    lost.hold.release();
+    this.#parked ??= new ParkedRequest(this.#deps, this);
+    this.#parked.retry(lost);
   }
 
   /** Sends the error in the way that is still possible: as the answer, inside a stream that has begun, or by cutting the connection. */
-  #fail(code: ErrorCode, message: string, param: string | null = null): void {
+  fail(code: ErrorCode, message: string, param: string | null = null): void {
     if (this.#finished) return;
     if (this.#answer.started) this.#answer.abort(code, message);
     else this.#answer.refuse(code, message, param);
     this.#finish(this.#answer.status);
+  }
+
+  #park(slot: SlotName | undefined): void {
+    this.#parked ??= new ParkedRequest(this.#deps, this);
+    this.#parked.park(slot);
+  }
+
+  #clientGone(): void {
+    if (!this.#finished) this.#finish(this.#answer.started ? this.#answer.status : CLIENT_GONE);
   }
 
   #finish(status: number): void {
@@ -249,7 +196,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     this.#finished = true;
     const { active, report } = this.#deps;
     active.remove(this.#member);
-    this.#unpark();
+    this.#parked?.leave();
     this.#forward?.destroy();
     this.#hold?.release();
     this.#requestBody.release();

@@ -5,7 +5,7 @@
  *   start ─► connect ─► send ─► head ─┬─► below 300: body to the client ─► end                      onForwardDone
  *              │          │           └─► 300 and above: collect the error, then send or resend it  onForwardDone, onForwardLost
  *              └──────────┴─ broken before the head: a reused connection is replaced once, else     onForwardLost
- *                            broken after the head, or a time limit passed                          onForwardFailed
+ *                            broken after the head, or a time limit passed                          fail
  *
  * "Lost" means that the client has received nothing and the body can be sent again, so that another endpoint may answer.
  */
@@ -17,13 +17,13 @@ import type { ResponseHead } from './decide/response-head.ts';
 import { isStillLoading, normaliseUpstreamError } from './decide/upstream-error.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
 import type { Hold } from './hold.ts';
+import type { LostAttempt } from './parked-request.ts';
 import type { Breakage, UpstreamConnection, UpstreamSink } from './upstream-connection.ts';
 
 export interface ForwardOwner {
   onForwardDone(): void;
-  /** No part of an answer arrived, or the upstream is still loading its model. `accepted`: the upstream had accepted the connection when it died. */
-  onForwardLost(loss: { readonly accepted: boolean; readonly message: string }): void;
-  onForwardFailed(code: ErrorCode, message: string): void;
+  onForwardLost(lost: LostAttempt): void;
+  fail(code: ErrorCode, message: string): void;
 }
 
 export interface ForwardRequest {
@@ -39,6 +39,12 @@ export interface ForwardRequest {
   readonly startedAt: number;
 }
 
+interface UpstreamError {
+  readonly head: ResponseHead;
+  readonly body: Buffer[];
+  bytes: number;
+}
+
 /** An upstream's error is a few hundred bytes of JSON; the rest of a longer one is not read. */
 const ERROR_BODY_BYTES = 64 * 1024;
 /** The token counts are among the last bytes of an answer. */
@@ -51,29 +57,25 @@ export class Forward implements UpstreamSink {
   ttftMs: number | undefined;
   readonly #request: ForwardRequest;
   readonly #owner: ForwardOwner;
-  readonly #tick: () => number;
   #connection: UpstreamConnection | undefined;
   #progressAt: number;
   #answering = false;
   #ended = false;
   #clientStalled = false;
-  #errorHead: ResponseHead | undefined;
-  #errorBody: Buffer[] = [];
-  #errorBytes = 0;
+  #error: UpstreamError | undefined;
   #tail: Buffer | undefined;
   #beforeTail: Buffer | undefined;
 
   constructor(request: ForwardRequest, owner: ForwardOwner) {
     this.#request = request;
     this.#owner = owner;
-    this.#tick = request.deps.tick;
-    this.#progressAt = this.#tick();
+    this.#progressAt = request.deps.tick();
   }
 
   start(fresh = false): void {
     const { deps, hold, path, headerLines, requestId, requestBody } = this.#request;
     const { host, port } = hold.endpoint;
-    const connection = deps.upstreams.connect(hold.endpoint, this, { fresh });
+    const connection = deps.upstreams.connect(hold.endpoint, this, fresh);
     this.#connection = connection;
     const authority = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
     const head = `POST ${path} HTTP/1.1\r\nhost: ${authority}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
@@ -93,7 +95,7 @@ export class Forward implements UpstreamSink {
   }
 
   noteProgress(): void {
-    this.#progressAt = this.#tick();
+    this.#progressAt = this.#request.deps.tick();
   }
 
   checkTimeouts(now: number): void {
@@ -104,7 +106,7 @@ export class Forward implements UpstreamSink {
       const who = this.#clientStalled ? 'client read nothing' : 'upstream sent nothing';
       this.#fail('upstream.timeout', `The ${who} for ${silenceMs / 1000} s ("SVC_STREAM_TIMEOUT")`);
     } else if (this.#connection?.connected === false && silentMs > CONNECT_MS) {
-      this.#lose({ accepted: false, message: `The upstream did not accept a connection within ${CONNECT_MS / 1000} s` });
+      this.#lose(false, `The upstream did not accept a connection within ${CONNECT_MS / 1000} s`);
     } else if (silentMs > firstByteMs) {
       this.#fail('upstream.timeout', `The upstream sent no byte for ${firstByteMs / 1000} s ("SVC_FIRST_BYTE_TIMEOUT")`);
     }
@@ -130,7 +132,7 @@ export class Forward implements UpstreamSink {
   onHead(head: ResponseHead): void {
     this.#answering = true;
     this.noteProgress();
-    if (head.status >= 300) this.#errorHead = head;
+    if (head.status >= 300) this.#error = { head, body: [], bytes: 0 };
     else {
       // The answer has begun: nothing is sent again from here on, so the body's memory can be released.
       if (this.#request.requestBody.whole) this.#request.requestBody.release();
@@ -141,8 +143,8 @@ export class Forward implements UpstreamSink {
   onBody(bytes: Buffer, last: boolean): void {
     if (this.#ended) return;
     this.noteProgress();
-    if (this.#errorHead !== undefined) {
-      this.#collectError(this.#errorHead, bytes, last);
+    if (this.#error !== undefined) {
+      this.#collectError(this.#error, bytes, last);
       return;
     }
     this.ttftMs ??= performance.now() - this.#request.startedAt;
@@ -160,7 +162,7 @@ export class Forward implements UpstreamSink {
   }
 
   onReadEnd(): void {
-    if (this.#answering && this.ttftMs === undefined && this.#errorHead === undefined) this.#request.answer.flushHeaders();
+    if (this.#answering && this.ttftMs === undefined && this.#error === undefined) this.#request.answer.flushHeaders();
   }
 
   onBroken(breakage: Breakage): void {
@@ -168,7 +170,7 @@ export class Forward implements UpstreamSink {
     if (this.#answering || breakage.kind === 'protocol') this.#fail('upstream.failed', breakage.message);
     // The upstream closed an idle connection while the request was on its way, which does not mean that the workload failed.
     else if (breakage.reused && this.#request.requestBody.resendable) this.start(true);
-    else this.#lose({ accepted: breakage.kind === 'closed', message: breakage.message });
+    else this.#lose(breakage.kind === 'closed', breakage.message);
   }
 
   #waitForClient(): void {
@@ -182,10 +184,11 @@ export class Forward implements UpstreamSink {
     });
   }
 
-  #collectError(head: ResponseHead, bytes: Buffer, last: boolean): void {
-    this.#errorBody.push(bytes);
-    this.#errorBytes += bytes.length;
-    if (!last && this.#errorBytes < ERROR_BODY_BYTES) return;
+  #collectError(error: UpstreamError, bytes: Buffer, last: boolean): void {
+    const { head } = error;
+    error.body.push(bytes);
+    error.bytes += bytes.length;
+    if (!last && error.bytes < ERROR_BODY_BYTES) return;
     if (!last) this.#connection?.destroy();
     // After a complete answer the connection itself decides whether it is kept for the next request.
     this.#connection = undefined;
@@ -193,10 +196,10 @@ export class Forward implements UpstreamSink {
       this.#fail('upstream.failed', `The upstream answered an inference request with status ${head.status}, which is not supported`);
       return;
     }
-    const text = Buffer.concat(this.#errorBody).toString('utf8', 0, Math.min(this.#errorBytes, ERROR_BODY_BYTES));
+    const text = Buffer.concat(error.body).toString('utf8', 0, Math.min(error.bytes, ERROR_BODY_BYTES));
     const body = normaliseUpstreamError(head.status, text);
     if (isStillLoading(head.status, body) && this.#request.requestBody.resendable) {
-      this.#lose({ accepted: false, message: body.error.message });
+      this.#lose(false, body.error.message);
       return;
     }
     this.#request.answer.upstreamError(head, JSON.stringify(body));
@@ -208,17 +211,18 @@ export class Forward implements UpstreamSink {
     this.#owner.onForwardDone();
   }
 
-  #lose(loss: { readonly accepted: boolean; readonly message: string }): void {
+  #lose(accepted: boolean, message: string): void {
     if (this.#ended) return;
     this.destroy();
-    if (this.#request.requestBody.resendable) this.#owner.onForwardLost(loss);
-    else this.#owner.onForwardFailed('upstream.failed', loss.message);
+    const { hold, requestBody } = this.#request;
+    if (requestBody.resendable) this.#owner.onForwardLost({ hold, accepted, message });
+    else this.#owner.fail('upstream.failed', message);
   }
 
   #fail(code: ErrorCode, message: string): void {
     if (this.#ended) return;
     this.destroy();
-    this.#owner.onForwardFailed(code, message);
+    this.#owner.fail(code, message);
   }
 }
 

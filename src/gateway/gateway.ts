@@ -3,6 +3,7 @@
  * them share the connections, the memory budget and the write batcher created here. A sweeper checks time limits about once a second. `close` is called
  * once, when the service stops: parked requests are refused first, then running ones may end, then the rest is cut.
  */
+import { sleep } from '../platform/pause.ts';
 import { createBufferBudget } from './buffer-budget.ts';
 import { createWriteBatcher } from './write-batcher.ts';
 import { Exchange, type ExchangeRequest } from './exchange.ts';
@@ -10,26 +11,19 @@ import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.
 import { createDenseSet } from './dense-set.ts';
 import { createUpstreams } from './upstreams.ts';
 
-export interface Gateway {
-  handle(request: ExchangeRequest): void;
-  /** What is in use now. */
-  load(): { readonly requests: number; readonly bufferedBytes: number; readonly connections: number };
-  /** Refuses requests that are still parked after `parkedMs` (default: at once), waits up to `graceMs` for the others, then ends them. */
-  close(graceMs: number, parkedMs?: number): Promise<void>;
-}
+export type Gateway = ReturnType<typeof createGateway>;
 
 const SWEEP_MS = 1000;
 const CLOSE_CHECK_MS = 20;
 
-export function createGateway(deps: GatewayDeps): Gateway {
+export function createGateway(deps: GatewayDeps) {
   const { board, traffic, settings } = deps;
   const active = createDenseSet<ActiveExchange>();
   const upstreams = createUpstreams({ board });
   const budget = createBufferBudget(settings.SVC_BUFFER_LIMIT);
   const batcher = createWriteBatcher();
   let tick = performance.now();
-  const { holds, parking } = traffic;
-  const exchangeDeps: ExchangeDeps = { ...deps, holds, parking, upstreams, budget, batcher, active, tick: () => tick };
+  const exchangeDeps: ExchangeDeps = { ...deps, upstreams, budget, batcher, active, tick: () => tick };
   const shortest = Math.min(settings.SVC_FIRST_BYTE_TIMEOUT, settings.SVC_STREAM_TIMEOUT);
   const sweeper = setInterval(
     () => {
@@ -41,21 +35,21 @@ export function createGateway(deps: GatewayDeps): Gateway {
   sweeper.unref();
 
   return {
-    handle: (request) => new Exchange(exchangeDeps, request).start(),
+    handle: (request: ExchangeRequest): void => new Exchange(exchangeDeps, request).start(),
+    /** What is in use now. */
     load: () => ({ requests: active.size, bufferedBytes: budget.reservedBytes(), connections: upstreams.open() }),
-    async close(graceMs, parkedMs = 0) {
+    /** Refuses requests that are still parked after `parkedMs` (default: at once), waits up to `graceMs` for the others, then ends them. */
+    async close(graceMs: number, parkedMs = 0) {
       const startedAt = performance.now();
-      const refuseParked = (): void => parking.close('Send the request again: the service is stopping');
-      if (parkedMs <= 0) refuseParked();
+      const refuseParked = (): void => traffic.parking.close('Send the request again: the service is stopping');
       while (active.size > 0 && performance.now() - startedAt < graceMs) {
-        await new Promise((resolve) => setTimeout(resolve, CLOSE_CHECK_MS));
         if (performance.now() - startedAt >= parkedMs) refuseParked();
+        await sleep(CLOSE_CHECK_MS);
       }
       refuseParked();
       for (const exchange of active.items()) exchange.abandon();
       clearInterval(sweeper);
       upstreams.close();
-      batcher.close();
     },
   };
 }

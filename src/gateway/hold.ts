@@ -26,18 +26,7 @@ export interface Hold {
   release(): void;
 }
 
-export interface Holds {
-  /**
-   * Picks the target with the fewest requests in flight and, among equal ones, the least recently used. Undefined if the slot has no targets.
-   * `avoid` is picked only if there is no other.
-   */
-  acquire(slot: BoardSlot, holder: Holder, avoid?: Target): Hold | undefined;
-  activity(): ReadonlyMap<WorkloadId, WorkloadActivity>;
-  /** Number of requests in flight on a slot's workloads. */
-  inFlight(slot: SlotName): number;
-  /** Calls `onHoldAborted` of every holder of the workload. */
-  abort(workload: WorkloadId): void;
-}
+export type Holds = ReturnType<typeof createHolds>;
 
 export interface HoldDeps {
   /** Unix milliseconds. */
@@ -73,7 +62,7 @@ interface SlotLoad {
   inFlight: number;
 }
 
-export function createHolds({ now, board, onActivity }: HoldDeps): Holds {
+export function createHolds({ now, board, onActivity }: HoldDeps) {
   const entries = new Map<WorkloadId, Entry>();
   const slots = new Map<SlotName, SlotLoad>();
   /** Keyed by the board's target lists, so that a list is searched once per publication and not for each request. */
@@ -137,7 +126,11 @@ export function createHolds({ now, board, onActivity }: HoldDeps): Holds {
   }
 
   return {
-    acquire(slot, holder, avoid) {
+    /**
+     * Picks the target with the fewest requests in flight and, among equal ones, the least recently used. Undefined if the slot has no targets.
+     * `avoid` is picked only if there is no other.
+     */
+    acquire(slot: BoardSlot, holder: Holder, avoid?: Target): Hold | undefined {
       const load = pickLoad(slot, avoid);
       if (load === undefined) return undefined;
       const { entry, target } = load;
@@ -155,10 +148,12 @@ export function createHolds({ now, board, onActivity }: HoldDeps): Holds {
         },
       };
     },
-    activity: () =>
+    activity: (): ReadonlyMap<WorkloadId, WorkloadActivity> =>
       new Map([...entries].map(([workload, entry]) => [workload, { inFlight: entry.holders.size, lastUsedAt: entry.lastUsedAt }])),
-    inFlight: (slot) => slots.get(slot)?.inFlight ?? 0,
-    abort(workload) {
+    /** Number of requests in flight on a slot's workloads. */
+    inFlight: (slot: SlotName): number => slots.get(slot)?.inFlight ?? 0,
+    /** Calls `onHoldAborted` of every holder of the workload. */
+    abort(workload: WorkloadId) {
       for (const holder of entries.get(workload)?.holders.items() ?? []) holder.onHoldAborted();
     },
   };
@@ -196,16 +191,13 @@ function forgetIdle(entry: Entry, present: readonly Load[]): void {
 
 function forgetOldest(entries: Map<WorkloadId, Entry>, slots: Map<SlotName, SlotLoad>): void {
   if (entries.size < REMEMBERED) return;
-  let oldestId: WorkloadId | undefined;
-  let oldest: Entry | undefined;
+  let oldest: readonly [WorkloadId, Entry] | undefined;
   for (const [id, entry] of entries) {
-    if (entry.holders.size > 0 || (oldest !== undefined && entry.lastUsedAt >= oldest.lastUsedAt)) continue;
-    oldestId = id;
-    oldest = entry;
+    if (entry.holders.size === 0 && (oldest === undefined || entry.lastUsedAt < oldest[1].lastUsedAt)) oldest = [id, entry];
   }
-  if (oldestId === undefined || oldest === undefined) return;
-  const { slot, slotLoad } = oldest;
-  entries.delete(oldestId);
+  if (oldest === undefined) return;
+  const [id, { slot, slotLoad }] = oldest;
+  entries.delete(id);
   slotLoad.entries -= 1;
   if (slotLoad.entries === 0) slots.delete(slot);
 }

@@ -12,6 +12,7 @@ import type { Board, BoardSlot, BoardView } from '../reconciler/board.ts';
 import type { Demand } from '../reconciler/ports.ts';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { SlotName } from '../schema/names.ts';
+import type { Settings } from '../schema/settings.ts';
 import type { Refusal } from './decide/route.ts';
 
 export interface Waiter {
@@ -30,28 +31,13 @@ export interface Ticket {
   leave(): void;
 }
 
-export interface Parking {
-  /**
-   * Refuses with `slot.queue_full` or, after the deadline, with `slot.loading`. `slot` undefined: waits for the first board. `deadline` in Unix milliseconds.
-   * `again` marks a request that was admitted before: the limit does not apply to it.
-   */
-  enter(slot: SlotName | undefined, waiter: Waiter, options: { readonly deadline: number; readonly again: boolean }): Ticket | Refusal;
-  /** Records that a request asked for the slot, parked or not. `at` in Unix milliseconds. */
-  noteDemand(slot: SlotName, at: number): void;
-  demand(): ReadonlyMap<SlotName, Demand>;
-  /** Number of requests that wait for a slot, or for the first board if undefined. */
-  waiting(slot: SlotName | undefined): number;
-  /** Refuses every waiter, because the gateway is closing. */
-  close(message: string): void;
-}
+export type Parking = ReturnType<typeof createParking>;
 
 export interface ParkingDeps {
   readonly board: Board;
+  /** Unix milliseconds. */
   readonly now: () => number;
-  /** Requests per slot (`SVC_PARK_LIMIT`). */
-  readonly limit: number;
-  /** `SVC_PARK_TIMEOUT`. */
-  readonly timeoutMs: number;
+  readonly settings: Pick<Settings, 'SVC_PARK_LIMIT' | 'SVC_PARK_TIMEOUT'>;
   /** Called when a request starts to wait for a slot. */
   readonly onDemand: () => void;
 }
@@ -64,7 +50,8 @@ interface Parked {
 /** The key undefined holds the requests that wait for the first board. */
 type QueueKey = SlotName | undefined;
 
-export function createParking({ board, now, limit, timeoutMs, onDemand }: ParkingDeps): Parking {
+export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
+  const { SVC_PARK_LIMIT: limit, SVC_PARK_TIMEOUT: timeoutMs } = settings;
   /** Sets keep the order of arrival and remove in constant time. */
   const queues = new Map<QueueKey, Set<Parked>>();
   const lastAskedAt = new Map<SlotName, number>();
@@ -92,11 +79,17 @@ export function createParking({ board, now, limit, timeoutMs, onDemand }: Parkin
   board.subscribe(releaseWaiters);
 
   return {
-    enter(key, waiter, { deadline, again }) {
+    /**
+     * Refuses with `slot.queue_full` or, after the deadline, with `slot.loading`. `key` undefined: waits for the first board. `deadline` in Unix milliseconds.
+     * `again` marks a request that was admitted before: the limit does not apply to it.
+     */
+    enter(key: QueueKey, waiter: Waiter, { deadline, again }: { readonly deadline: number; readonly again: boolean }): Ticket | Refusal {
       const leftMs = deadline - now();
       if (leftMs <= 0) return timedOut(key, timeoutMs);
       const queue = queues.get(key) ?? new Set<Parked>();
-      if (!again && queue.size >= limit) return queueFull(key, limit);
+      if (!again && queue.size >= limit) {
+        return refusal('slot.queue_full', `Try again later: ${limit} requests are waiting for ${describe(key)} already ("SVC_PARK_LIMIT")`);
+      }
       queues.set(key, queue);
       const expire = (): void => {
         if (dequeue(key, queue, parked)) waiter.onRefused(timedOut(key, timeoutMs));
@@ -106,13 +99,17 @@ export function createParking({ board, now, limit, timeoutMs, onDemand }: Parkin
       if (key !== undefined) onDemand();
       return { kind: 'parked', leave: () => void dequeue(key, queue, parked) };
     },
-    noteDemand: (slot, at) => void lastAskedAt.set(slot, at),
-    demand: () => new Map([...lastAskedAt].map(([slot, at]) => [slot, { waiting: queues.get(slot)?.size ?? 0, lastAskedAt: at }])),
-    waiting: (slot) => queues.get(slot)?.size ?? 0,
-    close(message) {
+    /** Records that a request asked for the slot, parked or not. `at` in Unix milliseconds. */
+    noteDemand: (slot: SlotName, at: number): void => void lastAskedAt.set(slot, at),
+    demand: (): ReadonlyMap<SlotName, Demand> =>
+      new Map([...lastAskedAt].map(([slot, at]) => [slot, { waiting: queues.get(slot)?.size ?? 0, lastAskedAt: at }])),
+    /** Number of requests that wait for a slot, or for the first board if undefined. */
+    waiting: (slot: QueueKey): number => queues.get(slot)?.size ?? 0,
+    /** Refuses every waiter, because the gateway is closing. */
+    close(message: string) {
       for (const [key, queue] of queues.entries().toArray()) {
         for (const parked of queue.values().toArray())
-          if (dequeue(key, queue, parked)) parked.waiter.onRefused({ kind: 'refuse', code: 'slot.loading', message });
+          if (dequeue(key, queue, parked)) parked.waiter.onRefused(refusal('slot.loading', message));
       }
     },
   };
@@ -123,10 +120,6 @@ function notify(waiter: Waiter, key: QueueKey, slot: BoardSlot | undefined): voi
   else if (slot === undefined) waiter.onRefused(refusal('slot.not_found', `Use another model: slot "${key}" has been removed`));
   else if (slot.admission.kind === 'open') waiter.onOpen(slot);
   else if (slot.admission.kind === 'refuse') waiter.onRefused(slot.admission);
-}
-
-function queueFull(key: QueueKey, limit: number): Refusal {
-  return refusal('slot.queue_full', `Try again later: ${limit} requests are waiting for ${describe(key)} already ("SVC_PARK_LIMIT")`);
 }
 
 function timedOut(key: QueueKey, timeoutMs: number): Refusal {

@@ -6,14 +6,14 @@ import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import type { RequestHead } from './decide/request-head.ts';
-import { scanBody, type BodyScan } from './scan-body.ts';
+import { BodyScanner } from './body-scanner.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
 
 export interface RequestBodyOwner {
   /** Enough is known to route the request. Called once. */
   onBodyReady(): void;
-  onBodyProblem(code: ErrorCode, message: string, param: string | null): void;
+  fail(code: ErrorCode, message: string, param?: string | null): void;
   onBodyProgress(): void;
 }
 
@@ -28,7 +28,7 @@ export class RequestBody {
   received = 0;
   /** The complete body has been read. */
   whole = false;
-  readonly #scan: BodyScan = scanBody();
+  readonly #scan = new BodyScanner();
   readonly #req: IncomingMessage;
   readonly #head: RequestHead;
   readonly #budget: BufferBudget;
@@ -63,7 +63,7 @@ export class RequestBody {
       return;
     }
     if (!chunked && (contentLength === undefined || contentLength === 0)) {
-      this.#fail('request.invalid', 'Send a JSON object as the body', null);
+      this.#fail('request.invalid', 'Send a JSON object as the body');
       return;
     }
     this.#req.on('data', (chunk: Buffer) => this.#onData(chunk));
@@ -109,7 +109,7 @@ export class RequestBody {
       return;
     }
     if (!this.#budget.reserve(chunk.length)) {
-      this.#fail('server.overloaded', 'Try again later: request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT")', null);
+      this.#fail('server.overloaded', 'Try again later: request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT")');
       return;
     }
     this.#reservedBytes += chunk.length;
@@ -146,7 +146,7 @@ export class RequestBody {
 
   #complete(): void {
     if (this.#scan.status !== 'done') {
-      this.#fail('request.invalid', 'Close the JSON object in the body: the text ends too early', null);
+      this.#fail('request.invalid', 'Close the JSON object in the body: the text ends too early');
       return;
     }
     this.whole = true;
@@ -168,11 +168,11 @@ export class RequestBody {
   }
 
   #tooLarge(): void {
-    this.#fail('request.too_large', `Send a smaller body: the limit is ${this.#limitBytes} bytes ("SVC_BODY_LIMIT")`, null);
+    this.#fail('request.too_large', `Send a smaller body: the limit is ${this.#limitBytes} bytes ("SVC_BODY_LIMIT")`);
   }
 
-  #fail(code: ErrorCode, message: string, param: string | null): void {
+  #fail(code: ErrorCode, message: string, param: string | null = null): void {
     this.release();
-    this.#owner.onBodyProblem(code, message, param);
+    this.#owner.fail(code, message, param);
   }
 }

@@ -15,7 +15,6 @@ const HEAD_LIMIT = 64 * 1024;
 /** A chunk-size line holds a few hexadecimal digits; extensions are allowed and ignored. */
 const CHUNK_LINE_LIMIT = 1024;
 const EMPTY = Buffer.alloc(0);
-const NO_BODY: BodyFraming = { kind: 'none' };
 
 type ChunkPlace = 'size' | 'data' | 'data-end' | 'trailer';
 
@@ -29,7 +28,7 @@ export class ResponseParser {
   keepAlive = false;
   keepAliveSeconds: number | undefined = undefined;
   #pending: Buffer = EMPTY;
-  #framing: BodyFraming = NO_BODY;
+  #framing: BodyFraming['kind'] = 'none';
   #left = 0;
   #chunkPlace: ChunkPlace = 'size';
   #line = '';
@@ -53,7 +52,7 @@ export class ResponseParser {
 
   /** To be called when the connection has ended. Returns true if that completes the response, after a last call of the sink. */
   end(sink: ResponseSink): boolean {
-    if (this.state !== 'body' || this.#framing.kind !== 'close') return false;
+    if (this.state !== 'body' || this.#framing !== 'close') return false;
     this.state = 'done';
     this.keepAlive = false;
     sink.onBody(EMPTY, true);
@@ -90,12 +89,12 @@ export class ResponseParser {
     this.state = 'body';
     this.keepAlive = head.keepAlive;
     this.keepAliveSeconds = head.keepAliveSeconds;
-    this.#framing = head.framing;
+    this.#framing = head.framing.kind;
     this.#left = head.framing.kind === 'length' ? head.framing.bytes : 0;
     this.#chunkPlace = 'size';
     this.#line = '';
     sink.onHead(head);
-    if (this.#framing.kind === 'none' || (this.#framing.kind === 'length' && this.#left === 0)) {
+    if (this.#framing === 'none' || (this.#framing === 'length' && this.#left === 0)) {
       this.state = 'done';
       sink.onBody(EMPTY, true);
     }
@@ -103,16 +102,9 @@ export class ResponseParser {
 
   #parseBody(chunk: Buffer, sink: ResponseSink): void {
     if (chunk.length === 0) return;
-    switch (this.#framing.kind) {
-      case 'length':
-        this.#passCounted(chunk, sink);
-        return;
-      case 'chunked':
-        this.#parseChunks(chunk, sink);
-        return;
-      default:
-        sink.onBody(chunk, false);
-    }
+    if (this.#framing === 'length') this.#passCounted(chunk, sink);
+    else if (this.#framing === 'chunked') this.#parseChunks(chunk, sink);
+    else sink.onBody(chunk, false);
   }
 
   #passCounted(chunk: Buffer, sink: ResponseSink): void {

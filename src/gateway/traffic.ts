@@ -1,33 +1,28 @@
 /** Creates holds and parking, and shows them to the reconciler as the `Traffic` of `reconciler/ports.ts`. */
-import type { Board } from '../reconciler/board.ts';
 import type { Traffic, Wake } from '../reconciler/ports.ts';
 import { addWake } from '../platform/wakes.ts';
 import type { SlotName } from '../schema/names.ts';
 import { createHolds, type Holds } from './hold.ts';
-import { createParking, type Parking } from './parking.ts';
+import { createParking, type Parking, type ParkingDeps } from './parking.ts';
+
+/** Number of requests of one slot now. */
+export interface SlotTraffic {
+  readonly inFlight: number;
+  readonly parked: number;
+}
 
 export interface GatewayTraffic extends Traffic {
   readonly holds: Holds;
   readonly parking: Parking;
-  ofSlot(slot: SlotName): { readonly inFlight: number; readonly parked: number };
+  ofSlot(slot: SlotName): SlotTraffic;
   /** Wakes the reconciler, because an upstream broke a connection and its workload may be dead. */
   noteFailure(): void;
-}
-
-export interface TrafficDeps {
-  readonly board: Board;
-  /** Unix milliseconds. */
-  readonly now: () => number;
-  /** `SVC_PARK_LIMIT`, requests per slot. */
-  readonly parkLimit: number;
-  /** `SVC_PARK_TIMEOUT`. */
-  readonly parkTimeoutMs: number;
 }
 
 /** How soon a pass should follow when a workload gets its first or loses its last request; that only changes `idle` and `serving`. */
 const ACTIVITY_WITHIN_MS = 250;
 
-export function createTraffic({ board, now, parkLimit, parkTimeoutMs }: TrafficDeps): GatewayTraffic {
+export function createTraffic({ board, now, settings }: Omit<ParkingDeps, 'onDemand'>): GatewayTraffic {
   const wakes = new Set<Wake>();
   /** The soonest wake requested since the last `read`, so that thousands of requests per second do not wake the loop as often. */
   let requestedMs = Number.POSITIVE_INFINITY;
@@ -39,7 +34,7 @@ export function createTraffic({ board, now, parkLimit, parkTimeoutMs }: TrafficD
   }
 
   const holds = createHolds({ now, board, onActivity: ({ draining }) => wakeWithin(draining ? 0 : ACTIVITY_WITHIN_MS) });
-  const parking = createParking({ board, now, limit: parkLimit, timeoutMs: parkTimeoutMs, onDemand: () => wakeWithin(0) });
+  const parking = createParking({ board, now, settings, onDemand: () => wakeWithin(0) });
 
   return {
     holds,

@@ -3,13 +3,7 @@ import type { Endpoint } from '../providers/provider.ts';
 import type { Board, BoardView } from '../reconciler/board.ts';
 import { UpstreamConnection, type ConnectionOwner, type UpstreamSink } from './upstream-connection.ts';
 
-export interface Upstreams {
-  /** `fresh`: opens a new connection instead of reusing an idle one. */
-  connect(endpoint: Endpoint, sink: UpstreamSink, options: { readonly fresh: boolean }): UpstreamConnection;
-  /** Number of open connections, including idle ones. */
-  open(): number;
-  close(): void;
-}
+export type Upstreams = ReturnType<typeof createUpstreams>;
 
 /**
  * An idle connection occupies a thread in servers built on cpp-httplib, which close it after 5 s. Two seconds are enough from one request of a conversation
@@ -27,7 +21,7 @@ interface Pool {
   readonly owner: ConnectionOwner;
 }
 
-export function createUpstreams({ board }: { readonly board: Board }): Upstreams {
+export function createUpstreams({ board }: { readonly board: Board }) {
   const pools = new Map<string, Pool>();
   const connections = new Set<UpstreamConnection>();
   let tick = performance.now();
@@ -72,7 +66,8 @@ export function createUpstreams({ board }: { readonly board: Board }): Upstreams
   });
 
   return {
-    connect(endpoint, sink, { fresh }) {
+    /** `fresh`: opens a new connection instead of reusing an idle one. */
+    connect(endpoint: Endpoint, sink: UpstreamSink, fresh: boolean) {
       const pool = poolOf(keyOf(endpoint));
       let connection = fresh ? undefined : pool.idle.pop();
       if (connection === undefined) {
@@ -82,6 +77,7 @@ export function createUpstreams({ board }: { readonly board: Board }): Upstreams
       connection.begin(sink);
       return connection;
     },
+    /** Number of open connections, including idle ones. */
     open: () => connections.size,
     close() {
       unsubscribe();

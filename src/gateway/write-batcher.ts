@@ -8,16 +8,11 @@ export interface BatchedWriter {
   writeBatch(): void;
 }
 
-export interface WriteBatcher {
-  /** Calls `writeBatch` of the writer after about a millisecond. */
-  add(writer: BatchedWriter): void;
-  /** Drops the writers that are still queued. */
-  close(): void;
-}
+export type WriteBatcher = ReturnType<typeof createWriteBatcher>;
 
 export const BATCH_MS = 1;
 
-export function createWriteBatcher(): WriteBatcher {
+export function createWriteBatcher() {
   let queued: BatchedWriter[] = [];
   let timer: NodeJS.Timeout | undefined;
 
@@ -29,13 +24,10 @@ export function createWriteBatcher(): WriteBatcher {
   }
 
   return {
-    add(writer) {
+    /** Calls `writeBatch` of the writer after about a millisecond. */
+    add(writer: BatchedWriter) {
       queued.push(writer);
       timer ??= setTimeout(writeAll, BATCH_MS);
-    },
-    close() {
-      clearTimeout(timer);
-      queued = [];
     },
   };
 }

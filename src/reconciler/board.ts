@@ -4,9 +4,9 @@
  */
 import type { Endpoint } from '../providers/provider.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
-import type { Capability, ProviderKind } from '../schema/provider-kinds.ts';
+import type { Capability } from '../schema/provider-kinds.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot-spec.ts';
-import type { SlotStatus, SlotState } from '../schema/slot-status.ts';
+import type { SlotStatus } from '../schema/slot-status.ts';
 
 /** Whether a request may enter a slot now. Decided by `decide/rules/admission.ts`; `gateway/decide/route.ts` lists where every refusal comes from. */
 export type Admission =
@@ -28,12 +28,7 @@ export interface Target {
 
 export interface BoardSlot {
   readonly name: SlotName;
-  readonly state: SlotState;
-  readonly provider: ProviderKind;
   readonly capabilities: readonly Capability[];
-  /** Id of the desired model; clients may also send an alias or the slot's name. */
-  readonly model: string;
-  readonly aliases: readonly string[];
   readonly admission: Admission;
   /** Empty unless admission is `open`. */
   readonly targets: readonly Target[];

@@ -158,11 +158,7 @@ function boardSlot({ slot, actions }: Inputs, { decision }: PublishedSlot, statu
   const { name, spec, generation, problems } = slot;
   return {
     name,
-    state: decision.state,
-    provider: spec.provider,
     capabilities: decision.capabilities,
-    model: spec.model.default,
-    aliases: spec.model.aliases,
     admission: decision.admission,
     targets: decision.targets,
     status,

@@ -25,7 +25,7 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
     runtime: runtime.traits.kind,
     startedAt,
     editor: world.editor,
-    planner: { preview: async (overlay) => loop.preview(overlay) },
+    preview: async (overlay) => loop.preview(overlay),
     events: controller.events,
     logs: createLogSource(board, runtime),
     lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
@@ -39,7 +39,7 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
     now: clock.now,
     report(finished) {
       heap.growForTraffic();
-      metrics.requests.requestFinished(finished);
+      metrics.requestFinished(finished);
     },
   });
   const features = () => ({
@@ -60,5 +60,5 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
   });
   const onFault = (error: unknown, requestId: string) =>
     log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
-  return buildServer({ routes, settings, gateway, metrics: metrics.requests, onFault });
+  return buildServer({ routes, settings, gateway, report: metrics.requestFinished, onFault });
 }

@@ -23,7 +23,7 @@ export async function createController({ settings, version, log }: ServiceOption
   const clock = createClock();
   const heap = createHeapLimits();
   const board = createBoard();
-  const traffic = createTraffic({ board, now: clock.now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
+  const traffic = createTraffic({ board, now: clock.now, settings });
   const metrics = createMetrics({
     version,
     runtime: runtime.traits.kind,

@@ -1,6 +1,6 @@
 /** Small adapters between the parts of the service. */
 import { mkdir } from 'node:fs/promises';
-import type { LogSource } from '../api/ports.ts';
+import type { Manage } from '../api/ports.ts';
 import type { HttpApi } from '../api/server.ts';
 import type { Board } from '../reconciler/board.ts';
 import type { Runtime, StatusSink } from '../reconciler/ports.ts';
@@ -33,16 +33,14 @@ export function createLogSink(log: Log): StatusSink {
 }
 
 /** Opens the logs of the workload that serves a slot, or of its newest workload if none does. */
-export function createLogSource(board: Pick<Board, 'current'>, runtime: Runtime): LogSource {
-  return {
-    open(name, options, signal) {
-      const slot = board.current().slots.get(name);
-      if (slot === undefined) return undefined;
-      return (async function* () {
-        const id = slot.targets[0]?.workload ?? (await newestWorkload(runtime, name, signal));
-        if (id !== undefined) yield* runtime.logs(id, options, signal);
-      })();
-    },
+export function createLogSource(board: Pick<Board, 'current'>, runtime: Runtime): Manage['logs'] {
+  return (name, options, signal) => {
+    const slot = board.current().slots.get(name);
+    if (slot === undefined) return undefined;
+    return (async function* () {
+      const id = slot.targets[0]?.workload ?? (await newestWorkload(runtime, name, signal));
+      if (id !== undefined) yield* runtime.logs(id, options, signal);
+    })();
   };
 }
 

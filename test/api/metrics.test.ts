@@ -24,11 +24,7 @@ function boardWith(state?: SlotState) {
   };
   const slot: BoardSlot = {
     name: img,
-    state,
-    provider: spec.provider,
     capabilities: [],
-    model: 'a',
-    aliases: [],
     admission: { kind: 'park' },
     targets: [],
     status,
@@ -66,10 +62,10 @@ describe('createMetrics()', () => {
 
   test('counts requests by slot, route and code, with time to first token and tokens', async () => {
     const { metrics } = start();
-    const request = { slot: 'primary', route: '/v1/chat/completions', status: 200, seconds: 0.02 };
-    metrics.requests.requestFinished({ ...request, ttftSeconds: 0.015, tokens: { input: 10, output: 100 } });
-    metrics.requests.requestFinished(request);
-    metrics.requests.requestFinished({ ...request, slot: undefined, status: 404 });
+    const request = { slot: img, route: '/v1/chat/completions', status: 200, seconds: 0.02 };
+    metrics.requestFinished({ ...request, ttftSeconds: 0.015, tokens: { input: 10, output: 100 } });
+    metrics.requestFinished(request);
+    metrics.requestFinished({ ...request, slot: undefined, status: 404 });
     const text = await metrics.text();
     expect(text).toContain('svc_requests_total{slot="primary",route="/v1/chat/completions",code="200"} 2');
     expect(text).toContain('svc_requests_total{slot="",route="/v1/chat/completions",code="404"} 1');
@@ -80,8 +76,8 @@ describe('createMetrics()', () => {
 
   test('ignores invalid token counts of an upstream', async () => {
     const { metrics } = start();
-    const request = { slot: 'primary', route: '/v1/completions', status: 200, seconds: 1 };
-    metrics.requests.requestFinished({ ...request, tokens: { input: Number.NaN, output: -5 } });
+    const request = { slot: img, route: '/v1/completions', status: 200, seconds: 1 };
+    metrics.requestFinished({ ...request, tokens: { input: Number.NaN, output: -5 } });
     expect(await metrics.text()).toContain('svc_requests_total{slot="primary",route="/v1/completions",code="200"} 1');
   });
 
@@ -108,12 +104,12 @@ describe('createMetrics()', () => {
 
   test('drops every series of a slot that leaves the board', async () => {
     const { board, metrics } = start();
-    const request = { slot: 'primary', route: '/v1/completions', status: 200, seconds: 1, ttftSeconds: 1 };
-    metrics.requests.requestFinished({ ...request, tokens: { input: 1, output: 1 } });
+    const request = { slot: img, route: '/v1/completions', status: 200, seconds: 1, ttftSeconds: 1 };
+    metrics.requestFinished({ ...request, tokens: { input: 1, output: 1 } });
     metrics.reconcile.write({ entries: [{ seq: 1, at: 0, slot: img, message: '', kind: 'state', from: 'ready', to: 'unloading' }] });
     board.publish(boardWith());
     expect(await metrics.text()).not.toContain('slot="primary"');
-    metrics.requests.requestFinished(request);
+    metrics.requestFinished(request);
     expect(await metrics.text()).toContain('svc_requests_total{slot="primary",route="/v1/completions",code="200"} 1');
   });
 });

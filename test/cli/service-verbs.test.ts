@@ -62,7 +62,7 @@ describe('svcctl slot, wait, explain, timeline', () => {
     const { code, out, err } = await run(['slot', 'load', 'primary', '--model', 'b', '--wait']);
     expect({ code, out }).toEqual({ code: 0, out: 'slot/primary loading\nslot/primary ready\n' });
     expect(err.split('\n')).toContain('primary: warming (The model is loading)');
-    expect(world.board.current().slots.get(primary)).toMatchObject({ state: 'ready', model: 'b' });
+    expect(world.board.current().slots.get(primary)).toMatchObject({ status: { state: 'ready', model: 'b' } });
   });
 
   test('unload --wait ends when the slot is offline; restart --wait when it is ready again', async () => {
@@ -70,11 +70,11 @@ describe('svcctl slot, wait, explain, timeline', () => {
       code: 0,
       out: 'slot/primary unloading\nslot/primary offline\n',
     });
-    expect(world.board.current().slots.get(primary)?.state).toBe('offline');
+    expect(world.board.current().slots.get(primary)?.status.state).toBe('offline');
     await run(['slot', 'load', 'primary']);
     const before = world.board.current().slots.get(primary)?.generation ?? 0;
     expect(await run(['slot', 'restart', 'primary', '--wait'])).toMatchObject({ code: 0 });
-    expect(world.board.current().slots.get(primary)).toMatchObject({ state: 'ready', generation: before + 1 });
+    expect(world.board.current().slots.get(primary)).toMatchObject({ status: { state: 'ready' }, generation: before + 1 });
   });
 
   test('create, wait and delete', async () => {

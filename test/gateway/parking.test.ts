@@ -40,7 +40,12 @@ function world(limit = 64, timeoutMs = 60_000): World {
     board,
     log: [],
     demands: 0,
-    parking: createParking({ board, now: () => Date.now(), limit, timeoutMs, onDemand: () => (made.demands += 1) }),
+    parking: createParking({
+      board,
+      now: () => Date.now(),
+      settings: { SVC_PARK_LIMIT: limit, SVC_PARK_TIMEOUT: timeoutMs },
+      onDemand: () => (made.demands += 1),
+    }),
     enter: (who, again = false) => made.parking.enter(PRIMARY, who, { deadline: Date.now() + timeoutMs, again }),
   };
   publish(board, { name: 'primary', admission: PARK });
@@ -151,7 +156,12 @@ describe('createParking()', () => {
   test('keeps requests until the first board is published', () => {
     const board = createBoard();
     const log: string[] = [];
-    const parking = createParking({ board, now: () => 0, limit: 1, timeoutMs: 1000, onDemand: () => undefined });
+    const parking = createParking({
+      board,
+      now: () => 0,
+      settings: { SVC_PARK_LIMIT: 1, SVC_PARK_TIMEOUT: 1000 },
+      onDemand: () => undefined,
+    });
     expect(parking.enter(undefined, waiter('a', log), { deadline: 1000, again: false }).kind).toBe('parked');
     expect(parking.enter(undefined, waiter('b', log), { deadline: 1000, again: false })).toMatchObject({ code: 'slot.queue_full' });
     publish(board, { name: 'primary', admission: OPEN });

@@ -11,7 +11,7 @@ const WAITER = { onOpen: () => undefined, onRefused: () => undefined };
 
 function world(): { board: Board; traffic: GatewayTraffic; wakes: (number | undefined)[]; stop: AbortController } {
   const board = createBoard();
-  const traffic = createTraffic({ board, now: () => Date.now(), parkLimit: 8, parkTimeoutMs: 60_000 });
+  const traffic = createTraffic({ board, now: () => Date.now(), settings: { SVC_PARK_LIMIT: 8, SVC_PARK_TIMEOUT: 60_000 } });
   const wakes: (number | undefined)[] = [];
   const stop = new AbortController();
   // Only what the reconciler sees.

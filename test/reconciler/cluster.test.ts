@@ -108,7 +108,7 @@ describe('what was altered in the cluster', () => {
     alter(world);
     for (let step = 0; step < 80; step += 1) {
       await world.clock.advance(10);
-      seen.add(`${world.slot('primary').state} ${world.slot('primary').admission.kind}`);
+      seen.add(`${world.slot('primary').status.state} ${world.slot('primary').admission.kind}`);
     }
     expect([seen, ids(world)]).toEqual([new Set(['ready open']), before]);
     expect(only(world).container.env).toEqual({ SLOT: 'primary' });
@@ -161,7 +161,7 @@ describe('what was altered in the cluster', () => {
     alter(world);
     await world.clock.advance(60_000);
     expect(world.changes().filter((change) => change.startsWith('repair')).length).toBeLessThanOrEqual(7);
-    expect(world.slot('primary').state).toBe('ready');
+    expect(world.slot('primary').status.state).toBe('ready');
     refused = false;
     await world.clock.advance(60_000);
     expect(only(world).container.env).toEqual({ SLOT: 'primary' });
@@ -171,7 +171,7 @@ describe('what was altered in the cluster', () => {
   test('comes back when it was deleted', async () => {
     const world = await serving();
     world.runtime.vanish(only(world).id);
-    await world.clock.until(() => world.slot('primary').state !== 'ready', 1000);
+    await world.clock.until(() => world.slot('primary').status.state !== 'ready', 1000);
     await world.reach('primary', 'ready');
     await expectRest(world);
   });

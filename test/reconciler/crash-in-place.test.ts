@@ -42,7 +42,7 @@ describe('a slot whose only pod crashes', () => {
     const world = await serving();
     const { id } = only(world);
     await crash(world);
-    expect([world.slot('primary').state, world.slot('primary').admission.kind]).toEqual(['starting', 'park']);
+    expect([world.slot('primary').status.state, world.slot('primary').admission.kind]).toEqual(['starting', 'park']);
     const request = world.life().traffic.ask(PRIMARY, 5);
     await world.reach('primary', 'warming');
     expect(condition(world, 'Ready')).toMatchObject({ status: 'False', reason: 'Warming' });
@@ -59,7 +59,7 @@ describe('a slot whose only pod crashes', () => {
     world.runtime.exit(only(world).id, { code: 137, outOfMemory: true });
     await world.clock.advance(5000);
     const message = 'The process of the server ended unexpectedly (out of memory)';
-    expect(world.slot('primary').state).toBe('starting');
+    expect(world.slot('primary').status.state).toBe('starting');
     expect(condition(world, 'Ready')).toMatchObject({ status: 'False', reason: 'OutOfMemory', message });
     expect(condition(world, 'Reconciling')).toMatchObject({ status: 'True', reason: 'OutOfMemory' });
     expect(condition(world, 'Stalled')).toMatchObject({ status: 'False' });
@@ -103,7 +103,7 @@ describe('a slot whose only pod crashes', () => {
     const { id } = only(world);
     await crash(world);
     await world.clock.advance(290_000);
-    expect([only(world).id, world.slot('primary').state]).toEqual([id, 'warming']);
+    expect([only(world).id, world.slot('primary').status.state]).toEqual([id, 'warming']);
     await world.clock.until(() => world.changes().some((change) => change.startsWith('stop')), 20_000);
     expect(failures(world).at(-1)).toMatch(/did not answer within/);
     hangs = false;

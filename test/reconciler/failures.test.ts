@@ -14,7 +14,7 @@ function crash(world: World): void {
   for (const { id } of world.runtime.list()) world.runtime.exit(id, { code: 139 });
 }
 
-const ready = (world: World): boolean => world.slot('primary').state === 'ready';
+const ready = (world: World): boolean => world.slot('primary').status.state === 'ready';
 const condition = (world: World, type: string): unknown => world.slot('primary').status.conditions.find((each) => each.type === type);
 
 describe('a server that ends by itself', () => {
@@ -45,7 +45,7 @@ describe('a server that ends by itself', () => {
     expect(pauses).toEqual([1, 2, 4, 8]);
     crash(world);
     await world.clock.advance(3_600_000);
-    expect(world.slot('primary')).toMatchObject({ state: 'offline', admission: { kind: 'refuse', code: 'slot.stalled' } });
+    expect(world.slot('primary')).toMatchObject({ status: { state: 'offline' }, admission: { kind: 'refuse', code: 'slot.stalled' } });
     expect(condition(world, 'Stalled')).toMatchObject({ status: 'True', reason: 'CrashLoop' });
     expect(condition(world, 'Reconciling')).toMatchObject({ status: 'False' });
     await expectRest(world);
@@ -87,7 +87,7 @@ describe('a workload', () => {
     const world = await serving({ answers: () => !failingEndpoints });
     const before = world.runtime.list()[0]?.id;
     failingEndpoints = true;
-    expect(await world.clock.until(() => world.slot('primary').state === 'unloading', 30_000)).toBe(true);
+    expect(await world.clock.until(() => world.slot('primary').status.state === 'unloading', 30_000)).toBe(true);
     failingEndpoints = false;
     await world.reach('primary', 'ready');
     expect(world.runtime.list()[0]?.id).not.toBe(before);
@@ -136,7 +136,7 @@ describe('demand', () => {
 
   test('loads a slot, which unloads when idle, and loads again', async () => {
     const world = await resting();
-    expect(world.slot('primary')).toMatchObject({ state: 'offline', admission: { kind: 'park' } });
+    expect(world.slot('primary')).toMatchObject({ status: { state: 'offline' }, admission: { kind: 'park' } });
     expect(condition(world, 'Stalled')).toMatchObject({ status: 'False' });
     expect(condition(world, 'Reconciling')).toMatchObject({ status: 'False' });
     for (let round = 0; round < 2; round += 1) {
@@ -144,7 +144,7 @@ describe('demand', () => {
       await world.clock.until(() => request.answers.length > 0, 5000);
       expect(request.answers).toEqual(['served']);
       await world.clock.advance(25_000);
-      expect(world.slot('primary').state).toBe('idle');
+      expect(world.slot('primary').status.state).toBe('idle');
       await world.reach('primary', 'offline', 10_000);
       await expectRest(world);
     }
@@ -182,7 +182,7 @@ describe('memory', () => {
 
   test('goes to who has it, and the other one is refused with the numbers', async () => {
     const world = await two([0, 0]);
-    expect(world.slot('primary').state).toBe('ready');
+    expect(world.slot('primary').status.state).toBe('ready');
     expect(world.slot('embed').admission).toMatchObject({ kind: 'refuse', code: 'slot.insufficient_memory' });
     expect(world.slot('embed').explain(world.clock.now())).toContain('needs 1000 B; 1000 B of 1.5 KiB are promised to "primary"');
     await expectRest(world);
@@ -191,14 +191,14 @@ describe('memory', () => {
   test('goes to who has the higher priority, once the other one has gone', async () => {
     const world = await two([0, 5]);
     await world.reach('embed', 'ready');
-    expect(world.slot('primary')).toMatchObject({ state: 'offline', admission: { code: 'slot.insufficient_memory' } });
+    expect(world.slot('primary')).toMatchObject({ status: { state: 'offline' }, admission: { code: 'slot.insufficient_memory' } });
     expect(world.runtime.list()).toHaveLength(1);
     await expectRest(world);
   });
 
   test('goes back and forth between slots on demand, to who is asked', async () => {
     const world = await two([0, 0], 'on-demand');
-    expect(world.slot('primary').state).toBe('idle');
+    expect(world.slot('primary').status.state).toBe('idle');
     for (const name of ['embed', 'primary', 'embed']) {
       const request = world.life().traffic.ask(slotName(name), 50);
       await world.clock.until(() => request.answers.length > 0, 10_000);

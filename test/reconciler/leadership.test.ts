@@ -29,7 +29,7 @@ const lines = (life: Life): string => JSON.stringify(life.reports.flatMap(({ ent
 describe('a controller that does not lead', () => {
   test('serves what the one that leads has started, and begins nothing', async () => {
     const world = await serving();
-    expect(seenBy(world, 1)).toMatchObject({ state: 'ready', admission: { kind: 'open' } });
+    expect(seenBy(world, 1)).toMatchObject({ status: { state: 'ready' }, admission: { kind: 'open' } });
     const request = lifeOf(world, 1).traffic.ask(PRIMARY, 50);
     await world.clock.advance(1000);
     expect(request.answers).toEqual(['served']);
@@ -45,7 +45,7 @@ describe('a controller that does not lead', () => {
     world.edit('primary', document('a.gguf'));
     await world.clock.advance(600_000);
     expect(world.runtime.list()).toEqual([]);
-    expect(seenBy(world, 1)).toMatchObject({ state: 'starting', admission: { kind: 'park' } });
+    expect(seenBy(world, 1)).toMatchObject({ status: { state: 'starting' }, admission: { kind: 'park' } });
     world.lead(1);
     await world.reach('primary', 'ready');
     expect(world.runtime.list()).toHaveLength(1);
@@ -55,10 +55,10 @@ describe('a controller that does not lead', () => {
     const world = await serving();
     world.edit('primary', document('b.gguf'));
     await world.clock.advance(20_000);
-    expect(seenBy(world, 1)).toMatchObject({ state: 'ready', status: { model: 'b.gguf' } });
+    expect(seenBy(world, 1)).toMatchObject({ status: { state: 'ready', model: 'b.gguf' } });
     world.edit('primary', document('b.gguf', { enabled: false }));
     await world.clock.advance(20_000);
-    expect(seenBy(world, 1)?.state).toBe('offline');
+    expect(seenBy(world, 1)?.status.state).toBe('offline');
     expect(lines(lifeOf(world, 1))).not.toMatch(/Begins to|nobody here stopped it/);
   });
 
@@ -112,7 +112,7 @@ describe('a controller that comes to lead', () => {
     world.lead(1);
     await world.clock.until(() => world.runtime.list().length === 1, 30_000);
     await world.clock.advance(1000);
-    expect(world.slot('primary')).toMatchObject({ state: 'ready', status: { model: 'b.gguf' } });
+    expect(world.slot('primary')).toMatchObject({ status: { state: 'ready', model: 'b.gguf' } });
     expect(world.changes().filter((change) => change.startsWith('start'))).toHaveLength(2);
     await expectRest(world);
   });

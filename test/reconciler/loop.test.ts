@@ -43,7 +43,7 @@ describe('the loop', () => {
     world.edit('primary', { model: { default: 'slow.gguf' } });
     world.edit('embed', { model: MODEL });
     await world.reach('embed', 'ready', 2000);
-    expect(world.slot('primary').state).toBe('pulling');
+    expect(world.slot('primary').status.state).toBe('pulling');
     world.edit('primary', { enabled: false, model: { default: 'slow.gguf' } });
     await world.reach('primary', 'offline', 2000);
   });
@@ -100,7 +100,7 @@ describe('the loop', () => {
     const conditions = world.slot('primary').status.conditions;
     const invalid = conditions.find(({ type }) => type === 'SpecValid');
     expect(invalid).toMatchObject({ status: 'False', message: expect.stringContaining('/slots/x.toml:3:7') });
-    expect(world.slot('primary')).toMatchObject({ state: 'ready', admission: { kind: 'open' } });
+    expect(world.slot('primary')).toMatchObject({ status: { state: 'ready' }, admission: { kind: 'open' } });
     await expectRest(world);
   });
 
@@ -108,7 +108,7 @@ describe('the loop', () => {
     const world = createWorld();
     world.edit('primary', { model: MODEL });
     await world.clock.advance(100);
-    expect(world.slot('primary')).toMatchObject({ state: 'offline', admission: { kind: 'refuse', code: 'slot.stalled' } });
+    expect(world.slot('primary')).toMatchObject({ status: { state: 'offline' }, admission: { kind: 'refuse', code: 'slot.stalled' } });
     expect(world.slot('primary').explain(world.clock.now())).toContain('Put the model "a.gguf" in place');
     world.setModel('a.gguf', 'present');
     await world.reach('primary', 'ready');
@@ -131,7 +131,7 @@ describe('the loop', () => {
     down = 'Connection refused';
     world.edit('primary', { model: OTHER });
     await world.clock.advance(1000);
-    expect(world.slot('primary')).toMatchObject({ state: 'ready', admission: { kind: 'open' } });
+    expect(world.slot('primary')).toMatchObject({ status: { state: 'ready' }, admission: { kind: 'open' } });
     expect(world.slot('primary').status.conditions[0]).toMatchObject({ type: 'Ready', status: 'Unknown', reason: 'RuntimeUnreachable' });
     down = undefined;
     await world.clock.until(() => modelServed(world) === 'b.gguf', 60_000);

@@ -58,6 +58,6 @@ describe('idle()', () => {
         rested = true;
       });
     expect(await world.clock.until(() => rested, 60_000)).toBe(true);
-    expect(world.slot('embed').state).toBe('ready');
+    expect(world.slot('embed').status.state).toBe('ready');
   });
 });

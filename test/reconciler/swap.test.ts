@@ -61,7 +61,7 @@ describe('a swap', () => {
     const most: number[] = [];
     await world.clock.until(() => {
       most.push(world.runtime.list().length);
-      return served(world) === 'b.gguf' && world.slot('primary').state === 'ready';
+      return served(world) === 'b.gguf' && world.slot('primary').status.state === 'ready';
     }, 60_000);
     expect(Math.max(...most)).toBe(1);
     await expectRest(world);
@@ -72,7 +72,7 @@ describe('a swap', () => {
     world.setModel('c.gguf', 'pullable');
     world.edit2('c.gguf');
     await world.clock.advance(30_000);
-    expect(world.slot('primary')).toMatchObject({ state: 'ready', admission: { kind: 'open' }, status: { model: 'a.gguf' } });
+    expect(world.slot('primary')).toMatchObject({ admission: { kind: 'open' }, status: { state: 'ready', model: 'a.gguf' } });
     expect(world.slot('primary').status.conditions).toContainEqual(expect.objectContaining({ type: 'Reconciling', status: 'True' }));
     await world.clock.until(() => served(world) === 'c.gguf', 60_000);
     await expectRest(world);

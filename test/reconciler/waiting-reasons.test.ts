@@ -26,7 +26,7 @@ describe('a workload that finds no place', () => {
     world.setModel('a.gguf', 'present');
     world.edit('primary', { model: { default: 'a.gguf' }, lifecycle: { startTimeout: '5s' } });
     await world.clock.advance(3_600_000);
-    expect(world.slot('primary')).toMatchObject({ state: 'starting', admission: { kind: 'park' } });
+    expect(world.slot('primary')).toMatchObject({ status: { state: 'starting' }, admission: { kind: 'park' } });
     expect(condition(world, 'Ready')).toMatchObject({
       status: 'False',
       reason: 'Unschedulable',
@@ -64,7 +64,7 @@ describe('a workload that finds no place', () => {
     const world = await serving(room, {}, { swap: 'blue-green' });
     edit(world, { swap: 'blue-green' });
     await world.clock.advance(600_000);
-    expect([world.slot('primary').state, served(world)]).toEqual(['ready', 'a.gguf']);
+    expect([world.slot('primary').status.state, served(world)]).toEqual(['ready', 'a.gguf']);
     expect(condition(world, 'Ready')).toMatchObject({
       status: 'True',
       reason: 'PreviousServes',
@@ -98,7 +98,7 @@ describe('a workload that cannot fetch its model', () => {
     why = 'The model "b.gguf" is not in the catalogue';
     edit(world, { startTimeout: '5s' });
     await world.clock.advance(120_000);
-    expect([world.slot('primary').state, served(world)]).toEqual(['ready', 'a.gguf']);
+    expect([world.slot('primary').status.state, served(world)]).toEqual(['ready', 'a.gguf']);
     expect(condition(world, 'Ready')).toMatchObject({ status: 'True', reason: 'PreviousServes', message: expect.stringContaining(why) });
     expect(condition(world, 'Reconciling')).toMatchObject({ status: 'True', reason: 'ModelPullFailed' });
     expect(world.runtime.list()).toHaveLength(2);
@@ -114,7 +114,7 @@ describe('a workload that cannot fetch its model', () => {
     world.setModel('a.gguf', 'present');
     world.edit('primary', { model: { default: 'a.gguf' }, lifecycle: { startTimeout: '5s' } });
     await world.clock.advance(300_000);
-    expect(world.slot('primary').state).toBe('pulling');
+    expect(world.slot('primary').status.state).toBe('pulling');
     expect(condition(world, 'Ready')).toMatchObject({ status: 'False', reason: 'Fetching' });
     await world.reach('primary', 'ready', 400_000);
     expect(world.changes().filter((change) => change.startsWith('stop'))).toEqual([]);

@@ -30,20 +30,8 @@ const ApplyBody = z.strictObject({
   dry_run: z.boolean().default(false).describe('Validate everything and write nothing'),
 });
 
-interface SlotChange {
-  readonly name: SlotName;
-  readonly document: SlotDocument;
-  readonly ifMatch: string | undefined;
-  readonly stored: StoredSlot | undefined;
-}
-
-interface ChangeSet {
-  readonly wanted: readonly SlotChange[];
-  readonly pruned: readonly StoredSlot[];
-}
-
 export function createChangeRoutes(deps: ManageDeps): readonly Route[] {
-  const { editor, planner } = deps.manage;
+  const { editor, preview } = deps.manage;
   return [
     {
       method: 'POST',
@@ -56,7 +44,7 @@ export function createChangeRoutes(deps: ManageDeps): readonly Route[] {
         const { wanted, pruned } = await resolveChangeSet(editor, bodyOf(request, PlanBody));
         const overlay = new Map<SlotName, SlotDocument | undefined>(wanted.map(({ name, document }) => [name, document]));
         for (const { name } of pruned) overlay.set(name, undefined);
-        const { text, changes } = await planner.preview(overlay);
+        const { text, changes } = await preview(overlay);
         return { text, changes };
       },
     },
@@ -78,20 +66,23 @@ export function createChangeRoutes(deps: ManageDeps): readonly Route[] {
   ];
 }
 
-async function resolveChangeSet(editor: SlotEditor, body: z.output<typeof PlanBody>): Promise<ChangeSet> {
+async function resolveChangeSet(editor: SlotEditor, body: z.output<typeof PlanBody>) {
   if (body.prune && body.slots.length === 0) {
     throw new ApiError('request.invalid', 'List at least one slot in "slots": pruning with an empty list would remove every slot', {
       param: 'slots',
     });
   }
   const stored = new Map((await editor.list()).map((slot) => [slot.name, slot]));
-  const wanted = new Map<SlotName, SlotChange>();
-  for (const [index, { name, spec, resource_version: ifMatch }] of body.slots.entries()) {
-    if (wanted.has(name)) throw new ApiError('request.invalid', `List slot "${name}" only once`, { param: `slots.${index}.name` });
-    wanted.set(name, { name, document: validate(name, spec), ifMatch, stored: stored.get(name) });
-  }
-  return { wanted: [...wanted.values()], pruned: body.prune ? [...stored.values()].filter(({ name }) => !wanted.has(name)) : [] };
+  const names = new Set<SlotName>();
+  const wanted = body.slots.map(({ name, spec, resource_version: ifMatch }, index) => {
+    if (names.has(name)) throw new ApiError('request.invalid', `List slot "${name}" only once`, { param: `slots.${index}.name` });
+    names.add(name);
+    return { name, document: validate(name, spec), ifMatch, stored: stored.get(name) };
+  });
+  return { wanted, pruned: body.prune ? [...stored.values()].filter(({ name }) => !names.has(name)) : [] };
 }
+
+type ChangeSet = Awaited<ReturnType<typeof resolveChangeSet>>;
 
 function validate(name: SlotName, spec: unknown): SlotDocument {
   const document = toCamelCase(spec);

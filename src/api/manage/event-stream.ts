@@ -22,9 +22,7 @@ export interface EventStreamOptions {
   readonly heartbeatMs?: number | undefined;
 }
 
-export type Feed = Pick<EventFeed, 'since' | 'last' | 'subscribe'>;
-
-export function createEventStream(feed: Feed, options: EventStreamOptions): Readable {
+export function createEventStream(feed: EventFeed, options: EventStreamOptions): Readable {
   // The client's id was never assigned: the numbering has started again since.
   const ahead = options.after !== undefined && options.after > feed.last();
   let position = ahead ? 0 : (options.after ?? feed.last());

@@ -1,8 +1,9 @@
 /** What the management routes need. `src/main.ts` supplies it. */
+import type { SlotTraffic } from '../../gateway/traffic.ts';
 import type { Board } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/names.ts';
 import type { Settings } from '../../schema/settings.ts';
-import type { Metrics, SlotTraffic } from '../metrics.ts';
+import type { Metrics } from '../metrics.ts';
 import type { Manage } from '../ports.ts';
 
 export interface ManageDeps {

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { SlotName } from '../../schema/names.ts';
 import { ApiError } from '../api-error.ts';
 
-export const SlotParams = z.object({ name: SlotName });
+const SlotParams = z.object({ name: SlotName });
 
 /** Parses the JSON body; a missing one counts as `{}`. */
 export function bodyOf<T>(request: FastifyRequest, schema: z.ZodType<T>): T {

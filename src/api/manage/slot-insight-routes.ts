@@ -7,7 +7,7 @@ import type { Route } from '../route.ts';
 import { viewTimelineEntry } from './decide/timeline-view.ts';
 import { noSuchSlot } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
-import { queryOf, SlotParams, slotNameOf } from './request-input.ts';
+import { queryOf, slotNameOf } from './request-input.ts';
 
 const LogsQuery = z.strictObject({
   follow: z.enum(['0', '1', 'true', 'false']).default('0').describe('1: stay connected and send new lines as they appear'),
@@ -25,14 +25,14 @@ export function createSlotInsightRoutes(deps: ManageDeps): readonly Route[] {
       access: 'all',
       tag: 'slots',
       summary: 'Output of the slot’s workload as text/plain; with the header "x-svc-workload: none" if there is no workload',
-      schemas: { params: SlotParams, query: LogsQuery },
+      schemas: { query: LogsQuery },
       async handler(request, reply) {
         const name = await existingSlot(deps, slotNameOf(request));
         const query = queryOf(request, LogsQuery);
         const options = { tail: query.tail, follow: query.follow === '1' || query.follow === 'true' };
         const gone = new AbortController();
         reply.raw.once('close', () => gone.abort());
-        const lines = deps.manage.logs.open(name, options, AbortSignal.any([gone.signal, deps.stopping]));
+        const lines = deps.manage.logs(name, options, AbortSignal.any([gone.signal, deps.stopping]));
         void reply.type('text/plain; charset=utf-8').header('x-accel-buffering', 'no');
         if (lines === undefined) return reply.header('x-svc-workload', 'none').send('');
         return reply.send(Readable.from(textOf(lines), { objectMode: false }));
@@ -44,7 +44,7 @@ export function createSlotInsightRoutes(deps: ManageDeps): readonly Route[] {
       access: 'read',
       tag: 'slots',
       summary: 'What happened to the slot and why, oldest first',
-      schemas: { params: SlotParams, query: TimelineQuery },
+      schemas: { query: TimelineQuery },
       async handler(request) {
         const name = await existingSlot(deps, slotNameOf(request));
         const { limit } = queryOf(request, TimelineQuery);
@@ -57,7 +57,6 @@ export function createSlotInsightRoutes(deps: ManageDeps): readonly Route[] {
       access: 'read',
       tag: 'slots',
       summary: 'Explains the state of the slot as text',
-      schemas: { params: SlotParams },
       async handler(request) {
         const name = await existingSlot(deps, slotNameOf(request));
         const board = deps.board.current();

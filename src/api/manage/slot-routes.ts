@@ -1,14 +1,14 @@
 /** Slots over HTTP. Every change here edits the desired state; nothing is started or stopped directly. */
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { isTable, toCamelCase } from '../../schema/key-case.ts';
 import { ModelId, type SlotName } from '../../schema/names.ts';
-import type { EditOptions, SlotPatch } from '../../schema/slot-editor.ts';
+import type { EditResult, SlotPatch } from '../../schema/slot-editor.ts';
 import type { Route } from '../route.ts';
 import { viewSlot } from './decide/slot-view.ts';
 import { noSuchSlot, unwrapEdit } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
-import { bodyOf, ifMatchOf, SlotParams, slotNameOf } from './request-input.ts';
+import { bodyOf, ifMatchOf, slotNameOf } from './request-input.ts';
 
 /** Accepts a slot as `GET` returns it; only `spec` and `resource_version` are read. */
 const SlotBody = z
@@ -45,7 +45,6 @@ function readRoutes(deps: ManageDeps): readonly Route[] {
       access: 'read',
       tag: 'slots',
       summary: 'One slot',
-      schemas: { params: SlotParams },
       handler: async (request, reply) => sendSlot(deps, slotNameOf(request), reply),
     },
   ];
@@ -60,7 +59,7 @@ function editRoutes(deps: ManageDeps): readonly Route[] {
       access: 'admin',
       tag: 'slots',
       summary: 'Replaces a slot’s document or creates the slot ("If-None-Match: *": creates only)',
-      schemas: { params: SlotParams, body: SlotBody },
+      schemas: { body: SlotBody },
       async handler(request, reply) {
         const name = slotNameOf(request);
         const body = bodyOf(request, SlotBody);
@@ -75,11 +74,11 @@ function editRoutes(deps: ManageDeps): readonly Route[] {
       access: 'admin',
       tag: 'slots',
       summary: 'Merges into a slot’s document (RFC 7396: null removes a key); keeps comments and order of the text',
-      schemas: { params: SlotParams, body: SlotBody },
+      schemas: { body: SlotBody },
       async handler(request, reply) {
         const name = slotNameOf(request);
         const body = bodyOf(request, SlotBody);
-        await edit(deps, name, patchOf(body.spec), ifMatchOf(request, body.resource_version));
+        await requireDone(deps, name, await editor.patch(name, patchOf(body.spec), ifMatchOf(request, body.resource_version)));
         return sendSlot(deps, name, reply);
       },
     },
@@ -89,12 +88,9 @@ function editRoutes(deps: ManageDeps): readonly Route[] {
       access: 'admin',
       tag: 'slots',
       summary: 'Removes a slot’s document; its workload is drained and stopped',
-      schemas: { params: SlotParams },
       async handler(request, reply) {
         const name = slotNameOf(request);
-        const result = await editor.remove(name, ifMatchOf(request));
-        if (result.kind === 'not-found') throw await noSuchSlot(editor, name);
-        unwrapEdit(name, result);
+        await requireDone(deps, name, await editor.remove(name, ifMatchOf(request)));
         return reply.code(204).send();
       },
     },
@@ -102,37 +98,33 @@ function editRoutes(deps: ManageDeps): readonly Route[] {
 }
 
 function lifecycleRoutes(deps: ManageDeps): readonly Route[] {
-  const lifecycle = (verb: string, summary: string, body: z.ZodType, patch: (request: FastifyRequest) => SlotPatch): Route => ({
+  const lifecycle = <T>(verb: string, summary: string, body: z.ZodType<T>, patch: (body: T) => SlotPatch): Route => ({
     method: 'POST',
     path: `/api/slots/:name/${verb}`,
     access: 'admin',
     tag: 'slots',
     summary,
-    schemas: { params: SlotParams, body },
+    schemas: { body },
     async handler(request, reply) {
       const name = slotNameOf(request);
-      await edit(deps, name, patch(request), ifMatchOf(request));
+      await requireDone(deps, name, await deps.manage.editor.patch(name, patch(bodyOf(request, body)), ifMatchOf(request)));
       return sendSlot(deps, name, reply.code(202));
     },
   });
   return [
-    lifecycle('load', 'Enables the slot, optionally with another model; the controller loads it', LoadBody, (request) => {
-      const { model } = bodyOf(request, LoadBody);
-      return { enabled: true, ...(model === undefined ? {} : { model: { default: model } }) };
-    }),
-    lifecycle('unload', 'Disables the slot; the controller drains and stops its workload', NoBody, (request) => {
-      bodyOf(request, NoBody);
-      return { enabled: false };
-    }),
-    lifecycle('restart', 'Makes the controller replace the slot’s workload; clears a stall', NoBody, (request) => {
-      bodyOf(request, NoBody);
-      return { restartedAt: new Date(deps.now()).toISOString() };
-    }),
+    lifecycle('load', 'Enables the slot, optionally with another model; the controller loads it', LoadBody, ({ model }) => ({
+      enabled: true,
+      ...(model === undefined ? {} : { model: { default: model } }),
+    })),
+    lifecycle('unload', 'Disables the slot; the controller drains and stops its workload', NoBody, () => ({ enabled: false })),
+    lifecycle('restart', 'Makes the controller replace the slot’s workload; clears a stall', NoBody, () => ({
+      restartedAt: new Date(deps.now()).toISOString(),
+    })),
   ];
 }
 
-async function edit(deps: ManageDeps, name: SlotName, patch: SlotPatch, options: EditOptions): Promise<void> {
-  const result = await deps.manage.editor.patch(name, patch, options);
+/** Lists the known slots in the error if there is no slot of this name. */
+async function requireDone(deps: ManageDeps, name: SlotName, result: EditResult): Promise<void> {
   if (result.kind === 'not-found') throw await noSuchSlot(deps.manage.editor, name);
   unwrapEdit(name, result);
 }

@@ -6,7 +6,7 @@ export function listModels(view: BoardView, startedAt: number) {
   const entries = new Map<string, ReturnType<typeof entryOf>>();
   for (const slot of view.slots.values()) {
     if (slot.admission.kind === 'refuse' && slot.admission.code === 'slot.disabled') continue;
-    for (const id of [slot.model, ...slot.aliases]) {
+    for (const id of [slot.spec.model.default, ...slot.spec.model.aliases]) {
       if (!entries.has(id)) entries.set(id, entryOf(id, slot, startedAt));
     }
   }
@@ -15,11 +15,8 @@ export function listModels(view: BoardView, startedAt: number) {
 
 /** Returns undefined if no slot has this model id, alias or name. `startedAt` in Unix milliseconds. */
 export function retrieveModel(view: BoardView, id: string, startedAt: number) {
-  for (const name of view.names.get(id) ?? []) {
-    const slot = view.slots.get(name);
-    if (slot !== undefined) return entryOf(id, slot, startedAt);
-  }
-  return undefined;
+  const [slot] = view.names.get(id)?.flatMap((name) => view.slots.get(name) ?? []) ?? [];
+  return slot && entryOf(id, slot, startedAt);
 }
 
 function entryOf(id: string, slot: BoardSlot, startedAt: number) {
@@ -30,7 +27,7 @@ function entryOf(id: string, slot: BoardSlot, startedAt: number) {
     created: Math.floor(startedAt / 1000),
     owned_by: 'svc',
     slot: slot.name,
-    state: slot.state,
+    state: slot.status.state,
     capabilities: slot.capabilities,
   };
 }

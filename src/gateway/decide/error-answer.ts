@@ -3,11 +3,12 @@ import { ERROR_CODES, errorBody, type ErrorCode } from '../../schema/error-codes
 
 export interface ErrorAnswer {
   readonly status: number;
-  /** Name, value, name, value: as `writeHead` takes them. */
-  readonly headers: string[];
+  /** Without `content-length`. */
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
+export const JSON_TYPE = 'application/json; charset=utf-8';
 /** Seconds after which to retry; OpenAI's SDKs honour at most 60. */
 const RETRY_AFTER: Partial<Record<ErrorCode, string>> = { 'slot.loading': '10', 'slot.queue_full': '5', 'server.overloaded': '1' };
 
@@ -15,23 +16,26 @@ export function errorAnswer(
   code: ErrorCode,
   message: string,
   options: {
+    readonly requestId: string;
     readonly param?: string | null | undefined;
-    readonly requestId?: string | undefined;
     readonly headers?: Readonly<Record<string, string>> | undefined;
-  } = {},
+  },
 ): ErrorAnswer {
   const body = JSON.stringify(errorBody(code, message, options.param ?? null));
-  const headers = ['content-type', 'application/json; charset=utf-8', 'content-length', String(Buffer.byteLength(body))];
-  if (options.requestId !== undefined) headers.push('x-request-id', options.requestId);
-  headers.push(...retryHeaders(code), ...Object.entries(options.headers ?? {}).flat());
+  const headers = { 'content-type': JSON_TYPE, 'x-request-id': options.requestId, ...retryHeaders(code), ...options.headers };
   return { status: ERROR_CODES[code].status, headers, body };
 }
 
 /** Headers that control a client's automatic retries. */
-function retryHeaders(code: ErrorCode): readonly string[] {
+function retryHeaders(code: ErrorCode): Readonly<Record<string, string>> {
   const facts: { readonly retry?: boolean; readonly status: number } = ERROR_CODES[code];
-  if (facts.retry === false) return ['x-should-retry', 'false'];
+  if (facts.retry === false) return { 'x-should-retry': 'false' };
   const after = RETRY_AFTER[code];
-  if (after !== undefined) return ['retry-after', after];
-  return facts.status === 401 ? ['www-authenticate', 'Bearer'] : [];
+  if (after !== undefined) return { 'retry-after': after };
+  return facts.status === 401 ? { 'www-authenticate': 'Bearer' } : {};
+}
+
+/** Cuts text that comes from outside before it becomes part of a message. */
+export function shorten(text: string, limit: number): string {
+  return text.length <= limit ? text : `${text.slice(0, limit)}…`;
 }

@@ -4,8 +4,8 @@ import type { Capability } from '../../schema/provider-kinds.ts';
 export interface InferencePath {
   /** As clients send it. */
   readonly path: string;
-  /** The same path for all aliases, as passed to the provider. */
-  readonly canonical: string;
+  /** The path that is passed to the provider instead, if this one is an alias. */
+  readonly canonical?: string;
   readonly capability: Capability;
   readonly summary: string;
 }
@@ -13,12 +13,12 @@ export interface InferencePath {
 const RERANK = { canonical: '/v1/rerankings', capability: 'rerank', summary: 'Orders documents by relevance to a query' } as const;
 
 export const INFERENCE_PATHS: readonly InferencePath[] = [
-  entry('/v1/chat/completions', 'chat', 'Answers a conversation'),
-  entry('/v1/completions', 'completion', 'Continues a text'),
-  entry('/v1/embeddings', 'embedding', 'Turns texts into vectors'),
-  entry('/v1/responses', 'chat', 'Answers in the form of the Responses API'),
-  entry('/v1/messages', 'chat', 'Answers in the form of the Messages API'),
-  entry('/v1/messages/count_tokens', 'chat', 'Counts the tokens of a Messages request'),
+  { path: '/v1/chat/completions', capability: 'chat', summary: 'Answers a conversation' },
+  { path: '/v1/completions', capability: 'completion', summary: 'Continues a text' },
+  { path: '/v1/embeddings', capability: 'embedding', summary: 'Turns texts into vectors' },
+  { path: '/v1/responses', capability: 'chat', summary: 'Answers in the form of the Responses API' },
+  { path: '/v1/messages', capability: 'chat', summary: 'Answers in the form of the Messages API' },
+  { path: '/v1/messages/count_tokens', capability: 'chat', summary: 'Counts the tokens of a Messages request' },
   { path: '/v1/rerankings', ...RERANK },
   { path: '/v1/rerank', ...RERANK },
   { path: '/v1/reranking', ...RERANK },
@@ -35,7 +35,3 @@ export const DEFAULT_SLOT_OF_CAPABILITY: Readonly<Record<Capability, string>> = 
   speech: 'tts',
   image: 'img',
 };
-
-function entry(path: string, capability: Capability, summary: string): InferencePath {
-  return { path, canonical: path, capability, summary };
-}

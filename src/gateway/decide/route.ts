@@ -20,6 +20,7 @@ import type { Admission, BoardSlot, BoardView } from '../../reconciler/board.ts'
 import type { ErrorCode } from '../../schema/error-codes.ts';
 import type { Capability } from '../../schema/provider-kinds.ts';
 import { DEFAULT_SLOT_OF_CAPABILITY } from './inference-paths.ts';
+import { shorten } from './error-answer.ts';
 
 export type RouteDecision =
   | { readonly kind: 'slot'; readonly slot: BoardSlot }
@@ -71,7 +72,7 @@ function unknownName(path: string, model: string | undefined, name: string, boar
   const message =
     model === undefined
       ? `Send "model": the default slot "${name}" of "${path}" does not exist; ${known}`
-      : `Use a known model instead of "${shorten(model)}"; ${known}`;
+      : `Use a known model instead of "${shorten(model, NAME_LENGTH_LIMIT)}"; ${known}`;
   return { kind: 'refuse', code: 'model.not_found', message };
 }
 
@@ -82,7 +83,7 @@ function incapable(slot: BoardSlot, capability: Capability, path: string, board:
   return {
     kind: 'refuse',
     code: 'model.unsupported',
-    message: `Send "${path}" to a slot that serves ${capability}: slot "${slot.name}" with model "${slot.model}" serves ${serves}; ${instead}`,
+    message: `Send "${path}" to a slot that serves ${capability}: slot "${slot.name}" with model "${slot.spec.model.default}" serves ${serves}; ${instead}`,
   };
 }
 
@@ -97,8 +98,4 @@ function knownNames(board: BoardView): string {
     .join(', ');
   const more = names.size > LISTED_NAMES ? ` and ${names.size - LISTED_NAMES} more` : '';
   return `known models: ${listed}${more}`;
-}
-
-function shorten(text: string): string {
-  return text.length <= NAME_LENGTH_LIMIT ? text : `${text.slice(0, NAME_LENGTH_LIMIT)}…`;
 }

@@ -1,6 +1,7 @@
 /** Converts an upstream's error to the shape of OpenAI's. Upstreams are not trusted: only four text fields are copied, with a limited length. */
 import type { ErrorBody } from '../../schema/error-codes.ts';
 import { isTable } from '../../schema/key-case.ts';
+import { shorten } from './error-answer.ts';
 
 const MESSAGE_LIMIT = 2000;
 const WORD_LIMIT = 100;
@@ -13,7 +14,7 @@ export function normaliseUpstreamError(status: number, body: string): ErrorBody 
   const type = wordOf(fields['type']) ?? typeOfStatus(status);
   return {
     error: {
-      message: cut(messageOf(fields, body) ?? `The upstream answered ${status} without a message`, MESSAGE_LIMIT),
+      message: shorten(messageOf(fields, body) ?? `The upstream answered ${status} without a message`, MESSAGE_LIMIT),
       type,
       param: wordOf(fields['param']) ?? null,
       code: wordOf(fields['code']) ?? KNOWN_CODES[type] ?? null,
@@ -52,14 +53,10 @@ function messageOf(fields: Fields, body: string): string | undefined {
 }
 
 function wordOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? cut(value, WORD_LIMIT) : undefined;
+  return typeof value === 'string' && value !== '' ? shorten(value, WORD_LIMIT) : undefined;
 }
 
 function typeOfStatus(status: number): string {
   if (status === 429) return 'rate_limit_error';
   return status >= 400 && status < 500 ? 'invalid_request_error' : 'upstream_error';
-}
-
-function cut(text: string, limit: number): string {
-  return text.length <= limit ? text : `${text.slice(0, limit)}…`;
 }

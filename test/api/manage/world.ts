@@ -77,7 +77,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       generations.set(name, facts);
       const state: SlotState = !read.spec.enabled ? 'offline' : facts.readyAt <= now ? 'ready' : 'warming';
       if (state === 'warming') next = Math.min(next, facts.readyAt - now);
-      const old = before.slots.get(name)?.state ?? 'offline';
+      const old = before.slots.get(name)?.status.state ?? 'offline';
       if (old !== state) {
         feed.add({ at: now, slot: name, kind: 'state', message: `"${old}" to "${state}"`, cause: 'loads the model', from: old, to: state });
       }
@@ -95,23 +95,19 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       runtime: 'in-memory',
       startedAt: Date.now(),
       editor: slots,
-      planner: {
-        async preview(overlay) {
-          const stored = new Map((await slots.list()).map((slot) => [slot.name, slot.document]));
-          const changes = [...overlay].flatMap(([slot, document]) => {
-            if (JSON.stringify(document) === JSON.stringify(stored.get(slot))) return [];
-            const action = document === undefined ? 'stop' : 'apply';
-            return [{ slot, action, because: 'specChanged', message: `${action} "${slot}"` }];
-          });
-          return { text: changes.map(({ message }) => message).join('\n') || 'Nothing to do', changes };
-        },
+      async preview(overlay) {
+        const stored = new Map((await slots.list()).map((slot) => [slot.name, slot.document]));
+        const changes = [...overlay].flatMap(([slot, document]) => {
+          if (JSON.stringify(document) === JSON.stringify(stored.get(slot))) return [];
+          const action = document === undefined ? 'stop' : 'apply';
+          return [{ slot, action, because: 'specChanged', message: `${action} "${slot}"` }];
+        });
+        return { text: changes.map(({ message }) => message).join('\n') || 'Nothing to do', changes };
       },
       events: feed,
-      logs: {
-        open(slot, { tail, follow }, signal) {
-          const lines = logs.get(slot);
-          return lines === undefined ? undefined : stream(lines.slice(-tail), follow, signal);
-        },
+      logs(slot, { tail, follow }, signal) {
+        const lines = logs.get(slot);
+        return lines === undefined ? undefined : stream(lines.slice(-tail), follow, signal);
       },
       lastPassAgeMs: () => world.lastPassAgeMs,
       providers: async () => [{ kind: 'gguf', serves: ['chat'], backends: ['cpu'], defaultBackend: 'cpu', available: true, reason: '' }],
@@ -158,7 +154,12 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   }
 
   const routes = createRoutes([], deps);
-  const api = buildServer({ routes, settings: parsed.settings, gateway: { close: async () => undefined }, metrics: metrics.requests });
+  const api = buildServer({
+    routes,
+    settings: parsed.settings,
+    gateway: { close: async () => undefined },
+    report: metrics.requestFinished,
+  });
   const port = await api.listen({ host: '127.0.0.1', port: 0 });
   const world: World = {
     url: `http://127.0.0.1:${port}`,
@@ -206,11 +207,7 @@ function boardSlot(name: SlotName, spec: SlotSpec, state: SlotState, generation:
   const status = { name, state, conditions, observedGeneration: generation, provider, backend, model: spec.model.default };
   return {
     name,
-    state,
-    provider,
     capabilities: ['chat'],
-    model: spec.model.default,
-    aliases: spec.model.aliases,
     admission: { kind: 'park' },
     targets: [],
     status: { ...status, memoryBytes: 2 ** 20, restarts: 0, since: 1_700_000_000_000 },

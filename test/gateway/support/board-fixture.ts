@@ -28,7 +28,7 @@ export function workloadId(text: string): WorkloadId {
 export function boardSlot(sketch: SlotSketch): BoardSlot {
   const name = slotName(sketch.name);
   const model = sketch.model ?? `${sketch.name}-model`;
-  const spec = specOf(name, model);
+  const spec = specOf(name, model, sketch.aliases);
   const targets = (sketch.targets ?? []).map(({ workload, port }): Target => ({
     workload: workloadId(workload),
     endpoint: { host: '127.0.0.1', port },
@@ -36,16 +36,12 @@ export function boardSlot(sketch: SlotSketch): BoardSlot {
   const admission = sketch.admission ?? (targets.length > 0 ? OPEN : PARK);
   return {
     name,
-    state: admission.kind === 'open' ? 'ready' : 'starting',
-    provider: 'gguf',
     capabilities: sketch.capabilities ?? ['chat', 'completion', 'embedding', 'rerank'],
-    model,
-    aliases: sketch.aliases ?? [],
     admission,
     targets: admission.kind === 'open' ? targets : [],
     status: {
       name,
-      state: 'ready',
+      state: admission.kind === 'open' ? 'ready' : 'starting',
       conditions: [],
       observedGeneration: 1,
       provider: 'gguf',
@@ -66,7 +62,7 @@ export function boardView(version: number, sketches: readonly SlotSketch[]): Boa
   const names = new Map<string, SlotName[]>();
   for (const slot of slots) names.set(slot.name, [slot.name]);
   for (const slot of slots) {
-    for (const name of [slot.model, ...slot.aliases]) {
+    for (const name of [slot.spec.model.default, ...slot.spec.model.aliases]) {
       const known = names.get(name) ?? [];
       if (!known.includes(slot.name)) names.set(name, [...known, slot.name]);
     }
@@ -80,8 +76,8 @@ export function publish(board: Board, ...sketches: readonly SlotSketch[]): Board
   return view;
 }
 
-function specOf(name: SlotName, model: string): SlotSpec {
-  const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: model } });
+function specOf(name: SlotName, model: string, aliases: readonly string[] = []): SlotSpec {
+  const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: model, aliases } });
   if (!parsed.ok) throw new Error(parsed.problems.map((problem) => problem.message).join('; '));
   return parsed.spec;
 }

@@ -1,10 +1,9 @@
 /** The request path wired as in `src/main.ts`, on its own port, with a board that the test publishes. */
 import { buildServer, type HttpApi } from '../../../src/api/server.ts';
 import type { Authorize } from '../../../src/api/authorize.ts';
-import type { FinishedRequest } from '../../../src/api/request-metrics.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
-import type { FinishedExchange } from '../../../src/gateway/exchange-deps.ts';
+import type { FinishedRequest } from '../../../src/gateway/exchange-deps.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic.ts';
 import type { ProviderRegistry } from '../../../src/providers/provider.ts';
@@ -19,7 +18,7 @@ export interface GatewayFixture {
   readonly url: string;
   readonly port: number;
   /** Requests that the gateway reported. */
-  readonly finished: FinishedExchange[];
+  readonly finished: FinishedRequest[];
   /** Requests that the other routes reported. */
   readonly reported: FinishedRequest[];
   readonly faults: unknown[];
@@ -55,8 +54,8 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   const { settings } = parsed;
   const board = createBoard();
   const now = (): number => Date.now();
-  const traffic = createTraffic({ board, now, parkLimit: settings.SVC_PARK_LIMIT, parkTimeoutMs: settings.SVC_PARK_TIMEOUT });
-  const finished: FinishedExchange[] = [];
+  const traffic = createTraffic({ board, now, settings });
+  const finished: FinishedRequest[] = [];
   const faults: unknown[] = [];
   const reported: FinishedRequest[] = [];
   const gateway = createGateway({
@@ -74,7 +73,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     settings,
     gateway,
     onFault: (fault) => void faults.push(fault),
-    metrics: { requestFinished: (request) => void reported.push(request) },
+    report: (request) => void reported.push(request),
     ...(authorize && { authorize }),
   });
   const port = await api.listen({ host: '127.0.0.1', port: 0 });

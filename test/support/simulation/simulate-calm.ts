@@ -68,7 +68,7 @@ function fulfilled(scene: Scene, name: string): boolean {
   }
   // It may be unloaded because it is idle, or because others hold the memory.
   const full = workloads.length === 0 && heldBytes(world) + (seen.status.memoryBytes ?? 1000) > budget;
-  const resting = slot.spec.lifecycle.idleTimeoutMs < Number.POSITIVE_INFINITY && seen.state === 'offline' && workloads.length === 0;
+  const resting = slot.spec.lifecycle.idleTimeoutMs < Number.POSITIVE_INFINITY && seen.status.state === 'offline' && workloads.length === 0;
   return full || (resting && seen.admission.kind === 'park');
 }
 

@@ -124,7 +124,7 @@ export function createWorld(options: WorldOptions = {}): World {
     },
     async reach(text, state, withinMs = 60_000) {
       const seen = (): BoardSlot | undefined => world.life().board.current().slots.get(slotName(text));
-      if (await clock.until(() => seen()?.state === state, withinMs)) return;
+      if (await clock.until(() => seen()?.status.state === state, withinMs)) return;
       throw new Error(`Slot "${text}" did not become ${state}:\n${seen()?.explain(clock.now()) ?? 'not there'}`);
     },
   };

@@ -30,8 +30,8 @@ export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: 
 }
 
 function statusOf(entry: BoardSlot) {
-  const { status, model, capabilities, problems } = entry;
-  return renderStatus({ ...status, wantedModel: model, capabilities, problems });
+  const { status, spec, capabilities, problems } = entry;
+  return renderStatus({ ...status, wantedModel: spec.model.default, capabilities, problems });
 }
 
 /** The status of a document that no pass has seen yet, or that has never been valid. */

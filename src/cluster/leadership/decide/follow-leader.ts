@@ -36,7 +36,7 @@ function follow(slot: BoardSlot, published: SlotStatus): BoardSlot {
     backend,
     conditions: withMissing(published.conditions, conditions),
   };
-  return { ...slot, state: published.state, admission: admissionOf(slot, published), status };
+  return { ...slot, admission: admissionOf(slot, published), status };
 }
 
 /** The resource of an idle slot has no `Ready` condition, since tools would wait for it. The API shows it as with any other runtime. */

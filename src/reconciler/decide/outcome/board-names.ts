@@ -12,6 +12,8 @@ export function namesOf(slots: ReadonlyMap<SlotName, BoardSlot>): ReadonlyMap<st
     else if (list[0] !== slot && list.at(-1) !== slot) list.push(slot);
   };
   for (const name of slots.keys()) add(name, name);
-  for (const { name, status, model, aliases } of slots.values()) for (const key of [model, status.model, ...aliases]) add(key, name);
+  for (const { name, status, spec } of slots.values()) {
+    for (const key of [spec.model.default, status.model, ...spec.model.aliases]) add(key, name);
+  }
   return names;
 }

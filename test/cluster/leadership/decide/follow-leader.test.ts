@@ -30,16 +30,12 @@ function statusOf(name: SlotName, more: Partial<SlotStatus> = {}): SlotStatus {
   };
 }
 
-function slotOf(name: SlotName, more: Partial<BoardSlot> = {}): BoardSlot {
-  const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: NEW } });
+function slotOf(name: SlotName, more: Partial<BoardSlot> = {}, aliases: readonly string[] = ['alias']): BoardSlot {
+  const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: NEW, aliases } });
   if (!parsed.ok) throw new Error('The spec is bad');
   return {
     name,
-    state: 'offline',
-    provider: 'gguf',
     capabilities: ['chat'],
-    model: NEW,
-    aliases: ['alias'],
     admission: { kind: 'park' },
     targets: [],
     status: statusOf(name),
@@ -62,14 +58,14 @@ function follow(slot: BoardSlot, published: SlotStatus): BoardSlot {
   return found;
 }
 
-const OPEN = slotOf(PRIMARY, { state: 'ready', admission: { kind: 'open' }, targets: TARGETS });
+const OPEN = slotOf(PRIMARY, { status: statusOf(PRIMARY, { state: 'ready' }), admission: { kind: 'open' }, targets: TARGETS });
 
 describe('followLeader()', () => {
   test('shows the status that the leader published for the same generation, and keeps its own targets', () => {
     const progress = { what: 'model "new"', doneBytes: 5 };
     const conditions = [condition('Ready', 'True', 'ProbePassed'), condition('Stalled', 'False', 'NotStalled')];
     const followed = follow(OPEN, statusOf(PRIMARY, { state: 'serving', conditions, restarts: 4, since: 77, progress }));
-    expect(followed).toMatchObject({ state: 'serving', admission: { kind: 'open' }, targets: TARGETS, status: { restarts: 4, since: 77 } });
+    expect(followed).toMatchObject({ admission: { kind: 'open' }, targets: TARGETS, status: { state: 'serving', restarts: 4, since: 77 } });
     expect(followed.status.conditions).toEqual(conditions);
     expect(followed.status.progress).toEqual(progress);
   });
@@ -115,7 +111,7 @@ describe('followLeader()', () => {
   });
 
   test('finds a slot by the model that is being served, which only the leader may know', () => {
-    const embed = slotOf(EMBED, { aliases: [] });
+    const embed = slotOf(EMBED, {}, []);
     const view = followLeader(viewOf(OPEN, embed), new Map([[PRIMARY, statusOf(PRIMARY, { model: OLD })]]));
     expect(Object.fromEntries(view.names)).toEqual({
       primary: [PRIMARY],

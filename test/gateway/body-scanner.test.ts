@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { scanBody, type BodyScan } from '../../src/gateway/scan-body.ts';
+import { BodyScanner } from '../../src/gateway/body-scanner.ts';
 
-function scan(text: string | Buffer, cuts: readonly number[] = []): BodyScan {
+function scan(text: string | Buffer, cuts: readonly number[] = []): BodyScanner {
   const bytes = Buffer.from(text);
-  const scanned = scanBody();
+  const scanned = new BodyScanner();
   let from = 0;
   for (const cut of [...cuts].map((at) => at % (bytes.length + 1)).toSorted((a, b) => a - b)) {
     scanned.feed(bytes.subarray(from, cut));
@@ -49,19 +49,17 @@ const objectText = fc
   });
 
 /** The expected result, from `JSON.parse`: `model` as a string, or undefined if it is null. */
-function expected(text: string): { model: string | undefined; stream: boolean | undefined; wrong: boolean } {
+function expected(text: string): { model: string | undefined; wrong: boolean } {
   const parsed: unknown = JSON.parse(text);
   const own = new Map(Object.entries(Object(parsed)));
   const model = own.get('model');
-  const stream = own.get('stream');
   return {
     model: typeof model === 'string' ? model : undefined,
-    stream: typeof stream === 'boolean' ? stream : undefined,
     wrong: model !== undefined && model !== null && (typeof model !== 'string' || Buffer.byteLength(model) > 4000),
   };
 }
 
-describe('scanBody()', () => {
+describe('BodyScanner', () => {
   test('agrees with JSON.parse on any object, cut anywhere', () => {
     fc.assert(
       fc.property(objectText, cuts, (text, at) => {
@@ -71,11 +69,7 @@ describe('scanBody()', () => {
         if (want.wrong) {
           expect(got).toMatchObject({ status: 'invalid', problem: { param: 'model' } });
         } else {
-          expect({ status: got.status, model: got.model, stream: got.stream }).toEqual({
-            status: 'done',
-            model: want.model,
-            stream: want.stream,
-          });
+          expect({ status: got.status, model: got.model }).toEqual({ status: 'done', model: want.model });
         }
       }),
       { numRuns: 3000 },
@@ -108,7 +102,7 @@ describe('scanBody()', () => {
       fc.property(fc.uint8Array({ maxLength: 200 }), cuts, (bytes, at) => {
         const whole = scan(Buffer.from(bytes));
         const cut = scan(Buffer.from(bytes), at);
-        expect([cut.status, cut.model, cut.stream]).toEqual([whole.status, whole.model, whole.stream]);
+        expect([cut.status, cut.model]).toEqual([whole.status, whole.model]);
       }),
       { numRuns: 2000 },
     );
@@ -150,7 +144,7 @@ describe('scanBody()', () => {
   });
 
   test('knows the model before the rest has come', () => {
-    const scanned = scanBody();
+    const scanned = new BodyScanner();
     scanned.feed(Buffer.from('{"model":"x","messages":["'));
     expect(scanned).toMatchObject({ status: 'more', modelSeen: true, model: 'x' });
   });

@@ -1,22 +1,9 @@
 /**
- * Finds `model` and `stream` at the top level of a JSON object that arrives in pieces. It is not a JSON parser: nested values are skipped, so a text that is
+ * Finds `model` at the top level of a JSON object that arrives in pieces. It is not a JSON parser: nested values are skipped, so a text that is
  * invalid below the top level is left to the upstream. What is `invalid` here is never a JSON object for `JSON.parse`. If a key is repeated, the last one
  * counts, as in `JSON.parse`; a caller that stops early, because the body is too large to keep, uses the first, which is harmless: an upstream serves one model.
  * The scanner is a state machine: `#place` goes from `start` over `first-key`, `in-key`, `colon`, `value` and `after-value` to `end`.
  */
-
-export interface BodyScan {
-  /** Only white space is allowed after the end of the object. */
-  feed(chunk: Uint8Array): void;
-  /** `more`: the object is not complete yet. */
-  readonly status: 'more' | 'done' | 'invalid';
-  /** A `model` key with its value was read; `null` counts as a missing model. */
-  readonly modelSeen: boolean;
-  readonly model: string | undefined;
-  readonly stream: boolean | undefined;
-  /** What is wrong and in which field; set with `invalid`. */
-  readonly problem: { readonly message: string; readonly param: string | null } | undefined;
-}
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -28,29 +15,28 @@ const COMMA = 0x2c;
 const COLON = 0x3a;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;
 
-/** `stream` with each character written as `\uXXXX` has 36 bytes, so a longer key can be skipped. */
-const KEY_LIMIT = 36;
+/** `model` with each character written as `\uXXXX` has 30 bytes, so a longer key can be skipped. */
+const KEY_LIMIT = 30;
 /** Far longer than a slot, alias or model id; keeps a hostile name out of memory and messages. */
 const MODEL_LIMIT = 4096;
 /** Bytes to examine one by one before the native search is used, because a call costs more than a short string. */
 const NATIVE_SEARCH_FROM = 48;
 
 type Place = 'start' | 'first-key' | 'key' | 'in-key' | 'colon' | 'value' | 'in-string' | 'in-scalar' | 'in-nested' | 'after-value' | 'end';
-type Field = 'model' | 'stream' | 'other';
-
-export function scanBody(): BodyScan {
-  return new Scanner();
-}
 
 /** A class for speed, since there is one per request. */
-class Scanner implements BodyScan {
-  status: BodyScan['status'] = 'more';
+// oxlint-disable-next-line house/function-length -- One state machine over the bytes of the body, on the hot path: its states share all of its fields
+export class BodyScanner {
+  /** `more`: the object is not complete yet. */
+  status: 'more' | 'done' | 'invalid' = 'more';
+  /** A `model` key with its value was read; `null` counts as a missing model. */
   modelSeen = false;
   model: string | undefined = undefined;
-  stream: boolean | undefined = undefined;
-  problem: BodyScan['problem'] = undefined;
+  /** What is wrong and in which field; set with `invalid`. */
+  problem: { readonly message: string; readonly param: string | null } | undefined = undefined;
   #place: Place = 'start';
-  #field: Field = 'other';
+  /** The current field is `model`. */
+  #inModel = false;
   /** Depth inside a nested value. A counter instead of a stack, so that deep nesting costs no memory. */
   #depth = 0;
   #inNestedString = false;
@@ -61,6 +47,7 @@ class Scanner implements BodyScan {
   #captureLimit = 0;
   #marksSeen = 0;
 
+  /** Only white space is allowed after the end of the object. */
   feed(chunk: Uint8Array): void {
     let at = 0;
     while (at < chunk.length && this.status !== 'invalid') at = this.#step(chunk, at);
@@ -117,9 +104,8 @@ class Scanner implements BodyScan {
   }
 
   #beginValue(byte: number, at: number): number {
-    if (this.#field === 'stream') this.stream = undefined;
     if (byte === QUOTE) {
-      this.#beginString('in-string', this.#field === 'model' ? MODEL_LIMIT : 0);
+      this.#beginString('in-string', this.#inModel ? MODEL_LIMIT : 0);
       return at + 1;
     }
     if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
@@ -199,13 +185,12 @@ class Scanner implements BodyScan {
 
   #endKey(): void {
     this.#place = 'colon';
-    const key = this.#capturing ? decode(this.#captured) : '';
-    this.#field = key === 'model' || key === 'stream' ? key : 'other';
+    this.#inModel = this.#capturing && decode(this.#captured) === 'model';
   }
 
   #endStringValue(): void {
     this.#place = 'after-value';
-    if (this.#field !== 'model') return;
+    if (!this.#inModel) return;
     this.modelSeen = true;
     const model = this.#capturing ? decode(this.#captured) : undefined;
     if (model === undefined) this.#wrongModel();
@@ -234,8 +219,7 @@ class Scanner implements BodyScan {
 
   #endScalar(): void {
     this.#place = 'after-value';
-    if (this.#field === 'stream') this.stream = this.#captured === 'true' ? true : this.#captured === 'false' ? false : undefined;
-    if (this.#field !== 'model') return;
+    if (!this.#inModel) return;
     if (this.#captured !== 'null') this.#wrongModel();
     else {
       this.modelSeen = true;
@@ -270,7 +254,7 @@ class Scanner implements BodyScan {
 
   /** Not final: a later valid `model` replaces it, as in `JSON.parse`. */
   #wrongModel(): void {
-    if (this.#field !== 'model') return;
+    if (!this.#inModel) return;
     this.modelSeen = true;
     this.model = undefined;
     this.problem = { message: `Write "model" as a string of at most ${MODEL_LIMIT} bytes`, param: 'model' };
