@@ -88,7 +88,10 @@ function createClusterSeries({ counter }: MetricFactory) {
     'verb',
     'resource',
   ]);
-  return { requestSent: (labels: { readonly verb: string; readonly resource: string }) => requests.inc(labels) };
+  return {
+    /** Names each label, because callers may pass objects with more fields, and the library throws at a label it does not know. */
+    requestSent: ({ verb, resource }: { readonly verb: string; readonly resource: string }) => requests.inc({ verb, resource }),
+  };
 }
 
 /** What the reconciler reports. Every method is cheap and never throws. */
@@ -106,7 +109,7 @@ function createReconcileSeries({ counter, histogram }: MetricFactory) {
       passes.inc({ result });
       passSeconds.observe(seconds);
     },
-    actionFinished: (labels: { readonly action: string; readonly result: string }) => actions.inc(labels),
+    actionFinished: ({ action, result }: { readonly action: string; readonly result: string }) => actions.inc({ action, result }),
     /** `bytes`: received since the last call, of a model or an image. */
     bytesPulled({ what, bytes }: { readonly what: 'model' | 'image'; readonly bytes: number }) {
       if (bytes > 0) pulled.inc({ what }, bytes);

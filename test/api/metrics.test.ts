@@ -81,6 +81,17 @@ describe('createMetrics()', () => {
     expect(await metrics.text()).toContain('svc_requests_total{slot="primary",route="/v1/completions",code="200"} 1');
   });
 
+  test('counts what callers report with more fields than the labels of a series', async () => {
+    const { metrics } = start();
+    const request = { verb: 'watch', resource: 'leases', namespace: 'svc', name: 'svc-controller' };
+    metrics.cluster.requestSent(request);
+    const action = { action: 'apply', result: 'ok', slot: img };
+    metrics.reconcile.actionFinished(action);
+    const text = await metrics.text();
+    expect(text).toContain('svc_kube_requests_total{verb="watch",resource="leases"} 1');
+    expect(text).toContain('svc_actions_total{action="apply",result="ok"} 1');
+  });
+
   test('counts passes, actions, transitions, drift and pulled bytes', async () => {
     const { metrics } = start();
     const entry = { seq: 1, at: 0, slot: img, message: '' };
