@@ -3,8 +3,9 @@
  * each one again takes most of a pass. A plan is returned again only while everything it depends on is the same by value, and time changes nothing.
  */
 import type { SlotName } from '../schema/names.ts';
+import { isSameExcept } from '../schema/same-value.ts';
 import { planSlot, type SlotPlan, type SlotQuestion } from './decide/plan-slot.ts';
-import { forgetOthers, hasSameInputs } from './memo.ts';
+import { forgetOthers } from './memo.ts';
 
 export interface RememberedPlans {
   readonly planSlot: typeof planSlot;
@@ -13,15 +14,18 @@ export interface RememberedPlans {
 }
 
 export function rememberPlans(): RememberedPlans {
-  const remembered = new Map<SlotName, { inputs: readonly unknown[]; readonly plan: SlotPlan }>();
+  const remembered = new Map<SlotName, { question: SlotQuestion; readonly plan: SlotPlan }>();
   return {
     planSlot(question, allocation) {
       const { now, slot } = question.view;
-      const inputs = inputsOf(question);
       const last = remembered.get(slot.name);
-      if (last !== undefined && now < last.plan.validUntil && hasSameInputs(last, inputs)) return last.plan;
+      if (last !== undefined && now < last.plan.validUntil && isSameQuestion(last.question, question)) {
+        // The next question is most likely made of the same objects, which are compared faster.
+        last.question = question;
+        return last.plan;
+      }
       const plan = planSlot(question, allocation);
-      if (plan.atRest) remembered.set(slot.name, { inputs, plan });
+      if (plan.atRest) remembered.set(slot.name, { question, plan });
       else remembered.delete(slot.name);
       return plan;
     },
@@ -29,8 +33,7 @@ export function rememberPlans(): RememberedPlans {
   };
 }
 
-/** Every field of the question, of its view and of the view's workloads, but for the time: `validUntil` says until when it does not matter. */
-function inputsOf({ view, ...rest }: SlotQuestion): readonly unknown[] {
-  const { now: _now, workloads, ...fields } = view;
-  return [...Object.values(rest), ...Object.values(fields), ...workloads.flatMap((workload) => Object.values(workload))];
+/** Everything counts except the time: `validUntil` says until when that does not matter. */
+function isSameQuestion(before: SlotQuestion, question: SlotQuestion): boolean {
+  return isSameExcept(before, question, 'view') && isSameExcept(before.view, question.view, 'now');
 }

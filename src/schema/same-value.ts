@@ -16,15 +16,24 @@ export function reuse<Value>(before: Value | undefined, after: Value): Value {
   return before !== undefined && isSameValue(before, after) ? before : after;
 }
 
+/** The same for two tables of which one key does not count. */
+export function isSameExcept<Key extends string>(
+  left: Readonly<Record<Key, unknown>>,
+  right: Readonly<Record<Key, unknown>>,
+  except: Key,
+): boolean {
+  return left === right || isSameTable(left, right, except);
+}
+
 /** Compares without allocating anything, since the loop compares thousands of tables in each pass. */
-function isSameTable(left: Readonly<Record<string, unknown>>, right: Readonly<Record<string, unknown>>): boolean {
+function isSameTable(left: Readonly<Record<string, unknown>>, right: Readonly<Record<string, unknown>>, except?: string): boolean {
   let unmatched = 0;
   for (const key in left) {
     const value = left[key];
-    if (value === undefined) continue;
-    if (value !== right[key] && (!Object.hasOwn(right, key) || !isSameValue(value, right[key]))) return false;
+    if (value === undefined || key === except) continue;
+    if (value !== right[key] && !isSameValue(value, right[key])) return false;
     unmatched -= 1;
   }
-  for (const key in right) if (right[key] !== undefined) unmatched += 1;
+  for (const key in right) if (right[key] !== undefined && key !== except) unmatched += 1;
   return unmatched === 0;
 }
