@@ -138,6 +138,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     settings: parsed.settings,
     features: () => NEVER,
     now: () => Date.now(),
+    wallNow: () => Date.now(),
     stopping: stopping.signal,
     ...(options.heartbeatMs === undefined ? {} : { heartbeatMs: options.heartbeatMs }),
   };
