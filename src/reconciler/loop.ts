@@ -42,7 +42,7 @@ import { rememberPlans } from './remember-plans.ts';
 import { createReporter } from './report.ts';
 import type { Log } from '../platform/log.ts';
 
-/** Every method is cheap and never throws. State changes and drift are counted from the timeline entries that sinks get. */
+/** Every method is cheap and never throws. State changes and drift are counted from the reports that sinks get. */
 export interface LoopMetrics {
   passFinished(pass: { readonly seconds: number; readonly result: string }): void;
   actionFinished(action: { readonly action: string; readonly result: string }): void;

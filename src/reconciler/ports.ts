@@ -5,7 +5,7 @@ import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/names.ts
 import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
 import type { Reason } from '../schema/reasons.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot-spec.ts';
-import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
+import type { SlotState, SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
 
 /** Asks for a pass. Carries no data, because what is done must not depend on knowing what changed. `withinMs` says how soon (default: now). */
 export type Wake = (withinMs?: number) => void;
@@ -284,6 +284,14 @@ export interface Report {
   readonly refused: ReadonlyMap<SlotName, readonly SpecProblem[]>;
   /** New since the last report. */
   readonly entries: readonly TimelineEntry[];
+  /** Every change of state since the last report, also those between `ready`, `serving` and `idle`, which have no entry. Default: none. */
+  readonly moves?: readonly StateMove[];
+}
+
+export interface StateMove {
+  readonly slot: SlotName;
+  readonly from: SlotState;
+  readonly to: SlotState;
 }
 
 export interface StatusSink {

@@ -84,7 +84,7 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
       targets,
       memory: verdict,
       memoryBytes: verdict?.bytes ?? view.template?.memoryBytes,
-      nextAttemptAt: gates.flatMap(untilOf)[0],
+      nextAttemptAt: wanted && !gates.some(({ kind }) => kind === 'stalled') ? gates.flatMap(untilOf)[0] : undefined,
       waitsFor: pulls.waitsFor,
       progress: pulls.waitsFor.map((key) => view.pulls?.get(key)?.progress).find((progress) => progress !== undefined),
     },

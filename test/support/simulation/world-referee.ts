@@ -86,11 +86,8 @@ export function createReferee(world: World, drainMs: number): Referee {
     for (; each.seenReports < life.reports.length; each.seenReports += 1) {
       const report = life.reports[each.seenReports];
       if (report !== undefined) checkTimestamps(report);
-      for (const { kind, from, to, slot } of life.reports[each.seenReports]?.entries ?? []) {
-        if (kind === 'state' && from !== undefined && to !== undefined && !mayMove(from, to)) {
-          violation(`Slot "${slot}" moved from "${from}" to "${to}"`);
-        }
-      }
+      for (const { from, to, slot } of report?.moves ?? [])
+        if (!mayMove(from, to)) violation(`Slot "${slot}" moved from "${from}" to "${to}"`);
     }
     const [error] = life.errors;
     if (error !== undefined) violation(error);
