@@ -1,11 +1,11 @@
 /**
  * Puts the service together from its parts and runs it. Nothing is decided here.
  *
- * Start: create the directories → choose the world (a host or a cluster) → create the controller (loop, traffic, metrics, files) → create
+ * Start: create and lock the directories → choose the world (a host or a cluster) → create the controller (loop, traffic, metrics, files) → create
  * the HTTP API → listen → start the world → start the loop → collect garbage when the service is idle.
  *
  * Stop: end event and log streams, and close each connection after its response → give up leadership → after `SVC_STOP_DELAY`, close the HTTP
- * API and let requests in flight finish → stop all slots if `SVC_ON_EXIT` is "stop" → stop the loop and the world → write the last status files.
+ * API and let requests in flight finish → stop all slots if `SVC_ON_EXIT` is "stop" → stop the loop and the world → write the last status files → release the locks.
  */
 import { collectWhenIdle } from './platform/heap/collect-when-idle.ts';
 import { sleep } from './platform/pause.ts';
@@ -14,6 +14,7 @@ import { fail, ok, type Result } from './schema/failure.ts';
 import { chooseWorld } from './wiring/choose-world.ts';
 import { createApi } from './wiring/create-api.ts';
 import { createController } from './wiring/create-controller.ts';
+import { lockDirectories, type DirectoryLocks } from './wiring/lock-directories.ts';
 import { listen, makeDirectories, urlOf } from './wiring/service-parts.ts';
 import type { ServiceOptions } from './wiring/world.ts';
 
@@ -38,6 +39,15 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
   }
   const made = await makeDirectories(settings);
   if (!made.ok) return made;
+  const locked = await lockDirectories(settings, Date.now(), log);
+  if (!locked.ok) return locked;
+  const started = await startLocked(options, locked.value);
+  if (!started.ok) locked.value.release();
+  return started;
+}
+
+async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Promise<Result<Service>> {
+  const { settings, log } = options;
   const chosen = await chooseWorld(options);
   if (!chosen.ok) return chosen;
   const world = chosen.value;
@@ -68,6 +78,7 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
     running.abort();
     await Promise.all([loopEnded, resigned, world.stop()]);
     await controller.files.flush();
+    locks.release();
   }
 
   return ok({ url: urlOf(settings.SVC_LISTEN.host, listening.value), runtime: world.runtime.traits.kind, stop });

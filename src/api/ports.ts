@@ -55,6 +55,7 @@ export interface ModelListing {
 export interface Manage {
   readonly version: string;
   readonly runtime: string;
+  /** On the clock of the loop. */
   readonly startedAt: number;
   readonly editor: SlotEditor;
   readonly events: EventFeed;

@@ -31,7 +31,7 @@ export interface GatewayDeps {
   readonly providers: ProviderRegistry;
   readonly traffic: GatewayTraffic;
   readonly settings: Settings;
-  /** Unix milliseconds. */
+  /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly report: ReportRequest;
 }

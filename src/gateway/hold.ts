@@ -29,7 +29,7 @@ export interface Hold {
 export type Holds = ReturnType<typeof createHolds>;
 
 export interface HoldDeps {
-  /** Unix milliseconds. */
+  /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly board: { current(): BoardView };
   /** Called when a workload gets its first request or loses its last one. `draining`: the workload is no longer on the board. */

@@ -36,7 +36,7 @@ export class ParkedRequest implements Waiter {
   failedOn: Target | undefined;
   readonly #deps: ExchangeDeps;
   readonly #owner: ParkedRequestOwner;
-  /** Unix milliseconds until which the request may wait, over all its attempts. */
+  /** Monotonic milliseconds until which the request may wait, over all its attempts. */
   readonly #deadline: number;
   #ticket: Ticket | undefined;
   #timer: NodeJS.Timeout | undefined;

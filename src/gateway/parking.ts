@@ -35,7 +35,7 @@ export type Parking = ReturnType<typeof createParking>;
 
 export interface ParkingDeps {
   readonly board: Board;
-  /** Unix milliseconds. */
+  /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly settings: Pick<Settings, 'SVC_PARK_LIMIT' | 'SVC_PARK_TIMEOUT'>;
   /** Called when a request starts to wait for a slot. */
@@ -80,7 +80,7 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
 
   return {
     /**
-     * Refuses with `slot.queue_full` or, after the deadline, with `slot.loading`. `key` undefined: waits for the first board. `deadline` in Unix milliseconds.
+     * Refuses with `slot.queue_full` or, after the deadline, with `slot.loading`. `key` undefined: waits for the first board. `deadline` in monotonic milliseconds.
      * `again` marks a request that was admitted before: the limit does not apply to it.
      */
     enter(key: QueueKey, waiter: Waiter, { deadline, again }: { readonly deadline: number; readonly again: boolean }): Ticket | Refusal {
@@ -99,7 +99,7 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
       if (key !== undefined) onDemand();
       return { kind: 'parked', leave: () => void dequeue(key, queue, parked) };
     },
-    /** Records that a request asked for the slot, parked or not. `at` in Unix milliseconds. */
+    /** Records that a request asked for the slot, parked or not. `at` in monotonic milliseconds. */
     noteDemand: (slot: SlotName, at: number): void => void lastAskedAt.set(slot, at),
     demand: (): ReadonlyMap<SlotName, Demand> =>
       new Map([...lastAskedAt].map(([slot, at]) => [slot, { waiting: queues.get(slot)?.size ?? 0, lastAskedAt: at }])),

@@ -6,13 +6,14 @@ const LONGEST_MS = 2 ** 31 - 1;
 
 export function createClock(): Clock {
   return {
-    now: () => Date.now(),
+    now: () => performance.now(),
+    wallNow: () => Date.now(),
     at(at, callback) {
       let timer: NodeJS.Timeout | undefined;
-      // A timer may fire a millisecond early, and the wall clock may have been set back in the meantime.
+      // A timer may fire a millisecond early.
       const arm = (): void => {
-        const leftMs = at - Date.now();
-        timer = setTimeout(() => (at > Date.now() ? arm() : callback()), Math.min(Math.max(leftMs, 0), LONGEST_MS));
+        const leftMs = Math.ceil(at - performance.now());
+        timer = setTimeout(() => (at > performance.now() ? arm() : callback()), Math.min(Math.max(leftMs, 0), LONGEST_MS));
       };
       arm();
       return () => clearTimeout(timer);

@@ -17,9 +17,20 @@ export type SourceLog = Pick<Log, 'info' | 'warn'>;
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LEVELS)[number];
 
-/** Writes one JSON object per line to standard output. */
+/** How much is kept while standard output accepts nothing: its disk is full, or its terminal was closed. */
+const UNWRITTEN_BYTES = 1024 * 1024;
+
+/** Writes one JSON object per line to standard output. A log that cannot be written ends nothing: the service works on, and later lines may get through. */
 export function createJsonLog(level: LogLevel): Log {
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } });
+  const output = pino.destination({ dest: 1, sync: true, maxLength: UNWRITTEN_BYTES });
+  output.on('error', () => undefined);
+  const options = {
+    level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label: string) => ({ level: label }) },
+  };
+  return pino(options, output);
 }
 
 /** Writes lines such as `primary   starting → warming`: the slot's name in its own column, without the time and the other fields. */

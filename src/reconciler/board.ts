@@ -36,7 +36,7 @@ export interface BoardSlot {
   readonly spec: SlotSpec;
   readonly generation: number;
   readonly problems: readonly SpecProblem[];
-  /** Why the slot is what it is, line by line; times are relative to `now`, in Unix milliseconds. */
+  /** Why the slot is what it is, line by line; times are relative to `now`, in monotonic milliseconds. */
   explain(now: number): string;
 }
 

@@ -42,7 +42,7 @@ import { rememberPlans } from './remember-plans.ts';
 import { createReporter } from './report.ts';
 import type { Log } from '../platform/log.ts';
 
-/** Every method is cheap and never throws. State changes and drift are counted from the timeline entries that sinks get. */
+/** Every method is cheap and never throws. State changes and drift are counted from the reports that sinks get. */
 export interface LoopMetrics {
   passFinished(pass: { readonly seconds: number; readonly result: string }): void;
   actionFinished(action: { readonly action: string; readonly result: string }): void;
@@ -83,7 +83,7 @@ export interface Loop {
   preview(
     overlay: ReadonlyMap<SlotName, SlotDocument | undefined>,
   ): Promise<{ readonly text: string; readonly changes: readonly Change[] }>;
-  /** Unix milliseconds of the end of the last pass; undefined before the first. */
+  /** When the last pass ended, in milliseconds of the clock's `now()`; undefined before the first. */
   lastPassAt(): number | undefined;
 }
 
@@ -144,9 +144,9 @@ export function createLoop(deps: LoopDeps): Loop {
     memory.plan = next;
     trackPlan(next, observed, now);
     const actions = leading ? next.actions : next.actions.filter((action) => !changesWorld(action));
-    deps.board.publish(reporter.publish({ ...next, actions }, state, observed, now));
-    for (const action of actions) begin(action, now);
-    const report = reporter.report(now);
+    deps.board.publish(reporter.publish({ ...next, actions }, state, observed, clock.wallNow()));
+    for (const action of actions) begin(action);
+    const report = reporter.report(clock.wallNow());
     if (report !== undefined) for (const sink of deps.sinks) sink.write(report);
     return next;
   }
@@ -165,7 +165,7 @@ export function createLoop(deps: LoopDeps): Loop {
       if (!state.slots.has(slot) || !leading || takesOver) continue;
       const message = 'Its workload is gone, and nobody here stopped it';
       tracker.attempts.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
-      reporter.note(slot, 'failure', message, now);
+      reporter.note(slot, 'failure', message, clock.wallNow());
     }
     const desired = desire(deps, state, seen.host.memoryTotalBytes, templating);
     const observed = observedFacts(tracker, { seen, models: memory.models, traffic: use, traits, leads: leading, published, now });
@@ -190,14 +190,14 @@ export function createLoop(deps: LoopDeps): Loop {
     for (const { name, stable } of next.decisions.values()) if (stable) tracker.attempts.clearFailures(name);
   }
 
-  function begin(action: Action, now: number): void {
-    reporter.begun(action, now);
+  function begin(action: Action): void {
+    reporter.begun(action, clock.wallNow());
     if (changesWorld(action)) log.debug({ slot: action.slot, action: action.name, because: action.because.reason }, action.because.message);
     executor.begin(action, ended);
   }
 
   function ended(action: Action, outcome: Outcome): void {
-    reporter.ended(action, outcome, clock.now());
+    reporter.ended(action, outcome, clock.wallNow());
     metrics?.actionFinished({ action: action.name, result: outcome.kind === 'none' ? 'cancelled' : outcome.kind });
     if (outcome.kind === 'failed')
       log.debug({ slot: action.slot, action: action.name, reason: outcome.failure.reason }, outcome.failure.message);
@@ -234,7 +234,7 @@ interface LoopMemory {
   models: Awaited<ReturnType<ModelStore['observe']>>;
   /** The last plan that passed its inspection. */
   plan: Plan;
-  /** Unix milliseconds. */
+  /** In milliseconds of the clock's `now()`. */
   passedAt: number | undefined;
   /** Whether this controller led in the last pass. */
   led: boolean;

@@ -19,7 +19,7 @@ const REST_OF_BUSY = 8;
 const CREDIT_MS = 2000;
 
 export interface Passed {
-  /** Unix milliseconds of the next moment at which time alone changes something. */
+  /** The next moment at which time alone changes something. */
   readonly wakeAt: number | undefined;
   /** How long the pass computed without waiting. */
   readonly busyMs: number;

@@ -5,15 +5,21 @@ import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/names.ts
 import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
 import type { Reason } from '../schema/reasons.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot-spec.ts';
-import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
+import type { SlotState, SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
 
 /** Asks for a pass. Carries no data, because what is done must not depend on knowing what changed. `withinMs` says how soon (default: now). */
 export type Wake = (withinMs?: number) => void;
 
+/**
+ * Two times that must never be mixed: `now()` for everything that takes time or is due, `wallNow()` for what people and other programs read. Setting the
+ * wall clock changes no duration. What comes from outside (when a container started, when a file was written) is a wall time.
+ */
 export interface Clock {
-  /** Unix milliseconds. */
+  /** Milliseconds of a clock that is never set and never goes back; their beginning has no meaning. It may stand still while the machine is suspended. */
   now(): number;
-  /** Calls `callback` once, at or after `at`, in Unix milliseconds. The returned function cancels the call. */
+  /** Unix milliseconds, for timestamps only: anyone may set this clock, in either direction, at any time. */
+  wallNow(): number;
+  /** Calls `callback` once, at or after `at`, in milliseconds of `now()`. The returned function cancels the call. */
   at(at: number, callback: () => void): () => void;
 }
 
@@ -247,14 +253,14 @@ export interface HostProbe {
 /** What the gateway knows of one workload. */
 export interface WorkloadActivity {
   readonly inFlight: number;
-  /** Unix milliseconds at which the last request ended, or began if one is running. */
+  /** In milliseconds of the clock's `now()`: when the last request ended, or began if one is running. */
   readonly lastUsedAt: number | undefined;
 }
 
 export interface Demand {
   /** Requests parked for the slot now. */
   readonly waiting: number;
-  /** Unix milliseconds of the last request that asked for the slot. */
+  /** In milliseconds of the clock's `now()`: when the last request asked for the slot. */
   readonly lastAskedAt: number;
 }
 
@@ -278,6 +284,14 @@ export interface Report {
   readonly refused: ReadonlyMap<SlotName, readonly SpecProblem[]>;
   /** New since the last report. */
   readonly entries: readonly TimelineEntry[];
+  /** Every change of state since the last report, also those between `ready`, `serving` and `idle`, which have no entry. Default: none. */
+  readonly moves?: readonly StateMove[];
+}
+
+export interface StateMove {
+  readonly slot: SlotName;
+  readonly from: SlotState;
+  readonly to: SlotState;
 }
 
 export interface StatusSink {

@@ -10,11 +10,11 @@ import { changesWorld, type Action } from './decide/facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, PublishedSlot } from './decide/facts/facts.ts';
 import { namesOf } from './decide/outcome/board-names.ts';
 import { stampConditions } from './decide/outcome/conditions.ts';
-import { actionText, explainSlot } from './decide/outcome/explain.ts';
+import { beginText, doneText, explainSlot } from './decide/outcome/explain.ts';
 import { describeChanges, statusFacts, statusOf, type NewEntry, type StatusFacts } from './decide/outcome/slot-status.ts';
 import type { Outcome } from './execute.ts';
 import { hasSameInputs } from './memo.ts';
-import type { DesiredSlot, Report } from './ports.ts';
+import type { DesiredSlot, Report, StateMove } from './ports.ts';
 
 export interface Reporter {
   /** What was published of each slot. A slot that was never seen has no entry: it may turn out to be in any state. */
@@ -55,6 +55,7 @@ export function createReporter(lastSeq: number): Reporter {
   let published: ReadonlyMap<SlotName, PublishedSlot> = new Map();
   let view: BoardView = { version: 0, at: 0, slots: new Map(), names: new Map(), refused: new Map() };
   let pending: TimelineEntry[] = [];
+  let moves: StateMove[] = [];
   let changed = false;
   const add = (slot: SlotName, now: number, entry: NewEntry): void => {
     seq += 1;
@@ -67,6 +68,7 @@ export function createReporter(lastSeq: number): Reporter {
     publish(plan, desired, observed, now) {
       const last = publications;
       publications = publishSlots(last, { plan, desired, observed, now }, add);
+      moves.push(...listMoves(last, publications));
       const renewed = publications.size !== last.size || publications.values().some((each) => each !== last.get(each.decision.name));
       changed ||= renewed && hasOtherStatus(last, publications);
       changed ||= !isSameValue([...view.refused], [...desired.refused]);
@@ -81,14 +83,15 @@ export function createReporter(lastSeq: number): Reporter {
     },
     report(now) {
       if (!changed && pending.length === 0) return undefined;
-      const entries = pending;
+      const since = { entries: pending, moves };
       pending = [];
+      moves = [];
       changed = false;
-      return { at: now, statuses: [...publications.values()].map(({ status }) => status), refused: view.refused, entries };
+      return { at: now, statuses: [...publications.values()].map(({ status }) => status), refused: view.refused, ...since };
     },
     begun(action, now) {
       const { slot, because } = action;
-      if (changesWorld(action)) add(slot, now, { kind: 'action', message: `Begins to ${actionText(action)}`, cause: because.reason });
+      if (changesWorld(action)) add(slot, now, { kind: 'action', message: beginText(action), cause: because.reason });
       if (action.name === 'noteCrash' && action.args.failure !== undefined)
         add(slot, now, { kind: 'failure', message: action.args.failure.message, cause: action.args.failure.reason });
       if (action.name === 'stop' && action.args.failure !== undefined) {
@@ -99,7 +102,7 @@ export function createReporter(lastSeq: number): Reporter {
     ended(action, outcome, now) {
       const { slot, because } = action;
       if (!changesWorld(action) || outcome.kind === 'none') return;
-      if (outcome.kind === 'done') add(slot, now, { kind: 'action', message: `Done: ${actionText(action)}`, cause: because.reason });
+      if (outcome.kind === 'done') add(slot, now, { kind: 'action', message: doneText(action), cause: because.reason });
       else add(slot, now, { kind: 'failure', message: outcome.failure.message, cause: outcome.failure.reason });
     },
     renew: () => void (changed = true),
@@ -148,6 +151,14 @@ function publishSlot(last: Publication | undefined, inputs: Inputs, seen: boolea
   };
   const status = reuse(last?.status, statusOf(inputs.slot, inputs.facts, published));
   return { ...published, inputs: values, seen, status, board: boardSlot(inputs, published, status) };
+}
+
+function listMoves(before: ReadonlyMap<SlotName, Publication>, after: ReadonlyMap<SlotName, Publication>): readonly StateMove[] {
+  return [...after].flatMap(([slot, { decision }]) => {
+    const last = before.get(slot);
+    const from = last?.seen === true ? last.decision.state : undefined;
+    return from === undefined || from === decision.state ? [] : [{ slot, from, to: decision.state }];
+  });
 }
 
 function hasOtherStatus(before: ReadonlyMap<SlotName, Publication>, after: ReadonlyMap<SlotName, Publication>): boolean {

@@ -13,7 +13,7 @@ import { createWorkloadHistories, type Vanished, type WorkloadHistories } from '
 export interface Tracker {
   readonly histories: Omit<WorkloadHistories, 'beginObservation' | 'observe' | 'markDraining' | 'started' | 'stopBegun'>;
   readonly attempts: Omit<SlotAttempts, 'started' | 'forget'>;
-  /** Unix milliseconds. */
+  /** Monotonic milliseconds. */
   readonly lastActive: Map<SlotName, number>;
   /** Actions under way now. */
   readonly underWay: ReadonlyMap<string, RunningAction>;

@@ -18,7 +18,7 @@ export interface Finding {
 
 export interface Failure extends Finding {
   readonly kind: FailureKind;
-  /** Unix milliseconds; with `waiting` only. */
+  /** Monotonic milliseconds; with `waiting` only. */
   readonly until?: number;
 }
 

@@ -63,7 +63,7 @@ export interface TimelineEntry {
   readonly at: number;
   readonly slot: SlotName;
   readonly kind: 'state' | 'spec' | 'action' | 'failure' | 'drift' | 'condition';
-  /** One sentence: `"warming" to "ready"`, `Pulled image "…"`. */
+  /** One sentence: `From "warming" to "ready"`, `Pulled image "…"`. */
   readonly message: string;
   /** What caused the change: name and message of a finding, or a request id. */
   readonly cause?: string;

@@ -121,7 +121,7 @@ async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Lea
   const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR });
   const world = {
     ...(await createDesiredInputs(choice, source)),
-    runtime: createKubeRuntime({ api, reflectors: objects, settings, ownerOf: source.ownerOf, term: leadership.term, now: Date.now }),
+    runtime: createKubeRuntime({ api, reflectors: objects, settings, ownerOf: source.ownerOf, term: leadership.term, clock }),
     models: createClusterModelStore({ store: modelFiles }),
     modelFiles,
     host: UNKNOWN_HOST,

@@ -48,7 +48,7 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
     images: false,
     audio: false,
   });
-  const routes = createRoutes(createV1Routes({ board, gateway, startedAt }), {
+  const routes = createRoutes(createV1Routes({ board, gateway, startedAt: clock.wallNow() }), {
     manage,
     board,
     metrics,
@@ -56,6 +56,7 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
     settings,
     features,
     now: clock.now,
+    wallNow: clock.wallNow,
     stopping,
   });
   const onFault = (error: unknown, requestId: string) =>

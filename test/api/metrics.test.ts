@@ -99,10 +99,8 @@ describe('createMetrics()', () => {
     metrics.reconcile.actionFinished({ action: 'apply', result: 'ok' });
     metrics.reconcile.bytesPulled({ what: 'model', bytes: 1000 });
     metrics.reconcile.write({
-      entries: [
-        { ...entry, kind: 'state', from: 'warming', to: 'ready' },
-        { ...entry, kind: 'drift' },
-      ],
+      entries: [{ ...entry, kind: 'drift' }],
+      moves: [{ slot: entry.slot, from: 'warming', to: 'ready' }],
     });
     const text = await metrics.text();
     expect(text).toContain('svc_reconcile_passes_total{result="ok"} 1');
@@ -117,7 +115,7 @@ describe('createMetrics()', () => {
     const { board, metrics } = start();
     const request = { slot: img, route: '/v1/completions', status: 200, seconds: 1, ttftSeconds: 1 };
     metrics.requestFinished({ ...request, tokens: { input: 1, output: 1 } });
-    metrics.reconcile.write({ entries: [{ seq: 1, at: 0, slot: img, message: '', kind: 'state', from: 'ready', to: 'unloading' }] });
+    metrics.reconcile.write({ entries: [], moves: [{ slot: img, from: 'ready', to: 'unloading' }] });
     board.publish(boardWith());
     expect(await metrics.text()).not.toContain('slot="primary"');
     metrics.requestFinished(request);

@@ -42,11 +42,11 @@ function world(limit = 64, timeoutMs = 60_000): World {
     demands: 0,
     parking: createParking({
       board,
-      now: () => Date.now(),
+      now: () => performance.now(),
       settings: { SVC_PARK_LIMIT: limit, SVC_PARK_TIMEOUT: timeoutMs },
       onDemand: () => (made.demands += 1),
     }),
-    enter: (who, again = false) => made.parking.enter(PRIMARY, who, { deadline: Date.now() + timeoutMs, again }),
+    enter: (who, again = false) => made.parking.enter(PRIMARY, who, { deadline: performance.now() + timeoutMs, again }),
   };
   publish(board, { name: 'primary', admission: PARK });
   return made;
@@ -85,7 +85,7 @@ describe('createParking()', () => {
     expect(enter(waiter('b', log)).kind).toBe('parked');
     expect(enter(waiter('c', log))).toMatchObject({ kind: 'refuse', code: 'slot.queue_full' });
     expect(enter(waiter('d', log), true).kind).toBe('parked');
-    const other = parking.enter(slotName('embed'), waiter('e', log), { deadline: Date.now() + 1000, again: false });
+    const other = parking.enter(slotName('embed'), waiter('e', log), { deadline: performance.now() + 1000, again: false });
     expect(other.kind).toBe('parked');
     parking.close('stopping');
   });

@@ -11,7 +11,7 @@ const WAITER = { onOpen: () => undefined, onRefused: () => undefined };
 
 function world(): { board: Board; traffic: GatewayTraffic; wakes: (number | undefined)[]; stop: AbortController } {
   const board = createBoard();
-  const traffic = createTraffic({ board, now: () => Date.now(), settings: { SVC_PARK_LIMIT: 8, SVC_PARK_TIMEOUT: 60_000 } });
+  const traffic = createTraffic({ board, now: () => performance.now(), settings: { SVC_PARK_LIMIT: 8, SVC_PARK_TIMEOUT: 60_000 } });
   const wakes: (number | undefined)[] = [];
   const stop = new AbortController();
   // Only what the reconciler sees.
@@ -41,7 +41,7 @@ describe('createTraffic()', () => {
     const { board, traffic, wakes } = world();
     publish(board, { name: 'primary', targets: TARGETS }, { name: 'embed', admission: PARK });
     traffic.holds.acquire(boardSlot({ name: 'primary', targets: TARGETS }), HOLDER);
-    traffic.parking.enter(slotName('embed'), WAITER, { deadline: Date.now() + 1000, again: false });
+    traffic.parking.enter(slotName('embed'), WAITER, { deadline: performance.now() + 1000, again: false });
     expect(wakes).toEqual([250, 0]);
     traffic.parking.close('stopping');
   });

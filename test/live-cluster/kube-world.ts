@@ -5,6 +5,7 @@ import type { ObservedWorkload, Runtime, Workload } from '../../src/reconciler/p
 import type { KubeSettings } from '../../src/cluster/workloads/decide/kube-workload.ts';
 import { createKubeReflectors } from '../../src/cluster/workloads/kube-reflectors.ts';
 import { createKubeRuntime } from '../../src/cluster/workloads/kube-runtime.ts';
+import { createClock } from '../../src/platform/clock.ts';
 import { ModelId } from '../../src/schema/names.ts';
 import { LABELS } from '../../src/schema/object-labels.ts';
 import { kubectl as run } from '../support/require/require-cluster.ts';
@@ -40,7 +41,7 @@ export async function createKubeWorld(name: string, settings: Partial<KubeSettin
       settings: { ...SETTINGS, ...settings },
       ownerOf: () => owner,
       term: () => ends.signal,
-      now: Date.now,
+      clock: createClock(),
     });
   };
   const runtime = open();

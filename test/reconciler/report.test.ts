@@ -59,6 +59,50 @@ describe('the timeline', () => {
     expect(moves[1]?.cause).toContain('ProbeNotPassed: ');
   });
 
+  test('does not tell of moves that follow from requests, which metrics count all the same', async () => {
+    const world = await serving();
+    const told = (): readonly string[] =>
+      world.life().reports.flatMap(({ entries }) => entries.flatMap(({ slot, message }) => (slot === 'primary' ? [message] : [])));
+    const before = told();
+    for (let requests = 0; requests < 20; requests += 1) {
+      world.life().traffic.ask(slotName('primary'), 1000);
+      await world.clock.advance(5000);
+    }
+    expect(told()).toEqual(before);
+    const moves = world
+      .life()
+      .reports.flatMap((report) => report.moves ?? [])
+      .filter(({ slot }) => slot === 'primary');
+    expect(moves.map(({ from, to }) => `${from} ${to}`).slice(0, 5)).toEqual([
+      'starting warming',
+      'warming ready',
+      'ready serving',
+      'serving idle',
+      'idle serving',
+    ]);
+    expect(moves).toHaveLength(2 + 2 * 20);
+  });
+
+  test('says in plain words what was done and why', async () => {
+    const world = await serving();
+    world.edit('primary', { enabled: false, model: { default: 'a.gguf' } });
+    await world.reach('primary', 'offline');
+    const told = world.life().reports.flatMap(({ entries }) => entries.filter(({ slot }) => slot === 'primary'));
+    expect(told.map(({ message }) => message.replaceAll(/memory-\d+-/g, ''))).toEqual([
+      'Generation 1 is in force',
+      'The slot is "starting"',
+      'Starting "svc-slot-primary" with model "a.gguf" on port 18080: The slot is wanted and has no workload',
+      'Started "svc-slot-primary" with model "a.gguf" on port 18080',
+      'From "starting" to "warming"',
+      'From "warming" to "ready"',
+      'Generation 2 is in force',
+      'From "ready" to "unloading"',
+      'Stopping "svc-slot-primary": The slot is not enabled',
+      'Stopped "svc-slot-primary"',
+      'From "unloading" to "offline"',
+    ]);
+  });
+
   test('is silent while nothing changes', async () => {
     const world = await serving();
     await world.clock.advance(5000);

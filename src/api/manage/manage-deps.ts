@@ -14,8 +14,10 @@ export interface ManageDeps {
   readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_PUBLIC_URL' | 'SVC_TRUSTED_PROXIES' | 'SVC_RESYNC'>;
   /** Whether this build and host support each feature. */
   readonly features: () => Readonly<Record<string, boolean>>;
-  /** Unix milliseconds. */
+  /** Milliseconds on the clock of the loop. */
   readonly now: () => number;
+  /** Unix milliseconds. */
+  readonly wallNow: () => number;
   /** Aborted when the service stops; ends streams, so that stopping does not wait for their readers. */
   readonly stopping: AbortSignal;
   /** Time between heartbeats of an event stream; set by tests only. */

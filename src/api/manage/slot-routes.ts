@@ -118,7 +118,7 @@ function lifecycleRoutes(deps: ManageDeps): readonly Route[] {
     })),
     lifecycle('unload', 'Disables the slot; the controller drains and stops its workload', NoBody, () => ({ enabled: false })),
     lifecycle('restart', 'Makes the controller replace the slot’s workload; clears a stall', NoBody, () => ({
-      restartedAt: new Date(deps.now()).toISOString(),
+      restartedAt: new Date(deps.wallNow()).toISOString(),
     })),
   ];
 }

@@ -23,6 +23,7 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   const version = await readVersion();
   const prepared = checkout ? await prepareCheckout(settings) : undefined;
   if (prepared?.ok === false) return refuse(prepared.failure.message);
+  ignoreOutputErrors();
   const stop = stopSignal();
   const toolboxManifest = path.join(CHECKOUT, 'toolboxes/manifest.json');
   const started = await createService({ settings, version, log, env: process.env, toolboxManifest });
@@ -42,7 +43,10 @@ function refuse(message: string): ExitCode {
   return EXIT.failed;
 }
 
-/** Resolves at the first signal. The second one ends the process at once; running slots stay. */
+/**
+ * Resolves at the first signal. A second one ends the process at once; running slots stay. A terminal that is closed sends SIGHUP, perhaps several times, as
+ * the shell and npm pass it on; so a repeated one does not count.
+ */
 function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     let stopping = false;
@@ -53,7 +57,15 @@ function stopSignal(): Promise<void> {
     };
     process.on('SIGINT', onSignal);
     process.on('SIGTERM', onSignal);
+    process.on('SIGHUP', () => {
+      if (!stopping) onSignal();
+    });
   });
+}
+
+/** For other verbs, output that nobody reads is the end. A service whose terminal was closed still has to stop its slots in order. */
+function ignoreOutputErrors(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error').on('error', () => undefined);
 }
 
 async function readVersion(): Promise<string> {

@@ -66,15 +66,15 @@ async function createServiceAccount(host: string, port: string, dir: string): Pr
     server,
     namespace: namespace.trim() === '' ? undefined : namespace.trim(),
     async access() {
-      if (cached === undefined || Date.now() - cached.at > TOKEN_AGE_MS) {
+      if (cached === undefined || performance.now() - cached.at > TOKEN_AGE_MS) {
         const [token, ca] = await Promise.all([readFile(join(dir, 'token'), 'utf8'), readFile(join(dir, 'ca.crt'), 'utf8')]);
-        cached = { token: token.trim(), at: Date.now() };
+        cached = { token: token.trim(), at: performance.now() };
         if (tls.ca !== ca) tls = { ca };
       }
       return { headers: { authorization: `Bearer ${cached.token}` }, tls };
     },
     renew() {
-      const isOld = cached !== undefined && Date.now() - cached.at > 1000;
+      const isOld = cached !== undefined && performance.now() - cached.at > 1000;
       if (isOld) cached = undefined;
       return isOld;
     },

@@ -50,8 +50,8 @@ export function createKubeconfigCredentials(source: KubeconfigSource): Result<Cr
     server,
     namespace: config.getContextObject(config.getCurrentContext())?.namespace,
     async access() {
-      if (cached === undefined || Date.now() - cached.at > ACCESS_AGE_MS) {
-        cached = { access: readAccess(), at: Date.now() };
+      if (cached === undefined || performance.now() - cached.at > ACCESS_AGE_MS) {
+        cached = { access: readAccess(), at: performance.now() };
       }
       const { access } = cached;
       return await access.catch((error: unknown) => {
@@ -60,8 +60,8 @@ export function createKubeconfigCredentials(source: KubeconfigSource): Result<Cr
       });
     },
     renew() {
-      if (Date.now() - renewedAt < RENEW_AGE_MS) return false;
-      renewedAt = Date.now();
+      if (performance.now() - renewedAt < RENEW_AGE_MS) return false;
+      renewedAt = performance.now();
       const reloaded = loadSafely(source);
       if (reloaded.ok) config = reloaded.value;
       cached = undefined;

@@ -7,7 +7,7 @@ import type { WatchOutcome } from './read-watch.ts';
 
 export interface ListWatchLoop {
   list(signal: AbortSignal): Promise<Result<void>>;
-  /** Watches until it is time for the next list (Unix milliseconds), or until the watch ends. */
+  /** Watches until it is time for the next list (monotonic milliseconds), or until the watch ends. */
   watch(relistAt: number, signal: AbortSignal): Promise<WatchOutcome>;
   onFailure(failure: Failure): void;
   readonly clock: Clock;

@@ -120,7 +120,7 @@ export interface Reflector {
   /** By name. Returns the same object as long as its resource version is the same. */
   items(): ReadonlyMap<string, KubeObject>;
   /**
-   * `starting` until the first list succeeded. While the server is unreachable: since when (Unix milliseconds), why, and whether a list ever succeeded.
+   * `starting` until the first list succeeded. While the server is unreachable: since when (monotonic milliseconds), why, and whether a list ever succeeded.
    */
   health():
     | { readonly kind: 'starting' | 'current' }

@@ -17,9 +17,9 @@ export type WatchOutcome =
 
 export interface WatchLimits {
   readonly clock: Clock;
-  /** When the next list is due. Unix milliseconds. */
+  /** When the next list is due. Monotonic milliseconds. */
   readonly relistAt: number;
-  /** When the server was asked to end the watch. Unix milliseconds. */
+  /** When the server was asked to end the watch. Monotonic milliseconds. */
   readonly endBy: number;
   /** Once bookmarks arrive, the watch is given up if nothing is received for this long. */
   readonly silentMs: number;

@@ -31,9 +31,7 @@ interface Peer {
   readonly object: KubeObject;
   /** Undefined if the annotation is missing or invalid. */
   readonly report: TrafficReport | undefined;
-  /** Unix milliseconds. */
-  readonly seenAt: number;
-  /** Monotonic. */
+  /** When this version was first seen, on the monotonic clock. */
   readonly changedAt: number;
   /** Whether the replica was alive when this version was written, as far as we know. */
   readonly wasAlive: boolean;
@@ -63,7 +61,7 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
       const peer = peerOf(name, object, before);
       peers.set(name, peer);
       if (peer.report === undefined) continue;
-      history = rememberReport(history, { report: peer.report, seenAt: peer.seenAt });
+      history = rememberReport(history, { report: peer.report, seenAt: peer.changedAt });
       if (!peer.wasAlive) continue;
       const within = wakeFor(before?.wasAlive === true ? before.report : undefined, peer.report);
       if (within !== undefined) soonest = Math.min(soonest ?? within, within);
@@ -79,13 +77,13 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
     }
     // A Lease that existed before may belong to a replica that is gone: until it is renewed, only a recent renewal time shows that it is alive.
     const wasAlive = before !== undefined || Math.abs(now() - renewTimeMs(parseLease(object))) < staleMs;
-    return { object, report, seenAt: now(), changedAt: monotonic(), wasAlive };
+    return { object, report, changedAt: monotonic(), wasAlive };
   }
 
   function received(): readonly ReceivedReport[] {
     const at = monotonic();
-    return [...peers.values()].flatMap(({ report, seenAt, changedAt, wasAlive }) =>
-      report === undefined ? [] : [{ report, seenAt, fresh: wasAlive && at - changedAt < staleMs }],
+    return [...peers.values()].flatMap(({ report, changedAt, wasAlive }) =>
+      report === undefined ? [] : [{ report, seenAt: changedAt, fresh: wasAlive && at - changedAt < staleMs }],
     );
   }
 

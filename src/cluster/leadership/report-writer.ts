@@ -18,9 +18,9 @@ export interface ReportWriterDeps {
   /** The traffic of the gateway of this replica. */
   readonly local: Traffic;
   readonly leaseDurationMs: number;
-  /** Unix milliseconds, from the same clock as in `local`. */
+  /** Unix milliseconds, for the times in Leases. */
   readonly now: () => number;
-  /** Milliseconds that never decrease. Default: those of the process. */
+  /** Milliseconds that never decrease, from the same clock as in `local`. Default: those of the process. */
   readonly monotonic?: () => number;
   readonly log?: Pick<SourceLog, 'warn'>;
 }
@@ -50,7 +50,7 @@ export async function reportTraffic(deps: ReportWriterDeps, signal: AbortSignal)
   async function reportIfDue(): Promise<number> {
     const at = monotonic();
     urgent = false;
-    const report = composeReport(local.read(), now());
+    const report = composeReport(local.read(), at);
     const dueAt = reportDueAt(last, report, at, leaseDurationMs);
     if (dueAt > at) return Math.min(dueAt, at + COARSE_MS);
     const limit = AbortSignal.timeout(REQUEST_MS);

@@ -28,7 +28,7 @@ export interface SlotResources extends SlotSource {
 interface SlotResourcesOptions {
   readonly slots: Pick<Reflector, 'items' | 'health' | 'changes'>;
   readonly log: SourceLog;
-  /** Unix milliseconds. Default: the system's clock. */
+  /** Monotonic milliseconds, on the clock of the reflectors. Default: those of the process. */
   readonly now?: () => number;
 }
 
@@ -44,7 +44,7 @@ interface Entry {
 
 export function createSlotResources(options: SlotResourcesOptions): SlotResources {
   const { slots, log } = options;
-  const now = options.now ?? Date.now;
+  const now = options.now ?? (() => performance.now());
   let entries: ReadonlyMap<string, Entry> = new Map();
   let state: DesiredState = { slots: new Map(), refused: new Map(), problems: [] };
   let loggedLines: ReadonlySet<string> = new Set();

@@ -49,7 +49,7 @@ const MOST_ATTEMPTS = 3;
 interface Publication {
   readonly record: EventRecord;
   readonly writtenCount: number;
-  /** Unix milliseconds; undefined: not created yet. */
+  /** Monotonic milliseconds; undefined: not created yet. */
   readonly writtenAt: number | undefined;
   readonly attempts: number;
 }

@@ -64,7 +64,7 @@ type Wanted =
   | { readonly kind: 'status'; readonly status: SlotStatus }
   | { readonly kind: 'refused'; readonly problems: readonly SpecProblem[]; readonly generation: number; readonly at: number };
 
-/** What is known of a slot's status and its writes. Times are Unix milliseconds. */
+/** What is known of a slot's status and its writes. Times are monotonic milliseconds. */
 interface Publication {
   readonly wanted: Wanted;
   /** When the last write began, and what it wrote. */

@@ -11,7 +11,7 @@ import type { Clock } from '../../reconciler/ports.ts';
 export interface WriteQueueOptions<Key> {
   readonly clock: Clock;
   readonly concurrency: number;
-  /** Returns when to write the key again (Unix milliseconds); undefined: not until it is enqueued. A flush does not wait for that. */
+  /** Returns when to write the key again (monotonic milliseconds); undefined: not until it is enqueued. A flush does not wait for that. */
   readonly write: (key: Key, flushing: boolean) => Promise<number | undefined> | number | undefined;
 }
 
@@ -83,7 +83,7 @@ export function createWriteQueue<Key>({ clock, concurrency, write }: WriteQueueO
       ready.add(key);
       run();
     },
-    /** Starts no write before this time (Unix milliseconds). Ends a flush, whose remaining writes would fail. */
+    /** Starts no write before this time (monotonic milliseconds). Ends a flush, whose remaining writes would fail. */
     pauseUntil(at: number): void {
       pausedUntil = Math.max(pausedUntil, at);
       endFlush();

@@ -2,7 +2,7 @@
 import type { KubeApi, OwnerReference, Reflector, ResourceType } from '../client/ports.ts';
 import { createRequestGate } from '../client/request-gate.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/resource-types.ts';
-import type { InPlaceRepair, Runtime } from '../../reconciler/ports.ts';
+import type { Clock, InPlaceRepair, Runtime } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { SlotName, WorkloadId } from '../../schema/names.ts';
 import { appliedSpec, findAlteredObjects } from './decide/kube-drift.ts';
@@ -27,8 +27,8 @@ export interface KubeRuntimeDeps {
   readonly ownerOf: (slot: SlotName) => OwnerReference | undefined;
   /** Aborts when this replica may no longer write. */
   readonly term: () => AbortSignal;
-  /** Unix milliseconds, on the clock of the reflectors. */
-  readonly now: () => number;
+  /** The clock of the reflectors. */
+  readonly clock: Pick<Clock, 'now' | 'wallNow'>;
 }
 
 /** How long a local copy counts as current while the API server does not answer. After that the state of the cluster is unknown. */
@@ -37,7 +37,7 @@ const TRUSTED_FOR_MS = 30_000;
 const APPLIES_AT_ONCE = 16;
 
 export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
-  const { api, reflectors, settings, ownerOf, now } = deps;
+  const { api, reflectors, settings, ownerOf, clock } = deps;
   const observer = createKubeObserver();
   const lock = createKeyedLock();
   const gate = createRequestGate(APPLIES_AT_ONCE);
@@ -48,7 +48,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     [PODS, reflectors.pods],
   ]);
   const writer = createKubeWriter({ api, copyOf: (type) => copies.get(type), term: deps.term });
-  const allocation = createGpuAllocation(api, settings, now);
+  const allocation = createGpuAllocation(api, settings, clock.now);
   const snapshot = (): KubeSnapshot => ({
     deployments: reflectors.deployments.items(),
     services: reflectors.services.items(),
@@ -56,7 +56,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     pods: reflectors.pods.items(),
     warnings: poller.current(),
   });
-  const poller = createWarningPoller({ api, pods: () => observer.pods(snapshot()), term: deps.term, now });
+  const poller = createWarningPoller({ api, pods: () => observer.pods(snapshot()), term: deps.term, clock });
   const podsOf = (id: WorkloadId) => observer.podsOf(snapshot(), id);
   const applyDeps = { api, reflectors, writer, settings, ownerOf, allocation, podsOf };
 
@@ -64,7 +64,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     traits: { kind: 'kube', images: true, network: 'pods', modelsTarget: MODELS_TARGET, inPlace: inPlaceRepair(observer, ownerOf) },
     async observe(images, signal) {
       if (signal.aborted) return ABORTED;
-      const lost = findUnreachable(reflectors, api.server, now());
+      const lost = findUnreachable(reflectors, api.server, clock.now());
       if (lost !== undefined) return lost;
       // Kubelets pull images themselves.
       return ok({ workloads: observer.observe(snapshot()), images: images.map(({ reference }) => ({ reference, present: true })) });

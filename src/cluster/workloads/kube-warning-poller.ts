@@ -2,7 +2,7 @@
 import { sleep } from '../../platform/pause.ts';
 import type { KubeApi } from '../client/ports.ts';
 import { EVENTS } from '../client/resource-types.ts';
-import type { Wake } from '../../reconciler/ports.ts';
+import type { Clock, Wake } from '../../reconciler/ports.ts';
 import type { PodFacts } from './decide/kube-facts.ts';
 import { isStuck, podsIn, PULLING_SELECTOR, selectWarnings, WARNING_SELECTOR, type PodWarnings } from './decide/kube-pod-warnings.ts';
 
@@ -11,8 +11,7 @@ export interface WarningPollerDeps {
   readonly pods: () => Iterable<PodFacts>;
   /** Aborted while another replica is the leader, which polls instead. */
   readonly term: () => AbortSignal;
-  /** Unix milliseconds, on the clock of the cluster. */
-  readonly now: () => number;
+  readonly clock: Pick<Clock, 'now' | 'wallNow'>;
   /** How often the pods are checked. Default 5 s. */
   readonly lookMs?: number;
 }
@@ -21,20 +20,20 @@ const LOOK_MS = 5000;
 /** For the same stuck pods: kubelets retry after up to two minutes. */
 const POLL_AGAIN_MS = 30_000;
 
-export function createWarningPoller({ api, pods, term, now, lookMs = LOOK_MS }: WarningPollerDeps) {
+export function createWarningPoller({ api, pods, term, clock, lookMs = LOOK_MS }: WarningPollerDeps) {
   let warnings: PodWarnings;
   let polled: { readonly at: number; readonly uids: string } | undefined;
 
   async function poll(): Promise<PodWarnings> {
     const signal = term();
-    const stuck = signal.aborted ? [] : [...pods()].flatMap((pod) => (isStuck(pod, now()) ? [pod.metadata.uid] : []));
+    const stuck = signal.aborted ? [] : [...pods()].flatMap((pod) => (isStuck(pod, clock.wallNow()) ? [pod.metadata.uid] : []));
     if (stuck.length === 0) {
       polled = undefined;
       return undefined;
     }
     const uids = stuck.join(' ');
-    if (polled?.uids === uids && now() - polled.at < POLL_AGAIN_MS) return warnings;
-    polled = { at: now(), uids };
+    if (polled?.uids === uids && clock.now() - polled.at < POLL_AGAIN_MS) return warnings;
+    polled = { at: clock.now(), uids };
     // A failure, such as a missing permission, leaves the warnings as they are.
     const listed = await api.list(EVENTS, { fieldSelector: WARNING_SELECTOR }, signal);
     if (!listed.ok) return warnings;

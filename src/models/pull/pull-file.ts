@@ -129,7 +129,7 @@ async function append(file: PullFile, body: Readable, handle: FileHandle, { byte
   let bytes = start;
   let reportedAt = 0;
   const report = (): void => {
-    reportedAt = Date.now();
+    reportedAt = performance.now();
     file.onProgress({ what, doneBytes: bytes, totalBytes });
   };
   for await (const chunk of body) {
@@ -138,7 +138,7 @@ async function append(file: PullFile, body: Readable, handle: FileHandle, { byte
     await handle.write(chunk);
     hash.update(chunk);
     bytes += chunk.length;
-    if (Date.now() - reportedAt >= PROGRESS_EVERY_MS) report();
+    if (performance.now() - reportedAt >= PROGRESS_EVERY_MS) report();
   }
   report();
   return { bytes, hash };

@@ -31,7 +31,7 @@ export function collectWhenIdle({ activity, log, checkMs = CHECK_MS }: Collector
     const now = performance.now();
     const sample = {
       cpuShare: (used.user + used.system) / 1000 / (now - at),
-      hadRequests: hadRequests(activity(), Date.now(), checkMs),
+      hadRequests: hadRequests(activity(), now, checkMs),
       heapBytes: heapBytes(),
     };
     const next = timeToCollect(state, sample);

@@ -26,9 +26,9 @@ import { planStops } from './steps/plan-stops.ts';
 export interface SlotPlan {
   readonly decision: Decision;
   readonly actions: readonly Action[];
-  /** When the passage of time alone changes the plan, in Unix milliseconds. */
+  /** When the passage of time alone changes the plan, in monotonic milliseconds. */
   readonly wakes: readonly number[];
-  /** Unix milliseconds. Until then time alone changes nothing in the plan: the earliest of its wakes, or earlier where a probe may come early. */
+  /** Monotonic milliseconds. Until then time alone changes nothing in the plan: the earliest of its wakes, or earlier where a probe may come early. */
   readonly validUntil: number;
   /** The slot is at rest: there is nothing to do, and the plan does not depend on other slots. */
   readonly atRest: boolean;
@@ -84,7 +84,7 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
       targets,
       memory: verdict,
       memoryBytes: verdict?.bytes ?? view.template?.memoryBytes,
-      nextAttemptAt: gates.flatMap(untilOf)[0],
+      nextAttemptAt: wanted && !gates.some(({ kind }) => kind === 'stalled') ? gates.flatMap(untilOf)[0] : undefined,
       waitsFor: pulls.waitsFor,
       progress: pulls.waitsFor.map((key) => view.pulls?.get(key)?.progress).find((progress) => progress !== undefined),
     },

@@ -79,7 +79,15 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       if (state === 'warming') next = Math.min(next, facts.readyAt - now);
       const old = before.slots.get(name)?.status.state ?? 'offline';
       if (old !== state) {
-        feed.add({ at: now, slot: name, kind: 'state', message: `"${old}" to "${state}"`, cause: 'loads the model', from: old, to: state });
+        feed.add({
+          at: now,
+          slot: name,
+          kind: 'state',
+          message: `From "${old}" to "${state}"`,
+          cause: 'loads the model',
+          from: old,
+          to: state,
+        });
       }
       entries.set(name, boardSlot(name, read.spec, state, facts.generation));
     }
@@ -138,6 +146,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     settings: parsed.settings,
     features: () => NEVER,
     now: () => Date.now(),
+    wallNow: () => Date.now(),
     stopping: stopping.signal,
     ...(options.heartbeatMs === undefined ? {} : { heartbeatMs: options.heartbeatMs }),
   };

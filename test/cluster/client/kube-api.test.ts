@@ -90,7 +90,7 @@ describe('createKubeApi()', () => {
     expect(await refusal(410, 'Expired', 'old')).toMatchObject({ kind: 'retry', reason: 'Expired' });
     expect(await refusal(500, 'InternalError', 'etcd')).toMatchObject({ kind: 'retry', reason: 'ApiFailed' });
     expect(await refusal(503, 'ServiceUnavailable', 'starting')).toMatchObject({ kind: 'retry', reason: 'ApiBusy' });
-    const before = Date.now();
+    const before = performance.now();
     const busy = await refusal(429, 'TooManyRequests', 'slow down', 7);
     expect(busy).toMatchObject({ kind: 'waiting', reason: 'ApiBusy' });
     expect(busy?.until).toBeGreaterThanOrEqual(before + 7000);

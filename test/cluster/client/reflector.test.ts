@@ -131,7 +131,7 @@ describe('createReflector()', () => {
     put('b');
     const { copy, wakes } = await follow({ random: () => 0.05 });
     const woken = wakes();
-    const before = Date.now();
+    const before = performance.now();
     await fake.goDown();
     await eventually('it is known to be unreachable', () => copy.health().kind === 'unreachable');
     expect(copy.health()).toMatchObject({ message: expect.stringContaining(fake.url), listed: true });

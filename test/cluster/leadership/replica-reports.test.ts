@@ -54,7 +54,8 @@ function begin(
       made.facts = facts;
       for (const wake of wakes) wake(withinMs);
     },
-    now: () => Date.now() + wallError + made.ahead,
+    // Each process begins to count at another moment.
+    now: () => performance.now() + wallError / 7 + made.ahead,
   };
   const reports = createReplicaReports({
     api: connection.api,
@@ -69,8 +70,8 @@ function begin(
     leads: () => leads,
     leaseDurationMs,
     tidyMs: 20,
-    now: made.now,
-    monotonic: () => performance.now() + made.ahead,
+    now: () => Date.now() + wallError + made.ahead,
+    monotonic: made.now,
     log: { warn: (_fields, message) => void made.warnings.push(message) },
   });
   const ended = reports.start(stopping.signal);

@@ -10,6 +10,7 @@ function create(write: Write) {
   let timers = 0;
   const clock: Clock = {
     now: world.now,
+    wallNow: world.now,
     at(at, callback) {
       timers += 1;
       let open = true;

@@ -46,7 +46,7 @@ export async function createFakeKubeWorld(settings: Partial<KubeSettings> = {}, 
     ownerOf: (slot) =>
       slot === 'unknown' ? undefined : { ...OWNER, kind: 'ConfigMap', apiVersion: 'v1', name: 'owner', uid: owner.metadata.uid },
     term: () => term.signal,
-    now: () => Date.now() + clock.aheadMs,
+    clock: { now: () => performance.now() + clock.aheadMs, wallNow: () => Date.now() + clock.aheadMs },
   });
   const observe = async () => await runtime.observe([], ends.signal);
   const unseen = await observe();

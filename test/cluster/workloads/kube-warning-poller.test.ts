@@ -48,7 +48,8 @@ beforeEach(async () => {
   ended = new AbortController();
   const createdAt = Date.parse(pod(CREATING).metadata.creationTimestamp);
   const api = await connectToFake(fake);
-  reader = createWarningPoller({ api, pods: () => pods, term: () => term.signal, now: () => createdAt + ageMs, lookMs: LOOK_MS });
+  const clock = { now: () => ageMs, wallNow: () => createdAt + ageMs };
+  reader = createWarningPoller({ api, pods: () => pods, term: () => term.signal, clock, lookMs: LOOK_MS });
   reader.follow(() => (wakes += 1), ended.signal);
 });
 

@@ -53,7 +53,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   if (!parsed.ok) throw new Error(parsed.problems.join('; '));
   const { settings } = parsed;
   const board = createBoard();
-  const now = (): number => Date.now();
+  const now = (): number => performance.now();
   const traffic = createTraffic({ board, now, settings });
   const finished: FinishedRequest[] = [];
   const faults: unknown[] = [];

@@ -62,7 +62,8 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
   const load = (pod: Pod, of: Deployed, readyMs: number): void => {
     const { crashes } = pod;
     pod.stage = 'loading';
-    pod.startedAt = clock.now();
+    pod.startedAt = clock.wallNow();
+    pod.begunAt = clock.now();
     touch(of);
     later(readyMs, pod, of, () => {
       if (pod.stage !== 'loading' || pod.crashes !== crashes) return;
@@ -137,13 +138,17 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
     list: facts,
     at: ({ host, port }) =>
       facts().find(({ phase, endpoints }) => phase === 'running' && endpoints.some((each) => each.host === host && each.port === port)),
+    runningMs(id) {
+      const pod = deployed.get(id)?.pods.find(({ stage }) => stage === 'loading' || stage === 'ready');
+      return pod === undefined ? 0 : clock.now() - pod.begunAt;
+    },
     exit(id, { code = 1, outOfMemory = false } = {}) {
       const each = deployed.get(id);
       if (each?.facts?.phase !== 'running') return;
       for (const pod of each.pods.filter(({ stage }) => stage === 'loading' || stage === 'ready')) {
         pod.stage = 'crashed';
         pod.crashes += 1;
-        pod.exit = { code, outOfMemory, at: clock.now() };
+        pod.exit = { code, outOfMemory, at: clock.wallNow() };
         // As a kubelet does: a crashed server is restarted, with growing delays.
         later((behaviour.restartMs ?? restartDelayMs)(pod.crashes), pod, each, () => {
           if (each.endsAt === undefined) load(pod, each, behaviour.podMs?.()[1] ?? 0);

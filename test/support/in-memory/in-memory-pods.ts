@@ -9,6 +9,8 @@ export interface Pod {
   readonly endpoint: Endpoint;
   stage: 'pending' | 'fetching' | 'loading' | 'ready' | 'crashed';
   startedAt: number | undefined;
+  /** The same moment on the clock that never jumps. */
+  begunAt: number;
   /** Why its last fetch failed. */
   failure: string | undefined;
   crashes: number;
@@ -36,7 +38,7 @@ interface MemoryRecord {
 }
 
 export function podAt(endpoint: Endpoint): Pod {
-  return { endpoint, stage: 'pending', startedAt: undefined, failure: undefined, crashes: 0, exit: undefined };
+  return { endpoint, stage: 'pending', startedAt: undefined, begunAt: 0, failure: undefined, crashes: 0, exit: undefined };
 }
 
 /** An address that no other pod has or gets. */

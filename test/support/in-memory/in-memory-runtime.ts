@@ -39,6 +39,8 @@ export interface InMemoryRuntime extends Runtime {
   list(): readonly ObservedWorkload[];
   /** The running workload that listens there. */
   at(endpoint: ObservedWorkload['endpoints'][number]): ObservedWorkload | undefined;
+  /** How long it has been running; 0 if it does not run. */
+  runningMs(id: WorkloadId): number;
   exit(id: WorkloadId, exit?: { readonly code?: number; readonly outOfMemory?: boolean }): void;
   /** Removes a workload from outside, without a stop. */
   vanish(id: WorkloadId): void;
@@ -60,6 +62,8 @@ export interface InMemoryRuntimeOptions {
 interface Entry {
   readonly workload: Workload;
   readonly facts: ObservedWorkload;
+  /** On the clock that never jumps. */
+  readonly begunAt: number;
   readonly log: readonly LogLine[];
 }
 
@@ -79,7 +83,8 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     const before = kept.get(id);
     if (before === undefined) return;
     const log: readonly LogLine[] = line === undefined ? before.log : [...before.log, { stream: 'stderr', text: line }];
-    kept.set(id, { ...before, log, facts: { ...before.facts, ...part } });
+    const begunAt = part.startedAt === undefined ? before.begunAt : clock.now();
+    kept.set(id, { ...before, log, begunAt, facts: { ...before.facts, ...part } });
     changed();
   };
   const remove = (id: WorkloadId): void => {
@@ -88,8 +93,8 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
   const create = (workload: Workload): WorkloadId => {
     made += 1;
     const id = WorkloadId.parse(`memory-${made}-${workload.name}`);
-    const facts = observedOf(id, workload, images, clock.now());
-    kept.set(id, { workload, facts, log: [{ stream: 'stdout', text: `listening on ${workload.port.host}` }] });
+    const facts = observedOf(id, workload, images, clock.wallNow());
+    kept.set(id, { workload, facts, begunAt: clock.now(), log: [{ stream: 'stdout', text: `listening on ${workload.port.host}` }] });
     changed();
     return id;
   };
@@ -98,7 +103,7 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     const same = kept.values().find(({ facts }) => facts.name === name);
     if (same !== undefined) {
       if (same.facts.revision !== revision) return fail('retry', 'NameTaken', `Remove "${name}" first: it is of another revision`);
-      if (same.facts.phase === 'exited') change(same.facts.id, runningFrom(same.workload, clock.now()));
+      if (same.facts.phase === 'exited') change(same.facts.id, runningFrom(same.workload, clock.wallNow()));
       return ok(same.facts.id);
     }
     if (image !== undefined && !images.has(image.reference)) return fail('retry', 'ImageMissing', `Pull image "${image.reference}" first`);
@@ -111,9 +116,13 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     foreignPorts,
     list: () => [...kept.values()].map(({ facts }) => facts),
     at: ({ port }) => kept.values().find(({ facts, workload }) => facts.phase === 'running' && workload.port.host === port)?.facts,
+    runningMs(id) {
+      const entry = kept.get(id);
+      return entry?.facts.phase === 'running' ? clock.now() - entry.begunAt : 0;
+    },
     exit(id, { code = 1, outOfMemory = false } = {}) {
       if (kept.get(id)?.facts.phase !== 'running') return;
-      change(id, { phase: 'exited', endpoints: [], exit: { code, outOfMemory, at: clock.now() } }, `died with code ${code}`);
+      change(id, { phase: 'exited', endpoints: [], exit: { code, outOfMemory, at: clock.wallNow() } }, `died with code ${code}`);
     },
     vanish: remove,
     alter(id, part) {

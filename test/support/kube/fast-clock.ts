@@ -2,11 +2,11 @@
 import type { Clock } from '../../../src/reconciler/ports.ts';
 
 export function createFastClock(factor: number): Clock {
-  const startedAt = Date.now();
   const from = performance.now();
-  const now = (): number => startedAt + (performance.now() - from) * factor;
+  const now = (): number => from + (performance.now() - from) * factor;
   return {
     now,
+    wallNow: () => Date.now() + now() - performance.now(),
     at(at, callback) {
       const timer = setTimeout(callback, Math.max(0, (at - now()) / factor));
       return () => clearTimeout(timer);

@@ -125,8 +125,8 @@ export async function watchUntil(world: World, referee: Referee, condition: () =
 }
 
 function endBadServers(world: World, referee: Referee): void {
-  for (const { id, phase, container, startedAt } of world.runtime.list()) {
-    if (phase !== 'running' || container.argv?.[2]?.endsWith(BAD_MODEL) !== true || world.clock.now() - (startedAt ?? 0) < 20) continue;
+  for (const { id, phase, container } of world.runtime.list()) {
+    if (phase !== 'running' || container.argv?.[2]?.endsWith(BAD_MODEL) !== true || world.runtime.runningMs(id) < 20) continue;
     referee.killed(id);
     world.runtime.exit(id, { code: 1 });
   }

@@ -14,15 +14,23 @@ import { BAD_MODEL, clusterOptions, documentOf, DRAIN_MS, hostOptions, MODELS, S
 import { WORLD_BEGIN } from './world-clock.ts';
 import { createCrashJudge } from './world-crashes.ts';
 import { createReferee, violation, type Referee } from './world-referee.ts';
-import { createWorld } from './world.ts';
+import { stepWallClock } from './simulate-clock-steps.ts';
+import { createWorld, type WorldOptions } from './world.ts';
 
 type Decide = NonNullable<LoopDeps['decide']>;
+
+interface More {
+  readonly trace?: (line: string) => void;
+  /** Another clock for the controllers. */
+  readonly clockOf?: WorldOptions['clockOf'];
+}
 
 /** Every fifth world is a cluster. */
 const isCluster = (seed: number): boolean => seed % 5 === 0;
 
 /** Resolves when the world kept all rules; rejects with the first violation. */
-export async function simulate(seed: number, decide: Decide = { plan, inspect }, trace?: (line: string) => void): Promise<void> {
+export async function simulate(seed: number, decide: Decide = { plan, inspect }, more: More = {}): Promise<void> {
+  const { trace } = more;
   const random = createRandom(seed);
   const faults: Faults = { chaos: true, down: undefined, failingEndpoints: false, room: Number.POSITIVE_INFINITY };
   const referees: Referee[] = [];
@@ -33,6 +41,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   const world = createWorld({
     ...(pods ? { ...clusterOptions(random, faults, onKilled), replicas: random.int(1, 3) } : hostOptions(random, faults)),
     env: { ...(budget === undefined ? {} : { SVC_MEMORY_BUDGET: budget }), SVC_PORT_RANGE: '18080-18099' },
+    ...(more.clockOf === undefined ? {} : { clockOf: more.clockOf }),
     decide: {
       plan(desired, observed, now, planEach) {
         const made = decide.plan(desired, observed, now, planEach);
@@ -46,6 +55,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
       inspect: decide.inspect,
     },
   });
+  stepWallClock(world.clock, seed);
   const referee = createReferee(world, DRAIN_MS);
   referees.push(referee);
   for (const life of world.lives()) referee.follow(life);

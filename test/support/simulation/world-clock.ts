@@ -2,6 +2,10 @@
 import type { Clock } from '../../../src/reconciler/ports.ts';
 
 export interface WorldClock extends Clock {
+  /** Sets the wall clock forward, or back if negative, as an administrator or NTP may. No time passes. */
+  stepWall(ms: number): void;
+  /** The earliest and the latest time that the wall clock has shown so far. */
+  wallRange(): readonly [number, number];
   /** Runs everything that is due until then, and everything that follows from it without time passing. */
   advanceTo(at: number): Promise<void>;
   advance(ms: number): Promise<void>;
@@ -15,13 +19,18 @@ interface Timer {
   callback: (() => void) | undefined;
 }
 
-/** A date in 2001, so that these times are not mistaken for durations. */
+/** Large, so that these times are not mistaken for durations. */
 export const WORLD_BEGIN = 1_000_000_000_000;
+/** The wall clock is decades away from the monotonic one, so that mixing the two shows. */
+const WALL_BEGIN = 2_000_000_000_000;
 
 export function createWorldClock(): WorldClock {
   const heap: Timer[] = [];
   let now = WORLD_BEGIN;
+  let wallAheadMs = WALL_BEGIN - WORLD_BEGIN;
+  let range: readonly [number, number] = [WALL_BEGIN, WALL_BEGIN];
   let order = 0;
+  const withWall = (): readonly [number, number] => [Math.min(range[0], now + wallAheadMs), Math.max(range[1], now + wallAheadMs)];
 
   async function next(limit: number): Promise<boolean> {
     for (;;) {
@@ -44,6 +53,13 @@ export function createWorldClock(): WorldClock {
 
   return {
     now: () => now,
+    wallNow: () => now + wallAheadMs,
+    stepWall(ms) {
+      range = withWall();
+      wallAheadMs += ms;
+      range = withWall();
+    },
+    wallRange: withWall,
     at(at, callback) {
       order += 1;
       const timer: Timer = { at, order, callback };

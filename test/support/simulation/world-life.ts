@@ -72,7 +72,7 @@ export function beginLife({
     clock,
     providers: { gguf: FAKE_PROVIDER } satisfies ProviderRegistry,
     images: () => IMAGE,
-    probeIo: createWorldProbes(options, clock, runtime),
+    probeIo: createWorldProbes(options, runtime),
     sinks: [{ write: (report) => void reports.push(report) }],
     board,
     settings,
@@ -107,14 +107,14 @@ export function beginLife({
   };
 }
 
-function createWorldProbes(options: WorldOptions, clock: Clock, runtime: InMemoryRuntime): ProbeIo {
+function createWorldProbes(options: WorldOptions, runtime: InMemoryRuntime): ProbeIo {
   return {
     async request(endpoint) {
       const workload = runtime.at(endpoint);
       if (workload === undefined) return { status: 0, body: '', error: 'Nothing listens on this port' };
       if (options.answers?.(endpoint.port, endpoint) === false) return { status: 0, body: '', error: 'No answer' };
       const model = workload.container.argv?.[2] ?? '';
-      const ready = clock.now() - (workload.startedAt ?? 0) >= (options.readyMs?.(model) ?? 50);
+      const ready = runtime.runningMs(workload.id) >= (options.readyMs?.(model) ?? 50);
       return { status: ready ? 200 : 503, body: '' };
     },
   };

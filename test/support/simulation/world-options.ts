@@ -1,9 +1,10 @@
 /** How a world can be configured. */
 import type { Endpoint } from '../../../src/providers/provider.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
-import type { HostFacts, ImageReference, RuntimeTraits } from '../../../src/reconciler/ports.ts';
+import type { Clock, HostFacts, ImageReference, RuntimeTraits } from '../../../src/reconciler/ports.ts';
 import type { InMemoryClusterBehaviour } from '../in-memory/in-memory-cluster.ts';
 import type { Failure } from '../../../src/schema/failure.ts';
+import type { WorldClock } from './world-clock.ts';
 
 export interface WorldOptions {
   readonly traits?: Partial<RuntimeTraits>;
@@ -20,6 +21,8 @@ export interface WorldOptions {
   readonly host?: HostFacts;
   readonly env?: Readonly<Record<string, string>>;
   readonly decide?: NonNullable<LoopDeps['decide']>;
+  /** Replaces the clock of the controllers; the simulation uses this to prove that it would notice one that measures with the wall clock. */
+  readonly clockOf?: (clock: WorldClock) => Clock;
 }
 
 export const IMAGE: ImageReference = { reference: 'localhost/svc-toolbox-gguf-cpu:v1', imageId: `sha256:${'1'.repeat(64)}` };

@@ -3,6 +3,7 @@ import { changesWorld } from '../../../src/reconciler/decide/facts/actions.ts';
 import { mayMove } from '../../../src/reconciler/decide/rules/moves.ts';
 import type { Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
+import type { Report } from '../../../src/reconciler/ports.ts';
 import type { Life } from './world-life.ts';
 import type { World } from './world.ts';
 
@@ -83,14 +84,21 @@ export function createReferee(world: World, drainMs: number): Referee {
   function checkReports(each: Watched): void {
     const { life } = each;
     for (; each.seenReports < life.reports.length; each.seenReports += 1) {
-      for (const { kind, from, to, slot } of life.reports[each.seenReports]?.entries ?? []) {
-        if (kind === 'state' && from !== undefined && to !== undefined && !mayMove(from, to)) {
-          violation(`Slot "${slot}" moved from "${from}" to "${to}"`);
-        }
-      }
+      const report = life.reports[each.seenReports];
+      if (report !== undefined) checkTimestamps(report);
+      for (const { from, to, slot } of report?.moves ?? [])
+        if (!mayMove(from, to)) violation(`Slot "${slot}" moved from "${from}" to "${to}"`);
     }
     const [error] = life.errors;
     if (error !== undefined) violation(error);
+  }
+
+  /** People compare timestamps with their own clocks. */
+  function checkTimestamps({ at, statuses, entries }: Report): void {
+    const [first, last] = world.clock.wallRange();
+    const ofStatuses = statuses.flatMap(({ since, conditions }) => [since, ...conditions.map(({ lastTransitionAt }) => lastTransitionAt)]);
+    const wrong = [at, ...ofStatuses, ...entries.map((entry) => entry.at)].find((time) => time < first || time > last);
+    if (wrong !== undefined) violation(`The wall clock never showed the time ${wrong} that was reported`);
   }
 
   return {

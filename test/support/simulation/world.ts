@@ -70,7 +70,17 @@ export function createWorld(options: WorldOptions = {}): World {
   const demandWakes = new Set<Wake>();
   const begin = (index: number): void => {
     const others = (): readonly WorldTraffic[] => lives.filter((_, other) => other !== index).map(({ traffic }) => traffic);
-    const parts = { options, clock, runtime, source, models, settings: settings.settings, changes, others, demandWakes };
+    const parts = {
+      options,
+      clock: options.clockOf?.(clock) ?? clock,
+      runtime,
+      source,
+      models,
+      settings: settings.settings,
+      changes,
+      others,
+      demandWakes,
+    };
     lives[index] = beginLife({ ...parts, leadership: options.replicas === undefined ? undefined : election.leadershipOf(index) });
   };
   for (let index = 0; index < (options.replicas ?? 1); index += 1) begin(index);

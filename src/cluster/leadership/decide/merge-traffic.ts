@@ -6,13 +6,13 @@ import type { TrafficReport } from './traffic-annotation.ts';
 
 export interface ReceivedReport {
   readonly report: TrafficReport;
-  /** When it was first seen, in Unix milliseconds by the clock of this replica. Its ages count from there. */
+  /** When it was first seen, in milliseconds of this replica's monotonic clock. Its ages count from there. */
   readonly seenAt: number;
   /** Whether the replica that wrote it is alive: only then do its counts matter. */
   readonly fresh: boolean;
 }
 
-/** The latest times ever reported, in Unix milliseconds. They remain when a replica ends, and when a report no longer contains them. */
+/** The latest times ever reported, on the same clock. They remain when a replica ends, and when a report no longer contains them. */
 export interface TrafficHistory {
   readonly usedAt: ReadonlyMap<WorkloadId, number>;
   readonly askedAt: ReadonlyMap<SlotName, number>;

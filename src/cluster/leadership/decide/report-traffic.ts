@@ -20,7 +20,7 @@ export const LEAST_MS = 1000;
 /** Older activity is known to the other replicas, or the cluster was unreachable for so long that it no longer matters. */
 const REPORTED_FOR_MS = 10 * 60_000;
 
-/** `now` in Unix milliseconds, like the facts. */
+/** `now` in monotonic milliseconds, like the facts. */
 export function composeReport({ demand, workloads }: TrafficFacts, now: number): TrafficReport {
   return {
     demand: reportable(demand, ({ waiting, lastAskedAt }) => ({ count: waiting, agoMs: ageOf(lastAskedAt, now) })),

@@ -39,7 +39,7 @@ export interface ActionArgs {
     readonly model: ModelFacts;
     /** How long to keep trying until it passes; 0: try once. */
     readonly patienceMs: number;
-    /** Since when the first pass is awaited, in Unix milliseconds: the pauses between attempts grow with this age. */
+    /** Since when the first pass is awaited, in monotonic milliseconds: the pauses between attempts grow with this age. */
     readonly since: number;
   };
   /** Counts a crash of a workload that its runtime restarts automatically. */

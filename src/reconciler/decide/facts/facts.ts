@@ -58,7 +58,7 @@ export interface Observed {
   readonly attempts: ReadonlyMap<SlotName, Attempts>;
   /** By key. Includes actions that ended after the observation began, as it may not show their effect yet. */
   readonly running: ReadonlyMap<string, RunningAction>;
-  /** When a slot was last used, in Unix milliseconds; without an entry for one that never was. */
+  /** When a slot was last used, in monotonic milliseconds; without an entry for one that never was. */
   readonly lastActive: ReadonlyMap<SlotName, number>;
   /** Host ports that turned out to be used by another program. */
   readonly takenPorts: ReadonlySet<number>;
@@ -96,7 +96,7 @@ export interface RunningAction {
 /** What was published of a slot by the last pass that decided something about it. */
 export interface PublishedSlot {
   readonly decision: Decision;
-  /** Unix milliseconds since when `decision.state` holds. */
+  /** Since when `decision.state` holds, in Unix milliseconds: a timestamp for users, which decides nothing. */
   readonly since: number;
   readonly conditions: readonly Condition[];
 }
@@ -143,7 +143,7 @@ export interface Plan {
   readonly decisions: ReadonlyMap<SlotName, Decision>;
   /** Workloads of slots that are no longer desired, and why they are stopped. */
   readonly orphans: ReadonlyMap<WorkloadId, Finding>;
-  /** When the passage of time alone changes the plan next, in Unix milliseconds. */
+  /** When the passage of time alone changes the plan next, in monotonic milliseconds. */
   readonly wakeAt: number | undefined;
 }
 

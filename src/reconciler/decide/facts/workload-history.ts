@@ -25,7 +25,7 @@ export interface WorkloadHistory {
 
 export interface ProbeFact {
   readonly status: 'passing' | 'loading' | 'failing';
-  /** Since when `status` holds; a change between loading and failing does not count. Unix milliseconds. */
+  /** Since when `status` holds; a change between loading and failing does not count. Monotonic milliseconds. */
   readonly since: number;
   readonly lastAt: number;
   readonly consecutiveFailures: number;

@@ -57,34 +57,59 @@ export function actionText(action: Action): string {
   return `${verbPhrase(action)}: ${action.because.message}`;
 }
 
-function verbPhrase(action: Action): string {
+/** For the timeline, when an action begins: `Starting "svc-slot-primary" … on port 18080: The slot is wanted …`. */
+export function beginText(action: Action): string {
+  return `${capitalized(verbPhrase(action, 'ing'))}: ${action.because.message}`;
+}
+
+/** For the timeline, when an action has succeeded: `Started "svc-slot-primary" … on port 18080`. */
+export function doneText(action: Action): string {
+  return capitalized(verbPhrase(action, 'ed'));
+}
+
+type Tense = keyof (typeof VERBS)['pull'];
+
+const VERBS = {
+  pull: { now: 'pull', ing: 'pulling', ed: 'pulled' },
+  cancel: { now: 'cancel', ing: 'cancelling', ed: 'cancelled' },
+  probe: { now: 'probe', ing: 'probing', ed: 'probed' },
+  count: { now: 'count', ing: 'counting', ed: 'counted' },
+  stop: { now: 'stop', ing: 'stopping', ed: 'stopped' },
+  start: { now: 'start', ing: 'starting', ed: 'started' },
+  repair: { now: 'repair', ing: 'repairing', ed: 'repaired' },
+  update: { now: 'update', ing: 'updating', ed: 'updated' },
+} as const;
+
+function verbPhrase(action: Action, tense: Tense = 'now'): string {
   switch (action.name) {
     case 'pullImage':
-      return `pull image "${action.args.image.reference}"`;
+      return `${VERBS.pull[tense]} image "${action.args.image.reference}"`;
     case 'pullModel':
-      return `pull model "${action.args.model}"`;
+      return `${VERBS.pull[tense]} model "${action.args.model}"`;
     case 'cancelPull':
-      return `cancel "${action.args.key}"`;
+      return `${VERBS.cancel[tense]} "${action.args.key}"`;
     case 'apply':
-      return applyText(action.args);
+      return applyText(action.args, tense);
     case 'probe':
-      return `probe "${action.args.workload}"`;
+      return `${VERBS.probe[tense]} "${action.args.workload}"`;
     case 'noteCrash':
-      return `count the crash of "${action.args.workload}"`;
+      return `${VERBS.count[tense]} the crash of "${action.args.workload}"`;
     case 'stop':
-      return `stop "${action.args.workload}"${action.args.abort ? ', ending its requests' : ''}`;
+      return `${VERBS.stop[tense]} "${action.args.workload}"${action.args.abort ? ', ending its requests' : ''}`;
     default:
       return action satisfies never;
   }
 }
 
-function applyText({ workload, origin, updatesInPlace }: ActionArgs['apply']): string {
-  if (updatesInPlace !== undefined) return `${updatesInPlace.altered ? 'repair' : 'update'} "${workload.name}" in place`;
+function applyText({ workload, origin, updatesInPlace }: ActionArgs['apply'], tense: Tense): string {
+  if (updatesInPlace !== undefined) return `${VERBS[updatesInPlace.altered ? 'repair' : 'update'][tense]} "${workload.name}" in place`;
   const { cluster, port } = workload;
   const where =
     cluster === undefined ? `on port ${port.host}` : `in ${cluster.replicas} ${cluster.replicas === 1 ? 'replica' : 'replicas'}`;
-  return `start "${workload.name}" with model "${origin.model.id}" ${where}`;
+  return `${VERBS.start[tense]} "${workload.name}" with model "${origin.model.id}" ${where}`;
 }
+
+const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 function findingText({ reason, message }: Finding): string {
   return `${message} [${reason}]`;
@@ -107,7 +132,7 @@ function memoryLines({ memory }: Decision): readonly string[] {
 
 function attemptLines({ lastFailure, nextAttemptAt }: Decision, now: number): readonly string[] {
   if (lastFailure === undefined) return [];
-  const next = nextAttemptAt === undefined ? [] : [`  next attempt in ${secondsText(nextAttemptAt - now)}`];
+  const next = nextAttemptAt === undefined || nextAttemptAt <= now ? [] : [`  next attempt in ${secondsText(nextAttemptAt - now)}`];
   return [`  failed ${secondsText(now - lastFailure.at)} ago: ${lastFailure.failure.message}`, ...next, ...logLines(lastFailure)];
 }
 

@@ -1,6 +1,6 @@
 /** What is published of a slot: its status, and which of its changes the timeline gets. Pure. */
 import type { ModelId } from '../../../schema/names.ts';
-import type { SlotStatus, TimelineEntry } from '../../../schema/slot-status.ts';
+import type { SlotState, SlotStatus, TimelineEntry } from '../../../schema/slot-status.ts';
 import type { DesiredSlot } from '../../ports.ts';
 import type { Decision, Observed, PublishedSlot } from '../facts/facts.ts';
 
@@ -54,12 +54,16 @@ export function describeChanges({ decision, conditions }: PublishedSlot, last: P
   ];
 }
 
+/** Between these a slot moves with each request, which would fill its timeline. */
+const ANSWERING: ReadonlySet<SlotState> = new Set(['ready', 'serving', 'idle']);
+
 function stateChange({ state, findings }: Decision, before: Decision | undefined): readonly NewEntry[] {
   if (before?.state === state) return [];
   const finding = findings[0];
   const cause = finding === undefined ? {} : { cause: `${finding.reason}: ${finding.message}` };
-  if (before === undefined) return [{ kind: 'state', message: `Found "${state}"`, to: state, ...cause }];
-  return [{ kind: 'state', message: `"${before.state}" to "${state}"`, from: before.state, to: state, ...cause }];
+  if (before === undefined) return [{ kind: 'state', message: `The slot is "${state}"`, to: state, ...cause }];
+  if (ANSWERING.has(before.state) && ANSWERING.has(state)) return [];
+  return [{ kind: 'state', message: `From "${before.state}" to "${state}"`, from: before.state, to: state, ...cause }];
 }
 
 /** `Ready` and `Reconciling` change with the state, which has an entry of its own. */

@@ -22,7 +22,7 @@ export function delayAfter(failures: number): number {
   return Math.min(FIRST_DELAY_MS * 2 ** Math.min(failures - 1, 30), LONGEST_DELAY_MS);
 }
 
-/** When the next attempt may be made, in Unix milliseconds; undefined where it may be made at any time. */
+/** When the next attempt may be made, in monotonic milliseconds; undefined where it may be made at any time. */
 export function nextAttemptAt(failures: readonly Attempt[]): number | undefined {
   const attempts = failures.filter(({ kind }) => kind !== 'drift');
   const last = attempts.at(-1);

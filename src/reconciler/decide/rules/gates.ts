@@ -17,7 +17,7 @@ import type { MemoryVerdict } from './share-memory.ts';
 export type Gate = Finding &
   (
     | { readonly kind: 'stalled' | 'memory' }
-    | { readonly kind: 'waiting'; /** Unix milliseconds. */ readonly until?: number }
+    | { readonly kind: 'waiting'; /** Monotonic milliseconds. */ readonly until?: number }
     | { readonly kind: 'pulling'; readonly what: 'image' | 'model' }
   );
 

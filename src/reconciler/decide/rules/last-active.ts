@@ -18,7 +18,7 @@ export interface ActivityFacts {
 }
 
 /**
- * Unix milliseconds. Requests count, those that only asked for the slot included. So do, as reasons not to unload it yet, an edit of a slot that
+ * Monotonic milliseconds. Requests count, those that only asked for the slot included. So do, as reasons not to unload it yet, an edit of a slot that
  * is always loaded, a load that has not finished, one that failed and will be tried again, and a workload that was found running.
  */
 export function deriveLastActive(facts: ActivityFacts): number | undefined {

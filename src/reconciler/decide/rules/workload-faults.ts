@@ -75,6 +75,6 @@ function probeFailing({ fact, known, inFlight }: WorkloadView, { now }: SlotView
   const dead = probe.consecutiveFailures >= UNHEALTHY_AFTER && (!busy || silentMs >= BUSY_PATIENCE_MS);
   const stuck = silentMs >= (busy ? STUCK_PATIENCE_MS : BUSY_PATIENCE_MS);
   if (!dead && !stuck) return undefined;
-  const message = `The server stopped answering ${Math.round(silentMs / 1000)} s ago; last probe: ${probe.message}`;
+  const message = `The server gave no answer for ${Math.round(silentMs / 1000)} s; last probe: ${probe.message}`;
   return { kind: 'probe', reason: 'ProbeFailing', message };
 }

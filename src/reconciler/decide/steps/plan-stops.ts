@@ -20,7 +20,7 @@ const ORPHAN_DRAIN_MS = 30_000;
 export interface TimedActions {
   readonly actions: readonly Action[];
   readonly wakes: readonly number[];
-  /** Unix milliseconds until which time alone changes nothing, where that is earlier than the wakes. */
+  /** Monotonic milliseconds until which time alone changes nothing, where that is earlier than the wakes. */
   readonly validUntil?: number;
 }
 

@@ -80,11 +80,11 @@ describe('toSlotEvent()', () => {
   });
 
   test.each<Partial<TimelineEntry>>([
-    { to: 'ready', message: 'Found "ready"' },
+    { to: 'ready', message: 'The slot is "ready"' },
     { from: 'ready', to: 'serving' },
     { from: 'serving', to: 'idle' },
     { from: 'idle', to: 'ready' },
-    { kind: 'action', message: 'Begins to start' },
+    { kind: 'action', message: 'Starting "w"' },
     { kind: 'spec', message: 'Generation 2 is in force' },
   ])('%j does not become an Event', (changes) => {
     expect(toSlotEvent(entry(changes))).toBeUndefined();

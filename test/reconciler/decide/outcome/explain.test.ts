@@ -59,6 +59,32 @@ describe('explain()', () => {
     ]);
   });
 
+  test('announces no attempt for a slot that is stalled or not wanted, nor one that is due already', () => {
+    const crashes = [5, 4, 3, 2, 1].map((minutes) => failed(minutes * 60_000, 'crash'));
+    const stalled = texts({ failures: crashes });
+    expect(stalled).toContain('  failed 60 s ago: It failed: Crashed');
+    for (const scene of [
+      { failures: [...crashes, failed(500, 'crash')] },
+      { failures: [failed(500, 'apply', 'Forbidden', 'stalled')] },
+      { failures: [failed(500, 'crash')], slot: { enabled: false } },
+    ] as const)
+      expect([...planOf(scene).made.decisions.values()].map((decision) => explainSlot(decision, [], NOW)).join()).not.toContain(
+        'next attempt',
+      );
+    const [decision] = planOf({ failures: [failed(500, 'crash')] }).made.decisions.values();
+    expect(decision && explainSlot(decision, [], NOW + 400)).toContain('next attempt in 0.1 s');
+    expect(decision && explainSlot(decision, [], NOW + 600)).not.toContain('next attempt');
+  });
+
+  test('counts ages from the moment of the question', () => {
+    const [decision] = planOf({ workloads: [{ id: 'w1', probe: 'dead' }], failures: [failed(500, 'crash')] }).made.decisions.values();
+    if (decision === undefined) throw new Error('There is no decision');
+    expect(explainSlot(decision, [], NOW)).toContain('failed 0.5 s ago');
+    expect(explainSlot(decision, [], NOW + 90_000)).toContain('failed 91 s ago');
+    // An age inside of a message would stay what it was when the message was written.
+    expect(JSON.stringify([decision.findings, decision.conditions])).not.toMatch(/ ago/);
+  });
+
   test('explains why there is no memory', () => {
     expect(texts({ budgetBytes: 512 })).toEqual([
       'Slot "primary" is offline, as it should not run now',

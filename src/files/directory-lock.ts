@@ -1,0 +1,105 @@
+/**
+ * Lets only one service use a directory. The lock is one of the operating system: it belongs to the process and ends with it, however it ends, so that nothing is
+ * left behind that could be stale. Node has no call for such locks, but its SQLite holds one on a database file while a transaction is exclusive. Processes
+ * in different containers see it as long as they share the file on one kernel. See docs/decisions/0042-one-service-for-each-directory.md.
+ *
+ * Nothing in this process may open the lock file otherwise: closing it would release the lock, as POSIX defines for such locks.
+ */
+import { appendFile, readFile, stat } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+import { parseJson } from '../platform/decide/parse-json.ts';
+import { messageOf } from '../platform/error-text.ts';
+import { writeJsonAtomically } from './write-file.ts';
+
+export interface LockOptions {
+  readonly directory: string;
+  /** The file names begin with this. */
+  readonly name: string;
+  /** Unix milliseconds, for those who read who holds the lock. */
+  readonly since: number;
+}
+
+export type LockAnswer =
+  | { readonly kind: 'locked'; readonly lock: DirectoryLock }
+  /** `holder` describes the other process: `process 4711 on "host" since 2026-01-01T00:00:00.000Z`. */
+  | { readonly kind: 'held'; readonly holder: string }
+  /** The file cannot be created or read. */
+  | { readonly kind: 'unusable'; readonly message: string };
+
+export interface DirectoryLock {
+  /** Whether the locked file is still the one at its path. It is not after the directory was moved, deleted or emptied. */
+  isInPlace(): Promise<boolean>;
+  /** Later calls do nothing. */
+  release(): void;
+}
+
+const Holder = z.object({ pid: z.int(), host: z.string(), since: z.string() });
+/** https://www.sqlite.org/rescode.html */
+const SQLITE_BUSY = 5;
+const SQLITE_NOTADB = 26;
+
+/** Does not wait. The directory must exist. Never throws. */
+export async function lockDirectory({ directory, name, since }: LockOptions): Promise<LockAnswer> {
+  const [file, holderFile] = [join(directory, `${name}.lock`), join(directory, `${name}.json`)];
+  const taken = take(file);
+  if (taken.kind === 'held') return { kind: 'held', holder: describe(await readFile(holderFile, 'utf8').catch(() => '')) };
+  if (taken.kind === 'unusable') return { kind: 'unusable', message: await explain(file, taken.code) };
+  const locked = await identityOf(file);
+  const holder = { pid: process.pid, host: hostname(), since: new Date(since).toISOString() } satisfies z.output<typeof Holder>;
+  // For people only, so a full disk is no reason not to start.
+  await writeJsonAtomically(holderFile, holder, 0o644).catch(() => undefined);
+  return {
+    kind: 'locked',
+    lock: {
+      isInPlace: async () => locked !== undefined && (await identityOf(file)) === locked,
+      release: taken.release,
+    },
+  };
+}
+
+type Taken =
+  | { readonly kind: 'taken'; release(): void }
+  | { readonly kind: 'held' }
+  | { readonly kind: 'unusable'; readonly code: unknown };
+
+function take(file: string): Taken {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(file, { timeout: 0 });
+    // The transaction never ends and never writes, so the file stays empty.
+    database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
+    const open = database;
+    return {
+      kind: 'taken',
+      release() {
+        if (open.isOpen) open.close();
+      },
+    };
+  } catch (error) {
+    if (database?.isOpen === true) database.close();
+    const code = typeof error === 'object' && error !== null && 'errcode' in error ? error.errcode : undefined;
+    return code === SQLITE_BUSY ? { kind: 'held' } : { kind: 'unusable', code };
+  }
+}
+
+/** SQLite only says that it cannot open the file; the system says why. */
+async function explain(file: string, code: unknown): Promise<string> {
+  if (code === SQLITE_NOTADB) return `delete "${file}", which is not a lock of this service`;
+  return await appendFile(file, '').then(
+    () => `"${file}" cannot be locked (SQLite error ${String(code)})`,
+    (error: unknown) => messageOf(error),
+  );
+}
+
+function describe(text: string): string {
+  const holder = Holder.safeParse(parseJson(text)).data;
+  return holder === undefined ? 'another process' : `process ${holder.pid} on "${holder.host}", since ${holder.since},`;
+}
+
+async function identityOf(file: string): Promise<string | undefined> {
+  const facts = await stat(file, { bigint: true }).catch(() => undefined);
+  return facts === undefined ? undefined : `${facts.dev}:${facts.ino}`;
+}
