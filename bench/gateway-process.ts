@@ -1,12 +1,15 @@
 /** The gateway alone in its own process, with a board of open slots: `primary`, `slot-1` and so on. Arguments: the upstream's port, the number of slots (default 1). Prints its port. */
+import { allowEveryone } from '../src/api/authorize.ts';
 import { createMetrics } from '../src/api/metrics.ts';
 import { buildServer } from '../src/api/server.ts';
+import { createSiteGuard } from '../src/api/site-guard.ts';
 import { createV1Routes } from '../src/api/v1/v1-routes.ts';
 import { createGateway } from '../src/gateway/gateway.ts';
 import { createTraffic } from '../src/gateway/traffic.ts';
 import { PROVIDERS } from '../src/providers/registry.ts';
 import { createBoard } from '../src/reconciler/board.ts';
 import { parseSettings } from '../src/schema/settings.ts';
+import { readSitePolicy } from '../src/wiring/site-policy.ts';
 import { publish } from '../test/gateway/support/board-fixture.ts';
 
 const parsed = parseSettings({});
@@ -25,7 +28,14 @@ const gateway = createGateway({
   report: metrics.requestFinished,
 });
 const routes = createV1Routes({ board, gateway, startedAt: now() });
-const api = buildServer({ routes, settings, gateway, report: metrics.requestFinished });
+const api = buildServer({
+  routes,
+  settings,
+  gateway,
+  site: createSiteGuard(readSitePolicy(settings, false)),
+  authorize: allowEveryone,
+  report: metrics.requestFinished,
+});
 const upstreamPort = Number(process.argv[2]);
 const slots = Array.from({ length: Number(process.argv[3] ?? 1) }, (_, index) => ({
   name: index === 0 ? 'primary' : `slot-${index}`,

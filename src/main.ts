@@ -7,6 +7,7 @@
  * Stop: end event and log streams, and close each connection after its response → give up leadership → after `SVC_STOP_DELAY`, close the HTTP
  * API and let requests in flight finish → stop all slots if `SVC_ON_EXIT` is "stop" → stop the loop and the world → write the last status files → release the locks.
  */
+import type { ListenFacts } from './api/decide/describe-listening.ts';
 import { collectWhenIdle } from './platform/heap/collect-when-idle.ts';
 import { sleep } from './platform/pause.ts';
 import type { Runtime } from './reconciler/ports.ts';
@@ -15,11 +16,10 @@ import { chooseWorld } from './wiring/choose-world.ts';
 import { createApi } from './wiring/create-api.ts';
 import { createController } from './wiring/create-controller.ts';
 import { lockDirectories, type DirectoryLocks } from './wiring/lock-directories.ts';
-import { listen, makeDirectories, urlOf } from './wiring/service-parts.ts';
+import { listen, makeDirectories } from './wiring/service-parts.ts';
 import type { ServiceOptions } from './wiring/world.ts';
 
-export interface Service {
-  readonly url: string;
+export interface Service extends ListenFacts {
   readonly runtime: string;
   /** Lets requests in flight finish within `SVC_STOP_GRACE`. Slots keep running unless `SVC_ON_EXIT` is "stop". */
   stop(): Promise<void>;
@@ -81,7 +81,7 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
     locks.release();
   }
 
-  return ok({ url: urlOf(settings.SVC_LISTEN.host, listening.value), runtime: world.runtime.traits.kind, stop });
+  return ok({ ...listening.value, runtime: world.runtime.traits.kind, stop });
 }
 
 /** Resolves when no workload is left, or when the signal aborts. */

@@ -28,6 +28,7 @@ const NOT_FOR_VALUES = {
   SVC_ON_EXIT: true,
   SVC_QUIET_PERIOD: true,
   SVC_NAMESPACE: true,
+  SVC_SERVICE_NAME: true,
   SVC_POD_NAME: true,
   SVC_POD_UID: true,
   SVC_IMAGE: true,

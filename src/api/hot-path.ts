@@ -1,18 +1,20 @@
 /**
  * Serves raw routes without the framework, because Fastify's routing, hooks and reply cost more than everything the gateway does with an ordinary request.
  * `server.ts` calls `tryHandle` first; a raw route that only Fastify's router recognises (an encoded path) comes back through `enter`. Both end in `enter`,
- * so neither can miss the access check.
+ * so neither can miss the checks of the site and of the access.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { answerError } from '../gateway/answer.ts';
 import type { ReportRequest } from '../gateway/exchange-deps.ts';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
-import { isJsonType, parseRequestHead } from '../gateway/decide/request-head.ts';
+import { isJsonType, parseRequestHead, type RequestHead } from '../gateway/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
 import type { AccessDecision, Authorize } from './authorize.ts';
 import type { OnFault } from './error-handler.ts';
 import { newRequestId } from './request-id.ts';
 import type { RawRequest, Route } from './route.ts';
+import { corsHeaders } from './decide/cors-headers.ts';
+import type { SiteGuard } from './site-guard.ts';
 
 export type HotPath = ReturnType<typeof createHotPath>;
 
@@ -20,6 +22,7 @@ type RawRoute = Route & Required<Pick<Route, 'raw'>>;
 
 export interface HotPathDeps {
   readonly routes: readonly Route[];
+  readonly site: SiteGuard;
   readonly authorize: Authorize;
   readonly report: ReportRequest;
   readonly onFault: OnFault;
@@ -29,7 +32,7 @@ export function isRawRoute(route: Route): route is RawRoute {
   return route.raw !== undefined;
 }
 
-export function createHotPath({ routes, authorize, report, onFault }: HotPathDeps) {
+export function createHotPath({ routes, site, authorize, report, onFault }: HotPathDeps) {
   const known = new Map(routes.filter(isRawRoute).map((route) => [route.path, route]));
 
   function refuse(entry: Entry, code: ErrorCode, message: string, param: string | null = null): void {
@@ -41,7 +44,7 @@ export function createHotPath({ routes, authorize, report, onFault }: HotPathDep
 
   function proceed(entry: Entry, decision: AccessDecision): void {
     if (!decision.ok) refuse(entry, decision.code, decision.message);
-    else if (!isJsonType(entry.head.contentType)) {
+    else if (!isJsonType(entry.head.contentType) || isUntyped(entry.head)) {
       refuse(entry, 'request.media_type', 'Send the body as "application/json"', 'Content-Type');
     } else entry.route.raw(entry);
   }
@@ -55,10 +58,12 @@ export function createHotPath({ routes, authorize, report, onFault }: HotPathDep
   function enter(route: RawRoute, req: IncomingMessage, res: ServerResponse): void {
     const head = parseRequestHead(req.rawHeaders);
     const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId() };
-    if (head.hosts !== 1 && req.httpVersionMinor === 1) {
-      refuse(entry, 'request.invalid', 'Send one "Host" header', 'Host');
+    const from = site.check(req, head, route);
+    if (from.kind === 'refuse') {
+      refuse(entry, from.code, from.message, from.param);
       return;
     }
+    if (from.kind === 'cors') for (const [name, value] of Object.entries(corsHeaders(from.origin))) res.setHeader(name, value);
     try {
       const decision = authorize(route.access, req);
       if (!(decision instanceof Promise)) {
@@ -87,6 +92,11 @@ export function createHotPath({ routes, authorize, report, onFault }: HotPathDep
     },
     enter,
   };
+}
+
+/** A body without a media type: pages of other sites can send one without asking. */
+function isUntyped({ contentType, contentLength = 0, chunked }: RequestHead): boolean {
+  return contentType === undefined && (chunked || contentLength > 0);
 }
 
 interface Entry extends RawRequest {

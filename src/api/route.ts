@@ -20,6 +20,10 @@ export interface Route {
   /** Fastify's pattern: `/v1/models/:id`, `/v1/models/*`. */
   readonly path: string;
   readonly access: Access;
+  /** The route changes and reveals nothing, so requests from pages of any site, and under any name, are answered. Default: false. */
+  readonly anySite?: true;
+  /** Pages of the origins in `SVC_CORS_ORIGINS` may use the route. Default: false. */
+  readonly cors?: true;
   /** One sentence for the documentation. */
   readonly summary: string;
   /** Groups routes in the documentation. */

@@ -10,23 +10,26 @@ import {
   type FastifyServerFactoryHandler,
 } from 'fastify';
 import type { ReportRequest } from '../gateway/exchange-deps.ts';
-import { isJsonType } from '../gateway/decide/request-head.ts';
+import { isJsonType, parseRequestHead } from '../gateway/decide/request-head.ts';
 import { createAllowedMethods } from './allowed-methods.ts';
 import { ApiError } from './api-error.ts';
 import type { Authorize } from './authorize.ts';
+import { corsHeaders, preflightHeaders } from './decide/cors-headers.ts';
 import { createErrorHandler, sendError, type OnFault } from './error-handler.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
 import { createHttpServer, type HttpLimits } from './http-server.ts';
 import { requestIdOf } from './request-id.ts';
 import type { Route } from './route.ts';
+import type { SiteGuard } from './site-guard.ts';
 
 export interface ServerDeps {
   readonly routes: readonly Route[];
   readonly settings: HttpLimits & { readonly SVC_BODY_LIMIT: number };
   /** Ends the inference requests in progress. */
   readonly gateway: { close(graceMs: number, parkedMs: number): Promise<void> };
-  /** Default: everyone may do everything. */
-  readonly authorize?: Authorize;
+  /** Refuses pages of other sites. */
+  readonly site: SiteGuard;
+  readonly authorize: Authorize;
   readonly report?: ReportRequest;
   readonly onFault?: OnFault;
 }
@@ -46,14 +49,13 @@ const noSchemas = (): never => {
   throw new Error('Validate input with zod in the handler: routes have no Fastify schemas');
 };
 
-const ALLOWED = { ok: true } as const;
 /** A model id has at most 200 characters; percent-encoded ones are longer. */
 const MAX_PARAM_LENGTH = 1024;
 const IDLE_CHECK_MS = 50;
 
 export function buildServer(deps: ServerDeps): HttpApi {
-  const { routes, settings, gateway, authorize = () => ALLOWED, report = () => undefined, onFault = () => undefined } = deps;
-  const hotPath = createHotPath({ routes, authorize, report, onFault });
+  const { routes, settings, gateway, site, authorize, report = () => undefined, onFault = () => undefined } = deps;
+  const hotPath = createHotPath({ routes, site, authorize, report, onFault });
   let framework: FastifyServerFactoryHandler | undefined;
   let leaving = false;
   const { server, closeIdle } = createHttpServer(settings, (req, res) => {
@@ -75,8 +77,8 @@ export function buildServer(deps: ServerDeps): HttpApi {
   });
   app.setErrorHandler(createErrorHandler(onFault));
   acceptBodies(app, routes);
-  addHooks(app, routes, report);
-  for (const route of routes) addRoute(app, route, hotPath, authorize);
+  addHooks(app, deps, report);
+  for (const route of routes) addRoute(app, route, hotPath, deps);
 
   return {
     app,
@@ -111,9 +113,6 @@ async function closeListener(server: Server): Promise<void> {
 
 function enterFramework(req: IncomingMessage, res: ServerResponse, handler: (req: IncomingMessage, res: ServerResponse) => void): void {
   if (req.headers.expect !== undefined) res.writeContinue();
-  const hasBody = req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
-  // A body without a type is assumed to be JSON.
-  if (hasBody && req.headers['content-type'] === undefined) req.headers['content-type'] = 'application/json';
   handler(req, res);
 }
 
@@ -135,15 +134,19 @@ function parseJson(app: FastifyInstance): FastifyBodyParser<string> {
   };
 }
 
-function addHooks(app: FastifyInstance, routes: readonly Route[], report: ReportRequest): void {
+function addHooks(app: FastifyInstance, { routes, site }: ServerDeps, report: ReportRequest): void {
   const allowedMethods = createAllowedMethods(routes);
+  const corsMethods = createAllowedMethods(routes.filter((route) => route.cors));
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     if (request.headers.host === undefined && request.raw.httpVersionMinor === 1) {
       done(new ApiError('request.invalid', 'Send one "Host" header', { param: 'Host' }));
     } else if (request.is404) {
       // Answered before the unwanted body is read.
-      answerNotFound(request, reply, allowedMethods(request.url));
+      const methods = allowedMethods(request.url);
+      if (request.method === 'OPTIONS' && methods.length > 0)
+        answerOptions(request, reply, { methods, cors: corsMethods(request.url), site });
+      else answerNotFound(request, reply, methods);
     } else done();
   });
   app.addHook('onResponse', (request, reply, done) => {
@@ -159,14 +162,33 @@ function addHooks(app: FastifyInstance, routes: readonly Route[], report: Report
 function answerNotFound(request: FastifyRequest, reply: FastifyReply, methods: readonly string[]): void {
   const { method, url } = request;
   const allow = methods.join(', ');
-  if (method === 'OPTIONS' && (methods.length > 0 || url === '*')) void reply.code(204).header('allow', allow).send();
+  if (method === 'OPTIONS' && url === '*') void reply.code(204).header('allow', allow).send();
   else if (methods.length === 0) {
     const message = `Use a known path instead of "${url.slice(0, 200)}": "/api/openapi.json" lists them`;
     sendError(reply, { code: 'route.not_found', message });
   } else sendError(reply, { code: 'route.method', message: `Use one of ${allow} instead of "${method}"`, headers: { allow } });
 }
 
-function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, authorize: Authorize): void {
+interface OptionsFacts {
+  readonly methods: readonly string[];
+  /** The methods that pages of other origins may use. */
+  readonly cors: readonly string[];
+  readonly site: SiteGuard;
+}
+
+/** Lists the methods of a path. A preflight is answered only for an origin that may use the path. */
+function answerOptions(request: FastifyRequest, reply: FastifyReply, { methods, cors, site }: OptionsFacts): void {
+  const from = site.check(request.raw, parseRequestHead(request.raw.rawHeaders), cors.length > 0 ? { cors: true } : {});
+  if (from.kind === 'refuse') {
+    sendError(reply, from);
+    return;
+  }
+  void reply.code(204).header('allow', methods.join(', '));
+  if (from.kind === 'cors') void reply.headers(preflightHeaders(from.origin, cors, request.headers['access-control-request-headers']));
+  void reply.send();
+}
+
+function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, authorize }: ServerDeps): void {
   app.route({
     method: route.method,
     url: route.path,
@@ -177,6 +199,11 @@ function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, authoriz
         hotPath.enter(route, request.raw, reply.raw);
         return;
       }
+      const from = site.check(request.raw, parseRequestHead(request.raw.rawHeaders), route);
+      if (from.kind === 'refuse') throw new ApiError(from.code, from.message, { param: from.param });
+      if (from.kind === 'cors') void reply.headers(corsHeaders(from.origin));
+      // The answer to another origin would be a different one.
+      else if (route.cors && site.allowsOrigins) void reply.header('vary', 'Origin');
       const decision = await authorize(route.access, request.raw);
       if (!decision.ok) throw new ApiError(decision.code, decision.message);
       refuseOtherTypes(route, request);

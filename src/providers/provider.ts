@@ -99,6 +99,11 @@ export interface Provider {
   readonly containerPort: number;
   /** `GET` on this path returns 200 as soon as the server accepts requests. Probes of Kubernetes use it. */
   readonly readyPath: string;
+  /**
+   * Arguments that may be set through the API, because the server cannot load code or use other files with them. All others can be set only where slots are
+   * declared. Default: none.
+   */
+  readonly safeFlags?: ReadonlySet<string>;
   /** Returns the devices that a backend needs, as paths or CDI names. Pure. */
   devices(backend: Backend): readonly string[];
   /** Returns the environment of the server; the caller adds the `[env]` of the slot, which takes precedence. Pure. */

@@ -17,6 +17,11 @@ export const ERROR_CODES = {
   'auth.required': error(401, 'authentication_error', 'Authentication is enabled and the request has no credentials'),
   'auth.invalid': error(401, 'authentication_error', 'The bearer token matches no stored token'),
   'auth.scope': error(403, 'permission_error', 'The credentials are valid, but their scope does not allow this request'),
+  'request.cross_site': permanent(
+    403,
+    'permission_error',
+    'A web page of another site sent the request, or the name in `Host` is not known: see docs/security.md',
+  ),
   'route.not_found': error(404, 'not_found_error', 'The path does not exist'),
   'slot.not_found': error(404, 'not_found_error', 'The slot does not exist'),
   'model.not_found': error(404, 'not_found_error', 'No slot serves this model; the message lists the known names'),

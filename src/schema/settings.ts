@@ -39,8 +39,39 @@ const PortRange = z
   .transform((text) => ({ first: Number(text.slice(0, text.indexOf('-'))), last: Number(text.slice(text.indexOf('-') + 1)) }))
   .refine((range) => range.first < range.last && range.last <= 65_535, 'Use a first port below the last one, and a last port up to 65535');
 
+/** A list separated by commas or spaces. `parse` returns undefined for an entry that is not valid; `rule` says what is. */
+const ListOf = (parse: (entry: string) => string | undefined, rule: string) =>
+  z
+    .string()
+    .default('')
+    .transform((text, context): readonly string[] => {
+      const entries = text.split(/[\s,]+/).filter((entry) => entry !== '');
+      const wrong = entries.find((entry) => parse(entry) === undefined);
+      if (wrong !== undefined) context.addIssue({ code: 'custom', message: `${rule}, not "${wrong}"` });
+      return entries.map((entry) => parse(entry) ?? entry);
+    });
+const HOST_NAME = /^(?:\*|(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?\.?)$/;
+const HostNames = ListOf(
+  (entry) => (HOST_NAME.test(entry) ? entry : undefined),
+  'Write host names without scheme and port, such as "gpu.example.com" or "*.example.com"',
+);
+/** Browser extensions and desktop applications have schemes of their own, such as `chrome-extension` and `app`. */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#@*\s"]+\/?$/i;
+const Origins = ListOf(
+  (entry) => (ORIGIN.test(entry) && URL.canParse(entry) ? serialiseOrigin(entry) : undefined),
+  'Write each origin as scheme, host and port, such as "https://chat.example.com" or "http://192.168.1.5:3001"',
+);
+
+/** Returns the origin as browsers send it. The URL standard defines none for schemes that browsers do not know. */
+function serialiseOrigin(text: string): string {
+  const { origin } = new URL(text);
+  return origin === 'null' ? text.replace(/\/$/, '').toLowerCase() : origin;
+}
+
 export const SettingsSchema = z.strictObject({
-  SVC_LISTEN: ListenAddress.optional().describe('Address to listen on. Default: `0.0.0.0:8080`, or `127.0.0.1:8080` with authentication'),
+  SVC_LISTEN: ListenAddress.optional().describe(
+    'Address to listen on. Default: `0.0.0.0:8080`; `127.0.0.1:8080` with authentication, and for `npm start` in a checkout',
+  ),
   SVC_RUNTIME: z
     .enum(['auto', 'podman', 'kube', 'process'])
     .default('auto')
@@ -63,7 +94,19 @@ export const SettingsSchema = z.strictObject({
     .min(16, 'Use at least 16 characters')
     .optional()
     .describe('Secret with which the proxy authenticates, so that local users cannot forge its headers. At least 16 characters'),
-  SVC_PUBLIC_URL: z.url().optional().describe('URL under which users reach the service. The API uses it in the URLs that it returns'),
+  SVC_PUBLIC_URL: z
+    .url()
+    .optional()
+    .describe('URL under which users reach the service. The API uses it in the URLs that it returns, and requests may come under its name'),
+  SVC_ALLOWED_HOSTS: HostNames.describe(
+    'Comma-separated names under which clients may reach the service, besides its addresses and own names (`docs/security.md`). `*.example.com`: all names in a domain; `*`: any name, which permits DNS rebinding',
+  ),
+  SVC_CORS_ORIGINS: Origins.describe(
+    'Comma-separated origins, such as `http://192.168.1.5:3001`, whose pages may use `/v1` from a browser. Default: none',
+  ),
+  SVC_ALLOW_UNSAFE_EDITS: Flag.prefault('0').describe(
+    'Whether edits through the API may set environment variables and arguments with which a model server loads code or uses other files',
+  ),
   SVC_LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
@@ -93,6 +136,9 @@ export const SettingsSchema = z.strictObject({
   ),
   SVC_STREAM_TIMEOUT: DurationMs.prefault('300s').describe('Maximum silence within a response; then it ends with `upstream.timeout`'),
   SVC_NAMESPACE: ObjectName.optional().describe('Cluster only: namespace of the slots. Default: that of the pod or of the kubeconfig'),
+  SVC_SERVICE_NAME: ObjectName.default('svc').describe(
+    'Cluster only: name of the Service in front of the gateway; clients may use it, alone or with its namespace and domain',
+  ),
   SVC_POD_NAME: ObjectName.optional().describe('Cluster only: name of this replica. Default: the host name'),
   SVC_POD_UID: z.uuid().optional().describe('Cluster only: uid of the pod of this replica, which owns the objects of the replica'),
   SVC_IMAGE: z

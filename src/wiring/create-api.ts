@@ -1,17 +1,26 @@
 /** Creates the HTTP API: the gateway and the management API on one server. */
+import { allowEveryone } from '../api/authorize.ts';
 import type { Manage } from '../api/ports.ts';
+import { createGuardedEditor } from '../api/manage/guarded-editor.ts';
 import { createRoutes } from '../api/routes.ts';
 import { buildServer, type HttpApi } from '../api/server.ts';
+import { createSiteGuard } from '../api/site-guard.ts';
 import { createV1Routes } from '../api/v1/v1-routes.ts';
 import { createGateway } from '../gateway/gateway.ts';
+import type { ProviderRegistry } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/registry.ts';
+import type { ProviderKind } from '../schema/provider-kinds.ts';
 import type { Controller } from './create-controller.ts';
 import { createInventory } from './inventory.ts';
 import { createLogSource } from './service-parts.ts';
+import { readSitePolicy } from './site-policy.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 /** Reading the hardware facts of a host takes microseconds. */
 const HARDWARE_TIMEOUT_MS = 5000;
+
+const REGISTRY: ProviderRegistry = PROVIDERS;
+const safeFlagsOf = (kind: ProviderKind): ReadonlySet<string> | undefined => REGISTRY[kind]?.safeFlags;
 
 /** `stopping` aborts when the service begins to stop. */
 export function createApi(options: ServiceOptions, world: World, controller: Controller, stopping: AbortSignal): HttpApi {
@@ -24,7 +33,7 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
     version,
     runtime: runtime.traits.kind,
     startedAt,
-    editor: world.editor,
+    editor: settings.SVC_ALLOW_UNSAFE_EDITS ? world.editor : createGuardedEditor(world.editor, safeFlagsOf),
     preview: async (overlay) => loop.preview(overlay),
     events: controller.events,
     logs: createLogSource(board, runtime),
@@ -61,5 +70,14 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
   });
   const onFault = (error: unknown, requestId: string) =>
     log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
-  return buildServer({ routes, settings, gateway, report: metrics.requestFinished, onFault });
+  return buildServer({
+    routes,
+    settings,
+    gateway,
+    site: createSiteGuard(readSitePolicy(settings, runtime.traits.network === 'pods')),
+    // `main.ts` refuses to start with authentication, which does not exist yet.
+    authorize: allowEveryone,
+    report: metrics.requestFinished,
+    onFault,
+  });
 }

@@ -1,5 +1,7 @@
 /** Small adapters between the parts of the service. */
 import { mkdir } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import { describeListening, type ListenFacts } from '../api/decide/describe-listening.ts';
 import type { Manage } from '../api/ports.ts';
 import type { HttpApi } from '../api/server.ts';
 import type { Board } from '../reconciler/board.ts';
@@ -51,10 +53,14 @@ async function newestWorkload(runtime: Runtime, name: string, signal: AbortSigna
   return own.toSorted((a, b) => (b.startedAt ?? 0) - (a.startedAt ?? 0))[0]?.id;
 }
 
-/** Listens on an address and returns the port, or a failure that explains which setting to change. */
-export async function listen(api: HttpApi, address: Settings['SVC_LISTEN']): Promise<Result<number>> {
+/** Listens on an address, or returns a failure that explains which setting to change. */
+export async function listen(api: HttpApi, address: Settings['SVC_LISTEN']): Promise<Result<ListenFacts>> {
   try {
-    return ok(await api.listen(address));
+    const port = await api.listen(address);
+    const bound = api.server.address();
+    const host = typeof bound === 'object' && bound !== null ? bound.address : address.host;
+    const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all.map((one) => one.address));
+    return ok(describeListening(host, port, addresses));
   } catch (error) {
     const code = codeOf(error);
     const where = `"${address.host}:${address.port}"`;
@@ -63,10 +69,4 @@ export async function listen(api: HttpApi, address: Settings['SVC_LISTEN']): Pro
     if (code === 'EACCES') return fail('stalled', 'ListenFailed', `Set "SVC_LISTEN" to a port above 1023: ${where} requires privileges`);
     return fail('stalled', 'ListenFailed', `Set "SVC_LISTEN" to an address of this machine: ${where} cannot be used: ${messageOf(error)}`);
   }
-}
-
-/** Returns the URL of the service for users on this machine. */
-export function urlOf(host: string, port: number): string {
-  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
 }

@@ -98,7 +98,7 @@ describe('closing', () => {
   test('ends keep-alive with each answer, and still serves a recently used connection', async () => {
     await start();
     const { socket, text } = await dial();
-    const ask = (): void => void socket.write('GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n');
+    const ask = (): void => void socket.write('GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n');
     ask();
     await until(() => text().includes('keep-alive'));
     expect(text()).not.toContain('close');

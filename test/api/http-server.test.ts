@@ -34,18 +34,28 @@ describe('an HTTP request', () => {
 
   test.each([
     ['a protocol other than HTTP', 'hello\r\n\r\n', 400, 'request.invalid'],
-    ['a header too large', `GET /v1/models HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(5000)}\r\n\r\n`, 431, 'request.headers_too_large'],
-    ['a URL too large', `GET /${'x'.repeat(9000)} HTTP/1.1\r\nhost: x\r\n\r\n`, 431, 'request.headers_too_large'],
-    ['two lengths', `POST ${CHAT} HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\na`, 400, 'request.invalid'],
+    [
+      'a header too large',
+      `GET /v1/models HTTP/1.1\r\nhost: localhost\r\na: ${'x'.repeat(5000)}\r\n\r\n`,
+      431,
+      'request.headers_too_large',
+    ],
+    ['a URL too large', `GET /${'x'.repeat(9000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`, 431, 'request.headers_too_large'],
+    ['two lengths', `POST ${CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\na`, 400, 'request.invalid'],
     [
       'length and chunks',
-      `POST ${CHAT} HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
+      `POST ${CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
       400,
       'request.invalid',
     ],
-    ['a header with a NUL', 'GET /v1/models HTTP/1.1\r\nhost: x\r\na: \0\r\n\r\n', 400, 'request.invalid'],
-    ['a bad chunk', `POST ${CHAT} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n`, 400, 'request.invalid'],
-    ['CONNECT', 'CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n', 405, 'route.method'],
+    ['a header with a NUL', 'GET /v1/models HTTP/1.1\r\nhost: localhost\r\na: \0\r\n\r\n', 400, 'request.invalid'],
+    [
+      'a bad chunk',
+      `POST ${CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n`,
+      400,
+      'request.invalid',
+    ],
+    ['CONNECT', 'CONNECT x:1 HTTP/1.1\r\nhost: localhost\r\n\r\n', 405, 'route.method'],
     ['no host', `POST ${CHAT} HTTP/1.1\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}`, 400, 'request.invalid'],
     ['no host for the framework', 'GET /v1/models HTTP/1.1\r\nconnection: close\r\n\r\n', 400, 'request.invalid'],
     [
@@ -56,7 +66,7 @@ describe('an HTTP request', () => {
     ],
     [
       'an unknown expectation',
-      `POST ${CHAT} HTTP/1.1\r\nhost: x\r\nexpect: magic\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`,
+      `POST ${CHAT} HTTP/1.1\r\nhost: localhost\r\nexpect: magic\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`,
       400,
       'request.invalid',
     ],
@@ -86,7 +96,7 @@ describe('an HTTP request', () => {
       let text = '';
       socket.on('data', (part: Buffer) => (text += part.toString()));
       socket.write(
-        `${method} ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nexpect: 100-continue\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n`,
+        `${method} ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nexpect: 100-continue\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n`,
       );
       await until(() => text.includes('\r\n\r\n'));
       expect(text).toBe('HTTP/1.1 100 Continue\r\n\r\n');
@@ -97,18 +107,25 @@ describe('an HTTP request', () => {
   });
 
   test('gets no "100 Continue" for a body that is too large', async () => {
-    const answer = await raw(gateway.port, `POST ${CHAT} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 99999999\r\n\r\n`);
+    const answer = await raw(
+      gateway.port,
+      `POST ${CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 99999999\r\n\r\n`,
+    );
     expect(answer).toMatch(/^HTTP\/1\.1 413 /);
   });
 
-  test('without a content type is treated as JSON', async () => {
-    const chat = await raw(
-      gateway.port,
-      `POST ${CHAT} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: ${chatBody().length}\r\n\r\n${chatBody()}`,
-    );
-    expect(chat).toMatch(/^HTTP\/1\.1 200 /);
-    const thing = await raw(gateway.port, 'PUT /api/thing/a HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 7\r\n\r\n{"a":1}');
-    expect(bodyOf(thing)).toBe('{"body":{"a":1}}');
+  test('with a body and without a content type is refused, because a page of another site can send one', async () => {
+    for (const [method, path] of [
+      ['POST', CHAT],
+      ['PUT', '/api/thing/a'],
+    ]) {
+      const answer = await raw(
+        gateway.port,
+        `${method} ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 7\r\n\r\n{"a":1}`,
+      );
+      expect(answer).toMatch(/^HTTP\/1\.1 415 /);
+      expect(errorOf(bodyOf(answer)).code).toBe('request.media_type');
+    }
   });
 
   test('may have another content type only where a route accepts it', async () => {
@@ -125,7 +142,7 @@ describe('an HTTP request', () => {
     const options = await get(CHAT, 'OPTIONS');
     expect([options.status, options.headers.allow]).toEqual([204, 'OPTIONS, POST']);
     expect((await get('/nothing', 'OPTIONS')).status).toBe(404);
-    expect(await raw(gateway.port, 'OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')).toMatch(/^HTTP\/1\.1 204 /);
+    expect(await raw(gateway.port, 'OPTIONS * HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n')).toMatch(/^HTTP\/1\.1 204 /);
   });
 
   test('with an empty body counts as one without a body, whatever its type', async () => {
@@ -134,7 +151,7 @@ describe('an HTTP request', () => {
 
   test('is kept apart from others that arrive in the same packet', async () => {
     const one = (id: string, last: string): string =>
-      `POST ${CHAT} HTTP/1.1\r\nhost: x\r\nx-request-id: ${id}\r\n${last}content-length: ${chatBody().length}\r\n\r\n${chatBody()}`;
+      `POST ${CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nx-request-id: ${id}\r\n${last}content-length: ${chatBody().length}\r\n\r\n${chatBody()}`;
     const answer = await raw(gateway.port, one('a', '') + one('b', '') + one('c', 'connection: close\r\n'));
     expect([...answer.matchAll(/x-request-id: (\w+)/g)].map((found) => found[1])).toEqual(['a', 'b', 'c']);
   });

@@ -121,8 +121,11 @@ export async function startCluster(): Promise<Cluster> {
   };
 }
 
+/** The proxy of an API server passes on the name under which it was addressed itself, not that of the pod. */
+const API_SERVER = 'kubernetes.example.com:6443';
+
 function passOn(incoming: IncomingMessage, response: ServerResponse, url: string): void {
-  const onward = request(url, { method: incoming.method, headers: { ...incoming.headers, host: new URL(url).host } }, (answer) => {
+  const onward = request(url, { method: incoming.method, headers: { ...incoming.headers, host: API_SERVER } }, (answer) => {
     response.writeHead(answer.statusCode ?? 500, answer.headers);
     answer.pipe(response);
   });

@@ -38,6 +38,10 @@ describe('svcctl serve', () => {
     ['SVC_RUNTIME', 'docker', 'SVC_RUNTIME: Use one of "auto", "podman", "kube", "process", not "docker"'],
     ['SVC_PARK_LIMT', '3', 'Unknown setting "SVC_PARK_LIMT"; did you mean "SVC_PARK_LIMIT"?'],
     ['SVC_PORT_RANGE', '5-3', 'SVC_PORT_RANGE: Use the first and the last port'],
+    ['SVC_CORS_ORIGINS', '*', 'Write each origin as scheme, host and port'],
+    ['SVC_CORS_ORIGINS', 'https://a.test/chat', 'Write each origin as scheme, host and port'],
+    ['SVC_ALLOWED_HOSTS', 'https://a.test', 'Write host names without scheme and port'],
+    ['SVC_ALLOWED_HOSTS', 'a.test:8080', 'Write host names without scheme and port'],
     ['SVC_PARK_TIMEOUT', 'soon', 'Write a duration'],
   ])('refuses %s=%s in one line that says what would be valid', async (key, value, message) => {
     const { code, errors } = await serve({ ...own(), [key]: value });

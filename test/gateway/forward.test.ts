@@ -109,7 +109,8 @@ describe('a request that is forwarded', () => {
 
   test('streams without proxy buffering and without CORS headers', async () => {
     await open();
-    const reply = await post(gateway.port, CHAT, chatBody({ stream: true }), { headers: { origin: 'http://evil.example' } });
+    const headers = { host: `127.0.0.1:${gateway.port}`, origin: `http://127.0.0.1:${gateway.port}` };
+    const reply = await post(gateway.port, CHAT, chatBody({ stream: true }), { headers });
     expect(reply.headers).toMatchObject({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' });
     expect(reply.headers['access-control-allow-origin']).toBeUndefined();
     expect(reply.text.endsWith('data: [DONE]\n\n')).toBe(true);

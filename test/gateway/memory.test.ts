@@ -82,7 +82,7 @@ async function whenHolding(child: Child, requests: number): Promise<Memory> {
 }
 
 const textOf = (body: string): string =>
-  `POST ${CHAT} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+  `POST ${CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 
 describe('the memory of the gateway', () => {
   test('is bounded with 10,000 parked requests and is freed afterwards', async () => {

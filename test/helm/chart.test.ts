@@ -76,6 +76,23 @@ describeWithHelm('The chart', () => {
     expect(onNodes.ok && onNodes.settings.SVC_MODELS_CLAIM).toBe(undefined);
   });
 
+  test('tells the gateway the names under which clients reach it', async () => {
+    const plain = settingsOf(await renderValues({}));
+    expect(plain.ok && [plain.settings.SVC_SERVICE_NAME, plain.settings.SVC_ALLOWED_HOSTS]).toEqual(['svc', []]);
+    const parsed = settingsOf(
+      await renderValues({
+        fullnameOverride: 'models',
+        settings: { SVC_ALLOWED_HOSTS: 'gpu.example.com' },
+        ingress: { enabled: true, host: 'ai.example.com' },
+        httpRoute: { enabled: true, parentRefs: [{ name: 'public' }], hostnames: ['llm.example.com', '*.ai.example.com'] },
+      }),
+    );
+    expect(parsed.ok && parsed.settings).toMatchObject({
+      SVC_SERVICE_NAME: 'models',
+      SVC_ALLOWED_HOSTS: ['gpu.example.com', 'ai.example.com', 'llm.example.com', '*.ai.example.com'],
+    });
+  });
+
   test('rejects two storages for models', async () => {
     const values = { models: { hostPath: '/srv/models', claim: { name: 'models' } } };
     await expect(renderValues(values)).rejects.toThrow('Set either "models.claim" or "models.hostPath", not both');

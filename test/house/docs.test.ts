@@ -34,7 +34,14 @@ const Package = z.object({
 const { scripts, ...dependencies } = Package.parse(JSON.parse(read('package.json')));
 
 /** Settings of the tests themselves, which the service does not have. */
-const TEST_SETTINGS = new Set(['SVC_TEST_REQUIRE', 'SVC_TEST_HELM', 'SVC_TEST_CLUSTER', 'SVC_BENCH_SLOTS', 'SVC_SEEDS']);
+const TEST_SETTINGS = new Set([
+  'SVC_TEST_REQUIRE',
+  'SVC_TEST_BROWSER',
+  'SVC_TEST_HELM',
+  'SVC_TEST_CLUSTER',
+  'SVC_BENCH_SLOTS',
+  'SVC_SEEDS',
+]);
 
 test('there is a page for each question a newcomer has', () => {
   expect(pages).toEqual(

@@ -17,6 +17,15 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Names under which clients may reach the gateway, besides those of its Service: what the settings list, and the host names of Ingress and HTTPRoute. */}}
+{{- define "svc.allowedHosts" -}}
+{{- $names := list -}}
+{{- with .Values.settings.SVC_ALLOWED_HOSTS -}}{{- $names = append $names . -}}{{- end -}}
+{{- if and .Values.ingress.enabled .Values.ingress.host -}}{{- $names = append $names .Values.ingress.host -}}{{- end -}}
+{{- if .Values.httpRoute.enabled -}}{{- $names = concat $names .Values.httpRoute.hostnames -}}{{- end -}}
+{{- join "," $names -}}
+{{- end -}}
+
 {{/* The names of cluster-wide objects contain the namespace, because each namespace may have its own release. */}}
 {{- define "svc.deviceClassRole" -}}
 {{- printf "%s-%s-device-classes" (include "svc.fullname" .) .Release.Namespace -}}

@@ -23,10 +23,15 @@ function open(path: string, summary: string, handler: Route['handler']): Route {
   return { method: 'GET', path, access: 'open', tag: 'system', summary, handler };
 }
 
+/** Monitoring reaches these under any name, and they reveal nothing but the version and that the service runs. */
+function health(path: string, summary: string, handler: Route['handler']): Route {
+  return { ...open(path, summary, handler), anySite: true };
+}
+
 function livenessRoutes({ manage, settings, board, traffic, metrics, now }: ManageDeps): readonly Route[] {
   const uptimeSeconds = (): number => Math.max(0, Math.round((now() - manage.startedAt) / 1000));
   return [
-    open(
+    health(
       '/api/health/system',
       'Liveness for monitoring: 503 if the reconcile loop has not finished a pass for too long',
       (_request, reply) => {
@@ -38,7 +43,7 @@ function livenessRoutes({ manage, settings, board, traffic, metrics, now }: Mana
         return reply.code(503).send({ status: 'failing', ...facts, ...errorBody('server.stalled', message) });
       },
     ),
-    open('/api/health/ready', 'Readiness for load balancers: 503 until the first pass has found the slots', (_request, reply) => {
+    health('/api/health/ready', 'Readiness for load balancers: 503 until the first pass has found the slots', (_request, reply) => {
       if (board.current().version > 0) return { status: 'ok' };
       const message = 'Try again in a moment: the service has just been started';
       return reply.code(503).send({ status: 'starting', ...errorBody('server.starting', message) });

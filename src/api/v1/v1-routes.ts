@@ -18,6 +18,7 @@ export function createV1Routes({ board, gateway, startedAt }: V1Deps): Route[] {
     method: 'POST',
     path: path.path,
     access: 'v1',
+    cors: true,
     summary: path.summary,
     tag: 'inference',
     raw: ({ req, res, head, requestId }) => gateway.handle({ req, res, path, head, requestId }),
@@ -31,6 +32,7 @@ export function createV1Routes({ board, gateway, startedAt }: V1Deps): Route[] {
       method: 'GET',
       path: '/v1/models',
       access: 'open',
+      cors: true,
       summary: 'Lists the models of all slots by id and alias',
       tag: 'models',
       handler: () => listModels(board.current(), startedAt),
@@ -39,6 +41,7 @@ export function createV1Routes({ board, gateway, startedAt }: V1Deps): Route[] {
       method: 'GET',
       path: '/v1/models/*',
       access: 'v1',
+      cors: true,
       summary: 'Describes one model by id, alias or slot name',
       tag: 'models',
       handler(request) {

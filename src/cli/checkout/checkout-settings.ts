@@ -1,4 +1,7 @@
-/** Settings for `--checkout`: everything in `.svc` of the checkout, models as plain processes, and nothing left behind. The environment takes precedence. */
+/**
+ * Settings for `--checkout`: everything in `.svc` of the checkout, models as plain processes, nothing left behind, and only this machine can reach it. The
+ * environment takes precedence.
+ */
 import path from 'node:path';
 import type { Environment } from '../connect/service-options.ts';
 
@@ -7,6 +10,7 @@ export const CHECKOUT = path.resolve(import.meta.dirname, '../../..');
 export function withCheckoutSettings(env: Environment): Environment {
   const root = path.join(CHECKOUT, '.svc');
   return {
+    SVC_LISTEN: '127.0.0.1:8080',
     SVC_CONFIG_DIR: path.join(root, 'config'),
     SVC_STATE_DIR: path.join(root, 'state'),
     SVC_RUNTIME: 'process',

@@ -1,6 +1,7 @@
 /** A small client of the management API. Every failure is a `CliFailure` that says what to do. */
 import type { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
+import { PROGRAM_HEADER } from '../../gateway/decide/request-head.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import { ErrorAnswer } from './api-answers.ts';
 import type { ServiceRequest, ServiceResponse, Transport } from './transport.ts';
@@ -18,13 +19,16 @@ export interface Client extends Pick<Transport, 'pollMs' | 'namespace'> {
   stream(path: string): Promise<ServiceResponse>;
 }
 
+/** The service then accepts any name in `Host`: that of an API server whose proxy passes it on, for example. */
+const PROGRAM = { [PROGRAM_HEADER]: 'svcctl' } as const;
+
 export function createClient(transport: Transport): Client {
   const { pollMs, namespace } = transport;
 
   async function exchange(method: string, path: string, { body, headers }: RequestOptions = {}): Promise<ServiceResponse> {
     const content = body === undefined ? undefined : { body: JSON.stringify(body) };
     const type = body === undefined ? undefined : { 'content-type': 'application/json' };
-    return checkStatus(await transport.send({ method, path, headers: { ...type, ...headers }, ...content }), transport);
+    return checkStatus(await transport.send({ method, path, headers: { ...PROGRAM, ...type, ...headers }, ...content }), transport);
   }
 
   return {
@@ -39,7 +43,7 @@ export function createClient(transport: Transport): Client {
         throw error;
       }
     },
-    stream: async (path) => checkStatus(await transport.send({ method: 'GET', path, stream: true }), transport),
+    stream: async (path) => checkStatus(await transport.send({ method: 'GET', path, headers: PROGRAM, stream: true }), transport),
   };
 }
 
@@ -72,6 +76,8 @@ function hintFor(code: string | null | undefined): string | undefined {
       return 'The token was revoked or belongs to another service; create one with "svcctl token create"';
     case 'auth.scope':
       return 'Use a token with scope "admin"';
+    case 'request.cross_site':
+      return 'Check that no proxy on the way adds the headers of a web page, such as "Origin"';
     case 'slot.not_found':
       return 'List the slots with "svcctl get slots"';
     case 'slot.conflict':

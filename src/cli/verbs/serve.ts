@@ -1,6 +1,7 @@
 /** `svcctl serve`: runs the service, with settings from the environment, until a signal stops it. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { describeExposure } from '../../api/decide/describe-listening.ts';
 import { createService, type Service } from '../../main.ts';
 import { createJsonLog, createPlainLog } from '../../platform/log.ts';
 import { parseSettings, type Settings } from '../../schema/settings.ts';
@@ -29,8 +30,16 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   const started = await createService({ settings, version, log, env: process.env, toolboxManifest });
   if (!started.ok) return refuse(started.failure.message);
   const service = started.value;
-  if (checkout) process.stdout.write(welcome(service, settings, version));
-  else log.info({ url: service.url, runtime: service.runtime, version }, 'Listening');
+  const exposure = describeExposure({
+    isLocal: service.isLocal,
+    authEnabled: settings.SVC_AUTH_ENABLED,
+    inCluster: service.runtime === 'kube',
+  });
+  if (checkout) process.stdout.write(welcome(service, settings, version, exposure));
+  else {
+    log.info({ urls: service.urls, runtime: service.runtime, version }, 'Listening');
+    if (exposure !== undefined) log.warn({ urls: service.urls }, exposure);
+  }
   await stop;
   if (checkout) process.stdout.write('\n  Stopping\n');
   await service.stop();
@@ -73,12 +82,14 @@ async function readVersion(): Promise<string> {
   return /"version": "([^"]+)"/.exec(text)?.[1] ?? 'unknown';
 }
 
-function welcome(service: Service, settings: Settings, version: string): string {
+function welcome(service: Service, settings: Settings, version: string, exposure: string | undefined): string {
   const file = path.relative(process.cwd(), path.join(settings.SVC_CONFIG_DIR, 'slots', 'primary.toml'));
   const body = '{"messages":[{"role":"user","content":"Hello"}]}';
+  const where = service.urls.length === 1 ? ` ${service.url}` : `:\n${service.urls.map((url) => `    ${url}`).join('\n')}\n `;
+  const warning = exposure === undefined ? '' : `\n  Warning: ${exposure}\n`;
   return `
-  svc ${version} is listening on ${service.url} (runtime "${service.runtime}")
-
+  svc ${version} is listening on${where} (runtime "${service.runtime}")
+${warning}
   Ask     curl ${service.url}/v1/chat/completions -H 'content-type: application/json' -d '${body}'
   Look    npm run --silent svcctl -- get slots --server ${service.url}
   Change  edit ${file}: set default = "demo-owl", save, and ask again

@@ -10,21 +10,35 @@ export interface RequestHead {
   readonly expectsContinue: boolean;
   /** The client's own request id, if it is well-formed. */
   readonly requestId: string | undefined;
+  /** Value of the last `Host` header. */
+  readonly host: string | undefined;
   /** Number of `Host` headers; a valid HTTP/1.1 request has one. */
   readonly hosts: number;
+  /** What a browser says about the page that sends the request. Repeated headers are joined and then match nothing. */
+  readonly origin: string | undefined;
+  readonly fetchSite: string | undefined;
+  readonly fetchMode: string | undefined;
+  readonly fetchDest: string | undefined;
+  /** Whether the request has the header `PROGRAM_HEADER`. */
+  readonly isProgram: boolean;
 }
+
+/**
+ * `svcctl` marks its requests with this header. Scripts of pages cannot, because names that begin with "Sec-" are forbidden to them
+ * (https://fetch.spec.whatwg.org/#forbidden-request-header).
+ */
+export const PROGRAM_HEADER = 'sec-svc-client';
 
 const REQUEST_ID = /^[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}$/;
 
 /**
- * Headers that are not forwarded: hop-by-hop headers (RFC 9110, 7.6.1), the client's credentials and identity, and `accept-encoding`, because the
- * network to the upstream is local and its errors must be readable here.
+ * Headers that are not forwarded: hop-by-hop headers (RFC 9110, 7.6.1), what browsers say about the page, and `accept-encoding`, because the network to the
+ * upstream is local and its errors must be readable here.
  */
 const NOT_FORWARDED: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
   'proxy-authenticate',
-  'proxy-authorization',
   'proxy-connection',
   'te',
   'trailer',
@@ -33,47 +47,116 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   'host',
   'content-length',
   'expect',
-  'authorization',
-  'cookie',
-  'x-api-key',
-  'x-forwarded-email',
-  'x-proxy-secret',
-  'x-svc-proxy-secret',
   'accept-encoding',
   'x-request-id',
   'x-client-request-id',
   'origin',
+  'referer',
+  'sec-fetch-site',
+  'sec-fetch-mode',
+  'sec-fetch-dest',
+  'sec-fetch-user',
+  PROGRAM_HEADER,
 ]);
+
+/**
+ * The client's credentials and identity, which are for the gateway and not for upstreams. Vendors' SDKs send a key in a header of their own, and proxies add
+ * the user whom they have authenticated.
+ */
+const CREDENTIALS =
+  /^(?:(?:proxy-)?authorization|cookie2?|(?:x-)?api-?key|x-goog-api-key|ocp-apim-subscription-key|x-functions-key|x-(?:auth|access|id|csrf|xsrf|vault|gitlab|amz-security)-token|(?:x-)?remote-(?:user|groups?|name|email)|x-(?:svc-)?proxy-secret|(?:x-)?(?:forwarded-|ssl-)?client-cert(?:-chain)?|x-forwarded-tls-client-cert.*|x-(?:serverless|original|forwarded)-authorization|x-forwarded-(?:user|email|groups|preferred-username|access-token|id-token)|(?:x-auth-request|x-authentik|x-amzn-oidc|x-goog-authenticated-user|x-goog-iap|x-goog-iam|x-ms-client-principal|x-ms-token|x-pomerium|x-vouch|x-webauth|x-openwebui-user|cf-access|tailscale-user)-.*|x-ms-client-principal)$/;
+
+/** Not removed, even if `Connection` names them: the message would mean something else without them. */
+const KEPT: ReadonlySet<string> = new Set(['content-type', 'content-length']);
+
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
+
+/** `name` in lower case. Pure. */
+export function isCredential(name: string): boolean {
+  return CREDENTIALS.test(name);
+}
 
 export function parseRequestHead(raw: readonly string[]): RequestHead {
   let forwarded = '';
-  let contentType: string | undefined;
-  let contentLength: number | undefined;
-  let chunked = false;
-  let expectsContinue = false;
-  let requestId: string | undefined;
-  let hosts = 0;
   let dropped: readonly string[] | undefined;
+  const head: Mutable<RequestHead> = {
+    forwarded,
+    contentType: undefined,
+    contentLength: undefined,
+    chunked: false,
+    expectsContinue: false,
+    requestId: undefined,
+    host: undefined,
+    hosts: 0,
+    origin: undefined,
+    fetchSite: undefined,
+    fetchMode: undefined,
+    fetchDest: undefined,
+    isProgram: false,
+  };
   for (let index = 0; index < raw.length; index += 2) {
     const name = raw[index] ?? '';
     const value = raw[index + 1] ?? '';
     const lower = name.toLowerCase();
-    if (!NOT_FORWARDED.has(lower)) {
-      if (lower === 'content-type') contentType = value;
+    if (NOT_FORWARDED.has(lower)) {
+      if (lower === 'connection') dropped = joinNames(dropped, namesInConnection(value));
+      else readHeader(head, lower, value);
+    } else if (!CREDENTIALS.test(lower)) {
+      if (lower === 'content-type') head.contentType = value;
       forwarded += `${name}: ${value}\r\n`;
-      continue;
-    }
-    if (lower === 'content-length') contentLength = Number(value);
-    else if (lower === 'host') hosts += 1;
-    else if (lower === 'transfer-encoding') chunked = true;
-    else if (lower === 'expect') expectsContinue = value.toLowerCase() === '100-continue';
-    else if (lower === 'connection') dropped = namedByConnection(value) ?? dropped;
-    else if (lower === 'x-client-request-id' || (lower === 'x-request-id' && requestId === undefined)) {
-      if (REQUEST_ID.test(value)) requestId = value;
     }
   }
-  if (dropped !== undefined) forwarded = without(forwarded, dropped);
-  return { forwarded, contentType, contentLength, chunked, expectsContinue, requestId, hosts };
+  head.forwarded = dropped === undefined ? forwarded : without(forwarded, dropped);
+  return head;
+}
+
+/** Reads what the gateway needs from a header that is not forwarded. */
+function readHeader(head: Mutable<RequestHead>, lower: string, value: string): void {
+  switch (lower) {
+    case 'content-length':
+      head.contentLength = Number(value);
+      break;
+    case 'host':
+      head.host = value;
+      head.hosts += 1;
+      break;
+    case 'transfer-encoding':
+      head.chunked = true;
+      break;
+    case 'expect':
+      head.expectsContinue = value.toLowerCase() === '100-continue';
+      break;
+    case 'origin':
+      head.origin = joinValues(head.origin, value);
+      break;
+    case 'sec-fetch-site':
+      head.fetchSite = joinValues(head.fetchSite, value);
+      break;
+    case 'sec-fetch-mode':
+      head.fetchMode = joinValues(head.fetchMode, value);
+      break;
+    case 'sec-fetch-dest':
+      head.fetchDest = joinValues(head.fetchDest, value);
+      break;
+    case PROGRAM_HEADER:
+      head.isProgram = true;
+      break;
+    case 'x-client-request-id':
+      if (REQUEST_ID.test(value)) head.requestId = value;
+      break;
+    case 'x-request-id':
+      if (head.requestId === undefined && REQUEST_ID.test(value)) head.requestId = value;
+      break;
+    default:
+  }
+}
+
+function joinValues(present: string | undefined, value: string): string {
+  return present === undefined ? value : `${present}, ${value}`;
+}
+
+function joinNames(present: readonly string[] | undefined, names: readonly string[] | undefined): readonly string[] | undefined {
+  return present === undefined || names === undefined ? (names ?? present) : [...present, ...names];
 }
 
 export function isJsonType(contentType: string | undefined): boolean {
@@ -81,14 +164,14 @@ export function isJsonType(contentType: string | undefined): boolean {
   return /^\s*application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType);
 }
 
-/** Names of headers that the client declared hop-by-hop in `Connection`. */
-function namedByConnection(value: string): readonly string[] | undefined {
+/** Names, in lower case, of headers that the sender of a message declares hop-by-hop in `Connection`. Undefined if there are none. Pure. */
+export function namesInConnection(value: string): readonly string[] | undefined {
   if (value === 'keep-alive' || value === 'close' || value === 'Keep-Alive') return undefined;
   const names = value
     .toLowerCase()
     .split(',')
     .map((part) => part.trim())
-    .filter((part) => part !== '' && part !== 'keep-alive' && part !== 'close');
+    .filter((part) => part !== '' && part !== 'keep-alive' && part !== 'close' && !KEPT.has(part));
   return names.length === 0 ? undefined : names;
 }
 

@@ -1,4 +1,5 @@
 /** Parses the head of an upstream's HTTP/1 response strictly: whatever makes the end of a message ambiguous is refused. */
+import { namesInConnection } from './request-head.ts';
 
 export type BodyFraming =
   | { readonly kind: 'none' }
@@ -39,6 +40,7 @@ export function parseResponseHead(text: string): ResponseHead | string {
   let encoding: string | undefined;
   let keepAlive = text.charAt(7) === '1';
   let keepAliveSeconds: number | undefined;
+  let dropped: string[] | undefined;
   for (let index = 1; index < lines.length; index += 1) {
     const line = lines[index] ?? '';
     const colon = line.indexOf(':');
@@ -60,6 +62,7 @@ export function parseResponseHead(text: string): ResponseHead | string {
       case 'connection':
         if (/(?:^|,)\s*close\s*(?:,|$)/i.test(value)) keepAlive = false;
         else if (/(?:^|,)\s*keep-alive\s*(?:,|$)/i.test(value)) keepAlive = true;
+        (dropped ??= []).push(...(namesInConnection(value) ?? []));
         continue;
       case 'keep-alive':
         keepAliveSeconds = secondsOf(value);
@@ -74,7 +77,20 @@ export function parseResponseHead(text: string): ResponseHead | string {
   }
   const framing = framingOf(status, length, encoding);
   if (typeof framing === 'string') return framing;
-  return { status, headers, contentType, framing, keepAlive: keepAlive && framing.kind !== 'close', keepAliveSeconds };
+  return {
+    status,
+    headers: without(headers, dropped),
+    contentType,
+    framing,
+    keepAlive: keepAlive && framing.kind !== 'close',
+    keepAliveSeconds,
+  };
+}
+
+/** Removes the headers that the upstream declared hop-by-hop. */
+function without(headers: string[], names: readonly string[] | undefined): string[] {
+  if (names === undefined || names.length === 0) return headers;
+  return headers.filter((_text, index) => !names.includes((headers[index - (index % 2)] ?? '').toLowerCase()));
 }
 
 const NOT_FORWARDED: ReadonlySet<string> = new Set([

@@ -3,6 +3,7 @@ import type { Provider, SlotContext } from '../provider.ts';
 import { inferPath } from './decide/infer-path.ts';
 import { roleOf } from './decide/model-role.ts';
 import { deriveHealth, type Probe } from './decide/derive-health.ts';
+import { SAFE_FLAGS } from './decide/safe-flags.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment } from './decide/server-command.ts';
 import { serverMemoryBytes } from './decide/server-memory.ts';
 
@@ -15,6 +16,7 @@ export const gguf: Provider = {
   program: PROGRAM,
   containerPort: 8080,
   readyPath: '/health',
+  safeFlags: SAFE_FLAGS,
   devices: devicesOf,
   buildEnv: serverEnvironment,
   startCmd: serverCommand,

@@ -1,7 +1,12 @@
 /** A small world behind the management API: slots in memory, and a controller that reconciles edits a moment later. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { allowEveryone } from '../../../src/api/authorize.ts';
+import { createGuardedEditor } from '../../../src/api/manage/guarded-editor.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
 import { buildServer } from '../../../src/api/server.ts';
+import { createSiteGuard } from '../../../src/api/site-guard.ts';
+import { SAFE_FLAGS } from '../../../src/providers/gguf/decide/safe-flags.ts';
+import { readSitePolicy } from '../../../src/wiring/site-policy.ts';
 import { createMetrics, type Metrics } from '../../../src/api/metrics.ts';
 import type { ManageDeps } from '../../../src/api/manage/manage-deps.ts';
 import type { Route } from '../../../src/api/route.ts';
@@ -102,7 +107,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       version: '1.2.3',
       runtime: 'in-memory',
       startedAt: Date.now(),
-      editor: slots,
+      editor: createGuardedEditor(slots, (kind) => (kind === 'gguf' ? SAFE_FLAGS : undefined)),
       async preview(overlay) {
         const stored = new Map((await slots.list()).map((slot) => [slot.name, slot.document]));
         const changes = [...overlay].flatMap(([slot, document]) => {
@@ -167,6 +172,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     routes,
     settings: parsed.settings,
     gateway: { close: async () => undefined },
+    site: createSiteGuard(readSitePolicy(parsed.settings, false)),
+    authorize: allowEveryone,
     report: metrics.requestFinished,
   });
   const port = await api.listen({ host: '127.0.0.1', port: 0 });

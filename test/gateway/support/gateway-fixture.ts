@@ -1,6 +1,8 @@
 /** The request path wired as in `src/main.ts`, on its own port, with a board that the test publishes. */
 import { buildServer, type HttpApi } from '../../../src/api/server.ts';
-import type { Authorize } from '../../../src/api/authorize.ts';
+import { allowEveryone, type Authorize } from '../../../src/api/authorize.ts';
+import { createSiteGuard } from '../../../src/api/site-guard.ts';
+import { readSitePolicy } from '../../../src/wiring/site-policy.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import type { FinishedRequest } from '../../../src/gateway/exchange-deps.ts';
@@ -67,14 +69,15 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     report: (exchange) => void finished.push(exchange),
   });
   const routes = [...createV1Routes({ board, gateway, startedAt: 1_700_000_000_000 }), ...(options.routes ?? [])];
-  const { authorize } = options;
+  const { authorize = allowEveryone } = options;
   const api = buildServer({
     routes,
     settings,
     gateway,
     onFault: (fault) => void faults.push(fault),
     report: (request) => void reported.push(request),
-    ...(authorize && { authorize }),
+    site: createSiteGuard(readSitePolicy(settings, false)),
+    authorize,
   });
   const port = await api.listen({ host: '127.0.0.1', port: 0 });
   return {

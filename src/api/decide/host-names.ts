@@ -1,0 +1,113 @@
+/**
+ * The names under which requests may address the service. A page that reaches the service by DNS rebinding has a name of its own in `Host`, and nothing else
+ * gives it away: addresses are therefore always accepted, and names only if they are known.
+ */
+
+/** What an operator or the surroundings of the service say about its names. */
+export interface NameFacts {
+  /** The host name as the system reports it, with or without a domain. */
+  readonly hostname: string;
+  /** Text of `/etc/hosts`; empty if it cannot be read. */
+  readonly hostsFile: string;
+  /** Text of `/etc/resolv.conf`; empty if it cannot be read. */
+  readonly resolverFile: string;
+  /** The host in `SVC_LISTEN`, which may be a name. */
+  readonly listenHost: string;
+  /** `SVC_PUBLIC_URL`. */
+  readonly publicUrl: string | undefined;
+  /** `SVC_ALLOWED_HOSTS`. */
+  readonly allowed: readonly string[];
+  /** The Service in front of the gateway, in a cluster. */
+  readonly service: { readonly name: string; readonly namespace: string } | undefined;
+}
+
+export interface HostNames {
+  /** In lower case, without a dot at the end. */
+  readonly names: ReadonlySet<string>;
+  /** `.example.com` for `*.example.com`. */
+  readonly suffixes: readonly string[];
+  /** Any name is accepted (`*`). */
+  readonly any: boolean;
+}
+
+/** `localhost` is always the machine itself. Container engines add the others to the hosts file of containers. */
+const EVERYWHERE = ['localhost', 'host.docker.internal', 'host.containers.internal'];
+/** Used if the resolver of the pod does not name the domain of its cluster. https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/ */
+const CLUSTER_DOMAIN = 'cluster.local';
+/** A name or an address in brackets, and a port. An underscore is not allowed in host names, but container engines resolve names with one. */
+const AUTHORITY = /^(?:(\[[0-9A-Fa-f:.]{2,45}(?:%[0-9A-Za-z%._~-]{1,64})?\])|([A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})))(?::([0-9]{1,5}))?$/;
+const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
+
+/** Collects all names of the service. Pure. */
+export function collectHostNames(facts: NameFacts): HostNames {
+  const wildcards = facts.allowed.filter((name) => name.startsWith('*'));
+  const names = [
+    ...EVERYWHERE,
+    facts.listenHost,
+    ...ownNames(facts),
+    ...serviceNames(facts),
+    ...(facts.publicUrl === undefined ? [] : [new URL(facts.publicUrl).hostname]),
+    ...facts.allowed.filter((name) => !name.startsWith('*')),
+  ];
+  return {
+    names: new Set(names.map(normalise).filter((name) => name !== '')),
+    suffixes: wildcards.filter((name) => name !== '*').map((name) => normalise(name.slice(1))),
+    any: wildcards.includes('*'),
+  };
+}
+
+/**
+ * Returns the host of an authority (`Host`, or the part of a URL before its path) in lower case, without port and without a dot at the end. Undefined if it is
+ * malformed. Pure.
+ */
+export function parseAuthority(text: string): { readonly host: string; readonly port: string | undefined } | undefined {
+  const found = AUTHORITY.exec(text);
+  const host = found?.[1] ?? found?.[2];
+  return host === undefined ? undefined : { host: normalise(host), port: found?.[3] };
+}
+
+/** `host` as `parseAuthority` returns it. Pure. */
+export function isKnownHost(host: string, { names, suffixes, any }: HostNames): boolean {
+  return any || host.startsWith('[') || IPV4.test(host) || names.has(host) || suffixes.some((suffix) => host.endsWith(suffix));
+}
+
+/** The host name alone, with each domain in which this machine looks names up, and as multicast DNS (`.local`) and the hosts file have it. */
+function ownNames({ hostname, hostsFile, resolverFile }: NameFacts): readonly string[] {
+  const full = normalise(hostname);
+  const [short = ''] = full.split('.', 1);
+  if (short === '') return [];
+  const domains = searchDomains(resolverFile).map((domain) => `${short}.${domain}`);
+  const listed = linesOf(hostsFile)
+    .map((line) => line.split(/\s+/).slice(1).map(normalise))
+    .filter((names) => names.includes(full) || names.includes(short))
+    .flatMap((names) => names.filter((name) => name === short || name.startsWith(`${short}.`)));
+  return [full, short, `${short}.local`, ...domains, ...listed];
+}
+
+function serviceNames({ service, resolverFile }: NameFacts): readonly string[] {
+  if (service === undefined) return [];
+  const domain =
+    searchDomains(resolverFile)
+      .find((name) => name.startsWith('svc.'))
+      ?.slice('svc.'.length) ?? CLUSTER_DOMAIN;
+  const { name, namespace } = service;
+  return [name, `${name}.${namespace}`, `${name}.${namespace}.svc`, `${name}.${namespace}.svc.${domain}`];
+}
+
+/** The last line with `search` or `domain` counts (resolv.conf(5)). */
+function searchDomains(resolverFile: string): readonly string[] {
+  const lines = linesOf(resolverFile).filter((line) => /^(?:search|domain)\s/.test(line));
+  return (lines.at(-1) ?? '')
+    .split(/\s+/)
+    .slice(1)
+    .map(normalise)
+    .filter((domain) => domain !== '');
+}
+
+function linesOf(text: string): readonly string[] {
+  return text.split('\n').map((line) => line.replace(/#.*/, '').trim());
+}
+
+function normalise(name: string): string {
+  return name.toLowerCase().replace(/\.$/, '');
+}

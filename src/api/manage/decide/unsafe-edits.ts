@@ -1,0 +1,96 @@
+/**
+ * Finds what an edit through the API may not set: environment variables and arguments with which the server of a slot loads code, or reads and writes files of the
+ * editor's choice. Who may edit the files of slots, or SlotSpecs, may run programs anyway; who merely reaches the API may not.
+ */
+import { isTable } from '../../../schema/key-case.ts';
+import type { SlotName } from '../../../schema/names.ts';
+import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KIND_NAMES, type ProviderKind } from '../../../schema/provider-kinds.ts';
+import type { SpecProblem } from '../../../schema/spec-problem.ts';
+
+type Document = Readonly<Record<string, unknown>>;
+
+export interface Edit {
+  readonly name: SlotName;
+  /** The stored document; undefined for a new slot. */
+  readonly before: Document | undefined;
+  readonly after: Document;
+}
+
+/** The flags that a provider's server may get from anyone. Undefined: none. */
+export type SafeFlags = (kind: ProviderKind) => ReadonlySet<string> | undefined;
+
+/** Interpreters, the dynamic linker and its relatives, and what decides where programs and their settings are found. In upper case. */
+const UNSAFE_NAMES =
+  /^(?:LD_|DYLD_|GLIBC_|MALLOC_|NODE_|NPM_|PYTHON|PERL|RUBY|GEM_|BUNDLE_|LUA_|PHP|JAVA_|_JAVA_|JDK_|DOTNET_|CORECLR_|COR_|BASH|ZDOT|GIT_|LLAMA_|OPENSSL_|VK_|OCL_|OPENCL_|ROCP|HSA_TOOLS|CUDA_INJECTION|XDG_|HF_ENDPOINT$|(?:ENV|PATH|HOME|SHELL|SHELLOPTS|PS4|IFS|CDPATH|PROMPT_COMMAND|CLASSPATH|LOCPATH|NLSPATH|GCONV_PATH|HOSTALIASES|SSLKEYLOGFILE|TMPDIR|TMP|TEMP|EDITOR|PAGER|BROWSER)$)/;
+/** Whatever else names a file, a directory, a library or options of a program. */
+const UNSAFE_ENDINGS =
+  /(?:^|_)(?:PATHS?|DIRS?|DIRECTORY|HOME|ROOT|FILES?|FILENAMES?|LIBS?|LIBRARY|LIBRARIES|MODULES?|PLUGINS?|PRELOAD|OPTIONS|OPTS|COMMAND|CMD|STARTUP|HOOKS?|CACHE|CONFIG|LAYERS?|MALLOC_CONF)$/;
+
+const ELSEWHERE = 'in the file of the slot, or with "kubectl" in a cluster, instead of through the API';
+
+/** Whether a variable can make a server load code or use other files. Names are compared without regard to case. Pure. */
+export function isUnsafeVariable(name: string): boolean {
+  const upper = name.toUpperCase();
+  return UNSAFE_NAMES.test(upper) || UNSAFE_ENDINGS.test(upper);
+}
+
+/** Returns one problem for each unsafe setting that the edit adds or changes; what was stored before may stay. Pure. */
+export function findUnsafeEdits({ name, before, after }: Edit, safeFlags: SafeFlags): readonly SpecProblem[] {
+  return [...unsafeVariables(before, after), ...unsafeArguments({ name, before, after }, safeFlags)];
+}
+
+function unsafeVariables(before: Document | undefined, after: Document): readonly SpecProblem[] {
+  const stored = tableIn(before, 'env');
+  return Object.entries(tableIn(after, 'env'))
+    .filter(([key, value]) => isUnsafeVariable(key) && stored[key] !== value)
+    .map(([key]) => ({
+      path: ['env', key],
+      message: `Set the variable "${key}" ${ELSEWHERE}: it can make a server load code or use other files ("SVC_ALLOW_UNSAFE_EDITS" permits it)`,
+    }));
+}
+
+function unsafeArguments({ name, before, after }: Edit, safeFlags: SafeFlags): readonly SpecProblem[] {
+  const kind = kindOf(name, after);
+  const safe = (kind === undefined ? undefined : safeFlags(kind)) ?? new Set<string>();
+  const stored = new Set(before !== undefined && kindOf(name, before) === kind ? groupsIn(before).map(({ text }) => text) : []);
+  return groupsIn(after)
+    .filter(({ flag, text }) => !safe.has(flag) && !stored.has(text))
+    .map(({ flag }) => ({
+      path: ['model', 'args'],
+      message: `Set the argument "${flag}" ${ELSEWHERE}: it is not one of those that are known to be safe ("SVC_ALLOW_UNSAFE_EDITS" permits it)`,
+    }));
+}
+
+interface Group {
+  readonly flag: string;
+  /** The flag with the values after it. */
+  readonly text: string;
+}
+
+/** Splits arguments at the flags. A value before the first flag counts as a flag of its own. */
+function groupsIn(document: Document): readonly Group[] {
+  const listed: unknown = tableIn(document, 'model')['args'];
+  const words = Array.isArray(listed) ? listed.map(String) : [];
+  const groups: { flag: string; text: string }[] = [];
+  for (const word of words) {
+    const last = groups.at(-1);
+    if (last === undefined || isFlag(word)) groups.push({ flag: word.split('=', 1)[0] ?? word, text: JSON.stringify(word) });
+    else last.text += ` ${JSON.stringify(word)}`;
+  }
+  return groups;
+}
+
+/** Negative numbers are values. */
+function isFlag(word: string): boolean {
+  return word.startsWith('-') && !/^-\d/.test(word);
+}
+
+function kindOf(name: SlotName, document: Document): ProviderKind | undefined {
+  const written = document['provider'];
+  return PROVIDER_KIND_NAMES.find((kind) => kind === written) ?? DEFAULT_PROVIDER_OF_SLOT[name];
+}
+
+function tableIn(document: Document | undefined, key: string): Document {
+  const value = document?.[key];
+  return isTable(value) ? value : {};
+}

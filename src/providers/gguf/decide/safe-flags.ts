@@ -1,0 +1,23 @@
+/**
+ * The flags of llama-server that anyone who may edit a slot through the API may set: they decide how the model computes, how it answers and how much memory it
+ * uses. All others are refused there, also those of later versions: llama-server has flags that load other models, adapters and libraries, serve directories, write logs and
+ * caches, listen on other addresses, and run tools. Read from `llama-server --help` (https://github.com/ggml-org/llama.cpp/tree/master/tools/server).
+ */
+const COMPUTING =
+  '-t --threads -tb --threads-batch -C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll --numa --mlock --mmap --no-mmap --repack --no-repack -nr --check-tensors ' +
+  '-ngl --gpu-layers --n-gpu-layers -dev --device -sm --split-mode -ts --tensor-split -mg --main-gpu -ot --override-tensor -cmoe --cpu-moe -ncmoe --n-cpu-moe ' +
+  '-fit --fit -fitt --fit-target -fitc --fit-ctx -fa --flash-attn --op-offload --no-op-offload -kvo --kv-offload -nkvo --no-kv-offload --mmproj-offload --no-mmproj-offload';
+const CONTEXT =
+  '-c --ctx-size -b --batch-size -ub --ubatch-size -np --parallel -cb --cont-batching -nocb --no-cont-batching --keep --swa-full --ctx-checkpoints --swa-checkpoints -kvu --kv-unified ' +
+  '-no-kvu --no-kv-unified -ctk --cache-type-k -ctv --cache-type-v --cache-prompt --no-cache-prompt --cache-reuse -cram --cache-ram --context-shift --no-context-shift ' +
+  '--rope-scaling --rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx --yarn-ext-factor --yarn-attn-factor --yarn-beta-slow --yarn-beta-fast --override-kv';
+const SAMPLING =
+  '-n --predict --n-predict -s --seed --samplers --sampler-seq --sampling-seq --ignore-eos --temp --temperature --top-k --top-p --min-p --top-nsigma --top-n-sigma --xtc-probability ' +
+  '--xtc-threshold --typical --typical-p --repeat-last-n --repeat-penalty --presence-penalty --frequency-penalty --dry-multiplier --dry-base --dry-allowed-length --dry-penalty-last-n ' +
+  '--dry-sequence-breaker --dynatemp-range --dynatemp-exp --mirostat --mirostat-lr --mirostat-ent -l --logit-bias --grammar -j --json-schema';
+const ANSWERING =
+  '-a --alias --embedding --embeddings --rerank --reranking --pooling --embd-normalize --jinja --no-jinja --chat-template --chat-template-kwargs --reasoning --reasoning-format ' +
+  '--reasoning-budget --prefill-assistant --no-prefill-assistant -sp --special --spm-infill --image-min-tokens --image-max-tokens -r --reverse-prompt --warmup --no-warmup ' +
+  '-to --timeout --threads-http -sps --slot-prompt-similarity --metrics --no-slots --no-webui --no-ui --offline --no-perf --draft --draft-n --draft-max --draft-min --draft-p-min';
+
+export const SAFE_FLAGS: ReadonlySet<string> = new Set([COMPUTING, CONTEXT, SAMPLING, ANSWERING].flatMap((flags) => flags.split(' ')));

@@ -1,0 +1,43 @@
+/** Reads what the machine says about its names, for the check of where requests come from. */
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import type { SitePolicy } from '../api/decide/decide-site.ts';
+import { collectHostNames } from '../api/decide/host-names.ts';
+import type { Settings } from '../schema/settings.ts';
+
+type SiteSettings = Pick<
+  Settings,
+  'SVC_ALLOWED_HOSTS' | 'SVC_CORS_ORIGINS' | 'SVC_LISTEN' | 'SVC_NAMESPACE' | 'SVC_PUBLIC_URL' | 'SVC_SERVICE_NAME'
+>;
+
+/** Mounted into pods together with the token. */
+const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
+
+/** Read once, at the start: a machine that gets another name needs a restart of the service. */
+export function readSitePolicy(settings: SiteSettings, inCluster: boolean): SitePolicy {
+  const { SVC_PUBLIC_URL: publicUrl, SVC_SERVICE_NAME: name } = settings;
+  const namespace = settings.SVC_NAMESPACE ?? readText(NAMESPACE_FILE).trim();
+  const hosts = collectHostNames({
+    hostname: hostname(),
+    hostsFile: readText('/etc/hosts'),
+    resolverFile: readText('/etc/resolv.conf'),
+    listenHost: settings.SVC_LISTEN.host,
+    publicUrl,
+    allowed: settings.SVC_ALLOWED_HOSTS,
+    service: inCluster && namespace !== '' ? { name, namespace } : undefined,
+  });
+  return {
+    hosts,
+    publicOrigin: publicUrl === undefined ? undefined : new URL(publicUrl).origin,
+    corsOrigins: new Set(settings.SVC_CORS_ORIGINS),
+  };
+}
+
+/** A missing file names nothing. */
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,69 @@
+/** What `svcctl serve` says about who can reach it. */
+import { spawn } from 'node:child_process';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { networkInterfaces, tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { withCheckoutSettings } from '../../src/cli/checkout/checkout-settings.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+import { ownEnvironment } from '../support/service.ts';
+
+const WARNING = 'Anyone who can reach these addresses can use the models, read logs and change slots, because authentication is off';
+
+describe('svcctl serve', () => {
+  let dir = '';
+  beforeEach(async () => {
+    dir = await mkdtemp(path.join(tmpdir(), 'svc-banner-'));
+    await mkdir(path.join(dir, 'config/slots'), { recursive: true });
+  });
+  afterEach(() => rm(dir, { recursive: true, force: true }));
+
+  /** Starts the service, stops it as soon as it listens, and returns everything that it has written. */
+  async function outputOf(listen: string, args: readonly string[]): Promise<string> {
+    let output = '';
+    const directories = { SVC_CONFIG_DIR: path.join(dir, 'config'), SVC_STATE_DIR: path.join(dir, 'state') };
+    const child = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve', ...args], {
+      env: { ...ownEnvironment(), SVC_RUNTIME: 'process', SVC_LISTEN: listen, ...directories },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    const closed = new Promise((resolve) => child.once('close', resolve));
+    try {
+      await eventually('the service listens', () => /listening/i.test(output), 30_000);
+    } finally {
+      child.kill('SIGTERM');
+      await closed;
+    }
+    return output;
+  }
+
+  const addresses = Object.values(networkInterfaces()).flatMap((all = []) =>
+    all.filter(({ family }) => family === 'IPv4').map(({ address }) => address),
+  );
+
+  test.each([
+    ['as a service', []],
+    ['in a checkout', ['--checkout']],
+  ])('%s names every address on which it listens, and says that anyone may use it', async (_how, args) => {
+    const port = await freePort();
+    const output = await outputOf(`0.0.0.0:${port}`, args);
+    for (const address of addresses) expect(output).toContain(`http://${address}:${port}`);
+    expect(output).toContain(WARNING);
+  });
+
+  test.each([
+    ['as a service', []],
+    ['in a checkout', ['--checkout']],
+  ])('%s warns of nobody if only this machine can reach it', async (_how, args) => {
+    const port = await freePort();
+    const output = await outputOf(`127.0.0.1:${port}`, args);
+    expect(output).toContain(`http://127.0.0.1:${port}`);
+    expect(output).not.toContain('Anyone');
+  });
+
+  test('listens on loopback in a checkout unless told otherwise', () => {
+    expect(withCheckoutSettings({})['SVC_LISTEN']).toBe('127.0.0.1:8080');
+    expect(withCheckoutSettings({ SVC_LISTEN: '0.0.0.0:80' })['SVC_LISTEN']).toBe('0.0.0.0:80');
+  });
+});
