@@ -7,7 +7,7 @@ import type { Authorize } from '../../../src/api/authorize.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
 import { buildServer } from '../../../src/api/server.ts';
-import { createMetrics, type Metrics } from '../../../src/api/metrics.ts';
+import { createMetrics, type Metrics } from '../../../src/api/metrics/metrics.ts';
 import type { ManageDeps } from '../../../src/api/manage/manage-deps.ts';
 import type { DocumentedRoute } from '../../../src/api/route.ts';
 import { createBoard, type Board, type BoardSlot } from '../../../src/reconciler/board.ts';
