@@ -1,12 +1,12 @@
 /** Renders the route table, with the schemas that its handlers are typed with, as an OpenAPI 3.1 document. */
 import { z } from 'zod';
-import { ERROR_CODES, type ErrorCode } from '../../schema/error-codes.ts';
 import { isTable } from '../../schema/key-case.ts';
 import type { Answers } from '../answer.ts';
 import type { Access } from '../ports.ts';
 import type { DocumentedRoute, RouteMethod } from '../route.ts';
-import { answerSchema, namedSchemas, requestSchema, type JsonSchema } from './components.ts';
-import { errorCodesOf } from './error-codes-of.ts';
+import { answerSchema, namedSchemas, requestSchema } from './components.ts';
+import { errorAnswersOf, errorResponses } from './error-answers.ts';
+import { headersOf, mapValues, pascalCase } from './render.ts';
 
 const ACCESS_TEXT: Readonly<Record<Access, string>> = {
   open: 'Needs no credential.',
@@ -27,7 +27,6 @@ const TAGS: Readonly<Record<string, string>> = {
   auth: 'How callers authenticate.',
 };
 
-const REQUEST_ID = { 'x-request-id': { description: 'Identifies the request in the logs', schema: { type: 'string' } } };
 export function openApiDocument(routes: readonly DocumentedRoute[], version: string) {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
@@ -65,7 +64,7 @@ function operation(route: DocumentedRoute, path: string): object {
     security: route.access === 'open' ? [] : [{ token: [] }],
     parameters: [...parameters(route, 'params', 'path'), ...parameters(route, 'query', 'query'), ...parameters(route, 'headers', 'header')],
     ...(body === undefined ? {} : { requestBody: requestBody(route, body) }),
-    responses: { ...answersOf(route.answers), ...errorsOf(route) },
+    responses: { ...answersOf(route.answers), ...errorAnswersOf(route) },
   };
 }
 
@@ -99,7 +98,7 @@ function answersOf(answers: Answers): Readonly<Record<string, object>> {
   return Object.fromEntries(
     Object.entries(answers).map(([status, answer]) => {
       const { description, headers = {} } = answer;
-      const shared = { description, headers: { ...REQUEST_ID, ...headersOf(headers) } };
+      const shared = { description, headers: headersOf(headers) };
       switch (answer.kind) {
         case 'json':
           return [status, { ...shared, content: { 'application/json': { schema: answerSchema(answer.schema) } } }];
@@ -116,56 +115,6 @@ function answersOf(answers: Answers): Readonly<Record<string, object>> {
   );
 }
 
-/** One answer for each status, which lists its codes. A status that is declared with a body of its own is left out. */
-function errorsOf(route: DocumentedRoute): Readonly<Record<string, object>> {
-  const byStatus = Map.groupBy(errorCodesOf(route), (code) => ERROR_CODES[code].status);
-  const declared = [...byStatus].filter(([status]) => !(status in route.answers));
-  const entries = declared.map(([status, codes]) => [status, { $ref: `#/components/responses/${responseName(codes)}` }]);
-  const passed = Object.values(route.answers).some(({ kind }) => kind === 'passed');
-  const fromUpstream = { description: 'An error of the model server', ...errorContent({ $ref: '#/components/schemas/ErrorAnswer' }) };
-  return { ...Object.fromEntries(entries), ...(passed ? { default: fromUpstream } : {}) };
-}
-
-/** The error answers of all routes, by the name that their codes make. */
-function errorResponses(routes: readonly DocumentedRoute[]): Readonly<Record<string, object>> {
-  const groups = routes.flatMap((route) => [...Map.groupBy(errorCodesOf(route), (code) => ERROR_CODES[code].status)]);
-  return Object.fromEntries(groups.map(([status, codes]) => [responseName(codes), errorAnswer(status, codes)]));
-}
-
-/** For instance `AuthRequiredOrAuthInvalid`. */
-function responseName(codes: readonly ErrorCode[]): string {
-  return codes.map((code) => pascalCase(code)).join('Or');
-}
-
-function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
-  const passedOn = { properties: { error: { properties: { code: { enum: codes } } } } };
-  return {
-    description: codes.map((code) => `\`${code}\`: ${ERROR_CODES[code].when}`).join('. '),
-    headers: { ...REQUEST_ID, ...headersOf(errorHeaders(status, codes)) },
-    ...errorContent({ allOf: [{ $ref: '#/components/schemas/ErrorAnswer' }, { type: 'object', ...passedOn }] }),
-  };
-}
-
-function errorHeaders(status: number, codes: readonly ErrorCode[]): Readonly<Record<string, string>> {
-  return {
-    ...(status === 401 ? { 'WWW-Authenticate': 'The scheme: Bearer' } : {}),
-    ...(status === 429 || status === 503 ? { 'Retry-After': 'Seconds after which to try again, if that can help' } : {}),
-    ...(codes.some((code) => 'retry' in ERROR_CODES[code]) ? { 'x-should-retry': '"false" if trying again cannot help' } : {}),
-  };
-}
-
-function errorContent(schema: JsonSchema): object {
-  return { content: { 'application/json': { schema } } };
-}
-
-function headersOf(headers: Readonly<Record<string, string>>): Readonly<Record<string, object>> {
-  return mapValues(headers, (description) => ({ description, schema: { type: 'string' } }));
-}
-
-function mapValues<From, To>(record: Readonly<Record<string, From>>, map: (value: From) => To): Readonly<Record<string, To>> {
-  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
-}
-
 function bareType(mediaType: string): string {
   return mediaType.split(';', 1)[0] ?? mediaType;
 }
@@ -178,9 +127,4 @@ function headerName(key: string): string {
 /** For instance `getApiSlotsByName`. Unique, because method and path are. */
 function operationId(method: RouteMethod, path: string): string {
   return method.toLowerCase() + pascalCase(path.replace(/\{([^}]+)\}/g, 'by-$1'));
-}
-
-function pascalCase(text: string): string {
-  const words = text.split(/[^A-Za-z0-9]+/);
-  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }

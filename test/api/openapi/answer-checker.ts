@@ -18,8 +18,10 @@ export function createAnswerChecker(document: unknown): CheckAnswer {
   ajv.addSchema({ $id: 'api', ...closed });
 
   return (method, path, { status, headers, text }) => {
-    const operation = ['paths', path, method.toLowerCase(), 'responses', String(status)];
-    const declared = at(closed, operation);
+    const responses = ['paths', path, method.toLowerCase(), 'responses'];
+    const exact = at(closed, [...responses, String(status)]);
+    const operation = [...responses, exact === undefined ? 'default' : String(status)];
+    const declared = exact ?? at(closed, operation);
     if (declared === undefined) return [`status ${status} is not documented: ${text.slice(0, 200)}`];
     const { $ref: reference } = declared;
     const pointer = typeof reference === 'string' ? reference.slice(2).split('/') : operation;

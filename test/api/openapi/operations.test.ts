@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
 import type { Authorize } from '../../../src/api/authorize.ts';
+import { INFERENCE_PATHS } from '../../../src/gateway/decide/inference-paths.ts';
 import { errorCodesOf } from '../../../src/api/openapi/error-codes-of.ts';
 import { isTable } from '../../../src/schema/key-case.ts';
 import { SlotName } from '../../../src/schema/names.ts';
@@ -247,6 +248,8 @@ const GATEWAY_CALLS: readonly Call[] = [
   { operation: CHAT_OPERATION, expect: 'model.unsupported', body: { ...CHAT, model: 'embed' }, prepare: serve },
   { operation: CHAT_OPERATION, expect: 'upstream.failed', body: { ...CHAT, temperature: 'break' }, prepare: serve },
   { operation: CHAT_OPERATION, expect: 'upstream.timeout', body: { ...CHAT, temperature: 'silence' }, prepare: serve },
+  { operation: CHAT_OPERATION, expect: 'context_length_exceeded', body: { ...CHAT, temperature: 400 }, prepare: serve },
+  { operation: CHAT_OPERATION, expect: 501, body: { ...CHAT, temperature: 501 }, prepare: serve },
   { operation: CHAT_OPERATION, expect: 'request.too_large', body: JSON.stringify({ ...CHAT, user: 'x'.repeat(2 ** 20) }), prepare: serve },
   { operation: 'GET /v1/models', expect: 200, prepare: serve },
   { operation: 'GET /v1/models/{rest}', expect: 200, path: '/v1/models/primary', prepare: serve },
@@ -254,7 +257,7 @@ const GATEWAY_CALLS: readonly Call[] = [
 ];
 
 describe('the operations of the published OpenAPI document', () => {
-  const inference = [...Object.keys(BODIES), '/v1/rerankings', '/v1/rerank', '/v1/reranking', '/rerank'].flatMap(inferenceCalls);
+  const inference = INFERENCE_PATHS.flatMap(({ path }) => inferenceCalls(path));
   const calls = [...MANAGE_CALLS, ...inference, ...GATEWAY_CALLS];
 
   test.each(calls.map((call) => [call.operation, String(call.expect), call] as const))(

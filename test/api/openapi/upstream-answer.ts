@@ -38,11 +38,15 @@ const ANSWERS: Readonly<Record<string, object>> = {
   '/v1/rerank': { model: 'm', object: 'list', results: [{ index: 0, relevance_score: 0.5 }] },
 };
 
-/** The temperature "break" ends the connection within the head of the answer, and "silence" gets no answer. */
+/** The temperature "break" ends the connection within the head of the answer, "silence" gets no answer, and 400 and above an error with that status. */
 export const upstreamAnswer: Answer = ({ url, body }, res, socket) => {
   const asked: unknown = JSON.parse(body.toString('utf8'));
   const temperature: unknown = Reflect.get(Object(asked), 'temperature');
   if (temperature === 'silence') return;
+  if (typeof temperature === 'number') {
+    sendJson(res, temperature, { error: { code: temperature, message: 'No', type: 'exceed_context_size_error' } });
+    return;
+  }
   if (temperature === 'break') {
     socket.end('HTTP/1.1 nonsense\r\n\r\n');
     return;
