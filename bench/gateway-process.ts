@@ -1,6 +1,6 @@
 /** The gateway alone in its own process, with a board of open slots: `primary`, `slot-1` and so on. Arguments: the upstream's port, the number of slots (default 1). Prints its port. */
 import { allowEveryone } from '../src/api/authorize.ts';
-import { createMetrics } from '../src/api/metrics.ts';
+import { createMetrics } from '../src/api/metrics/metrics.ts';
 import { buildServer } from '../src/api/server.ts';
 import { createSiteGuard } from '../src/api/site-guard.ts';
 import { createV1Routes } from '../src/api/v1/v1-routes.ts';

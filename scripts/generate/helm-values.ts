@@ -116,6 +116,7 @@ export const HelmValues = z.strictObject({
     maxUnavailable: z.union([z.int().min(1), z.string().regex(/^[0-9]+%$/)]),
   }),
   serviceMonitor: z.strictObject({ enabled: z.boolean(), interval: z.string().regex(/^[0-9]+(ms|s|m|h)$/), labels: Labels }),
+  prometheusRule: z.strictObject({ enabled: z.boolean(), labels: Labels }),
   chatUi: ChatUi.describe('Open WebUI, connected to the gateway'),
   resources: Part,
   terminationGracePeriodSeconds: z.int().min(15).max(86_400),

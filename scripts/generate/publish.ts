@@ -1,4 +1,7 @@
 /** All files that are generated from the schemas. `npm run generate` writes them, and `npm run check` fails if one is stale. Pure. */
+import { grafanaDashboard } from './monitoring/dashboard.ts';
+import { alertRules, prometheusRule } from './monitoring/publish-alerts.ts';
+import { alertReference, metricReference } from './monitoring/publish-monitoring-reference.ts';
 import { slotCrd } from './publish-crd.ts';
 import { slotEditorSchema } from './publish-editor-schema.ts';
 import { helmValuesSchema } from './publish-helm-schema.ts';
@@ -28,6 +31,13 @@ export function publishedFiles(): readonly PublishedFile[] {
     { path: 'docs/reference/settings.md', content: { format: 'text', text: settingsReference() } },
     { path: 'docs/reference/conditions.md', content: { format: 'text', text: conditionReference() } },
     { path: 'docs/reference/svcctl.md', content: { format: 'text', text: svcctlReference() } },
+    { path: 'docs/reference/metrics.md', content: { format: 'text', text: metricReference() } },
+    { path: 'docs/reference/alerts.md', content: { format: 'text', text: alertReference() } },
+    { path: 'manifests/monitoring/rules.yaml', content: { format: 'yaml', value: alertRules() } },
+    { path: 'manifests/monitoring/prometheus-rule.yaml', content: { format: 'yaml', value: prometheusRule() } },
+    { path: 'manifests/monitoring/grafana-dashboard.json', content: { format: 'json', value: grafanaDashboard() } },
+    // The chart can read only files of its own.
+    { path: 'helm/svc/files/alert-rules.yaml', content: { format: 'yaml', value: alertRules() } },
     { path: 'docs/reference/errors.md', content: { format: 'text', text: errorReference() } },
   ];
 }

@@ -2,15 +2,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import type { ExchangeRequest } from '../gateway/exchange.ts';
+import type { ErrorCode } from '../schema/error-codes.ts';
+import type { Answers } from './answer.ts';
 import type { Access } from './ports.ts';
 
 export type RouteMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-
-/** Schemas for the documentation. A handler that relies on one also parses its input with it and answers `request.invalid`. */
-export interface RouteSchemas {
-  readonly query?: z.ZodType;
-  readonly body?: z.ZodType;
-}
 
 /** A request that has passed the access check and whose body has not been read. */
 export type RawRequest = Omit<ExchangeRequest, 'path'>;
@@ -28,7 +24,12 @@ export interface Route {
   readonly summary: string;
   /** Groups routes in the documentation. */
   readonly tag: string;
-  readonly schemas?: RouteSchemas;
+  /** What the handler reads, as an object of `params`, `query`, `headers` and `body`. `defineRoute` parses requests with it. */
+  readonly input?: z.ZodObject;
+  /** The answers of the route other than errors, by status. */
+  readonly answers?: Answers;
+  /** The codes of the errors that this route answers, besides those that any route can answer. */
+  readonly errors?: readonly ErrorCode[];
   /** Media types other than JSON that the route accepts. */
   readonly consumes?: readonly string[];
   /** Serves the route without the framework, which then never calls `handler`. Requires a JSON body and a `path` without parameters. */
@@ -36,3 +37,6 @@ export interface Route {
   /** The returned value is sent; a thrown `ApiError` is answered in the documented shape. */
   handler(request: FastifyRequest, reply: FastifyReply): unknown;
 }
+
+/** A route that says what it reads and answers. The OpenAPI document is made of such routes. */
+export type DocumentedRoute = Route & Required<Pick<Route, 'input' | 'answers' | 'errors'>>;

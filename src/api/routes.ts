@@ -1,4 +1,7 @@
 /** The route table. Registration, access checks, `Allow` headers and the OpenAPI document are all derived from it. */
+import { z } from 'zod';
+import { json } from './answer.ts';
+import { defineRoute, NoInput } from './define-route.ts';
 import { createChangeRoutes } from './manage/change-routes.ts';
 import { createEventRoutes } from './manage/event-routes.ts';
 import { createInventoryRoutes } from './manage/inventory-routes.ts';
@@ -6,12 +9,14 @@ import type { ManageDeps } from './manage/manage-deps.ts';
 import { createSlotInsightRoutes } from './manage/slot-insight-routes.ts';
 import { createSlotRoutes } from './manage/slot-routes.ts';
 import { createSystemRoutes } from './manage/system-routes.ts';
-import { openApiDocument } from './openapi.ts';
-import type { Route } from './route.ts';
+import { openApiDocument } from './openapi/document.ts';
+import type { DocumentedRoute } from './route.ts';
+
+const OpenApi = z.looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.looseObject({}), components: z.looseObject({}) });
 
 /** Returns the OpenAI routes as given, everything under `/api`, and the document that describes both. */
-export function createRoutes(v1: readonly Route[], deps: ManageDeps): readonly Route[] {
-  const routes: Route[] = [
+export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): readonly DocumentedRoute[] {
+  const routes: DocumentedRoute[] = [
     ...v1,
     ...createSystemRoutes(deps),
     ...createSlotRoutes(deps),
@@ -20,14 +25,19 @@ export function createRoutes(v1: readonly Route[], deps: ManageDeps): readonly R
     ...createEventRoutes(deps),
     ...createInventoryRoutes(deps),
   ];
-  let document: object | undefined;
-  routes.push({
-    method: 'GET',
-    path: '/api/openapi.json',
-    access: 'read',
-    tag: 'system',
-    summary: 'Describes this API as an OpenAPI document',
-    handler: () => (document ??= openApiDocument(routes, deps.manage.version)),
-  });
+  let document: z.output<typeof OpenApi> | undefined;
+  routes.push(
+    defineRoute({
+      method: 'GET',
+      path: '/api/openapi.json',
+      access: 'read',
+      tag: 'system',
+      summary: 'Describes this API as an OpenAPI document',
+      input: NoInput,
+      answers: { 200: json('An OpenAPI 3.1 document', OpenApi) },
+      errors: [],
+      handler: () => ({ status: 200, body: (document ??= openApiDocument(routes, deps.manage.version)) }),
+    }),
+  );
   return routes;
 }

@@ -41,6 +41,11 @@ export class ClientAnswer implements BatchedWriter {
     return this.status !== 0;
   }
 
+  /** Whether the answer is a stream of events. */
+  get streamed(): boolean {
+    return this.#stream;
+  }
+
   /** Sets status and headers. They are sent with the first bytes of the body, or by `flushHeaders`. */
   begin(head: ResponseHead, processingMs: number): void {
     const { headers } = head;

@@ -18,7 +18,9 @@ export interface FinishedRequest {
   /** The status sent; 499 if the client disconnected before that. */
   readonly status: number;
   readonly seconds: number;
-  /** Time to the first byte of the answer's body. */
+  /** How long the request was parked, over all its attempts; undefined if it never was. */
+  readonly parkedSeconds?: number | undefined;
+  /** Time from arrival to the first byte of the answer's body; undefined if the answer was not streamed. */
   readonly ttftSeconds?: number | undefined;
   readonly tokens?: Usage | undefined;
 }

@@ -205,8 +205,13 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
       route: this.#request.path.path,
       status,
       seconds: (performance.now() - this.#startedAt) / 1000,
-      ttftSeconds: this.#forward?.ttftMs === undefined ? undefined : this.#forward.ttftMs / 1000,
+      parkedSeconds: secondsOf(this.#parked?.waitedMs),
+      ttftSeconds: this.#answer.streamed ? secondsOf(this.#forward?.ttftMs) : undefined,
       tokens: this.#forward?.usage(),
     });
   }
+}
+
+function secondsOf(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : ms / 1000;
 }

@@ -34,11 +34,15 @@ const RETRY_LAST_MS = 1000;
 export class ParkedRequest implements Waiter {
   /** The target of the last attempt that failed. */
   failedOn: Target | undefined;
+  /** How long the request has waited so far, up to the last time it left the queue; undefined if it never waited. */
+  waitedMs: number | undefined;
   readonly #deps: ExchangeDeps;
   readonly #owner: ParkedRequestOwner;
   /** Monotonic milliseconds until which the request may wait, over all its attempts. */
   readonly #deadline: number;
   #ticket: Ticket | undefined;
+  /** `performance.now()` since which the request waits. */
+  #since: number | undefined;
   #timer: NodeJS.Timeout | undefined;
   #retries = 0;
   #resends = 0;
@@ -53,7 +57,10 @@ export class ParkedRequest implements Waiter {
   park(slot: SlotName | undefined, again = false): boolean {
     const entered = this.#deps.traffic.parking.enter(slot, this, { deadline: this.#deadline, again });
     if (entered.kind === 'refuse') this.onRefused(entered);
-    else this.#ticket = entered;
+    else {
+      this.#ticket = entered;
+      this.#since ??= performance.now();
+    }
     return entered.kind === 'parked';
   }
 
@@ -78,6 +85,8 @@ export class ParkedRequest implements Waiter {
   leave(): void {
     this.#ticket?.leave();
     this.#ticket = undefined;
+    if (this.#since !== undefined) this.waitedMs = (this.waitedMs ?? 0) + performance.now() - this.#since;
+    this.#since = undefined;
     clearTimeout(this.#timer);
   }
 
@@ -91,6 +100,7 @@ export class ParkedRequest implements Waiter {
   }
 
   onFirstBoard(): void {
+    this.leave();
     this.#owner.onFirstBoard?.();
   }
 

@@ -14,6 +14,7 @@ import type { Settings } from '../schema/settings.ts';
 import type { SlotDocument } from '../schema/slot-spec.ts';
 import type { Board } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
+import { passResult } from './decide/outcome/pass-result.ts';
 import type { Change } from './decide/outcome/explain.ts';
 import type { Observed, Plan } from './decide/facts/facts.ts';
 import { inspect } from './decide/inspect.ts';
@@ -118,12 +119,15 @@ export function createLoop(deps: LoopDeps): Loop {
     if (signal.aborted) return NOT_PASSED;
     if (read.ok) memory.desired = read.value;
     else log.warn({ reason: read.failure.reason }, read.failure.message);
-    if (memory.desired === undefined) return NOT_PASSED;
+    if (memory.desired === undefined) {
+      metrics?.passFinished({ seconds: (clock.now() - beganAt) / 1000, result: 'unreadable' });
+      return NOT_PASSED;
+    }
     const seen = await observe(senses, memory.desired.slots, signal);
     if (signal.aborted) return NOT_PASSED;
     const seenAt = clock.now();
     const concluded = conclude(memory.desired, seen, seenAt);
-    const result = concluded === undefined ? 'refused' : seen.runtime.ok ? 'ok' : 'unreachable';
+    const result = passResult({ readable: read.ok, reachable: seen.runtime.ok, accepted: concluded !== undefined });
     metrics?.passFinished({ seconds: (clock.now() - beganAt) / 1000, result });
     return { wakeAt: concluded?.wakeAt, busyMs: clock.now() - seenAt };
   }

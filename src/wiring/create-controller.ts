@@ -1,6 +1,6 @@
 /** Creates the controller: the reconcile loop with everything that it observes and reports to. */
 import path from 'node:path';
-import { createMetrics } from '../api/metrics.ts';
+import { createMetrics } from '../api/metrics/metrics.ts';
 import { createEventFeed } from '../files/event-feed.ts';
 import { createStatusFiles } from '../files/status-files.ts';
 import { createTraffic } from '../gateway/traffic.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { publish, slotName } from './support/board-fixture.ts';
+import { PARK, publish, slotName } from './support/board-fixture.ts';
 import { begin, CHAT, chatBody, errorOf, post, responseOf } from './support/client.ts';
 import { sendJson, startUpstream, type Answer, type FakeUpstream, type UpstreamOptions } from './support/fake-upstream.ts';
 import { startGateway, until, type GatewayFixture } from './support/gateway-fixture.ts';
@@ -172,8 +172,38 @@ describe('a request that is forwarded', () => {
     await until(() => gateway.finished.length === 2);
     for (const one of gateway.finished) {
       expect(one).toMatchObject({ slot: 'primary', route: CHAT, status: 200, tokens: { input: 3, output: 5 } });
-      expect(one.seconds).toBeGreaterThanOrEqual(one.ttftSeconds ?? Number.POSITIVE_INFINITY);
+      expect(one.parkedSeconds).toBeUndefined();
     }
+    const [streamed, whole] = gateway.finished;
+    expect(streamed?.seconds).toBeGreaterThanOrEqual(streamed?.ttftSeconds ?? Number.POSITIVE_INFINITY);
+    // The whole answer at once says nothing about its first token.
+    expect(whole?.ttftSeconds).toBeUndefined();
+  });
+
+  test.each([
+    ['its slot', () => void publish(gateway.board, { name: 'primary', admission: PARK })],
+    ['the first board', () => undefined],
+  ])('is reported with the time for which it waited for %s, and not with that of its answer', async (_what, prepare) => {
+    let answer: () => void = () => undefined;
+    await answering((_request, res) => void (answer = () => sendJson(res, 200, {})));
+    await gateway.close();
+    gateway = await startGateway();
+    prepare();
+    const began = performance.now();
+    const reply = post(gateway.port, CHAT, chatBody());
+    const { parking } = gateway.traffic;
+    await until(() => parking.waiting(undefined) + parking.waiting(slotName('primary')) === 1);
+    const parked = performance.now();
+    publish(gateway.board, { name: 'primary', targets: [{ workload: 'a', port: upstream.port }] });
+    await until(() => upstream.seen.length === 1);
+    const arrived = performance.now();
+    answer();
+    await reply;
+    await until(() => gateway.finished.length === 1);
+    const waitedMs = (gateway.finished[0]?.parkedSeconds ?? 0) * 1000;
+    expect(waitedMs).toBeGreaterThan(0);
+    expect(waitedMs).toBeLessThanOrEqual(arrived - began);
+    expect(parked).toBeLessThan(arrived);
   });
 
   test('is sent to the target with the fewest requests', async () => {

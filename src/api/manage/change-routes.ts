@@ -5,11 +5,13 @@ import { SlotName } from '../../schema/names.ts';
 import type { SlotEditor, StoredSlot } from '../../schema/slot-editor.ts';
 import { parseSlot, SlotDocument } from '../../schema/slot-spec.ts';
 import { ApiError } from '../api-error.ts';
-import type { Route } from '../route.ts';
+import { json } from '../answer.ts';
+import { defineRoute } from '../define-route.ts';
+import type { DocumentedRoute } from '../route.ts';
 import { isSameValue } from '../../schema/same-value.ts';
+import { Applied, Plan } from './answers.ts';
 import { slotInvalid, unwrapEdit } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
-import { bodyOf } from './request-input.ts';
 
 const Slots = z
   .array(
@@ -30,39 +32,42 @@ const ApplyBody = z.strictObject({
   dry_run: z.boolean().default(false).describe('Validate everything and write nothing'),
 });
 
-export function createChangeRoutes(deps: ManageDeps): readonly Route[] {
+export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   const { editor, preview } = deps.manage;
   return [
-    {
+    defineRoute({
       method: 'POST',
       path: '/api/plan',
       access: 'admin',
       tag: 'changes',
       summary: 'Shows what these documents would change, without executing anything',
-      schemas: { body: PlanBody },
-      async handler(request) {
-        const { wanted, pruned } = await resolveChangeSet(editor, bodyOf(request, PlanBody));
+      input: z.object({ body: PlanBody }),
+      answers: { 200: json('What would change, as text and as a list', Plan) },
+      errors: ['slot.invalid'],
+      async handler({ body }) {
+        const { wanted, pruned } = await resolveChangeSet(editor, body);
         const overlay = new Map<SlotName, SlotDocument | undefined>(wanted.map(({ name, document }) => [name, document]));
         for (const { name } of pruned) overlay.set(name, undefined);
         const { text, changes } = await preview(overlay);
-        return { text, changes };
+        return { status: 200, body: { text, changes } };
       },
-    },
-    {
+    }),
+    defineRoute({
       method: 'POST',
       path: '/api/apply',
       access: 'admin',
       tag: 'changes',
       summary: 'Writes these documents after all of them have been validated',
-      schemas: { body: ApplyBody },
-      async handler(request) {
-        const body = bodyOf(request, ApplyBody);
+      input: z.object({ body: ApplyBody }),
+      answers: { 200: json('What was done with each slot', Applied) },
+      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid'],
+      async handler({ body }) {
         const changes = await resolveChangeSet(editor, body);
         const checked = await applyChangeSet(editor, changes, true);
         const slots = body.dry_run ? checked : await applyChangeSet(editor, changes, false);
-        return { dry_run: body.dry_run, slots };
+        return { status: 200, body: { dry_run: body.dry_run, slots } };
       },
-    },
+    }),
   ];
 }
 
@@ -98,7 +103,7 @@ function isSlotDocument(document: unknown): document is SlotDocument {
 }
 
 async function applyChangeSet(editor: SlotEditor, { wanted, pruned }: ChangeSet, dryRun: boolean) {
-  const results: { name: SlotName; result: string }[] = [];
+  const results: z.output<typeof Applied>['slots'] = [];
   for (const { name, document, ifMatch, stored } of wanted) {
     if (ifMatch !== undefined && stored === undefined) unwrapEdit(name, { kind: 'not-found' });
     const same = stored !== undefined && isSameDocument(stored, document);

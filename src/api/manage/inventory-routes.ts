@@ -1,32 +1,45 @@
 /** Read-only lists: models, downloads, providers, hardware. */
-import type { Route } from '../route.ts';
-import { viewProgress } from './decide/slot-view.ts';
-import { toJson } from './decide/to-json.ts';
+import type { z } from 'zod';
+import { json, type Immutable } from '../answer.ts';
+import { defineRoute, NoInput } from '../define-route.ts';
+import type { DocumentedRoute } from '../route.ts';
+import { Hardware, Models, Providers, Pulls } from './answers.ts';
+import { viewModel, viewProvider, viewPulls } from './decide/inventory-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
 
-export function createInventoryRoutes({ manage, board }: ManageDeps): readonly Route[] {
-  const row = (path: string, summary: string, handler: Route['handler']): Route => ({
+export function createInventoryRoutes({ manage, board }: ManageDeps): readonly DocumentedRoute[] {
+  return [
+    list('/api/models', 'Models of the catalogue and of the store', Models, async () => ({
+      models: (await manage.models()).map(viewModel),
+    })),
+    list('/api/pulls', 'Downloads in progress', Pulls, () => viewPulls(board.current())),
+    list('/api/providers', 'Kinds of runtime, and whether this host can run them', Providers, async () => ({
+      providers: (await manage.providers()).map(viewProvider),
+    })),
+    list('/api/hardware', 'Memory of the host', Hardware, async () => {
+      const { memoryTotalBytes, memoryAvailableBytes } = await manage.hardware();
+      return { memory_total_bytes: memoryTotalBytes ?? null, memory_available_bytes: memoryAvailableBytes ?? null };
+    }),
+  ];
+}
+
+type Awaitable<T> = T | Promise<T>;
+
+function list<Schema extends z.ZodType>(
+  path: string,
+  summary: string,
+  schema: Schema,
+  read: () => Awaitable<Immutable<z.output<Schema>>>,
+): DocumentedRoute {
+  return defineRoute({
     method: 'GET',
     path,
     access: 'read',
     tag: 'inventory',
     summary,
-    handler,
+    input: NoInput,
+    answers: { 200: json(summary, schema) },
+    errors: [],
+    handler: async () => ({ status: 200, body: await read() }),
   });
-  return [
-    row('/api/models', 'Models of the catalogue and of the store', async () => ({ models: (await manage.models()).map(toJson) })),
-    row('/api/pulls', 'Downloads in progress', () => {
-      const slots = [...board.current().slots.values()];
-      return {
-        pulls: slots.flatMap(({ name, status }) => (status.progress === undefined ? [] : [{ slot: name, ...viewProgress(status) }])),
-      };
-    }),
-    row('/api/providers', 'Kinds of runtime, and whether this host can run them', async () => ({
-      providers: (await manage.providers()).map(toJson),
-    })),
-    row('/api/hardware', 'Memory of the host', async () => {
-      const { memoryTotalBytes, memoryAvailableBytes } = await manage.hardware();
-      return toJson({ memoryTotalBytes, memoryAvailableBytes });
-    }),
-  ];
 }

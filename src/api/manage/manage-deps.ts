@@ -3,7 +3,7 @@ import type { SlotTraffic } from '../../gateway/traffic.ts';
 import type { Board } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/names.ts';
 import type { Settings } from '../../schema/settings.ts';
-import type { Metrics } from '../metrics.ts';
+import type { Metrics } from '../metrics/metrics.ts';
 import type { Manage } from '../ports.ts';
 
 export interface ManageDeps {

@@ -3,11 +3,14 @@ import { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { SlotName } from '../../schema/names.ts';
 import { formatProblem } from '../../schema/spec-problem.ts';
-import type { Route } from '../route.ts';
+import { json, text } from '../answer.ts';
+import { defineRoute } from '../define-route.ts';
+import type { DocumentedRoute } from '../route.ts';
+import { Explanation, Timeline } from './answers.ts';
 import { viewTimelineEntry } from './decide/timeline-view.ts';
 import { noSuchSlot } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
-import { queryOf, slotNameOf } from './request-input.ts';
+import { SlotParams } from './request-input.ts';
 
 const LogsQuery = z.strictObject({
   follow: z.enum(['0', '1', 'true', 'false']).default('0').describe('1: stay connected and send new lines as they appear'),
@@ -17,55 +20,70 @@ const TimelineQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(10_000).default(100).describe('Number of newest entries'),
 });
 
-export function createSlotInsightRoutes(deps: ManageDeps): readonly Route[] {
-  return [
-    {
-      method: 'GET',
-      path: '/api/slots/:name/logs',
-      access: 'all',
-      tag: 'slots',
-      summary: 'Output of the slot’s workload as text/plain; with the header "x-svc-workload: none" if there is no workload',
-      schemas: { query: LogsQuery },
-      async handler(request, reply) {
-        const name = await existingSlot(deps, slotNameOf(request));
-        const query = queryOf(request, LogsQuery);
-        const options = { tail: query.tail, follow: query.follow === '1' || query.follow === 'true' };
-        const gone = new AbortController();
-        reply.raw.once('close', () => gone.abort());
-        const lines = deps.manage.logs(name, options, AbortSignal.any([gone.signal, deps.stopping]));
-        void reply.type('text/plain; charset=utf-8').header('x-accel-buffering', 'no');
-        if (lines === undefined) return reply.header('x-svc-workload', 'none').send('');
-        return reply.send(Readable.from(textOf(lines), { objectMode: false }));
-      },
+const WORKLOAD_HEADER = { 'x-svc-workload': '"none" if the slot has no workload' };
+
+export function createSlotInsightRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
+  return [logsRoute(deps), timelineRoute(deps), explainRoute(deps)];
+}
+
+function logsRoute(deps: ManageDeps): DocumentedRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/api/slots/:name/logs',
+    access: 'all',
+    tag: 'slots',
+    summary: 'Output of the slot’s workload as text/plain; with the header "x-svc-workload: none" if there is no workload',
+    input: z.object({ params: SlotParams, query: LogsQuery }),
+    answers: { 200: text('One line of output per line', 'text/plain; charset=utf-8', WORKLOAD_HEADER) },
+    errors: ['slot.not_found'],
+    async handler({ params, query }, { onClose }) {
+      const name = await existingSlot(deps, params.name);
+      const options = { tail: query.tail, follow: query.follow === '1' || query.follow === 'true' };
+      const gone = new AbortController();
+      onClose(() => gone.abort());
+      const lines = deps.manage.logs(name, options, AbortSignal.any([gone.signal, deps.stopping]));
+      const headers = { 'x-accel-buffering': 'no' };
+      if (lines === undefined) return { status: 200, body: '', headers: { ...headers, 'x-svc-workload': 'none' } };
+      return { status: 200, body: Readable.from(textOf(lines), { objectMode: false }), headers };
     },
-    {
-      method: 'GET',
-      path: '/api/slots/:name/timeline',
-      access: 'read',
-      tag: 'slots',
-      summary: 'What happened to the slot and why, oldest first',
-      schemas: { query: TimelineQuery },
-      async handler(request) {
-        const name = await existingSlot(deps, slotNameOf(request));
-        const { limit } = queryOf(request, TimelineQuery);
-        return { entries: (await deps.manage.events.timeline(name, limit)).map(viewTimelineEntry) };
-      },
+  });
+}
+
+function timelineRoute(deps: ManageDeps): DocumentedRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/api/slots/:name/timeline',
+    access: 'read',
+    tag: 'slots',
+    summary: 'What happened to the slot and why, oldest first',
+    input: z.object({ params: SlotParams, query: TimelineQuery }),
+    answers: { 200: json('The newest entries, oldest first', Timeline) },
+    errors: ['slot.not_found'],
+    async handler({ params, query }) {
+      const name = await existingSlot(deps, params.name);
+      return { status: 200, body: { entries: (await deps.manage.events.timeline(name, query.limit)).map(viewTimelineEntry) } };
     },
-    {
-      method: 'GET',
-      path: '/api/slots/:name/explain',
-      access: 'read',
-      tag: 'slots',
-      summary: 'Explains the state of the slot as text',
-      async handler(request) {
-        const name = await existingSlot(deps, slotNameOf(request));
-        const board = deps.board.current();
-        const problems = board.slots.get(name)?.problems ?? board.refused.get(name) ?? [];
-        const text = board.slots.get(name)?.explain(deps.now()) ?? 'The controller has not seen a valid document of this slot yet';
-        return { name, text, problems: problems.map((problem) => formatProblem(problem)) };
-      },
+  });
+}
+
+function explainRoute(deps: ManageDeps): DocumentedRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/api/slots/:name/explain',
+    access: 'read',
+    tag: 'slots',
+    summary: 'Explains the state of the slot as text',
+    input: z.object({ params: SlotParams }),
+    answers: { 200: json('The findings behind the state of the slot', Explanation) },
+    errors: ['slot.not_found'],
+    async handler({ params }) {
+      const name = await existingSlot(deps, params.name);
+      const board = deps.board.current();
+      const problems = board.slots.get(name)?.problems ?? board.refused.get(name) ?? [];
+      const text = board.slots.get(name)?.explain(deps.now()) ?? 'The controller has not seen a valid document of this slot yet';
+      return { status: 200, body: { name, text, problems: problems.map((problem) => formatProblem(problem)) } };
     },
-  ];
+  });
 }
 
 async function existingSlot(deps: ManageDeps, name: SlotName): Promise<SlotName> {

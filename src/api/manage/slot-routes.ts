@@ -1,14 +1,16 @@
 /** Slots over HTTP. Every change here edits the desired state; nothing is started or stopped directly. */
-import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { isTable, toCamelCase } from '../../schema/key-case.ts';
 import { ModelId, type SlotName } from '../../schema/names.ts';
 import type { EditResult, SlotPatch } from '../../schema/slot-editor.ts';
-import type { Route } from '../route.ts';
+import { empty, json } from '../answer.ts';
+import { defineRoute, NoInput } from '../define-route.ts';
+import type { DocumentedRoute } from '../route.ts';
+import { Slot, SlotList } from './answers.ts';
 import { viewSlot } from './decide/slot-view.ts';
 import { noSuchSlot, unwrapEdit } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
-import { bodyOf, ifMatchOf, slotNameOf } from './request-input.ts';
+import { IfMatch, ifMatchOf, SlotParams } from './request-input.ts';
 
 /** Accepts a slot as `GET` returns it; only `spec` and `resource_version` are read. */
 const SlotBody = z
@@ -19,98 +21,112 @@ const SlotBody = z
   .describe('A slot');
 const LoadBody = z.strictObject({ model: ModelId.optional().describe('Becomes the slot’s default model') });
 const NoBody = z.strictObject({});
+const IfNoneMatch = IfMatch.extend({ 'if-none-match': z.string().optional().describe('"*": refuse the edit if the slot exists') });
+const ETAG = { ETag: 'The resource version of the slot, in quotes' };
 
-export function createSlotRoutes(deps: ManageDeps): readonly Route[] {
+export function createSlotRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   return [...readRoutes(deps), ...editRoutes(deps), ...lifecycleRoutes(deps)];
 }
 
-function readRoutes(deps: ManageDeps): readonly Route[] {
+function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   return [
-    {
+    defineRoute({
       method: 'GET',
       path: '/api/slots',
       access: 'read',
       tag: 'slots',
       summary: 'All slots with their documents and status',
+      input: NoInput,
+      answers: { 200: json('All slots', SlotList) },
+      errors: [],
       async handler() {
         const stored = new Map((await deps.manage.editor.list()).map((slot) => [slot.name, slot]));
         const board = deps.board.current();
         const names = new Set<SlotName>([...stored.keys(), ...board.slots.keys(), ...board.refused.keys()]);
-        return { slots: [...names].sort().map((name) => viewSlot(name, stored.get(name), board)) };
+        const slots = [...names].sort().flatMap((name) => viewSlot(name, stored.get(name), board) ?? []);
+        return { status: 200, body: { slots } };
       },
-    },
-    {
+    }),
+    defineRoute({
       method: 'GET',
       path: '/api/slots/:name',
       access: 'read',
       tag: 'slots',
       summary: 'One slot',
-      handler: async (request, reply) => sendSlot(deps, slotNameOf(request), reply),
-    },
+      input: z.object({ params: SlotParams }),
+      answers: { 200: json('The slot', Slot, ETAG) },
+      errors: ['slot.not_found'],
+      handler: async ({ params }) => ({ status: 200, ...(await readSlot(deps, params.name)) }),
+    }),
   ];
 }
 
-function editRoutes(deps: ManageDeps): readonly Route[] {
+function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   const { editor } = deps.manage;
   return [
-    {
+    defineRoute({
       method: 'PUT',
       path: '/api/slots/:name',
       access: 'admin',
       tag: 'slots',
       summary: 'Replaces a slot’s document or creates the slot ("If-None-Match: *": creates only)',
-      schemas: { body: SlotBody },
-      async handler(request, reply) {
-        const name = slotNameOf(request);
-        const body = bodyOf(request, SlotBody);
-        if (request.headers['if-none-match'] === '*') await refuseExisting(deps, name);
-        const done = unwrapEdit(name, await editor.put(name, toCamelCase(body.spec), ifMatchOf(request, body.resource_version)));
-        return sendSlot(deps, name, reply.code(done.created ? 201 : 200));
+      input: z.object({ params: SlotParams, headers: IfNoneMatch, body: SlotBody }),
+      answers: { 200: json('The slot was replaced', Slot, ETAG), 201: json('The slot was created', Slot, ETAG) },
+      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid'],
+      async handler({ params: { name }, headers, body }) {
+        if (headers['if-none-match'] === '*') await refuseExisting(deps, name);
+        const done = unwrapEdit(name, await editor.put(name, toCamelCase(body.spec), ifMatchOf(headers, body.resource_version)));
+        return { status: done.created ? 201 : 200, ...(await readSlot(deps, name)) };
       },
-    },
-    {
+    }),
+    defineRoute({
       method: 'PATCH',
       path: '/api/slots/:name',
       access: 'admin',
       tag: 'slots',
       summary: 'Merges into a slot’s document (RFC 7396: null removes a key); keeps comments and order of the text',
-      schemas: { body: SlotBody },
-      async handler(request, reply) {
-        const name = slotNameOf(request);
-        const body = bodyOf(request, SlotBody);
-        await requireDone(deps, name, await editor.patch(name, patchOf(body.spec), ifMatchOf(request, body.resource_version)));
-        return sendSlot(deps, name, reply);
+      input: z.object({ params: SlotParams, headers: IfMatch, body: SlotBody }),
+      answers: { 200: json('The slot was changed', Slot, ETAG) },
+      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid'],
+      async handler({ params: { name }, headers, body }) {
+        await requireDone(deps, name, await editor.patch(name, patchOf(body.spec), ifMatchOf(headers, body.resource_version)));
+        return { status: 200, ...(await readSlot(deps, name)) };
       },
-    },
-    {
+    }),
+    defineRoute({
       method: 'DELETE',
       path: '/api/slots/:name',
       access: 'admin',
       tag: 'slots',
       summary: 'Removes a slot’s document; its workload is drained and stopped',
-      async handler(request, reply) {
-        const name = slotNameOf(request);
-        await requireDone(deps, name, await editor.remove(name, ifMatchOf(request)));
-        return reply.code(204).send();
+      input: z.object({ params: SlotParams, headers: IfMatch }),
+      answers: { 204: empty('The document was removed') },
+      errors: ['slot.not_found', 'slot.conflict'],
+      async handler({ params: { name }, headers }) {
+        await requireDone(deps, name, await editor.remove(name, ifMatchOf(headers)));
+        return { status: 204, body: undefined };
       },
-    },
+    }),
   ];
 }
 
-function lifecycleRoutes(deps: ManageDeps): readonly Route[] {
-  const lifecycle = <T>(verb: string, summary: string, body: z.ZodType<T>, patch: (body: T) => SlotPatch): Route => ({
-    method: 'POST',
-    path: `/api/slots/:name/${verb}`,
-    access: 'admin',
-    tag: 'slots',
-    summary,
-    schemas: { body },
-    async handler(request, reply) {
-      const name = slotNameOf(request);
-      await requireDone(deps, name, await deps.manage.editor.patch(name, patch(bodyOf(request, body)), ifMatchOf(request)));
-      return sendSlot(deps, name, reply.code(202));
-    },
-  });
+function lifecycleRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
+  type Body = z.output<typeof LoadBody>;
+  const lifecycle = (verb: string, summary: string, bodySchema: z.ZodType<Body>, patch: (body: Body) => SlotPatch): DocumentedRoute =>
+    defineRoute({
+      method: 'POST',
+      path: `/api/slots/:name/${verb}`,
+      access: 'admin',
+      tag: 'slots',
+      summary,
+      input: z.object({ params: SlotParams, headers: IfMatch, body: bodySchema }),
+      answers: { 202: json('The document was changed, and the controller will act on it', Slot, ETAG) },
+      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid'],
+      async handler({ params: { name }, headers, body }) {
+        await requireDone(deps, name, await deps.manage.editor.patch(name, patch(body), ifMatchOf(headers)));
+        return { status: 202, ...(await readSlot(deps, name)) };
+      },
+    });
   return [
     lifecycle('load', 'Enables the slot, optionally with another model; the controller loads it', LoadBody, ({ model }) => ({
       enabled: true,
@@ -139,10 +155,9 @@ async function refuseExisting(deps: ManageDeps, name: SlotName): Promise<void> {
   if (stored !== undefined) unwrapEdit(name, { kind: 'conflict', resourceVersion: stored.resourceVersion });
 }
 
-async function sendSlot(deps: ManageDeps, name: SlotName, reply: FastifyReply): Promise<unknown> {
+async function readSlot(deps: ManageDeps, name: SlotName) {
   const stored = await deps.manage.editor.read(name);
-  const view = viewSlot(name, stored, deps.board.current());
-  if (view === undefined) throw await noSuchSlot(deps.manage.editor, name);
-  if (stored !== undefined) reply.header('etag', `"${stored.resourceVersion}"`);
-  return view;
+  const body = viewSlot(name, stored, deps.board.current());
+  if (body === undefined) throw await noSuchSlot(deps.manage.editor, name);
+  return { body, headers: stored === undefined ? {} : { etag: `"${stored.resourceVersion}"` } };
 }

@@ -2,110 +2,183 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { errorBody } from '../../schema/error-codes.ts';
+import { json, text, type Answers, type ReplyTo } from '../answer.ts';
 import { ApiError } from '../api-error.ts';
-import type { Route } from '../route.ts';
+import { defineRoute, NoInput } from '../define-route.ts';
+import type { DocumentedRoute } from '../route.ts';
+import { Status } from './answers.ts';
 import { publicUrls } from './decide/public-urls.ts';
 import { viewStatus } from './decide/status-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
+import { AuthStatus, Failing, Features, Healthy, InstallState, Login, PublicUrls, Ready, Starting } from './system-answers.ts';
 
 /** There is a pass at every resync, so after four missed ones, and at least a minute, the loop counts as dead. */
 const MISSED_RESYNCS = 4;
 const LEAST_STALE_MS = 60_000;
 
 /** A login form may send anything; it is not read. */
-const AnyBody = z.unknown().describe('Ignored');
+const LoginInput = z.object({ body: z.unknown().describe('Ignored') });
 
-export function createSystemRoutes(deps: ManageDeps): readonly Route[] {
-  return [...livenessRoutes(deps), ...discoveryRoutes(deps), ...installRoutes(deps), ...authRoutes(deps)];
+/** How programs and people behind a proxy authenticate. */
+const METHODS = ['bearer', 'forwarded-email'] as const;
+
+export function createSystemRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
+  return [...livenessRoutes(deps), ...stateRoutes(deps), ...discoveryRoutes(deps), ...installRoutes(deps), ...authRoutes(deps)];
 }
 
-function open(path: string, summary: string, handler: Route['handler']): Route {
-  return { method: 'GET', path, access: 'open', tag: 'system', summary, handler };
+/** A route that anyone may read. */
+function open<const Declared extends Answers>(
+  path: string,
+  summary: string,
+  answers: Declared,
+  handler: (request: FastifyRequest) => ReplyTo<Declared> | Promise<ReplyTo<Declared>>,
+): DocumentedRoute {
+  return defineRoute({
+    method: 'GET',
+    path,
+    access: 'open',
+    tag: 'system',
+    summary,
+    input: NoInput,
+    answers,
+    errors: [],
+    handler: (_input, { request }) => handler(request),
+  });
 }
 
 /** Monitoring reaches these under any name, and they reveal nothing but the version and that the service runs. */
-function health(path: string, summary: string, handler: Route['handler']): Route {
-  return { ...open(path, summary, handler), anySite: true };
+function health<const Declared extends Answers>(...route: Parameters<typeof open<Declared>>): DocumentedRoute {
+  return { ...open(...route), anySite: true };
 }
 
-function livenessRoutes({ manage, settings, board, traffic, metrics, now }: ManageDeps): readonly Route[] {
-  const uptimeSeconds = (): number => Math.max(0, Math.round((now() - manage.startedAt) / 1000));
+function livenessRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
+  const { manage, settings, board } = deps;
   return [
     health(
       '/api/health/system',
       'Liveness for monitoring: 503 if the reconcile loop has not finished a pass for too long',
-      (_request, reply) => {
+      { 200: json('The loop finishes its passes', Healthy), 503: json('The loop has not finished a pass for too long', Failing) },
+      () => {
         const ageMs = manage.lastPassAgeMs();
         const alive = ageMs <= Math.max(LEAST_STALE_MS, MISSED_RESYNCS * settings.SVC_RESYNC);
-        const facts = { version: manage.version, uptime_seconds: uptimeSeconds(), last_pass_age_seconds: Math.round(ageMs / 1000) };
-        if (alive) return { status: 'ok', ...facts };
-        const message = `Read the log and restart the service: the reconcile loop has not finished a pass for ${facts.last_pass_age_seconds} s`;
-        return reply.code(503).send({ status: 'failing', ...facts, ...errorBody('server.stalled', message) });
+        const age = Math.round(ageMs / 1000);
+        const facts = { version: manage.version, uptime_seconds: uptimeSeconds(deps), last_pass_age_seconds: age };
+        if (alive) return { status: 200, body: { status: 'ok', ...facts } };
+        const message = `Read the log and restart the service: the reconcile loop has not finished a pass for ${age} s`;
+        return { status: 503, body: { status: 'failing', ...facts, ...errorBody('server.stalled', message) } };
       },
     ),
-    health('/api/health/ready', 'Readiness for load balancers: 503 until the first pass has found the slots', (_request, reply) => {
-      if (board.current().version > 0) return { status: 'ok' };
-      const message = 'Try again in a moment: the service has just been started';
-      return reply.code(503).send({ status: 'starting', ...errorBody('server.starting', message) });
-    }),
-    open('/api/status', 'Version and one line per slot; never waits for a load', () => ({
-      version: manage.version,
-      runtime: manage.runtime,
-      auth_enabled: settings.SVC_AUTH_ENABLED,
-      uptime_seconds: uptimeSeconds(),
-      slots: viewStatus(board.current(), traffic),
-    })),
-    open('/api/metrics', 'Metrics in Prometheus’ text format', async (_request, reply) =>
-      reply.type(metrics.contentType).send(await metrics.text()),
+    health(
+      '/api/health/ready',
+      'Readiness for load balancers: 503 until the first pass has found the slots',
+      { 200: json('The slots are known', Ready), 503: json('The first pass has not finished', Starting) },
+      () => {
+        if (board.current().version > 0) return { status: 200, body: { status: 'ok' } };
+        const message = 'Try again in a moment: the service has just been started';
+        return { status: 503, body: { status: 'starting', ...errorBody('server.starting', message) } };
+      },
     ),
   ];
 }
 
-function discoveryRoutes({ settings, features }: ManageDeps): readonly Route[] {
+function stateRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
+  const { manage, settings, board, traffic, metrics } = deps;
   return [
-    open('/api/features', 'What this build and host support', () => ({ features: features() })),
-    open('/api/config/urls', 'Addresses of the API and its companions, as seen by the caller', (request) => {
-      const urls = publicUrls({
-        publicUrl: settings.SVC_PUBLIC_URL,
-        hostHeader: request.headers.host,
-        secure: cameOverTls(request, settings.SVC_TRUSTED_PROXIES),
-        authEnabled: settings.SVC_AUTH_ENABLED,
-      });
-      if (urls === undefined) throw new ApiError('request.invalid', 'Send a host name or address in "Host"', { param: 'Host' });
-      return urls;
-    }),
-  ];
-}
-
-function installRoutes({ manage }: ManageDeps): readonly Route[] {
-  return [
-    open('/api/install/state', 'Whether the installation is complete, and the remaining steps', () => manage.installState()),
-    {
-      ...open('/api/install/complete', 'Marks the installation as complete', async () => {
-        await manage.completeInstall();
-        return manage.installState();
+    open(
+      '/api/status',
+      'Version and one line per slot; never waits for a load',
+      { 200: json('Version, runtime and one line per slot', Status) },
+      () => ({
+        status: 200,
+        body: {
+          version: manage.version,
+          runtime: manage.runtime,
+          auth_enabled: settings.SVC_AUTH_ENABLED,
+          uptime_seconds: uptimeSeconds(deps),
+          slots: viewStatus(board.current(), traffic),
+        },
       }),
-      method: 'POST',
-    },
+    ),
+    open(
+      '/api/metrics',
+      'Metrics in Prometheus’ text format',
+      { 200: text('Metrics in Prometheus’ text format', metrics.contentType) },
+      async () => ({ status: 200, body: await metrics.text() }),
+    ),
   ];
 }
 
-function authRoutes({ settings }: ManageDeps): readonly Route[] {
+function uptimeSeconds({ now, manage }: ManageDeps): number {
+  return Math.max(0, Math.round((now() - manage.startedAt) / 1000));
+}
+
+function discoveryRoutes({ settings, features }: ManageDeps): readonly DocumentedRoute[] {
+  return [
+    open('/api/features', 'What this build and host support', { 200: json('Features by name', Features) }, () => ({
+      status: 200,
+      body: { features: features() },
+    })),
+    open(
+      '/api/config/urls',
+      'Addresses of the API and its companions, as seen by the caller',
+      { 200: json('Addresses', PublicUrls) },
+      (request) => {
+        const urls = publicUrls({
+          publicUrl: settings.SVC_PUBLIC_URL,
+          hostHeader: request.headers.host,
+          secure: cameOverTls(request, settings.SVC_TRUSTED_PROXIES),
+          authEnabled: settings.SVC_AUTH_ENABLED,
+        });
+        if (urls === undefined) throw new ApiError('request.invalid', 'Send a host name or address in "Host"', { param: 'Host' });
+        return { status: 200, body: urls };
+      },
+    ),
+  ];
+}
+
+function installRoutes({ manage }: ManageDeps): readonly DocumentedRoute[] {
+  const answers = { 200: json('The state of the installation', InstallState) };
+  const complete = open('/api/install/complete', 'Marks the installation as complete', answers, async () => {
+    await manage.completeInstall();
+    return { status: 200, body: await manage.installState() };
+  });
+  return [
+    open('/api/install/state', 'Whether the installation is complete, and the remaining steps', answers, async () => ({
+      status: 200,
+      body: await manage.installState(),
+    })),
+    { ...complete, method: 'POST' },
+  ];
+}
+
+function authRoutes({ settings }: ManageDeps): readonly DocumentedRoute[] {
   const enabled = settings.SVC_AUTH_ENABLED;
-  const status = open('/api/auth/status', 'Which credentials the service accepts; reveals none', () => ({
-    auth_enabled: enabled,
-    mode: enabled ? 'basic' : 'off',
-    methods: enabled ? ['bearer', 'forwarded-email'] : [],
-  }));
-  const login = open('/api/auth/login', 'Placeholder: the reverse proxy performs the login', () => ({
-    auth_enabled: enabled,
-    message: enabled
-      ? 'Log in at the reverse proxy, which asks for name and password; programs send a bearer token'
-      : 'No login is needed: authentication is off',
-  }));
+  const status = open(
+    '/api/auth/status',
+    'Which credentials the service accepts; reveals none',
+    { 200: json('Whether and how callers authenticate', AuthStatus) },
+    () => ({
+      status: 200,
+      body: { auth_enabled: enabled, mode: enabled ? 'basic' : 'off', methods: enabled ? METHODS : [] },
+    }),
+  );
+  const login = open(
+    '/api/auth/login',
+    'Placeholder: the reverse proxy performs the login',
+    { 200: json('Where to log in', Login) },
+    () => ({
+      status: 200,
+      body: {
+        auth_enabled: enabled,
+        message: enabled
+          ? 'Log in at the reverse proxy, which asks for name and password; programs send a bearer token'
+          : 'No login is needed: authentication is off',
+      },
+    }),
+  );
   return [
     { ...status, tag: 'auth' },
-    { ...login, tag: 'auth', method: 'POST', schemas: { body: AnyBody } },
+    { ...login, tag: 'auth', method: 'POST', input: LoginInput },
   ];
 }
 

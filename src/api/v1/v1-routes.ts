@@ -1,10 +1,15 @@
 /** The OpenAI routes. Inference requests are passed to the gateway unchanged; models are listed from the board. */
+import { z } from 'zod';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { INFERENCE_PATHS } from '../../gateway/decide/inference-paths.ts';
+import { INFERENCE_PATHS, type InferencePath } from '../../gateway/decide/inference-paths.ts';
 import type { Board } from '../../reconciler/board.ts';
+import { json } from '../answer.ts';
 import { ApiError } from '../api-error.ts';
-import type { Route } from '../route.ts';
+import { defineRoute, NoInput } from '../define-route.ts';
+import type { DocumentedRoute } from '../route.ts';
+import { INFERENCE_ERRORS, inferenceAnswers, inferenceInput } from './inference-shapes.ts';
 import { listModels, retrieveModel } from './model-list.ts';
+import { Model, ModelList } from './model-schemas.ts';
 
 export interface V1Deps {
   readonly board: Pick<Board, 'current'>;
@@ -13,47 +18,59 @@ export interface V1Deps {
   readonly startedAt: number;
 }
 
-export function createV1Routes({ board, gateway, startedAt }: V1Deps): Route[] {
-  const inference = INFERENCE_PATHS.map((path): Route => ({
-    method: 'POST',
-    path: path.path,
-    access: 'v1',
-    cors: true,
-    summary: path.summary,
-    tag: 'inference',
-    raw: ({ req, res, head, requestId }) => gateway.handle({ req, res, path, head, requestId }),
-    handler: () => {
-      throw new ApiError('server.internal', 'This route bypasses the framework');
-    },
-  }));
+export function createV1Routes({ board, gateway, startedAt }: V1Deps): readonly DocumentedRoute[] {
   return [
-    ...inference,
-    {
+    ...INFERENCE_PATHS.map((path) => inferenceRoute(path, gateway)),
+    defineRoute({
       method: 'GET',
       path: '/v1/models',
       access: 'open',
       cors: true,
       summary: 'Lists the models of all slots by id and alias',
       tag: 'models',
-      handler: () => listModels(board.current(), startedAt),
-    },
-    {
+      input: NoInput,
+      answers: { 200: json('The models', ModelList) },
+      errors: [],
+      handler: () => ({ status: 200, body: listModels(board.current(), startedAt) }),
+    }),
+    defineRoute({
       method: 'GET',
       path: '/v1/models/*',
       access: 'v1',
       cors: true,
       summary: 'Describes one model by id, alias or slot name',
       tag: 'models',
-      handler(request) {
-        const id: unknown = Reflect.get(Object(request.params), '*');
-        const model = typeof id === 'string' ? retrieveModel(board.current(), id, startedAt) : undefined;
+      input: z.object({
+        params: z.object({ '*': z.string().describe('A model id, which may contain "/", an alias or the name of a slot') }),
+      }),
+      answers: { 200: json('The model', Model) },
+      errors: ['model.not_found'],
+      handler({ params }) {
+        const id = params['*'];
+        const model = retrieveModel(board.current(), id, startedAt);
         if (model === undefined) {
-          throw new ApiError('model.not_found', `Use a model that "/v1/models" lists instead of "${String(id).slice(0, 200)}"`, {
-            param: 'model',
-          });
+          throw new ApiError('model.not_found', `Use a model that "/v1/models" lists instead of "${id.slice(0, 200)}"`, { param: 'model' });
         }
-        return model;
+        return { status: 200, body: model };
       },
-    },
+    }),
   ];
+}
+
+function inferenceRoute(path: InferencePath, gateway: V1Deps['gateway']): DocumentedRoute {
+  return {
+    method: 'POST',
+    path: path.path,
+    access: 'v1',
+    cors: true,
+    summary: path.summary,
+    tag: 'inference',
+    input: inferenceInput(path),
+    answers: inferenceAnswers(path),
+    errors: INFERENCE_ERRORS,
+    raw: ({ req, res, head, requestId }) => gateway.handle({ req, res, path, head, requestId }),
+    handler: () => {
+      throw new ApiError('server.internal', 'This route bypasses the framework');
+    },
+  };
 }

@@ -1,18 +1,22 @@
 /** A small world behind the management API: slots in memory, and a controller that reconciles edits a moment later. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { allowEveryone } from '../../../src/api/authorize.ts';
+import { GGUF_PROVIDERS } from '../../gateway/support/gateway-fixture.ts';
+import { createGateway } from '../../../src/gateway/gateway.ts';
+import { createTraffic } from '../../../src/gateway/traffic.ts';
+import { allowEveryone, type Authorize } from '../../../src/api/authorize.ts';
 import { createGuardedEditor } from '../../../src/api/manage/guarded-editor.ts';
+import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
 import { buildServer } from '../../../src/api/server.ts';
 import { createSiteGuard } from '../../../src/api/site-guard.ts';
 import { SAFE_FLAGS } from '../../../src/providers/gguf/decide/safe-flags.ts';
 import { readSitePolicy } from '../../../src/wiring/site-policy.ts';
-import { createMetrics, type Metrics } from '../../../src/api/metrics.ts';
+import { createMetrics, type Metrics } from '../../../src/api/metrics/metrics.ts';
 import type { ManageDeps } from '../../../src/api/manage/manage-deps.ts';
-import type { Route } from '../../../src/api/route.ts';
+import type { DocumentedRoute } from '../../../src/api/route.ts';
 import { createBoard, type Board, type BoardSlot } from '../../../src/reconciler/board.ts';
 import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
-import type { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/names.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
 import type { Reason } from '../../../src/schema/reasons.ts';
 import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
@@ -26,10 +30,12 @@ export interface World {
   readonly board: Board;
   readonly feed: InMemoryFeed;
   readonly metrics: Metrics;
-  readonly routes: readonly Route[];
+  readonly routes: readonly DocumentedRoute[];
   /** Log lines of each slot; with `follow` the stream then stays open. */
   readonly logs: Map<string, readonly string[]>;
   readonly traffic: Map<string, { inFlight: number; parked: number }>;
+  /** Number of requests that wait for slot "primary" in the gateway. */
+  parked(): number;
   /** Number of open log streams. */
   openLogs(): number;
   lastPassAgeMs: number;
@@ -45,6 +51,9 @@ export interface WorldOptions {
   readonly loadMs?: number;
   readonly heartbeatMs?: number;
   readonly keptEntries?: number;
+  /** Adds the OpenAI routes, with the gateway behind them. */
+  readonly v1?: boolean;
+  readonly authorize?: Authorize;
 }
 
 const NEVER: Readonly<Record<string, boolean>> = { authentication: false };
@@ -167,13 +176,23 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     }
   }
 
-  const routes = createRoutes([], deps);
+  const traffics = createTraffic({ board, now: deps.now, settings: parsed.settings });
+  const gateway = createGateway({
+    board,
+    providers: GGUF_PROVIDERS,
+    traffic: traffics,
+    settings: parsed.settings,
+    now: deps.now,
+    report: metrics.requestFinished,
+  });
+  const v1 = options.v1 === true ? createV1Routes({ board, gateway, startedAt: deps.manage.startedAt }) : [];
+  const routes = createRoutes(v1, deps);
   const api = buildServer({
     routes,
     settings: parsed.settings,
-    gateway: { close: async () => undefined },
+    gateway,
     site: createSiteGuard(readSitePolicy(parsed.settings, false)),
-    authorize: allowEveryone,
+    authorize: options.authorize ?? allowEveryone,
     report: metrics.requestFinished,
   });
   const port = await api.listen({ host: '127.0.0.1', port: 0 });
@@ -186,6 +205,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     routes,
     logs,
     traffic,
+    parked: () => traffics.ofSlot(SlotName.parse('primary')).parked,
     openLogs: () => openLogs,
     lastPassAgeMs: 0,
     save(name, text) {

@@ -34,7 +34,7 @@ export interface FixtureOptions {
 }
 
 /** Forwards each path as llama.cpp expects it. */
-const PROVIDERS: ProviderRegistry = {
+export const GGUF_PROVIDERS: ProviderRegistry = {
   gguf: {
     kind: 'gguf',
     program: 'none',
@@ -62,7 +62,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   const reported: FinishedRequest[] = [];
   const gateway = createGateway({
     board,
-    providers: PROVIDERS,
+    providers: GGUF_PROVIDERS,
     traffic,
     settings,
     now,

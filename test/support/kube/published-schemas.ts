@@ -4,6 +4,7 @@ import { HelmRelease } from '@kubernetes-models/flux-cd/helm.toolkit.fluxcd.io/v
 import { Kustomization } from '@kubernetes-models/flux-cd/kustomize.toolkit.fluxcd.io/v1/Kustomization';
 import { GitRepository } from '@kubernetes-models/flux-cd/source.toolkit.fluxcd.io/v1/GitRepository';
 import { HTTPRoute } from '@kubernetes-models/gateway-api/gateway.networking.k8s.io/v1/HTTPRoute';
+import { PrometheusRule } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PrometheusRule';
 import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor';
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
 import { Ingress } from 'kubernetes-models/networking.k8s.io/v1/Ingress';
@@ -34,6 +35,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   'gateway.networking.k8s.io/v1/HTTPRoute': by(HTTPRoute),
   'helm.toolkit.fluxcd.io/v2/HelmRelease': by(HelmRelease),
   'kustomize.toolkit.fluxcd.io/v1/Kustomization': by(Kustomization),
+  'monitoring.coreos.com/v1/PrometheusRule': by(PrometheusRule),
   'monitoring.coreos.com/v1/ServiceMonitor': by(ServiceMonitor),
   'networking.k8s.io/v1/Ingress': by(Ingress),
   'networking.k8s.io/v1/NetworkPolicy': by(NetworkPolicy),

@@ -27,7 +27,7 @@ export function publicUrls(facts: UrlFacts) {
     dashboard_url: `${root}/`,
     chat_url: proxied ? `${root}/chat/` : `${base.protocol}//${base.hostname}:${CHAT_PORT}/`,
     source: facts.publicUrl === undefined ? 'host' : 'setting',
-  };
+  } as const;
 }
 
 function baseUrl({ publicUrl, hostHeader, secure }: UrlFacts): URL | undefined {

@@ -1,28 +1,35 @@
 /** A slot as `GET /api/slots` returns it: the stored document, and its status from the board. */
+import type { z } from 'zod';
 import type { BoardSlot, BoardView } from '../../../reconciler/board.ts';
 import type { SlotName } from '../../../schema/names.ts';
+import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { StoredSlot } from '../../../schema/slot-editor.ts';
 import { isTable, pathToSnakeCase, toSnakeCase } from '../../../schema/key-case.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
 import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
-import { isoTime, toJson } from './to-json.ts';
+import type { Immutable } from '../../answer.ts';
+import type { Condition as ConditionBody, Problem, Progress, Slot, SlotStatus as SlotStatusBody } from '../answers.ts';
+import { isoTime } from './iso-time.ts';
+
+type Body<Schema extends z.ZodType> = Immutable<z.output<Schema>>;
 
 type StatusFacts = Pick<SlotStatus, 'state' | 'conditions' | 'observedGeneration' | 'restarts' | 'since'> &
   Partial<Pick<SlotStatus, 'provider' | 'backend' | 'endpoint' | 'memoryBytes' | 'replicas' | 'progress'>> & {
     readonly model: string | undefined;
     readonly wantedModel?: string;
-    readonly capabilities: readonly string[];
+    readonly capabilities: readonly Capability[];
     readonly problems: readonly SpecProblem[];
   };
 
 /** Returns undefined if there is neither a document nor a workload of that name. Pure. */
-export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: BoardView) {
+export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: BoardView): Body<typeof Slot> | undefined {
   const entry = board.slots.get(name);
   const refused = board.refused.get(name);
   if (stored === undefined && entry === undefined && refused === undefined) return undefined;
+  const spec = toSnakeCase(stored?.document);
   return {
     name,
-    spec: stored?.document === undefined ? null : toSnakeCase(stored.document),
+    spec: isTable(spec) ? spec : null,
     status: entry === undefined ? statusOfUnseen(stored, refused ?? [], board.at) : statusOf(entry),
     generation: entry?.generation ?? 0,
     resource_version: stored?.resourceVersion ?? null,
@@ -55,39 +62,40 @@ function statusOfUnseen(stored: StoredSlot | undefined, problems: readonly SpecP
   return renderStatus({ state: 'offline', conditions, observedGeneration: 0, model, capabilities: [], restarts: 0, since, problems });
 }
 
-function renderStatus(facts: StatusFacts) {
-  const { state, observedGeneration, provider, backend, model, wantedModel, capabilities, endpoint, memoryBytes, restarts, replicas } =
-    facts;
-  return toJson({
-    state,
+function renderStatus(facts: StatusFacts): Body<typeof SlotStatusBody> {
+  const { replicas } = facts;
+  return {
+    state: facts.state,
     conditions: facts.conditions.map(viewCondition),
-    observedGeneration,
-    provider,
-    backend,
-    model,
-    wantedModel,
-    capabilities,
-    endpoint,
-    memoryBytes,
-    restarts,
-    replicas,
+    observed_generation: facts.observedGeneration,
+    provider: facts.provider ?? null,
+    backend: facts.backend ?? null,
+    model: facts.model ?? null,
+    wanted_model: facts.wantedModel ?? null,
+    capabilities: facts.capabilities,
+    endpoint: facts.endpoint ?? null,
+    memory_bytes: facts.memoryBytes ?? null,
+    restarts: facts.restarts,
+    replicas: replicas === undefined ? null : { present: replicas.present, ready: replicas.ready },
     since: isoTime(facts.since),
     progress: viewProgress(facts),
     problems: facts.problems.map(viewProblem),
-  });
+  };
 }
 
 /** Returns null if nothing is being downloaded. Pure. */
-export function viewProgress({ progress }: Pick<SlotStatus, 'progress'>) {
+export function viewProgress({ progress }: Pick<SlotStatus, 'progress'>): Body<typeof Progress> | null {
   if (progress === undefined) return null;
   const { what, doneBytes, totalBytes } = progress;
-  return toJson({ what, doneBytes, totalBytes });
+  return { what, done_bytes: doneBytes, total_bytes: totalBytes ?? null };
 }
 
-function viewCondition({ type, status, reason, message, lastTransitionAt, observedGeneration }: Condition) {
-  return toJson({ type, status, reason, message, lastTransitionAt: isoTime(lastTransitionAt), observedGeneration });
+function viewCondition(condition: Condition): Body<typeof ConditionBody> {
+  const { type, status, reason, message, lastTransitionAt, observedGeneration } = condition;
+  return { type, status, reason, message, last_transition_at: isoTime(lastTransitionAt), observed_generation: observedGeneration };
 }
 
-function viewProblem({ path, message, file, line, column }: SpecProblem) {
-  return toJson({ key: pathToSnakeCase(path).join('.'), message, file, line, column });
+function viewProblem({ path, message, file, line, column }: SpecProblem): Body<typeof Problem> {
+  const key = pathToSnakeCase(path).join('.');
+  return { key, message, file: file ?? null, line: line ?? null, column: column ?? null };
 }

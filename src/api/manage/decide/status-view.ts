@@ -1,13 +1,15 @@
 /** `GET /api/status`: one line per slot, from the board alone, so that it never waits for anything. */
+import type { z } from 'zod';
 import type { BoardView } from '../../../reconciler/board.ts';
 import type { SlotName } from '../../../schema/names.ts';
 import { formatProblem } from '../../../schema/spec-problem.ts';
 import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
 import type { SlotTraffic } from '../../../gateway/traffic.ts';
-import { toJson } from './to-json.ts';
+import type { Immutable } from '../../answer.ts';
+import type { SlotLine } from '../answers.ts';
 
 /** Pure, as long as `traffic` is. */
-export function viewStatus(board: BoardView, traffic: (slot: SlotName) => SlotTraffic) {
+export function viewStatus(board: BoardView, traffic: (slot: SlotName) => SlotTraffic): readonly Line[] {
   const slots = [...board.slots.values()].map((entry) => slotLine(entry.status, traffic(entry.name)));
   const refused = [...board.refused]
     .filter(([name]) => !board.slots.has(name))
@@ -16,15 +18,28 @@ export function viewStatus(board: BoardView, traffic: (slot: SlotName) => SlotTr
       const conditions = [{ type: 'Ready', status: 'False', reason: 'SpecInvalid', message }] as const;
       return slotLine({ name, state: 'offline', conditions }, { inFlight: 0, parked: 0 });
     });
-  return [...slots, ...refused].sort((a, b) => (a.name < b.name ? -1 : 1)).map(toJson);
+  return [...slots, ...refused].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
+
+type Line = Immutable<z.output<typeof SlotLine>>;
 
 type LineFacts = Pick<SlotStatus, 'name' | 'state'> &
   Partial<Pick<SlotStatus, 'model' | 'provider' | 'backend'>> & {
     readonly conditions: readonly Pick<Condition, 'type' | 'status' | 'reason' | 'message'>[];
   };
 
-function slotLine({ name, state, model, provider, backend, conditions }: LineFacts, { inFlight, parked }: SlotTraffic) {
+function slotLine({ name, state, model, provider, backend, conditions }: LineFacts, { inFlight, parked }: SlotTraffic): Line {
   const { status, reason = '', message = '' } = conditions.find(({ type }) => type === 'Ready') ?? {};
-  return { name, state, model, provider, backend, ready: status === 'True', reason, message, inFlight, parked };
+  return {
+    name,
+    state,
+    model: model ?? null,
+    provider: provider ?? null,
+    backend: backend ?? null,
+    ready: status === 'True',
+    reason,
+    message,
+    in_flight: inFlight,
+    parked,
+  };
 }

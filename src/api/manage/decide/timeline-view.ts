@@ -1,8 +1,10 @@
 /** A timeline entry as JSON of the API. */
+import type { z } from 'zod';
 import type { TimelineEntry } from '../../../schema/slot-status.ts';
-import { isoTime, toJson } from './to-json.ts';
+import type { TimelineEntry as TimelineEntryBody } from '../answers.ts';
+import { isoTime } from './iso-time.ts';
 
 /** Pure. */
-export function viewTimelineEntry({ seq, at, slot, kind, message, cause, from, to }: TimelineEntry) {
-  return toJson({ seq, at: isoTime(at), slot, kind, message, cause, from, to });
+export function viewTimelineEntry({ seq, at, slot, kind, message, cause, from, to }: TimelineEntry): z.output<typeof TimelineEntryBody> {
+  return { seq, at: isoTime(at), slot, kind, message, cause: cause ?? null, from: from ?? null, to: to ?? null };
 }

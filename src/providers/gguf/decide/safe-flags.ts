@@ -1,7 +1,7 @@
 /**
  * The flags of llama-server that anyone who may edit a slot through the API may set: they decide how the model computes, how it answers and how much memory it
  * uses. All others are refused there, also those of later versions: llama-server has flags that load other models, adapters and libraries, serve directories, write logs and
- * caches, listen on other addresses, and run tools. Read from `llama-server --help` (https://github.com/ggml-org/llama.cpp/tree/master/tools/server).
+ * caches, listen on other addresses, and run tools. Compared with `llama-server --help` of Debian's llama.cpp-tools; `--mlock` and `--no-mmap` are flags of earlier versions.
  */
 const COMPUTING =
   '-t --threads -tb --threads-batch -C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll --numa --mlock --mmap --no-mmap --repack --no-repack -nr --check-tensors ' +

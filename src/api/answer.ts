@@ -1,0 +1,75 @@
+/** The answers that a route declares. The type of a handler follows from them, and so does the OpenAPI document. */
+import type { Readable } from 'node:stream';
+import type { z } from 'zod';
+
+interface AnswerFacts {
+  /** One sentence for the documentation. */
+  readonly description: string;
+  /** Headers besides `x-request-id`, with their meanings. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface JsonAnswer<Schema extends z.ZodType = z.ZodType> extends AnswerFacts {
+  readonly kind: 'json';
+  readonly schema: Schema;
+}
+
+export interface TextAnswer extends AnswerFacts {
+  readonly kind: 'text';
+  /** With its parameters: `text/plain; charset=utf-8`. */
+  readonly mediaType: string;
+}
+
+export interface EmptyAnswer extends AnswerFacts {
+  readonly kind: 'empty';
+}
+
+/** The answer of a model server, which the gateway passes on unchanged. */
+export interface PassedAnswer extends AnswerFacts {
+  readonly kind: 'passed';
+  /** Media type → what the body is expected to be. */
+  readonly content: Readonly<Record<string, z.ZodType>>;
+}
+
+type Answer = JsonAnswer | TextAnswer | EmptyAnswer | PassedAnswer;
+
+/** Status → answer. */
+export type Answers = Readonly<Record<number, Answer>>;
+
+type BodyOf<Declared> =
+  Declared extends JsonAnswer<infer Schema> ? Immutable<z.output<Schema>> : Declared extends TextAnswer ? string | Readable : undefined;
+
+/** What a handler returns: one of the declared statuses with a body of the type declared for it. */
+export type ReplyTo<Declared extends Answers> = {
+  readonly [Status in keyof Declared]: {
+    readonly status: Status;
+    readonly body: BodyOf<Declared[Status]>;
+    readonly headers?: Readonly<Record<string, string>>;
+  };
+}[keyof Declared];
+
+type Scalar = string | number | boolean | null | undefined;
+/** `T` with everything in it read-only, so that handlers can return what they must not change. */
+export type Immutable<T> = unknown extends T
+  ? T
+  : T extends Scalar
+    ? T
+    : T extends readonly (infer Item)[]
+      ? readonly Immutable<Item>[]
+      : { readonly [Key in keyof T]: Immutable<T[Key]> };
+
+export function json<Schema extends z.ZodType>(
+  description: string,
+  schema: Schema,
+  headers: Readonly<Record<string, string>> = {},
+): JsonAnswer<Schema> {
+  return { kind: 'json', description, schema, headers };
+}
+
+export function text(description: string, mediaType: string, headers: Readonly<Record<string, string>> = {}): TextAnswer {
+  return { kind: 'text', description, mediaType, headers };
+}
+
+export function empty(description: string): EmptyAnswer {
+  return { kind: 'empty', description };
+}

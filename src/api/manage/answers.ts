@@ -1,0 +1,144 @@
+/** The answers of `/api` as schemas: the source of the OpenAPI document and of the types that handlers return. Keys are in snake_case; unknown values are null. */
+import { z } from 'zod';
+import { SlotName } from '../../schema/names.ts';
+import { BACKENDS, CAPABILITIES, PROVIDER_KIND_NAMES } from '../../schema/provider-kinds.ts';
+import { CONDITION_TYPES, SLOT_STATES } from '../../schema/slot-status.ts';
+
+const Count = z.int().min(0);
+const Bytes = z.number().min(0);
+/** ISO 8601, UTC. */
+const Time = z.iso.datetime();
+const State = z.enum(SLOT_STATES);
+const Provider = z.enum(PROVIDER_KIND_NAMES);
+const Backend = z.enum(BACKENDS);
+
+export const Condition = z.object({
+  type: z.enum(CONDITION_TYPES),
+  status: z.enum(['True', 'False', 'Unknown']),
+  reason: z.string().describe('A word in CamelCase; the conditions page of the reference lists all'),
+  message: z.string(),
+  last_transition_at: Time.nullable(),
+  observed_generation: z.int(),
+});
+
+export const Progress = z.object({
+  what: z.string().describe('The file or image that is being downloaded'),
+  done_bytes: Bytes,
+  total_bytes: Bytes.nullable(),
+});
+
+export const Problem = z.object({
+  key: z.string().describe('The invalid key of the document, with dots between its parts'),
+  message: z.string(),
+  file: z.string().nullable(),
+  line: Count.nullable(),
+  column: Count.nullable(),
+});
+
+export const SlotStatus = z.object({
+  state: State,
+  conditions: z.array(Condition),
+  observed_generation: z.int(),
+  provider: Provider.nullable(),
+  backend: Backend.nullable(),
+  model: z.string().nullable().describe('The model that answers now; while none does, the model in the document'),
+  wanted_model: z.string().nullable(),
+  capabilities: z.array(z.enum(CAPABILITIES)),
+  endpoint: z.string().nullable(),
+  memory_bytes: Bytes.nullable(),
+  restarts: Count,
+  replicas: z.object({ present: Count, ready: Count }).nullable(),
+  since: Time.nullable(),
+  progress: Progress.nullable(),
+  problems: z.array(Problem),
+});
+
+export const Slot = z.object({
+  name: SlotName,
+  spec: z
+    .record(z.string(), z.unknown())
+    .nullable()
+    .describe('The stored document; null if there is none, or if its text cannot be parsed'),
+  status: SlotStatus,
+  generation: Count,
+  resource_version: z.string().nullable().describe('For "If-Match"; null if the slot has no document'),
+});
+
+export const SlotList = z.object({ slots: z.array(Slot) });
+
+export const SlotLine = z.object({
+  name: SlotName,
+  state: State,
+  model: z.string().nullable(),
+  provider: Provider.nullable(),
+  backend: Backend.nullable(),
+  ready: z.boolean(),
+  reason: z.string(),
+  message: z.string(),
+  in_flight: Count,
+  parked: Count,
+});
+
+export const Status = z.object({
+  version: z.string(),
+  runtime: z.string(),
+  auth_enabled: z.boolean(),
+  uptime_seconds: Count,
+  slots: z.array(SlotLine),
+});
+
+export const TimelineEntry = z.object({
+  seq: Count.describe('Continues after a restart; the id of the entry in "/api/events"'),
+  at: Time.nullable(),
+  slot: SlotName,
+  kind: z.enum(['state', 'spec', 'action', 'failure', 'drift', 'condition']),
+  message: z.string(),
+  cause: z.string().nullable(),
+  from: State.nullable(),
+  to: State.nullable(),
+});
+
+export const Timeline = z.object({ entries: z.array(TimelineEntry) });
+
+export const Explanation = z.object({ name: SlotName, text: z.string(), problems: z.array(z.string()) });
+
+export const Plan = z.object({
+  text: z.string(),
+  changes: z.array(z.object({ slot: SlotName, action: z.string(), because: z.string(), message: z.string() })),
+});
+
+export const Applied = z.object({
+  dry_run: z.boolean(),
+  slots: z.array(z.object({ name: SlotName, result: z.enum(['created', 'updated', 'unchanged', 'deleted']) })),
+});
+
+export const ModelEntry = z.object({
+  id: z.string(),
+  provider: z.string(),
+  family: z.string(),
+  present: z.boolean(),
+  size_bytes: Bytes.nullable(),
+  memory_bytes: Bytes.nullable(),
+  min_vram_bytes: Bytes.nullable(),
+  license: z.string().nullable(),
+  license_url: z.string().nullable(),
+  selectable: z.boolean(),
+  reason: z.string().nullable().describe('Why the model cannot be selected'),
+});
+
+export const Models = z.object({ models: z.array(ModelEntry) });
+
+export const Pulls = z.object({ pulls: z.array(Progress.extend({ slot: SlotName })) });
+
+export const ProviderEntry = z.object({
+  kind: z.string(),
+  serves: z.array(z.string()),
+  backends: z.array(z.string()),
+  default_backend: z.string(),
+  available: z.boolean(),
+  reason: z.string(),
+});
+
+export const Providers = z.object({ providers: z.array(ProviderEntry) });
+
+export const Hardware = z.object({ memory_total_bytes: Bytes.nullable(), memory_available_bytes: Bytes.nullable() });

@@ -1,0 +1,119 @@
+/** Every metric of the service: the source of what it exports, of the reference page, and of what alert rules and dashboards may name. */
+
+interface MetricFacts {
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  /** Each label has a bounded number of values: a slot while it is on the board, a route of the table, or a word of the program. */
+  readonly labels: readonly string[];
+  readonly unit: string;
+  /** One sentence, shown by Prometheus and in the reference. */
+  readonly help: string;
+  /** Upper bounds of a histogram's buckets, in the unit of the metric. */
+  readonly buckets?: readonly number[];
+}
+
+/** From a cached answer to a long generation. */
+const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
+/** The buckets that OpenTelemetry's semantic conventions recommend for `gen_ai.server.time_to_first_token`, and minutes, because long prompts need them. */
+const FIRST_TOKEN_SECONDS = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60, 120, 300, 600];
+/** Likewise for `gen_ai.server.time_per_output_token`. */
+const PER_TOKEN_SECONDS = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5];
+/** Likewise for `gen_ai.client.token.usage`. */
+const TOKENS = [1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864];
+/** From a large model on a CPU to a small one on a fast GPU. */
+const TOKENS_PER_SECOND = [0.5, 1, 2, 5, 10, 20, 35, 50, 75, 100, 150, 200, 300, 500, 1000];
+/** From a swap that was almost done to the longest time that a request may be parked. */
+const PARKED_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600];
+/** A pass only plans and takes milliseconds, since slow work runs outside it. Seconds already indicate a problem. */
+const PASS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
+
+export const METRICS = {
+  svc_build_info: gauge(['version', 'runtime'], '1', 'Version and runtime; always 1'),
+  svc_leads: gauge([], '1', '1 where this replica reconciles, 0 where another one does'),
+
+  svc_slot_state: gauge(['slot', 'state'], '1', '1 for the state the slot is in, 0 for the others'),
+  svc_slot_condition: gauge(
+    ['slot', 'type', 'status'],
+    '1',
+    '1 for the status ("True", "False", "Unknown") that the condition of the slot has, 0 for the others; also for slots whose text has never been valid',
+  ),
+  svc_slot_transitions_total: counter(['slot', 'from', 'to'], 'transitions', 'Transitions between states'),
+  svc_drift_total: counter(['slot'], 'findings', 'How often a workload was found changed from outside'),
+
+  svc_inflight: gauge(['slot'], 'requests', 'Requests in flight'),
+  svc_parked: gauge(['slot'], 'requests', 'Requests that wait for their slot'),
+  svc_requests_total: counter(['slot', 'route', 'code'], 'requests', 'Finished requests; code 499: the client disconnected first'),
+  svc_request_seconds: histogram(['slot', 'route'], 'seconds', 'Time from a request’s arrival to the end of its answer', REQUEST_SECONDS),
+  svc_parked_seconds: histogram(
+    ['slot'],
+    'seconds',
+    'How long requests were parked; requests that were not parked do not count',
+    PARKED_SECONDS,
+  ),
+  gen_ai_server_time_to_first_token_seconds: histogram(
+    ['slot', 'route'],
+    'seconds',
+    'Time from a request’s arrival to the first byte of the answer’s body; streamed answers only',
+    FIRST_TOKEN_SECONDS,
+  ),
+  gen_ai_server_time_per_output_token_seconds: histogram(
+    ['slot', 'route'],
+    'seconds',
+    'Time from the first byte to the end of a streamed answer, divided by its output tokens after the first; only if the model server reports them',
+    PER_TOKEN_SECONDS,
+  ),
+  svc_output_tokens_per_second: histogram(
+    ['slot'],
+    'tokens per second',
+    'Output tokens of a request, divided by its time without that in which it was parked; only if the model server reports them',
+    TOKENS_PER_SECOND,
+  ),
+  gen_ai_client_token_usage: histogram(
+    ['slot', 'gen_ai_token_type'],
+    'tokens',
+    'Tokens per request, as reported by the model server',
+    TOKENS,
+  ),
+
+  svc_reconcile_passes_total: counter(
+    ['result'],
+    'passes',
+    'Finished passes: "ok"; "unreachable": the runtime did not answer; "unreadable": the slots could not be read; "refused": the plan broke a rule',
+  ),
+  svc_reconcile_pass_seconds: histogram([], 'seconds', 'Duration of a pass', PASS_SECONDS),
+  svc_reconcile_last_pass_timestamp_seconds: gauge([], 'Unix seconds', 'When the last pass published the board; 0 before the first one'),
+  svc_actions_total: counter(['action', 'result'], 'actions', 'Executed actions: "done", "failed" or "cancelled"'),
+  svc_pull_bytes_total: counter(['what'], 'bytes', 'Bytes of models and images that were downloaded'),
+  svc_kube_requests_total: counter(
+    ['verb', 'resource'],
+    'requests',
+    'Requests to the Kubernetes API server; a watch counts when it starts',
+  ),
+
+  nodejs_eventloop_delay_mean_seconds: gauge([], 'seconds', 'How late timers of the process ran since the last scrape, on average'),
+  nodejs_eventloop_delay_p50_seconds: gauge([], 'seconds', 'The same, median'),
+  nodejs_eventloop_delay_p99_seconds: gauge([], 'seconds', 'The same, 99th percentile'),
+  nodejs_eventloop_delay_max_seconds: gauge([], 'seconds', 'The same, maximum'),
+  nodejs_eventloop_utilization_ratio: gauge([], '1', 'Share of the time since the last scrape in which the event loop was not idle'),
+  process_resident_memory_bytes: gauge([], 'bytes', 'Resident memory of the controller and gateway'),
+  process_start_time_seconds: gauge([], 'Unix seconds', 'Start of the process'),
+  process_cpu_seconds_total: counter([], 'seconds', 'User and system CPU time of the controller and gateway'),
+} as const satisfies Readonly<Record<string, MetricFacts>>;
+
+type Metrics = typeof METRICS;
+
+/** The names of all metrics of one type. */
+export type MetricName<Type extends MetricFacts['type']> = {
+  [Name in keyof Metrics]: Metrics[Name] extends { readonly type: Type } ? Name : never;
+}[keyof Metrics];
+
+function gauge(labels: readonly string[], unit: string, help: string) {
+  return { type: 'gauge', labels, unit, help } as const;
+}
+
+function counter(labels: readonly string[], unit: string, help: string) {
+  return { type: 'counter', labels, unit, help } as const;
+}
+
+function histogram(labels: readonly string[], unit: string, help: string, buckets: readonly number[]) {
+  return { type: 'histogram', labels, unit, help, buckets } as const;
+}

@@ -1,0 +1,130 @@
+/** Renders the route table, with the schemas that its handlers are typed with, as an OpenAPI 3.1 document. */
+import { z } from 'zod';
+import { isTable } from '../../schema/key-case.ts';
+import type { Answers } from '../answer.ts';
+import type { Access } from '../ports.ts';
+import type { DocumentedRoute, RouteMethod } from '../route.ts';
+import { answerSchema, namedSchemas, requestSchema } from './components.ts';
+import { errorAnswersOf, errorResponses } from './error-answers.ts';
+import { headersOf, mapValues, pascalCase } from './render.ts';
+
+const ACCESS_TEXT: Readonly<Record<Access, string>> = {
+  open: 'Needs no credential.',
+  read: 'Needs any scope.',
+  v1: 'Needs scope "v1-only", "all" or "admin".',
+  all: 'Needs scope "all" or "admin".',
+  admin: 'Needs scope "admin".',
+};
+
+const TAGS: Readonly<Record<string, string>> = {
+  inference: 'Requests that models answer. The gateway passes bodies on unchanged.',
+  models: 'Models in OpenAI’s format.',
+  slots: 'Slots: their documents, status, logs and history.',
+  changes: 'Changes to several slots at once.',
+  events: 'What happens to slots, as it happens.',
+  inventory: 'Models, providers, downloads and hardware.',
+  system: 'Health, status, metrics and this document.',
+  auth: 'How callers authenticate.',
+};
+
+export function openApiDocument(routes: readonly DocumentedRoute[], version: string) {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const route of routes) {
+    const path = route.path.replace(/:([A-Za-z_]+)/g, '{$1}').replace(/\*$/, '{rest}');
+    (paths[path] ??= {})[route.method.toLowerCase()] = operation(route, path);
+  }
+  const used = new Set(routes.map(({ tag }) => tag));
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'svc',
+      version,
+      description: 'An OpenAI-compatible inference gateway and the management API of its slots',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    tags: [...used].map((name) => ({ name, description: TAGS[name] ?? '' })),
+    paths,
+    components: {
+      securitySchemes: { token: { type: 'http', scheme: 'bearer', description: '`svc_<id>.<secret>`; required if authentication is on' } },
+      schemas: namedSchemas(),
+      responses: errorResponses(routes),
+    },
+  };
+}
+
+function operation(route: DocumentedRoute, path: string): object {
+  const body = schemaOf(route, 'body');
+  return {
+    operationId: operationId(route.method, path),
+    summary: route.summary,
+    description: ACCESS_TEXT[route.access],
+    tags: [route.tag],
+    'x-svc-access': route.access,
+    security: route.access === 'open' ? [] : [{ token: [] }],
+    parameters: [...parameters(route, 'params', 'path'), ...parameters(route, 'query', 'query'), ...parameters(route, 'headers', 'header')],
+    ...(body === undefined ? {} : { requestBody: requestBody(route, body) }),
+    responses: { ...answersOf(route.answers), ...errorAnswersOf(route) },
+  };
+}
+
+type Part = 'params' | 'query' | 'headers' | 'body';
+
+function schemaOf({ input }: DocumentedRoute, part: Part): z.ZodType | undefined {
+  const schema: unknown = input.shape[part];
+  return schema instanceof z.ZodType ? schema : undefined;
+}
+
+function requestBody(route: DocumentedRoute, body: z.ZodType): object {
+  const schema = requestSchema(body);
+  const content = Object.fromEntries(['application/json', ...(route.consumes ?? [])].map((type) => [type, { schema }]));
+  return { required: !body.safeParse({}).success, content };
+}
+
+function parameters(route: DocumentedRoute, part: Part, place: 'path' | 'query' | 'header'): readonly object[] {
+  const schema = schemaOf(route, part);
+  if (schema === undefined) return [];
+  const { properties, required } = requestSchema(schema);
+  const needed = Array.isArray(required) ? required : [];
+  return Object.entries(isTable(properties) ? properties : {}).map(([key, property]) => {
+    const { description, ...rest } = isTable(property) ? property : {};
+    const name = key === '*' ? 'rest' : place === 'header' ? headerName(key) : key;
+    const text = description === undefined ? {} : { description };
+    return { name, in: place, required: place === 'path' || needed.includes(key), ...text, schema: rest };
+  });
+}
+
+function answersOf(answers: Answers): Readonly<Record<string, object>> {
+  return Object.fromEntries(
+    Object.entries(answers).map(([status, answer]) => {
+      const { description, headers = {} } = answer;
+      const shared = { description, headers: headersOf(headers) };
+      switch (answer.kind) {
+        case 'json':
+          return [status, { ...shared, content: { 'application/json': { schema: answerSchema(answer.schema) } } }];
+        case 'text':
+          return [status, { ...shared, content: { [bareType(answer.mediaType)]: { schema: { type: 'string' } } } }];
+        case 'passed':
+          return [status, { ...shared, content: mapValues(answer.content, (schema) => ({ schema: answerSchema(schema) })) }];
+        case 'empty':
+          return [status, shared];
+        default:
+          return answer satisfies never;
+      }
+    }),
+  );
+}
+
+function bareType(mediaType: string): string {
+  return mediaType.split(';', 1)[0] ?? mediaType;
+}
+
+/** For instance `If-Match` for `if-match`. */
+function headerName(key: string): string {
+  return key.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
+}
+
+/** For instance `getApiSlotsByName`. Unique, because method and path are. */
+function operationId(method: RouteMethod, path: string): string {
+  return method.toLowerCase() + pascalCase(path.replace(/\{([^}]+)\}/g, 'by-$1'));
+}

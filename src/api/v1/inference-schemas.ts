@@ -1,0 +1,79 @@
+/**
+ * What inference requests and answers look like, for the OpenAPI document. The gateway passes both on unchanged, so these schemas name only what every model
+ * server of this project understands and sends; everything else is allowed. No request is checked against them.
+ */
+import { z } from 'zod';
+
+const ModelField = z.string().optional().describe('A model id, an alias or the name of a slot; default: the default slot of the path');
+const Stream = z.boolean().optional().describe('Answer with server-sent events');
+const Tokens = z.int().min(0);
+export const AnyObject = z.looseObject({});
+
+export const InferenceRequest = z.looseObject({ model: ModelField });
+const StreamRequest = InferenceRequest.extend({ stream: Stream });
+const Usage = z.looseObject({ prompt_tokens: Tokens, total_tokens: Tokens, completion_tokens: Tokens.optional() });
+const MessageUsage = z.looseObject({ input_tokens: Tokens, output_tokens: Tokens });
+
+const ChatCompletionRequest = StreamRequest.extend({ messages: z.array(z.looseObject({ role: z.string() })) });
+const ChatCompletion = z.looseObject({
+  id: z.string(),
+  object: z.literal('chat.completion'),
+  created: z.int(),
+  model: z.string(),
+  choices: z.array(z.looseObject({ index: z.int(), message: z.looseObject({ role: z.string() }), finish_reason: z.string().nullable() })),
+  usage: Usage.optional(),
+});
+
+const CompletionRequest = StreamRequest.extend({
+  prompt: z.union([z.string(), z.array(z.unknown())]).describe('A text, or a list of texts or tokens'),
+});
+const Completion = z.looseObject({
+  object: z.literal('text_completion'),
+  choices: z.array(z.looseObject({ index: z.int(), text: z.string(), finish_reason: z.string().nullable() })),
+  usage: Usage.optional(),
+});
+
+const EmbeddingRequest = InferenceRequest.extend({
+  input: z.union([z.string(), z.array(z.unknown())]).describe('A text, or a list of texts or tokens'),
+  encoding_format: z.enum(['float', 'base64']).optional(),
+});
+const Embeddings = z.looseObject({
+  object: z.literal('list'),
+  data: z.array(z.looseObject({ index: z.int(), embedding: z.union([z.array(z.number()), z.string()]).describe('Numbers, or base64') })),
+  usage: Usage.optional(),
+});
+
+const ResponseRequest = StreamRequest.extend({ input: z.union([z.string(), z.array(AnyObject)]) });
+const ModelResponse = z.looseObject({ id: z.string(), object: z.literal('response'), output: z.array(AnyObject) });
+
+const MessageRequest = StreamRequest.extend({ messages: z.array(z.looseObject({ role: z.string() })), max_tokens: z.int().optional() });
+const Message = z.looseObject({
+  id: z.string(),
+  type: z.literal('message'),
+  role: z.literal('assistant'),
+  content: z.array(z.looseObject({ type: z.string() })),
+  usage: MessageUsage,
+});
+
+const TokenCountRequest = InferenceRequest.extend({ messages: z.array(z.looseObject({ role: z.string() })) });
+const TokenCount = z.looseObject({ input_tokens: Tokens });
+
+const RerankRequest = InferenceRequest.extend({
+  query: z.string(),
+  documents: z.array(z.union([z.string(), AnyObject])),
+  top_n: z.int().optional(),
+});
+const Ranking = z.looseObject({ results: z.array(z.looseObject({ index: z.int(), relevance_score: z.number() })) });
+
+/** By the name of the component in the document. */
+export const REQUESTS = {
+  InferenceRequest,
+  ChatCompletionRequest,
+  CompletionRequest,
+  EmbeddingRequest,
+  ResponseRequest,
+  MessageRequest,
+  TokenCountRequest,
+  RerankRequest,
+};
+export const ANSWERS = { ChatCompletion, Completion, Embeddings, ModelResponse, Message, TokenCount, Ranking };

@@ -1,0 +1,57 @@
+/** Which schemas the inference paths have in the OpenAPI document, and which errors. */
+import { z } from 'zod';
+import type { InferencePath } from '../../gateway/decide/inference-paths.ts';
+import type { ErrorCode } from '../../schema/error-codes.ts';
+import type { PassedAnswer } from '../answer.ts';
+import { AnyObject, ANSWERS, InferenceRequest, REQUESTS } from './inference-schemas.ts';
+
+interface InferenceShape {
+  readonly request: z.ZodObject;
+  readonly answer: z.ZodType;
+  /** What "stream": true does; undefined where answers are never streamed. */
+  readonly stream?: string;
+}
+
+/** Errors that the gateway itself answers. A model server can answer others, with `origin` "upstream". */
+export const INFERENCE_ERRORS: readonly ErrorCode[] = [
+  'model.not_found',
+  'slot.not_found',
+  'model.unsupported',
+  'slot.queue_full',
+  'slot.loading',
+  'slot.disabled',
+  'slot.stalled',
+  'slot.insufficient_memory',
+  'upstream.failed',
+  'upstream.timeout',
+];
+
+const DATA_ONLY = 'Events whose data is a chunk as JSON; the last one is "[DONE]"';
+const NAMED = 'Named events whose data is JSON';
+
+/** By the path that model servers know. */
+const SHAPES: Readonly<Record<string, InferenceShape>> = {
+  '/v1/chat/completions': { request: REQUESTS.ChatCompletionRequest, answer: ANSWERS.ChatCompletion, stream: DATA_ONLY },
+  '/v1/completions': { request: REQUESTS.CompletionRequest, answer: ANSWERS.Completion, stream: DATA_ONLY },
+  '/v1/embeddings': { request: REQUESTS.EmbeddingRequest, answer: ANSWERS.Embeddings },
+  '/v1/responses': { request: REQUESTS.ResponseRequest, answer: ANSWERS.ModelResponse, stream: NAMED },
+  '/v1/messages': { request: REQUESTS.MessageRequest, answer: ANSWERS.Message, stream: NAMED },
+  '/v1/messages/count_tokens': { request: REQUESTS.TokenCountRequest, answer: ANSWERS.TokenCount },
+  '/v1/rerankings': { request: REQUESTS.RerankRequest, answer: ANSWERS.Ranking },
+};
+
+export function inferenceInput(path: InferencePath): z.ZodObject {
+  return z.object({ body: shapeOf(path).request });
+}
+
+export function inferenceAnswers(path: InferencePath): { readonly 200: PassedAnswer } {
+  const { answer, stream } = shapeOf(path);
+  const events = stream === undefined ? {} : { 'text/event-stream': z.string().describe(`With "stream": true. ${stream}`) };
+  return {
+    200: { kind: 'passed', description: 'The answer of the model server, unchanged', content: { 'application/json': answer, ...events } },
+  };
+}
+
+function shapeOf({ path, canonical = path }: InferencePath): InferenceShape {
+  return SHAPES[canonical] ?? { request: InferenceRequest, answer: AnyObject };
+}

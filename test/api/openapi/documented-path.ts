@@ -1,0 +1,6 @@
+import type { Route } from '../../../src/api/route.ts';
+
+/** The path of a route as the OpenAPI document writes it. */
+export function documentedPath({ path }: Pick<Route, 'path'>): string {
+  return path.replace(/:(\w+)/g, '{$1}').replace('*', '{rest}');
+}

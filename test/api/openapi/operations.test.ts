@@ -1,0 +1,291 @@
+/** Calls every operation of the published OpenAPI document on a real server, and validates each answer against what the document says. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { request } from 'undici';
+import type { Authorize } from '../../../src/api/authorize.ts';
+import { INFERENCE_PATHS } from '../../../src/gateway/decide/inference-paths.ts';
+import { errorCodesOf } from '../../../src/api/openapi/error-codes-of.ts';
+import { isTable } from '../../../src/schema/key-case.ts';
+import { SlotName } from '../../../src/schema/names.ts';
+import { boardView, DISABLED, PARK, type SlotSketch } from '../../gateway/support/board-fixture.ts';
+import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';
+import { until } from '../../gateway/support/gateway-fixture.ts';
+import { startWorld, type World } from '../manage/world.ts';
+import { createAnswerChecker, type CheckAnswer, type SeenAnswer } from './answer-checker.ts';
+import { publishPull, publishRefused } from './boards.ts';
+import { documentedPath } from './documented-path.ts';
+import { upstreamAnswer } from './upstream-answer.ts';
+
+interface Call {
+  /** "GET /api/slots/{name}", as in the document. */
+  readonly operation: string;
+  /** The status, or the code of the error. */
+  readonly expect: number | string;
+  /** Default: the path of the operation, with "primary" as the name of the slot. */
+  readonly path?: string;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Brings the world into the state that the call needs. */
+  readonly prepare?: () => void | Promise<void>;
+  /** The body ends only with the connection; its beginning is enough. */
+  readonly endless?: boolean;
+}
+
+const PRIMARY = SlotName.parse('primary');
+const TEXT = '[model]\ndefault = "a"\n';
+const SPEC = { spec: { model: { default: 'b' } } };
+const STALE = { 'if-match': '"other"' };
+const CHAT = { messages: [{ role: 'user', content: 'Hi' }] };
+/** Codes that come from limits on connections and time, which `http-server.test.ts` and `memory.test.ts` produce; their answers are written by the same function. */
+const FROM_LIMITS: readonly string[] = ['request.timeout', 'server.overloaded'];
+
+let world: World;
+let check: CheckAnswer;
+let upstream: FakeUpstream;
+let decide: Authorize = () => ({ ok: true });
+/** Operation → statuses and codes that were seen. */
+const seen = new Map<string, Set<string>>();
+
+beforeAll(async () => {
+  upstream = await startUpstream({ answer: upstreamAnswer });
+  const env = { SVC_PARK_TIMEOUT: '100ms', SVC_PARK_LIMIT: '1', SVC_BODY_LIMIT: '1Mi', SVC_FIRST_BYTE_TIMEOUT: '1s' };
+  world = await startWorld({ env, v1: true, authorize: (access, req) => decide(access, req), heartbeatMs: 20 });
+  const { text } = await send({ operation: 'GET /api/openapi.json', expect: 200 });
+  check = createAnswerChecker(JSON.parse(text));
+});
+afterAll(async () => {
+  await world.close();
+  await upstream.kill();
+});
+
+async function send({ operation, path, body, headers = {}, endless = false }: Call): Promise<SeenAnswer> {
+  const [method = '', pattern = ''] = operation.split(' ');
+  const content = body === undefined ? {} : { 'content-type': 'application/json' };
+  const answer = await request(world.url + (path ?? pattern.replace('{name}', 'primary')), {
+    method: method === 'PUT' ? 'PUT' : method === 'PATCH' ? 'PATCH' : method === 'DELETE' ? 'DELETE' : method === 'POST' ? 'POST' : 'GET',
+    headers: { ...content, ...headers },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const sent = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name, String(value)]));
+  return { status: answer.statusCode, headers: sent, text: endless ? await beginning(answer.body) : await answer.body.text() };
+}
+
+async function beginning(body: AsyncIterable<unknown>): Promise<string> {
+  for await (const piece of body) return String(piece);
+  return '';
+}
+
+/** Makes the slots of the management API what each call expects: one slot, which is ready. */
+async function reset(): Promise<void> {
+  decide = () => ({ ok: true });
+  world.slots.broken = undefined;
+  world.lastPassAgeMs = 0;
+  world.slots.texts.clear();
+  world.save(PRIMARY, TEXT);
+  await world.idle();
+}
+
+function publish(...sketches: readonly SlotSketch[]): void {
+  const view = boardView(world.board.current().version + 1, sketches);
+  world.board.publish(view);
+}
+
+function serve(): void {
+  publish(
+    { name: 'primary', targets: [{ workload: 'w', port: upstream.port }] },
+    { name: 'embed', capabilities: ['embedding'], targets: [{ workload: 'e', port: upstream.port }] },
+  );
+}
+
+const slot = (operation: string, ...errors: readonly Omit<Call, 'operation'>[]): readonly Call[] => [
+  ...errors.map((error) => ({ operation, ...error })),
+  {
+    operation,
+    expect: 'slot.not_found',
+    path: operation.split(' ')[1]?.replace('{name}', 'none') ?? '',
+    ...(operation.startsWith('GET') || operation.startsWith('DELETE') ? {} : { body: operation.startsWith('POST') ? {} : SPEC }),
+    ...(operation.startsWith('PUT') ? { headers: STALE } : {}),
+  },
+];
+
+const MANAGE_CALLS: readonly Call[] = [
+  { operation: 'GET /api/health/system', expect: 200 },
+  { operation: 'GET /api/health/system', expect: 503, prepare: () => void (world.lastPassAgeMs = 1e9) },
+  { operation: 'GET /api/health/ready', expect: 200 },
+  { operation: 'GET /api/health/ready', expect: 503, prepare: () => world.board.publish({ ...world.board.current(), version: 0 }) },
+  ...[
+    'status',
+    'metrics',
+    'features',
+    'config/urls',
+    'install/state',
+    'auth/status',
+    'openapi.json',
+    'models',
+    'pulls',
+    'providers',
+    'hardware',
+    'slots',
+  ].map((name): Call => ({ operation: `GET /api/${name}`, expect: 200 })),
+  { operation: 'GET /api/pulls', expect: 200, prepare: () => publishPull(world.board) },
+  { operation: 'GET /api/slots', expect: 200, prepare: () => publishPull(world.board) },
+  { operation: 'GET /api/slots', expect: 200, prepare: () => publishRefused(world.board) },
+  { operation: 'GET /api/status', expect: 200, prepare: () => publishRefused(world.board) },
+  { operation: 'GET /api/config/urls', expect: 'request.invalid', headers: { host: 'user@evil' } },
+  { operation: 'GET /api/status', expect: 'request.headers_too_large', headers: { 'x-long': 'x'.repeat(20_000) } },
+  { operation: 'POST /api/install/complete', expect: 200 },
+  { operation: 'POST /api/auth/login', expect: 200, body: { user: 'a' } },
+  ...slot('GET /api/slots/{name}', { expect: 200 }, { expect: 200, prepare: () => void world.slots.texts.set(PRIMARY, 'broken') }),
+  ...slot('GET /api/slots/{name}/logs', { expect: 200 }, { expect: 200, prepare: () => void world.logs.set('primary', ['one']) }),
+  ...slot('GET /api/slots/{name}/timeline', { expect: 200 }),
+  ...slot('GET /api/slots/{name}/explain', { expect: 200 }),
+  { operation: 'GET /api/slots/{name}/timeline', expect: 'request.invalid', path: '/api/slots/primary/timeline?limit=x' },
+  { operation: 'GET /api/events', expect: 200, path: '/api/events?last_event_id=0', endless: true },
+  { operation: 'GET /api/events', expect: 'request.invalid', headers: { 'last-event-id': 'x' } },
+  {
+    operation: 'PUT /api/slots/{name}',
+    expect: 201,
+    path: '/api/slots/extra',
+    body: { spec: { provider: 'gguf', model: { default: 'a' } } },
+  },
+  ...slot(
+    'PUT /api/slots/{name}',
+    { expect: 200, body: SPEC },
+    { expect: 'slot.conflict', body: SPEC, headers: STALE },
+    { expect: 'slot.conflict', body: SPEC, headers: { 'if-none-match': '*' } },
+    { expect: 'slot.invalid', body: { spec: { nothing: 1 } } },
+    { expect: 'request.invalid', body: '{' },
+    { expect: 'request.invalid', body: {} },
+    { expect: 'request.too_large', body: 'x'.repeat(2 ** 20 + 1) },
+    { expect: 'request.media_type', body: 'x', headers: { 'content-type': 'text/plain' } },
+    { expect: 'server.internal', body: SPEC, prepare: () => void (world.slots.broken = 'The disk is full') },
+    { expect: 'auth.required', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.required', message: 'Log in' })) },
+    { expect: 'auth.invalid', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.invalid', message: 'Log in' })) },
+    { expect: 'auth.scope', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.scope', message: 'Ask' })) },
+  ),
+  ...slot(
+    'PATCH /api/slots/{name}',
+    { expect: 200, body: SPEC },
+    { expect: 'slot.conflict', body: SPEC, headers: STALE },
+    { expect: 'slot.invalid', body: { spec: { priority: 'x' } } },
+  ),
+  ...slot('DELETE /api/slots/{name}', { expect: 'slot.conflict', headers: STALE }, { expect: 204 }),
+  ...['load', 'unload', 'restart'].flatMap((verb) =>
+    slot(
+      `POST /api/slots/{name}/${verb}`,
+      { expect: 202 },
+      { expect: 'slot.conflict', headers: STALE },
+      { expect: 'slot.invalid', prepare: () => void world.slots.texts.set(PRIMARY, 'provider = "nothing"\n') },
+      { expect: 'request.invalid', body: { other: 1 } },
+    ),
+  ),
+  { operation: 'POST /api/plan', expect: 200, body: { slots: [{ name: 'primary', ...SPEC }] } },
+  { operation: 'POST /api/plan', expect: 'slot.invalid', body: { slots: [{ name: 'primary', spec: { nothing: 1 } }] } },
+  { operation: 'POST /api/apply', expect: 200, body: { slots: [{ name: 'primary', ...SPEC }], dry_run: true } },
+  {
+    operation: 'POST /api/apply',
+    expect: 200,
+    body: { slots: [{ name: 'extra', spec: { provider: 'gguf', model: { default: 'a' } } }], prune: true },
+  },
+  { operation: 'POST /api/apply', expect: 'slot.invalid', body: { slots: [{ name: 'primary', spec: { nothing: 1 } }] } },
+  { operation: 'POST /api/apply', expect: 'slot.conflict', body: { slots: [{ name: 'primary', ...SPEC, resource_version: 'old' }] } },
+  {
+    operation: 'POST /api/apply',
+    expect: 'slot.not_found',
+    body: { slots: [{ name: 'extra', spec: { provider: 'gguf', model: { default: 'a' } }, resource_version: 'old' }] },
+  },
+];
+
+const BODIES: Readonly<Record<string, object>> = {
+  '/v1/chat/completions': CHAT,
+  '/v1/completions': { prompt: 'Hi' },
+  '/v1/embeddings': { input: 'Hi' },
+  '/v1/responses': { input: 'Hi' },
+  '/v1/messages': CHAT,
+  '/v1/messages/count_tokens': CHAT,
+};
+const STREAMED: ReadonlySet<string> = new Set(['/v1/chat/completions', '/v1/completions', '/v1/responses', '/v1/messages']);
+const RANKED = { query: 'q', documents: ['a'] };
+
+const refuse = (code: 'slot.stalled' | 'slot.insufficient_memory') => ({ kind: 'refuse', code, message: 'Edit it' }) as const;
+
+function inferenceCalls(path: string): readonly Call[] {
+  const body = BODIES[path] ?? RANKED;
+  const operation = `POST ${path}`;
+  return [
+    { operation, expect: 200, body, prepare: serve },
+    ...(STREAMED.has(path) ? [{ operation, expect: 200, body: { ...body, stream: true }, prepare: serve }] : []),
+    { operation, expect: 'model.not_found', body: { ...body, model: 'none' }, prepare: serve },
+    { operation, expect: 'request.media_type', body: 'x', headers: { 'content-type': 'text/plain' } },
+    {
+      operation,
+      expect: 'auth.required',
+      body,
+      prepare: () => void (decide = () => ({ ok: false, code: 'auth.required', message: 'Log in' })),
+    },
+  ];
+}
+
+const asPrimary = (sketch: Omit<SlotSketch, 'name'>) => (): void => publish({ name: 'primary', ...sketch });
+const CHAT_OPERATION = 'POST /v1/chat/completions';
+/** One request waits already, and the limit is one. */
+async function fillQueue(): Promise<void> {
+  publish({ name: 'primary', admission: PARK });
+  void send({ operation: CHAT_OPERATION, expect: 'slot.loading', body: CHAT }).catch(() => undefined);
+  await until(() => world.parked() === 1);
+}
+
+const GATEWAY_CALLS: readonly Call[] = [
+  { operation: CHAT_OPERATION, expect: 'slot.loading', body: CHAT, prepare: asPrimary({ admission: PARK }) },
+  { operation: CHAT_OPERATION, expect: 'slot.queue_full', body: CHAT, prepare: fillQueue },
+  { operation: CHAT_OPERATION, expect: 'slot.disabled', body: CHAT, prepare: asPrimary({ admission: DISABLED }) },
+  { operation: CHAT_OPERATION, expect: 'slot.stalled', body: CHAT, prepare: asPrimary({ admission: refuse('slot.stalled') }) },
+  {
+    operation: CHAT_OPERATION,
+    expect: 'slot.insufficient_memory',
+    body: CHAT,
+    prepare: asPrimary({ admission: refuse('slot.insufficient_memory') }),
+  },
+  { operation: CHAT_OPERATION, expect: 'model.unsupported', body: { ...CHAT, model: 'embed' }, prepare: serve },
+  { operation: CHAT_OPERATION, expect: 'upstream.failed', body: { ...CHAT, temperature: 'break' }, prepare: serve },
+  { operation: CHAT_OPERATION, expect: 'upstream.timeout', body: { ...CHAT, temperature: 'silence' }, prepare: serve },
+  { operation: CHAT_OPERATION, expect: 'context_length_exceeded', body: { ...CHAT, temperature: 400 }, prepare: serve },
+  { operation: CHAT_OPERATION, expect: 501, body: { ...CHAT, temperature: 501 }, prepare: serve },
+  { operation: CHAT_OPERATION, expect: 'request.too_large', body: JSON.stringify({ ...CHAT, user: 'x'.repeat(2 ** 20) }), prepare: serve },
+  { operation: 'GET /v1/models', expect: 200, prepare: serve },
+  { operation: 'GET /v1/models/{rest}', expect: 200, path: '/v1/models/primary', prepare: serve },
+  { operation: 'GET /v1/models/{rest}', expect: 'model.not_found', path: '/v1/models/none', prepare: serve },
+];
+
+describe('the operations of the published OpenAPI document', () => {
+  const inference = INFERENCE_PATHS.flatMap(({ path }) => inferenceCalls(path));
+  const calls = [...MANAGE_CALLS, ...inference, ...GATEWAY_CALLS];
+
+  test.each(calls.map((call) => [call.operation, String(call.expect), call] as const))(
+    '%s answers what is published: %s',
+    async (operation, expected, call) => {
+      await reset();
+      await call.prepare?.();
+      const answer = await send(call);
+      const [method = '', path = ''] = operation.split(' ');
+      expect(check(method, path, answer)).toEqual([]);
+      const error: unknown = answer.status >= 400 ? JSON.parse(answer.text).error : undefined;
+      const code = isTable(error) ? String(error['code']) : '';
+      expect([String(answer.status), code]).toContain(expected);
+      seen.set(operation, (seen.get(operation) ?? new Set()).add(String(answer.status)).add(code));
+    },
+  );
+
+  // Runs after the calls, which it checks for completeness.
+  test('were all called, and all their statuses and errors were seen', () => {
+    const missing = world.routes.flatMap((route) => {
+      const operation = `${route.method} ${documentedPath(route)}`;
+      const found = seen.get(operation) ?? new Set();
+      const declared = [...Object.keys(route.answers), ...(route.raw === undefined ? route.errors : [])];
+      return declared.filter((item) => !found.has(item)).map((item) => `${operation}: ${item}`);
+    });
+    expect(missing).toEqual([]);
+    const everywhere = new Set([...seen.values()].flatMap((items) => [...items]));
+    const possible = new Set(world.routes.flatMap((route) => errorCodesOf(route)));
+    expect([...possible].filter((code) => !everywhere.has(code) && !FROM_LIMITS.includes(code))).toEqual([]);
+  });
+});
