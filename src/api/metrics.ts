@@ -3,7 +3,7 @@ import { Counter, Registry } from 'prom-client';
 import type { Board } from '../reconciler/board.ts';
 import type { SlotTraffic } from '../gateway/traffic.ts';
 import type { SlotName } from '../schema/names.ts';
-import { SLOT_STATES, type SlotState, type TimelineEntry } from '../schema/slot-status.ts';
+import { SLOT_STATES, type StateMove, type TimelineEntry } from '../schema/slot-status.ts';
 import { createMetricFactory, type MetricFactory } from './metric-factory.ts';
 import { createRequestSeries } from './request-series.ts';
 
@@ -94,12 +94,6 @@ function createClusterSeries({ counter }: MetricFactory) {
   };
 }
 
-interface Move {
-  readonly slot: SlotName;
-  readonly from: SlotState;
-  readonly to: SlotState;
-}
-
 /** What the reconciler reports. Every method is cheap and never throws. */
 function createReconcileSeries({ counter, histogram }: MetricFactory) {
   const transitions = counter('svc_slot_transitions_total', 'Transitions between states', ['slot', 'from', 'to']);
@@ -121,7 +115,7 @@ function createReconcileSeries({ counter, histogram }: MetricFactory) {
       if (bytes > 0) pulled.inc({ what }, bytes);
     },
     /** Counts state transitions and drift. A `StatusSink` of the reconciler. */
-    write({ entries, moves = [] }: { readonly entries: readonly TimelineEntry[]; readonly moves?: readonly Move[] }) {
+    write({ entries, moves = [] }: { readonly entries: readonly TimelineEntry[]; readonly moves?: readonly StateMove[] }) {
       for (const { kind, slot } of entries) if (kind === 'drift') drift.inc({ slot });
       for (const { slot, from, to } of moves) {
         transitions.inc({ slot, from, to });

@@ -4,7 +4,7 @@
  */
 import type { SlotName } from '../schema/names.ts';
 import { isSameValue, reuse } from '../schema/same-value.ts';
-import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
+import type { SlotStatus, StateMove, TimelineEntry } from '../schema/slot-status.ts';
 import type { BoardSlot, BoardView } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, PublishedSlot } from './decide/facts/facts.ts';
@@ -14,7 +14,7 @@ import { beginText, doneText, explainSlot } from './decide/outcome/explain.ts';
 import { describeChanges, statusFacts, statusOf, type NewEntry, type StatusFacts } from './decide/outcome/slot-status.ts';
 import type { Outcome } from './execute.ts';
 import { hasSameInputs } from './memo.ts';
-import type { DesiredSlot, Report, StateMove } from './ports.ts';
+import type { DesiredSlot, Report } from './ports.ts';
 
 export interface Reporter {
   /** What was published of each slot. A slot that was never seen has no entry: it may turn out to be in any state. */

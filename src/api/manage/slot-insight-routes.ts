@@ -46,9 +46,12 @@ export function createSlotInsightRoutes(deps: ManageDeps): readonly Route[] {
       summary: 'What happened to the slot and why, oldest first',
       schemas: { query: TimelineQuery },
       async handler(request) {
-        const name = await existingSlot(deps, slotNameOf(request));
+        const name = slotNameOf(request);
         const { limit } = queryOf(request, TimelineQuery);
-        return { entries: (await deps.manage.events.timeline(name, limit)).map(viewTimelineEntry) };
+        const entries = await deps.manage.events.timeline(name, limit);
+        // The timeline of a deleted slot can be read for as long as it is kept.
+        if (entries.length === 0) await existingSlot(deps, name);
+        return { entries: entries.map(viewTimelineEntry) };
       },
     },
     {

@@ -2,6 +2,7 @@
  * The runtime that runs workloads as plain processes of this machine, the default where there is no podman. They survive the end of the controller, and the
  * next controller finds them by their records.
  */
+import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Runtime, Wake, Workload } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
@@ -46,6 +47,8 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
   const start = async (workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> => {
     const { name, slot, revision, generation, port } = workload;
     const [programName, ...args] = workload.argv;
+    // A state directory that is gone must not come into being again, and nothing may run that is not recorded.
+    await access(stateDir);
     const program = await resolveProgram(programName, signal);
     if (!program.ok) return program;
     const free = await checkPortFree(port.host);
