@@ -8,7 +8,7 @@ import { createKeyedLock } from '../../platform/keyed-lock.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { Revision, SlotName } from '../../schema/names.ts';
 
-const StoredRecord = z.object({
+export const StoredRecord = z.object({
   name: z.string(),
   slot: SlotName,
   revision: Revision,

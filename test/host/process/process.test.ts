@@ -162,6 +162,23 @@ describe('The process runtime', () => {
     await rm(`${stateDir}-moved`, { recursive: true });
   });
 
+  test('finds its processes again after the state directory was lost while no controller ran', async () => {
+    const env = { SLOT: 'primary', EMPTY: '' };
+    const applied = await runtime.apply({ ...workload, env }, signal());
+    const before = await record();
+    const [seen] = await observed();
+    await rm(stateDir, { recursive: true });
+    await mkdir(stateDir);
+    const next = open();
+    expect(await observed(next)).toEqual([seen]);
+    expect(await record()).toEqual(before);
+    if (applied.ok) expect(await next.stop(applied.value, { graceMs: 2000 }, signal())).toMatchObject({ ok: true });
+    expect(isThere(before.pid)).toBe(false);
+    // Not those of another state directory.
+    await runtime.apply(workload, signal());
+    expect(await observed(createProcessRuntime({ stateDir: `${stateDir}-other`, resolveProgram: program, env: process.env }))).toEqual([]);
+  });
+
   test('leaves no file of a workload that was stopped', async () => {
     for (let times = 0; times < 5; times += 1) {
       const applied = await runtime.apply(workload, signal());
