@@ -57,7 +57,12 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
     if (signal.aborted) return aborted(name);
     const command = [...program.value, ...args];
     const about = {
-      ...{ name, slot, revision, generation, port, startedAt: Date.now() },
+      name,
+      slot,
+      revision,
+      generation,
+      port,
+      startedAt: Date.now(),
       argv: [programName, ...args] satisfies ProcessRecord['argv'],
       program: [...program.value],
       env: { ...workload.env },
