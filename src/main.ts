@@ -15,6 +15,7 @@ import { fail, ok, type Result } from './schema/failure.ts';
 import { chooseWorld } from './wiring/choose-world.ts';
 import { createApi } from './wiring/create-api.ts';
 import { createController } from './wiring/create-controller.ts';
+import { guardState } from './wiring/guard-state.ts';
 import { lockDirectories, type DirectoryLocks } from './wiring/lock-directories.ts';
 import { listen, makeDirectories } from './wiring/service-parts.ts';
 import type { ServiceOptions } from './wiring/world.ts';
@@ -57,6 +58,8 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
   const listening = await listen(api, settings.SVC_LISTEN);
   if (!listening.ok) return listening;
   const running = new AbortController();
+  const { files } = controller;
+  const guard = guardState({ directory: settings.SVC_STATE_DIR, lock: locks.state, lockAgain: locks.lockStateAgain, files, log });
   world.start(controller.metrics.cluster.requestSent);
   const loopEnded = controller.loop.start(running.signal);
   const { holds, parking } = controller.traffic;
@@ -77,7 +80,8 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
     }
     running.abort();
     await Promise.all([loopEnded, resigned, world.stop()]);
-    await controller.files.flush();
+    await files.flush();
+    guard.close();
     locks.release();
   }
 

@@ -7,7 +7,7 @@ import { isSameValue } from '../schema/same-value.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
 import { messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
-import { appendTimeline } from './timeline-files.ts';
+import { appendTimeline, removeOldTimelines } from './timeline-files.ts';
 import { writeJsonAtomically } from './write-file.ts';
 
 interface StatusFilesOptions {
@@ -34,35 +34,57 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
   let working: Promise<void> | undefined;
   let failing = false;
   let swept = false;
+  /** The slots of the last report. */
+  let present: ReadonlySet<SlotName> = new Set();
 
   const hasBacklog = (): boolean => backlog.statuses.size + backlog.entries.size > 0;
-  const attempt = async (what: string, work: () => Promise<void>) => {
+  const attempt = async (what: string, work: () => Promise<void>): Promise<boolean> => {
     try {
       await work();
+      if (failing) log.info({}, 'The state directory can be written again');
       failing = false;
+      return true;
     } catch (error) {
       // Logged once instead of in each pass: a full disk stays full.
-      if (!failing) log.warn({ error: messageOf(error) }, `Writing ${what} failed; statuses on disk are out of date`);
+      if (!failing) log.warn({ error: messageOf(error) }, `Writing ${what} failed; it is tried again until it succeeds`);
       failing = true;
+      return false;
     }
   };
-  const drain = async (report: Report) => {
-    if (!swept) await removeStaleStatuses(statusDirectory, report);
+  /** What could not be written stays in the backlog, unless there is something newer. */
+  const restore = ({ statuses, entries }: Backlog): void => {
+    for (const [slot, status] of statuses) if (!backlog.statuses.has(slot)) backlog.statuses.set(slot, status);
+    for (const [slot, added] of entries)
+      backlog.entries.set(slot, [...added, ...(backlog.entries.get(slot) ?? [])].slice(-MAX_WAITING_ENTRIES));
+  };
+  const drain = async () => {
+    if (!swept) {
+      await removeStaleStatuses(statusDirectory, present);
+      await removeOldTimelines(timelineDirectory, (slot) => present.has(slot));
+    }
     swept = true;
     while (hasBacklog()) {
       const { statuses, entries } = backlog;
       backlog = { statuses: new Map(), entries: new Map() };
       for (const [slot, status] of statuses) {
-        await attempt(`the status of slot "${slot}"`, async () => await writeStatus(statusDirectory, slot, status));
+        if (await attempt(`the status of slot "${slot}"`, async () => await writeStatus(statusDirectory, slot, status)))
+          statuses.delete(slot);
       }
       for (const [slot, added] of entries) {
-        await attempt(`the timeline of slot "${slot}"`, async () => await appendTimeline(timelineDirectory, slot, added));
+        if (await attempt(`the timeline of slot "${slot}"`, async () => await appendTimeline(timelineDirectory, slot, added)))
+          entries.delete(slot);
       }
+      if (statuses.size + entries.size === 0) continue;
+      restore({ statuses, entries });
+      break;
     }
     working = undefined;
   };
+  const resume = (): void => {
+    // Never without work: it would then reset `working` before it is assigned here.
+    if (!swept || hasBacklog()) working ??= drain();
+  };
   const addStatuses = (statuses: Report['statuses']) => {
-    const present = new Set(statuses.map((status) => status.name));
     for (const status of statuses) {
       // With thousands of slots, nearly all statuses are the same objects as in the last report.
       if (!isSameValue(known.get(status.name), status)) backlog.statuses.set(status.name, status);
@@ -77,6 +99,9 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
 
   return {
     write(report: Report): void {
+      const names = new Set([...report.statuses.map(({ name }) => name), ...report.refused.keys()]);
+      if ([...present].some((name) => !names.has(name))) swept = false;
+      present = names;
       if (statusDirectory !== undefined) addStatuses(report.statuses);
       for (const entry of report.entries) {
         const waiting = backlog.entries.get(entry.slot) ?? [];
@@ -84,8 +109,14 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
         if (waiting.length > MAX_WAITING_ENTRIES) waiting.shift();
         backlog.entries.set(entry.slot, waiting);
       }
-      // Never without work: it would then reset `working` before it is assigned here.
-      if (!swept || hasBacklog()) working ??= drain(report);
+      resume();
+    },
+    /** Tries again what could not be written. */
+    retry: resume,
+    /** Writes all statuses again, because the directory is another one. */
+    renew(): void {
+      if (statusDirectory !== undefined) for (const [slot, status] of known) backlog.statuses.set(slot, status);
+      resume();
     },
     /** Resolves when everything passed to `write` so far is on disk or has failed. */
     async flush(): Promise<void> {
@@ -102,10 +133,10 @@ async function writeStatus(directory: string | undefined, slot: SlotName, status
 }
 
 /** Removes the statuses of slots that were deleted while the controller was not running. */
-async function removeStaleStatuses(directory: string | undefined, { statuses }: Report): Promise<void> {
+async function removeStaleStatuses(directory: string | undefined, present: ReadonlySet<SlotName>): Promise<void> {
   if (directory === undefined) return;
-  const present = new Set<string>(statuses.map((status) => `${status.name}.json`));
+  const names = new Set([...present].map((name) => `${name}.json`));
   const files = await readdir(directory).catch((): string[] => []);
-  const stale = files.filter((file) => file.endsWith('.json') && !present.has(file));
+  const stale = files.filter((file) => file.endsWith('.json') && !names.has(file));
   await Promise.all(stale.map(async (file) => await rm(join(directory, file), { force: true }).catch(() => undefined)));
 }

@@ -1,10 +1,11 @@
 /** The timeline of each slot, as lines of JSON in `<state>/timelines/<slot>.jsonl`, with older entries in `<slot>.jsonl.1`. */
-import { appendFile, mkdir, open, readdir, readFile, rename, type FileHandle } from 'node:fs/promises';
+import { type FileHandle, appendFile, open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { SlotName } from '../schema/names.ts';
 import { SLOT_STATES, type TimelineEntry } from '../schema/slot-status.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
+import { makeSubdirectory } from './subdirectory.ts';
 
 /** Some ten thousand entries: months of a healthy slot, an hour of one in a crash loop. One older file is kept. */
 export const TIMELINE_BYTES = 1024 * 1024;
@@ -25,7 +26,7 @@ const Line = z.object({
 /** Throws the system's error. */
 export async function appendTimeline(directory: string, slot: SlotName, entries: readonly TimelineEntry[]): Promise<void> {
   const path = join(directory, `${slot}.jsonl`);
-  await mkdir(directory, { recursive: true });
+  await makeSubdirectory(directory);
   const handle = await open(path, 'a+', FILE_MODE);
   try {
     const { size } = await handle.stat();
@@ -53,6 +54,21 @@ export async function listTimelines(directory: string): Promise<readonly SlotNam
   const names = new Set(files.map((file) => /^(.*)\.jsonl(?:\.1)?$/.exec(file)?.[1]));
   return [...names].flatMap((name) => SlotName.safeParse(name).data ?? []);
 }
+
+/** How many timelines of deleted slots are kept: who deletes a slot by mistake, or wonders who did, still finds what happened. */
+const KEPT_OF_DELETED = 50;
+
+/** Removes the timelines of deleted slots, except those in which something happened last. Never throws. */
+export async function removeOldTimelines(directory: string, isPresent: (slot: SlotName) => boolean): Promise<void> {
+  const deleted = (await listTimelines(directory)).filter((slot) => !isPresent(slot));
+  if (deleted.length <= KEPT_OF_DELETED) return;
+  const filesOf = (slot: SlotName): readonly string[] => [join(directory, `${slot}.jsonl`), join(directory, `${slot}.jsonl.1`)];
+  const dated = deleted.map(async (slot) => ({ slot, at: Math.max(...(await Promise.all(filesOf(slot).map(writtenAt)))) }));
+  const old = (await Promise.all(dated)).toSorted((a, b) => b.at - a.at).slice(KEPT_OF_DELETED);
+  for (const { slot } of old) for (const file of filesOf(slot)) await rm(file, { force: true }).catch(() => undefined);
+}
+
+const writtenAt = async (file: string): Promise<number> => (await stat(file).catch(() => undefined))?.mtimeMs ?? 0;
 
 /** Skips lines that a crash damaged. */
 function parseTimeline(text: string): readonly TimelineEntry[] {

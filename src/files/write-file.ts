@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { chown, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { makeSubdirectory } from './subdirectory.ts';
 
 export interface WriteOptions {
   readonly mode: number;
@@ -9,11 +10,13 @@ export interface WriteOptions {
   readonly owner?: { readonly uid: number; readonly gid: number };
   /** Whether the text must survive a power failure. */
   readonly sync?: boolean;
+  /** `existing`: the directory must exist. Default: it is created, with its parents. */
+  readonly directory?: 'existing';
 }
 
-/** Creates the directory if it does not exist. Throws the system's error. */
+/** Throws the system's error. */
 export async function writeFileAtomically(path: string, text: string, options: WriteOptions): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
+  if (options.directory !== 'existing') await mkdir(dirname(path), { recursive: true });
   // In the same directory, since a rename across file systems fails; with a leading dot, since sources ignore such files.
   const temporary = join(dirname(path), `.${basename(path)}.${randomUUID().slice(0, 8)}.tmp`);
   try {
@@ -34,7 +37,8 @@ export async function writeFileAtomically(path: string, text: string, options: W
   }
 }
 
-/** Writes a value as indented JSON, in the same way. */
+/** Writes a value as indented JSON, in the same way. Creates the directory, but not its parents. */
 export async function writeJsonAtomically(path: string, value: unknown, mode: number): Promise<void> {
-  await writeFileAtomically(path, `${JSON.stringify(value, undefined, 2)}\n`, { mode });
+  await makeSubdirectory(dirname(path));
+  await writeFileAtomically(path, `${JSON.stringify(value, undefined, 2)}\n`, { mode, directory: 'existing' });
 }

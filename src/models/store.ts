@@ -1,9 +1,10 @@
 /** The model store: a directory of model files, and the catalogue of models that can be pulled into it. */
+import { existsSync } from 'node:fs';
 import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { watch } from 'chokidar';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
-import type { Result } from '../schema/failure.ts';
+import { fail, type Result } from '../schema/failure.ts';
 import { ModelId } from '../schema/names.ts';
 import { CATALOGUE, downloadBytes, type Catalogue, type CatalogueEntry } from './catalogue.ts';
 import { shardNames } from './decide/model-facts.ts';
@@ -66,6 +67,9 @@ export function createModelStore({ root, catalogue = CATALOGUE }: ModelStoreOpti
     async pull(id, onProgress, signal) {
       const running = pulls.get(id);
       if (running !== undefined) return running;
+      const above = path.dirname(root);
+      if (!existsSync(above))
+        return fail('retry', 'ModelPullFailed', `Put "${above}" back, or create it: the model store is missing with it`);
       const pull = pullEntry({ root, id, entry: catalogue.get(id), onProgress }, signal).finally(() => pulls.delete(id));
       pulls.set(id, pull);
       return pull;

@@ -16,6 +16,7 @@ import type { Board } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
 import { passResult } from './decide/outcome/pass-result.ts';
 import type { Change } from './decide/outcome/explain.ts';
+import type { EarlierStatus } from './decide/outcome/resume-times.ts';
 import type { Observed, Plan } from './decide/facts/facts.ts';
 import { inspect } from './decide/inspect.ts';
 import { plan } from './decide/plan.ts';
@@ -70,6 +71,8 @@ export interface LoopDeps {
   readonly leadership?: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };
   /** `seq` of the newest timeline entry that an earlier process wrote. Default 0. */
   readonly lastSeq?: number;
+  /** What an earlier process published of each slot. Default: nothing. */
+  readonly earlier?: ReadonlyMap<SlotName, EarlierStatus>;
   /** Replaces the planner; the simulation uses this to prove that it would notice a broken one. */
   readonly decide?: { readonly plan: typeof plan; readonly inspect: typeof inspect };
 }
@@ -94,7 +97,7 @@ export function createLoop(deps: LoopDeps): Loop {
   const within = createDeadline(clock);
   const senses: Senses = { ...deps, within };
   const tracker = createTracker();
-  const reporter = createReporter(deps.lastSeq ?? 0);
+  const reporter = createReporter(deps.lastSeq ?? 0, deps.earlier);
   const templating = rememberTemplating(templatingOf(deps));
   const plans = rememberPlans();
   const leads = (): boolean => deps.leadership?.leads() ?? true;

@@ -5,15 +5,12 @@ import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/names.ts
 import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
 import type { Reason } from '../schema/reasons.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot-spec.ts';
-import type { SlotState, SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
+import type { SlotStatus, StateMove, TimelineEntry } from '../schema/slot-status.ts';
 
 /** Asks for a pass. Carries no data, because what is done must not depend on knowing what changed. `withinMs` says how soon (default: now). */
 export type Wake = (withinMs?: number) => void;
 
-/**
- * Two times that must never be mixed: `now()` for everything that takes time or is due, `wallNow()` for what people and other programs read. Setting the
- * wall clock changes no duration. What comes from outside (when a container started, when a file was written) is a wall time.
- */
+/** Two times that must never be mixed. What comes from outside (when a container started, when a file was written) is a wall time. */
 export interface Clock {
   /** Milliseconds of a clock that is never set and never goes back; their beginning has no meaning. It may stand still while the machine is suspended. */
   now(): number;
@@ -286,12 +283,6 @@ export interface Report {
   readonly entries: readonly TimelineEntry[];
   /** Every change of state since the last report, also those between `ready`, `serving` and `idle`, which have no entry. Default: none. */
   readonly moves?: readonly StateMove[];
-}
-
-export interface StateMove {
-  readonly slot: SlotName;
-  readonly from: SlotState;
-  readonly to: SlotState;
 }
 
 export interface StatusSink {

@@ -4,17 +4,18 @@
  */
 import type { SlotName } from '../schema/names.ts';
 import { isSameValue, reuse } from '../schema/same-value.ts';
-import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
+import type { SlotStatus, StateMove, TimelineEntry } from '../schema/slot-status.ts';
 import type { BoardSlot, BoardView } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, PublishedSlot } from './decide/facts/facts.ts';
 import { namesOf } from './decide/outcome/board-names.ts';
 import { stampConditions } from './decide/outcome/conditions.ts';
 import { beginText, doneText, explainSlot } from './decide/outcome/explain.ts';
+import { hasResumed, resumeTimes, type EarlierStatus } from './decide/outcome/resume-times.ts';
 import { describeChanges, statusFacts, statusOf, type NewEntry, type StatusFacts } from './decide/outcome/slot-status.ts';
 import type { Outcome } from './execute.ts';
 import { hasSameInputs } from './memo.ts';
-import type { DesiredSlot, Report, StateMove } from './ports.ts';
+import type { DesiredSlot, Report } from './ports.ts';
 
 export interface Reporter {
   /** What was published of each slot. A slot that was never seen has no entry: it may turn out to be in any state. */
@@ -48,8 +49,10 @@ interface Publication extends PublishedSlot {
 
 const NO_ACTIONS: readonly Action[] = [];
 
-/** `lastSeq`: the number of the newest timeline entry of an earlier life. */
-export function createReporter(lastSeq: number): Reporter {
+/** `lastSeq`: the number of the newest timeline entry of an earlier life. `earlier`: what that life published last. */
+export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, EarlierStatus> = new Map()): Reporter {
+  /** Slots whose times are still to be resumed, because nothing has been done to them. */
+  const resuming = new Map(earlier);
   let seq = lastSeq;
   let publications: ReadonlyMap<SlotName, Publication> = new Map();
   let published: ReadonlyMap<SlotName, PublishedSlot> = new Map();
@@ -67,7 +70,7 @@ export function createReporter(lastSeq: number): Reporter {
     },
     publish(plan, desired, observed, now) {
       const last = publications;
-      publications = publishSlots(last, { plan, desired, observed, now }, add);
+      publications = publishSlots(last, { plan, desired, observed, now, resuming }, add);
       moves.push(...listMoves(last, publications));
       const renewed = publications.size !== last.size || publications.values().some((each) => each !== last.get(each.decision.name));
       changed ||= renewed && hasOtherStatus(last, publications);
@@ -91,6 +94,7 @@ export function createReporter(lastSeq: number): Reporter {
     },
     begun(action, now) {
       const { slot, because } = action;
+      if (changesWorld(action)) resuming.delete(slot);
       if (changesWorld(action)) add(slot, now, { kind: 'action', message: beginText(action), cause: because.reason });
       if (action.name === 'noteCrash' && action.args.failure !== undefined)
         add(slot, now, { kind: 'failure', message: action.args.failure.message, cause: action.args.failure.reason });
@@ -115,11 +119,12 @@ interface Pass {
   readonly desired: Pick<Desired, 'slots' | 'refused'>;
   readonly observed: Observed;
   readonly now: number;
+  readonly resuming: Map<SlotName, EarlierStatus>;
 }
 
 function publishSlots(
   last: ReadonlyMap<SlotName, Publication>,
-  { plan, desired, observed, now }: Pass,
+  { plan, desired, observed, now, resuming }: Pass,
   add: (slot: SlotName, now: number, entry: NewEntry) => void,
 ): ReadonlyMap<SlotName, Publication> {
   const actions = Map.groupBy(plan.actions, ({ slot }) => slot);
@@ -130,7 +135,9 @@ function publishSlots(
     if (slot === undefined) continue;
     const before = last.get(name);
     const inputs = { slot, decision, facts: statusFacts(slot, decision, observed), actions: actions.get(name) ?? NO_ACTIONS };
-    const publication = publishSlot(before, inputs, seen || before?.seen === true, now);
+    const earlier = resuming.get(name);
+    const publication = publishSlot(before, inputs, { seen: seen || before?.seen === true, earlier, now });
+    if (earlier !== undefined && hasResumed(publication.conditions, earlier)) resuming.delete(name);
     if (publication !== before)
       for (const entry of describeChanges(publication, before?.seen === true ? before : undefined)) add(name, now, entry);
     publications.set(name, publication);
@@ -138,17 +145,26 @@ function publishSlots(
   return publications;
 }
 
+interface Circumstances {
+  readonly seen: boolean;
+  readonly earlier: EarlierStatus | undefined;
+  readonly now: number;
+}
+
 /** The same object while its inputs are the same by value. */
-function publishSlot(last: Publication | undefined, inputs: Inputs, seen: boolean, now: number): Publication {
+function publishSlot(last: Publication | undefined, inputs: Inputs, { seen, earlier, now }: Circumstances): Publication {
   const values = [seen, ...Object.values(inputs)];
   if (last !== undefined && hasSameInputs(last, values)) return last;
   const before = last?.seen === true ? last : undefined;
   const decision = { ...inputs.decision, targets: reuse(before?.decision.targets, inputs.decision.targets) };
-  const published: PublishedSlot = {
-    decision,
-    since: before?.decision.state === decision.state ? before.since : now,
-    conditions: reuse(before?.conditions, stampConditions(decision.conditions, before?.conditions ?? [], decision.generation, now)),
+  const { state, generation } = decision;
+  const stamped = {
+    state,
+    since: before?.decision.state === state ? before.since : now,
+    conditions: stampConditions(decision.conditions, before?.conditions ?? [], generation, now),
   };
+  const { since, conditions } = resumeTimes(stamped, earlier, now);
+  const published: PublishedSlot = { decision, since, conditions: reuse(before?.conditions, conditions) };
   const status = reuse(last?.status, statusOf(inputs.slot, inputs.facts, published));
   return { ...published, inputs: values, seen, status, board: boardSlot(inputs, published, status) };
 }

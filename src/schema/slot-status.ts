@@ -55,6 +55,12 @@ export interface SlotStatus {
   readonly progress?: { readonly what: string; readonly doneBytes: number; readonly totalBytes?: number };
 }
 
+export interface StateMove {
+  readonly slot: SlotName;
+  readonly from: SlotState;
+  readonly to: SlotState;
+}
+
 /** An entry of a slot's append-only timeline: what changed, and why. */
 export interface TimelineEntry {
   /** Sequence number, which continues after a restart of the controller. Event streams use it as the event id. */

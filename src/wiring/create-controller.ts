@@ -1,6 +1,7 @@
 /** Creates the controller: the reconcile loop with everything that it observes and reports to. */
 import path from 'node:path';
 import { createMetrics } from '../api/metrics/metrics.ts';
+import { readEarlierStatuses } from '../files/earlier-statuses.ts';
 import { createEventFeed } from '../files/event-feed.ts';
 import { createStatusFiles } from '../files/status-files.ts';
 import { createTraffic } from '../gateway/traffic.ts';
@@ -55,6 +56,7 @@ export async function createController({ settings, version, log }: ServiceOption
     log,
     metrics: metrics.reconcile,
     lastSeq: events.last(),
+    ...(statusDirectory === undefined ? {} : { earlier: await readEarlierStatuses(statusDirectory) }),
   });
   return { clock, heap, board, traffic, metrics, events, files, loop };
 }

@@ -1,11 +1,13 @@
 /** Makes this the only service that uses its state directory and its configuration directory, or says which process already does. */
-import { lockDirectory, type DirectoryLock } from '../files/directory-lock.ts';
+import { lockDirectory, type DirectoryLock, type LockAnswer } from '../files/directory-lock.ts';
 import type { Log } from '../platform/log.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import type { Settings } from '../schema/settings.ts';
 
 export interface DirectoryLocks {
   readonly state: DirectoryLock;
+  /** Locks whatever is now at the path of the state directory. */
+  lockStateAgain(): Promise<LockAnswer>;
   release(): void;
 }
 
@@ -17,7 +19,8 @@ type LockSettings = Pick<Settings, 'SVC_STATE_DIR' | 'SVC_CONFIG_DIR'>;
  */
 export async function lockDirectories(settings: LockSettings, since: number, log: Pick<Log, 'debug'>): Promise<Result<DirectoryLocks>> {
   const { SVC_STATE_DIR: stateDir, SVC_CONFIG_DIR: configDir } = settings;
-  const state = await lockDirectory({ directory: stateDir, name: 'service', since });
+  const lockState = async (): Promise<LockAnswer> => await lockDirectory({ directory: stateDir, name: 'service', since });
+  const state = await lockState();
   if (state.kind === 'held') return inUse('SVC_STATE_DIR', stateDir, state.holder);
   if (state.kind === 'unusable') {
     const message = `Make "${stateDir}" writable, or set "SVC_STATE_DIR" to another directory: ${state.message}`;
@@ -31,6 +34,7 @@ export async function lockDirectories(settings: LockSettings, since: number, log
   if (config.kind === 'unusable') log.debug({ directory: configDir, error: config.message }, 'The configuration directory is not locked');
   return ok({
     state: state.lock,
+    lockStateAgain: lockState,
     release() {
       state.lock.release();
       if (config.kind === 'locked') config.lock.release();

@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -105,11 +105,45 @@ describe('status files and the event feed', () => {
     await writeFile(statusDirectory, 'a file where the directory should be');
     await writeFile(timelineDirectory, 'and another');
     for (let pass = 1; pass <= 3; pass++) await write([status(img, pass)], [entry(pass)]);
-    expect(warnings).toEqual([expect.stringContaining('out of date')]);
+    expect(warnings).toEqual([expect.stringContaining('it is tried again until it succeeds')]);
     await rm(statusDirectory);
     await rm(timelineDirectory);
+    files.retry();
+    await files.flush();
+    expect(JSON.parse(await readFile(join(statusDirectory, 'img.json'), 'utf8'))).toMatchObject({ restarts: 3 });
+    // Nothing is lost that could not be written at first.
+    expect((await (await feedOf()).timeline(img, 10)).map(({ seq }) => seq)).toEqual([1, 2, 3]);
     await write([status(img, 4)], [entry(4)]);
-    expect(await readdir(statusDirectory)).toEqual(['img.json']);
+    expect((await (await feedOf()).timeline(img, 10)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4]);
+  });
+
+  test('does not create the state directory again, and writes everything into the next one', async () => {
+    await write([status(img, 1), status(embed, 1)], [entry(1)]);
+    await rename(root, `${root}-moved`);
+    await write([status(img, 2), status(embed, 1)], [entry(2)]);
+    expect(await stat(root).catch(() => 'missing')).toBe('missing');
+    await mkdir(root);
+    files.renew();
+    await files.flush();
+    expect((await readdir(statusDirectory)).toSorted()).toEqual(['embed.json', 'img.json']);
+    expect((await (await feedOf()).timeline(img, 10)).map(({ seq }) => seq)).toEqual([2]);
+    await rm(`${root}-moved`, { recursive: true });
+  });
+
+  test('keeps the timelines of a limited number of deleted slots', async () => {
+    const names = Array.from({ length: 70 }, (_, index) => SlotName.parse(`slot-${index}`));
+    for (const [index, name] of names.entries()) await write([status(img, 0), status(name, 0)], [entry(index + 1, name)]);
+    await write([status(img, 0)]);
+    const kept = await readdir(timelineDirectory);
+    expect(kept.length).toBeLessThanOrEqual(51);
+    expect(kept).toContain('slot-69.jsonl');
+    expect(kept).not.toContain('slot-0.jsonl');
+    expect((await (await feedOf()).timeline(SlotName.parse('slot-69'), 10)).map(({ seq }) => seq)).toEqual([70]);
+    // A slot that is present is never among them, however long ago something happened to it.
+    await utimes(join(timelineDirectory, 'slot-69.jsonl'), 1, 1);
+    await write([status(img, 0), status(SlotName.parse('slot-69'), 0)]);
+    await write([status(SlotName.parse('slot-69'), 0)]);
+    expect(await readdir(timelineDirectory)).toContain('slot-69.jsonl');
   });
 
   test('limits a timeline to two files', async () => {

@@ -97,14 +97,18 @@ interface Queues {
 
 function createEngine(model: NativeModel, context: number, queues: Queues, modulesDir: string): Engine {
   let template: Promise<ChatTemplate> | undefined;
+  const templateOnce = (): Promise<ChatTemplate> => {
+    const source = model.fileInfo.metadata.tokenizer?.chat_template;
+    return (template ??= loadTemplate(modulesDir, typeof source === 'string' ? source : CHATML));
+  };
+  // Already now, so that a running server does not depend on the directory of its modules. The first prompt reports an error.
+  if (queues.sequences !== undefined) void templateOnce().catch(() => undefined);
   const tokens = (input: TextInput): Token[] => tokensOf(model, input);
   return {
     context,
     async prompt(messages) {
-      const source = model.fileInfo.metadata.tokenizer?.chat_template;
-      template ??= loadTemplate(modulesDir, typeof source === 'string' ? source : CHATML);
       try {
-        const text = (await template).render({
+        const text = (await templateOnce()).render({
           messages,
           add_generation_prompt: true,
           bos_token: model.tokens.bosString ?? '',

@@ -60,8 +60,10 @@ function timelineRoute(deps: ManageDeps): DocumentedRoute {
     answers: { 200: json('The newest entries, oldest first', Timeline) },
     errors: ['slot.not_found'],
     async handler({ params, query }) {
-      const name = await existingSlot(deps, params.name);
-      return { status: 200, body: { entries: (await deps.manage.events.timeline(name, query.limit)).map(viewTimelineEntry) } };
+      const entries = await deps.manage.events.timeline(params.name, query.limit);
+      // The timeline of a deleted slot can be read for as long as it is kept.
+      if (entries.length === 0) await existingSlot(deps, params.name);
+      return { status: 200, body: { entries: entries.map(viewTimelineEntry) } };
     },
   });
 }

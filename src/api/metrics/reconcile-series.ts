@@ -1,16 +1,9 @@
 /** The metrics that the reconciler reports. Every method is cheap and never throws; each names its labels, because callers may pass objects with more fields. */
 import type { SlotName } from '../../schema/names.ts';
-import type { SlotState, TimelineEntry } from '../../schema/slot-status.ts';
+import type { StateMove, TimelineEntry } from '../../schema/slot-status.ts';
 import type { MetricFactory } from './metric-factory.ts';
 
-interface Transition {
-  readonly from: SlotState;
-  readonly to: SlotState;
-}
-
-interface Move extends Transition {
-  readonly slot: SlotName;
-}
+type Transition = Omit<StateMove, 'slot'>;
 
 export function createReconcileSeries({ counter, histogram }: MetricFactory) {
   const transitions = counter('svc_slot_transitions_total');
@@ -41,7 +34,7 @@ export function createReconcileSeries({ counter, histogram }: MetricFactory) {
       if (bytes > 0) pulled.inc({ what }, bytes);
     },
     /** Counts state transitions and drift. A `StatusSink` of the reconciler. */
-    write({ entries, moves = [] }: { readonly entries: readonly TimelineEntry[]; readonly moves?: readonly Move[] }) {
+    write({ entries, moves = [] }: { readonly entries: readonly TimelineEntry[]; readonly moves?: readonly StateMove[] }) {
       for (const { kind, slot } of entries) {
         if (!seen.has(slot)) begin(slot);
         if (kind === 'drift') drift.inc({ slot });

@@ -1,7 +1,8 @@
 /** Stores the output of processes in `<state>/logs/<name>.log`, both streams in the order they were written, up to a size limit. */
 import { createReadStream } from 'node:fs';
-import { copyFile, mkdir, open, rm, stat, truncate } from 'node:fs/promises';
+import { copyFile, open, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
+import { makeSubdirectory } from '../../files/subdirectory.ts';
 import type { LogLine, Runtime } from '../../reconciler/ports.ts';
 import { splitLines } from '../../platform/line-splitter.ts';
 import { sleep } from '../../platform/pause.ts';
@@ -21,7 +22,7 @@ export function createProcessLogs(directory: string) {
   return {
     /** Opens the file for appending and passes its descriptor to `work`, which starts a child that uses it for both streams. */
     async withFile<T>(name: string, work: (fd: number) => Promise<T>): Promise<T> {
-      await mkdir(directory, { recursive: true, mode: 0o700 });
+      await makeSubdirectory(directory, 0o700);
       const file = await open(pathOf(name), 'a', 0o600);
       try {
         return await work(file.fd);

@@ -2,6 +2,7 @@
  * The runtime that runs workloads as plain processes of this machine, the default where there is no podman. They survive the end of the controller, and the
  * next controller finds them by their records.
  */
+import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Runtime, Wake, Workload } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
@@ -13,6 +14,7 @@ import { createKeyedLock } from '../../platform/keyed-lock.ts';
 import { sleep } from '../../platform/pause.ts';
 import { addWake } from '../../platform/wakes.ts';
 import { checkPortFree } from '../port-check.ts';
+import { findMarked, markOf } from './find-lost.ts';
 import { childEnv, launch, signalGroup } from './process-launch.ts';
 import { createProcessLogs, type ProcessLogs } from './process-logs.ts';
 import { createProcessMonitor, type ProcessMonitor } from './process-monitor.ts';
@@ -46,13 +48,27 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
   const start = async (workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> => {
     const { name, slot, revision, generation, port } = workload;
     const [programName, ...args] = workload.argv;
+    // A state directory that is gone must not come into being again, and nothing may run that is not recorded.
+    await access(stateDir);
     const program = await resolveProgram(programName, signal);
     if (!program.ok) return program;
     const free = await checkPortFree(port.host);
     if (!free.ok) return free;
     if (signal.aborted) return aborted(name);
     const command = [...program.value, ...args];
-    const launched = await logs.withFile(name, (log) => launch(command, childEnv(env, workload.env), log));
+    const about = {
+      name,
+      slot,
+      revision,
+      generation,
+      port,
+      startedAt: Date.now(),
+      argv: [programName, ...args] satisfies ProcessRecord['argv'],
+      program: [...program.value],
+      env: { ...workload.env },
+    };
+    const environment = childEnv(env, { ...workload.env, ...markOf(stateDir, about) });
+    const launched = await logs.withFile(name, (log) => launch(command, environment, log));
     if ('error' in launched) return fail('retry', 'StartFailed', `The process of "${name}" could not be started: ${launched.error}`);
     const { pid } = launched;
     const identity = await table.read(pid);
@@ -60,20 +76,7 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
       launched.drop();
       return fail('retry', 'StartFailed', `The process of "${name}" ended before it was recorded`);
     }
-    const record: ProcessRecord = {
-      name,
-      slot,
-      revision,
-      generation,
-      pid,
-      start: identity.start,
-      bootId: await table.bootId(),
-      startedAt: Date.now(),
-      argv: [programName, ...args],
-      program: [...program.value],
-      env: { ...workload.env },
-      port,
-    };
+    const record: ProcessRecord = { ...about, pid, start: identity.start, bootId: await table.bootId() };
     monitor.adopt(launched, record, wakeAll);
     try {
       await records.write(record);
@@ -83,6 +86,19 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
     }
     launched.go();
     return ok(processId(record));
+  };
+
+  let searched: Promise<void> | undefined;
+  /** Records processes of an earlier controller whose records were lost, as if they had been there all the time. */
+  const adoptLost = async (): Promise<void> => {
+    try {
+      for (const record of await findMarked(stateDir, table)) {
+        if (isSafeName(record.name) && (await records.read(record.name)) === undefined) await records.write(record);
+      }
+    } catch {
+      // The directory cannot be written now; the next observation searches again.
+      searched = undefined;
+    }
   };
 
   const apply = async (workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> => {
@@ -113,6 +129,7 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
     traits: { kind: 'process', images: false, network: 'shared', modelsTarget: undefined },
     async observe(_images, signal) {
       if (signal.aborted) return fail('retry', 'Aborted', 'The observation was cancelled');
+      await (searched ??= adoptLost());
       const observe = async (record: ProcessRecord) =>
         stopping.has(processId(record)) ? observedProcess(record, { phase: 'stopping' }) : monitor.observe(record);
       return ok({ workloads: await Promise.all((await records.readAll()).map(observe)), images: [] });

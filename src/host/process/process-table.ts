@@ -6,6 +6,8 @@ import { promisify } from 'node:util';
 export interface ProcessIdentity {
   /** Opaque; differs for another process with the same pid. */
   readonly start: string;
+  /** The id of its process group; undefined where it is not known. */
+  readonly group?: number;
   /** It has ended, but its parent has not read its exit status. */
   readonly zombie: boolean;
 }
@@ -32,8 +34,10 @@ function procTable(): ProcessTable {
       const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
       // The second field is the program's name in parentheses and may contain any character, so fields are counted from the last parenthesis.
       const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ');
-      const [state, start] = [fields?.[0], fields?.[19]];
-      return state === undefined || start === undefined ? undefined : { start, zombie: state === 'Z' || state === 'X' };
+      const [state, group, start] = [fields?.[0], fields?.[2], fields?.[19]];
+      return state === undefined || start === undefined
+        ? undefined
+        : { start, group: Number(group), zombie: state === 'Z' || state === 'X' };
     },
     bootId: async () => (await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')).trim(),
     argv: (pid) => strings(`/proc/${pid}/cmdline`),

@@ -132,6 +132,7 @@ const MANAGE_CALLS: readonly Call[] = [
   { operation: 'GET /api/status', expect: 200, prepare: () => publishRefused(world.board) },
   { operation: 'GET /api/config/urls', expect: 'request.invalid', headers: { host: 'user@evil' } },
   { operation: 'GET /api/status', expect: 'request.headers_too_large', headers: { 'x-long': 'x'.repeat(20_000) } },
+  { operation: 'GET /api/status', expect: 'request.cross_site', headers: { origin: 'http://evil.test' } },
   { operation: 'POST /api/install/complete', expect: 200 },
   { operation: 'POST /api/auth/login', expect: 200, body: { user: 'a' } },
   ...slot('GET /api/slots/{name}', { expect: 200 }, { expect: 200, prepare: () => void world.slots.texts.set(PRIMARY, 'broken') }),

@@ -1,6 +1,6 @@
 /** The behaviour of the process runtime beyond the contract that all runtimes share. */
 import { spawn } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -144,6 +144,51 @@ describe('The process runtime', () => {
 
   test.each(['../escape', 'a/b', '', '.hidden', 'UPPER'])('refuses the name %j', async (name) => {
     expect(await runtime.apply({ ...workload, name }, signal())).toMatchObject({ ok: false, failure: { kind: 'stalled' } });
+  });
+
+  test('keeps its processes when the state directory is moved away, and records them in the next one', async () => {
+    await runtime.apply(workload, signal());
+    const { pid } = await record();
+    await rename(stateDir, `${stateDir}-moved`);
+    expect(await observed()).toMatchObject([{ name: workload.name, phase: 'running' }]);
+    const other = { ...workload, name: `${workload.name}-other`, port: { host: await freePort(), container: 1 } };
+    expect(await runtime.apply(other, signal())).toMatchObject({ ok: false, failure: { message: expect.stringContaining(stateDir) } });
+    expect(await runtime.apply(workload, signal())).toMatchObject({ ok: true });
+    expect(await stat(stateDir).catch(() => 'missing')).toBe('missing');
+    await mkdir(stateDir);
+    expect(await observed()).toMatchObject([{ name: workload.name, phase: 'running' }]);
+    expect(await record()).toMatchObject({ pid });
+    expect(await observed(open())).toMatchObject([{ phase: 'running' }]);
+    await rm(`${stateDir}-moved`, { recursive: true });
+  });
+
+  test('finds its processes again after the state directory was lost while no controller ran', async () => {
+    const env = { SLOT: 'primary', EMPTY: '' };
+    const applied = await runtime.apply({ ...workload, env }, signal());
+    const before = await record();
+    const [seen] = await observed();
+    await rm(stateDir, { recursive: true });
+    await mkdir(stateDir);
+    const next = open();
+    expect(await observed(next)).toEqual([seen]);
+    expect(await record()).toEqual(before);
+    if (applied.ok) expect(await next.stop(applied.value, { graceMs: 2000 }, signal())).toMatchObject({ ok: true });
+    expect(isThere(before.pid)).toBe(false);
+    // Not those of another state directory.
+    await runtime.apply(workload, signal());
+    expect(await observed(createProcessRuntime({ stateDir: `${stateDir}-other`, resolveProgram: program, env: process.env }))).toEqual([]);
+  });
+
+  test('leaves no file of a workload that was stopped', async () => {
+    for (let times = 0; times < 5; times += 1) {
+      const applied = await runtime.apply(workload, signal());
+      if (applied.ok) await runtime.stop(applied.value, { graceMs: 1000 }, signal());
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(await readdir(join(stateDir, 'run'))).toEqual([]);
+    await writeFile(join(stateDir, 'run', 'old.exit'), '{}');
+    await observed(open());
+    expect(await readdir(join(stateDir, 'run'))).toEqual([]);
   });
 
   test('ignores damaged records', async () => {

@@ -13,6 +13,9 @@ export interface ProcessState {
 /** The name of the launcher shell, until it becomes the program. */
 export const LAUNCHER = 'svc-launch';
 
+/** The variable in the environment of each process by which it is found again if its record was lost. */
+export const MARK = 'INFERENCE_SVC_DEV_PROCESS';
+
 export const processId = (record: Pick<ProcessRecord, 'name' | 'pid' | 'start'>): WorkloadId =>
   WorkloadId.parse(`${record.name}:${record.pid}:${record.start}`);
 
@@ -51,7 +54,7 @@ function argvOf(record: ProcessRecord, actual: readonly string[]): readonly stri
 }
 
 /** What every child receives, and what shells and wrapper scripts add. */
-const AMBIENT: ReadonlySet<string> = new Set(['PATH', 'HOME', 'LANG', 'TMPDIR', 'PWD', 'OLDPWD', 'SHLVL', '_']);
+const AMBIENT: ReadonlySet<string> = new Set(['PATH', 'HOME', 'LANG', 'TMPDIR', 'PWD', 'OLDPWD', 'SHLVL', '_', MARK]);
 
 function envOf(record: ProcessRecord, actual: readonly string[]): Readonly<Record<string, string>> {
   const entries = actual.flatMap((line): [string, string][] => {

@@ -12,7 +12,7 @@ export interface MemoryClaim {
   readonly busy: boolean;
   /** It is running already. */
   readonly incumbent: boolean;
-  /** Unix milliseconds; 0 for never. */
+  /** Monotonic milliseconds; 0 for never. */
   readonly lastActiveAt: number;
 }
 

@@ -1,0 +1,92 @@
+/**
+ * Watches the state directory of a running service. If it is moved away, emptied or replaced, the service keeps its slots and keeps serving, says what is wrong, and
+ * writes everything again once there is a directory at this path: the old one or an empty one. It never creates the directory itself, so that the old one can
+ * simply be moved back.
+ */
+import { stat } from 'node:fs/promises';
+import type { DirectoryLock, LockAnswer } from '../files/directory-lock.ts';
+import type { Log } from '../platform/log.ts';
+
+export interface GuardStateOptions {
+  readonly directory: string;
+  readonly lock: DirectoryLock;
+  /** Locks whatever is at the path now. */
+  readonly lockAgain: () => Promise<LockAnswer>;
+  /** What writes statuses and timelines. */
+  readonly files: { retry(): void; renew(): void };
+  readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
+  /** Default: 2 s. A check costs one `stat`. */
+  readonly everyMs?: number;
+}
+
+export interface StateGuard {
+  /** Stops watching and releases the lock. */
+  close(): void;
+}
+
+const EVERY_MS = 2000;
+
+type Place = 'in-place' | 'missing' | 'taken';
+
+export function guardState(options: GuardStateOptions): StateGuard {
+  const { directory, files, log } = options;
+  let lock = options.lock;
+  let last: Place = 'in-place';
+  let checking = false;
+  let closed = false;
+
+  /** Returns where the state directory is, after taking over a new one. */
+  async function look(): Promise<Place> {
+    if (await lock.isInPlace()) return 'in-place';
+    const isThere = await stat(directory).then(
+      (facts) => facts.isDirectory(),
+      () => false,
+    );
+    if (!isThere) return 'missing';
+    const again = await options.lockAgain();
+    if (again.kind === 'held') return 'taken';
+    if (again.kind === 'unusable') return 'missing';
+    lock.release();
+    lock = again.lock;
+    if (closed) lock.release();
+    if (last === 'in-place')
+      log.warn({ directory }, `The state directory "${directory}" was replaced or emptied; what is known is written again`);
+    return 'in-place';
+  }
+
+  async function check(): Promise<void> {
+    const before = lock;
+    const place = await look();
+    if (place !== last) report(place);
+    if (place === 'in-place') {
+      if (lock !== before) files.renew();
+      else files.retry();
+    }
+    last = place;
+  }
+
+  function report(place: Place): void {
+    if (place === 'in-place') return log.info({ directory }, `The state directory "${directory}" is back and in use`);
+    const meanwhile = 'slots that run keep running and serving, but nothing is recorded, and nothing can be started';
+    if (place === 'missing')
+      return log.error(
+        { directory },
+        `Put the state directory "${directory}" back, or create it empty: it cannot be used. Until then ${meanwhile}`,
+      );
+    log.error({ directory }, `Stop the other service: it uses "${directory}", which replaced the state directory of this one`);
+  }
+
+  const timer = setInterval(() => {
+    if (checking) return;
+    checking = true;
+    void check().finally(() => (checking = false));
+  }, options.everyMs ?? EVERY_MS);
+  timer.unref();
+  return {
+    close() {
+      closed = true;
+      clearInterval(timer);
+      lock.release();
+    },
+  };
+}
