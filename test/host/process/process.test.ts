@@ -166,6 +166,7 @@ describe('The process runtime', () => {
     const env = { SLOT: 'primary', EMPTY: '' };
     const applied = await runtime.apply({ ...workload, env }, signal());
     const before = await record();
+    await eventually('an answer', async () => (await fetch(`http://127.0.0.1:${workload.port.host}/`)).text());
     const [seen] = await observed();
     await rm(stateDir, { recursive: true });
     await mkdir(stateDir);
@@ -173,7 +174,7 @@ describe('The process runtime', () => {
     expect(await observed(next)).toEqual([seen]);
     expect(await record()).toEqual(before);
     if (applied.ok) expect(await next.stop(applied.value, { graceMs: 2000 }, signal())).toMatchObject({ ok: true });
-    expect(isThere(before.pid)).toBe(false);
+    await eventually('its end', async () => (isThere(before.pid) ? undefined : true));
     // Not those of another state directory.
     await runtime.apply(workload, signal());
     expect(await observed(createProcessRuntime({ stateDir: `${stateDir}-other`, resolveProgram: program, env: process.env }))).toEqual([]);
