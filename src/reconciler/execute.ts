@@ -140,7 +140,7 @@ async function apply(
   return { kind: 'failed', failure };
 }
 
-/** A repair counts as a failure, so that two programs that fight over a workload are noticed; an update does not. */
+/** Repairs are counted, so that two programs that fight over a workload are noticed. */
 function noteInPlaceUpdate(
   tracker: Tracker,
   update: NonNullable<ActionArgs['apply']['updatesInPlace']>,
@@ -148,9 +148,7 @@ function noteInPlaceUpdate(
   now: number,
 ): void {
   tracker.histories.updatedInPlace(update.workload, generation, now);
-  if (!update.altered) return;
-  const failure: Failure = { kind: 'retry', reason: 'WorkloadAltered', message: 'It was altered from outside and has been repaired' };
-  tracker.attempts.failed(slot, { kind: 'drift', failure, workload: update.workload }, now);
+  if (update.altered) tracker.attempts.repaired(slot, update.workload, now);
 }
 
 async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: AbortSignal): Promise<Outcome> {
@@ -210,7 +208,8 @@ async function stop(deps: ExecuteDeps, args: ActionArgs['stop'], signal: AbortSi
   const now = clock.now();
   if (failure !== undefined) {
     const { kind, reason, message } = failure;
-    tracker.attempts.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload }, now);
+    if (kind === 'drift') tracker.attempts.repaired(slot, workload, now);
+    else tracker.attempts.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload }, now);
   }
   if (args.abort) traffic.abort(workload);
   if (failure !== undefined && failure.kind !== 'drift')

@@ -1,6 +1,6 @@
 /** Facts for one slot, described in a few words: everything that is not described is in order. */
 import type { Endpoint, ProviderRegistry } from '../../../src/providers/provider.ts';
-import type { WorkloadHistory, Attempt, Desired, Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
+import type { WorkloadHistory, Attempt, Desired, Observed, Plan, Repairs } from '../../../src/reconciler/decide/facts/facts.ts';
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { workloadOf, type Template } from '../../../src/reconciler/decide/facts/workload.ts';
@@ -20,6 +20,7 @@ export interface Scene {
   readonly image?: boolean;
   readonly workloads?: readonly SceneWorkload[];
   readonly failures?: readonly Attempt[];
+  readonly repairs?: { readonly times: number; /** Milliseconds ago. */ readonly last: number };
   readonly waiting?: number;
   /** Milliseconds ago; undefined: never. */
   readonly lastActive?: number | undefined;
@@ -115,13 +116,17 @@ export function factsOf(scene: Scene): {
     ),
     demand: scene.waiting === undefined ? new Map() : new Map([[PRIMARY, { waiting: scene.waiting, lastAskedAt: NOW }]]),
     histories: new Map(workloads.map((each) => [WorkloadId.parse(each.id), historyOf(each)])),
-    attempts: new Map([[PRIMARY, { generation: 3, failures: scene.failures ?? [], starts: 1 }]]),
+    attempts: new Map([[PRIMARY, { generation: 3, failures: scene.failures ?? [], repairs: repairsOf(scene), starts: 1 }]]),
     running: new Map(),
     lastActive: 'lastActive' in scene && scene.lastActive === undefined ? new Map() : new Map([[PRIMARY, NOW - (scene.lastActive ?? 0)]]),
     takenPorts: new Set(scene.takenPorts ?? []),
     published: new Map(),
   };
   return { desired, observed, slot, template };
+}
+
+function repairsOf({ repairs }: Scene): Repairs | undefined {
+  return repairs === undefined ? undefined : { times: repairs.times, lastAt: NOW - repairs.last, workload: WorkloadId.parse('w0') };
 }
 
 /** The plan for a scene, with its actions as keys. */

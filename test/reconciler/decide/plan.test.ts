@@ -159,7 +159,7 @@ describe('plan()', () => {
       { name: 'stop', args: { graceMs: 1000, failure: { kind: 'crash', reason: 'Crashed' } } },
     ]);
     const failures = [{ ...failed(0, 'crash'), ...(id === undefined ? {} : { workload: id }) }];
-    const attempts = new Map([[PRIMARY, { generation: 3, failures, starts: 1 }]]);
+    const attempts = new Map([[PRIMARY, { generation: 3, failures, repairs: undefined, starts: 1 }]]);
     expect(plan(desired, { ...observed, attempts }, NOW).actions).toMatchObject([{ name: 'stop', args: { failure: undefined } }]);
   });
 

@@ -5,7 +5,7 @@ import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import type { Action } from './actions.ts';
 import type { Comparison } from './drift.ts';
-import type { Attempt, Desired, Observed, RunningAction, WorkloadHistory } from './facts.ts';
+import type { Attempt, Attempts, Desired, Observed, Repairs, RunningAction, WorkloadHistory } from './facts.ts';
 import type { Template } from './workload.ts';
 
 export interface WorkloadView {
@@ -47,6 +47,8 @@ export interface SlotView {
   readonly lastActiveAt: number | undefined;
   /** Of this generation, oldest first. */
   readonly failures: readonly Attempt[];
+  /** Of this generation. */
+  readonly repairs: Repairs | undefined;
   /** The running action that starts or updates a workload of the slot. */
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
@@ -122,7 +124,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
   const wanted = template === undefined ? undefined : { slot, template, imageId };
   const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) => viewWorkload(fact, wanted, gathered));
   const demand = observed.demand.get(slot.name);
-  const attempts = observed.attempts.get(slot.name);
+  const attempts = attemptsOf(slot, observed);
   const last = observed.published.get(slot.name)?.decision;
   return {
     slot,
@@ -140,13 +142,20 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),
     waiting: demand?.waiting ?? 0,
     lastActiveAt: observed.lastActive.get(slot.name),
-    failures: attempts?.generation === slot.generation ? attempts.failures : [],
+    failures: attempts?.failures ?? [],
+    repairs: attempts?.repairs,
     applying: underWay.applies.get(slot.name),
     stopping: underWay.stopping.has(slot.name),
     pulls: underWay.pulls,
     lastServing: last?.serving,
     lastCapabilities: last?.capabilities,
   };
+}
+
+/** Those of earlier generations do not count. */
+function attemptsOf({ name, generation }: DesiredSlot, { attempts }: Observed): Attempts | undefined {
+  const all = attempts.get(name);
+  return all?.generation === generation ? all : undefined;
 }
 
 /** What a workload is compared with. */

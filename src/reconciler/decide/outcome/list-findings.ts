@@ -2,9 +2,9 @@
 import type { Finding } from '../../../schema/failure.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Roles } from '../rules/assign-roles.ts';
-import { workloadAltered } from '../facts/drift.ts';
 import type { ProbeFact } from '../facts/workload-history.ts';
 import type { Gate } from '../rules/gates.ts';
+import { describeAltered } from '../rules/repair.ts';
 import { describeExit } from '../rules/workload-faults.ts';
 import { APPLY_OUTDATED } from '../steps/plan-in-place-updates.ts';
 
@@ -45,9 +45,9 @@ function silent(view: SlotView, { serving, starting }: Roles): Finding | undefin
   return { reason, message: `${message}${note}` };
 }
 
-function altered({ workloads, spec }: SlotView): readonly Finding[] {
-  if (spec.lifecycle.drift === 'ignore') return [];
-  return workloads.filter(({ alive, standing }) => alive && standing === 'altered').map(({ drift }) => workloadAltered(drift));
+function altered(view: SlotView): readonly Finding[] {
+  if (view.spec.lifecycle.drift === 'ignore') return [];
+  return view.workloads.filter(({ alive, standing }) => alive && standing === 'altered').map((workload) => describeAltered(workload, view));
 }
 
 /** Set where the workload answers, but with fewer replicas than it should. */

@@ -71,7 +71,7 @@ export function crashLooping({ failures, slot, leads }: SlotView): Gate | undefi
 
 function backingOff({ failures, workloads, now }: SlotView): Gate | undefined {
   const until = nextAttemptAt(failures);
-  const last = failures.findLast(({ kind }) => kind !== 'drift');
+  const last = failures.at(-1);
   if (until === undefined || last === undefined || now >= until) return undefined;
   // A runtime that restarts workloads automatically has a back-off of its own.
   if (last.restartedInPlace === true && workloads.some(({ fact, alive }) => alive && fact.id === last.workload)) return undefined;
