@@ -116,6 +116,10 @@ export const PROBLEM_REASONS = {
     'The slot has failed too often in a short time and is not started again',
     'Read `svcctl slot logs <slot>`, then edit the slot or run `svcctl slot restart <slot>`',
   ),
+  ProbeUnanswered: reason(
+    'The server did not answer its last probe at all; after three such probes it is replaced',
+    'Wait; if it happens again, read `svcctl slot logs <slot>`',
+  ),
   ProbeFailing: reason('The server stopped answering and is replaced', 'Read `svcctl slot logs <slot>` if it happens again'),
   Vanished: reason('The workload is gone, and the controller did not stop it; it is started again', 'Find out who removed it'),
   WorkloadAltered: stalling(

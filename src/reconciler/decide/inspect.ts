@@ -94,7 +94,10 @@ function inspectStop({ args }: Extract<Action, { name: 'stop' }>, facts: Case): 
   const inFlight = observed.activity.get(args.workload)?.inFlight ?? 0;
   const drainMs = desired.slots.get(workload.slot)?.spec.lifecycle.drainTimeoutMs ?? 30_000;
   const since = observed.histories.get(args.workload)?.drainingSince;
-  const inTime = workload.phase !== 'exited' && (since === undefined ? drainMs > 0 : now - since < drainMs);
+  // What answered once and then nothing three times will not finish a request either.
+  const probe = observed.histories.get(args.workload)?.probe;
+  const silent = probe?.passed === true && probe.consecutiveSilences >= 3;
+  const inTime = workload.phase !== 'exited' && !silent && (since === undefined ? drainMs > 0 : now - since < drainMs);
   if (inFlight > 0 && inTime) found.push(`Stops "${args.workload}" with ${inFlight} requests in flight before its drain time is over`);
   return found;
 }

@@ -41,7 +41,7 @@ export interface SceneWorkload {
   readonly phase?: ObservedWorkload['phase'];
   readonly exit?: ObservedWorkload['exit'];
   readonly notedExit?: string;
-  readonly probe?: 'passing' | 'none' | 'loading' | 'dead';
+  readonly probe?: 'passing' | 'none' | 'loading' | 'dead' | 'doubtful' | 'silent';
   readonly inFlight?: number;
   readonly used?: boolean;
   /** Milliseconds ago. */
@@ -170,9 +170,38 @@ function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoint
   const since = NOW - 5000;
   const facts = {
     none: undefined,
-    passing: { status: 'passing', since, lastAt: NOW - 1000, consecutiveFailures: 0, message: '', passed: true, failingEndpoints },
-    loading: { status: 'loading', since, lastAt: NOW - 2, consecutiveFailures: 0, message: 'Loading', passed: false, failingEndpoints },
-    dead: { status: 'failing', since, lastAt: NOW - 1000, consecutiveFailures: 3, message: 'No answer', passed: true, failingEndpoints },
+    passing: { status: 'passing', since, lastAt: NOW - 1000, consecutiveFailures: 0, consecutiveSilences: 0, message: '', passed: true, failingEndpoints },
+    loading: { status: 'loading', since, lastAt: NOW - 2, consecutiveFailures: 0, consecutiveSilences: 0, message: 'Loading', passed: false, failingEndpoints },
+    dead: {
+      status: 'failing',
+      since,
+      lastAt: NOW - 1000,
+      consecutiveFailures: 3,
+      consecutiveSilences: 0,
+      message: 'No answer',
+      passed: true,
+      failingEndpoints,
+    },
+    doubtful: {
+      status: 'silent',
+      since,
+      lastAt: NOW - 1000,
+      consecutiveFailures: 2,
+      consecutiveSilences: 2,
+      message: 'No answer',
+      passed: true,
+      failingEndpoints,
+    },
+    silent: {
+      status: 'silent',
+      since,
+      lastAt: NOW - 1000,
+      consecutiveFailures: 3,
+      consecutiveSilences: 3,
+      message: 'No answer',
+      passed: true,
+      failingEndpoints,
+    },
   } as const;
   return {
     seenAt: NOW - seen,

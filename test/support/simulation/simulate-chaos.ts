@@ -54,7 +54,9 @@ async function happen(scene: Scene, name: string): Promise<void> {
       faults.down = random.chance(0.5) ? 'Connection refused' : undefined;
       return;
     case 10:
-      faults.failingEndpoints = random.chance(0.5);
+      if (random.chance(0.5)) faults.failingEndpoints = random.chance(0.5);
+      else if (victim !== undefined && !scene.pods) world.freeze(victim);
+      if (victim !== undefined) referee.killed(victim);
       return;
     case 11:
       return await restart(scene);

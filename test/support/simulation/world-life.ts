@@ -8,6 +8,8 @@ import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { createLoop, type Loop, type LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { Clock, ModelStore, Report, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
 import type { InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
+import { pause } from '../../../src/platform/pause.ts';
+import type { WorkloadId } from '../../../src/schema/names.ts';
 import type { Settings } from '../../../src/schema/settings.ts';
 import { FAKE_PROVIDER } from './world-models.ts';
 import { shareTraffic } from './world-shares.ts';
@@ -38,6 +40,7 @@ export interface LifeParts {
   readonly demandWakes: Set<Wake>;
   /** Receives every action except probes that the leader plans. */
   readonly changes: string[];
+  readonly isFrozen: (workload: WorkloadId) => boolean;
 }
 
 export function beginLife({
@@ -51,12 +54,14 @@ export function beginLife({
   others,
   demandWakes,
   changes,
+  isFrozen,
 }: LifeParts): Life {
   const board = createBoard();
   const traffic = createWorldTraffic({
     clock,
     board,
     parkTimeoutMs: 300_000,
+    isFrozen,
     isReachable: ({ workload }) => leadership === undefined || runtime.list().some(({ id }) => id === workload),
     ...(options.losesWake === undefined ? {} : { losesWake: options.losesWake }),
   });
@@ -72,7 +77,7 @@ export function beginLife({
     clock,
     providers: { gguf: FAKE_PROVIDER } satisfies ProviderRegistry,
     images: () => IMAGE,
-    probeIo: createWorldProbes(options, clock, runtime),
+    probeIo: createWorldProbes({ options, clock, runtime, isFrozen, inFlight: (id) => traffic.read().workloads.get(id)?.inFlight ?? 0 }),
     sinks: [{ write: (report) => void reports.push(report) }],
     board,
     settings,
@@ -107,12 +112,26 @@ export function beginLife({
   };
 }
 
-function createWorldProbes(options: WorldOptions, clock: Clock, runtime: InMemoryRuntime): ProbeIo {
+interface WorldProbes extends Pick<LifeParts, 'options' | 'clock' | 'runtime' | 'isFrozen'> {
+  readonly inFlight: (workload: WorkloadId) => number;
+}
+
+/** A server that is busy looks this often whether it can answer the next request. */
+const BUSY_MS = 500;
+
+/** Answers as llama-server does: `GET` at once, `POST` behind the requests in flight; nothing at all while it is frozen. */
+function createWorldProbes({ options, clock, runtime, isFrozen, inFlight }: WorldProbes): ProbeIo {
   return {
-    async request(endpoint) {
+    async request(endpoint, { method, timeoutMs, signal }) {
       const workload = runtime.at(endpoint);
       if (workload === undefined) return { status: 0, body: '', error: 'Nothing listens on this port' };
-      if (options.answers?.(endpoint.port, endpoint) === false) return { status: 0, body: '', error: 'No answer' };
+      const until = clock.now() + timeoutMs;
+      while (options.answers?.(endpoint.port, endpoint) === false || isFrozen(workload.id) || (method === 'POST' && inFlight(workload.id) > 0)) {
+        const left = until - clock.now();
+        if (left <= 0 || signal.aborted) return { status: 0, body: '', error: `No answer within ${timeoutMs} ms` };
+        await pause(clock, method === 'POST' ? Math.min(BUSY_MS, left) : left, signal);
+      }
+      if (options.errs?.(endpoint) === true) return { status: 500, body: '' };
       const model = workload.container.argv?.[2] ?? '';
       const ready = clock.now() - (workload.startedAt ?? 0) >= (options.readyMs?.(model) ?? 50);
       return { status: ready ? 200 : 503, body: '' };

@@ -12,8 +12,10 @@ export interface WorldOptions {
   readonly behaviour?: InMemoryClusterBehaviour;
   /** Milliseconds until a started workload passes its probe. Default: 50. */
   readonly readyMs?: (model: string) => number;
-  /** Whether the server of a workload answers at all. Default: true. */
+  /** Whether the server of a workload answers at all; one that does not takes requests and stays silent, as a stopped process does. Default: true. */
   readonly answers?: (port: number, endpoint: Endpoint) => boolean;
+  /** Whether a server answers its probes with errors. Default: false. */
+  readonly errs?: (endpoint: Endpoint) => boolean;
   readonly modelPullMs?: () => number;
   readonly modelPullFailure?: () => Failure | undefined;
   readonly losesWake?: () => boolean;

@@ -26,6 +26,9 @@ export interface World {
   lead(index: number | undefined): void;
   leader(): number | undefined;
   restart(index?: number): Promise<Life>;
+  /** Stops the process of a workload, as SIGSTOP does: it keeps its connections and answers nothing. */
+  freeze(workload: WorkloadId): void;
+  thaw(workload: WorkloadId): void;
   edit(name: string, document: SlotDocument): void;
   /** Saves a text that does not parse: the last good one stays in force. */
   spoil(name: string, message: string): void;
@@ -66,11 +69,13 @@ export function createWorld(options: WorldOptions = {}): World {
   if (!settings.ok) throw new Error(settings.problems.join());
 
   const changes: string[] = [];
+  const frozen = new Set<WorkloadId>();
+  const isFrozen = (id: WorkloadId): boolean => frozen.has(id);
   const election = createElection(options.replicas === undefined ? undefined : 0);
   const demandWakes = new Set<Wake>();
   const begin = (index: number): void => {
     const others = (): readonly WorldTraffic[] => lives.filter((_, other) => other !== index).map(({ traffic }) => traffic);
-    const parts = { options, clock, runtime, source, models, settings: settings.settings, changes, others, demandWakes };
+    const parts = { options, clock, runtime, source, models, settings: settings.settings, changes, others, demandWakes, isFrozen };
     lives[index] = beginLife({ ...parts, leadership: options.replicas === undefined ? undefined : election.leadershipOf(index) });
   };
   for (let index = 0; index < (options.replicas ?? 1); index += 1) begin(index);
@@ -100,6 +105,8 @@ export function createWorld(options: WorldOptions = {}): World {
       begin(index);
       return lifeAt(index);
     },
+    freeze: (id) => void frozen.add(id),
+    thaw: (id) => void frozen.delete(id),
     edit(text, document) {
       const name = slotName(text);
       const parsed = parseSlot(name, document);

@@ -41,6 +41,8 @@ export interface ActionArgs {
     readonly patienceMs: number;
     /** Since when the first pass is awaited, in Unix milliseconds: the pauses between attempts grow with this age. */
     readonly since: number;
+    /** It has passed before, so that no answer to the cheapest request means that it is frozen, and not that it starts. */
+    readonly passed: boolean;
   };
   /** Counts a crash of a workload that its runtime restarts automatically. */
   noteCrash: {

@@ -10,7 +10,7 @@ import type { SlotView } from '../facts/view.ts';
 import type { Roles } from '../rules/assign-roles.ts';
 import type { Gate } from '../rules/gates.ts';
 import { describeAltered, nextRepairAt } from '../rules/repair.ts';
-import { describeSilence, findShortage, whySilent } from './list-findings.ts';
+import { describeSilence, findShortage, findSilence, whySilent } from './list-findings.ts';
 
 export interface ConditionFacts {
   readonly view: SlotView;
@@ -61,6 +61,8 @@ function condition(type: ConditionType, status: Condition['status'], { reason, m
 
 function ready({ view, roles, unwanted, gate }: ConditionFacts): ConditionInput {
   const { serving, starting, draining } = roles;
+  const silence = findSilence(serving);
+  if (silence !== undefined) return condition('Ready', 'Unknown', silence);
   const why = alteredStart(view, roles) ?? hindrance(starting) ?? gate;
   if (serving?.standing === 'outdated') {
     const message = `What ran before the edit still answers: ${why?.message ?? 'the new workload is being started'}`;

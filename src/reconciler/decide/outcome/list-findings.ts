@@ -14,6 +14,7 @@ export function listFindings(view: SlotView, roles: Roles, unwanted: Finding | u
     unwanted,
     ...roles.draining.map(({ because }) => because),
     ...gates,
+    findSilence(roles.serving),
     outdated(view, roles),
     silent(view, roles),
     ...altered(view),
@@ -26,7 +27,8 @@ export function listFindings(view: SlotView, roles: Roles, unwanted: Finding | u
 const NO_FINDINGS: readonly Finding[] = [];
 
 function isAtRest(view: SlotView, { draining, starting, waitsFor, serving }: Roles): boolean {
-  if (draining.length > 0 || starting !== undefined || waitsFor !== undefined || findShortage(serving, view) !== undefined) return false;
+  if (draining.length > 0 || starting !== undefined || waitsFor !== undefined) return false;
+  if (findShortage(serving, view) !== undefined || findSilence(serving) !== undefined) return false;
   return view.workloads.every(({ standing, behind }) => standing === 'current' && !behind);
 }
 
@@ -48,6 +50,13 @@ function silent(view: SlotView, { serving, starting }: Roles): Finding | undefin
 function altered(view: SlotView): readonly Finding[] {
   if (view.spec.lifecycle.drift === 'ignore') return [];
   return view.workloads.filter(({ alive, standing }) => alive && standing === 'altered').map((workload) => describeAltered(workload, view));
+}
+
+/** Set where the serving workload did not answer its last probe at all: whether it serves is not known. */
+export function findSilence(serving: WorkloadView | undefined): Finding | undefined {
+  const probe = serving?.known.probe;
+  if (probe?.status !== 'silent') return undefined;
+  return { reason: 'ProbeUnanswered', message: `The server did not answer its last probe; after three it is replaced: ${probe.message}` };
 }
 
 /** Set where the workload answers, but with fewer replicas than it should. */
