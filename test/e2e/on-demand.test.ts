@@ -45,6 +45,18 @@ describe('A slot as a process', () => {
     expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-owl']);
   }, 60_000);
 
+  test('heals within 30 s after its process has been frozen, and answers the request that hung on it', async () => {
+    await service.until('primary', 'ready', isAnswering);
+    const pid = await answeringProcess();
+    process.kill(pid, 'SIGSTOP');
+    const hanging = service.chat();
+    await service.until('primary', 'Ready to be unknown', (seen) =>
+      (seen?.status.conditions ?? []).some(({ type, status }) => type === 'Ready' && status === 'Unknown'),
+    );
+    expect(await chatText(await hanging)).toBe(DEMO_SENTENCES['demo-owl']);
+    expect(await answeringProcess()).not.toBe(pid);
+  }, 90_000);
+
   test('outlives its controller, and the next one finds the same process', async () => {
     await service.until('primary', 'ready', isAnswering);
     const pid = await answeringProcess();

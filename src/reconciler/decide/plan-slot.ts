@@ -92,8 +92,13 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
     actions,
     wakes,
     validUntil: Math.min(probes.validUntil ?? Number.POSITIVE_INFINITY, ...wakes),
-    atRest: actions.length === 0 && gates.length === 0 && view.failures.length === 0 && view.repairs === undefined && isIndependent(roles),
+    atRest: actions.length === 0 && gates.length === 0 && hasNoHistory(view) && isIndependent(roles),
   };
+}
+
+/** No failure, repair or silence that becomes less important as time passes. */
+function hasNoHistory({ failures, repairs, workloads }: SlotView): boolean {
+  return failures.length === 0 && repairs === undefined && workloads.every(({ known }) => known.probe?.status !== 'silent');
 }
 
 /** The slot neither waits for others nor takes anything from what they share. */

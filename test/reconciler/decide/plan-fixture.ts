@@ -45,6 +45,8 @@ export interface SceneWorkload {
   readonly inFlight?: number;
   readonly used?: boolean;
   /** Milliseconds ago. */
+  readonly heard?: number;
+  /** Milliseconds ago. */
   readonly draining?: number;
   /** Milliseconds ago. */
   readonly seen?: number;
@@ -111,7 +113,11 @@ export function factsOf(scene: Scene): {
     activity: new Map(
       workloads.map((each) => [
         WorkloadId.parse(each.id),
-        { inFlight: each.inFlight ?? 0, lastUsedAt: each.used === true || (each.inFlight ?? 0) > 0 ? NOW - 100 : undefined },
+        {
+          inFlight: each.inFlight ?? 0,
+          lastUsedAt: each.used === true || (each.inFlight ?? 0) > 0 ? NOW - 100 : undefined,
+          lastHeardAt: each.heard === undefined ? undefined : NOW - each.heard,
+        },
       ]),
     ),
     demand: scene.waiting === undefined ? new Map() : new Map([[PRIMARY, { waiting: scene.waiting, lastAskedAt: NOW }]]),

@@ -79,6 +79,18 @@ const CASES: Readonly<Record<string, readonly [Scene, readonly string[], string,
   'tolerates failing probes while requests are in flight': [{ workloads: [{ ...one, probe: 'dead', inFlight: 1 }] }, [], 'serving', 'open'],
   'waits for a third probe of one that is silent': [{ workloads: [{ ...one, probe: 'doubtful' }] }, [], 'ready', 'open'],
   'replaces one that is silent': [{ workloads: [{ ...one, probe: 'silent' }] }, ['stop:w1'], 'unloading', 'park'],
+  'keeps one whose probes are silent while its answers flow': [
+    { workloads: [{ ...one, probe: 'silent', inFlight: 500, heard: 9999 }] },
+    [],
+    'serving',
+    'open',
+  ],
+  'replaces one whose answers stopped flowing, too': [
+    { workloads: [{ ...one, probe: 'silent', inFlight: 500, heard: 10_000 }] },
+    ['stop:w1'],
+    'unloading',
+    'park',
+  ],
   'replaces one that is silent though requests are in flight': [
     { workloads: [{ ...one, probe: 'silent', inFlight: 1 }] },
     ['stop:w1'],

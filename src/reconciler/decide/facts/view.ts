@@ -12,6 +12,8 @@ export interface WorkloadView {
   readonly fact: ObservedWorkload;
   readonly known: WorkloadHistory;
   readonly inFlight: number;
+  /** When the last bytes of an answer came from it, in Unix milliseconds; only where its last probe was not answered, as it is of no use otherwise. */
+  readonly heardAt: number | undefined;
   /** It has had a request. */
   readonly used: boolean;
   /** Created or running, and not being stopped. */
@@ -177,10 +179,12 @@ export function viewWorkload(
   const { drift, outdated, updatable } =
     compared === undefined ? NO_DIFFERENCE : desired.compare(compared.slot, compared.template, compared.imageId, fact);
   const stopUnderWay = fact.phase === 'stopping' || underWay.stops.has(fact.id);
+  const known = observed.histories.get(fact.id) ?? newHistory(now);
   return {
     fact,
-    known: observed.histories.get(fact.id) ?? newHistory(now),
+    known,
     inFlight: activity?.inFlight ?? 0,
+    heardAt: known.probe?.status === 'silent' ? activity?.lastHeardAt : undefined,
     used: activity?.lastUsedAt !== undefined,
     alive: (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay,
     stopUnderWay,

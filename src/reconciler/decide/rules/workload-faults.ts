@@ -19,6 +19,8 @@ import { crashLooping, failedFinally } from './gates.ts';
 
 /** So many failed probes in a row make a workload unhealthy; so many without any answer do so whether it has requests or not. */
 const UNHEALTHY_AFTER = 3;
+/** Hundreds of requests that arrive at once can keep a server from accepting the connection of a probe; then its answers still flow. Less than three probes take. */
+const HEARD_MS = 10_000;
 /** A server that computes one answer at a time may fail a probe until it is done, so this much is tolerated with requests in flight. */
 const BUSY_PATIENCE_MS = 120_000;
 /** A server that is alive and answers nothing gets as long as a request may wait for its first byte, while it has requests. */
@@ -35,8 +37,9 @@ export function isPassing(workload: WorkloadView, view: SlotView): boolean {
 }
 
 /** It answered once and answers nothing at all now, however cheap: it is frozen or gone, and will not finish a request either. */
-export function isSilent({ fact, known: { probe } }: WorkloadView): boolean {
-  return fact.endpoints.length > 0 && probe?.passed === true && probe.consecutiveSilences >= UNHEALTHY_AFTER;
+export function isSilent({ fact, known: { probe }, heardAt }: WorkloadView, now: number): boolean {
+  if (fact.endpoints.length === 0 || probe?.passed !== true || probe.consecutiveSilences < UNHEALTHY_AFTER) return false;
+  return heardAt === undefined || now - heardAt >= HEARD_MS;
 }
 
 /** A crash that the runtime handles with a restart, and that has not been counted yet. */
@@ -82,7 +85,7 @@ function probeFailing(workload: WorkloadView, { now }: SlotView): Fault | undefi
   const busy = inFlight > 0;
   const dead = probe.consecutiveFailures >= UNHEALTHY_AFTER && (!busy || silentMs >= BUSY_PATIENCE_MS);
   const stuck = silentMs >= (busy ? STUCK_PATIENCE_MS : BUSY_PATIENCE_MS);
-  if (!isSilent(workload) && !dead && !stuck) return undefined;
+  if (!isSilent(workload, now) && !dead && !stuck) return undefined;
   const message = `The server stopped answering ${Math.round(silentMs / 1000)} s ago; last probe: ${probe.message}`;
   return { kind: 'probe', reason: 'ProbeFailing', message };
 }

@@ -75,7 +75,7 @@ function planStop({ workload, because, failure }: Draining, drainMs: number, now
   const { fact, known, inFlight } = workload;
   if (workload.stopUnderWay) return NOTHING_DUE;
   const exited = fact.phase === 'exited';
-  const silent = isSilent(workload);
+  const silent = isSilent(workload, now);
   const drainedAt = exited || silent || inFlight === 0 ? now : (known.drainingSince ?? now) + drainMs;
   const retryAt = known.stops === undefined ? now : known.stops.lastAt + delayAfter(known.stops.failures);
   const at = Math.max(drainedAt, retryAt);
