@@ -156,7 +156,10 @@ export function createHolds({ now, board, onActivity }: HoldDeps) {
     },
     activity: (): ReadonlyMap<WorkloadId, WorkloadActivity> =>
       new Map(
-        [...entries].map(([workload, { holders, lastUsedAt, lastHeardAt }]) => [workload, { inFlight: holders.size, lastUsedAt, lastHeardAt }]),
+        [...entries].map(([workload, { holders, lastUsedAt, lastHeardAt }]) => [
+          workload,
+          { inFlight: holders.size, lastUsedAt, lastHeardAt },
+        ]),
       ),
     /** Number of requests in flight on a slot's workloads. */
     inFlight: (slot: SlotName): number => slots.get(slot)?.inFlight ?? 0,

@@ -16,7 +16,8 @@ import type { Board } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
 import type { Change } from './decide/outcome/explain.ts';
 import type { Observed, Plan } from './decide/facts/facts.ts';
-import { inspect } from './decide/inspect.ts';
+import { withoutBroken } from './decide/hold-up.ts';
+import { inspect, type Objection } from './decide/inspect.ts';
 import { plan } from './decide/plan.ts';
 import { createDeadline } from './deadline.ts';
 import { createExecutor, type Outcome } from './execute.ts';
@@ -97,7 +98,7 @@ export function createLoop(deps: LoopDeps): Loop {
   const templating = rememberTemplating(templatingOf(deps));
   const plans = rememberPlans();
   const leads = (): boolean => deps.leadership?.leads() ?? true;
-  const memory: LoopMemory = { desired: undefined, models: new Map(), plan: NO_PLAN, passedAt: undefined, led: leads() };
+  const memory: LoopMemory = { desired: undefined, models: new Map(), plan: NO_PLAN, passedAt: undefined, led: leads(), objections: '' };
 
   const pacer = createPacer(clock, deps.settings.SVC_RESYNC, () => tracker.underWay.size === 0, pass);
   const executor = createExecutor({
@@ -137,10 +138,8 @@ export function createLoop(deps: LoopDeps): Loop {
     const { observed, plan: next, objections } = decideNext(state, seen, { leading, takesOver, now });
     memory.led = leading;
     memory.passedAt = now;
-    if (objections.length > 0) {
-      log.error({ objections }, 'Report this as a bug: a plan violated the rules for plans and is not carried out');
-      return undefined;
-    }
+    logObjections(objections);
+    if (next === undefined) return undefined;
     memory.plan = next;
     trackPlan(next, observed, now);
     const actions = leading ? next.actions : next.actions.filter((action) => !changesWorld(action));
@@ -155,7 +154,7 @@ export function createLoop(deps: LoopDeps): Loop {
     state: DesiredState,
     seen: Observation,
     { leading, takesOver, now }: { readonly leading: boolean; readonly takesOver: boolean; readonly now: number },
-  ): { readonly observed: Observed; readonly plan: Plan; readonly objections: readonly string[] } {
+  ): { readonly observed: Observed; readonly plan: Plan | undefined; readonly objections: readonly Objection[] } {
     const decide = deps.decide ?? { plan, inspect };
     const { published } = reporter;
     const use = traffic.read();
@@ -172,7 +171,16 @@ export function createLoop(deps: LoopDeps): Loop {
     const made = decide.plan(desired, observed, now, plans.planSlot);
     plans.keepOnly(state.slots);
     templating.keepOnly(state.slots, seen.runtime.ok ? seen.runtime.value.workloads : []);
-    return { observed, plan: made, objections: decide.inspect(made, desired, observed, now) };
+    return { observed, ...withoutBroken(made, { desired, observed, now }, decide.inspect) };
+  }
+
+  /** Once, and not in each pass that finds the same. */
+  function logObjections(objections: readonly Objection[]): void {
+    const text = objections.map(({ message }) => message).join('; ');
+    if (text === memory.objections) return;
+    memory.objections = text;
+    if (text !== '')
+      log.error({ objections }, 'Report this as a bug: a plan broke the rules for plans, and that part of it is not carried out');
   }
 
   /** What this controller learned of failures belongs to its own term as the leader. */
@@ -238,6 +246,8 @@ interface LoopMemory {
   passedAt: number | undefined;
   /** Whether this controller led in the last pass. */
   led: boolean;
+  /** What was wrong with the last plan; empty where nothing was. */
+  objections: string;
 }
 
 /** How often users see a pull advance. */

@@ -176,8 +176,26 @@ function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoint
   const since = NOW - 5000;
   const facts = {
     none: undefined,
-    passing: { status: 'passing', since, lastAt: NOW - 1000, consecutiveFailures: 0, consecutiveSilences: 0, message: '', passed: true, failingEndpoints },
-    loading: { status: 'loading', since, lastAt: NOW - 2, consecutiveFailures: 0, consecutiveSilences: 0, message: 'Loading', passed: false, failingEndpoints },
+    passing: {
+      status: 'passing',
+      since,
+      lastAt: NOW - 1000,
+      consecutiveFailures: 0,
+      consecutiveSilences: 0,
+      message: '',
+      passed: true,
+      failingEndpoints,
+    },
+    loading: {
+      status: 'loading',
+      since,
+      lastAt: NOW - 2,
+      consecutiveFailures: 0,
+      consecutiveSilences: 0,
+      message: 'Loading',
+      passed: false,
+      failingEndpoints,
+    },
     dead: {
       status: 'failing',
       since,

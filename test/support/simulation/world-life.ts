@@ -75,7 +75,7 @@ export function beginLife({
     traffic: leadership === undefined ? traffic : shareTraffic(traffic, { others, leadership, clock, demandWakes }),
     host: { read: async () => options.host ?? { memoryTotalBytes: undefined, memoryAvailableBytes: undefined } },
     clock,
-    providers: { gguf: FAKE_PROVIDER } satisfies ProviderRegistry,
+    providers: { gguf: { ...FAKE_PROVIDER, ...options.provider } } satisfies ProviderRegistry,
     images: () => IMAGE,
     probeIo: createWorldProbes({ options, clock, runtime, isFrozen, inFlight: (id) => traffic.read().workloads.get(id)?.inFlight ?? 0 }),
     sinks: [{ write: (report) => void reports.push(report) }],
@@ -126,7 +126,11 @@ function createWorldProbes({ options, clock, runtime, isFrozen, inFlight }: Worl
       const workload = runtime.at(endpoint);
       if (workload === undefined) return { status: 0, body: '', error: 'Nothing listens on this port' };
       const until = clock.now() + timeoutMs;
-      while (options.answers?.(endpoint.port, endpoint) === false || isFrozen(workload.id) || (method === 'POST' && inFlight(workload.id) > 0)) {
+      while (
+        options.answers?.(endpoint.port, endpoint) === false ||
+        isFrozen(workload.id) ||
+        (method === 'POST' && inFlight(workload.id) > 0)
+      ) {
         const left = until - clock.now();
         if (left <= 0 || signal.aborted) return { status: 0, body: '', error: `No answer within ${timeoutMs} ms` };
         await pause(clock, method === 'POST' ? Math.min(BUSY_MS, left) : left, signal);

@@ -1,5 +1,5 @@
 /** How a world can be configured. */
-import type { Endpoint } from '../../../src/providers/provider.ts';
+import type { Endpoint, Provider } from '../../../src/providers/provider.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { HostFacts, ImageReference, RuntimeTraits } from '../../../src/reconciler/ports.ts';
 import type { InMemoryClusterBehaviour } from '../in-memory/in-memory-cluster.ts';
@@ -20,6 +20,8 @@ export interface WorldOptions {
   readonly modelPullFailure?: () => Failure | undefined;
   readonly losesWake?: () => boolean;
   readonly host?: HostFacts;
+  /** Replaces functions of the provider. */
+  readonly provider?: Partial<Provider>;
   readonly env?: Readonly<Record<string, string>>;
   readonly decide?: NonNullable<LoopDeps['decide']>;
 }

@@ -39,7 +39,9 @@ export function findAlteredObjects(wanted: KubeWorkload, record: KubeRecord, own
   };
   return [
     ...findDifferences(metadata, deployment).map(phraseWithWriter),
-    ...(applied === undefined ? [`annotation "${APPLIED_ANNOTATION}" missing`] : findDifferences(applied, deployment.spec).map(phraseWithWriter)),
+    ...(applied === undefined
+      ? [`annotation "${APPLIED_ANNOTATION}" missing`]
+      : findDifferences(applied, deployment.spec).map(phraseWithWriter)),
     ...Object.keys(overriddenEnv(wanted, deployment)).map((name) => `env "${name}" changed`),
     ...findAltered('Service', serviceManifest(wanted, owner), record.service),
     ...findAltered('ConfigMap', configMapManifest(wanted, owner), record.configMap),

@@ -13,7 +13,9 @@ export const Writer = z.object({
 type Writer = z.output<typeof Writer>;
 
 const Fields = z.record(z.string(), z.unknown());
-export const ManagedFields = z.array(z.object({ manager: z.string().default('unknown'), time: z.string().nullish(), fieldsV1: Fields.default({}) }));
+export const ManagedFields = z.array(
+  z.object({ manager: z.string().default('unknown'), time: z.string().nullish(), fieldsV1: Fields.default({}) }),
+);
 
 export function listWriters(managed: z.output<typeof ManagedFields>): Writer[] {
   return managed.flatMap(({ manager, time, fieldsV1 }) => {

@@ -43,6 +43,8 @@ export interface SlotView {
   readonly image: ImageReference | undefined;
   readonly imagePresent: boolean;
   readonly template: Template | undefined;
+  /** Why there is no template though everything that it is made from is there: the provider is broken. */
+  readonly templateProblem: string | undefined;
   readonly workloads: readonly WorkloadView[];
   readonly inFlight: number;
   readonly waiting: number;
@@ -140,6 +142,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     image,
     imagePresent: image === undefined ? !observed.traits.images : gathered.images.has(image.reference),
     template,
+    templateProblem: undefined,
     workloads,
     inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),
     waiting: demand?.waiting ?? 0,
@@ -152,6 +155,12 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     lastServing: last?.serving,
     lastCapabilities: last?.capabilities,
   };
+}
+
+/** The view of a slot whose template cannot be made: its workloads cannot be compared, and stay as they are. */
+export function viewWithoutTemplate(slot: DesiredSlot, gathered: Gathered, problem: string): SlotView {
+  const desired: Desired = { ...gathered.desired, templateOf: () => undefined };
+  return { ...viewSlot(slot, { ...gathered, desired }), templateProblem: problem };
 }
 
 /** Those of earlier generations do not count. */

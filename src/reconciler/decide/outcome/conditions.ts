@@ -40,6 +40,17 @@ export function unknownConditions(view: SlotView, message: string): readonly Con
   ];
 }
 
+/** The conditions of a slot that is left as it is. */
+export function heldUpConditions(view: SlotView, serves: boolean, because: Finding): readonly ConditionInput[] {
+  return [
+    serves ? condition('Ready', 'True', { reason: 'ProbePassed', message: 'The slot answers' }) : condition('Ready', 'False', because),
+    condition('Reconciling', 'False', AT_REST),
+    condition('Stalled', 'True', because),
+    specValid(view),
+    condition('DriftDetected', 'Unknown', because),
+  ];
+}
+
 /** Adds the times: `lastTransitionAt` moves only when the status does. A condition that did not change stays the same object. */
 export function stampConditions(
   inputs: readonly ConditionInput[],

@@ -191,8 +191,6 @@ function drain(workload: WorkloadView, because: Finding): Draining {
  */
 export function counts(fault: Fault, workload: WorkloadView, view: SlotView, unwanted: Finding | undefined): boolean {
   const asked = workload.known.drainingSince !== undefined && fault.kind === 'crash';
-  const counted = view.failures.some(
-    (failure) => failure.workload === workload.fact.id && failure.restartedInPlace !== true,
-  );
+  const counted = view.failures.some((failure) => failure.workload === workload.fact.id && failure.restartedInPlace !== true);
   return unwanted === undefined && !asked && !counted && isCurrent(workload, view);
 }

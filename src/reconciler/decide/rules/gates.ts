@@ -30,6 +30,7 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   providerMissing,
   imageUnknown,
   modelMissing,
+  templateBroken,
   failedFinally,
   crashLooping,
   backingOff,
@@ -52,6 +53,12 @@ function imageUnknown({ imagesUsed, image, spec }: SlotView): Gate | undefined {
 
 function modelMissing({ model }: SlotView): Gate | undefined {
   return model?.kind === 'missing' ? { kind: 'stalled', reason: 'ModelMissing', message: model.message } : undefined;
+}
+
+function templateBroken({ templateProblem, spec }: SlotView): Gate | undefined {
+  if (templateProblem === undefined) return undefined;
+  const message = `Report this as a bug of provider "${spec.provider}": it cannot say how to run the slot: ${templateProblem}`;
+  return { kind: 'stalled', reason: 'InternalError', message };
 }
 
 /** An attempt failed in a way that trying again does not change. */
