@@ -61,6 +61,7 @@ export async function createService(options: ServiceOptions): Promise<Result<Ser
     // Requests that are parked here can wait on if there are other replicas, which meanwhile serve new requests.
     await api.close(graceMs, world.runtime.traits.network === 'pods' ? graceMs * PARKED_SHARE : 0);
     if (settings.SVC_ON_EXIT === 'stop') {
+      controller.files.leave();
       world.wantNothing();
       controller.loop.wake();
       await untilEmpty(world.runtime, AbortSignal.timeout(EXIT_STOP_MS));

@@ -34,6 +34,7 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
   let working: Promise<void> | undefined;
   let failing = false;
   let swept = false;
+  let leaving = false;
 
   const hasBacklog = (): boolean => backlog.statuses.size + backlog.entries.size > 0;
   const attempt = async (what: string, work: () => Promise<void>) => {
@@ -69,7 +70,7 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
       known.set(status.name, status);
     }
     for (const name of known.keys()) {
-      if (present.has(name)) continue;
+      if (present.has(name) || (leaving && known.get(name)?.failures !== undefined)) continue;
       known.delete(name);
       backlog.statuses.set(name, undefined);
     }
@@ -87,6 +88,8 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
       // Never without work: it would then reset `working` before it is assigned here.
       if (!swept || hasBacklog()) working ??= drain(report);
     },
+    /** From now on, slots that are missing in a report were not removed, but end with the service: what is recorded of their failures stays. */
+    leave: () => void (leaving = true),
     /** Resolves when everything passed to `write` so far is on disk or has failed. */
     async flush(): Promise<void> {
       while (working !== undefined) await working;

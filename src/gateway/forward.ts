@@ -132,7 +132,6 @@ export class Forward implements UpstreamSink {
   onHead(head: ResponseHead): void {
     this.#answering = true;
     this.noteProgress();
-    this.#request.hold.heard();
     if (head.status >= 300) this.#error = { head, body: [], bytes: 0 };
     else {
       // The answer has begun: nothing is sent again from here on, so the body's memory can be released.
@@ -144,7 +143,6 @@ export class Forward implements UpstreamSink {
   onBody(bytes: Buffer, last: boolean): void {
     if (this.#ended) return;
     this.noteProgress();
-    this.#request.hold.heard();
     if (this.#error !== undefined) {
       this.#collectError(this.#error, bytes, last);
       return;
@@ -164,6 +162,7 @@ export class Forward implements UpstreamSink {
   }
 
   onReadEnd(): void {
+    this.#request.hold.heard();
     if (this.#answering && this.ttftMs === undefined && this.#error === undefined) this.#request.answer.flushHeaders();
   }
 

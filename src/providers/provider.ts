@@ -115,7 +115,7 @@ export interface Provider {
   /** Returns what this model serves in this slot, which may be less than its kind `serves`. Pure. */
   capabilities(name: SlotName, spec: SlotSpec, model: ModelFacts): readonly Capability[];
   /**
-   * Sends `GET` to `readyPath`, which tells a silent server from a busy one, and then the cheapest request that shows that the model works, and not only that
+   * Sends `GET` to `readyPath`, which a busy server answers and a frozen one does not, and then the cheapest request that shows that the model works, and not only that
    * the port is open.
    */
   health(endpoint: Endpoint, io: ProbeIo, slot: Pick<SlotContext, 'name' | 'spec' | 'model'>, signal: AbortSignal): Promise<Health>;

@@ -18,6 +18,8 @@ export interface SlotAttempts {
   /** Starts from zero with a new generation, or with another spec: a slot that was removed and made again has the same generation. True if it did. */
   startGeneration(slot: SlotName, generation: number, spec: SlotSpec): boolean;
   forget(slot: SlotName): void;
+  /** Takes over what earlier controllers recorded of this generation, unless more is known already. */
+  recall(slot: SlotName, failures: readonly Attempt[]): void;
   /** Forgets its failures and repairs. */
   clearFailures(slot: SlotName): void;
   started(slot: SlotName): void;
@@ -48,6 +50,7 @@ export function createSlotAttempts(): SlotAttempts {
       specs.set(slot, spec);
       return true;
     },
+    recall: (slot, recorded) => change(slot, ({ failures }) => (failures.length >= recorded.length ? {} : { failures: recorded })),
     forget(slot) {
       all.delete(slot);
       specs.delete(slot);

@@ -8,7 +8,8 @@ import { PROVIDER_KINDS } from '../../schema/provider-kinds.ts';
 import type { SlotState } from '../../schema/slot-status.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
 import { gather, type SlotView, viewWithoutTemplate, type WorkloadView } from './facts/view.ts';
-import type { inspect, Objection } from './inspect.ts';
+import type { Objection } from './facts/inspection.ts';
+import type { inspect } from './inspect.ts';
 import { heldUpConditions } from './outcome/conditions.ts';
 import { refuseForever, refuseStalled, targetsOf } from './rules/admission.ts';
 

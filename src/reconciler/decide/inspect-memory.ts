@@ -1,6 +1,6 @@
 /** Whether a plan keeps to the memory budget, added up from the facts alone: a part of `inspect`, written independently of the planner. Pure. */
 import type { ObservedWorkload } from '../ports.ts';
-import type { Case, Objection } from './inspect.ts';
+import type { Case, Objection } from './facts/inspection.ts';
 
 /** An objection for each start after which the workloads would need more memory than there is. */
 export function findOverdrafts(facts: Case): readonly Objection[] {

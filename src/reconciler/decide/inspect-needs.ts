@@ -2,7 +2,7 @@
 import type { DesiredSlot, ObservedWorkload } from '../ports.ts';
 import type { Observed } from './facts/facts.ts';
 import { canAllHaveMemory } from './inspect-memory.ts';
-import type { Case } from './inspect.ts';
+import type { Case } from './facts/inspection.ts';
 
 /** Its slot wants it, it is what the slot asks for, it passes its probes, and no other workload could do its work. */
 export function isNeeded(workload: ObservedWorkload, facts: Case): boolean {

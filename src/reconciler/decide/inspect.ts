@@ -2,32 +2,14 @@
  * Checks a plan against the facts, independently of the planner: what must hold for any plan, whatever the rules are. What a plan breaks a rule for is not
  * executed. Shares no code with the planner except for the facts, the templates and the table of moves, and takes nothing for true that the plan claims. Pure.
  */
-import type { SlotName, WorkloadId } from '../../schema/names.ts';
-import type { DesiredSlot, ObservedWorkload, Workload } from '../ports.ts';
+import type { WorkloadId } from '../../schema/names.ts';
+import type { ObservedWorkload, Workload } from '../ports.ts';
 import { keyOfAction, type Action } from './facts/actions.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
-import type { Template } from './facts/workload.ts';
+import type { Case, Objection } from './facts/inspection.ts';
 import { findOverdrafts } from './inspect-memory.ts';
 import { isNeeded } from './inspect-needs.ts';
 import { mayMove } from './rules/moves.ts';
-
-/** A rule that a plan breaks. `slot` is undefined where the plan as a whole breaks it. */
-export interface Objection {
-  readonly slot: SlotName | undefined;
-  readonly message: string;
-}
-
-/** All facts that checks look things up in. */
-export interface Case {
-  readonly plan: Plan;
-  readonly desired: Desired;
-  readonly observed: Observed;
-  readonly now: number;
-  readonly byId: ReadonlyMap<WorkloadId, ObservedWorkload>;
-  readonly bySlot: ReadonlyMap<SlotName, readonly ObservedWorkload[]>;
-  /** What the slot asks for; undefined where that is not known. */
-  readonly templateOf: (slot: DesiredSlot) => Template | undefined;
-}
 
 /** What is wrong with the plan, a sentence for each problem; empty where it may be executed. */
 export function inspect(plan: Plan, desired: Desired, observed: Observed, now: number): readonly Objection[] {

@@ -4,7 +4,6 @@
  *
  *     view each slot → is it wanted, what prevents it (candidate) → share out memory → plan each slot → add what concerns no single slot
  */
-import { messageOf } from '../../platform/error-text.ts';
 import type { DesiredSlot } from '../ports.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
 import { gather, viewSlot, viewWithoutTemplate, type Gathered, type SlotView } from './facts/view.ts';
@@ -52,7 +51,7 @@ function look(slot: DesiredSlot, gathered: Gathered): SlotView {
   try {
     return viewSlot(slot, gathered);
   } catch (error) {
-    return viewWithoutTemplate(slot, gathered, messageOf(error));
+    return viewWithoutTemplate(slot, gathered, String(error));
   }
 }
 
@@ -61,7 +60,7 @@ function planOrHoldUp(question: SlotQuestion, allocation: Allocation, planEach: 
   try {
     return planEach(question, allocation);
   } catch (error) {
-    const decision = holdUp(question.view, last, messageOf(error));
+    const decision = holdUp(question.view, last, String(error));
     return { decision, actions: [], wakes: [], validUntil: 0, atRest: false };
   }
 }

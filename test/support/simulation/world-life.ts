@@ -9,7 +9,8 @@ import { createLoop, type Loop, type LoopDeps } from '../../../src/reconciler/lo
 import type { Clock, ModelStore, Report, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
 import type { InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
 import { pause } from '../../../src/platform/pause.ts';
-import type { WorkloadId } from '../../../src/schema/names.ts';
+import type { SlotStatus } from '../../../src/schema/slot-status.ts';
+import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
 import type { Settings } from '../../../src/schema/settings.ts';
 import { FAKE_PROVIDER } from './world-models.ts';
 import { shareTraffic } from './world-shares.ts';
@@ -41,6 +42,8 @@ export interface LifeParts {
   /** Receives every action except probes that the leader plans. */
   readonly changes: string[];
   readonly isFrozen: (workload: WorkloadId) => boolean;
+  /** The statuses that the leader reported last, as a disk or a cluster keeps them. */
+  readonly statuses: Map<SlotName, SlotStatus>;
 }
 
 export function beginLife({
@@ -55,6 +58,7 @@ export function beginLife({
   demandWakes,
   changes,
   isFrozen,
+  statuses,
 }: LifeParts): Life {
   const board = createBoard();
   const traffic = createWorldTraffic({
@@ -78,7 +82,17 @@ export function beginLife({
     providers: { gguf: { ...FAKE_PROVIDER, ...options.provider } } satisfies ProviderRegistry,
     images: () => IMAGE,
     probeIo: createWorldProbes({ options, clock, runtime, isFrozen, inFlight: (id) => traffic.read().workloads.get(id)?.inFlight ?? 0 }),
-    sinks: [{ write: (report) => void reports.push(report) }],
+    sinks: [
+      {
+        write(report) {
+          reports.push(report);
+          if (leadership?.leads() === false) return;
+          statuses.clear();
+          for (const status of report.statuses) statuses.set(status.name, status);
+        },
+      },
+    ],
+    records: { read: async () => options.recorded?.() ?? new Map(statuses) },
     board,
     settings,
     ...(leadership === undefined ? {} : { leadership }),

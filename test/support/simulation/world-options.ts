@@ -1,6 +1,8 @@
 /** How a world can be configured. */
+import type { RecordedFailures } from '../../../src/schema/failure-records.ts';
 import type { Endpoint, Provider } from '../../../src/providers/provider.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
+import type { SlotName } from '../../../src/schema/names.ts';
 import type { HostFacts, ImageReference, RuntimeTraits } from '../../../src/reconciler/ports.ts';
 import type { InMemoryClusterBehaviour } from '../in-memory/in-memory-cluster.ts';
 import type { Failure } from '../../../src/schema/failure.ts';
@@ -20,6 +22,8 @@ export interface WorldOptions {
   readonly modelPullFailure?: () => Failure | undefined;
   readonly losesWake?: () => boolean;
   readonly host?: HostFacts;
+  /** What a new controller reads of the statuses of earlier ones. Default: what they reported last. */
+  readonly recorded?: () => ReadonlyMap<SlotName, RecordedFailures>;
   /** Replaces functions of the provider. */
   readonly provider?: Partial<Provider>;
   readonly env?: Readonly<Record<string, string>>;

@@ -4,6 +4,7 @@ import type { DesiredSlot, SlotSource, Wake } from '../../../src/reconciler/port
 import { createInMemoryCluster, type InMemoryCluster } from '../in-memory/in-memory-cluster.ts';
 import { createInMemoryRuntime, type InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
 import { ok } from '../../../src/schema/failure.ts';
+import type { SlotStatus } from '../../../src/schema/slot-status.ts';
 import { SlotName, type WorkloadId } from '../../../src/schema/names.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot-spec.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
@@ -70,12 +71,25 @@ export function createWorld(options: WorldOptions = {}): World {
 
   const changes: string[] = [];
   const frozen = new Set<WorkloadId>();
+  const statuses = new Map<SlotName, SlotStatus>();
   const isFrozen = (id: WorkloadId): boolean => frozen.has(id);
   const election = createElection(options.replicas === undefined ? undefined : 0);
   const demandWakes = new Set<Wake>();
   const begin = (index: number): void => {
     const others = (): readonly WorldTraffic[] => lives.filter((_, other) => other !== index).map(({ traffic }) => traffic);
-    const parts = { options, clock, runtime, source, models, settings: settings.settings, changes, others, demandWakes, isFrozen };
+    const parts = {
+      options,
+      clock,
+      runtime,
+      source,
+      models,
+      settings: settings.settings,
+      changes,
+      others,
+      demandWakes,
+      isFrozen,
+      statuses,
+    };
     lives[index] = beginLife({ ...parts, leadership: options.replicas === undefined ? undefined : election.leadershipOf(index) });
   };
   for (let index = 0; index < (options.replicas ?? 1); index += 1) begin(index);

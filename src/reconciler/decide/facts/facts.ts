@@ -67,6 +67,8 @@ export interface Observed {
 
 export interface Attempt {
   readonly at: number;
+  /** When an earlier controller saw it, in Unix milliseconds; undefined for one of this controller. */
+  readonly recordedAt?: number;
   readonly kind: AttemptKind;
   readonly failure: Failure;
   readonly logTail?: readonly LogLine[];

@@ -10,7 +10,6 @@
  */
 import type { Finding } from '../../../schema/failure.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
-import type { Roles } from './assign-roles.ts';
 import { delayAfter, LONGEST_DELAY_MS } from './backoff.ts';
 
 /** When an altered workload is repaired next, in Unix milliseconds; undefined where it is not repaired. */
@@ -31,7 +30,10 @@ export function describeAltered({ drift }: Pick<WorkloadView, 'drift'>, view: Sl
 }
 
 /** Why the slot does not answer though its workload was or is repaired, or must not be; undefined where nobody has to act. */
-export function findUnrepairable(view: SlotView, { serving, starting }: Roles): Finding | undefined {
+export function findUnrepairable(
+  view: SlotView,
+  { serving, starting }: { readonly serving: WorkloadView | undefined; readonly starting: WorkloadView | undefined },
+): Finding | undefined {
   if (serving !== undefined || starting === undefined) return undefined;
   const { repairs, spec } = view;
   const altered = starting.standing === 'altered';
