@@ -56,7 +56,8 @@ async function happen(scene: Scene, name: string): Promise<void> {
     case 10:
       if (random.chance(0.5)) faults.failingEndpoints = random.chance(0.5);
       else if (victim !== undefined && !scene.pods) world.freeze(victim);
-      if (victim !== undefined) referee.killed(victim);
+      // A silent server is stopped without a drain.
+      for (const { id } of world.runtime.list()) if (id === victim || faults.failingEndpoints) referee.killed(id);
       return;
     case 11:
       return await restart(scene);
