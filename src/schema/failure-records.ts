@@ -6,7 +6,7 @@ import type { SlotStatus } from './slot-status.ts';
 export type RecordedFailures = Pick<SlotStatus, 'observedGeneration' | 'failures'>;
 
 /**
- * Reads back the one thing that is stored and decides something: failures, which the world cannot tell again. Called when a controller begins to act. Rejects
+ * Reads back the one thing that is stored and decides something: failures, which the world cannot show again. Called when a controller begins to act. Rejects
  * if nothing can be read, and leaves out a slot whose record is missing or damaged. Both mean that its failures are counted from zero.
  */
 export interface FailureRecords {
