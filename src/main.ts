@@ -74,6 +74,7 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
     // Requests that are parked here can wait on if there are other replicas, which meanwhile serve new requests.
     await api.close(graceMs, world.runtime.traits.network === 'pods' ? graceMs * PARKED_SHARE : 0);
     if (settings.SVC_ON_EXIT === 'stop') {
+      controller.files.leave();
       world.wantNothing();
       controller.loop.wake();
       await untilEmpty(world.runtime, AbortSignal.timeout(EXIT_STOP_MS));

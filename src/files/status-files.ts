@@ -36,6 +36,7 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
   let swept = false;
   /** The slots of the last report. */
   let present: ReadonlySet<SlotName> = new Set();
+  let leaving = false;
 
   const hasBacklog = (): boolean => backlog.statuses.size + backlog.entries.size > 0;
   const attempt = async (what: string, work: () => Promise<void>): Promise<boolean> => {
@@ -91,7 +92,7 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
       known.set(status.name, status);
     }
     for (const name of known.keys()) {
-      if (present.has(name)) continue;
+      if (present.has(name) || (leaving && known.get(name)?.failures !== undefined)) continue;
       known.delete(name);
       backlog.statuses.set(name, undefined);
     }
@@ -100,7 +101,7 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
   return {
     write(report: Report): void {
       const names = new Set([...report.statuses.map(({ name }) => name), ...report.refused.keys()]);
-      if ([...present].some((name) => !names.has(name))) swept = false;
+      if (!leaving && [...present].some((name) => !names.has(name))) swept = false;
       present = names;
       if (statusDirectory !== undefined) addStatuses(report.statuses);
       for (const entry of report.entries) {
@@ -118,6 +119,8 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
       if (statusDirectory !== undefined) for (const [slot, status] of known) backlog.statuses.set(slot, status);
       resume();
     },
+    /** From now on, slots that are missing in a report were not removed, but end with the service: what is recorded of their failures stays. */
+    leave: () => void (leaving = true),
     /** Resolves when everything passed to `write` so far is on disk or has failed. */
     async flush(): Promise<void> {
       while (working !== undefined) await working;

@@ -24,6 +24,7 @@ import type { RequestHead } from './decide/request-head.ts';
 import { route } from './decide/route.ts';
 import { Forward, type ForwardOwner } from './forward.ts';
 import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
+import { planForward } from './decide/forward-plan.ts';
 import type { Hold, Holder } from './hold.ts';
 import type { Member } from './dense-set.ts';
 import { ParkedRequest, type LostAttempt, type ParkedRequestOwner } from './parked-request.ts';
@@ -125,16 +126,10 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   onOpen(slot: BoardSlot): void {
     const { path, head, requestId } = this.#request;
     const { providers, traffic } = this.#deps;
-    const plan = providers[slot.spec.provider]?.infer(
-      { method: 'POST', path: path.canonical ?? path.path, capability: path.capability },
-      slot.capabilities,
-    );
-    if (plan?.kind !== 'forward') {
-      this.fail(
-        'model.unsupported',
-        plan?.message ?? `Use another model: this build cannot serve provider "${slot.spec.provider}"`,
-        'model',
-      );
+    const asked = { method: 'POST', path: path.canonical ?? path.path, capability: path.capability };
+    const plan = planForward(providers[slot.spec.provider], asked, slot);
+    if (plan.kind === 'refuse') {
+      this.fail(plan.code, plan.message, plan.param);
       return;
     }
     const hold = traffic.holds.acquire(slot, this, this.#parked?.failedOn);

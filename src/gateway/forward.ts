@@ -162,6 +162,7 @@ export class Forward implements UpstreamSink {
   }
 
   onReadEnd(): void {
+    this.#request.hold.heard();
     if (this.#answering && this.ttftMs === undefined && this.#error === undefined) this.#request.answer.flushHeaders();
   }
 

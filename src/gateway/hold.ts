@@ -22,6 +22,8 @@ export interface Hold {
   readonly slot: SlotName;
   readonly workload: WorkloadId;
   readonly endpoint: Endpoint;
+  /** Bytes of an answer came from the workload: it is alive, whatever its probes say. */
+  heard(): void;
   /** Later calls do nothing. */
   release(): void;
 }
@@ -46,6 +48,7 @@ interface Entry {
   /** One for each endpoint that is a target or in use. */
   loads: readonly Load[];
   lastUsedAt: number;
+  lastHeardAt: number | undefined;
 }
 
 /** One endpoint of a workload. */
@@ -79,7 +82,7 @@ export function createHolds({ now, board, onActivity }: HoldDeps) {
       slots.set(slot, slotLoad);
     }
     slotLoad.entries += 1;
-    const entry: Entry = { slot, slotLoad, holders: createDenseSet(), loads: [], lastUsedAt: 0 };
+    const entry: Entry = { slot, slotLoad, holders: createDenseSet(), loads: [], lastUsedAt: 0, lastHeardAt: undefined };
     entries.set(workload, entry);
     return entry;
   }
@@ -143,13 +146,21 @@ export function createHolds({ now, board, onActivity }: HoldDeps) {
         slot: slot.name,
         workload: target.workload,
         endpoint: target.endpoint,
+        heard() {
+          entry.lastHeardAt = now();
+        },
         release() {
           if (member.index !== -1) release(load, member);
         },
       };
     },
     activity: (): ReadonlyMap<WorkloadId, WorkloadActivity> =>
-      new Map([...entries].map(([workload, entry]) => [workload, { inFlight: entry.holders.size, lastUsedAt: entry.lastUsedAt }])),
+      new Map(
+        [...entries].map(([workload, { holders, lastUsedAt, lastHeardAt }]) => [
+          workload,
+          { inFlight: holders.size, lastUsedAt, lastHeardAt },
+        ]),
+      ),
     /** Number of requests in flight on a slot's workloads. */
     inFlight: (slot: SlotName): number => slots.get(slot)?.inFlight ?? 0,
     /** Calls `onHoldAborted` of every holder of the workload. */

@@ -73,8 +73,10 @@ export interface ProbeIo {
 
 export type Health =
   | { readonly kind: 'passing' }
-  /** Running, but not able to answer yet. */
+  /** It answers, but its model does not: it is loading, or busy with other requests. */
   | { readonly kind: 'loading'; readonly message: string }
+  /** Not even the cheapest request was answered: nothing listens, or the process is frozen. */
+  | { readonly kind: 'silent'; readonly message: string }
   | { readonly kind: 'failing'; readonly message: string };
 
 /** The part of a client's request that determines where it is sent. */
@@ -97,7 +99,10 @@ export interface Provider {
   readonly program: string;
   /** The port on which the server listens inside its container. */
   readonly containerPort: number;
-  /** `GET` on this path returns 200 as soon as the server accepts requests. Probes of Kubernetes use it. */
+  /**
+   * `GET` on this path returns 200 as soon as the server accepts requests, and it is answered at once also while the server is busy, so that no answer means
+   * that the server is frozen or gone. Probes of Kubernetes use it.
+   */
   readonly readyPath: string;
   /**
    * Arguments that may be set through the API, because the server cannot load code or use other files with them. All others can be set only where slots are
@@ -114,7 +119,10 @@ export interface Provider {
   estimateMemoryBytes(spec: SlotSpec, model: ModelFacts): number;
   /** Returns what this model serves in this slot, which may be less than its kind `serves`. Pure. */
   capabilities(name: SlotName, spec: SlotSpec, model: ModelFacts): readonly Capability[];
-  /** Sends the cheapest request that shows that the model works, and not only that the port is open. */
+  /**
+   * Sends `GET` to `readyPath`, which a busy server answers and a frozen one does not, and then the cheapest request that shows that the model works, and not only that
+   * the port is open.
+   */
   health(endpoint: Endpoint, io: ProbeIo, slot: Pick<SlotContext, 'name' | 'spec' | 'model'>, signal: AbortSignal): Promise<Health>;
   /** Decides where the gateway forwards a request. Pure. */
   infer(request: InferRequest, capabilities: readonly Capability[]): InferPlan;

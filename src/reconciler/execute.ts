@@ -1,5 +1,5 @@
 /** Carries out actions without making choices. The result of each one is recorded in the tracker, where the next pass finds it. */
-import type { Endpoint, Health, ProbeIo, ProviderRegistry } from '../providers/provider.ts';
+import type { Endpoint, Health, ProbeIo, Provider, ProviderRegistry } from '../providers/provider.ts';
 import { fail, type Failure } from '../schema/failure.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
 import { isSameValue } from '../schema/same-value.ts';
@@ -140,7 +140,7 @@ async function apply(
   return { kind: 'failed', failure };
 }
 
-/** A repair counts as a failure, so that two programs that fight over a workload are noticed; an update does not. */
+/** Repairs are counted, so that two programs that fight over a workload are noticed. */
 function noteInPlaceUpdate(
   tracker: Tracker,
   update: NonNullable<ActionArgs['apply']['updatesInPlace']>,
@@ -148,9 +148,7 @@ function noteInPlaceUpdate(
   now: number,
 ): void {
   tracker.histories.updatedInPlace(update.workload, generation, now);
-  if (!update.altered) return;
-  const failure: Failure = { kind: 'retry', reason: 'WorkloadAltered', message: 'It was altered from outside and has been repaired' };
-  tracker.attempts.failed(slot, { kind: 'drift', failure, workload: update.workload }, now);
+  if (update.altered) tracker.attempts.repaired(slot, update.workload, now);
 }
 
 async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: AbortSignal): Promise<Outcome> {
@@ -173,21 +171,58 @@ async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: Abort
 
 /** Returns the best answer of all endpoints, and the endpoints that did not pass. */
 async function askAll(
-  { providers, probeIo }: ExecuteDeps,
+  deps: ExecuteDeps,
   args: ActionArgs['probe'],
   signal: AbortSignal,
 ): Promise<{ readonly health: Health; readonly failingEndpoints: readonly Endpoint[] }> {
-  const provider = providers[args.spec.provider];
+  const provider = deps.providers[args.spec.provider];
   if (provider === undefined)
     return { health: { kind: 'failing', message: `There is no provider "${args.spec.provider}"` }, failingEndpoints: [] };
-  const slot = { name: args.slot, spec: args.spec, model: args.model };
-  const answers = await Promise.all(
-    args.endpoints.map(async (endpoint) => await provider.health(endpoint, probeIo, slot, signal).catch(failing)),
-  );
+  const answers = await Promise.all(args.endpoints.map(async (endpoint) => await askOne(deps, provider, { endpoint, ...args }, signal)));
   const failingEndpoints = args.endpoints.filter((_, index) => answers[index]?.kind !== 'passing');
-  const best = (['passing', 'loading'] as const).map((kind) => answers.find((answer) => answer.kind === kind));
-  return { health: best[0] ?? best[1] ?? answers[0] ?? { kind: 'failing', message: 'It has no endpoint' }, failingEndpoints };
+  const best = BEST_FIRST.map((kind) => answers.find((answer) => answer.kind === kind)).find((answer) => answer !== undefined);
+  return { health: best ?? { kind: 'failing', message: 'It has no endpoint' }, failingEndpoints };
 }
+
+const BEST_FIRST = ['passing', 'loading', 'failing', 'silent'] as const;
+
+/** Asks a server for its health, and at the same time, if it has passed before, whether it answers at all: the first may wait behind other requests. */
+async function askOne(
+  { probeIo, clock }: ExecuteDeps,
+  provider: Provider,
+  { endpoint, slot: name, spec, model, passed }: ActionArgs['probe'] & { readonly endpoint: Endpoint },
+  signal: AbortSignal,
+): Promise<Health> {
+  const own = new AbortController();
+  const both = AbortSignal.any([signal, own.signal]);
+  const asking = Promise.resolve().then(async () => await provider.health(endpoint, probeIo, { name, spec, model }, both));
+  const watching = watchSilence({ probeIo, clock }, passed ? provider.readyPath : undefined, endpoint, both);
+  const health = await Promise.race([asking.catch(failing), watching]);
+  own.abort();
+  return health;
+}
+
+/** Resolves when the server is silent, or when a probe takes so long that it must have been forgotten. */
+async function watchSilence(
+  { probeIo, clock }: Pick<ExecuteDeps, 'probeIo' | 'clock'>,
+  path: string | undefined,
+  endpoint: Endpoint,
+  signal: AbortSignal,
+): Promise<Health> {
+  const until = clock.now() + LONGEST_PROBE_MS;
+  for (;;) {
+    await pause(clock, WATCH_MS, signal);
+    if (signal.aborted || clock.now() >= until) return failing(`The probe did not end within ${LONGEST_PROBE_MS / 1000} s`);
+    if (path === undefined) continue;
+    const { status, error } = await probeIo.request(endpoint, { method: 'GET', path, timeoutMs: WATCH_MS, signal });
+    if (status === 0) return { kind: 'silent', message: `The server does not respond: ${error ?? 'no answer'}` };
+  }
+}
+
+/** Between two checks whether a server that takes long answers at all, and for the answer. */
+const WATCH_MS = 3000;
+/** Longer than any provider waits for an answer. */
+const LONGEST_PROBE_MS = 60_000;
 
 async function noteCrash(
   deps: ExecuteDeps,
@@ -210,7 +245,8 @@ async function stop(deps: ExecuteDeps, args: ActionArgs['stop'], signal: AbortSi
   const now = clock.now();
   if (failure !== undefined) {
     const { kind, reason, message } = failure;
-    tracker.attempts.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload }, now);
+    if (kind === 'drift') tracker.attempts.repaired(slot, workload, now);
+    else tracker.attempts.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload }, now);
   }
   if (args.abort) traffic.abort(workload);
   if (failure !== undefined && failure.kind !== 'drift')

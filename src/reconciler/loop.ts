@@ -7,6 +7,7 @@
  * after `SVC_RESYNC`. A wake carries no data: each pass reads and observes everything. Actions run outside the pass; the executor records their
  * results in the tracker, where the next pass finds them as facts. Everything that is decided is decided in `decide/`.
  */
+import type { FailureRecords } from '../schema/failure-records.ts';
 import type { ProbeIo, ProviderRegistry } from '../providers/provider.ts';
 import type { SlotName } from '../schema/names.ts';
 import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
@@ -17,7 +18,10 @@ import { changesWorld, type Action } from './decide/facts/actions.ts';
 import { passResult } from './decide/outcome/pass-result.ts';
 import type { Change } from './decide/outcome/explain.ts';
 import type { EarlierStatus } from './decide/outcome/resume-times.ts';
-import type { Observed, Plan } from './decide/facts/facts.ts';
+import type { Attempt, Observed, Plan } from './decide/facts/facts.ts';
+import { recallFailures } from './decide/facts/recorded-failures.ts';
+import { withoutBroken } from './decide/hold-up.ts';
+import type { Objection } from './decide/facts/inspection.ts';
 import { inspect } from './decide/inspect.ts';
 import { plan } from './decide/plan.ts';
 import { createDeadline } from './deadline.ts';
@@ -25,7 +29,7 @@ import { createExecutor, type Outcome } from './execute.ts';
 import { createTracker } from './tracker.ts';
 import { desire, rememberTemplating, templatingOf } from './desire.ts';
 import { observedFacts, trackObservation } from './merge-observation.ts';
-import { observe, readDesired, type Observation, type Senses } from './observe.ts';
+import { observe, readDesired, readRecords, type Observation, type Senses } from './observe.ts';
 import { createPacer, type Passed } from './pacer.ts';
 import type {
   Clock,
@@ -69,6 +73,8 @@ export interface LoopDeps {
   readonly metrics?: LoopMetrics;
   /** Whether this controller carries out its plans, where several controllers observe one world. A follower begins probes only. Default: it leads. */
   readonly leadership?: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };
+  /** What earlier controllers recorded; read before this one begins to act. Default: nothing. */
+  readonly records?: FailureRecords;
   /** `seq` of the newest timeline entry that an earlier process wrote. Default 0. */
   readonly lastSeq?: number;
   /** What an earlier process published of each slot. Default: nothing. */
@@ -101,7 +107,7 @@ export function createLoop(deps: LoopDeps): Loop {
   const templating = rememberTemplating(templatingOf(deps));
   const plans = rememberPlans();
   const leads = (): boolean => deps.leadership?.leads() ?? true;
-  const memory: LoopMemory = { desired: undefined, models: new Map(), plan: NO_PLAN, passedAt: undefined, led: leads() };
+  const memory: LoopMemory = { desired: undefined, models: new Map(), plan: NO_PLAN, passedAt: undefined, led: leads(), objections: '' };
 
   const pacer = createPacer(clock, deps.settings.SVC_RESYNC, () => tracker.underWay.size === 0, pass);
   const executor = createExecutor({
@@ -127,27 +133,35 @@ export function createLoop(deps: LoopDeps): Loop {
       return NOT_PASSED;
     }
     const seen = await observe(senses, memory.desired.slots, signal);
+    const records = memory.passedAt === undefined || (leads() && !memory.led) ? await recall(signal) : undefined;
     if (signal.aborted) return NOT_PASSED;
     const seenAt = clock.now();
-    const concluded = conclude(memory.desired, seen, seenAt);
+    const recalled = records && recallFailures(records, memory.desired.slots, { now: seenAt, wallNow: clock.wallNow() });
+    const concluded = conclude(memory.desired, seen, recalled, seenAt);
     const result = passResult({ readable: read.ok, reachable: seen.runtime.ok, accepted: concluded !== undefined });
     metrics?.passFinished({ seconds: (clock.now() - beganAt) / 1000, result });
     return { wakeAt: concluded?.wakeAt, busyMs: clock.now() - seenAt };
   }
 
+  async function recall(signal: AbortSignal): ReturnType<FailureRecords['read']> {
+    const read = await readRecords({ records: deps.records, within }, signal);
+    if (read.ok) return read.value;
+    log.warn({ reason: read.failure.reason }, `Earlier failures are not known, so crashes are counted from zero: ${read.failure.message}`);
+    return new Map();
+  }
+
   /** Nothing is awaited from here until the last action has begun: no request can slip in between what was counted and what is published. */
-  function conclude(state: DesiredState, seen: Observation, now: number): Pick<Plan, 'wakeAt'> | undefined {
-    const leading = leads();
+  function conclude(state: DesiredState, seen: Observation, recalled: Recalled | undefined, now: number): Pick<Plan, 'wakeAt'> | undefined {
+    // A leader acts once it knows what the leader before it recorded, which the next pass reads.
+    const leading = leads() && (memory.led || recalled !== undefined);
     const takesOver = leading && !memory.led;
     if (leading !== memory.led) changeLeadership(leading);
     memory.models = seen.models ?? memory.models;
-    const { observed, plan: next, objections } = decideNext(state, seen, { leading, takesOver, now });
+    const { observed, plan: next, objections } = decideNext(state, seen, { leading, takesOver, recalled: recalled ?? new Map(), now });
     memory.led = leading;
     memory.passedAt = now;
-    if (objections.length > 0) {
-      log.error({ objections }, 'Report this as a bug: a plan violated the rules for plans and is not carried out');
-      return undefined;
-    }
+    logObjections(objections);
+    if (next === undefined) return undefined;
     memory.plan = next;
     trackPlan(next, observed, now);
     const actions = leading ? next.actions : next.actions.filter((action) => !changesWorld(action));
@@ -161,12 +175,17 @@ export function createLoop(deps: LoopDeps): Loop {
   function decideNext(
     state: DesiredState,
     seen: Observation,
-    { leading, takesOver, now }: { readonly leading: boolean; readonly takesOver: boolean; readonly now: number },
-  ): { readonly observed: Observed; readonly plan: Plan; readonly objections: readonly string[] } {
+    {
+      leading,
+      takesOver,
+      recalled,
+      now,
+    }: { readonly leading: boolean; readonly takesOver: boolean; readonly recalled: Recalled; readonly now: number },
+  ): { readonly observed: Observed; readonly plan: Plan | undefined; readonly objections: readonly Objection[] } {
     const decide = deps.decide ?? { plan, inspect };
     const { published } = reporter;
     const use = traffic.read();
-    const vanished = trackObservation(tracker, { slots: state.slots, seen, traffic: use, traits, published, takesOver, now });
+    const vanished = trackObservation(tracker, { slots: state.slots, seen, traffic: use, traits, published, takesOver, recalled, now });
     for (const { id, slot } of vanished) {
       // A workload that another controller stopped is not worth a report.
       if (!state.slots.has(slot) || !leading || takesOver) continue;
@@ -179,7 +198,16 @@ export function createLoop(deps: LoopDeps): Loop {
     const made = decide.plan(desired, observed, now, plans.planSlot);
     plans.keepOnly(state.slots);
     templating.keepOnly(state.slots, seen.runtime.ok ? seen.runtime.value.workloads : []);
-    return { observed, plan: made, objections: decide.inspect(made, desired, observed, now) };
+    return { observed, ...withoutBroken(made, { desired, observed, now }, decide.inspect) };
+  }
+
+  /** Once, and not in each pass that finds the same. */
+  function logObjections(objections: readonly Objection[]): void {
+    const text = objections.map(({ message }) => message).join('; ');
+    if (text === memory.objections) return;
+    memory.objections = text;
+    if (text !== '')
+      log.error({ objections }, 'Report this as a bug: a plan broke the rules for plans, and that part of it is not carried out');
   }
 
   /** What this controller learned of failures belongs to its own term as the leader. */
@@ -233,6 +261,8 @@ export function createLoop(deps: LoopDeps): Loop {
   };
 }
 
+type Recalled = ReadonlyMap<SlotName, readonly Attempt[]>;
+
 /** What a pass leaves for later ones and for those who ask in between. */
 interface LoopMemory {
   /** As last read; stays in force while the source cannot be read. */
@@ -245,6 +275,8 @@ interface LoopMemory {
   passedAt: number | undefined;
   /** Whether this controller led in the last pass. */
   led: boolean;
+  /** What was wrong with the last plan; empty where nothing was. */
+  objections: string;
 }
 
 /** How often users see a pull advance. */

@@ -3,7 +3,7 @@
  * that a plan may look at. The loop calls them in this order, once a pass; a preview calls the second one only.
  */
 import type { SlotName } from '../schema/names.ts';
-import type { Observed } from './decide/facts/facts.ts';
+import type { Attempt, Observed } from './decide/facts/facts.ts';
 import { seenWorkload } from './decide/facts/workload-history.ts';
 import { deriveLastActive } from './decide/rules/last-active.ts';
 import type { Observation } from './observe.ts';
@@ -19,13 +19,16 @@ interface TrackInput {
   readonly published: Observed['published'];
   /** This controller begins to lead in this pass. */
   readonly takesOver: boolean;
+  /** Failures that earlier controllers recorded; empty but for the pass in which this one begins to act. */
+  readonly recalled: ReadonlyMap<SlotName, readonly Attempt[]>;
   readonly now: number;
 }
 
 /** Changes the tracker. Returns the workloads that disappeared although nobody here stopped them. */
 export function trackObservation(tracker: Tracker, input: TrackInput): readonly Vanished[] {
-  const { slots, seen, traffic, traits, published, takesOver, now } = input;
+  const { slots, seen, traffic, traits, published, takesOver, recalled, now } = input;
   const edited = [...slots.values()].filter(({ name, generation, spec }) => tracker.attempts.startGeneration(name, generation, spec));
+  for (const [name, failures] of recalled) tracker.attempts.recall(name, failures);
   tracker.keepOnly(slots);
   const workloads = seen.runtime.ok ? seen.runtime.value.workloads : [];
   const all = workloads.map((workload) => seenWorkload(workload, traits));

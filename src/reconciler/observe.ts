@@ -1,5 +1,6 @@
 /** One look at the world: everything is asked at the same time and has to answer within a time limit. A missing answer is a fact, too. */
-import { fail, type Result } from '../schema/failure.ts';
+import type { FailureRecords } from '../schema/failure-records.ts';
+import { fail, ok, type Result } from '../schema/failure.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type {
   DesiredSlot,
@@ -42,6 +43,17 @@ const NOTHING_KNOWN: HostFacts = { memoryTotalBytes: undefined, memoryAvailableB
 export async function readDesired({ source, within }: Senses, signal: AbortSignal): Promise<Result<DesiredState>> {
   return await within(ANSWER_WITHIN_MS, signal, async (own) => await source.read(own)).catch((error: unknown) =>
     fail('retry', 'SlotsUnreadable', messageOf(error)),
+  );
+}
+
+/** Returns what earlier controllers recorded. Never throws. */
+export async function readRecords(
+  { records, within }: { readonly records: FailureRecords | undefined; readonly within: Deadline },
+  signal: AbortSignal,
+): Promise<Result<Awaited<ReturnType<FailureRecords['read']>>>> {
+  if (records === undefined) return ok(new Map());
+  return await within(ANSWER_WITHIN_MS, signal, async (own) => ok(await records.read(own))).catch((error: unknown) =>
+    fail('retry', 'InternalError', messageOf(error)),
   );
 }
 

@@ -252,6 +252,8 @@ export interface WorkloadActivity {
   readonly inFlight: number;
   /** In milliseconds of the clock's `now()`: when the last request ended, or began if one is running. */
   readonly lastUsedAt: number | undefined;
+  /** When the last bytes of an answer came from it; undefined if there were none, or if that is not known. */
+  readonly lastHeardAt?: number | undefined;
 }
 
 export interface Demand {

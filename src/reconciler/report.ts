@@ -4,10 +4,11 @@
  */
 import type { SlotName } from '../schema/names.ts';
 import { isSameValue, reuse } from '../schema/same-value.ts';
-import type { SlotStatus, StateMove, TimelineEntry } from '../schema/slot-status.ts';
+import type { RecordedFailure, SlotStatus, StateMove, TimelineEntry } from '../schema/slot-status.ts';
 import type { BoardSlot, BoardView } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, PublishedSlot } from './decide/facts/facts.ts';
+import { recordFailures } from './decide/facts/recorded-failures.ts';
 import { namesOf } from './decide/outcome/board-names.ts';
 import { stampConditions } from './decide/outcome/conditions.ts';
 import { beginText, doneText, explainSlot } from './decide/outcome/explain.ts';
@@ -43,6 +44,8 @@ interface Publication extends PublishedSlot {
   /** Of `publishSlot`. */
   inputs: readonly unknown[];
   readonly seen: boolean;
+  /** Its failures as the status has them, by the time of their attempt. */
+  readonly recorded: ReadonlyMap<number, RecordedFailure>;
   readonly status: SlotStatus;
   readonly board: BoardSlot;
 }
@@ -165,8 +168,9 @@ function publishSlot(last: Publication | undefined, inputs: Inputs, { seen, earl
   };
   const { since, conditions } = resumeTimes(stamped, earlier, now);
   const published: PublishedSlot = { decision, since, conditions: reuse(before?.conditions, conditions) };
-  const status = reuse(last?.status, statusOf(inputs.slot, inputs.facts, published));
-  return { ...published, inputs: values, seen, status, board: boardSlot(inputs, published, status) };
+  const recorded = recordFailures(inputs.facts.failures, last?.recorded ?? new Map(), now);
+  const status = reuse(last?.status, statusOf(inputs.slot, inputs.facts, published, [...recorded.values()]));
+  return { ...published, inputs: values, seen, recorded, status, board: boardSlot(inputs, published, status) };
 }
 
 function listMoves(before: ReadonlyMap<SlotName, Publication>, after: ReadonlyMap<SlotName, Publication>): readonly StateMove[] {

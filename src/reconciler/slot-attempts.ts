@@ -18,11 +18,16 @@ export interface SlotAttempts {
   /** Starts from zero with a new generation, or with another spec: a slot that was removed and made again has the same generation. True if it did. */
   startGeneration(slot: SlotName, generation: number, spec: SlotSpec): boolean;
   forget(slot: SlotName): void;
+  /** Takes over what earlier controllers recorded of this generation, unless more is known already. */
+  recall(slot: SlotName, failures: readonly Attempt[]): void;
+  /** Forgets its failures and repairs. */
   clearFailures(slot: SlotName): void;
   started(slot: SlotName): void;
   /** Its runtime restarted a workload of it. */
   restartedInPlace(slot: SlotName): void;
   failed(slot: SlotName, attempt: FailedAttempt, now: number): void;
+  /** A workload that somebody altered is being replaced, or was updated in place. */
+  repaired(slot: SlotName, workload: WorkloadId, now: number): void;
   /** Adds log lines to the attempt of this workload that failed at `at`. */
   addLogTail(slot: SlotName, of: { readonly workload: WorkloadId; readonly at: number }, lines: readonly LogLine[]): void;
 }
@@ -41,15 +46,16 @@ export function createSlotAttempts(): SlotAttempts {
     all,
     startGeneration(slot, generation, spec) {
       if (all.get(slot)?.generation === generation && isSameValue(specs.get(slot), spec)) return false;
-      all.set(slot, { generation, failures: [], starts: 0 });
+      all.set(slot, { generation, failures: [], repairs: undefined, starts: 0 });
       specs.set(slot, spec);
       return true;
     },
+    recall: (slot, recorded) => change(slot, ({ failures }) => (failures.length >= recorded.length ? {} : { failures: recorded })),
     forget(slot) {
       all.delete(slot);
       specs.delete(slot);
     },
-    clearFailures: (slot) => change(slot, () => ({ failures: [] })),
+    clearFailures: (slot) => change(slot, () => ({ failures: [], repairs: undefined })),
     started: (slot) => change(slot, ({ starts }) => ({ starts: starts + 1 })),
     // A workload that was found running was started once, too.
     restartedInPlace: (slot) => change(slot, ({ starts }) => ({ starts: Math.max(starts, 1) + 1 })),
@@ -57,6 +63,8 @@ export function createSlotAttempts(): SlotAttempts {
       const failure: Attempt = { at: now, ...attempt };
       change(slot, ({ failures }) => ({ failures: [...failures, failure].slice(-KEPT_FAILURES) }));
     },
+    repaired: (slot, workload, now) =>
+      change(slot, ({ repairs }) => ({ repairs: { times: (repairs?.times ?? 0) + 1, lastAt: now, workload } })),
     addLogTail(slot, { workload, at }, lines) {
       const add = (attempt: Attempt): Attempt =>
         attempt.workload === workload && attempt.at === at ? { ...attempt, logTail: lines } : attempt;

@@ -116,11 +116,15 @@ export const PROBLEM_REASONS = {
     'The slot has failed too often in a short time and is not started again',
     'Read `svcctl slot logs <slot>`, then edit the slot or run `svcctl slot restart <slot>`',
   ),
+  ProbeUnanswered: reason(
+    'The server did not answer its last probe at all; after three such probes it is replaced',
+    'Wait; if it happens again, read `svcctl slot logs <slot>`',
+  ),
   ProbeFailing: reason('The server stopped answering and is replaced', 'Read `svcctl slot logs <slot>` if it happens again'),
   Vanished: reason('The workload is gone, and the controller did not stop it; it is started again', 'Find out who removed it'),
-  WorkloadAltered: reason(
-    'The workload was altered from outside',
-    'Edit the slot instead, or set `drift` to `ignore`; with `repair`, the controller restores it',
+  WorkloadAltered: stalling(
+    'The workload was altered from outside; with `drift = "repair"` the controller restores it, later and later if it is altered again',
+    'Edit the slot instead, and stop the program that the message names; or set `drift` to `ignore`',
   ),
   StopFailed: reason('The workload could not be stopped; the stop is tried again', 'Read the message if it lasts'),
   RuntimeUnreachable: reason(

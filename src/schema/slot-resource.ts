@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { isTable } from './key-case.ts';
 import { SlotName } from './names.ts';
-import { CONDITION_TYPES, SLOT_STATES } from './slot-status.ts';
+import { CONDITION_TYPES, CRASH_KINDS, SLOT_STATES } from './slot-status.ts';
 import type { SpecProblem } from './spec-problem.ts';
 
 export const SLOT_RESOURCE = {
@@ -73,6 +73,13 @@ const ConditionOfResource = z.object({
   message: z.string().max(32_768).describe('Human-readable explanation'),
 });
 
+const FailureOfResource = z.object({
+  at: z.iso.datetime().describe('Time of the failure'),
+  kind: z.enum(CRASH_KINDS).describe('What failed'),
+  reason: z.string().min(1).max(1024).describe('Machine-readable reason in CamelCase'),
+  message: z.string().max(1024).describe('Human-readable explanation'),
+});
+
 /** Schema of the `status` subresource, which the controller writes. */
 export const SlotResourceStatus = z.object({
   state: z.enum(SLOT_STATES).optional().describe('Lifecycle state of the slot'),
@@ -85,6 +92,10 @@ export const SlotResourceStatus = z.object({
   memoryBytes: z.int().min(0).optional().describe('Memory that admission counts for the slot, in bytes'),
   restarts: z.int().min(0).max(2_147_483_647).optional().describe('Number of restarts since the first start of this generation'),
   since: z.iso.datetime().optional().describe('Time since which the slot is in this state'),
+  failures: z
+    .array(FailureOfResource)
+    .optional()
+    .describe('Failures of this generation that count towards a crash loop, oldest first. The next leader counts on from them'),
   replicas: z.int().min(0).max(2_147_483_647).optional().describe('Number of pods'),
   readyReplicas: z.int().min(0).max(2_147_483_647).optional().describe('Number of pods that answer'),
   selector: z.string().optional().describe('Label selector of the pods, for autoscalers'),

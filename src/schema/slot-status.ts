@@ -32,6 +32,17 @@ export interface Condition {
 /** What `Reconciling` says of a slot that needs nothing. */
 export const AT_REST = { reason: 'AtRest', message: 'No action required' } as const;
 
+/** What failures of a workload count towards a crash loop. */
+export const CRASH_KINDS = ['crash', 'probe', 'start-timeout'] as const;
+
+export interface RecordedFailure {
+  /** Unix milliseconds. */
+  readonly at: number;
+  readonly kind: (typeof CRASH_KINDS)[number];
+  readonly reason: Reason;
+  readonly message: string;
+}
+
 export interface SlotStatus {
   readonly name: SlotName;
   readonly state: SlotState;
@@ -47,6 +58,11 @@ export interface SlotStatus {
   readonly memoryBytes?: number;
   /** Number of restarts since the first start of this generation. */
   readonly restarts: number;
+  /**
+   * Failures of this generation that count towards a crash loop, oldest first, at most ten: what the next controller must know of them, since what failed is
+   * gone. Absent where there are none.
+   */
+  readonly failures?: readonly RecordedFailure[];
   /** Set where a slot may have several replicas. */
   readonly replicas?: { readonly present: number; readonly ready: number };
   /** Unix milliseconds since which the slot is in `state`. */

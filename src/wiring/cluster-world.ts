@@ -125,6 +125,7 @@ async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Lea
     models: createClusterModelStore({ store: modelFiles }),
     modelFiles,
     host: UNKNOWN_HOST,
+    records: { read: async () => source.statuses() },
     editor: createResourceEditor({ api, slots }),
     sinks: [statuses, events],
     publishedView: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),

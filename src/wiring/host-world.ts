@@ -2,6 +2,7 @@
 import path from 'node:path';
 import { createModelStore } from '../models/store.ts';
 import type { Runtime } from '../reconciler/ports.ts';
+import { createStatusRecords } from '../files/status-records.ts';
 import { createHostProbe } from '../host/host-probe.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { createTomlEditor } from '../host/slots/toml-editor.ts';
@@ -24,6 +25,7 @@ export async function createHostWorld(options: ServiceOptions, runtime: Runtime)
     models,
     modelFiles: models,
     host: createHostProbe(),
+    records: createStatusRecords(path.join(settings.SVC_STATE_DIR, 'status'), log),
     editor: createTomlEditor({ directory }),
     sinks: [],
     shareTraffic: (local) => local,

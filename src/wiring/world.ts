@@ -1,4 +1,5 @@
 /** Everything that differs between a host and a cluster: what the loop observes, where it reports, and which replica may act. */
+import type { FailureRecords } from '../schema/failure-records.ts';
 import type { Log } from '../platform/log.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
 import type { BoardView } from '../reconciler/board.ts';
@@ -28,6 +29,8 @@ export interface World {
   /** Lists the models. */
   readonly modelFiles: DirectoryModelStore;
   readonly host: HostProbe;
+  /** Where the loop reads what earlier controllers recorded. */
+  readonly records: FailureRecords;
   readonly editor: SlotEditor;
   readonly sinks: readonly StatusSink[];
   /** Returns the traffic that the loop observes, which includes that of other replicas. Call it once, before `start`. */

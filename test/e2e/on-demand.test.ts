@@ -1,7 +1,7 @@
 /** Slots that load on demand and unload when idle, and slots that outlive their controller, as plain processes. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
-import { chatText, isAnswering, pause, startService, type Service } from '../support/service.ts';
+import { chatText, isAnswering, pause, startService, type Service, type SlotView } from '../support/service.ts';
 
 const slotOf = (model: string, more = '') => `backend = "cpu"\n${more}\n[model]\ndefault = "${model}"\n`;
 
@@ -45,6 +45,18 @@ describe('A slot as a process', () => {
     expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-owl']);
   }, 60_000);
 
+  test('heals within 30 s after its process has been frozen, and answers the request that hung on it', async () => {
+    await service.until('primary', 'ready', isAnswering);
+    const pid = await answeringProcess();
+    process.kill(pid, 'SIGSTOP');
+    const hanging = service.chat();
+    await service.until('primary', 'Ready to be unknown', (seen) =>
+      (seen?.status.conditions ?? []).some(({ type, status }) => type === 'Ready' && status === 'Unknown'),
+    );
+    expect(await chatText(await hanging)).toBe(DEMO_SENTENCES['demo-owl']);
+    expect(await answeringProcess()).not.toBe(pid);
+  }, 90_000);
+
   test('outlives its controller, and the next one finds the same process', async () => {
     await service.until('primary', 'ready', isAnswering);
     const pid = await answeringProcess();
@@ -60,4 +72,25 @@ describe('A slot as a process', () => {
     expect(metrics).toMatch(/svc_requests_total\{slot="primary",route="\/v1\/chat\/completions",code="200"\} [1-9]/);
     expect(metrics).toContain('svc_slot_state{slot="primary",state="idle"} 1');
   });
+
+  test('stays stalled over a restart of its controller after five crashes, until it is edited', async () => {
+    const isStalled = (seen: SlotView | undefined): boolean =>
+      (seen?.status.conditions ?? []).some(({ type, status, reason }) => type === 'Stalled' && status === 'True' && reason === 'CrashLoop');
+    await service.save('primary', slotOf('demo-owl', 'restarted_at = "2026-01-01T00:00:00Z"'));
+    await pause(1000);
+    for (let crashes = 1; crashes <= 5; crashes += 1) {
+      await service.until('primary', 'ready', isAnswering);
+      process.kill(await answeringProcess(), 'SIGKILL');
+      await service.until('primary', 'not answering', (seen) => !isAnswering(seen));
+    }
+    await service.until('primary', 'stalled', isStalled);
+    for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+      await service.kill(signal);
+      await service.start();
+      await service.until('primary', 'stalled', isStalled);
+      expect((await service.chat()).status).toBe(503);
+    }
+    await service.save('primary', slotOf('demo-owl', 'restarted_at = "2026-01-02T00:00:00Z"'));
+    await service.until('primary', 'ready', isAnswering);
+  }, 120_000);
 });

@@ -7,6 +7,7 @@ import { ModelId, SlotName } from '../../src/schema/names.ts';
 import type { SlotStatus, TimelineEntry } from '../../src/schema/slot-status.ts';
 import { createEventFeed } from '../../src/files/event-feed.ts';
 import { createStatusFiles } from '../../src/files/status-files.ts';
+import { createStatusRecords } from '../../src/files/status-records.ts';
 import { TIMELINE_BYTES } from '../../src/files/timeline-files.ts';
 
 const img = SlotName.parse('img');
@@ -67,6 +68,44 @@ describe('status files and the event feed', () => {
     expect(JSON.parse(await readFile(join(statusDirectory, 'embed.json'), 'utf8'))).toEqual(status(embed, 1));
     await write([status(embed, 1)]);
     expect(await readdir(statusDirectory)).toEqual(['embed.json']);
+  });
+
+  const failures = [{ at: 5, kind: 'crash', reason: 'Crashed', message: 'It ended (exit code 139)' }] as const;
+  const records = async () =>
+    await createStatusRecords(statusDirectory, { info: () => undefined, warn: (_, message) => void warnings.push(message) }).read(
+      AbortSignal.timeout(1000),
+    );
+
+  test('gives the next controller the failures that it wrote, and nothing before the first status', async () => {
+    expect(await records()).toEqual(new Map());
+    await write([{ ...status(img, 0), failures }, status(embed, 0)]);
+    expect(await records()).toEqual(
+      new Map([
+        [img, { observedGeneration: 1, failures }],
+        [embed, { observedGeneration: 1, failures: [] }],
+      ]),
+    );
+    expect(warnings).toEqual([]);
+  });
+
+  test.each(['', 'null', '{"observedGeneration":1,"failures":[{}]}', '{"observedGeneration":"x"}'])(
+    'leaves out a damaged status: %s',
+    async (text) => {
+      await write([
+        { ...status(img, 0), failures },
+        { ...status(embed, 0), failures },
+      ]);
+      await writeFile(join(statusDirectory, 'img.json'), text);
+      expect([...(await records()).keys()]).toEqual([embed]);
+      expect(warnings).toEqual([expect.stringContaining('its crashes are counted from zero')]);
+    },
+  );
+
+  test('keeps what is recorded of failures when slots end with the service, and nothing else', async () => {
+    await write([{ ...status(img, 0), failures }, status(embed, 0)]);
+    files.leave();
+    await write([]);
+    expect(await readdir(statusDirectory)).toEqual(['img.json']);
   });
 
   test('finishes immediately with a report that contains nothing new', async () => {

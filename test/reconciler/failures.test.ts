@@ -15,7 +15,8 @@ function crash(world: World): void {
 }
 
 const ready = (world: World): boolean => world.slot('primary').status.state === 'ready';
-const condition = (world: World, type: string): unknown => world.slot('primary').status.conditions.find((each) => each.type === type);
+const condition = (world: World, type: string) => world.slot('primary').status.conditions.find((each) => each.type === type);
+const readyStatus = (world: World): string | undefined => condition(world, 'Ready')?.status;
 
 describe('a server that ends by itself', () => {
   test('is started again a second later, and its last words are kept', async () => {
@@ -92,6 +93,62 @@ describe('a workload', () => {
     await world.reach('primary', 'ready');
     expect(world.runtime.list()[0]?.id).not.toBe(before);
     await expectRest(world);
+  });
+
+  test('that answers its probes with errors is replaced after three probes', async () => {
+    let errs = false;
+    const world = await serving({ errs: () => errs });
+    const before = world.runtime.list()[0]?.id;
+    errs = true;
+    expect(await world.clock.until(() => world.slot('primary').status.state === 'unloading', 30_000)).toBe(true);
+    errs = false;
+    await world.reach('primary', 'ready');
+    expect(world.runtime.list()[0]?.id).not.toBe(before);
+    await expectRest(world);
+  });
+
+  test.each(['idle', 'busy'])('that is frozen while it is %s is replaced within 30 s, and its requests are sent again', async (how) => {
+    const world = await serving();
+    const [before] = world.runtime.list();
+    if (before === undefined) throw new Error('There is no workload');
+    const ask = () => world.life().traffic.ask(slotName('primary'), 5000);
+    const requests = how === 'busy' ? [ask()] : [];
+    await world.clock.advance(how === 'busy' ? 1000 : 9000);
+    const at = world.clock.now();
+    world.freeze(before.id);
+    expect(await world.clock.until(() => readyStatus(world) === 'Unknown', 20_000)).toBe(true);
+    expect(condition(world, 'Ready')).toMatchObject({ reason: 'ProbeUnanswered' });
+    requests.push(ask());
+    expect(await world.clock.until(() => world.runtime.list().every(({ id }) => id !== before.id), 60_000)).toBe(true);
+    expect(world.clock.now() - at).toBeLessThan(30_000);
+    world.life().traffic.died(before.id);
+    await world.clock.until(() => requests.every(({ answers }) => answers.length > 0), 60_000);
+    expect(requests.flatMap(({ answers }) => answers)).toEqual(requests.map(() => 'served'));
+    await expectRest(world);
+  });
+
+  test('that is frozen for a moment stays', async () => {
+    const world = await serving();
+    const [before] = world.runtime.list();
+    if (before === undefined) throw new Error('There is no workload');
+    for (let round = 0; round < 5; round += 1) {
+      world.freeze(before.id);
+      await world.clock.until(() => readyStatus(world) === 'Unknown', 20_000);
+      world.thaw(before.id);
+      await world.clock.until(() => readyStatus(world) === 'True', 20_000);
+    }
+    expect(world.runtime.list().map(({ id }) => id)).toEqual([before.id]);
+    expect(world.changes()).toHaveLength(1);
+  });
+
+  test('that is busy for a minute stays, as it answers that it is alive', async () => {
+    const world = await serving();
+    const before = world.runtime.list().map(({ id }) => id);
+    const request = world.life().traffic.ask(slotName('primary'), 100_000);
+    await world.clock.advance(99_000);
+    expect(readyStatus(world)).toBe('True');
+    await world.clock.advance(2000);
+    expect([request.answers, world.runtime.list().map(({ id }) => id)]).toEqual([['served'], before]);
   });
 
   test('that cannot be started backs off and says why', async () => {

@@ -122,19 +122,4 @@ describe('a swap', () => {
     expect(world.slot('primary').status.conditions).toContainEqual(expect.objectContaining({ type: 'DriftDetected', status: 'True' }));
     await expectRest(world);
   });
-
-  test('does not repair for ever what is altered again and again', async () => {
-    const world = await serving();
-    const seen = new Set<string>();
-    for (let round = 0; round < 10; round += 1) {
-      const [workload] = world.runtime.list();
-      if (workload !== undefined) {
-        seen.add(workload.id);
-        world.runtime.alter(workload.id, { argv: ['other'] });
-      }
-      await world.clock.advance(5000);
-    }
-    expect(seen.size).toBe(4);
-    expect(world.slot('primary').admission.kind).toBe('open');
-  });
 });

@@ -79,6 +79,15 @@ const MUTANTS: Readonly<Record<string, Planner>> = {
     const again: Action = { name: 'apply', slot: slot.name, because: MUTANT, args: { workload, origin } };
     return observed.running.has(`apply:${slot.name}`) ? made : { ...made, actions: [...made.actions, again] };
   },
+  'takes a frozen server to be a busy one': (desired, observed, now) => {
+    const busy = new Map(
+      [...observed.histories].map(([id, { probe, ...known }]) => [
+        id,
+        { ...known, probe: probe && { ...probe, consecutiveSilences: 0, consecutiveFailures: 0 } },
+      ]),
+    );
+    return plan(desired, { ...observed, histories: busy }, now);
+  },
   'never admits requests': changeDecisions(() => ({ admission: { kind: 'park' } })),
   'skips the state warming': changeDecisions(({ state }) => (state === 'warming' ? { state: 'offline' } : {})),
   'never runs out of actions': (desired, observed, now) => {

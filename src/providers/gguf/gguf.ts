@@ -9,7 +9,8 @@ import { serverMemoryBytes } from './decide/server-memory.ts';
 
 /** The first request may compile shaders, which takes many seconds on a slow GPU. */
 const PROBE_TIMEOUT_MS = 30_000;
-const ALIVE_TIMEOUT_MS = 2_000;
+/** `/health` is answered by threads that wait for nothing, within milliseconds. */
+const ALIVE_TIMEOUT_MS = 3_000;
 
 export const gguf: Provider = {
   kind: 'gguf',

@@ -13,6 +13,7 @@ import { admissionOf, targetsOf } from './rules/admission.ts';
 import { roomFor, type Allocation, type SlotMemory } from './rules/allocator.ts';
 import { assignRoles, type Roles } from './rules/assign-roles.ts';
 import { STABLE_MS } from './rules/backoff.ts';
+import { findUnrepairable, nextRepairAt } from './rules/repair.ts';
 import { deriveState, findSubject, stateFactsOf } from './rules/derive-state.ts';
 import { insufficientMemory, type Gate } from './rules/gates.ts';
 import type { MemoryVerdict } from './rules/share-memory.ts';
@@ -79,7 +80,7 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
       state: deriveState({ ...stateFactsOf(view, roles), applying, pulling: pulls.pulling }),
       wanted,
       findings: listFindings(view, roles, unwanted, start.gate === undefined ? gates : [start.gate, ...gates]),
-      conditions: deriveConditions({ view, roles, unwanted, gate: memoryGate ?? gate, busy }),
+      conditions: deriveConditions({ view, roles, unwanted, gate: memoryGate ?? gate, busy, unrepairable: findUnrepairable(view, roles) }),
       admission: admissionOf(view, roles, targets, stuck),
       targets,
       memory: verdict,
@@ -91,8 +92,13 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
     actions,
     wakes,
     validUntil: Math.min(probes.validUntil ?? Number.POSITIVE_INFINITY, ...wakes),
-    atRest: actions.length === 0 && gates.length === 0 && view.failures.length === 0 && isIndependent(roles),
+    atRest: actions.length === 0 && gates.length === 0 && hasNoHistory(view) && isIndependent(roles),
   };
+}
+
+/** No failure, repair or silence that becomes less important as time passes. */
+function hasNoHistory({ failures, repairs, workloads }: SlotView): boolean {
+  return failures.length === 0 && repairs === undefined && workloads.every(({ known }) => known.probe?.status !== 'silent');
 }
 
 /** The slot neither waits for others nor takes anything from what they share. */
@@ -110,7 +116,7 @@ function describe(view: SlotView, roles: Roles) {
     draining: roles.draining.filter(({ workload }) => workload.alive).map(({ workload }) => workload.fact.id),
     revision: template?.revision,
     capabilities: template?.capabilities ?? lastCapabilities ?? PROVIDER_KINDS[spec.provider].serves,
-    lastFailure: view.failures.findLast(({ kind }) => kind !== 'drift'),
+    lastFailure: view.failures.at(-1),
     stable: isStable(view, roles),
     drift: workloads.flatMap((workload) => (workload.alive ? workload.drift : [])),
     waitingReason: (roles.starting ?? roles.serving ?? roles.unprobed)?.fact.waitingReason,
@@ -118,15 +124,15 @@ function describe(view: SlotView, roles: Roles) {
   };
 }
 
-/** The slot must have been ready, and without a failure, for long enough: a workload that is repaired in place is ready all the time. */
-function isStable({ failures, now }: SlotView, { serving, starting }: Roles): boolean {
-  const last = failures.at(-1);
+/** The slot must have been ready, and without a failure or a repair, for long enough: a workload that is repaired in place is ready all the time. */
+function isStable({ failures, repairs, now }: SlotView, { serving, starting }: Roles): boolean {
+  const last = Math.max(failures.at(-1)?.at ?? Number.NEGATIVE_INFINITY, repairs?.lastAt ?? Number.NEGATIVE_INFINITY);
   const probe = serving?.known.probe;
-  if (last === undefined || starting !== undefined || serving?.standing !== 'current') return false;
-  return probe?.status === 'passing' && now - Math.max(probe.since, last.at) >= STABLE_MS;
+  if (last === Number.NEGATIVE_INFINITY || starting !== undefined || serving?.standing !== 'current') return false;
+  return probe?.status === 'passing' && now - Math.max(probe.since, last) >= STABLE_MS;
 }
 
-/** The ends of the idle time, of back-offs and of the start time. */
+/** The ends of the idle time, of back-offs, of the pause before a repair, and of the start time. */
 function wakesOf(view: SlotView, wanted: boolean, gates: readonly Gate[], { starting }: Roles): readonly number[] {
   const { lastActiveAt, inFlight, waiting, now } = view;
   const { idleTimeoutMs, startTimeoutMs } = view.spec.lifecycle;
@@ -136,6 +142,7 @@ function wakesOf(view: SlotView, wanted: boolean, gates: readonly Gate[], { star
     ...gates.flatMap(untilOf),
     ...(startedAt === undefined ? [] : [startedAt + startTimeoutMs]),
     ...(mayIdle ? [lastActiveAt + idleTimeoutMs] : []),
+    ...(view.workloads.some(({ alive, standing }) => alive && standing === 'altered') ? [nextRepairAt(view) ?? now] : []),
   ].filter((at) => at > now && Number.isFinite(at));
 }
 

@@ -4,10 +4,12 @@
  *
  *     view each slot → is it wanted, what prevents it (candidate) → share out memory → plan each slot → add what concerns no single slot
  */
-import type { Desired, Observed, Plan } from './facts/facts.ts';
-import { gather, viewSlot } from './facts/view.ts';
-import { planSlot, type SlotPlan } from './plan-slot.ts';
-import { afterStarts, openAllocation, sharedResources } from './rules/allocator.ts';
+import type { DesiredSlot } from '../ports.ts';
+import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
+import { gather, viewSlot, viewWithoutTemplate, type Gathered, type SlotView } from './facts/view.ts';
+import { holdUp } from './hold-up.ts';
+import { planSlot, type SlotPlan, type SlotQuestion } from './plan-slot.ts';
+import { afterStarts, openAllocation, sharedResources, type Allocation } from './rules/allocator.ts';
 import { makeCandidate } from './rules/candidate.ts';
 import { shareMemory } from './rules/share-memory.ts';
 import { cancelPulls, sharePulls } from './steps/plan-pulls.ts';
@@ -17,7 +19,7 @@ import { planUnreachable } from './steps/plan-unreachable.ts';
 /** `planEach` plans one slot; the loop passes in one that remembers the plans of slots at rest. */
 export function plan(desired: Desired, observed: Observed, now: number, planEach: typeof planSlot = planSlot): Plan {
   const gathered = gather(desired, observed, now);
-  const views = [...desired.slots.values()].map((slot) => viewSlot(slot, gathered));
+  const views = [...desired.slots.values()].map((slot) => look(slot, gathered));
   if (observed.runtime.kind === 'unreachable') return planUnreachable(views, observed.published, observed.runtime.message);
 
   const candidates = views.map(makeCandidate);
@@ -27,7 +29,8 @@ export function plan(desired: Desired, observed: Observed, now: number, planEach
   let allocation = openAllocation(sharedResources(desired, observed, { admittedBytes, heldBytes }));
   const slots: SlotPlan[] = [];
   for (const { view, gates, notWanted, memory } of candidates) {
-    const slot = planEach({ view, gates, notWanted, memory, verdict: verdicts.get(view.slot.name) }, allocation);
+    const question = { view, gates, notWanted, memory, verdict: verdicts.get(view.slot.name) };
+    const slot = planOrHoldUp(question, allocation, planEach, observed.published.get(view.slot.name)?.decision);
     slots.push(slot);
     allocation = afterStarts(allocation, slot.actions);
   }
@@ -41,6 +44,25 @@ export function plan(desired: Desired, observed: Observed, now: number, planEach
     orphans: new Map(orphans.map(({ id, because }) => [id, because])),
     wakeAt: soonest([...orphans.map(({ timed }) => timed), ...slots]),
   };
+}
+
+/** A provider that throws breaks its own slots only. */
+function look(slot: DesiredSlot, gathered: Gathered): SlotView {
+  try {
+    return viewSlot(slot, gathered);
+  } catch (error) {
+    return viewWithoutTemplate(slot, gathered, String(error));
+  }
+}
+
+/** A plan that cannot be made concerns its own slot only. */
+function planOrHoldUp(question: SlotQuestion, allocation: Allocation, planEach: typeof planSlot, last: Decision | undefined): SlotPlan {
+  try {
+    return planEach(question, allocation);
+  } catch (error) {
+    const decision = holdUp(question.view, last, String(error));
+    return { decision, actions: [], wakes: [], validUntil: 0, atRest: false };
+  }
 }
 
 function soonest(parts: readonly { readonly wakes: readonly number[] }[]): number | undefined {

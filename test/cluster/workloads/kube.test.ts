@@ -108,7 +108,7 @@ describe('apply() of the kube runtime', () => {
       const drift = found === undefined ? [] : (world.runtime.traits.inPlace?.findAltered(wanted, found) ?? []);
       return drift.length === 2 ? drift : undefined;
     });
-    expect(altered).toEqual(['replicas 0 instead of 2', 'Service "svc-slot-primary" deleted']);
+    expect(altered).toEqual(['replicas 0 instead of 2 (by "kubectl-edit")', 'Service "svc-slot-primary" deleted']);
     expect(await world.apply(wanted)).toBe(id);
     expect(world.deployment()).toMatchObject({ metadata: { labels: { team: 'red' } }, spec: { replicas: 2, paused: true } });
     expect(named(SERVICES)).toEqual(['svc-slot-primary']);

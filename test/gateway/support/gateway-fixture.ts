@@ -8,7 +8,7 @@ import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import type { FinishedRequest } from '../../../src/gateway/exchange-deps.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic.ts';
-import type { ProviderRegistry } from '../../../src/providers/provider.ts';
+import type { Provider, ProviderRegistry } from '../../../src/providers/provider.ts';
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
 
@@ -31,24 +31,26 @@ export interface FixtureOptions {
   readonly settings?: Readonly<Record<string, string>>;
   readonly authorize?: Authorize;
   readonly routes?: readonly Route[];
+  /** Replaces functions of the provider. */
+  readonly provider?: Partial<Provider>;
 }
 
 /** Forwards each path as llama.cpp expects it. */
-export const GGUF_PROVIDERS: ProviderRegistry = {
-  gguf: {
-    kind: 'gguf',
-    program: 'none',
-    containerPort: 1,
-    readyPath: '/health',
-    devices: () => [],
-    buildEnv: () => ({}),
-    startCmd: () => ['none'],
-    estimateMemoryBytes: () => 0,
-    capabilities: () => [],
-    health: () => Promise.resolve({ kind: 'passing' }),
-    infer: ({ path }) => ({ kind: 'forward', path: path === '/v1/rerankings' ? '/v1/rerank' : path }),
-  },
+const PROVIDER: Provider = {
+  kind: 'gguf',
+  program: 'none',
+  containerPort: 1,
+  readyPath: '/health',
+  devices: () => [],
+  buildEnv: () => ({}),
+  startCmd: () => ['none'],
+  estimateMemoryBytes: () => 0,
+  capabilities: () => [],
+  health: () => Promise.resolve({ kind: 'passing' }),
+  infer: ({ path }) => ({ kind: 'forward', path: path === '/v1/rerankings' ? '/v1/rerank' : path }),
 };
+
+export const GGUF_PROVIDERS: ProviderRegistry = { gguf: PROVIDER };
 
 export async function startGateway(options: FixtureOptions = {}): Promise<GatewayFixture> {
   const parsed = parseSettings({ SVC_PARK_TIMEOUT: '20s', ...options.settings });
@@ -62,7 +64,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   const reported: FinishedRequest[] = [];
   const gateway = createGateway({
     board,
-    providers: GGUF_PROVIDERS,
+    providers: { gguf: { ...PROVIDER, ...options.provider } },
     traffic,
     settings,
     now,

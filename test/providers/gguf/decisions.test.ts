@@ -78,7 +78,7 @@ describe('deriveHealth()', () => {
   });
 
   test.each([
-    [0, '', 'loading'],
+    [0, '', 'silent'],
     [503, '{"error":{"message":"Loading model","type":"unavailable_error","code":503}}', 'loading'],
     [500, '{"error":{"message":"boom"}}', 'failing'],
     [404, '', 'failing'],

@@ -20,6 +20,9 @@ export interface RunningServer {
   readonly url: string;
   readonly slot: SlotContext;
   health(): Promise<Health>;
+  /** Stops its process as SIGSTOP does, and lets it go on. */
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
   /** Stops the server and returns its exit code. */
   stop(): Promise<number | null>;
   output(): string;
@@ -37,6 +40,8 @@ export interface ServerKind {
   prepare(): Promise<void>;
   /** Returns the complete command. */
   command(slot: SlotContext, modelsDir: string): readonly [string, ...string[]];
+  /** `child`: the process that the command started. */
+  signal(slot: SlotContext, child: ChildProcess, name: 'SIGSTOP' | 'SIGCONT'): Promise<void>;
   /** Removes what is left after the process has exited. */
   cleanUp(slot: SlotContext): Promise<void>;
 }
@@ -51,6 +56,7 @@ export const embeddedEngine = (): ServerKind => {
       prefix = engine.value;
     },
     command: (slot) => [prefix[0] ?? '', ...prefix.slice(1), ...gguf.startCmd(slot).slice(1)],
+    signal: async (_slot, child, name) => void child.kill(name),
     cleanUp: async () => {},
   };
 };
@@ -66,6 +72,9 @@ export const llamaServerInPodman = (): ServerKind => ({
     const env = Object.entries(gguf.buildEnv(slot)).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
     const container = ['run', '--rm', '--name', nameOf(slot), '--network', 'host', '--volume', `${modelsDir}:${modelsDir}:ro`];
     return ['podman', ...container, ...env, IMAGE, ...gguf.startCmd(slot)];
+  },
+  async signal(slot, _child, name) {
+    await run('podman', ['kill', '--signal', name, nameOf(slot)]);
   },
   cleanUp: async (slot) => {
     await run('podman', ['rm', '--force', '--ignore', '--time', '2', nameOf(slot)]);
@@ -86,6 +95,8 @@ export async function startServer(kind: ServerKind, modelsDir: string, wanted: W
     url: `http://127.0.0.1:${slot.listen.port}`,
     slot,
     health: () => gguf.health(slot.listen, probeIo, slot, signal),
+    freeze: async () => await kind.signal(slot, child, 'SIGSTOP'),
+    thaw: async () => await kind.signal(slot, child, 'SIGCONT'),
     stop: async () => {
       const code = await stopChild(child);
       await kind.cleanUp(slot);

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { DEMO_MODEL_IDS, DEMO_SENTENCES, writeDemoModels } from '../../../src/models/demo/demo-models.ts';
 import { encodeEmbedder } from '../../../src/models/demo/demo-embedder.ts';
+import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import { startServer, type RunningServer, type ServerKind } from './running-server.ts';
 
 const SETUP_MS = 180_000;
@@ -205,9 +206,35 @@ export function serverContract(kind: ServerKind): void {
     expect(text).not.toContain(modelsDir);
   });
 
+  test('answers "/health" at once while all its sequences are busy', async () => {
+    const abort = new AbortController();
+    const busy = Array.from({ length: 8 }, () =>
+      fetch(`${clock.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ ...hello, stream: true, max_tokens: 4000 }),
+        signal: abort.signal,
+      }).catch(() => undefined),
+    );
+    await busy[0];
+    for (let index = 0; index < 5; index += 1) {
+      const answer = await fetch(`${clock.url}${gguf.readyPath}`, { signal: AbortSignal.timeout(3000) });
+      expect(answer.status).toBe(200);
+    }
+    abort.abort();
+    await Promise.all(busy);
+  });
+
+  test('is silent while its process is frozen, and passes again afterwards', async () => {
+    await embed.freeze();
+    expect((await embed.health()).kind).toBe('silent');
+    await embed.thaw();
+    expect(await embed.health()).toEqual({ kind: 'passing' });
+  });
+
   test('passes its health probe while it runs, and exits cleanly when it is stopped', async () => {
     expect(await fox.health()).toEqual({ kind: 'passing' });
     expect(await fox.stop()).toBe(0);
-    expect((await fox.health()).kind).toBe('loading');
+    expect((await fox.health()).kind).toBe('silent');
   });
 }

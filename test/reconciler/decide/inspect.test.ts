@@ -5,7 +5,8 @@ import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
 import type { SlotState } from '../../../src/schema/slot-status.ts';
-import { NOW, PRIMARY, factsOf, type Scene } from './plan-fixture.ts';
+import { slotName } from '../../support/simulation/world.ts';
+import { NOW, PRIMARY, factsOf, planOf, type Scene } from './plan-fixture.ts';
 
 const because: Finding = { reason: 'Unknown', message: 'It is a test' };
 
@@ -16,7 +17,9 @@ function wrong(scene: Scene, change: (made: Plan) => Plan, from?: SlotState): st
   const decision = made.decisions.get(PRIMARY);
   const last = from === undefined || decision === undefined ? [] : [{ decision: { ...decision, state: from }, since: 0, conditions: [] }];
   const published = new Map(last.map((each) => [PRIMARY, each] as const));
-  return inspect(change(made), desired, { ...observed, published }, NOW).join('; ');
+  return inspect(change(made), desired, { ...observed, published }, NOW)
+    .map(({ message }) => message)
+    .join('; ');
 }
 
 const doing = (scene: Scene): readonly Action[] => {
@@ -33,6 +36,7 @@ const planWith = (actions: readonly Action[], traits: NonNullable<Scene['traits'
   const { desired, observed } = factsOf({ traits });
   return { ...plan(desired, observed, NOW), actions };
 };
+const planFor = (scene: Scene): Plan => planOf(scene).made;
 const adding =
   (...actions: readonly Action[]) =>
   (made: Plan): Plan => ({ ...made, actions: [...made.actions, ...actions] });
@@ -73,7 +77,7 @@ describe('inspect()', () => {
     );
     expect(wrong({ traits, workloads: [{ id: 'w1', revision: 'other' }] }, adding(...update))).toContain('to another workload');
     expect(wrong({ traits, slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 1 }] }, adding(...update))).toContain(
-      'which is draining',
+      'which is not wanted',
     );
     expect(wrong({ workloads: [{ id: 'w1' }] }, adding(...update))).toContain('which this runtime cannot do');
   });
@@ -83,6 +87,77 @@ describe('inspect()', () => {
     const start = doing({ traits });
     expect(wrong({ traits, slot: { replicas: 0 } }, adding(...start))).toContain('which is not wanted');
     expect(wrong({ traits, slot: { replicas: 2 } }, () => planWith(start, traits))).toContain('another number of replicas');
+  });
+
+  /** A plan that stops the workload and claims in its decision whatever would justify that. */
+  const stoppedQuietly = (made: Plan): Plan => ({
+    ...made,
+    actions: [...made.actions, stop('w1')],
+    decisions: new Map(
+      [...made.decisions].map(([name, decision]) => [
+        name,
+        {
+          ...decision,
+          wanted: false,
+          serving: undefined,
+          targets: [],
+          admission: { kind: 'park' },
+          state: 'unloading',
+          draining: [WorkloadId.parse('w1')],
+        },
+      ]),
+    ),
+  });
+
+  test('rejects the stop of a workload that is wanted, current and passing, whatever the plan claims', () => {
+    const message = 'Stops "w1" of slot "primary", which is wanted, current and passing';
+    expect(wrong({ workloads: [{ id: 'w1' }] }, stoppedQuietly)).toBe(message);
+    const onDemand = { load: 'on-demand', lifecycle: { idleTimeout: '10s' } } as const;
+    expect(wrong({ slot: onDemand, lastActive: 9999, workloads: [{ id: 'w1' }] }, stoppedQuietly)).toBe(message);
+    expect(wrong({ slot: onDemand, lastActive: undefined, waiting: 1, workloads: [{ id: 'w1' }] }, stoppedQuietly)).toBe(message);
+    expect(wrong({ budgetBytes: 1000, workloads: [{ id: 'w1' }] }, stoppedQuietly)).toBe(message);
+  });
+
+  test.each<[string, Scene]>([
+    ['is not enabled', { slot: { enabled: false }, workloads: [{ id: 'w1' }] }],
+    ['is idle', { slot: { lifecycle: { idleTimeout: '10s' } }, lastActive: 10_000, workloads: [{ id: 'w1' }] }],
+    ['was never asked for', { slot: { load: 'on-demand' }, lastActive: undefined, workloads: [{ id: 'w1' }] }],
+    ['is outdated', { workloads: [{ id: 'w1', revision: 'other' }] }],
+    ['was altered', { workloads: [{ id: 'w1', altered: { argv: ['x'] } }] }],
+    ['does not pass its probes', { workloads: [{ id: 'w1', probe: 'dead' }] }],
+    ['has not passed a probe', { workloads: [{ id: 'w1', probe: 'loading' }] }],
+    ['is one of two', { workloads: [{ id: 'w1' }, { id: 'w2', name: 'other', port: 18_081 }] }],
+    ['needs memory that others may need', { budgetBytes: 999, workloads: [{ id: 'w1' }] }],
+  ])('accepts the stop of a workload that %s', (_why, scene) => {
+    expect(wrong(scene, stoppedQuietly)).not.toContain('which is wanted, current and passing');
+  });
+
+  test('rejects a start for which there is no memory, counting all that runs', () => {
+    expect(wrong({ budgetBytes: 1000 }, (made) => made)).toBe('');
+    const start = doing({});
+    expect(wrong({ budgetBytes: 999 }, adding(...start))).toContain('after which 1000 bytes of a budget of 999 are in use');
+    const old: Scene = { workloads: [{ id: 'w0', revision: 'other', name: 'old', port: 18_081 }] };
+    expect(wrong({ ...old, budgetBytes: 1999 }, () => planFor({ ...old }))).toContain(
+      'after which 2000 bytes of a budget of 1999 are in use',
+    );
+    expect(wrong({ ...old, budgetBytes: 2000 }, () => planFor({ ...old }))).toBe('');
+    const insists = { ...old, slot: { lifecycle: { swap: 'blue-green' } } } as const;
+    expect(wrong({ ...insists, budgetBytes: 1000 }, () => planFor(insists))).toBe('');
+  });
+
+  test('rejects a start of another revision, and an action in the name of another slot', () => {
+    const other = doing({ slot: { model: { default: 'a.gguf', args: ['--other'] } } });
+    expect(wrong({}, (made) => ({ ...made, actions: other }))).toMatch(/Starts revision "\w+" of slot "primary", which asks for "\w+"/);
+    const renamed = doing({}).map((action) => ({ ...action, slot: slotName('embed') }));
+    expect(wrong({}, (made) => ({ ...made, actions: renamed }))).toContain('Acts on slot "primary" in the name of slot "embed"');
+  });
+
+  test('rejects a target that has not passed a probe', () => {
+    const opened = (made: Plan): Plan => {
+      const { made: good } = planOf({ workloads: [{ id: 'w1' }] });
+      return { ...good, actions: made.actions };
+    };
+    expect(wrong({ workloads: [{ id: 'w1', probe: 'loading' }] }, opened)).toContain('to "w1", which has not passed a probe');
   });
 
   test('rejects a target with an address that the workload does not have', () => {

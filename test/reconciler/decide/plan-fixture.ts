@@ -1,6 +1,6 @@
 /** Facts for one slot, described in a few words: everything that is not described is in order. */
 import type { Endpoint, ProviderRegistry } from '../../../src/providers/provider.ts';
-import type { WorkloadHistory, Attempt, Desired, Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
+import type { WorkloadHistory, Attempt, Desired, Observed, Plan, Repairs } from '../../../src/reconciler/decide/facts/facts.ts';
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { workloadOf, type Template } from '../../../src/reconciler/decide/facts/workload.ts';
@@ -20,6 +20,7 @@ export interface Scene {
   readonly image?: boolean;
   readonly workloads?: readonly SceneWorkload[];
   readonly failures?: readonly Attempt[];
+  readonly repairs?: { readonly times: number; /** Milliseconds ago. */ readonly last: number };
   readonly waiting?: number;
   /** Milliseconds ago; undefined: never. */
   readonly lastActive?: number | undefined;
@@ -40,9 +41,11 @@ export interface SceneWorkload {
   readonly phase?: ObservedWorkload['phase'];
   readonly exit?: ObservedWorkload['exit'];
   readonly notedExit?: string;
-  readonly probe?: 'passing' | 'none' | 'loading' | 'dead';
+  readonly probe?: 'passing' | 'none' | 'loading' | 'dead' | 'doubtful' | 'silent';
   readonly inFlight?: number;
   readonly used?: boolean;
+  /** Milliseconds ago. */
+  readonly heard?: number;
   /** Milliseconds ago. */
   readonly draining?: number;
   /** Milliseconds ago. */
@@ -110,18 +113,26 @@ export function factsOf(scene: Scene): {
     activity: new Map(
       workloads.map((each) => [
         WorkloadId.parse(each.id),
-        { inFlight: each.inFlight ?? 0, lastUsedAt: each.used === true || (each.inFlight ?? 0) > 0 ? NOW - 100 : undefined },
+        {
+          inFlight: each.inFlight ?? 0,
+          lastUsedAt: each.used === true || (each.inFlight ?? 0) > 0 ? NOW - 100 : undefined,
+          lastHeardAt: each.heard === undefined ? undefined : NOW - each.heard,
+        },
       ]),
     ),
     demand: scene.waiting === undefined ? new Map() : new Map([[PRIMARY, { waiting: scene.waiting, lastAskedAt: NOW }]]),
     histories: new Map(workloads.map((each) => [WorkloadId.parse(each.id), historyOf(each)])),
-    attempts: new Map([[PRIMARY, { generation: 3, failures: scene.failures ?? [], starts: 1 }]]),
+    attempts: new Map([[PRIMARY, { generation: 3, failures: scene.failures ?? [], repairs: repairsOf(scene), starts: 1 }]]),
     running: new Map(),
     lastActive: 'lastActive' in scene && scene.lastActive === undefined ? new Map() : new Map([[PRIMARY, NOW - (scene.lastActive ?? 0)]]),
     takenPorts: new Set(scene.takenPorts ?? []),
     published: new Map(),
   };
   return { desired, observed, slot, template };
+}
+
+function repairsOf({ repairs }: Scene): Repairs | undefined {
+  return repairs === undefined ? undefined : { times: repairs.times, lastAt: NOW - repairs.last, workload: WorkloadId.parse('w0') };
 }
 
 /** The plan for a scene, with its actions as keys. */
@@ -165,9 +176,56 @@ function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoint
   const since = NOW - 5000;
   const facts = {
     none: undefined,
-    passing: { status: 'passing', since, lastAt: NOW - 1000, consecutiveFailures: 0, message: '', passed: true, failingEndpoints },
-    loading: { status: 'loading', since, lastAt: NOW - 2, consecutiveFailures: 0, message: 'Loading', passed: false, failingEndpoints },
-    dead: { status: 'failing', since, lastAt: NOW - 1000, consecutiveFailures: 3, message: 'No answer', passed: true, failingEndpoints },
+    passing: {
+      status: 'passing',
+      since,
+      lastAt: NOW - 1000,
+      consecutiveFailures: 0,
+      consecutiveSilences: 0,
+      message: '',
+      passed: true,
+      failingEndpoints,
+    },
+    loading: {
+      status: 'loading',
+      since,
+      lastAt: NOW - 2,
+      consecutiveFailures: 0,
+      consecutiveSilences: 0,
+      message: 'Loading',
+      passed: false,
+      failingEndpoints,
+    },
+    dead: {
+      status: 'failing',
+      since,
+      lastAt: NOW - 1000,
+      consecutiveFailures: 3,
+      consecutiveSilences: 0,
+      message: 'No answer',
+      passed: true,
+      failingEndpoints,
+    },
+    doubtful: {
+      status: 'silent',
+      since,
+      lastAt: NOW - 1000,
+      consecutiveFailures: 2,
+      consecutiveSilences: 2,
+      message: 'No answer',
+      passed: true,
+      failingEndpoints,
+    },
+    silent: {
+      status: 'silent',
+      since,
+      lastAt: NOW - 1000,
+      consecutiveFailures: 3,
+      consecutiveSilences: 3,
+      message: 'No answer',
+      passed: true,
+      failingEndpoints,
+    },
   } as const;
   return {
     seenAt: NOW - seen,

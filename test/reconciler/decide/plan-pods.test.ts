@@ -23,7 +23,6 @@ const altered = { id: 'w1', fact: { endpoints: [A], record: 'altered' } } as con
 const outdated = { id: 'w1', fact: { endpoints: [A], record: 'outdated' } } as const;
 const unplaced: WaitingReason = { kind: 'placement', reason: 'Unschedulable', message: 'Add a node' };
 const next = { id: 'w1', name: 'svc-slot-primary--x', phase: 'created', probe: 'none' } as const;
-const repaired = [3, 2, 1].map((minutes) => failed(minutes * 60_000, 'drift'));
 const onDemand = { load: 'on-demand', lifecycle: { idleTimeout: '10s' } } as const;
 
 const exit = { code: 139, outOfMemory: false, at: 5 };
@@ -49,7 +48,14 @@ const CASES: Readonly<Record<string, readonly [Scene, readonly string[], string,
     'warming',
     'park',
   ],
-  'stops repairing after three repairs': [{ workloads: [altered], failures: repaired }, [], 'ready', 'open'],
+  'repairs again after the back-off': [{ workloads: [altered], repairs: { times: 4, last: 8000 } }, ['apply:primary'], 'ready', 'open'],
+  'does not repair again before the back-off is over': [{ workloads: [altered], repairs: { times: 4, last: 7999 } }, [], 'ready', 'open'],
+  'repairs without end, every five minutes': [
+    { workloads: [altered], repairs: { times: 1000, last: 300_000 } },
+    ['apply:primary'],
+    'ready',
+    'open',
+  ],
   'does not repair where it should only warn': [{ workloads: [altered], slot: { lifecycle: { drift: 'warn' } } }, [], 'ready', 'open'],
   'does not repair a draining workload': [
     { workloads: [{ ...altered, inFlight: 1 }], slot: { enabled: false } },
@@ -227,7 +233,7 @@ describe('plan() of pods', () => {
     const message = 'The process of the server ended unexpectedly (exit code 139)';
     const crash = { exitId: '5', failure: { reason: 'Crashed', message }, startsAgain: true };
     expect(noted({ workloads: [waits] })).toMatchObject(crash);
-    expect(noted({ workloads: [waits], failures: [...repaired, ...crashedInPlace(3)] })).toMatchObject(crash);
+    expect(noted({ workloads: [waits], failures: crashedInPlace(3), repairs: { times: 9, last: 1 } })).toMatchObject(crash);
     expect(noted({ workloads: [waits], failures: crashedInPlace(4) })).toMatchObject({ ...crash, startsAgain: false });
     for (const each of [
       { slot: { enabled: false } },

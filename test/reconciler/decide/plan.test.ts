@@ -76,7 +76,27 @@ const CASES: Readonly<Record<string, readonly [Scene, readonly string[], string,
     'park',
   ],
   'replaces a workload that stopped answering': [{ workloads: [{ ...one, probe: 'dead' }] }, ['stop:w1'], 'unloading', 'park'],
-  'tolerates silence while requests are in flight': [{ workloads: [{ ...one, probe: 'dead', inFlight: 1 }] }, [], 'serving', 'open'],
+  'tolerates failing probes while requests are in flight': [{ workloads: [{ ...one, probe: 'dead', inFlight: 1 }] }, [], 'serving', 'open'],
+  'waits for a third probe of one that is silent': [{ workloads: [{ ...one, probe: 'doubtful' }] }, [], 'ready', 'open'],
+  'replaces one that is silent': [{ workloads: [{ ...one, probe: 'silent' }] }, ['stop:w1'], 'unloading', 'park'],
+  'keeps one whose probes are silent while its answers flow': [
+    { workloads: [{ ...one, probe: 'silent', inFlight: 500, heard: 9999 }] },
+    [],
+    'serving',
+    'open',
+  ],
+  'replaces one whose answers stopped flowing, too': [
+    { workloads: [{ ...one, probe: 'silent', inFlight: 500, heard: 10_000 }] },
+    ['stop:w1'],
+    'unloading',
+    'park',
+  ],
+  'replaces one that is silent though requests are in flight': [
+    { workloads: [{ ...one, probe: 'silent', inFlight: 1 }] },
+    ['stop:w1'],
+    'unloading',
+    'park',
+  ],
   'removes a crashed workload before it starts again': [{ workloads: [{ ...one, ...crash }] }, ['stop:w1'], 'offline', 'park'],
   'backs off after a failure': [{ failures: [failed(500, 'crash')] }, [], 'offline', 'park'],
   'tries again after the back-off': [{ failures: [failed(1000, 'crash')] }, ['apply:primary'], 'starting', 'park'],
@@ -159,7 +179,7 @@ describe('plan()', () => {
       { name: 'stop', args: { graceMs: 1000, failure: { kind: 'crash', reason: 'Crashed' } } },
     ]);
     const failures = [{ ...failed(0, 'crash'), ...(id === undefined ? {} : { workload: id }) }];
-    const attempts = new Map([[PRIMARY, { generation: 3, failures, starts: 1 }]]);
+    const attempts = new Map([[PRIMARY, { generation: 3, failures, repairs: undefined, starts: 1 }]]);
     expect(plan(desired, { ...observed, attempts }, NOW).actions).toMatchObject([{ name: 'stop', args: { failure: undefined } }]);
   });
 

@@ -54,7 +54,10 @@ async function happen(scene: Scene, name: string): Promise<void> {
       faults.down = random.chance(0.5) ? 'Connection refused' : undefined;
       return;
     case 10:
-      faults.failingEndpoints = random.chance(0.5);
+      if (random.chance(0.5)) faults.failingEndpoints = random.chance(0.5);
+      else if (victim !== undefined && !scene.pods) world.freeze(victim);
+      // A silent server is stopped without a drain.
+      for (const { id } of world.runtime.list()) if (id === victim || faults.failingEndpoints) referee.killed(id);
       return;
     case 11:
       return await restart(scene);

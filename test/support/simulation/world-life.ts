@@ -8,6 +8,9 @@ import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { createLoop, type Loop, type LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { Clock, ModelStore, Report, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
 import type { InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
+import { pause } from '../../../src/platform/pause.ts';
+import type { SlotStatus } from '../../../src/schema/slot-status.ts';
+import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
 import type { Settings } from '../../../src/schema/settings.ts';
 import { FAKE_PROVIDER } from './world-models.ts';
 import { shareTraffic } from './world-shares.ts';
@@ -38,6 +41,9 @@ export interface LifeParts {
   readonly demandWakes: Set<Wake>;
   /** Receives every action except probes that the leader plans. */
   readonly changes: string[];
+  readonly isFrozen: (workload: WorkloadId) => boolean;
+  /** The statuses that the leader reported last, as a disk or a cluster keeps them. */
+  readonly statuses: Map<SlotName, SlotStatus>;
 }
 
 export function beginLife({
@@ -51,12 +57,15 @@ export function beginLife({
   others,
   demandWakes,
   changes,
+  isFrozen,
+  statuses,
 }: LifeParts): Life {
   const board = createBoard();
   const traffic = createWorldTraffic({
     clock,
     board,
     parkTimeoutMs: 300_000,
+    isFrozen,
     isReachable: ({ workload }) => leadership === undefined || runtime.list().some(({ id }) => id === workload),
     ...(options.losesWake === undefined ? {} : { losesWake: options.losesWake }),
   });
@@ -70,10 +79,20 @@ export function beginLife({
     traffic: leadership === undefined ? traffic : shareTraffic(traffic, { others, leadership, clock, demandWakes }),
     host: { read: async () => options.host ?? { memoryTotalBytes: undefined, memoryAvailableBytes: undefined } },
     clock,
-    providers: { gguf: FAKE_PROVIDER } satisfies ProviderRegistry,
+    providers: { gguf: { ...FAKE_PROVIDER, ...options.provider } } satisfies ProviderRegistry,
     images: () => IMAGE,
-    probeIo: createWorldProbes(options, runtime),
-    sinks: [{ write: (report) => void reports.push(report) }],
+    probeIo: createWorldProbes({ options, clock, runtime, isFrozen, inFlight: (id) => traffic.read().workloads.get(id)?.inFlight ?? 0 }),
+    sinks: [
+      {
+        write(report) {
+          reports.push(report);
+          if (leadership?.leads() === false) return;
+          statuses.clear();
+          for (const status of report.statuses) statuses.set(status.name, status);
+        },
+      },
+    ],
+    records: { read: async () => options.recorded?.() ?? new Map(statuses) },
     board,
     settings,
     ...(leadership === undefined ? {} : { leadership }),
@@ -107,12 +126,30 @@ export function beginLife({
   };
 }
 
-function createWorldProbes(options: WorldOptions, runtime: InMemoryRuntime): ProbeIo {
+interface WorldProbes extends Pick<LifeParts, 'options' | 'clock' | 'runtime' | 'isFrozen'> {
+  readonly inFlight: (workload: WorkloadId) => number;
+}
+
+/** A server that is busy looks this often whether it can answer the next request. */
+const BUSY_MS = 500;
+
+/** Answers as llama-server does: `GET` at once, `POST` behind the requests in flight; nothing at all while it is frozen. */
+function createWorldProbes({ options, clock, runtime, isFrozen, inFlight }: WorldProbes): ProbeIo {
   return {
-    async request(endpoint) {
+    async request(endpoint, { method, timeoutMs, signal }) {
       const workload = runtime.at(endpoint);
       if (workload === undefined) return { status: 0, body: '', error: 'Nothing listens on this port' };
-      if (options.answers?.(endpoint.port, endpoint) === false) return { status: 0, body: '', error: 'No answer' };
+      const until = clock.now() + timeoutMs;
+      while (
+        options.answers?.(endpoint.port, endpoint) === false ||
+        isFrozen(workload.id) ||
+        (method === 'POST' && inFlight(workload.id) > 0)
+      ) {
+        const left = until - clock.now();
+        if (left <= 0 || signal.aborted) return { status: 0, body: '', error: `No answer within ${timeoutMs} ms` };
+        await pause(clock, method === 'POST' ? Math.min(BUSY_MS, left) : left, signal);
+      }
+      if (options.errs?.(endpoint) === true) return { status: 500, body: '' };
       const model = workload.container.argv?.[2] ?? '';
       const ready = runtime.runningMs(workload.id) >= (options.readyMs?.(model) ?? 50);
       return { status: ready ? 200 : 503, body: '' };

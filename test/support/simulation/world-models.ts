@@ -69,10 +69,14 @@ export const FAKE_PROVIDER: Provider = {
   startCmd: ({ modelPath, listen: { port }, spec }) => ['fake-server', '--model', modelPath, '--port', String(port), ...spec.model.args],
   estimateMemoryBytes: (_spec, model) => model.sizeBytes,
   capabilities: () => ['chat', 'completion'],
+  // As real servers are probed: the first request tells whether the server answers at all, the second one whether its model does.
   async health(endpoint, io, _slot, signal) {
-    const { status, error } = await io.request(endpoint, { method: 'GET', path: '/health', timeoutMs: 1000, signal });
-    if (status === 200) return { kind: 'passing' };
-    return status === 503 ? { kind: 'loading', message: 'Loading' } : { kind: 'failing', message: error ?? 'No answer' };
+    const alive = await io.request(endpoint, { method: 'GET', path: '/health', timeoutMs: 3000, signal });
+    if (alive.status === 0) return { kind: 'silent', message: alive.error ?? 'No answer' };
+    if (alive.status === 503) return { kind: 'loading', message: 'Loading' };
+    if (alive.status !== 200) return { kind: 'failing', message: `Status ${alive.status}` };
+    const { status, error } = await io.request(endpoint, { method: 'POST', path: '/v1/completions', timeoutMs: 30_000, signal });
+    return status === 0 ? { kind: 'loading', message: error ?? 'Busy' } : { kind: 'passing' };
   },
   infer: ({ path }) => ({ kind: 'forward', path }),
 };

@@ -1,6 +1,8 @@
 /** How a world can be configured. */
-import type { Endpoint } from '../../../src/providers/provider.ts';
+import type { RecordedFailures } from '../../../src/schema/failure-records.ts';
+import type { Endpoint, Provider } from '../../../src/providers/provider.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
+import type { SlotName } from '../../../src/schema/names.ts';
 import type { Clock, HostFacts, ImageReference, RuntimeTraits } from '../../../src/reconciler/ports.ts';
 import type { InMemoryClusterBehaviour } from '../in-memory/in-memory-cluster.ts';
 import type { Failure } from '../../../src/schema/failure.ts';
@@ -13,12 +15,18 @@ export interface WorldOptions {
   readonly behaviour?: InMemoryClusterBehaviour;
   /** Milliseconds until a started workload passes its probe. Default: 50. */
   readonly readyMs?: (model: string) => number;
-  /** Whether the server of a workload answers at all. Default: true. */
+  /** Whether the server of a workload answers at all; one that does not takes requests and stays silent, as a stopped process does. Default: true. */
   readonly answers?: (port: number, endpoint: Endpoint) => boolean;
+  /** Whether a server answers its probes with errors. Default: false. */
+  readonly errs?: (endpoint: Endpoint) => boolean;
   readonly modelPullMs?: () => number;
   readonly modelPullFailure?: () => Failure | undefined;
   readonly losesWake?: () => boolean;
   readonly host?: HostFacts;
+  /** What a new controller reads of the statuses of earlier ones. Default: what they reported last. */
+  readonly recorded?: () => ReadonlyMap<SlotName, RecordedFailures>;
+  /** Replaces functions of the provider. */
+  readonly provider?: Partial<Provider>;
   readonly env?: Readonly<Record<string, string>>;
   readonly decide?: NonNullable<LoopDeps['decide']>;
   /** Replaces the clock of the controllers; the simulation uses this to prove that it would notice one that measures with the wall clock. */

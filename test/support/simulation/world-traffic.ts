@@ -36,9 +36,14 @@ export interface WorldTrafficOptions {
   readonly losesWake?: () => boolean;
   /** Whether anything still listens there; otherwise the request waits for another board. Default: true. */
   readonly isReachable?: (target: Target) => boolean;
+  /** Whether the server of a workload is frozen: it finishes nothing. Its requests are sent again when its connections are reset. Default: false. */
+  readonly isFrozen?: (workload: WorkloadId) => boolean;
 }
 
-export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isReachable }: WorldTrafficOptions): WorldTraffic {
+/** A server that was frozen goes on with its requests this long after it was thawed. */
+const THAW_MS = 1000;
+
+export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isReachable, isFrozen }: WorldTrafficOptions): WorldTraffic {
   const requests: WorldRequest[] = [];
   const parked = new Map<SlotName, Set<WorldRequest>>();
   const held = new Map<WorkloadId, Set<WorldRequest>>();
@@ -83,9 +88,12 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isR
     held.set(workload, (held.get(workload) ?? new Set()).add(request));
     lastUsed.set(workload, clock.now());
     wakeAll(250);
-    clock.at(clock.now() + request.workMs, () => {
-      if (request.hold === workload && pending(request)) answer(request, 'served');
-    });
+    const finish = (): void => {
+      if (request.hold !== workload || !pending(request)) return;
+      if (isFrozen?.(workload) === true) clock.at(clock.now() + THAW_MS, finish);
+      else answer(request, 'served');
+    };
+    clock.at(clock.now() + request.workMs, finish);
   }
 
   function park(request: WorldRequest): void {
@@ -123,7 +131,13 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isR
     inFlight: () => held.values().reduce((sum, each) => sum + each.size, 0),
     waiting: () => parked.values().reduce((sum, each) => sum + each.size, 0),
     died(workload) {
-      for (const request of Array.from(held.get(workload) ?? [])) if (pending(request)) answer(request, 'failed');
+      for (const request of Array.from(held.get(workload) ?? []).filter(pending)) {
+        if (isFrozen?.(workload) !== true) answer(request, 'failed');
+        else {
+          release(request);
+          park(request);
+        }
+      }
     },
     close() {
       open = false;
@@ -139,7 +153,7 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isR
     },
     abort(workload) {
       aborted.add(workload);
-      this.died(workload);
+      for (const request of Array.from(held.get(workload) ?? []).filter(pending)) answer(request, 'failed');
     },
     changes(wake, signal) {
       if (signal.aborted) return;

@@ -4,6 +4,7 @@ import type { DesiredSlot, SlotSource, Wake } from '../../../src/reconciler/port
 import { createInMemoryCluster, type InMemoryCluster } from '../in-memory/in-memory-cluster.ts';
 import { createInMemoryRuntime, type InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
 import { ok } from '../../../src/schema/failure.ts';
+import type { SlotStatus } from '../../../src/schema/slot-status.ts';
 import { SlotName, type WorkloadId } from '../../../src/schema/names.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot-spec.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
@@ -26,6 +27,9 @@ export interface World {
   lead(index: number | undefined): void;
   leader(): number | undefined;
   restart(index?: number): Promise<Life>;
+  /** Stops the process of a workload, as SIGSTOP does: it keeps its connections and answers nothing. */
+  freeze(workload: WorkloadId): void;
+  thaw(workload: WorkloadId): void;
   edit(name: string, document: SlotDocument): void;
   /** Saves a text that does not parse: the last good one stays in force. */
   spoil(name: string, message: string): void;
@@ -66,6 +70,9 @@ export function createWorld(options: WorldOptions = {}): World {
   if (!settings.ok) throw new Error(settings.problems.join());
 
   const changes: string[] = [];
+  const frozen = new Set<WorkloadId>();
+  const statuses = new Map<SlotName, SlotStatus>();
+  const isFrozen = (id: WorkloadId): boolean => frozen.has(id);
   const election = createElection(options.replicas === undefined ? undefined : 0);
   const demandWakes = new Set<Wake>();
   const begin = (index: number): void => {
@@ -80,6 +87,8 @@ export function createWorld(options: WorldOptions = {}): World {
       changes,
       others,
       demandWakes,
+      isFrozen,
+      statuses,
     };
     lives[index] = beginLife({ ...parts, leadership: options.replicas === undefined ? undefined : election.leadershipOf(index) });
   };
@@ -110,6 +119,8 @@ export function createWorld(options: WorldOptions = {}): World {
       begin(index);
       return lifeAt(index);
     },
+    freeze: (id) => void frozen.add(id),
+    thaw: (id) => void frozen.delete(id),
     edit(text, document) {
       const name = slotName(text);
       const parsed = parseSlot(name, document);

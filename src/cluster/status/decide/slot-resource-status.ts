@@ -11,7 +11,15 @@ import { BACKENDS, PROVIDER_KIND_NAMES } from '../../../schema/provider-kinds.ts
 import { isSameValue } from '../../../schema/same-value.ts';
 import type { SlotResourceStatus } from '../../../schema/slot-resource.ts';
 import { isAtRestReason, parseReason } from '../../../schema/reasons.ts';
-import { AT_REST, CONDITION_TYPES, SLOT_STATES, type Condition, type ConditionType, type SlotStatus } from '../../../schema/slot-status.ts';
+import {
+  AT_REST,
+  CONDITION_TYPES,
+  CRASH_KINDS,
+  SLOT_STATES,
+  type Condition,
+  type ConditionType,
+  type SlotStatus,
+} from '../../../schema/slot-status.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
 import { slotObjectName } from '../../workloads/decide/kube-names.ts';
 import { kubeTime } from '../../client/decide/kube-values.ts';
@@ -27,7 +35,7 @@ const MOST_RESTARTS = 2_147_483_647;
  * write what is already there.
  */
 export function toResourceStatus(status: SlotStatus, namespace: string, present: SlotResourceStatus | undefined): SlotResourceStatus {
-  const { name, replicas, progress: _progress, ...same } = status;
+  const { name, replicas, progress: _progress, failures, ...same } = status;
   return {
     ...same,
     conditions: withoutReadyAtRest(status.conditions).map((condition) => toResourceCondition(condition, present)),
@@ -35,6 +43,7 @@ export function toResourceStatus(status: SlotStatus, namespace: string, present:
     memoryBytes: status.memoryBytes === undefined ? undefined : Math.round(status.memoryBytes),
     restarts: Math.min(status.restarts, MOST_RESTARTS),
     since: keepSince(present, status.state) ?? kubeTime(status.since),
+    failures: failures?.map(({ at, ...failure }) => ({ at: kubeTime(at), ...failure })),
     replicas: replicas?.present,
     readyReplicas: replicas?.ready,
     selector: selectorOf(name),
@@ -121,6 +130,13 @@ const PublishedCondition = z
   })
   .transform(({ lastTransitionTime: lastTransitionAt, ...same }) => ({ ...same, lastTransitionAt }));
 
+const PublishedFailure = z.object({
+  at: Time,
+  kind: z.enum(CRASH_KINDS),
+  reason: z.string().transform((text) => parseReason(text) ?? 'Unknown'),
+  message: z.string(),
+});
+
 const PublishedStatus = z.object({
   state: z.enum(SLOT_STATES),
   observedGeneration: Count,
@@ -132,6 +148,7 @@ const PublishedStatus = z.object({
   memoryBytes: z.number().optional().catch(undefined),
   restarts: Count,
   since: Time,
+  failures: z.array(PublishedFailure).optional().catch(undefined),
   replicas: z.number().optional().catch(undefined),
   readyReplicas: Count,
 });
@@ -140,13 +157,14 @@ const PublishedStatus = z.object({
 export function parseResourceStatus(name: SlotName, status: unknown): SlotStatus | undefined {
   const published = PublishedStatus.safeParse(status).data;
   if (published === undefined) return undefined;
-  const { conditions, endpoint, memoryBytes, replicas, readyReplicas, ...same } = published;
+  const { conditions, endpoint, memoryBytes, replicas, readyReplicas, failures, ...same } = published;
   return {
     name,
     ...same,
     conditions: withReadyAtRest(CONDITION_TYPES.flatMap((type) => conditions.find((each) => each?.type === type) ?? [])),
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
+    ...(failures === undefined ? {} : { failures }),
     ...(replicas === undefined ? {} : { replicas: { present: replicas, ready: readyReplicas } }),
   };
 }

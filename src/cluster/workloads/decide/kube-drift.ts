@@ -9,6 +9,7 @@ import { isSameValue } from '../../../schema/same-value.ts';
 import { findDifferences, type Difference } from './kube-difference.ts';
 import type { DeploymentFacts } from './kube-facts.ts';
 import { APPLIED_ANNOTATION, podLabels, SERVER_CONTAINER } from './kube-names.ts';
+import { writerOf } from './kube-writers.ts';
 import { configMapManifest, serviceManifest, type DeploymentSpec } from './kube-objects.ts';
 import type { KubeRecord } from './kube-observe.ts';
 import { verbatim } from './kube-pod.ts';
@@ -26,15 +27,21 @@ function isDeploymentSpec(value: unknown): value is DeploymentSpec {
   return isTable(value) && typeof value['replicas'] === 'number' && isTable(value['template']);
 }
 
-/** Returns a phrase for each changed field. `owner` undefined: not known, and not compared. */
+/** Returns a phrase for each changed field, with the program that changed it where the Deployment names it. `owner` undefined: not known, and not compared. */
 export function findAlteredObjects(wanted: KubeWorkload, record: KubeRecord, owner: OwnerReference | undefined): readonly string[] {
   const { deployment } = record;
   if (deployment.deleting) return [];
   const applied = appliedSpec(deployment);
   const metadata = { labels: podLabels(wanted), ownerReferences: owner === undefined ? [] : [owner] };
+  const phraseWithWriter = (each: Difference): string => {
+    const writer = writerOf(deployment.writers, each.path);
+    return writer === undefined ? phraseOf(each) : `${phraseOf(each)} (by ${textOf(writer)})`;
+  };
   return [
-    ...findDifferences(metadata, deployment).map(phraseOf),
-    ...(applied === undefined ? [`annotation "${APPLIED_ANNOTATION}" missing`] : findDifferences(applied, deployment.spec).map(phraseOf)),
+    ...findDifferences(metadata, deployment).map(phraseWithWriter),
+    ...(applied === undefined
+      ? [`annotation "${APPLIED_ANNOTATION}" missing`]
+      : findDifferences(applied, deployment.spec).map(phraseWithWriter)),
     ...Object.keys(overriddenEnv(wanted, deployment)).map((name) => `env "${name}" changed`),
     ...findAltered('Service', serviceManifest(wanted, owner), record.service),
     ...findAltered('ConfigMap', configMapManifest(wanted, owner), record.configMap),

@@ -4,6 +4,7 @@ import type { KubeObject } from '../../client/ports.ts';
 import { LABELS } from '../../../schema/object-labels.ts';
 import { Revision, SlotName, WorkloadId } from '../../../schema/names.ts';
 import { APPLIED_ANNOTATION, INSTANCE_LABEL, SERVER_CONTAINER } from './kube-names.ts';
+import { listWriters, ManagedFields, Writer } from './kube-writers.ts';
 
 const Text = z.string().optional();
 const State = z.object({
@@ -96,8 +97,14 @@ const PodShape = z.object({
 });
 export type PodFacts = z.output<typeof PodShape>;
 
+/** As the server sends it, or as it is stored. */
+const DeploymentMeta = OwnedMeta.extend({
+  annotations: Annotations.default({}),
+  managedFields: ManagedFields.catch([]).default([]),
+  writers: z.array(Writer).exactOptional(),
+}).transform(({ managedFields, writers = listWriters(managedFields), ...metadata }) => ({ ...metadata, writers }));
 const DeploymentShape = z.object({
-  metadata: OwnedMeta.extend({ annotations: Annotations.default({}) }),
+  metadata: DeploymentMeta,
   spec: z.record(z.string(), z.unknown()),
   status: z
     .object({ conditions: z.array(Condition).default([]) })
@@ -117,7 +124,7 @@ export function parseDeployment(object: KubeObject) {
   const shape = DeploymentShape.safeParse(object).data;
   const identity = parseIdentity(shape?.metadata.labels);
   if (shape === undefined || identity === undefined) return undefined;
-  const { name, uid, labels, annotations, ownerReferences, creationTimestamp, deletionTimestamp } = shape.metadata;
+  const { name, uid, labels, annotations, ownerReferences, creationTimestamp, deletionTimestamp, writers } = shape.metadata;
   const generation = Number(annotations[LABELS.generation]);
   return {
     ...identity,
@@ -130,6 +137,8 @@ export function parseDeployment(object: KubeObject) {
     labels,
     annotations,
     ownerReferences,
+    /** Other programs that wrote to it. */
+    writers,
     spec: shape.spec,
     conditions: shape.status.conditions,
   };

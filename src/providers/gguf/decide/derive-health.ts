@@ -23,7 +23,7 @@ const ErrorBody = z.object({ error: z.object({ message: z.string() }) });
 
 export function deriveHealth(probe: Probe, response: ProbeResponse): Health {
   const { status, error = 'no connection' } = response;
-  if (status === 0) return { kind: 'loading', message: `The server does not respond yet: ${error}` };
+  if (status === 0) return { kind: 'silent', message: `The server does not respond: ${error}` };
   const body = parseJson(response.body);
   if (status === 503) return { kind: 'loading', message: `The server is still loading the model: ${messageIn(body, response)}` };
   if (status !== 200) return { kind: 'failing', message: `A health probe failed with HTTP status ${status}: ${messageIn(body, response)}` };

@@ -5,12 +5,12 @@ import type { ModelId, SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { ImageReference, Workload } from '../../ports.ts';
 
-/** What failed. All but `drift` delay the next attempt. */
-export type AttemptKind = 'crash' | 'vanish' | 'apply' | 'pull-image' | 'pull-model' | 'start-timeout' | 'probe' | 'drift';
+/** What failed. */
+export type AttemptKind = 'crash' | 'vanish' | 'apply' | 'pull-image' | 'pull-model' | 'start-timeout' | 'probe';
 
-/** A failure of a workload, for which it is stopped or counted. */
+/** A failure of a workload, for which it is stopped or counted. `drift`: somebody altered it, so that it is replaced; this counts as a repair. */
 export interface Fault extends Finding {
-  readonly kind: AttemptKind;
+  readonly kind: AttemptKind | 'drift';
 }
 
 /** What a workload was started with. It is probed and counted as this, even when the slot wants another model by now. */
@@ -41,6 +41,8 @@ export interface ActionArgs {
     readonly patienceMs: number;
     /** Since when the first pass is awaited, in monotonic milliseconds: the pauses between attempts grow with this age. */
     readonly since: number;
+    /** It has passed before, so that no answer to the cheapest request means that it is frozen, and not that it starts. */
+    readonly passed: boolean;
   };
   /** Counts a crash of a workload that its runtime restarts automatically. */
   noteCrash: {

@@ -1,5 +1,4 @@
 /** How a workload differs from what it was started as, and from what its slot asks for now, as far as its runtime reports it. Pure. */
-import type { Finding } from '../../../schema/failure.ts';
 import type { DesiredSlot, Mount, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import { SYMBOLIC_PORT, workloadNamed, type Template } from './workload.ts';
 
@@ -23,10 +22,6 @@ export function compareWorkload(
   const hostPort = workload.container.port?.host ?? workload.endpoints[0]?.port ?? template.containerPort ?? SYMBOLIC_PORT;
   const desired = workloadNamed(slot, template, workload.name, hostPort);
   return { drift: inPlace.findAltered(desired, workload), outdated: inPlace.isOutdated(desired, workload), updatable: true };
-}
-
-export function workloadAltered(drift: readonly string[]): Finding {
-  return { reason: 'WorkloadAltered', message: `The workload was altered from outside: ${drift.join('; ')}` };
 }
 
 /**

@@ -67,6 +67,8 @@ export interface Observed {
 
 export interface Attempt {
   readonly at: number;
+  /** When an earlier controller saw it, in Unix milliseconds; undefined for one of this controller. */
+  readonly recordedAt?: number;
   readonly kind: AttemptKind;
   readonly failure: Failure;
   readonly logTail?: readonly LogLine[];
@@ -76,11 +78,21 @@ export interface Attempt {
   readonly restartedInPlace?: true;
 }
 
+/** Repairs of what somebody altered. */
+export interface Repairs {
+  readonly times: number;
+  readonly lastAt: number;
+  /** The workload that was repaired last. */
+  readonly workload: WorkloadId;
+}
+
 export interface Attempts {
   /** Only the failures of this generation of the slot count. */
   readonly generation: number;
   /** Oldest first. */
   readonly failures: readonly Attempt[];
+  /** Undefined where nothing was repaired. Apart from the failures, so that endless repairs do not displace them. */
+  readonly repairs: Repairs | undefined;
   /** Starts in this generation, including automatic restarts by the runtime. */
   readonly starts: number;
 }

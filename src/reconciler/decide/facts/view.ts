@@ -5,13 +5,15 @@ import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import type { Action } from './actions.ts';
 import type { Comparison } from './drift.ts';
-import type { Attempt, Desired, Observed, RunningAction, WorkloadHistory } from './facts.ts';
+import type { Attempt, Attempts, Desired, Observed, Repairs, RunningAction, WorkloadHistory } from './facts.ts';
 import type { Template } from './workload.ts';
 
 export interface WorkloadView {
   readonly fact: ObservedWorkload;
   readonly known: WorkloadHistory;
   readonly inFlight: number;
+  /** When the last bytes of an answer came from it, in Unix milliseconds; only where its last probe was not answered, as it is of no use otherwise. */
+  readonly heardAt: number | undefined;
   /** It has had a request. */
   readonly used: boolean;
   /** Created or running, and not being stopped. */
@@ -41,12 +43,16 @@ export interface SlotView {
   readonly image: ImageReference | undefined;
   readonly imagePresent: boolean;
   readonly template: Template | undefined;
+  /** Why there is no template though everything that it is made from is there: the provider is broken. */
+  readonly templateProblem: string | undefined;
   readonly workloads: readonly WorkloadView[];
   readonly inFlight: number;
   readonly waiting: number;
   readonly lastActiveAt: number | undefined;
   /** Of this generation, oldest first. */
   readonly failures: readonly Attempt[];
+  /** Of this generation. */
+  readonly repairs: Repairs | undefined;
   /** The running action that starts or updates a workload of the slot. */
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
@@ -122,7 +128,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
   const wanted = template === undefined ? undefined : { slot, template, imageId };
   const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) => viewWorkload(fact, wanted, gathered));
   const demand = observed.demand.get(slot.name);
-  const attempts = observed.attempts.get(slot.name);
+  const attempts = attemptsOf(slot, observed);
   const last = observed.published.get(slot.name)?.decision;
   return {
     slot,
@@ -136,17 +142,31 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     image,
     imagePresent: image === undefined ? !observed.traits.images : gathered.images.has(image.reference),
     template,
+    templateProblem: undefined,
     workloads,
     inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),
     waiting: demand?.waiting ?? 0,
     lastActiveAt: observed.lastActive.get(slot.name),
-    failures: attempts?.generation === slot.generation ? attempts.failures : [],
+    failures: attempts?.failures ?? [],
+    repairs: attempts?.repairs,
     applying: underWay.applies.get(slot.name),
     stopping: underWay.stopping.has(slot.name),
     pulls: underWay.pulls,
     lastServing: last?.serving,
     lastCapabilities: last?.capabilities,
   };
+}
+
+/** The view of a slot whose template cannot be made: its workloads cannot be compared, and stay as they are. */
+export function viewWithoutTemplate(slot: DesiredSlot, gathered: Gathered, problem: string): SlotView {
+  const desired: Desired = { ...gathered.desired, templateOf: () => undefined };
+  return { ...viewSlot(slot, { ...gathered, desired }), templateProblem: problem };
+}
+
+/** Those of earlier generations do not count. */
+function attemptsOf({ name, generation }: DesiredSlot, { attempts }: Observed): Attempts | undefined {
+  const all = attempts.get(name);
+  return all?.generation === generation ? all : undefined;
 }
 
 /** What a workload is compared with. */
@@ -168,10 +188,12 @@ export function viewWorkload(
   const { drift, outdated, updatable } =
     compared === undefined ? NO_DIFFERENCE : desired.compare(compared.slot, compared.template, compared.imageId, fact);
   const stopUnderWay = fact.phase === 'stopping' || underWay.stops.has(fact.id);
+  const known = observed.histories.get(fact.id) ?? newHistory(now);
   return {
     fact,
-    known: observed.histories.get(fact.id) ?? newHistory(now),
+    known,
     inFlight: activity?.inFlight ?? 0,
+    heardAt: known.probe?.status === 'silent' ? activity?.lastHeardAt : undefined,
     used: activity?.lastUsedAt !== undefined,
     alive: (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay,
     stopUnderWay,

@@ -24,11 +24,13 @@ export interface WorkloadHistory {
 }
 
 export interface ProbeFact {
-  readonly status: 'passing' | 'loading' | 'failing';
-  /** Since when `status` holds; a change between loading and failing does not count. Monotonic milliseconds. */
+  readonly status: Health['kind'];
+  /** Since when `status` holds; a change between the three that are not passing does not count. Monotonic milliseconds. */
   readonly since: number;
   readonly lastAt: number;
   readonly consecutiveFailures: number;
+  /** How many probes in a row got no answer at all. */
+  readonly consecutiveSilences: number;
   readonly message: string;
   /** Whether it ever passed. */
   readonly passed: boolean;
@@ -150,11 +152,13 @@ export function mergeProbe(before: ProbeFact | undefined, { health, failingEndpo
   const passing = health.kind === 'passing';
   const same = before !== undefined && (before.status === 'passing') === passing;
   const failures = before?.consecutiveFailures ?? 0;
+  const failed = health.kind === 'failing' || health.kind === 'silent';
   return {
     status: health.kind,
     since: same ? before.since : now,
     lastAt: now,
-    consecutiveFailures: passing ? 0 : health.kind === 'failing' ? failures + 1 : failures,
+    consecutiveFailures: passing ? 0 : failed ? failures + 1 : failures,
+    consecutiveSilences: health.kind === 'silent' ? (before?.consecutiveSilences ?? 0) + 1 : 0,
     message: passing ? '' : health.message,
     passed: passing || before?.passed === true,
     failingEndpoints,

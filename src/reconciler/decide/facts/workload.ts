@@ -38,6 +38,7 @@ export interface TemplateInputs {
 /** Stands for the host port in what is hashed. */
 export const SYMBOLIC_PORT = 0;
 
+/** Throws where the provider does. */
 export function makeTemplate({ name, spec, provider, model, image, traits, modelsRoot }: TemplateInputs): Template {
   const shared = traits.network === 'shared';
   const inWorkload = (path: string): string => pathInWorkload(path, modelsRoot, traits.modelsTarget);
@@ -57,6 +58,8 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     devices: provider.devices(spec.backend),
   };
   const memoryBytes = Math.max(spec.resources.memoryBytes ?? 0, provider.estimateMemoryBytes(spec, model));
+  // One wrong number would make the sum over all slots wrong.
+  if (!Number.isFinite(memoryBytes)) throw new Error(`The estimate of its memory is ${memoryBytes} bytes`);
   return {
     ...parts,
     revision: hash(spec, parts, provider.startCmd(symbolic), traits),

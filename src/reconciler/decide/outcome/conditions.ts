@@ -8,9 +8,9 @@ import { formatProblem } from '../../../schema/spec-problem.ts';
 import type { ConditionInput } from '../facts/facts.ts';
 import type { SlotView } from '../facts/view.ts';
 import type { Roles } from '../rules/assign-roles.ts';
-import { workloadAltered } from '../facts/drift.ts';
 import type { Gate } from '../rules/gates.ts';
-import { describeSilence, findShortage, whySilent } from './list-findings.ts';
+import { describeAltered, nextRepairAt } from '../rules/repair.ts';
+import { describeSilence, findShortage, findSilence, whySilent } from './list-findings.ts';
 
 export interface ConditionFacts {
   readonly view: SlotView;
@@ -20,6 +20,8 @@ export interface ConditionFacts {
   readonly gate: Gate | undefined;
   /** Work is under way: a workload starts, ends or is updated. */
   readonly busy: boolean;
+  /** Why a repair does not make the slot answer. */
+  readonly unrepairable: Finding | undefined;
 }
 
 export function deriveConditions(facts: ConditionFacts): readonly ConditionInput[] {
@@ -35,6 +37,17 @@ export function unknownConditions(view: SlotView, message: string): readonly Con
     condition('Stalled', 'False', finding),
     specValid(view),
     condition('DriftDetected', 'Unknown', finding),
+  ];
+}
+
+/** The conditions of a slot that is left as it is. */
+export function heldUpConditions(view: SlotView, serves: boolean, because: Finding): readonly ConditionInput[] {
+  return [
+    serves ? condition('Ready', 'True', { reason: 'ProbePassed', message: 'The slot answers' }) : condition('Ready', 'False', because),
+    condition('Reconciling', 'False', AT_REST),
+    condition('Stalled', 'True', because),
+    specValid(view),
+    condition('DriftDetected', 'Unknown', because),
   ];
 }
 
@@ -59,7 +72,9 @@ function condition(type: ConditionType, status: Condition['status'], { reason, m
 
 function ready({ view, roles, unwanted, gate }: ConditionFacts): ConditionInput {
   const { serving, starting, draining } = roles;
-  const why = hindrance(starting) ?? gate;
+  const silence = findSilence(serving);
+  if (silence !== undefined) return condition('Ready', 'Unknown', silence);
+  const why = alteredStart(view, roles) ?? hindrance(starting) ?? gate;
   if (serving?.standing === 'outdated') {
     const message = `What ran before the edit still answers: ${why?.message ?? 'the new workload is being started'}`;
     return condition('Ready', 'True', { reason: 'PreviousServes', message });
@@ -73,6 +88,18 @@ function ready({ view, roles, unwanted, gate }: ConditionFacts): ConditionInput 
   return condition('Ready', 'False', { reason: view.workloads.length === 0 ? 'Starting' : 'Warming', message });
 }
 
+/** The workload that should answer soon was altered, which may be why it does not. */
+function alteredStart(view: SlotView, { starting }: Roles): Finding | undefined {
+  if (starting?.standing !== 'altered' || view.spec.lifecycle.drift === 'ignore') return undefined;
+  return describeAltered(starting, view);
+}
+
+/** A repair is due, now or after a pause. */
+function repair(view: SlotView, { serving, starting }: Roles): Finding | undefined {
+  const altered = [serving, starting].find((workload) => workload?.standing === 'altered');
+  return altered === undefined || nextRepairAt(view) === undefined ? undefined : describeAltered(altered, view);
+}
+
 /** What delays a new workload, though it has not failed. */
 function hindrance(starting: Roles['starting']): Finding | undefined {
   if (starting === undefined) return undefined;
@@ -84,15 +111,16 @@ function hindrance(starting: Roles['starting']): Finding | undefined {
 
 function reconciling({ view, roles, unwanted, gate, busy }: ConditionFacts): ConditionInput {
   const waits = unwanted === undefined && (gate?.kind === 'waiting' || gate?.kind === 'pulling' || roles.waitsFor !== undefined);
-  const delay = hindrance(roles.starting) ?? findShortage(roles.serving, view);
+  const delay = repair(view, roles) ?? hindrance(roles.starting) ?? findShortage(roles.serving, view);
   if (!busy && !waits && delay === undefined) return condition('Reconciling', 'False', AT_REST);
   const finding = roles.draining[0]?.because ?? delay ?? (waits ? (gate ?? roles.waitsFor) : undefined);
   return condition('Reconciling', 'True', finding ?? { reason: 'Progressing', message: 'The slot is being loaded' });
 }
 
-function stalled({ view, unwanted, gate }: ConditionFacts): ConditionInput {
+function stalled({ view, unwanted, gate, unrepairable }: ConditionFacts): ConditionInput {
   const stuck = gate?.kind === 'stalled' || gate?.kind === 'memory' ? gate : undefined;
   if (stuck !== undefined && (unwanted === undefined || unwanted === gate)) return condition('Stalled', 'True', stuck);
+  if (unrepairable !== undefined) return condition('Stalled', 'True', unrepairable);
   const spec = specValid(view);
   if (spec.status === 'False') return condition('Stalled', 'True', spec);
   return condition('Stalled', 'False', { reason: 'NotStalled', message: 'Nobody has to act' });
@@ -109,5 +137,5 @@ function driftDetected({ view }: ConditionFacts): ConditionInput {
   if (drift.length === 0 || view.spec.lifecycle.drift === 'ignore') {
     return condition('DriftDetected', 'False', { reason: 'AsApplied', message: 'The workload runs as it was started' });
   }
-  return condition('DriftDetected', 'True', workloadAltered(drift));
+  return condition('DriftDetected', 'True', describeAltered({ drift }, view));
 }

@@ -2,9 +2,9 @@
 import type { Finding } from '../../../schema/failure.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Roles } from '../rules/assign-roles.ts';
-import { workloadAltered } from '../facts/drift.ts';
 import type { ProbeFact } from '../facts/workload-history.ts';
 import type { Gate } from '../rules/gates.ts';
+import { describeAltered } from '../rules/repair.ts';
 import { describeExit } from '../rules/workload-faults.ts';
 import { APPLY_OUTDATED } from '../steps/plan-in-place-updates.ts';
 
@@ -14,6 +14,7 @@ export function listFindings(view: SlotView, roles: Roles, unwanted: Finding | u
     unwanted,
     ...roles.draining.map(({ because }) => because),
     ...gates,
+    findSilence(roles.serving),
     outdated(view, roles),
     silent(view, roles),
     ...altered(view),
@@ -26,7 +27,8 @@ export function listFindings(view: SlotView, roles: Roles, unwanted: Finding | u
 const NO_FINDINGS: readonly Finding[] = [];
 
 function isAtRest(view: SlotView, { draining, starting, waitsFor, serving }: Roles): boolean {
-  if (draining.length > 0 || starting !== undefined || waitsFor !== undefined || findShortage(serving, view) !== undefined) return false;
+  if (draining.length > 0 || starting !== undefined || waitsFor !== undefined) return false;
+  if (findShortage(serving, view) !== undefined || findSilence(serving) !== undefined) return false;
   return view.workloads.every(({ standing, behind }) => standing === 'current' && !behind);
 }
 
@@ -45,9 +47,16 @@ function silent(view: SlotView, { serving, starting }: Roles): Finding | undefin
   return { reason, message: `${message}${note}` };
 }
 
-function altered({ workloads, spec }: SlotView): readonly Finding[] {
-  if (spec.lifecycle.drift === 'ignore') return [];
-  return workloads.filter(({ alive, standing }) => alive && standing === 'altered').map(({ drift }) => workloadAltered(drift));
+function altered(view: SlotView): readonly Finding[] {
+  if (view.spec.lifecycle.drift === 'ignore') return [];
+  return view.workloads.filter(({ alive, standing }) => alive && standing === 'altered').map((workload) => describeAltered(workload, view));
+}
+
+/** Set where the serving workload did not answer its last probe at all: whether it serves is not known. */
+export function findSilence(serving: WorkloadView | undefined): Finding | undefined {
+  const probe = serving?.known.probe;
+  if (probe?.status !== 'silent') return undefined;
+  return { reason: 'ProbeUnanswered', message: `The server did not answer its last probe; after three it is replaced: ${probe.message}` };
 }
 
 /** Set where the workload answers, but with fewer replicas than it should. */

@@ -1,8 +1,8 @@
 /** What is published of a slot: its status, and which of its changes the timeline gets. Pure. */
 import type { ModelId } from '../../../schema/names.ts';
-import type { SlotState, SlotStatus, TimelineEntry } from '../../../schema/slot-status.ts';
+import type { RecordedFailure, SlotState, SlotStatus, TimelineEntry } from '../../../schema/slot-status.ts';
 import type { DesiredSlot } from '../../ports.ts';
-import type { Decision, Observed, PublishedSlot } from '../facts/facts.ts';
+import type { Attempt, Decision, Observed, PublishedSlot } from '../facts/facts.ts';
 
 export type NewEntry = Omit<TimelineEntry, 'seq' | 'at' | 'slot'>;
 
@@ -11,15 +11,23 @@ export interface StatusFacts {
   /** The model that answers now, or the wanted one while none does. */
   readonly model: ModelId;
   readonly restarts: number;
+  readonly failures: readonly Attempt[];
 }
 
 export function statusFacts({ name, spec }: DesiredSlot, { serving }: Decision, observed: Observed): StatusFacts {
   const origin = serving === undefined ? undefined : observed.histories.get(serving)?.origin;
-  const starts = observed.attempts.get(name)?.starts ?? 0;
-  return { model: origin?.model.id ?? spec.model.default, restarts: Math.max(0, starts - 1) };
+  const { starts = 0, failures = NO_FAILURES } = observed.attempts.get(name) ?? {};
+  return { model: origin?.model.id ?? spec.model.default, restarts: Math.max(0, starts - 1), failures };
 }
 
-export function statusOf({ name, spec, generation }: DesiredSlot, facts: StatusFacts, published: PublishedSlot): SlotStatus {
+const NO_FAILURES: readonly Attempt[] = [];
+
+export function statusOf(
+  { name, spec, generation }: DesiredSlot,
+  facts: StatusFacts,
+  published: PublishedSlot,
+  failures: readonly RecordedFailure[],
+): SlotStatus {
   const { decision, since, conditions } = published;
   const { state, replicas, memoryBytes, progress } = decision;
   const endpoint = decision.targets[0]?.endpoint;
@@ -35,6 +43,7 @@ export function statusOf({ name, spec, generation }: DesiredSlot, facts: StatusF
     ...(replicas === undefined ? {} : { replicas }),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     restarts: facts.restarts,
+    ...(failures.length === 0 ? {} : { failures }),
     since,
     ...(progress === undefined ? {} : { progress }),
   };

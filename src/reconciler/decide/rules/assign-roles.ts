@@ -13,8 +13,7 @@
 import type { Finding } from '../../../schema/failure.ts';
 import type { Fault } from '../facts/actions.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
-import { workloadAltered } from '../facts/drift.ts';
-import { repairsDrift } from './backoff.ts';
+import { describeAltered, repairsDrift } from './repair.ts';
 import { findFault, isPassing, whyGivenUp } from './workload-faults.ts';
 
 export interface Draining {
@@ -86,9 +85,7 @@ function withCurrent(view: SlotView, current: WorkloadView, sound: readonly Work
   const standIn = ready || old === undefined || givesWay(old, current, view) ? undefined : old;
   const unprobed = ready || old !== undefined ? undefined : sound.find((workload) => workload !== current && isUntried(workload));
   const others = sound.filter((workload) => workload !== current && workload !== standIn && workload !== unprobed);
-  const draining = others.map((workload) =>
-    drain(workload, workload === old && !ready ? roomNeeded(current) : whyReplaced(workload, view)),
-  );
+  const draining = others.map((workload) => (workload === old && !ready ? drain(workload, roomNeeded(current)) : replace(workload, view)));
   const serving = ready ? current : standIn !== undefined && isReachable(standIn) ? standIn : undefined;
   return { ...NO_ROLES, serving, starting: ready ? undefined : current, unprobed, draining };
 }
@@ -97,7 +94,7 @@ function withoutCurrent(view: SlotView, rules: RoleRules, sound: readonly Worklo
   const others = sound.filter((workload) => workload !== old);
   const unprobed = old === undefined ? others.find((workload) => isUntried(workload)) : undefined;
   const surplus = others.filter((workload) => workload !== unprobed && !isBeingApplied(workload, view));
-  const draining = surplus.map((workload) => drain(workload, whyReplaced(workload, view)));
+  const draining = surplus.map((workload) => replace(workload, view));
   if (old === undefined) {
     if (!rules.startable || view.applying !== undefined || view.stopping) return { ...NO_ROLES, unprobed, draining };
     if (view.workloads.length > 0) return { ...NO_ROLES, unprobed, draining, waitsFor: workloadsLeaving };
@@ -107,7 +104,7 @@ function withoutCurrent(view: SlotView, rules: RoleRules, sound: readonly Worklo
   if (!rules.startable || view.applying !== undefined) return keepOld;
   if (view.workloads.length > 1 || view.stopping) return { ...keepOld, waitsFor: workloadsLeaving };
   if (isReachable(old) && swapsBeside(view, rules, old)) return { ...keepOld, start: true };
-  return { ...NO_ROLES, draining: [...draining, drain(old, whyReplaced(old, view))] };
+  return { ...NO_ROLES, draining: [...draining, replace(old, view)] };
 }
 
 const workloadsLeaving: Finding = { reason: 'WorkloadsLeaving', message: 'The slot starts when its earlier workloads have ended' };
@@ -171,18 +168,21 @@ function isBeingApplied({ fact }: WorkloadView, { applying }: SlotView): boolean
   return revision === fact.revision && name === fact.name;
 }
 
-/** Why a sound workload is not kept. */
-function whyReplaced({ standing, fact, drift, updatable }: WorkloadView, { template }: SlotView): Finding {
+/** Drains a sound workload that is not kept. Where it was altered, that counts as a repair, once. */
+function replace(workload: WorkloadView, view: SlotView): Draining {
+  const { standing, fact, updatable } = workload;
   if (standing === 'outdated') {
-    return { reason: 'RevisionOutdated', message: `Revision "${fact.revision}" runs and "${template?.revision ?? ''}" is wanted` };
+    const message = `Revision "${fact.revision}" runs and "${view.template?.revision ?? ''}" is wanted`;
+    return drain(workload, { reason: 'RevisionOutdated', message });
   }
-  if (standing === 'altered' && !updatable) return workloadAltered(drift);
-  return { reason: 'WorkloadSurplus', message: 'Another workload of the slot does the work' };
+  if (standing !== 'altered' || updatable)
+    return drain(workload, { reason: 'WorkloadSurplus', message: 'Another workload of the slot does the work' });
+  const because = describeAltered(workload, view);
+  return { workload, because, failure: view.repairs?.workload === fact.id ? undefined : { ...because, kind: 'drift' } };
 }
 
-/** A replaced workload counts as a repair where it was altered. */
 function drain(workload: WorkloadView, because: Finding): Draining {
-  return { workload, because, failure: because.reason === 'WorkloadAltered' ? { ...because, kind: 'drift' } : undefined };
+  return { workload, because, failure: undefined };
 }
 
 /**
@@ -191,8 +191,6 @@ function drain(workload: WorkloadView, because: Finding): Draining {
  */
 export function counts(fault: Fault, workload: WorkloadView, view: SlotView, unwanted: Finding | undefined): boolean {
   const asked = workload.known.drainingSince !== undefined && fault.kind === 'crash';
-  const counted = view.failures.some(
-    (failure) => failure.workload === workload.fact.id && failure.kind !== 'drift' && failure.restartedInPlace !== true,
-  );
+  const counted = view.failures.some((failure) => failure.workload === workload.fact.id && failure.restartedInPlace !== true);
   return unwanted === undefined && !asked && !counted && isCurrent(workload, view);
 }

@@ -1,18 +1,15 @@
 /** When the next attempt may be made, and when there is none any more. Pure. */
 import type { Failure } from '../../../schema/failure.ts';
 import type { Attempt } from '../facts/facts.ts';
-import type { SlotView } from '../facts/view.ts';
 
 /** The delay doubles from the first to the longest: long enough to spare a broken machine, short enough that a repair shows soon. */
 const FIRST_DELAY_MS = 1000;
-const LONGEST_DELAY_MS = 300_000;
+export const LONGEST_DELAY_MS = 300_000;
 /** So many crashes within the window are a crash loop: the slot stalls. */
 export const CRASH_LIMIT = 5;
 export const CRASH_WINDOW_MS = 600_000;
 /** It costs nothing to try another port, so that the next one is tried at once; but only so often, as the ports may fail for another reason. */
 const FREE_PORT_TRIES = 8;
-/** A repair that does not last is a conflict with somebody else, or a mistake of ours: so there are only this many per generation. */
-const DRIFT_REPAIR_LIMIT = 3;
 /** After so long without a failure, a ready slot forgets its earlier failures. */
 export const STABLE_MS = 600_000;
 
@@ -24,13 +21,12 @@ export function delayAfter(failures: number): number {
 
 /** When the next attempt may be made, in monotonic milliseconds; undefined where it may be made at any time. */
 export function nextAttemptAt(failures: readonly Attempt[]): number | undefined {
-  const attempts = failures.filter(({ kind }) => kind !== 'drift');
-  const last = attempts.at(-1);
+  const last = failures.at(-1);
   if (last === undefined) return undefined;
   if (last.failure.kind === 'waiting') return last.failure.until ?? last.at + FIRST_DELAY_MS;
-  const portsTaken = attempts.length - 1 - attempts.findLastIndex((attempt) => !isPortTaken(attempt));
+  const portsTaken = failures.length - 1 - failures.findLastIndex((attempt) => !isPortTaken(attempt));
   if (portsTaken > 0 && portsTaken <= FREE_PORT_TRIES) return undefined;
-  const counted = attempts.filter((attempt) => !isPortTaken(attempt)).length;
+  const counted = failures.filter((attempt) => !isPortTaken(attempt)).length;
   return last.at + delayAfter(counted + Math.max(0, portsTaken - FREE_PORT_TRIES));
 }
 
@@ -54,11 +50,6 @@ export function finalFailure(
       failure.kind === 'stalled' && !(kind === 'pull-image' && present.image) && !(kind === 'pull-model' && present.model),
   );
   return attempt?.failure;
-}
-
-/** Whether an altered workload is repaired or replaced, and not only reported. */
-export function repairsDrift({ spec, failures }: SlotView): boolean {
-  return spec.lifecycle.drift === 'repair' && failures.filter(({ kind }) => kind === 'drift').length < DRIFT_REPAIR_LIMIT;
 }
 
 function isPortTaken({ failure }: Attempt): boolean {

@@ -30,6 +30,7 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   providerMissing,
   imageUnknown,
   modelMissing,
+  templateBroken,
   failedFinally,
   crashLooping,
   backingOff,
@@ -54,6 +55,12 @@ function modelMissing({ model }: SlotView): Gate | undefined {
   return model?.kind === 'missing' ? { kind: 'stalled', reason: 'ModelMissing', message: model.message } : undefined;
 }
 
+function templateBroken({ templateProblem, spec }: SlotView): Gate | undefined {
+  if (templateProblem === undefined) return undefined;
+  const message = `Report this as a bug of provider "${spec.provider}": it cannot say how to run the slot: ${templateProblem}`;
+  return { kind: 'stalled', reason: 'InternalError', message };
+}
+
 /** An attempt failed in a way that trying again does not change. */
 export function failedFinally({ failures, imagePresent, model }: SlotView): Gate | undefined {
   const failure = finalFailure(failures, { image: imagePresent, model: model?.kind === 'present' });
@@ -71,7 +78,7 @@ export function crashLooping({ failures, slot, leads }: SlotView): Gate | undefi
 
 function backingOff({ failures, workloads, now }: SlotView): Gate | undefined {
   const until = nextAttemptAt(failures);
-  const last = failures.findLast(({ kind }) => kind !== 'drift');
+  const last = failures.at(-1);
   if (until === undefined || last === undefined || now >= until) return undefined;
   // A runtime that restarts workloads automatically has a back-off of its own.
   if (last.restartedInPlace === true && workloads.some(({ fact, alive }) => alive && fact.id === last.workload)) return undefined;

@@ -3,7 +3,9 @@
  *
  *     its process ended, and the runtime does not restart it   fault "crash"
  *     it did not answer within "start_timeout"                 fault "start-timeout"
- *     it answered once, and stopped answering                  fault "probe"
+ *     it answered once, and answers nothing at all any more    fault "probe" after three probes, within 30 s
+ *     it answered once, and its probes fail or its model       fault "probe", later if it has requests
+ *     does not answer
  *     its process ended, and the runtime restarts it           counted; given up after a crash loop
  *
  * Pure.
@@ -15,9 +17,11 @@ import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { exitId } from '../facts/workload-history.ts';
 import { crashLooping, failedFinally } from './gates.ts';
 
-/** So many failed probes in a row make a workload unhealthy. */
+/** So many failed probes in a row make a workload unhealthy; so many without any answer do so whether it has requests or not. */
 const UNHEALTHY_AFTER = 3;
-/** A server that computes one answer at a time may not answer a probe until it is done, so this much silence is tolerated with requests in flight. */
+/** Hundreds of requests that arrive at once can keep a server from accepting the connection of a probe; then its answers still flow. Less than three probes take. */
+const HEARD_MS = 10_000;
+/** A server that computes one answer at a time may fail a probe until it is done, so this much is tolerated with requests in flight. */
 const BUSY_PATIENCE_MS = 120_000;
 /** A server that is alive and answers nothing gets as long as a request may wait for its first byte, while it has requests. */
 const STUCK_PATIENCE_MS = 600_000;
@@ -30,6 +34,12 @@ export function findFault(workload: WorkloadView, view: SlotView): Fault | undef
 /** It has passed a probe and is not unhealthy since. It can take requests while it has an endpoint. */
 export function isPassing(workload: WorkloadView, view: SlotView): boolean {
   return workload.fact.phase === 'running' && workload.known.probe?.passed === true && findFault(workload, view) === undefined;
+}
+
+/** It answered once and answers nothing at all now, however cheap: it is frozen or gone, and will not finish a request either. */
+export function isSilent({ fact, known: { probe }, heardAt }: WorkloadView, now: number): boolean {
+  if (fact.endpoints.length === 0 || probe?.passed !== true || probe.consecutiveSilences < UNHEALTHY_AFTER) return false;
+  return heardAt === undefined || now - heardAt >= HEARD_MS;
 }
 
 /** A crash that the runtime handles with a restart, and that has not been counted yet. */
@@ -67,14 +77,15 @@ function startTimedOut({ fact, known }: WorkloadView, { spec, now, leads }: Slot
 }
 
 /** Without an endpoint there is nothing to probe, so that silence means nothing. */
-function probeFailing({ fact, known, inFlight }: WorkloadView, { now }: SlotView): Fault | undefined {
+function probeFailing(workload: WorkloadView, { now }: SlotView): Fault | undefined {
+  const { fact, known, inFlight } = workload;
   const { probe } = known;
   if (fact.endpoints.length === 0 || probe === undefined || !probe.passed || probe.status === 'passing') return undefined;
   const silentMs = now - probe.since;
   const busy = inFlight > 0;
   const dead = probe.consecutiveFailures >= UNHEALTHY_AFTER && (!busy || silentMs >= BUSY_PATIENCE_MS);
   const stuck = silentMs >= (busy ? STUCK_PATIENCE_MS : BUSY_PATIENCE_MS);
-  if (!dead && !stuck) return undefined;
+  if (!isSilent(workload, now) && !dead && !stuck) return undefined;
   const message = `The server gave no answer for ${Math.round(silentMs / 1000)} s; last probe: ${probe.message}`;
   return { kind: 'probe', reason: 'ProbeFailing', message };
 }

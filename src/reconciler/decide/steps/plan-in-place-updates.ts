@@ -6,8 +6,8 @@ import type { Finding } from '../../../schema/failure.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { workloadNamed } from '../facts/workload.ts';
 import type { Roles } from '../rules/assign-roles.ts';
-import { delayAfter, repairsDrift } from '../rules/backoff.ts';
-import { workloadAltered } from '../facts/drift.ts';
+import { delayAfter } from '../rules/backoff.ts';
+import { describeAltered, repairsDrift } from '../rules/repair.ts';
 import { NOTHING_DUE, type TimedActions } from './plan-stops.ts';
 
 export const APPLY_OUTDATED: Finding = { reason: 'ApplyOutdated', message: 'An edit changed something that needs no new workload' };
@@ -16,7 +16,7 @@ export const APPLY_OUTDATED: Finding = { reason: 'ApplyOutdated', message: 'An e
 export function planInPlaceUpdates(view: SlotView, roles: Roles, hindered: boolean): TimedActions {
   const workload = findUpdatable(roles);
   if (workload === undefined || hindered || view.applying !== undefined) return NOTHING_DUE;
-  if (workload.standing === 'altered' && repairsDrift(view)) return update(workload, view, workloadAltered(workload.drift));
+  if (workload.standing === 'altered' && repairsDrift(view)) return update(workload, view, describeAltered(workload, view));
   if (!workload.behind) return NOTHING_DUE;
   const at = nextUpdateAt(workload, view);
   return at > view.now ? { actions: [], wakes: [at] } : update(workload, view, APPLY_OUTDATED);

@@ -48,6 +48,7 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
     model: origin.model,
     patienceMs,
     since: known.seenAt,
+    passed: probe?.passed === true,
   };
   return { actions: [{ name: 'probe', slot: view.slot.name, because: whyProbe(probe), args }], wakes: [] };
 }

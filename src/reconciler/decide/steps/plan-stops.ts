@@ -1,6 +1,6 @@
 /**
- * When a draining workload is stopped: at once where it has no requests; otherwise when its last request has ended or its drain time is over.
- * Pure.
+ * When a draining workload is stopped: at once where it has no requests; otherwise when its last request has ended or its drain time is over. A silent one
+ * finishes nothing, so it is killed at once; this resets its connections, and requests whose answer had not begun are sent again. Pure.
  */
 import type { Finding } from '../../../schema/failure.ts';
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
@@ -9,11 +9,12 @@ import type { Desired } from '../facts/facts.ts';
 import { viewWorkload, type Gathered, type SlotView, type WorkloadView } from '../facts/view.ts';
 import type { Draining, Roles } from '../rules/assign-roles.ts';
 import { delayAfter } from '../rules/backoff.ts';
+import { isSilent } from '../rules/workload-faults.ts';
 
 /** For the shutdown of the server itself: its requests have ended by then. */
 const STOP_GRACE_MS = 10_000;
-/** It has exited and has no requests. Should its runtime restart it in the meantime, that needs no patience. */
-const EXITED_GRACE_MS = 1000;
+/** It has exited and has no requests; should its runtime restart it in the meantime, that needs no patience. Or it is frozen, and does not notice that it is to end. */
+const SHORT_GRACE_MS = 1000;
 /** The default drain time: that of a removed slot is no longer known. */
 const ORPHAN_DRAIN_MS = 30_000;
 
@@ -74,12 +75,13 @@ function planStop({ workload, because, failure }: Draining, drainMs: number, now
   const { fact, known, inFlight } = workload;
   if (workload.stopUnderWay) return NOTHING_DUE;
   const exited = fact.phase === 'exited';
-  const drainedAt = exited || inFlight === 0 ? now : (known.drainingSince ?? now) + drainMs;
+  const silent = isSilent(workload, now);
+  const drainedAt = exited || silent || inFlight === 0 ? now : (known.drainingSince ?? now) + drainMs;
   const retryAt = known.stops === undefined ? now : known.stops.lastAt + delayAfter(known.stops.failures);
   const at = Math.max(drainedAt, retryAt);
   if (at > now) return { actions: [], wakes: [at] };
   const hasExited = exited || (fact.phase === 'created' && fact.exit !== undefined);
-  const graceMs = hasExited ? EXITED_GRACE_MS : STOP_GRACE_MS;
-  const args = { slot: fact.slot, workload: fact.id, graceMs, abort: inFlight > 0, failure };
+  const graceMs = hasExited || silent ? SHORT_GRACE_MS : STOP_GRACE_MS;
+  const args = { slot: fact.slot, workload: fact.id, graceMs, abort: inFlight > 0 && !silent, failure };
   return { actions: [{ name: 'stop', slot: fact.slot, because, args }], wakes: [] };
 }

@@ -43,6 +43,15 @@ describe('toResourceStatus()', () => {
     });
   });
 
+  test('passes failures on to the next leader', () => {
+    const failures = [{ at: AT, kind: 'start-timeout', reason: 'StartTimeout', message: 'The server did not answer' }] as const;
+    const status = published(slotStatus({ failures }));
+    expect(SlotResourceStatus.parse(status)).toEqual(status);
+    expect(parseResourceStatus(primary, status)?.failures).toEqual(failures);
+    expect(parseResourceStatus(primary, { ...status, failures: [{ at: 'never' }] })?.failures).toBeUndefined();
+    expect(parseResourceStatus(primary, published())).not.toHaveProperty('failures');
+  });
+
   test('has no endpoint while the slot does not answer', () => {
     const { endpoint: _, ...silent } = slotStatus();
     expect(JSON.parse(JSON.stringify(published(silent)))).not.toHaveProperty('endpoint');

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
 import { isTable } from '../../../../src/schema/key-case.ts';
+import { pruneDeployment } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
 import { findDifferences } from '../../../../src/cluster/workloads/decide/kube-difference.ts';
 import { findAlteredObjects, overriddenEnv, withEnv } from '../../../../src/cluster/workloads/decide/kube-drift.ts';
 import { createKubeObserver } from '../../../../src/cluster/workloads/kube-observer.ts';
@@ -43,6 +44,31 @@ const SERVER = [...POD, 'containers', 0] as const;
 
 describe('findAlteredObjects()', () => {
   test('finds nothing in what was just applied', () => expect(altered(snapshotOf([WORKLOAD]))).toEqual([]));
+
+  test('names the program that wrote the changed field last', () => {
+    const written = (manager: string, time: string | undefined, fieldsV1: unknown) => ({ manager, operation: 'Update', time, fieldsV1 });
+    const managed = [
+      written('svc-controller', '2026-01-03T00:00:00Z', { 'f:spec': { 'f:replicas': {} } }),
+      written('kubectl', '2026-01-01T00:00:00Z', { 'f:spec': { 'f:replicas': {}, 'f:template': {} } }),
+      written('kube-downscaler', '2026-01-02T00:00:00Z', { 'f:metadata': { 'f:annotations': {} }, 'f:spec': { 'f:replicas': {} } }),
+      written('kube-controller-manager', '2026-01-04T00:00:00Z', { 'f:status': { 'f:replicas': {} } }),
+    ];
+    const scaled = edited('deployments', ['spec', 'replicas'], 0);
+    const deployments = new Map(
+      [...scaled.deployments].map(([name, object]) => [name, pruneDeployment(edit(object, ['metadata', 'managedFields'], managed))]),
+    );
+    expect(altered({ ...scaled, deployments })).toEqual(['replicas 0 instead of 2 (by "kube-downscaler")']);
+  });
+
+  test('names no program where the object names none, or says it in a form that is not known', () => {
+    const scaled = edited('deployments', ['spec', 'replicas'], 0);
+    for (const managed of [[], [{ manager: 5 }], 'nobody', undefined]) {
+      const deployments = new Map(
+        [...scaled.deployments].map(([name, object]) => [name, pruneDeployment(edit(object, ['metadata', 'managedFields'], managed))]),
+      );
+      expect(altered({ ...scaled, deployments })).toEqual(['replicas 0 instead of 2']);
+    }
+  });
 
   test.each([
     ['replicas', ['spec', 'replicas'], 0, 'replicas 0 instead of 2'],

@@ -45,10 +45,6 @@ describe('nextAttemptAt()', () => {
     expect(nextAttemptAt(taken(9))).toBe(8 + 1000);
     expect(nextAttemptAt(taken(12))).toBe(11 + 8000);
   });
-
-  test('does not wait because a workload was altered', () => {
-    expect(nextAttemptAt([attempt(1000, 'drift')])).toBeUndefined();
-  });
 });
 
 describe('isCrashLoop()', () => {
@@ -71,7 +67,7 @@ describe('isCrashLoop()', () => {
   });
 
   test('does not count failures that are not the fault of the server', () => {
-    const kinds = ['apply', 'vanish', 'pull-image', 'pull-model', 'drift'] as const;
+    const kinds = ['apply', 'vanish', 'pull-image', 'pull-model'] as const;
     for (const kind of kinds) expect(isCrashLoop([0, 1, 2, 3, 4, 5].map((at) => attempt(at, kind)))).toBe(false);
   });
 });

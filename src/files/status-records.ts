@@ -1,0 +1,61 @@
+/** Reads back what the status files of an earlier controller record of failures. Nothing else in them is read by the program. */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { codeOf, messageOf } from '../platform/error-text.ts';
+import type { SourceLog } from '../platform/log.ts';
+import type { FailureRecords, RecordedFailures } from '../schema/failure-records.ts';
+import { SlotName } from '../schema/names.ts';
+import { parseReason } from '../schema/reasons.ts';
+import { CRASH_KINDS } from '../schema/slot-status.ts';
+
+const Recorded = z.object({
+  observedGeneration: z.int(),
+  failures: z
+    .array(
+      z.object({
+        at: z.number(),
+        kind: z.enum(CRASH_KINDS),
+        reason: z.string().transform((text) => parseReason(text) ?? 'Unknown'),
+        message: z.string(),
+      }),
+    )
+    .default([]),
+});
+
+/** `directory`: `<state>/status`. A damaged file is logged and left out; rejects if the directory exists and cannot be read. */
+export function createStatusRecords(directory: string, log: SourceLog): FailureRecords {
+  return {
+    async read() {
+      const records = new Map<SlotName, RecordedFailures>();
+      for (const file of await listFiles(directory)) {
+        const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]);
+        if (!name.success) continue;
+        const record = await readRecord(join(directory, file), name.data, log);
+        if (record !== undefined) records.set(name.data, record);
+      }
+      return records;
+    },
+  };
+}
+
+async function listFiles(directory: string): Promise<readonly string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+async function readRecord(path: string, slot: SlotName, log: SourceLog): Promise<RecordedFailures | undefined> {
+  try {
+    return Recorded.parse(JSON.parse(await readFile(path, 'utf8')));
+  } catch (error) {
+    log.warn(
+      { slot, error: messageOf(error) },
+      `The status of slot "${slot}" in "${path}" is damaged, so its crashes are counted from zero`,
+    );
+    return undefined;
+  }
+}

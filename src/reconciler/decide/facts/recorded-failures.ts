@@ -1,0 +1,53 @@
+/**
+ * Failures that outlive a controller: recorded in the status of their slot, and read back by the next controller. Only those that count towards a crash loop
+ * are recorded; whatever else fails, one attempt shows again. Pure.
+ */
+import type { RecordedFailures } from '../../../schema/failure-records.ts';
+import type { SlotName } from '../../../schema/names.ts';
+import { CRASH_KINDS, type RecordedFailure } from '../../../schema/slot-status.ts';
+import type { DesiredSlot } from '../../ports.ts';
+import type { Attempt } from './facts.ts';
+
+/** Twice as many as make a crash loop. */
+const MOST_RECORDED = 10;
+/** Statuses are read by people, too. */
+const LONGEST_MESSAGE = 300;
+
+/** `before`: what was recorded of the same slot last, whose times are kept. `wallNow`: Unix milliseconds. */
+export function recordFailures(
+  failures: readonly Attempt[],
+  before: ReadonlyMap<number, RecordedFailure>,
+  wallNow: number,
+): ReadonlyMap<number, RecordedFailure> {
+  const counted = failures.flatMap((attempt) => {
+    const kind = CRASH_KINDS.find((each) => each === attempt.kind);
+    return kind === undefined ? [] : [{ ...attempt, kind }];
+  });
+  return new Map(
+    counted.slice(-MOST_RECORDED).map(({ at, recordedAt, kind, failure: { reason, message } }) => {
+      const known = before.get(at)?.at ?? recordedAt ?? wallNow;
+      return [at, { at: known, kind, reason, message: message.slice(0, LONGEST_MESSAGE) }] as const;
+    }),
+  );
+}
+
+/** The failures of each slot's present generation, as attempts on a clock that shows `now` when it is `wallNow`. */
+export function recallFailures(
+  records: ReadonlyMap<SlotName, RecordedFailures>,
+  slots: ReadonlyMap<SlotName, Pick<DesiredSlot, 'generation'>>,
+  { now, wallNow }: { readonly now: number; readonly wallNow: number },
+): ReadonlyMap<SlotName, readonly Attempt[]> {
+  const recalled = new Map<SlotName, readonly Attempt[]>();
+  for (const [name, { observedGeneration, failures = [] }] of records) {
+    if (failures.length === 0 || slots.get(name)?.generation !== observedGeneration) continue;
+    // A failure in the future means that the wall clock was set back since.
+    const attempts = failures.map(({ at, kind, reason, message }): Attempt => {
+      return { at: now - Math.max(0, wallNow - at), recordedAt: at, kind, failure: { kind: 'retry', reason, message } };
+    });
+    recalled.set(
+      name,
+      attempts.toSorted((a, b) => a.at - b.at),
+    );
+  }
+  return recalled;
+}

@@ -1,0 +1,98 @@
+/**
+ * Leaves a slot as it is while its plan cannot be made or breaks a rule: nothing is done about it, requests continue to go to what answered before, and its
+ * conditions say why. Other slots are not affected. Pure.
+ */
+import type { Finding } from '../../schema/failure.ts';
+import type { SlotName } from '../../schema/names.ts';
+import { PROVIDER_KINDS } from '../../schema/provider-kinds.ts';
+import type { SlotState } from '../../schema/slot-status.ts';
+import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
+import { gather, type SlotView, viewWithoutTemplate, type WorkloadView } from './facts/view.ts';
+import type { Objection } from './facts/inspection.ts';
+import type { inspect } from './inspect.ts';
+import { heldUpConditions } from './outcome/conditions.ts';
+import { refuseForever, refuseStalled, targetsOf } from './rules/admission.ts';
+
+/** `last`: what the last pass decided. */
+export function holdUp(view: SlotView, last: Decision | undefined, problem: string): Decision {
+  const { slot, spec, workloads, lastCapabilities } = view;
+  const because: Finding = {
+    reason: 'InternalError',
+    message: `Report this as a bug: the slot is left as it is, because what to do about it cannot be decided: ${problem}`,
+  };
+  const serving = workloads.find((workload) => isStillServing(workload, last));
+  const targets = targetsOf(serving);
+  return {
+    name: slot.name,
+    generation: slot.generation,
+    state: stateOf(view, serving),
+    wanted: spec.enabled,
+    findings: [because],
+    conditions: heldUpConditions(view, serving !== undefined, because),
+    admission: targets.length > 0 ? { kind: 'open' } : (refuseForever(view) ?? refuseStalled(slot.name, because)),
+    targets,
+    serving: serving?.fact.id,
+    draining: [],
+    memory: undefined,
+    memoryBytes: last?.memoryBytes,
+    revision: last?.revision,
+    capabilities: lastCapabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    nextAttemptAt: undefined,
+    lastFailure: view.failures.at(-1),
+    waitsFor: [],
+    progress: undefined,
+    stable: false,
+    drift: [],
+    waitingReason: undefined,
+    replicas: serving?.fact.replicas,
+  };
+}
+
+/** The parts of a plan that break no rule; `plan` is undefined where that is not possible, as a rule is broken that concerns no single slot. */
+export function withoutBroken(
+  made: Plan,
+  { desired, observed, now }: { readonly desired: Desired; readonly observed: Observed; readonly now: number },
+  look: typeof inspect,
+): { readonly plan: Plan | undefined; readonly objections: readonly Objection[] } {
+  const objections = look(made, desired, observed, now);
+  if (objections.length === 0) return { plan: made, objections };
+  if (objections.some(({ slot }) => slot === undefined)) return { plan: undefined, objections };
+  const plan = withoutSlots(made, objections, { desired, observed, now });
+  const more = look(plan, desired, observed, now);
+  return { plan: more.length === 0 ? plan : undefined, objections: [...objections, ...more] };
+}
+
+function withoutSlots(
+  made: Plan,
+  objections: readonly Objection[],
+  { desired, observed, now }: { readonly desired: Desired; readonly observed: Observed; readonly now: number },
+): Plan {
+  const gathered = gather(desired, observed, now);
+  const problems = Map.groupBy(objections, ({ slot }) => slot);
+  const decisions = new Map<SlotName, Decision>();
+  for (const [name, decision] of made.decisions) {
+    const slot = desired.slots.get(name);
+    const problem = problems
+      .get(name)
+      ?.map(({ message }) => message)
+      .join('; ');
+    const held = slot === undefined || problem === undefined ? undefined : viewWithoutTemplate(slot, gathered, problem);
+    const last = observed.published.get(name)?.decision;
+    decisions.set(name, held === undefined || problem === undefined ? decision : holdUp(held, last, problem));
+  }
+  return { ...made, actions: made.actions.filter(({ slot }) => !problems.has(slot)), decisions };
+}
+
+function isStillServing({ fact, alive }: WorkloadView, last: Decision | undefined): boolean {
+  const served = last?.targets.some(({ workload }) => workload === fact.id) === true;
+  return served && alive && fact.phase === 'running' && fact.endpoints.length > 0;
+}
+
+/** One that the table of moves allows after any other. */
+function stateOf({ workloads }: SlotView, serving: WorkloadView | undefined): SlotState {
+  if (serving !== undefined) return serving.inFlight > 0 ? 'serving' : serving.used ? 'idle' : 'ready';
+  const phases = new Set(workloads.filter(({ alive }) => alive).map(({ fact }) => fact.phase));
+  if (phases.has('running')) return 'warming';
+  if (phases.has('created')) return 'starting';
+  return workloads.some(({ fact }) => fact.phase !== 'exited') ? 'unloading' : 'offline';
+}

@@ -1,0 +1,60 @@
+/**
+ * What is done about a workload that somebody altered, in one of two ways: it is updated in place where its runtime can do so, and replaced otherwise.
+ *
+ *     "drift" is "repair"           repaired without end, with the back-off of failures, however often it is altered again
+ *     "drift" is "warn", "ignore"   left as it is
+ *     it keeps the slot from        stalled: at once where it is left as it is, and once the back-off has reached its longest
+ *     answering                     delay where it is repaired, because then somebody must stop who alters it
+ *
+ * Pure.
+ */
+import type { Finding } from '../../../schema/failure.ts';
+import type { SlotView, WorkloadView } from '../facts/view.ts';
+import { delayAfter, LONGEST_DELAY_MS } from './backoff.ts';
+
+/** When an altered workload is repaired next, in Unix milliseconds; undefined where it is not repaired. */
+export function nextRepairAt({ spec, repairs, now }: SlotView): number | undefined {
+  if (spec.lifecycle.drift !== 'repair') return undefined;
+  return repairs === undefined ? now : repairs.lastAt + delayAfter(repairs.times);
+}
+
+/** Whether an altered workload is repaired now, and not only reported. */
+export function repairsDrift(view: SlotView): boolean {
+  const at = nextRepairAt(view);
+  return at !== undefined && at <= view.now;
+}
+
+/** What was altered, and how often that was repaired. The message stays the same until the next repair. */
+export function describeAltered({ drift }: Pick<WorkloadView, 'drift'>, view: SlotView): Finding {
+  return { reason: 'WorkloadAltered', message: `The workload was altered from outside: ${drift.join('; ')}${repairsText(view)}` };
+}
+
+/** Why the slot does not answer though its workload was or is repaired, or must not be; undefined where nobody has to act. */
+export function findUnrepairable(
+  view: SlotView,
+  { serving, starting }: { readonly serving: WorkloadView | undefined; readonly starting: WorkloadView | undefined },
+): Finding | undefined {
+  if (serving !== undefined || starting === undefined) return undefined;
+  const { repairs, spec } = view;
+  const altered = starting.standing === 'altered';
+  if (spec.lifecycle.drift !== 'repair') {
+    if (!altered || !isScaledToZero(starting)) return undefined;
+    const message = `Undo the change, or set "drift" to "repair": ${describeAltered(starting, view).message}`;
+    return { reason: 'WorkloadAltered', message };
+  }
+  if (repairs === undefined || delayAfter(repairs.times) < LONGEST_DELAY_MS) return undefined;
+  const what = altered ? starting.drift.join('; ') : 'it does not last';
+  const message = `Find out what alters the workload, and stop it: ${what}${repairsText(view)}`;
+  return { reason: 'WorkloadAltered', message };
+}
+
+function repairsText({ repairs, spec }: SlotView): string {
+  if (repairs === undefined || spec.lifecycle.drift !== 'repair') return '';
+  const pause = delayAfter(repairs.times) / 1000;
+  return `; it was repaired ${repairs.times === 1 ? 'once' : `${repairs.times} times`}, and the next repair waits ${pause} s after the last one`;
+}
+
+/** It has no process, waits for nothing, and nothing will ever start one. */
+function isScaledToZero({ fact }: WorkloadView): boolean {
+  return fact.phase === 'created' && fact.replicas?.present === 0 && fact.waitingReason === undefined;
+}

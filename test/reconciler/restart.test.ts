@@ -1,0 +1,116 @@
+import { describe, expect, test } from '@jest/globals';
+import { expectRest } from '../support/live-cluster/expect-rest.ts';
+import { createWorld, type World, type WorldOptions } from '../support/simulation/world.ts';
+
+const DOCUMENT = { model: { default: 'a.gguf' } } as const;
+const MINUTE_MS = 60_000;
+
+async function serving(options: WorldOptions = {}): Promise<World> {
+  const world = createWorld(options);
+  world.setModel('a.gguf', 'present');
+  world.edit('primary', DOCUMENT);
+  await world.reach('primary', 'ready');
+  return world;
+}
+
+const stalled = (world: World) => world.slot('primary').status.conditions.find(({ type }) => type === 'Stalled');
+const isReady = (world: World): boolean => world.life().board.current().slots.get(world.slot('primary').name)?.status.state === 'ready';
+
+async function crash(world: World, times: number): Promise<void> {
+  for (let count = 1; count <= times; count += 1) {
+    await world.clock.until(() => isReady(world), 10 * MINUTE_MS);
+    for (const { id } of world.runtime.list()) world.runtime.exit(id, { code: 139 });
+    await world.clock.advance(100);
+  }
+}
+
+describe('a restart of the controller', () => {
+  test('does not end a crash loop, and an edit does', async () => {
+    const world = await serving();
+    await crash(world, 5);
+    for (let restarts = 0; restarts < 3; restarts += 1) {
+      await world.restart();
+      await world.clock.advance(60 * MINUTE_MS);
+      expect(stalled(world)).toMatchObject({ status: 'True', reason: 'CrashLoop' });
+      expect(world.slot('primary').admission).toMatchObject({ kind: 'refuse', code: 'slot.stalled' });
+      expect(world.runtime.list()).toEqual([]);
+      await expectRest(world);
+    }
+    world.edit('primary', { ...DOCUMENT, restartedAt: '2026-01-01T00:00:00Z' });
+    await world.reach('primary', 'ready', 1000);
+    await world.restart();
+    await world.reach('primary', 'ready', 1000);
+    expect(stalled(world)).toMatchObject({ status: 'False' });
+  });
+
+  test('does not begin the count of crashes again', async () => {
+    const world = await serving();
+    for (let count = 1; count <= 5; count += 1) {
+      expect(stalled(world)).toMatchObject({ status: 'False' });
+      await crash(world, 1);
+      await world.restart();
+      await world.clock.advance(100);
+    }
+    await world.clock.advance(MINUTE_MS);
+    expect(stalled(world)).toMatchObject({ status: 'True', reason: 'CrashLoop' });
+  });
+
+  test('does not turn crashes that are far apart into a crash loop', async () => {
+    const world = await serving();
+    for (let count = 1; count <= 8; count += 1) {
+      await crash(world, 1);
+      await world.restart();
+      await world.clock.advance(100);
+      await world.restart();
+      await world.clock.advance(5 * MINUTE_MS);
+    }
+    expect(stalled(world)).toMatchObject({ status: 'False' });
+    expect(isReady(world)).toBe(true);
+  });
+
+  test('forgets the crashes of a slot that was removed and declared again', async () => {
+    const world = await serving();
+    await crash(world, 5);
+    world.remove('primary');
+    await world.clock.advance(MINUTE_MS);
+    await world.restart();
+    world.edit('primary', DOCUMENT);
+    await world.reach('primary', 'ready', 1000);
+  });
+
+  test('begins the count again where the record is lost', async () => {
+    const world = await serving({ recorded: () => new Map() });
+    await crash(world, 5);
+    expect(stalled(world)).toMatchObject({ status: 'True', reason: 'CrashLoop' });
+    await world.restart();
+    await world.reach('primary', 'ready', 1000);
+  });
+
+  test('begins the count again where the record cannot be read', async () => {
+    const world = await serving({
+      recorded: () => {
+        throw new Error('It is damaged');
+      },
+    });
+    await crash(world, 5);
+    await world.restart();
+    await world.reach('primary', 'ready', 1000);
+  });
+});
+
+describe('another leader', () => {
+  test('knows of the crash loop', async () => {
+    const world = await serving({ replicas: 2, behaviour: { restartMs: () => 500 } });
+    await crash(world, 5);
+    await world.clock.until(() => stalled(world)?.status === 'True', 10 * MINUTE_MS);
+    await world.clock.advance(1000);
+    for (const next of [1, 0, 1]) {
+      world.lead(next);
+      await world.clock.advance(10 * MINUTE_MS);
+      expect(stalled(world)).toMatchObject({ status: 'True', reason: 'CrashLoop' });
+      expect(world.runtime.list()).toEqual([]);
+    }
+    world.edit('primary', { ...DOCUMENT, restartedAt: '2026-01-01T00:00:00Z' });
+    await world.reach('primary', 'ready', MINUTE_MS);
+  });
+});
