@@ -10,7 +10,7 @@
  *            finish         release hold, ticket, body and connection; report once
  *
  * Each part calls `fail` instead if the request cannot go on. Besides, `checkTimeouts` is called about once a second, `onHoldAborted` when the reconciler ends
- * the workload, and `#clientGone` when the client disconnects. Whatever happens first, `#finish` runs exactly once and is the only place that
+ * the workload (which loses the attempt), and `#clientGone` when the client disconnects. Whatever happens first, `#finish` runs exactly once and is the only place that
  * releases what the exchange holds.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -160,7 +160,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   }
 
   onHoldAborted(): void {
-    this.fail('upstream.failed', 'Send the request again: its workload was stopped before the answer was complete');
+    this.#forward?.giveUp('Send the request again: its workload was stopped before the answer was complete');
   }
 
   onForwardDone(): void {
@@ -172,6 +172,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     lost.hold.release();
     this.#parked ??= new ParkedRequest(this.#deps, this);
     this.#parked.retry(lost);
+    this.#requestBody.keepReading();
   }
 
   /** Sends the error in the way that is still possible: as the answer, inside a stream that has begun, or by cutting the connection. */
@@ -185,6 +186,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   #park(slot: SlotName | undefined): void {
     this.#parked ??= new ParkedRequest(this.#deps, this);
     this.#parked.park(slot);
+    this.#requestBody.keepReading();
   }
 
   #clientGone(): void {

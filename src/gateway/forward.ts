@@ -2,12 +2,13 @@
  * One attempt to get an answer from one endpoint. `Exchange` creates and starts it with a hold; it sends the request, passes the answer on to the client as it
  * arrives, with back-pressure, and reports the end to the exchange exactly once. It knows no slots and no queues.
  *
- *   start ─► connect ─► send ─► head ─┬─► below 300: body to the client ─► end                      onForwardDone
- *              │          │           └─► 300 and above: collect the error, then send or resend it  onForwardDone, onForwardLost
- *              └──────────┴─ broken before the head: a reused connection is replaced once, else     onForwardLost
- *                            broken after the head, or a time limit passed                          fail
+ *   start ─► connect ─► send ─► head ─┬─► below 300: wait for the first byte of the body, then pass both on ─► end  onForwardDone
+ *              │          │       │    └─► 300 and above: collect the error, then send or resend it                 onForwardDone, onForwardLost
+ *              └──────────┴───────┴─ broken before that byte: a reused connection is replaced once, else            onForwardLost
+ *                                    broken after it, not HTTP, or a time limit passed                              fail
  *
- * "Lost" means that the client has received nothing and the body can be sent again, so that another endpoint may answer.
+ * "Lost" means that the client has received nothing and the body can be sent again, so that another endpoint may answer. The head waits for the
+ * body, because a server that dies between the two would otherwise take the request with it.
  */
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { ClientAnswer } from './answer.ts';
@@ -59,9 +60,14 @@ export class Forward implements UpstreamSink {
   readonly #owner: ForwardOwner;
   #connection: UpstreamConnection | undefined;
   #progressAt: number;
-  #answering = false;
+  /** The upstream's head has arrived. */
+  #head: ResponseHead | undefined;
+  /** The head has been passed on to the client. */
+  #begun = false;
   #ended = false;
   #clientStalled = false;
+  /** The body was not complete when the request was sent, so it follows as it arrives. */
+  #flows = false;
   #error: UpstreamError | undefined;
   #tail: Buffer | undefined;
   #beforeTail: Buffer | undefined;
@@ -75,7 +81,8 @@ export class Forward implements UpstreamSink {
   start(fresh = false): void {
     const { deps, hold, path, headerLines, requestId, requestBody } = this.#request;
     const { host, port } = hold.endpoint;
-    const connection = deps.upstreams.connect(hold.endpoint, this, fresh);
+    // Only a body that is kept can be sent again if an idle connection turns out to be dead.
+    const connection = deps.upstreams.connect(hold.endpoint, this, fresh || !requestBody.whole);
     this.#connection = connection;
     const authority = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
     const head = `POST ${path} HTTP/1.1\r\nhost: ${authority}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
@@ -83,6 +90,7 @@ export class Forward implements UpstreamSink {
       connection.send(head, requestBody.chunks, requestBody.received);
       return;
     }
+    this.#flows = true;
     connection.write(head);
     if (connection.connected) requestBody.flowTo(connection);
   }
@@ -94,6 +102,11 @@ export class Forward implements UpstreamSink {
     this.#connection = undefined;
   }
 
+  /** Ends the attempt, because its workload is about to be stopped; the request is sent again if that is possible. */
+  giveUp(message: string): void {
+    this.#lose(false, message);
+  }
+
   noteProgress(): void {
     this.#progressAt = this.#request.deps.tick();
   }
@@ -101,7 +114,7 @@ export class Forward implements UpstreamSink {
   checkTimeouts(now: number): void {
     const silentMs = now - this.#progressAt;
     const { SVC_FIRST_BYTE_TIMEOUT: firstByteMs, SVC_STREAM_TIMEOUT: silenceMs } = this.#request.deps.settings;
-    if (this.#answering) {
+    if (this.#head !== undefined) {
       if (silentMs <= silenceMs) return;
       const who = this.#clientStalled ? 'client read nothing' : 'upstream sent nothing';
       this.#fail('upstream.timeout', `The ${who} for ${silenceMs / 1000} s ("SVC_STREAM_TIMEOUT")`);
@@ -121,7 +134,7 @@ export class Forward implements UpstreamSink {
   onConnected(): void {
     this.noteProgress();
     const { requestBody } = this.#request;
-    if (this.#connection !== undefined && !requestBody.whole) requestBody.flowTo(this.#connection);
+    if (this.#connection !== undefined && this.#flows) requestBody.flowTo(this.#connection);
   }
 
   onDrain(): void {
@@ -130,14 +143,9 @@ export class Forward implements UpstreamSink {
   }
 
   onHead(head: ResponseHead): void {
-    this.#answering = true;
+    this.#head = head;
     this.noteProgress();
     if (head.status >= 300) this.#error = { head, body: [], bytes: 0 };
-    else {
-      // The answer has begun: nothing is sent again from here on, so the body's memory can be released.
-      if (this.#request.requestBody.whole) this.#request.requestBody.release();
-      this.#request.answer.begin(head, performance.now() - this.#request.startedAt);
-    }
   }
 
   onBody(bytes: Buffer, last: boolean): void {
@@ -147,7 +155,8 @@ export class Forward implements UpstreamSink {
       this.#collectError(this.#error, bytes, last);
       return;
     }
-    this.ttftMs ??= performance.now() - this.#request.startedAt;
+    if (bytes.length === 0 && !last) return;
+    this.#begin();
     if (bytes.length > 0) {
       this.#beforeTail = this.#tail;
       this.#tail = bytes;
@@ -161,16 +170,23 @@ export class Forward implements UpstreamSink {
     } else if (!answer.write(bytes)) this.#waitForClient();
   }
 
-  onReadEnd(): void {
-    if (this.#answering && this.ttftMs === undefined && this.#error === undefined) this.#request.answer.flushHeaders();
+  onBroken({ kind, reused, message }: Breakage): void {
+    this.#connection = undefined;
+    const { resendable } = this.#request.requestBody;
+    // The upstream closed an idle connection while the request was on its way, or left bytes of another answer on it: the workload may be well.
+    if (reused && resendable && this.#head === undefined) this.start(true);
+    else if (kind === 'protocol') this.#fail('upstream.failed', message);
+    else this.#lose(kind === 'closed', message);
   }
 
-  onBroken(breakage: Breakage): void {
-    this.#connection = undefined;
-    if (this.#answering || breakage.kind === 'protocol') this.#fail('upstream.failed', breakage.message);
-    // The upstream closed an idle connection while the request was on its way, which does not mean that the workload failed.
-    else if (breakage.reused && this.#request.requestBody.resendable) this.start(true);
-    else this.#lose(breakage.kind === 'closed', breakage.message);
+  /** Passes the head on. Nothing is sent again from here on, so the body's memory can be released. */
+  #begin(): void {
+    if (this.#begun || this.#head === undefined) return;
+    this.#begun = true;
+    const { requestBody, answer, startedAt } = this.#request;
+    if (requestBody.whole) requestBody.release();
+    this.ttftMs = performance.now() - startedAt;
+    answer.begin(this.#head, this.ttftMs);
   }
 
   #waitForClient(): void {

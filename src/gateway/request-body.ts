@@ -1,6 +1,7 @@
 /**
  * Reads a client's request body until the request can be routed. A body of ordinary size is kept in memory completely, so that it can be sent again if a
- * workload dies. A larger one is read until `model` is known; then reading pauses, which slows the client down, and the rest flows through later.
+ * workload dies. A larger one is read until `model` is known; then reading pauses, which slows the client down, and the rest flows through to the upstream. If
+ * the request has to wait instead, the rest is read and kept as well: only a client whose connection is read is noticed when it leaves.
  */
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../schema/error-codes.ts';
@@ -76,12 +77,21 @@ export class RequestBody {
     return length === undefined ? 'transfer-encoding: chunked\r\n\r\n' : `content-length: ${length}\r\n\r\n`;
   }
 
-  /** Sends what was read to the connection and lets the rest flow; from here on the request cannot be sent again. */
+  /** Sends what was read to the connection and lets the rest flow. Unless the body has been read completely, the request cannot be sent again from here on. */
   flowTo(connection: UpstreamConnection): void {
-    this.#connection = connection;
     for (const chunk of this.chunks) this.#forward(connection, chunk);
+    if (this.whole) {
+      this.#endFlow(connection);
+      return;
+    }
+    this.#connection = connection;
     this.chunks = [];
     this.#req.resume();
+  }
+
+  /** Reads the rest of the body into memory, because the request has to wait. */
+  keepReading(): void {
+    if (!this.#released && !this.whole) this.#req.resume();
   }
 
   resumeFlow(): void {
@@ -137,11 +147,14 @@ export class RequestBody {
 
   #onEnd(): void {
     if (this.#released) return;
-    if (this.#connection !== undefined) {
-      if (this.#head.contentLength === undefined) this.#connection.write('0\r\n\r\n');
-      this.#connection.endRequest();
-    } else if (!this.#ready) this.#complete();
+    if (this.#connection !== undefined) this.#endFlow(this.#connection);
+    else if (!this.#ready) this.#complete();
     else this.whole = true;
+  }
+
+  #endFlow(connection: UpstreamConnection): void {
+    if (this.#head.contentLength === undefined) connection.write('0\r\n\r\n');
+    connection.endRequest();
   }
 
   #complete(): void {
