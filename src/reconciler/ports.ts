@@ -254,7 +254,7 @@ export interface WorkloadActivity {
 export interface Demand {
   /** Requests parked for the slot now. */
   readonly waiting: number;
-  /** Unix milliseconds of the last request that asked for the slot. */
+  /** Unix milliseconds at which a request last asked for the slot, or gave up waiting for it. */
   readonly lastAskedAt: number;
 }
 

@@ -16,6 +16,7 @@ import { STABLE_MS } from './rules/backoff.ts';
 import { deriveState, findSubject, stateFactsOf } from './rules/derive-state.ts';
 import { insufficientMemory, type Gate } from './rules/gates.ts';
 import type { MemoryVerdict } from './rules/share-memory.ts';
+import { abandonedAt } from './rules/wanted.ts';
 import { planCrashNotes } from './steps/plan-crash-notes.ts';
 import { planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
 import { planProbes } from './steps/plan-probes.ts';
@@ -126,7 +127,7 @@ function isStable({ failures, now }: SlotView, { serving, starting }: Roles): bo
   return probe?.status === 'passing' && now - Math.max(probe.since, last.at) >= STABLE_MS;
 }
 
-/** The ends of the idle time, of back-offs and of the start time. */
+/** The ends of the idle time, of a load without requests, of back-offs and of the start time. */
 function wakesOf(view: SlotView, wanted: boolean, gates: readonly Gate[], { starting }: Roles): readonly number[] {
   const { lastActiveAt, inFlight, waiting, now } = view;
   const { idleTimeoutMs, startTimeoutMs } = view.spec.lifecycle;
@@ -136,6 +137,7 @@ function wakesOf(view: SlotView, wanted: boolean, gates: readonly Gate[], { star
     ...gates.flatMap(untilOf),
     ...(startedAt === undefined ? [] : [startedAt + startTimeoutMs]),
     ...(mayIdle ? [lastActiveAt + idleTimeoutMs] : []),
+    abandonedAt(view) ?? now,
   ].filter((at) => at > now && Number.isFinite(at));
 }
 

@@ -2,6 +2,7 @@
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { SlotState } from '../../../schema/slot-status.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import type { Action } from './actions.ts';
 import type { Comparison } from './drift.ts';
@@ -45,6 +46,8 @@ export interface SlotView {
   readonly inFlight: number;
   readonly waiting: number;
   readonly lastActiveAt: number | undefined;
+  /** Unix milliseconds at which a request last asked for the slot, or gave up waiting for it. */
+  readonly lastAskedAt: number | undefined;
   /** Of this generation, oldest first. */
   readonly failures: readonly Attempt[];
   /** The running action that starts or updates a workload of the slot. */
@@ -55,6 +58,8 @@ export interface SlotView {
   /** The workload that served and the capabilities of the slot, as of the last pass. */
   readonly lastServing: WorkloadId | undefined;
   readonly lastCapabilities: readonly Capability[] | undefined;
+  /** In the last pass, the slot was being loaded, or its load was given up and no request has asked since. */
+  readonly lastUnserved: boolean;
 }
 
 /** All that views are made of: what is true of every slot in one pass is collected once. */
@@ -140,14 +145,18 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),
     waiting: demand?.waiting ?? 0,
     lastActiveAt: observed.lastActive.get(slot.name),
+    lastAskedAt: demand?.lastAskedAt,
     failures: attempts?.generation === slot.generation ? attempts.failures : [],
     applying: underWay.applies.get(slot.name),
     stopping: underWay.stopping.has(slot.name),
     pulls: underWay.pulls,
     lastServing: last?.serving,
     lastCapabilities: last?.capabilities,
+    lastUnserved: last !== undefined && (LOADING.has(last.state) || last.findings.some(({ reason }) => reason === 'NotAskedFor')),
   };
 }
+
+const LOADING: ReadonlySet<SlotState> = new Set(['pulling', 'starting', 'warming']);
 
 /** What a workload is compared with. */
 interface Wanted {
