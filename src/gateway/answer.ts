@@ -1,7 +1,8 @@
 /** Sends the answer of one exchange to the client: the upstream's bytes unchanged, or an error of the gateway in the way that is still possible. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { errorBody, type ErrorCode } from '../schema/error-codes.ts';
+import { ERROR_CODES, errorBody, type ErrorBody, type ErrorCode } from '../schema/error-codes.ts';
 import { BATCH_MS, type BatchedWriter, type WriteBatcher } from './write-batcher.ts';
+import type { Dialect } from './decide/dialect.ts';
 import { errorAnswer, JSON_TYPE, type ErrorAnswer } from './decide/error-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
 
@@ -9,10 +10,19 @@ import type { ResponseHead } from './decide/response-head.ts';
 const JOINED_BODY_BYTES = 64 * 1024;
 /** Larger pieces are written directly, and a batch that exceeds this is written early. */
 const BATCH_BYTES = 16 * 1024;
-/** How long the rest of an unwanted body is read, so that the client can read the answer before the connection is reset. */
+/** The rest of an unwanted body is read up to this size, which takes less time than a new connection. For a larger one the connection is closed. */
+const DISCARDED_BYTES = 1024 * 1024;
+/** How long the rest of a larger unwanted body is read, so that the client can read the answer before the connection is reset. */
 const LINGER_MS = 2000;
 const NEW_LINE = 0x0a;
 const RETRY_HEADERS: ReadonlySet<string> = new Set(['retry-after', 'retry-after-ms', 'x-should-retry']);
+
+export interface AnswerRequest {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly requestId: string;
+  readonly dialect: Dialect;
+}
 
 export class ClientAnswer implements BatchedWriter {
   /** Status sent; 0 before `begin` or an error. */
@@ -20,6 +30,7 @@ export class ClientAnswer implements BatchedWriter {
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #requestId: string;
+  readonly dialect: Dialect;
   #stream = false;
   /** This class writes the chunk framing instead of Node. */
   #framed = false;
@@ -30,33 +41,31 @@ export class ClientAnswer implements BatchedWriter {
   /** Number of line ends at the end of what was sent; two end an event. */
   #lineEnds = 2;
 
-  constructor(req: IncomingMessage, res: ServerResponse, requestId: string, batcher: WriteBatcher) {
+  constructor({ req, res, requestId, dialect }: AnswerRequest, batcher: WriteBatcher) {
     this.#batcher = batcher;
     this.#req = req;
     this.#res = res;
     this.#requestId = requestId;
+    this.dialect = dialect;
   }
 
   get started(): boolean {
     return this.status !== 0;
   }
 
-  /** Sets status and headers. They are sent with the first bytes of the body, or by `flushHeaders`. */
+  /** Sets status and headers. They are sent with the first bytes of the body. */
   begin(head: ResponseHead, processingMs: number): void {
     const { headers } = head;
     this.status = head.status;
     this.#stream = head.contentType?.startsWith('text/event-stream') === true;
     headers.push('x-request-id', this.#requestId, 'openai-processing-ms', String(Math.round(processingMs)));
+    if (this.dialect.requestIdHeader !== undefined) headers.push(this.dialect.requestIdHeader, this.#requestId);
     if (this.#stream) disableProxyBuffering(headers);
     this.#framed = head.framing.kind !== 'length' && head.framing.kind !== 'none' && this.#req.httpVersionMinor === 1;
     if (this.#framed) headers.push('transfer-encoding', 'chunked');
     this.#res.writeHead(head.status, headers);
     // Node writes a chunk in four pieces, this class in one.
     if (this.#framed) this.#res.chunkedEncoding = false;
-  }
-
-  flushHeaders(): void {
-    this.#res.flushHeaders();
   }
 
   /** Returns false if the caller should wait for `onceDrained`. */
@@ -94,17 +103,28 @@ export class ClientAnswer implements BatchedWriter {
 
   /** Sends an error of the gateway. Only before `begin`. */
   refuse(code: ErrorCode, message: string, param: string | null): void {
-    this.#error(errorAnswer(code, message, { param, requestId: this.#requestId }));
+    this.#error(errorAnswer(code, message, { param, requestId: this.#requestId, dialect: this.dialect }));
   }
 
-  /** Sends an upstream's error. Only before `begin`. `text` is the normalised body; of the upstream's headers only those about retries are passed on. */
-  upstreamError(head: ResponseHead, text: string): void {
+  /** Sends an upstream's answer in another form. Instead of `begin`. */
+  translated(status: number, body: object, processingMs: number): void {
+    const bytes = Buffer.from(JSON.stringify(body));
+    const headers = ['content-type', JSON_TYPE, 'content-length', String(bytes.length)];
+    const framing = { kind: 'length', bytes: bytes.length } as const;
+    this.begin({ status, headers, contentType: JSON_TYPE, framing, keepAlive: true, keepAliveSeconds: undefined }, processingMs);
+    this.end(bytes);
+  }
+
+  /** Sends an upstream's normalised error. Only before `begin`. Of the upstream's headers only those about retries are passed on. */
+  upstreamError(head: ResponseHead, error: ErrorBody['error']): void {
+    const { requestIdHeader } = this.dialect;
     const headers: Record<string, string> = { 'content-type': JSON_TYPE, 'x-request-id': this.#requestId };
+    if (requestIdHeader !== undefined) headers[requestIdHeader] = this.#requestId;
     for (let index = 0; index < head.headers.length; index += 2) {
       const name = head.headers[index]?.toLowerCase() ?? '';
       if (RETRY_HEADERS.has(name)) headers[name] = head.headers[index + 1] ?? '';
     }
-    this.#error({ status: head.status, headers, body: text });
+    this.#error({ status: head.status, headers, body: JSON.stringify(this.dialect.errorBody(error, head.status, this.#requestId)) });
   }
 
   onceDrained(callback: () => void): void {
@@ -120,7 +140,10 @@ export class ClientAnswer implements BatchedWriter {
     }
     const gap = '\n'.repeat(2 - this.#lineEnds);
     res.once('finish', () => res.destroy());
-    this.end(Buffer.from(`${gap}data: ${JSON.stringify(errorBody(code, message))}\n\n`));
+    const { errorEvent } = this.dialect;
+    const name = errorEvent === undefined ? '' : `event: ${errorEvent}\n`;
+    const body = this.dialect.errorBody(errorBody(code, message).error, ERROR_CODES[code].status, this.#requestId);
+    this.end(Buffer.from(`${gap}${name}data: ${JSON.stringify(body)}\n\n`));
   }
 
   destroy(): void {
@@ -153,15 +176,15 @@ export class ClientAnswer implements BatchedWriter {
 }
 
 /**
- * Sends an error. If the request's body has not been read to its end, the connection is closed after the answer, but only when the client has had
- * time to read it: until then the rest of the body is read and discarded.
+ * Sends an error. The connection stays open; Node reads what is left of a small body. If more is left, the connection is closed after the answer, but only
+ * when the client has had time to read it: until then the rest of the body is read and discarded.
  */
 export function answerError(req: IncomingMessage, res: ServerResponse, answer: ErrorAnswer): void {
   if (res.headersSent || res.destroyed) {
     res.destroy();
     return;
   }
-  const bodyRead = req.complete || !hasBody(req);
+  const bodyRead = req.complete || !hasMuchBody(req);
   const length = Buffer.byteLength(answer.body);
   res.writeHead(answer.status, { ...answer.headers, 'content-length': length, ...(bodyRead ? {} : { connection: 'close' }) });
   if (bodyRead || isWithheld(req)) {
@@ -184,9 +207,8 @@ function isWithheld(req: IncomingMessage): boolean {
   return req.headers.expect !== undefined && !req.readableDidRead;
 }
 
-function hasBody(req: IncomingMessage): boolean {
-  const length = req.headers['content-length'];
-  return req.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+function hasMuchBody(req: IncomingMessage): boolean {
+  return req.headers['transfer-encoding'] !== undefined || isWithheld(req) || Number(req.headers['content-length'] ?? 0) > DISCARDED_BYTES;
 }
 
 /** An HTTP/1.1 chunk, one character per byte; empty for no bytes, since an empty chunk would end the body. */

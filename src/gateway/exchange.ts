@@ -14,11 +14,13 @@
  * releases what the exchange holds.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { InferPlan, ProviderRegistry } from '../providers/provider.ts';
 import type { BoardSlot } from '../reconciler/board.ts';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { SlotName } from '../schema/names.ts';
 import { ClientAnswer } from './answer.ts';
 import { RequestBody, type RequestBodyOwner } from './request-body.ts';
+import { OPENAI } from './decide/dialect.ts';
 import type { InferencePath } from './decide/inference-paths.ts';
 import type { RequestHead } from './decide/request-head.ts';
 import { route } from './decide/route.ts';
@@ -60,10 +62,10 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   #parked: ParkedRequest | undefined;
 
   constructor(deps: ExchangeDeps, request: ExchangeRequest) {
-    const { req, res, head, requestId } = request;
+    const { req, head, path } = request;
     this.#deps = deps;
     this.#request = request;
-    this.#answer = new ClientAnswer(req, res, requestId, deps.batcher);
+    this.#answer = new ClientAnswer({ ...request, dialect: path.dialect ?? OPENAI }, deps.batcher);
     this.#requestBody = new RequestBody(req, head, deps, this);
     this.#bodyAt = deps.tick();
     this.#member = deps.active.add(this);
@@ -125,16 +127,9 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   onOpen(slot: BoardSlot): void {
     const { path, head, requestId } = this.#request;
     const { providers, traffic } = this.#deps;
-    const plan = providers[slot.spec.provider]?.infer(
-      { method: 'POST', path: path.canonical ?? path.path, capability: path.capability },
-      slot.capabilities,
-    );
-    if (plan?.kind !== 'forward') {
-      this.fail(
-        'model.unsupported',
-        plan?.message ?? `Use another model: this build cannot serve provider "${slot.spec.provider}"`,
-        'model',
-      );
+    const plan = inferPlan(providers, slot, path);
+    if (plan.kind === 'refuse') {
+      this.fail('model.unsupported', plan.message, 'model');
       return;
     }
     const hold = traffic.holds.acquire(slot, this, this.#parked?.failedOn);
@@ -211,4 +206,13 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
       tokens: this.#forward?.usage(),
     });
   }
+}
+
+function inferPlan(
+  providers: ProviderRegistry,
+  { spec, capabilities }: BoardSlot,
+  { path, canonical, capability }: InferencePath,
+): InferPlan {
+  const plan = providers[spec.provider]?.infer({ method: 'POST', path: canonical ?? path, capability }, capabilities);
+  return plan ?? { kind: 'refuse', message: `Use another model: this build cannot serve provider "${spec.provider}"` };
 }

@@ -3,7 +3,7 @@
  * arrives, with back-pressure, and reports the end to the exchange exactly once. It knows no slots and no queues.
  *
  *   start ─► connect ─► send ─► head ─┬─► below 300: wait for the first byte of the body, then pass both on ─► end  onForwardDone
- *              │          │       │    └─► 300 and above: collect the error, then send or resend it                 onForwardDone, onForwardLost
+ *              │          │       │    └─► an error, or to be translated: collect it, then send it or resend        onForwardDone, onForwardLost
  *              └──────────┴───────┴─ broken before that byte: a reused connection is replaced once, else            onForwardLost
  *                                    broken after it, not HTTP, or a time limit passed                              fail
  *
@@ -13,9 +13,11 @@
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { ClientAnswer } from './answer.ts';
 import type { RequestBody } from './request-body.ts';
-import { findUsage, type Usage } from './decide/find-usage.ts';
+import { AnswerTail } from './answer-tail.ts';
+import { CollectedAnswer } from './collected-answer.ts';
+import type { Usage } from './decide/find-usage.ts';
+import { judgeAnswer } from './decide/judge-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
-import { isStillLoading, normaliseUpstreamError } from './decide/upstream-error.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
 import type { Hold } from './hold.ts';
 import type { LostAttempt } from './parked-request.ts';
@@ -40,16 +42,6 @@ export interface ForwardRequest {
   readonly startedAt: number;
 }
 
-interface UpstreamError {
-  readonly head: ResponseHead;
-  readonly body: Buffer[];
-  bytes: number;
-}
-
-/** An upstream's error is a few hundred bytes of JSON; the rest of a longer one is not read. */
-const ERROR_BODY_BYTES = 64 * 1024;
-/** The token counts are among the last bytes of an answer. */
-const TAIL_BYTES = 4096;
 /** Upstreams are local or in the same cluster, where a connection takes milliseconds. */
 const CONNECT_MS = 5000;
 
@@ -68,9 +60,9 @@ export class Forward implements UpstreamSink {
   #clientStalled = false;
   /** The body was not complete when the request was sent, so it follows as it arrives. */
   #flows = false;
-  #error: UpstreamError | undefined;
-  #tail: Buffer | undefined;
-  #beforeTail: Buffer | undefined;
+  /** The answer, if it is not passed on as it arrives. */
+  #collected: CollectedAnswer | undefined;
+  readonly #tail = new AnswerTail();
 
   constructor(request: ForwardRequest, owner: ForwardOwner) {
     this.#request = request;
@@ -125,10 +117,8 @@ export class Forward implements UpstreamSink {
     }
   }
 
-  /** Token counts from the end of the answer: from its last piece, or from the piece before if the last one is only `[DONE]`. */
   usage(): Usage | undefined {
-    if (this.#tail === undefined) return undefined;
-    return findUsage(textOfEnd(this.#tail)) ?? (this.#beforeTail === undefined ? undefined : findUsage(textOfEnd(this.#beforeTail)));
+    return this.#tail.usage();
   }
 
   onConnected(): void {
@@ -145,22 +135,19 @@ export class Forward implements UpstreamSink {
   onHead(head: ResponseHead): void {
     this.#head = head;
     this.noteProgress();
-    if (head.status >= 300) this.#error = { head, body: [], bytes: 0 };
+    if (head.status >= 300 || this.#request.answer.dialect.translateAnswer !== undefined) this.#collected = new CollectedAnswer(head);
   }
 
   onBody(bytes: Buffer, last: boolean): void {
     if (this.#ended) return;
     this.noteProgress();
-    if (this.#error !== undefined) {
-      this.#collectError(this.#error, bytes, last);
+    this.#tail.add(bytes);
+    if (this.#collected !== undefined) {
+      this.#collect(this.#collected, bytes, last);
       return;
     }
     if (bytes.length === 0 && !last) return;
     this.#begin();
-    if (bytes.length > 0) {
-      this.#beforeTail = this.#tail;
-      this.#tail = bytes;
-    }
     const { answer } = this.#request;
     if (last) {
       // Not destroyed: the connection itself decides whether it is kept for the next request.
@@ -200,26 +187,23 @@ export class Forward implements UpstreamSink {
     });
   }
 
-  #collectError(error: UpstreamError, bytes: Buffer, last: boolean): void {
-    const { head } = error;
-    error.body.push(bytes);
-    error.bytes += bytes.length;
-    if (!last && error.bytes < ERROR_BODY_BYTES) return;
+  #collect(collected: CollectedAnswer, bytes: Buffer, last: boolean): void {
+    collected.add(bytes);
+    if (!last && !collected.isFull) return;
     if (!last) this.#connection?.destroy();
     // After a complete answer the connection itself decides whether it is kept for the next request.
     this.#connection = undefined;
-    if (head.status < 400) {
-      this.#fail('upstream.failed', `The upstream answered an inference request with status ${head.status}, which is not supported`);
-      return;
+    const { head } = collected;
+    const { answer, requestBody, requestId, startedAt } = this.#request;
+    const verdict = judgeAnswer({ status: head.status, text: collected.text() }, answer.dialect, requestId);
+    if (verdict.kind === 'unusable') this.#fail('upstream.failed', verdict.message);
+    else if (verdict.kind === 'loading' && requestBody.resendable) this.#lose(false, verdict.body.error.message);
+    else {
+      this.ttftMs = performance.now() - startedAt;
+      if (verdict.kind === 'translated') answer.translated(head.status, verdict.body, this.ttftMs);
+      else answer.upstreamError(head, verdict.body.error);
+      this.#done();
     }
-    const text = Buffer.concat(error.body).toString('utf8', 0, Math.min(error.bytes, ERROR_BODY_BYTES));
-    const body = normaliseUpstreamError(head.status, text);
-    if (isStillLoading(head.status, body) && this.#request.requestBody.resendable) {
-      this.#lose(false, body.error.message);
-      return;
-    }
-    this.#request.answer.upstreamError(head, JSON.stringify(body));
-    this.#done();
   }
 
   #done(): void {
@@ -240,8 +224,4 @@ export class Forward implements UpstreamSink {
     this.destroy();
     this.#owner.fail(code, message);
   }
-}
-
-function textOfEnd(bytes: Buffer): string {
-  return bytes.toString('latin1', Math.max(0, bytes.length - TAIL_BYTES));
 }

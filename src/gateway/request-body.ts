@@ -58,7 +58,11 @@ export class RequestBody {
   }
 
   start(): void {
-    const { contentLength, chunked } = this.#head;
+    const { contentLength, contentEncoding, chunked } = this.#head;
+    if (contentEncoding !== undefined && contentEncoding !== 'identity') {
+      this.#fail('request.media_type', 'Send the body without a content encoding: compressed bodies are not supported', 'Content-Encoding');
+      return;
+    }
     if (contentLength !== undefined && contentLength > this.#limitBytes) {
       this.#tooLarge();
       return;

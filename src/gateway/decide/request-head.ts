@@ -4,6 +4,8 @@ export interface RequestHead {
   /** `name: value\r\n` for each header to be forwarded. Node's parser has refused control characters in values. */
   readonly forwarded: string;
   readonly contentType: string | undefined;
+  /** In lower case. */
+  readonly contentEncoding: string | undefined;
   /** In bytes. Undefined if the body is chunked or missing. */
   readonly contentLength: number | undefined;
   readonly chunked: boolean;
@@ -48,6 +50,7 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
 export function parseRequestHead(raw: readonly string[]): RequestHead {
   let forwarded = '';
   let contentType: string | undefined;
+  let contentEncoding: string | undefined;
   let contentLength: number | undefined;
   let chunked = false;
   let expectsContinue = false;
@@ -60,6 +63,7 @@ export function parseRequestHead(raw: readonly string[]): RequestHead {
     const lower = name.toLowerCase();
     if (!NOT_FORWARDED.has(lower)) {
       if (lower === 'content-type') contentType = value;
+      else if (lower === 'content-encoding') contentEncoding = value.toLowerCase();
       forwarded += `${name}: ${value}\r\n`;
       continue;
     }
@@ -73,7 +77,7 @@ export function parseRequestHead(raw: readonly string[]): RequestHead {
     }
   }
   if (dropped !== undefined) forwarded = without(forwarded, dropped);
-  return { forwarded, contentType, contentLength, chunked, expectsContinue, requestId, hosts };
+  return { forwarded, contentType, contentEncoding, contentLength, chunked, expectsContinue, requestId, hosts };
 }
 
 export function isJsonType(contentType: string | undefined): boolean {

@@ -6,7 +6,7 @@ import type { SlotView } from '../facts/view.ts';
  * How long a load goes on after its last waiting request has left. A client whose attempt timed out tries again within this time: the SDKs of OpenAI wait 8 s at
  * most. A longer time would keep memory from slots that are asked for.
  */
-export const ABANDONED_MS = 10_000;
+const ABANDONED_MS = 10_000;
 
 /** Why the slot should not run now; undefined where it should. */
 export function whyNotWanted(view: SlotView): Finding | undefined {
