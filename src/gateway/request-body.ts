@@ -7,6 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import type { RequestHead } from './decide/request-head.ts';
+import { BodyPieces } from './body-pieces.ts';
 import { BodyScanner } from './body-scanner.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
@@ -24,8 +25,7 @@ const KEPT_BODY_BYTES = 1024 * 1024;
 const JOIN_BYTES = 16 * 1024;
 
 export class RequestBody {
-  /** The complete body, or the part that was read before the pause. */
-  chunks: Buffer[] = [];
+  readonly #pieces = new BodyPieces();
   received = 0;
   /** The complete body has been read. */
   whole = false;
@@ -46,6 +46,11 @@ export class RequestBody {
     this.#budget = deps.budget;
     this.#limitBytes = deps.settings.SVC_BODY_LIMIT;
     this.#owner = owner;
+  }
+
+  /** The complete body, or the part that was read before the pause. */
+  get chunks(): readonly Buffer[] {
+    return this.#pieces.chunks;
   }
 
   get model(): string | undefined {
@@ -89,7 +94,7 @@ export class RequestBody {
       return;
     }
     this.#connection = connection;
-    this.chunks = [];
+    this.#pieces.clear();
     this.#req.resume();
   }
 
@@ -105,7 +110,7 @@ export class RequestBody {
   /** Frees the body's memory. Later calls do nothing. */
   release(): void {
     this.#released = true;
-    this.chunks = [];
+    this.#pieces.clear();
     this.#budget.release(this.#reservedBytes);
     this.#reservedBytes = 0;
   }
@@ -128,7 +133,7 @@ export class RequestBody {
     }
     this.#reservedBytes += chunk.length;
     this.#owner.onBodyProgress();
-    this.chunks.push(chunk);
+    this.#pieces.add(chunk);
     this.#scanChunk(chunk);
   }
 
@@ -168,7 +173,7 @@ export class RequestBody {
     }
     this.whole = true;
     this.#ready = true;
-    if (this.chunks.length > 1 && this.received <= JOIN_BYTES) this.chunks = [Buffer.concat(this.chunks)];
+    if (this.received <= JOIN_BYTES) this.#pieces.join();
     this.#owner.onBodyReady();
   }
 

@@ -7,6 +7,8 @@ import { until } from './support/gateway-fixture.ts';
 
 interface Memory {
   readonly bytes: number;
+  /** RAM of the whole process. */
+  readonly residentBytes: number;
   readonly requests: number;
   readonly bufferedBytes: number;
 }
@@ -46,8 +48,13 @@ async function startChild(upstream: FakeUpstream, settings: Readonly<Record<stri
     async measure() {
       const answer = reply('memory');
       child.send('measure');
-      const { bytes, requests, bufferedBytes } = Object(await answer);
-      return { bytes: Number(bytes), requests: Number(requests), bufferedBytes: Number(bufferedBytes) };
+      const { bytes, residentBytes, requests, bufferedBytes } = Object(await answer);
+      return {
+        bytes: Number(bytes),
+        residentBytes: Number(residentBytes),
+        requests: Number(requests),
+        bufferedBytes: Number(bufferedBytes),
+      };
     },
   };
 }
@@ -145,6 +152,30 @@ describe('the memory of the gateway', () => {
     },
     60_000,
   );
+
+  test('returns to the system after large bodies', async () => {
+    const upstream = await upstreamOf({ answer: (_request, res) => void res.end('{}') });
+    const child = await startChild(upstream, {});
+    child.command('park');
+    const sendFive = async (): Promise<number> => {
+      const body = JSON.stringify({ pad: 'x'.repeat(45 * MIB), model: 'primary' });
+      const replies = Array.from({ length: 5 }, () => post(child.port, CHAT, body));
+      for (;;) {
+        const { residentBytes, bufferedBytes } = await child.measure();
+        if (bufferedBytes < 5 * body.length) continue;
+        child.command('open');
+        expect((await Promise.all(replies)).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+        child.command('park');
+        return residentBytes;
+      }
+    };
+    const before = (await child.measure()).residentBytes;
+    let peak = 0;
+    for (let round = 0; round < 2; round += 1) peak = Math.max(peak, await sendFive());
+    await whenHolding(child, 0);
+    const after = (await child.measure()).residentBytes;
+    expect((after - before) / (peak - before)).toBeLessThan(0.4);
+  }, 120_000);
 
   test('does not grow with clients that never read', async () => {
     const upstream = await upstreamOf({
