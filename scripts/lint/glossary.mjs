@@ -58,6 +58,10 @@ export const GLOSSARY = [
     term: 'drain',
     meaning: 'To let a workload finish its requests, without new ones, before it is stopped; ends after `drain_timeout`.',
   },
+  {
+    term: 'dialect',
+    meaning: 'The API whose shapes a path has: how errors are written, and how an answer is translated where it differs from the server’s.',
+  },
   { term: 'drift', meaning: 'A difference between a running workload and its template that was made from outside.' },
   { term: 'endpoint', meaning: 'Host and port at which one replica of a workload answers.' },
   { term: 'explain', meaning: 'To list the findings behind the present state of a slot, in words.' },
