@@ -5,6 +5,7 @@ import { BATCH_MS, type BatchedWriter, type WriteBatcher } from './write-batcher
 import type { Dialect } from './decide/dialect.ts';
 import { errorAnswer, JSON_TYPE, type ErrorAnswer } from './decide/error-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
+import { errorEventOf, translateStreamErrors } from './decide/stream-errors.ts';
 
 /** A body up to this size that arrives complete is sent in one write with its head, as a string of one character per byte. */
 const JOINED_BODY_BYTES = 64 * 1024;
@@ -69,8 +70,9 @@ export class ClientAnswer implements BatchedWriter {
   }
 
   /** Returns false if the caller should wait for `onceDrained`. */
-  write(bytes: Buffer): boolean {
-    if (bytes.length === 0) return true;
+  write(piece: Buffer): boolean {
+    if (piece.length === 0) return true;
+    const bytes = this.#inDialect(piece);
     if (this.#stream) this.#countLineEnds(bytes);
     const res = this.#res;
     if (!this.#framed) return res.write(bytes);
@@ -88,8 +90,9 @@ export class ClientAnswer implements BatchedWriter {
     if (!this.#res.destroyed) this.#res.write(batch, 'latin1');
   }
 
-  end(bytes: Buffer): void {
+  end(piece: Buffer): void {
     const res = this.#res;
+    const bytes = this.#inDialect(piece);
     if (this.#framed) {
       const large = bytes.length > BATCH_BYTES;
       if (large) this.write(bytes);
@@ -140,10 +143,8 @@ export class ClientAnswer implements BatchedWriter {
     }
     const gap = '\n'.repeat(2 - this.#lineEnds);
     res.once('finish', () => res.destroy());
-    const { errorEvent } = this.dialect;
-    const name = errorEvent === undefined ? '' : `event: ${errorEvent}\n`;
     const body = this.dialect.errorBody(errorBody(code, message).error, ERROR_CODES[code].status, this.#requestId);
-    this.end(Buffer.from(`${gap}${name}data: ${JSON.stringify(body)}\n\n`));
+    this.end(Buffer.from(`${gap}${errorEventOf(this.dialect, body)}`));
   }
 
   destroy(): void {
@@ -159,6 +160,13 @@ export class ClientAnswer implements BatchedWriter {
     this.#batch += frame;
     if (this.#batch.length > BATCH_BYTES) this.writeBatch();
     return !this.#res.writableNeedDrain;
+  }
+
+  #inDialect(piece: Buffer): Buffer {
+    if (!this.#stream || this.dialect.errorEvent === undefined || !piece.includes('{"error"')) return piece;
+    const events = piece.toString('utf8');
+    const translated = translateStreamErrors(events, this.dialect, this.#requestId);
+    return translated === events ? piece : Buffer.from(translated);
   }
 
   #error(answer: ErrorAnswer): void {

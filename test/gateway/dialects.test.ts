@@ -123,6 +123,28 @@ describe('the Messages API', () => {
   });
 });
 
+test('an error that a server writes into a stream of the Messages API reaches the SDK in the shape of that API', async () => {
+  await answering((_request, res) => {
+    res.writeHead(200, { 'content-type': 'text/event-stream' });
+    res.write('event: ping\ndata: {"type":"ping"}\n\n');
+    setImmediate(() => void res.end('data: {"error":{"code":500,"message":"out of memory","type":"server_error"}}\n\n'));
+  });
+  const client = new Anthropic({ baseURL: gateway.url, apiKey: 'none', maxRetries: 0 });
+  const ask: Anthropic.MessageCreateParamsStreaming = {
+    model: 'primary',
+    max_tokens: 5,
+    messages: [{ role: 'user', content: 'Hi' }],
+    stream: true,
+  };
+  const stream = await client.messages.create(ask);
+  const error = await failureOf(
+    (async () => {
+      for await (const event of stream) void event;
+    })(),
+  );
+  expect(error instanceof APIError && error.error).toMatchObject({ type: 'error', error: { type: 'api_error', message: 'out of memory' } });
+});
+
 describe('/v2/rerank', () => {
   const client = (): CohereClientV2 => new CohereClientV2({ environment: gateway.url, token: 'none' });
   const ASK = { model: 'primary', query: 'a', documents: ['b', 'c', 'd'], topN: 2 };
