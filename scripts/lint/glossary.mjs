@@ -55,6 +55,10 @@ export const GLOSSARY = [
     meaning: 'Five crashes, failed probes or start timeouts of a slot within ten minutes. It is not started again until a user acts.',
   },
   {
+    term: 'dialect',
+    meaning: 'The API whose shapes a path has: how errors are written, and how an answer is translated where it differs from the server’s.',
+  },
+  {
     term: 'drain',
     meaning: 'To let a workload finish its requests, without new ones, before it is stopped; ends after `drain_timeout`.',
   },

@@ -1,4 +1,4 @@
-/** The body of every error, as a schema. */
+/** The bodies of errors, as schemas: one for each dialect. All of them contain the fields of `ErrorAnswer`. */
 import { z } from 'zod';
 
 export const ErrorAnswer = z.object({
@@ -10,3 +10,7 @@ export const ErrorAnswer = z.object({
     origin: z.enum(['gateway', 'upstream']),
   }),
 });
+
+export const MessagesErrorAnswer = ErrorAnswer.extend({ type: z.literal('error'), request_id: z.string() });
+
+export const RerankErrorAnswer = ErrorAnswer.extend({ id: z.string().describe('The request id'), message: z.string() });

@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { answerError } from '../gateway/answer.ts';
 import type { ReportRequest } from '../gateway/exchange-deps.ts';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
+import { dialectOf } from '../gateway/decide/inference-paths.ts';
 import { isJsonType, parseRequestHead, type RequestHead } from '../gateway/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
 import type { AccessDecision, Authorize } from './authorize.ts';
@@ -39,7 +40,7 @@ export function createHotPath({ routes, site, authorize, report, onFault }: HotP
     const { route, req, res, requestId } = entry;
     const { status } = ERROR_CODES[code];
     report({ slot: undefined, route: route.path, status, seconds: 0 });
-    answerError(req, res, errorAnswer(code, message, { param, requestId }));
+    answerError(req, res, errorAnswer(code, message, { param, requestId, dialect: dialectOf(route.path) }));
   }
 
   function proceed(entry: Entry, decision: AccessDecision): void {

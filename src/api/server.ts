@@ -11,6 +11,7 @@ import {
 } from 'fastify';
 import type { ReportRequest } from '../gateway/exchange-deps.ts';
 import { isJsonType, parseRequestHead } from '../gateway/decide/request-head.ts';
+import { isDeeperThan } from './decide/is-deeper-than.ts';
 import { createAllowedMethods } from './allowed-methods.ts';
 import { ApiError } from './api-error.ts';
 import type { Authorize } from './authorize.ts';
@@ -52,6 +53,8 @@ const noSchemas = (): never => {
 /** A model id has at most 200 characters; percent-encoded ones are longer. */
 const MAX_PARAM_LENGTH = 1024;
 const IDLE_CHECK_MS = 50;
+/** No body of the management API has more than ten; code that reads JSON recursively stands a few thousand. */
+const MOST_LEVELS = 100;
 
 export function buildServer(deps: ServerDeps): HttpApi {
   const { routes, settings, gateway, site, authorize, report = () => undefined, onFault = () => undefined } = deps;
@@ -130,7 +133,9 @@ function parseJson(app: FastifyInstance): FastifyBodyParser<string> {
   const parse = app.getDefaultJsonParser('error', 'ignore');
   return (request, body, done) => {
     if (body === '') done(null, undefined);
-    else void parse(request, body, done);
+    else if (isDeeperThan(MOST_LEVELS, body)) {
+      done(new ApiError('request.invalid', `Send JSON with at most ${MOST_LEVELS} levels of nested arrays and objects`));
+    } else void parse(request, body, done);
   };
 }
 
@@ -213,7 +218,12 @@ function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, 
 }
 
 function refuseOtherTypes(route: Route, request: FastifyRequest): void {
-  const type = request.headers['content-type'];
+  const { 'content-type': type, 'content-encoding': encoding = 'identity' } = request.headers;
+  if (encoding.toLowerCase() !== 'identity') {
+    throw new ApiError('request.media_type', 'Send the body without a content encoding: compressed bodies are not supported', {
+      param: 'Content-Encoding',
+    });
+  }
   if (type === undefined || request.method === 'GET' || request.method === 'HEAD') return;
   const bare = type.split(';', 1)[0]?.trim().toLowerCase() ?? '';
   if (isJsonType(type) || route.consumes?.includes(bare) === true) return;

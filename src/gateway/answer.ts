@@ -1,18 +1,29 @@
 /** Sends the answer of one exchange to the client: the upstream's bytes unchanged, or an error of the gateway in the way that is still possible. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { errorBody, type ErrorCode } from '../schema/error-codes.ts';
+import { ERROR_CODES, errorBody, type ErrorBody, type ErrorCode } from '../schema/error-codes.ts';
 import { BATCH_MS, type BatchedWriter, type WriteBatcher } from './write-batcher.ts';
+import type { Dialect } from './decide/dialect.ts';
 import { errorAnswer, JSON_TYPE, type ErrorAnswer } from './decide/error-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
+import { errorEventOf, translateStreamErrors } from './decide/stream-errors.ts';
 
 /** A body up to this size that arrives complete is sent in one write with its head, as a string of one character per byte. */
 const JOINED_BODY_BYTES = 64 * 1024;
 /** Larger pieces are written directly, and a batch that exceeds this is written early. */
 const BATCH_BYTES = 16 * 1024;
-/** How long the rest of an unwanted body is read, so that the client can read the answer before the connection is reset. */
+/** The rest of an unwanted body is read up to this size, which takes less time than a new connection. For a larger one the connection is closed. */
+const DISCARDED_BYTES = 1024 * 1024;
+/** How long the rest of a larger unwanted body is read, so that the client can read the answer before the connection is reset. */
 const LINGER_MS = 2000;
 const NEW_LINE = 0x0a;
 const RETRY_HEADERS: ReadonlySet<string> = new Set(['retry-after', 'retry-after-ms', 'x-should-retry']);
+
+export interface AnswerRequest {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly requestId: string;
+  readonly dialect: Dialect;
+}
 
 export class ClientAnswer implements BatchedWriter {
   /** Status sent; 0 before `begin` or an error. */
@@ -20,6 +31,7 @@ export class ClientAnswer implements BatchedWriter {
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #requestId: string;
+  readonly dialect: Dialect;
   #stream = false;
   /** This class writes the chunk framing instead of Node. */
   #framed = false;
@@ -30,11 +42,12 @@ export class ClientAnswer implements BatchedWriter {
   /** Number of line ends at the end of what was sent; two end an event. */
   #lineEnds = 2;
 
-  constructor(req: IncomingMessage, res: ServerResponse, requestId: string, batcher: WriteBatcher) {
+  constructor({ req, res, requestId, dialect }: AnswerRequest, batcher: WriteBatcher) {
     this.#batcher = batcher;
     this.#req = req;
     this.#res = res;
     this.#requestId = requestId;
+    this.dialect = dialect;
   }
 
   get started(): boolean {
@@ -46,12 +59,13 @@ export class ClientAnswer implements BatchedWriter {
     return this.#stream;
   }
 
-  /** Sets status and headers. They are sent with the first bytes of the body, or by `flushHeaders`. */
+  /** Sets status and headers. They are sent with the first bytes of the body. */
   begin(head: ResponseHead, processingMs: number): void {
     const { headers } = head;
     this.status = head.status;
     this.#stream = head.contentType?.startsWith('text/event-stream') === true;
     headers.push('x-request-id', this.#requestId, 'openai-processing-ms', String(Math.round(processingMs)));
+    if (this.dialect.requestIdHeader !== undefined) headers.push(this.dialect.requestIdHeader, this.#requestId);
     if (this.#stream) disableProxyBuffering(headers);
     this.#framed = head.framing.kind !== 'length' && head.framing.kind !== 'none' && this.#req.httpVersionMinor === 1;
     if (this.#framed) headers.push('transfer-encoding', 'chunked');
@@ -60,13 +74,10 @@ export class ClientAnswer implements BatchedWriter {
     if (this.#framed) this.#res.chunkedEncoding = false;
   }
 
-  flushHeaders(): void {
-    this.#res.flushHeaders();
-  }
-
   /** Returns false if the caller should wait for `onceDrained`. */
-  write(bytes: Buffer): boolean {
-    if (bytes.length === 0) return true;
+  write(piece: Buffer): boolean {
+    if (piece.length === 0) return true;
+    const bytes = this.#inDialect(piece);
     if (this.#stream) this.#countLineEnds(bytes);
     const res = this.#res;
     if (!this.#framed) return res.write(bytes);
@@ -84,8 +95,9 @@ export class ClientAnswer implements BatchedWriter {
     if (!this.#res.destroyed) this.#res.write(batch, 'latin1');
   }
 
-  end(bytes: Buffer): void {
+  end(piece: Buffer): void {
     const res = this.#res;
+    const bytes = this.#inDialect(piece);
     if (this.#framed) {
       const large = bytes.length > BATCH_BYTES;
       if (large) this.write(bytes);
@@ -99,17 +111,28 @@ export class ClientAnswer implements BatchedWriter {
 
   /** Sends an error of the gateway. Only before `begin`. */
   refuse(code: ErrorCode, message: string, param: string | null): void {
-    this.#error(errorAnswer(code, message, { param, requestId: this.#requestId }));
+    this.#error(errorAnswer(code, message, { param, requestId: this.#requestId, dialect: this.dialect }));
   }
 
-  /** Sends an upstream's error. Only before `begin`. `text` is the normalised body; of the upstream's headers only those about retries are passed on. */
-  upstreamError(head: ResponseHead, text: string): void {
+  /** Sends an upstream's answer in another form. Instead of `begin`. */
+  translated(status: number, body: object, processingMs: number): void {
+    const bytes = Buffer.from(JSON.stringify(body));
+    const headers = ['content-type', JSON_TYPE, 'content-length', String(bytes.length)];
+    const framing = { kind: 'length', bytes: bytes.length } as const;
+    this.begin({ status, headers, contentType: JSON_TYPE, framing, keepAlive: true, keepAliveSeconds: undefined }, processingMs);
+    this.end(bytes);
+  }
+
+  /** Sends an upstream's normalised error. Only before `begin`. Of the upstream's headers only those about retries are passed on. */
+  upstreamError(head: ResponseHead, error: ErrorBody['error']): void {
+    const { requestIdHeader } = this.dialect;
     const headers: Record<string, string> = { 'content-type': JSON_TYPE, 'x-request-id': this.#requestId };
+    if (requestIdHeader !== undefined) headers[requestIdHeader] = this.#requestId;
     for (let index = 0; index < head.headers.length; index += 2) {
       const name = head.headers[index]?.toLowerCase() ?? '';
       if (RETRY_HEADERS.has(name)) headers[name] = head.headers[index + 1] ?? '';
     }
-    this.#error({ status: head.status, headers, body: text });
+    this.#error({ status: head.status, headers, body: JSON.stringify(this.dialect.errorBody(error, head.status, this.#requestId)) });
   }
 
   onceDrained(callback: () => void): void {
@@ -125,7 +148,8 @@ export class ClientAnswer implements BatchedWriter {
     }
     const gap = '\n'.repeat(2 - this.#lineEnds);
     res.once('finish', () => res.destroy());
-    this.end(Buffer.from(`${gap}data: ${JSON.stringify(errorBody(code, message))}\n\n`));
+    const body = this.dialect.errorBody(errorBody(code, message).error, ERROR_CODES[code].status, this.#requestId);
+    this.end(Buffer.from(`${gap}${errorEventOf(this.dialect, body)}`));
   }
 
   destroy(): void {
@@ -143,6 +167,13 @@ export class ClientAnswer implements BatchedWriter {
     return !this.#res.writableNeedDrain;
   }
 
+  #inDialect(piece: Buffer): Buffer {
+    if (!this.#stream || this.dialect.errorEvent === undefined || !piece.includes('{"error"')) return piece;
+    const events = piece.toString('utf8');
+    const translated = translateStreamErrors(events, this.dialect, this.#requestId);
+    return translated === events ? piece : Buffer.from(translated);
+  }
+
   #error(answer: ErrorAnswer): void {
     this.status = answer.status;
     answerError(this.#req, this.#res, answer);
@@ -158,15 +189,15 @@ export class ClientAnswer implements BatchedWriter {
 }
 
 /**
- * Sends an error. If the request's body has not been read to its end, the connection is closed after the answer, but only when the client has had
- * time to read it: until then the rest of the body is read and discarded.
+ * Sends an error. The connection stays open; Node reads what is left of a small body. If more is left, the connection is closed after the answer, but only
+ * when the client has had time to read it: until then the rest of the body is read and discarded.
  */
 export function answerError(req: IncomingMessage, res: ServerResponse, answer: ErrorAnswer): void {
   if (res.headersSent || res.destroyed) {
     res.destroy();
     return;
   }
-  const bodyRead = req.complete || !hasBody(req);
+  const bodyRead = req.complete || !hasMuchBody(req);
   const length = Buffer.byteLength(answer.body);
   res.writeHead(answer.status, { ...answer.headers, 'content-length': length, ...(bodyRead ? {} : { connection: 'close' }) });
   if (bodyRead || isWithheld(req)) {
@@ -189,9 +220,8 @@ function isWithheld(req: IncomingMessage): boolean {
   return req.headers.expect !== undefined && !req.readableDidRead;
 }
 
-function hasBody(req: IncomingMessage): boolean {
-  const length = req.headers['content-length'];
-  return req.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+function hasMuchBody(req: IncomingMessage): boolean {
+  return req.headers['transfer-encoding'] !== undefined || isWithheld(req) || Number(req.headers['content-length'] ?? 0) > DISCARDED_BYTES;
 }
 
 /** An HTTP/1.1 chunk, one character per byte; empty for no bytes, since an empty chunk would end the body. */

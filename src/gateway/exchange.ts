@@ -10,7 +10,7 @@
  *            finish         release hold, ticket, body and connection; report once
  *
  * Each part calls `fail` instead if the request cannot go on. Besides, `checkTimeouts` is called about once a second, `onHoldAborted` when the reconciler ends
- * the workload, and `#clientGone` when the client disconnects. Whatever happens first, `#finish` runs exactly once and is the only place that
+ * the workload (which loses the attempt), and `#clientGone` when the client disconnects. Whatever happens first, `#finish` runs exactly once and is the only place that
  * releases what the exchange holds.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -19,6 +19,7 @@ import type { ErrorCode } from '../schema/error-codes.ts';
 import type { SlotName } from '../schema/names.ts';
 import { ClientAnswer } from './answer.ts';
 import { RequestBody, type RequestBodyOwner } from './request-body.ts';
+import { OPENAI } from './decide/dialect.ts';
 import type { InferencePath } from './decide/inference-paths.ts';
 import type { RequestHead } from './decide/request-head.ts';
 import { route } from './decide/route.ts';
@@ -61,10 +62,10 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   #parked: ParkedRequest | undefined;
 
   constructor(deps: ExchangeDeps, request: ExchangeRequest) {
-    const { req, res, head, requestId } = request;
+    const { req, head, path } = request;
     this.#deps = deps;
     this.#request = request;
-    this.#answer = new ClientAnswer(req, res, requestId, deps.batcher);
+    this.#answer = new ClientAnswer({ ...request, dialect: path.dialect ?? OPENAI }, deps.batcher);
     this.#requestBody = new RequestBody(req, head, deps, this);
     this.#bodyAt = deps.tick();
     this.#member = deps.active.add(this);
@@ -155,7 +156,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   }
 
   onHoldAborted(): void {
-    this.fail('upstream.failed', 'Send the request again: its workload was stopped before the answer was complete');
+    this.#forward?.giveUp('Send the request again: its workload was stopped before the answer was complete');
   }
 
   onForwardDone(): void {
@@ -167,6 +168,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     lost.hold.release();
     this.#parked ??= new ParkedRequest(this.#deps, this);
     this.#parked.retry(lost);
+    this.#requestBody.keepReading();
   }
 
   /** Sends the error in the way that is still possible: as the answer, inside a stream that has begun, or by cutting the connection. */
@@ -180,6 +182,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   #park(slot: SlotName | undefined): void {
     this.#parked ??= new ParkedRequest(this.#deps, this);
     this.#parked.park(slot);
+    this.#requestBody.keepReading();
   }
 
   #clientGone(): void {

@@ -2,19 +2,22 @@
  * One attempt to get an answer from one endpoint. `Exchange` creates and starts it with a hold; it sends the request, passes the answer on to the client as it
  * arrives, with back-pressure, and reports the end to the exchange exactly once. It knows no slots and no queues.
  *
- *   start ─► connect ─► send ─► head ─┬─► below 300: body to the client ─► end                      onForwardDone
- *              │          │           └─► 300 and above: collect the error, then send or resend it  onForwardDone, onForwardLost
- *              └──────────┴─ broken before the head: a reused connection is replaced once, else     onForwardLost
- *                            broken after the head, or a time limit passed                          fail
+ *   start ─► connect ─► send ─► head ─┬─► below 300: wait for the first byte of the body, then pass both on ─► end  onForwardDone
+ *              │          │       │    └─► an error, or to be translated: collect it, then send it or resend        onForwardDone, onForwardLost
+ *              └──────────┴───────┴─ broken before that byte: a reused connection is replaced once, else            onForwardLost
+ *                                    broken after it, not HTTP, or a time limit passed                              fail
  *
- * "Lost" means that the client has received nothing and the body can be sent again, so that another endpoint may answer.
+ * "Lost" means that the client has received nothing and the body can be sent again, so that another endpoint may answer. The head waits for the
+ * body, because a server that dies between the two would otherwise take the request with it.
  */
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { ClientAnswer } from './answer.ts';
 import type { RequestBody } from './request-body.ts';
-import { findUsage, type Usage } from './decide/find-usage.ts';
+import { AnswerTail } from './answer-tail.ts';
+import { CollectedAnswer } from './collected-answer.ts';
+import type { Usage } from './decide/find-usage.ts';
+import { judgeAnswer } from './decide/judge-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
-import { isStillLoading, normaliseUpstreamError } from './decide/upstream-error.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
 import type { Hold } from './hold.ts';
 import type { LostAttempt } from './parked-request.ts';
@@ -39,16 +42,6 @@ export interface ForwardRequest {
   readonly startedAt: number;
 }
 
-interface UpstreamError {
-  readonly head: ResponseHead;
-  readonly body: Buffer[];
-  bytes: number;
-}
-
-/** An upstream's error is a few hundred bytes of JSON; the rest of a longer one is not read. */
-const ERROR_BODY_BYTES = 64 * 1024;
-/** The token counts are among the last bytes of an answer. */
-const TAIL_BYTES = 4096;
 /** Upstreams are local or in the same cluster, where a connection takes milliseconds. */
 const CONNECT_MS = 5000;
 
@@ -59,12 +52,17 @@ export class Forward implements UpstreamSink {
   readonly #owner: ForwardOwner;
   #connection: UpstreamConnection | undefined;
   #progressAt: number;
-  #answering = false;
+  /** The upstream's head has arrived. */
+  #head: ResponseHead | undefined;
+  /** The head has been passed on to the client. */
+  #begun = false;
   #ended = false;
   #clientStalled = false;
-  #error: UpstreamError | undefined;
-  #tail: Buffer | undefined;
-  #beforeTail: Buffer | undefined;
+  /** The body was not complete when the request was sent, so it follows as it arrives. */
+  #flows = false;
+  /** The answer, if it is not passed on as it arrives. */
+  #collected: CollectedAnswer | undefined;
+  readonly #tail = new AnswerTail();
 
   constructor(request: ForwardRequest, owner: ForwardOwner) {
     this.#request = request;
@@ -75,7 +73,8 @@ export class Forward implements UpstreamSink {
   start(fresh = false): void {
     const { deps, hold, path, headerLines, requestId, requestBody } = this.#request;
     const { host, port } = hold.endpoint;
-    const connection = deps.upstreams.connect(hold.endpoint, this, fresh);
+    // Only a body that is kept can be sent again if an idle connection turns out to be dead.
+    const connection = deps.upstreams.connect(hold.endpoint, this, fresh || !requestBody.whole);
     this.#connection = connection;
     const authority = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
     const head = `POST ${path} HTTP/1.1\r\nhost: ${authority}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
@@ -83,6 +82,7 @@ export class Forward implements UpstreamSink {
       connection.send(head, requestBody.chunks, requestBody.received);
       return;
     }
+    this.#flows = true;
     connection.write(head);
     if (connection.connected) requestBody.flowTo(connection);
   }
@@ -94,6 +94,11 @@ export class Forward implements UpstreamSink {
     this.#connection = undefined;
   }
 
+  /** Ends the attempt, because its workload is about to be stopped; the request is sent again if that is possible. */
+  giveUp(message: string): void {
+    this.#lose(false, message);
+  }
+
   noteProgress(): void {
     this.#progressAt = this.#request.deps.tick();
   }
@@ -101,7 +106,7 @@ export class Forward implements UpstreamSink {
   checkTimeouts(now: number): void {
     const silentMs = now - this.#progressAt;
     const { SVC_FIRST_BYTE_TIMEOUT: firstByteMs, SVC_STREAM_TIMEOUT: silenceMs } = this.#request.deps.settings;
-    if (this.#answering) {
+    if (this.#head !== undefined) {
       if (silentMs <= silenceMs) return;
       const who = this.#clientStalled ? 'client read nothing' : 'upstream sent nothing';
       this.#fail('upstream.timeout', `The ${who} for ${silenceMs / 1000} s ("SVC_STREAM_TIMEOUT")`);
@@ -112,16 +117,14 @@ export class Forward implements UpstreamSink {
     }
   }
 
-  /** Token counts from the end of the answer: from its last piece, or from the piece before if the last one is only `[DONE]`. */
   usage(): Usage | undefined {
-    if (this.#tail === undefined) return undefined;
-    return findUsage(textOfEnd(this.#tail)) ?? (this.#beforeTail === undefined ? undefined : findUsage(textOfEnd(this.#beforeTail)));
+    return this.#tail.usage();
   }
 
   onConnected(): void {
     this.noteProgress();
     const { requestBody } = this.#request;
-    if (this.#connection !== undefined && !requestBody.whole) requestBody.flowTo(this.#connection);
+    if (this.#connection !== undefined && this.#flows) requestBody.flowTo(this.#connection);
   }
 
   onDrain(): void {
@@ -130,28 +133,22 @@ export class Forward implements UpstreamSink {
   }
 
   onHead(head: ResponseHead): void {
-    this.#answering = true;
+    this.#head = head;
     this.noteProgress();
-    if (head.status >= 300) this.#error = { head, body: [], bytes: 0 };
-    else {
-      // The answer has begun: nothing is sent again from here on, so the body's memory can be released.
-      if (this.#request.requestBody.whole) this.#request.requestBody.release();
-      this.#request.answer.begin(head, performance.now() - this.#request.startedAt);
-    }
+    if (head.status >= 300 || this.#request.answer.dialect.translateAnswer !== undefined) this.#collected = new CollectedAnswer(head);
   }
 
   onBody(bytes: Buffer, last: boolean): void {
     if (this.#ended) return;
     this.noteProgress();
-    if (this.#error !== undefined) {
-      this.#collectError(this.#error, bytes, last);
+    this.#request.hold.heard();
+    this.#tail.add(bytes);
+    if (this.#collected !== undefined) {
+      this.#collect(this.#collected, bytes, last);
       return;
     }
-    this.ttftMs ??= performance.now() - this.#request.startedAt;
-    if (bytes.length > 0) {
-      this.#beforeTail = this.#tail;
-      this.#tail = bytes;
-    }
+    if (bytes.length === 0 && !last) return;
+    this.#begin();
     const { answer } = this.#request;
     if (last) {
       // Not destroyed: the connection itself decides whether it is kept for the next request.
@@ -161,17 +158,23 @@ export class Forward implements UpstreamSink {
     } else if (!answer.write(bytes)) this.#waitForClient();
   }
 
-  onReadEnd(): void {
-    this.#request.hold.heard();
-    if (this.#answering && this.ttftMs === undefined && this.#error === undefined) this.#request.answer.flushHeaders();
+  onBroken({ kind, reused, message }: Breakage): void {
+    this.#connection = undefined;
+    const { resendable } = this.#request.requestBody;
+    // The upstream closed an idle connection while the request was on its way, or left bytes of another answer on it: the workload may be well.
+    if (reused && resendable && this.#head === undefined) this.start(true);
+    else if (kind === 'protocol') this.#fail('upstream.failed', message);
+    else this.#lose(kind === 'closed', message);
   }
 
-  onBroken(breakage: Breakage): void {
-    this.#connection = undefined;
-    if (this.#answering || breakage.kind === 'protocol') this.#fail('upstream.failed', breakage.message);
-    // The upstream closed an idle connection while the request was on its way, which does not mean that the workload failed.
-    else if (breakage.reused && this.#request.requestBody.resendable) this.start(true);
-    else this.#lose(breakage.kind === 'closed', breakage.message);
+  /** Passes the head on. Nothing is sent again from here on, so the body's memory can be released. */
+  #begin(): void {
+    if (this.#begun || this.#head === undefined) return;
+    this.#begun = true;
+    const { requestBody, answer, startedAt } = this.#request;
+    if (requestBody.whole) requestBody.release();
+    this.ttftMs = performance.now() - startedAt;
+    answer.begin(this.#head, this.ttftMs);
   }
 
   #waitForClient(): void {
@@ -185,26 +188,22 @@ export class Forward implements UpstreamSink {
     });
   }
 
-  #collectError(error: UpstreamError, bytes: Buffer, last: boolean): void {
-    const { head } = error;
-    error.body.push(bytes);
-    error.bytes += bytes.length;
-    if (!last && error.bytes < ERROR_BODY_BYTES) return;
+  #collect(collected: CollectedAnswer, bytes: Buffer, last: boolean): void {
+    collected.add(bytes);
+    if (!last && !collected.isFull) return;
     if (!last) this.#connection?.destroy();
-    // After a complete answer the connection itself decides whether it is kept for the next request.
     this.#connection = undefined;
-    if (head.status < 400) {
-      this.#fail('upstream.failed', `The upstream answered an inference request with status ${head.status}, which is not supported`);
-      return;
+    const { head } = collected;
+    const { answer, requestBody, requestId, startedAt } = this.#request;
+    const verdict = judgeAnswer({ status: head.status, text: collected.text() }, answer.dialect, requestId);
+    if (verdict.kind === 'unusable') this.#fail('upstream.failed', verdict.message);
+    else if (verdict.kind === 'loading' && requestBody.resendable) this.#lose(false, verdict.body.error.message);
+    else {
+      this.ttftMs = performance.now() - startedAt;
+      if (verdict.kind === 'translated') answer.translated(head.status, verdict.body, this.ttftMs);
+      else answer.upstreamError(head, verdict.body.error);
+      this.#done();
     }
-    const text = Buffer.concat(error.body).toString('utf8', 0, Math.min(error.bytes, ERROR_BODY_BYTES));
-    const body = normaliseUpstreamError(head.status, text);
-    if (isStillLoading(head.status, body) && this.#request.requestBody.resendable) {
-      this.#lose(false, body.error.message);
-      return;
-    }
-    this.#request.answer.upstreamError(head, JSON.stringify(body));
-    this.#done();
   }
 
   #done(): void {
@@ -215,8 +214,7 @@ export class Forward implements UpstreamSink {
   #lose(accepted: boolean, message: string): void {
     if (this.#ended) return;
     this.destroy();
-    const { hold, requestBody } = this.#request;
-    if (requestBody.resendable) this.#owner.onForwardLost({ hold, accepted, message });
+    if (this.#request.requestBody.resendable) this.#owner.onForwardLost({ hold: this.#request.hold, accepted, message });
     else this.#owner.fail('upstream.failed', message);
   }
 
@@ -225,8 +223,4 @@ export class Forward implements UpstreamSink {
     this.destroy();
     this.#owner.fail(code, message);
   }
-}
-
-function textOfEnd(bytes: Buffer): string {
-  return bytes.toString('latin1', Math.max(0, bytes.length - TAIL_BYTES));
 }

@@ -23,6 +23,8 @@ export interface Waiter {
   onFirstBoard?(): void;
   /** Returns whether the open slot is worth a try for a request that has just failed on it. Default: yes. */
   accepts?(slot: BoardSlot): boolean;
+  /** A board has been published on which the slot is not open. The waiter stays. */
+  onClosed?(): void;
 }
 
 export interface Ticket {
@@ -38,7 +40,7 @@ export interface ParkingDeps {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly settings: Pick<Settings, 'SVC_PARK_LIMIT' | 'SVC_PARK_TIMEOUT'>;
-  /** Called when a request starts to wait for a slot. */
+  /** Called when a request starts to wait for a slot, and when the last one has left. */
   readonly onDemand: () => void;
 }
 
@@ -67,7 +69,11 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
   function releaseWaiters(view: BoardView): void {
     for (const [key, queue] of queues.entries().toArray()) {
       const slot = key === undefined ? undefined : view.slots.get(key);
-      if (key === undefined ? view.version === 0 : slot?.admission.kind === 'park') continue;
+      if (key === undefined && view.version === 0) continue;
+      if (slot?.admission.kind === 'park') {
+        for (const { waiter } of queue) waiter.onClosed?.();
+        continue;
+      }
       // A copy: a released request may enter again at once, and must not be visited twice.
       for (const parked of queue.values().toArray()) {
         const stays = slot?.admission.kind === 'open' && parked.waiter.accepts?.(slot) === false;
@@ -97,7 +103,12 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
       const parked: Parked = { waiter, timer: setTimeout(expire, leftMs) };
       queue.add(parked);
       if (key !== undefined) onDemand();
-      return { kind: 'parked', leave: () => void dequeue(key, queue, parked) };
+      const leave = (): void => {
+        if (!dequeue(key, queue, parked) || key === undefined) return;
+        lastAskedAt.set(key, now());
+        if (queue.size === 0) onDemand();
+      };
+      return { kind: 'parked', leave };
     },
     /** Records that a request asked for the slot, parked or not. `at` in monotonic milliseconds. */
     noteDemand: (slot: SlotName, at: number): void => void lastAskedAt.set(slot, at),

@@ -1,11 +1,13 @@
 /**
  * Reads a client's request body until the request can be routed. A body of ordinary size is kept in memory completely, so that it can be sent again if a
- * workload dies. A larger one is read until `model` is known; then reading pauses, which slows the client down, and the rest flows through later.
+ * workload dies. A larger one is read until `model` is known; then reading pauses, which slows the client down, and the rest flows through to the upstream. If
+ * the request has to wait instead, the rest is read and kept as well: only a client whose connection is read is noticed when it leaves.
  */
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import type { RequestHead } from './decide/request-head.ts';
+import { BodyPieces } from './body-pieces.ts';
 import { BodyScanner } from './body-scanner.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
@@ -23,8 +25,7 @@ const KEPT_BODY_BYTES = 1024 * 1024;
 const JOIN_BYTES = 16 * 1024;
 
 export class RequestBody {
-  /** The complete body, or the part that was read before the pause. */
-  chunks: Buffer[] = [];
+  readonly #pieces = new BodyPieces();
   received = 0;
   /** The complete body has been read. */
   whole = false;
@@ -47,6 +48,11 @@ export class RequestBody {
     this.#owner = owner;
   }
 
+  /** The complete body, or the part that was read before the pause. */
+  get chunks(): readonly Buffer[] {
+    return this.#pieces.chunks;
+  }
+
   get model(): string | undefined {
     return this.#scan.model;
   }
@@ -57,7 +63,11 @@ export class RequestBody {
   }
 
   start(): void {
-    const { contentLength, chunked } = this.#head;
+    const { contentLength, contentEncoding, chunked } = this.#head;
+    if (contentEncoding !== undefined && contentEncoding !== 'identity') {
+      this.#fail('request.media_type', 'Send the body without a content encoding: compressed bodies are not supported', 'Content-Encoding');
+      return;
+    }
     if (contentLength !== undefined && contentLength > this.#limitBytes) {
       this.#tooLarge();
       return;
@@ -76,12 +86,21 @@ export class RequestBody {
     return length === undefined ? 'transfer-encoding: chunked\r\n\r\n' : `content-length: ${length}\r\n\r\n`;
   }
 
-  /** Sends what was read to the connection and lets the rest flow; from here on the request cannot be sent again. */
+  /** Sends what was read to the connection and lets the rest flow. Unless the body has been read completely, the request cannot be sent again from here on. */
   flowTo(connection: UpstreamConnection): void {
-    this.#connection = connection;
     for (const chunk of this.chunks) this.#forward(connection, chunk);
-    this.chunks = [];
+    if (this.whole) {
+      this.#endFlow(connection);
+      return;
+    }
+    this.#connection = connection;
+    this.#pieces.clear();
     this.#req.resume();
+  }
+
+  /** Reads the rest of the body into memory, because the request has to wait. */
+  keepReading(): void {
+    if (!this.#released && !this.whole) this.#req.resume();
   }
 
   resumeFlow(): void {
@@ -91,7 +110,7 @@ export class RequestBody {
   /** Frees the body's memory. Later calls do nothing. */
   release(): void {
     this.#released = true;
-    this.chunks = [];
+    this.#pieces.clear();
     this.#budget.release(this.#reservedBytes);
     this.#reservedBytes = 0;
   }
@@ -114,7 +133,7 @@ export class RequestBody {
     }
     this.#reservedBytes += chunk.length;
     this.#owner.onBodyProgress();
-    this.chunks.push(chunk);
+    this.#pieces.add(chunk);
     this.#scanChunk(chunk);
   }
 
@@ -137,11 +156,14 @@ export class RequestBody {
 
   #onEnd(): void {
     if (this.#released) return;
-    if (this.#connection !== undefined) {
-      if (this.#head.contentLength === undefined) this.#connection.write('0\r\n\r\n');
-      this.#connection.endRequest();
-    } else if (!this.#ready) this.#complete();
+    if (this.#connection !== undefined) this.#endFlow(this.#connection);
+    else if (!this.#ready) this.#complete();
     else this.whole = true;
+  }
+
+  #endFlow(connection: UpstreamConnection): void {
+    if (this.#head.contentLength === undefined) connection.write('0\r\n\r\n');
+    connection.endRequest();
   }
 
   #complete(): void {
@@ -151,7 +173,7 @@ export class RequestBody {
     }
     this.whole = true;
     this.#ready = true;
-    if (this.chunks.length > 1 && this.received <= JOIN_BYTES) this.chunks = [Buffer.concat(this.chunks)];
+    if (this.received <= JOIN_BYTES) this.#pieces.join();
     this.#owner.onBodyReady();
   }
 

@@ -9,15 +9,16 @@ import { ResponseParser, type ResponseSink } from './response-parser.ts';
 export interface Breakage {
   /** `refused`: no connection was established, so nothing was sent. */
   readonly kind: 'refused' | 'closed' | 'protocol';
-  /** The connection had carried a request before, so the upstream may simply have closed an idle connection. */
+  /**
+   * The connection had carried a request before, so the failure may be left over from that: the upstream closed the idle connection, or sent more than its
+   * answer.
+   */
   readonly reused: boolean;
   readonly message: string;
 }
 
 export interface UpstreamSink extends ResponseSink {
   onConnected(): void;
-  /** All bytes that arrived together have been passed to the sink. */
-  onReadEnd(): void;
   /** More may be written, after `write` returned false. */
   onDrain(): void;
   /** The last call. */
@@ -59,6 +60,11 @@ export class UpstreamConnection {
     socket.on('end', () => this.#ended());
     socket.on('error', (error) => (this.#error = error));
     socket.on('close', () => this.#closed());
+  }
+
+  /** It has not been closed, as far as is known. */
+  get usable(): boolean {
+    return !this.#socket.destroyed;
   }
 
   /** How long the upstream keeps an idle connection, from its `Keep-Alive` header. */
@@ -121,16 +127,9 @@ export class UpstreamConnection {
     }
     this.#parser.feed(chunk, sink);
     if (this.#sink === undefined) return;
-    switch (this.#parser.state) {
-      case 'done':
-        this.#answered();
-        return;
-      case 'broken':
-        this.#break('protocol', `The upstream's answer is not valid HTTP: ${this.#parser.problem ?? 'it is malformed'}`);
-        return;
-      default:
-        sink.onReadEnd();
-    }
+    const { state, problem } = this.#parser;
+    if (state === 'done') this.#answered();
+    else if (state === 'broken') this.#break('protocol', `The upstream's answer is not valid HTTP: ${problem ?? 'it is malformed'}`);
   }
 
   #answered(): void {
@@ -160,7 +159,7 @@ export class UpstreamConnection {
     const sink = this.#sink;
     this.#sink = undefined;
     this.#socket.destroy();
-    const untouched = this.#parser.state === 'idle';
+    const untouched = this.#parser.state === 'idle' || kind === 'protocol';
     sink?.onBroken({ kind, reused: this.served > 0 && untouched, message });
   }
 }

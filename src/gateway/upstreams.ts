@@ -70,6 +70,8 @@ export function createUpstreams({ board }: { readonly board: Board }) {
     connect(endpoint: Endpoint, sink: UpstreamSink, fresh: boolean) {
       const pool = poolOf(keyOf(endpoint));
       let connection = fresh ? undefined : pool.idle.pop();
+      // A connection leaves the pool a moment after it has been closed.
+      while (connection !== undefined && !connection.usable) connection = pool.idle.pop();
       if (connection === undefined) {
         connection = new UpstreamConnection(endpoint, pool.owner);
         connections.add(connection);

@@ -259,7 +259,7 @@ export interface WorkloadActivity {
 export interface Demand {
   /** Requests parked for the slot now. */
   readonly waiting: number;
-  /** In milliseconds of the clock's `now()`: when the last request asked for the slot. */
+  /** In milliseconds of the clock's `now()`: when a request last asked for the slot, or gave up waiting for it. */
   readonly lastAskedAt: number;
 }
 

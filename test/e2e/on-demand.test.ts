@@ -57,6 +57,37 @@ describe('A slot as a process', () => {
     expect(await answeringProcess()).not.toBe(pid);
   }, 90_000);
 
+  test('loses no request whose answer has not begun when its process is killed again and again under load', async () => {
+    await service.save('primary', slotOf('demo-owl', '# Edited, so that earlier failures no longer count\npriority = 1'));
+    await service.until('primary', 'ready', isAnswering);
+    const lost: string[] = [];
+    const rounds = [0, 0, 0, 0];
+    let stopped = false;
+    const clients = rounds.map(async (_, index) => {
+      while (!stopped) {
+        const answer = await service.chat({ stream: index % 2 === 0 });
+        // A stream that has begun may be cut by the kill.
+        const text = await answer.text().catch(() => 'cut');
+        if (answer.status !== 200) lost.push(`${answer.status} ${text}`);
+        rounds[index] = (rounds[index] ?? 0) + 1;
+      }
+    });
+    for (let kill = 0; kill < 3; kill += 1) {
+      const before = [...rounds];
+      await service.until(
+        'primary',
+        'busy',
+        (seen) => isAnswering(seen) && rounds.every((round, index) => round > (before[index] ?? 0) + 1),
+      );
+      process.kill(await answeringProcess(), 'SIGKILL');
+    }
+    const before = [...rounds];
+    await service.until('primary', 'healed', () => rounds.every((round, index) => round > (before[index] ?? 0) + 1));
+    stopped = true;
+    await Promise.all(clients);
+    expect(lost).toEqual([]);
+  }, 120_000);
+
   test('outlives its controller, and the next one finds the same process', async () => {
     await service.until('primary', 'ready', isAnswering);
     const pid = await answeringProcess();

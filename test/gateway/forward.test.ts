@@ -116,21 +116,25 @@ describe('a request that is forwarded', () => {
     expect(reply.text.endsWith('data: [DONE]\n\n')).toBe(true);
   });
 
-  test('passes on each piece of a stream as it arrives', async () => {
+  test('passes on each piece of a stream as it arrives, and the headers with the first one', async () => {
     let step = (): void => undefined;
+    let answered = false;
     await answering((_request, res) => {
       res.writeHead(200, { 'content-type': 'text/event-stream' });
       res.flushHeaders();
+      answered = true;
       let count = 0;
       step = () => void (count++ < 3 ? res.write(`data: ${count}\n\n`) : res.end());
     });
     const req = begin(gateway.port, CHAT, { 'content-length': chatBody().length });
     req.end(chatBody());
-    // The headers arrive before the first piece.
+    await until(() => answered);
+    step();
     const res = await responseOf(req);
     const pieces: string[] = [];
     res.on('data', (piece: Buffer) => pieces.push(piece.toString()));
-    for (const count of [1, 2, 3]) {
+    await until(() => pieces.length === 1);
+    for (const count of [2, 3]) {
       step();
       await until(() => pieces.length === count);
     }

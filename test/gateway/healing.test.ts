@@ -90,14 +90,6 @@ describe('a request whose workload has died', () => {
     await until(() => parked() === 0);
   });
 
-  test('is given up after the workload has died on it three times, so that one prompt cannot stall a slot', async () => {
-    await start();
-    const poisoned = await upstreamOf({ answer: (_request, _res, socket) => void socket.resetAndDestroy() });
-    serve('w', poisoned);
-    const reply = await post(gateway.port, CHAT, chatBody());
-    expect([reply.status, errorOf(reply.text).code, poisoned.seen.length]).toEqual([502, 'upstream.failed', 3]);
-  });
-
   test('is given up with slot.loading when the slot does not recover in time', async () => {
     await start({ SVC_PARK_TIMEOUT: '150ms' });
     const dead = await startUpstream();

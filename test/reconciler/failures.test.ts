@@ -181,7 +181,7 @@ describe('a workload', () => {
 });
 
 describe('demand', () => {
-  const onDemand = { load: 'on-demand', lifecycle: { idleTimeout: '30s' } };
+  const onDemand = { load: 'on-demand', lifecycle: { idleTimeout: '30s' } } as const;
 
   async function resting(): Promise<World> {
     const world = createWorld();
@@ -212,6 +212,26 @@ describe('demand', () => {
     const request = world.life().traffic.ask(slotName('primary'), 100, 5);
     await world.reach('primary', 'ready', 5000);
     expect(request.answers).toEqual(['left']);
+  });
+
+  test('ends a load ten seconds after the last request that waited for it has left, until the next one asks', async () => {
+    const world = createWorld({ readyMs: () => 60_000 });
+    world.setModel('a.gguf', 'present');
+    world.edit('primary', { model: { default: 'a.gguf' }, ...onDemand, lifecycle: { idleTimeout: '600s' } });
+    await world.clock.advance(1000);
+    const { traffic } = world.life();
+    const requests = [traffic.ask(slotName('primary'), 100, 5000), traffic.ask(slotName('primary'), 100, 20_000)];
+    await world.clock.advance(29_000);
+    expect(requests.map(({ answers }) => answers)).toEqual([['left'], ['left']]);
+    expect(world.slot('primary').status.state).toBe('warming');
+    await world.reach('primary', 'offline', 2000);
+    expect(world.runtime.list()).toEqual([]);
+    await expectRest(world);
+    await world.clock.advance(120_000);
+    expect(world.slot('primary').status.state).toBe('offline');
+    const again = traffic.ask(slotName('primary'), 100);
+    await world.clock.until(() => again.answers.length > 0, 120_000);
+    expect(again.answers).toEqual(['served']);
   });
 
   test('keeps what a controller before it left running, for its idle time', async () => {

@@ -121,7 +121,7 @@ function createEngine(model: NativeModel, context: number, queues: Queues, modul
     },
     async generate(input, sampling, onText, signal) {
       if (queues.sequences === undefined)
-        return refuse(501, 'not_supported_error', 'Send the request to another server: this one was not started for text generation');
+        return refuse(422, 'not_supported_error', 'Send the request to another server: this one was not started for text generation');
       const prompt = tokens(input);
       if (prompt.length >= context) return tooLong(prompt.length, context);
       const done = await queues.sequences.run((sequence) => generateOn({ model, sequence }, { prompt, sampling }, onText, signal), signal);
@@ -129,13 +129,13 @@ function createEngine(model: NativeModel, context: number, queues: Queues, modul
     },
     async embed(inputs, signal) {
       if (queues.embedder === undefined)
-        return refuse(501, 'not_supported_error', 'Start the server with "--embeddings": it does not support embeddings now');
+        return refuse(422, 'not_supported_error', 'Start the server with "--embeddings": it does not support embeddings now');
       const done = await queues.embedder.run((embedder) => embedOn(embedder, inputs.map(tokens), context, signal), signal);
       return toOutcome(done);
     },
     async rerank(query, documents, signal) {
       if (queues.ranker === undefined)
-        return refuse(501, 'not_supported_error', 'Start the server with "--reranking": it does not support reranking now');
+        return refuse(422, 'not_supported_error', 'Start the server with "--reranking": it does not support reranking now');
       const length = (text: string): number => model.tokenize(text, false).length;
       const most = length(query) + Math.max(...documents.map(length)) + 4;
       if (most >= context) return tooLong(most, context);

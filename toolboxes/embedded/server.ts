@@ -52,7 +52,7 @@ const NOT_FOUND: Refusal = { status: 404, type: 'not_found_error', message: 'Fil
 const TOO_LARGE: Refusal = { status: 413, type: 'invalid_request_error', message: `Send a body of at most ${BODY_LIMIT_BYTES} bytes` };
 
 const unsupported: Route = async () =>
-  refuse(501, 'not_supported_error', 'Install llama-server to use this API: the embedded engine does not support it').refusal;
+  refuse(422, 'not_supported_error', 'Install llama-server to use this API: the embedded engine does not support it').refusal;
 
 const POST_ROUTES: Readonly<Record<string, Route>> = {
   '/v1/chat/completions': chat,

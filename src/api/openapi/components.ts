@@ -1,7 +1,7 @@
 /** The named schemas of the OpenAPI document: every schema of an answer that has a name in the program keeps it. */
 import { z } from 'zod';
 import { isTable } from '../../schema/key-case.ts';
-import { ErrorAnswer } from '../error-schema.ts';
+import * as errors from '../error-schema.ts';
 import * as manage from '../manage/answers.ts';
 import * as system from '../manage/system-answers.ts';
 import * as inference from '../v1/inference-schemas.ts';
@@ -9,7 +9,7 @@ import * as models from '../v1/model-schemas.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-const ANSWERS: Readonly<Record<string, z.ZodType>> = { ErrorAnswer, ...system, ...manage, ...models, ...inference.ANSWERS };
+const ANSWERS: Readonly<Record<string, z.ZodType>> = { ...errors, ...system, ...manage, ...models, ...inference.ANSWERS };
 const REQUESTS: Readonly<Record<string, z.ZodType>> = inference.REQUESTS;
 const HERE = '#/components/schemas/';
 

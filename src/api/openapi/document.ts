@@ -1,11 +1,11 @@
 /** Renders the route table, with the schemas that its handlers are typed with, as an OpenAPI 3.1 document. */
 import { z } from 'zod';
 import { isTable } from '../../schema/key-case.ts';
-import type { Answers } from '../answer.ts';
 import type { Access } from '../ports.ts';
 import type { DocumentedRoute, RouteMethod } from '../route.ts';
 import { answerSchema, namedSchemas, requestSchema } from './components.ts';
-import { errorAnswersOf, errorResponses } from './error-answers.ts';
+import { dialectOf } from '../../gateway/decide/inference-paths.ts';
+import { errorAnswersOf, errorResponses, headersOfDialect } from './error-answers.ts';
 import { headersOf, mapValues, pascalCase } from './render.ts';
 
 const ACCESS_TEXT: Readonly<Record<Access, string>> = {
@@ -64,7 +64,7 @@ function operation(route: DocumentedRoute, path: string): object {
     security: route.access === 'open' ? [] : [{ token: [] }],
     parameters: [...parameters(route, 'params', 'path'), ...parameters(route, 'query', 'query'), ...parameters(route, 'headers', 'header')],
     ...(body === undefined ? {} : { requestBody: requestBody(route, body) }),
-    responses: { ...answersOf(route.answers), ...errorAnswersOf(route) },
+    responses: { ...answersOf(route), ...errorAnswersOf(route) },
   };
 }
 
@@ -94,11 +94,11 @@ function parameters(route: DocumentedRoute, part: Part, place: 'path' | 'query' 
   });
 }
 
-function answersOf(answers: Answers): Readonly<Record<string, object>> {
+function answersOf({ answers, path }: DocumentedRoute): Readonly<Record<string, object>> {
   return Object.fromEntries(
     Object.entries(answers).map(([status, answer]) => {
       const { description, headers = {} } = answer;
-      const shared = { description, headers: headersOf(headers) };
+      const shared = { description, headers: headersOf({ ...headers, ...headersOfDialect(dialectOf(path)) }) };
       switch (answer.kind) {
         case 'json':
           return [status, { ...shared, content: { 'application/json': { schema: answerSchema(answer.schema) } } }];

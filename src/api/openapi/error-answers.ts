@@ -1,4 +1,8 @@
 /** The errors of routes in the document. Routes with the same errors share their description. */
+import { ANTHROPIC } from '../../gateway/decide/anthropic-dialect.ts';
+import { COHERE } from '../../gateway/decide/cohere-dialect.ts';
+import type { Dialect } from '../../gateway/decide/dialect.ts';
+import { dialectOf } from '../../gateway/decide/inference-paths.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/error-codes.ts';
 import type { DocumentedRoute } from '../route.ts';
 import { errorCodesOf } from './error-codes-of.ts';
@@ -10,9 +14,14 @@ interface ErrorGroup {
   readonly codes: readonly ErrorCode[];
   /** Whether a model server can answer the same status, with any code. */
   readonly upstream: boolean;
+  readonly dialect: Dialect;
 }
 
-const ERROR = { $ref: '#/components/schemas/ErrorAnswer' };
+/** The dialects whose errors have a shape of their own. */
+const NAMES: ReadonlyMap<Dialect, string> = new Map([
+  [ANTHROPIC, 'Messages'],
+  [COHERE, 'Rerank'],
+]);
 /** What a model server says of retries is passed on. */
 const PASSED_HEADERS = {
   'Retry-After': 'Seconds after which to try again, if that can help',
@@ -24,7 +33,9 @@ export function errorAnswersOf(route: DocumentedRoute): Readonly<Record<string, 
   const entries = groupsOf(route)
     .filter(({ status }) => !(status in route.answers))
     .map((group) => [group.status, { $ref: `#/components/responses/${nameOf(group)}` }]);
-  const other = { description: 'An error of the model server', headers: headersOf(PASSED_HEADERS), ...contentOf(withOrigin('upstream')) };
+  const dialect = dialectOf(route.path);
+  const headers = headersOf({ ...PASSED_HEADERS, ...headersOfDialect(dialect) });
+  const other = { description: 'An error of the model server', headers, ...contentOf(withOrigin(dialect, 'upstream')) };
   return { ...Object.fromEntries(entries), ...(isPassed(route) ? { default: other } : {}) };
 }
 
@@ -35,7 +46,7 @@ export function errorResponses(routes: readonly DocumentedRoute[]): Readonly<Rec
 
 function groupsOf(route: DocumentedRoute): readonly ErrorGroup[] {
   const byStatus = Map.groupBy(errorCodesOf(route), (code) => ERROR_CODES[code].status);
-  return [...byStatus].map(([status, codes]) => ({ status, codes, upstream: isPassed(route) }));
+  return [...byStatus].map(([status, codes]) => ({ status, codes, upstream: isPassed(route), dialect: dialectOf(route.path) }));
 }
 
 function isPassed({ answers }: DocumentedRoute): boolean {
@@ -43,17 +54,17 @@ function isPassed({ answers }: DocumentedRoute): boolean {
 }
 
 /** For instance `AuthRequiredOrAuthInvalid`. */
-function nameOf({ codes, upstream }: ErrorGroup): string {
-  return [...codes.map((code) => pascalCase(code)), ...(upstream ? ['Upstream'] : [])].join('Or');
+function nameOf({ codes, upstream, dialect }: ErrorGroup): string {
+  return (NAMES.get(dialect) ?? '') + [...codes.map((code) => pascalCase(code)), ...(upstream ? ['Upstream'] : [])].join('Or');
 }
 
-function errorResponse({ status, codes, upstream }: ErrorGroup): object {
-  const own = withOrigin('gateway', { code: { enum: codes } });
+function errorResponse({ status, codes, upstream, dialect }: ErrorGroup): object {
+  const own = withOrigin(dialect, 'gateway', { code: { enum: codes } });
   const causes = codes.map((code) => `\`${code}\`: ${ERROR_CODES[code].when}`);
   return {
     description: [...causes, ...(upstream ? ['Or an error of the model server'] : [])].join('. '),
-    headers: headersOf({ ...headersOfOwn(status, codes), ...(upstream ? PASSED_HEADERS : {}) }),
-    ...contentOf(upstream ? { anyOf: [own, withOrigin('upstream')] } : own),
+    headers: headersOf({ ...headersOfOwn(status, codes), ...(upstream ? PASSED_HEADERS : {}), ...headersOfDialect(dialect) }),
+    ...contentOf(upstream ? { anyOf: [own, withOrigin(dialect, 'upstream')] } : own),
   };
 }
 
@@ -65,9 +76,15 @@ function headersOfOwn(status: number, codes: readonly ErrorCode[]): Readonly<Rec
   };
 }
 
-function withOrigin(origin: 'gateway' | 'upstream', properties: object = {}): object {
+/** The header in which a dialect repeats the request id. */
+export function headersOfDialect({ requestIdHeader }: Dialect): Readonly<Record<string, string>> {
+  return requestIdHeader === undefined ? {} : { [requestIdHeader]: 'The same as "x-request-id"' };
+}
+
+function withOrigin(dialect: Dialect, origin: 'gateway' | 'upstream', properties: object = {}): object {
+  const error = { $ref: `#/components/schemas/${NAMES.get(dialect) ?? ''}ErrorAnswer` };
   return {
-    allOf: [ERROR, { type: 'object', properties: { error: { type: 'object', properties: { origin: { const: origin }, ...properties } } } }],
+    allOf: [error, { type: 'object', properties: { error: { type: 'object', properties: { origin: { const: origin }, ...properties } } } }],
   };
 }
 

@@ -64,6 +64,10 @@ const RerankRequest = InferenceRequest.extend({
   top_n: z.int().optional(),
 });
 const Ranking = z.looseObject({ results: z.array(z.looseObject({ index: z.int(), relevance_score: z.number() })) });
+const SortedRanking = z.looseObject({
+  id: z.string(),
+  results: z.array(z.object({ index: z.int(), relevance_score: z.number() })).describe('The most relevant one first'),
+});
 
 /** By the name of the component in the document. */
 export const REQUESTS = {
@@ -76,4 +80,4 @@ export const REQUESTS = {
   TokenCountRequest,
   RerankRequest,
 };
-export const ANSWERS = { ChatCompletion, Completion, Embeddings, ModelResponse, Message, TokenCount, Ranking };
+export const ANSWERS = { ChatCompletion, Completion, Embeddings, ModelResponse, Message, TokenCount, Ranking, SortedRanking };

@@ -29,7 +29,7 @@ export const INFERENCE_ERRORS: readonly ErrorCode[] = [
 const DATA_ONLY = 'Events whose data is a chunk as JSON; the last one is "[DONE]"';
 const NAMED = 'Named events whose data is JSON';
 
-/** By the path that model servers know. */
+/** By the path, or else by the one that model servers know. */
 const SHAPES: Readonly<Record<string, InferenceShape>> = {
   '/v1/chat/completions': { request: REQUESTS.ChatCompletionRequest, answer: ANSWERS.ChatCompletion, stream: DATA_ONLY },
   '/v1/completions': { request: REQUESTS.CompletionRequest, answer: ANSWERS.Completion, stream: DATA_ONLY },
@@ -38,6 +38,7 @@ const SHAPES: Readonly<Record<string, InferenceShape>> = {
   '/v1/messages': { request: REQUESTS.MessageRequest, answer: ANSWERS.Message, stream: NAMED },
   '/v1/messages/count_tokens': { request: REQUESTS.TokenCountRequest, answer: ANSWERS.TokenCount },
   '/v1/rerankings': { request: REQUESTS.RerankRequest, answer: ANSWERS.Ranking },
+  '/v2/rerank': { request: REQUESTS.RerankRequest, answer: ANSWERS.SortedRanking },
 };
 
 export function inferenceInput(path: InferencePath): z.ZodObject {
@@ -48,10 +49,17 @@ export function inferenceAnswers(path: InferencePath): { readonly 200: PassedAns
   const { answer, stream } = shapeOf(path);
   const events = stream === undefined ? {} : { 'text/event-stream': z.string().describe(`With "stream": true. ${stream}`) };
   return {
-    200: { kind: 'passed', description: 'The answer of the model server, unchanged', content: { 'application/json': answer, ...events } },
+    200: {
+      kind: 'passed',
+      description:
+        path.dialect?.translateAnswer === undefined
+          ? 'The answer of the model server, unchanged'
+          : 'The answer, translated from that of the model server',
+      content: { 'application/json': answer, ...events },
+    },
   };
 }
 
 function shapeOf({ path, canonical = path }: InferencePath): InferenceShape {
-  return SHAPES[canonical] ?? { request: InferenceRequest, answer: AnyObject };
+  return SHAPES[path] ?? SHAPES[canonical] ?? { request: InferenceRequest, answer: AnyObject };
 }

@@ -1,5 +1,6 @@
 /** Renders an error of the service as an HTTP response. */
 import { ERROR_CODES, errorBody, type ErrorCode } from '../../schema/error-codes.ts';
+import { OPENAI, type Dialect } from './dialect.ts';
 
 export interface ErrorAnswer {
   readonly status: number;
@@ -19,11 +20,16 @@ export function errorAnswer(
     readonly requestId: string;
     readonly param?: string | null | undefined;
     readonly headers?: Readonly<Record<string, string>> | undefined;
+    /** Default: the dialect of OpenAI. */
+    readonly dialect?: Dialect;
   },
 ): ErrorAnswer {
-  const body = JSON.stringify(errorBody(code, message, options.param ?? null));
-  const headers = { 'content-type': JSON_TYPE, 'x-request-id': options.requestId, ...retryHeaders(code), ...options.headers };
-  return { status: ERROR_CODES[code].status, headers, body };
+  const { requestId, dialect = OPENAI } = options;
+  const { status } = ERROR_CODES[code];
+  const body = JSON.stringify(dialect.errorBody(errorBody(code, message, options.param ?? null).error, status, requestId));
+  const own = dialect.requestIdHeader === undefined ? {} : { [dialect.requestIdHeader]: requestId };
+  const headers = { 'content-type': JSON_TYPE, 'x-request-id': requestId, ...own, ...retryHeaders(code), ...options.headers };
+  return { status, headers, body };
 }
 
 /** Headers that control a client's automatic retries. */

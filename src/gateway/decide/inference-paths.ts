@@ -1,5 +1,8 @@
-/** The inference paths: their requests go to a slot with the body unchanged. */
+/** The inference paths: their requests go to a slot with the body unchanged. The dialect of a path decides on the form of answers and errors. */
 import type { Capability } from '../../schema/provider-kinds.ts';
+import { ANTHROPIC } from './anthropic-dialect.ts';
+import { COHERE } from './cohere-dialect.ts';
+import { OPENAI, type Dialect } from './dialect.ts';
 
 export interface InferencePath {
   /** As clients send it. */
@@ -7,6 +10,8 @@ export interface InferencePath {
   /** The path that is passed to the provider instead, if this one is an alias. */
   readonly canonical?: string;
   readonly capability: Capability;
+  /** Default: that of OpenAI. */
+  readonly dialect?: Dialect;
   readonly summary: string;
 }
 
@@ -17,13 +22,21 @@ export const INFERENCE_PATHS: readonly InferencePath[] = [
   { path: '/v1/completions', capability: 'completion', summary: 'Continues a text' },
   { path: '/v1/embeddings', capability: 'embedding', summary: 'Turns texts into vectors' },
   { path: '/v1/responses', capability: 'chat', summary: 'Answers in the form of the Responses API' },
-  { path: '/v1/messages', capability: 'chat', summary: 'Answers in the form of the Messages API' },
-  { path: '/v1/messages/count_tokens', capability: 'chat', summary: 'Counts the tokens of a Messages request' },
+  { path: '/v1/messages', capability: 'chat', dialect: ANTHROPIC, summary: 'Answers in the form of the Messages API' },
+  { path: '/v1/messages/count_tokens', capability: 'chat', dialect: ANTHROPIC, summary: 'Counts the tokens of a Messages request' },
   { path: '/v1/rerankings', ...RERANK },
   { path: '/v1/rerank', ...RERANK },
   { path: '/v1/reranking', ...RERANK },
   { path: '/rerank', ...RERANK },
+  { path: '/v2/rerank', ...RERANK, dialect: COHERE },
 ];
+
+const DIALECTS: ReadonlyMap<string, Dialect> = new Map(INFERENCE_PATHS.map(({ path, dialect = OPENAI }) => [path, dialect]));
+
+/** The dialect of a route, also of one that is no inference path. */
+export function dialectOf(path: string): Dialect {
+  return DIALECTS.get(path) ?? OPENAI;
+}
 
 /** The slot used if a request names no model. */
 export const DEFAULT_SLOT_OF_CAPABILITY: Readonly<Record<Capability, string>> = {

@@ -4,6 +4,8 @@ export interface RequestHead {
   /** `name: value\r\n` for each header to be forwarded. Node's parser has refused control characters in values. */
   readonly forwarded: string;
   readonly contentType: string | undefined;
+  /** In lower case. */
+  readonly contentEncoding: string | undefined;
   /** In bytes. Undefined if the body is chunked or missing. */
   readonly contentLength: number | undefined;
   readonly chunked: boolean;
@@ -82,6 +84,7 @@ export function parseRequestHead(raw: readonly string[]): RequestHead {
   const head: Mutable<RequestHead> = {
     forwarded,
     contentType: undefined,
+    contentEncoding: undefined,
     contentLength: undefined,
     chunked: false,
     expectsContinue: false,
@@ -103,6 +106,7 @@ export function parseRequestHead(raw: readonly string[]): RequestHead {
       else readHeader(head, lower, value);
     } else if (!CREDENTIALS.test(lower)) {
       if (lower === 'content-type') head.contentType = value;
+      else if (lower === 'content-encoding') head.contentEncoding = value.toLowerCase();
       forwarded += `${name}: ${value}\r\n`;
     }
   }

@@ -6,8 +6,11 @@ import { shorten } from './error-answer.ts';
 const MESSAGE_LIMIT = 2000;
 const WORD_LIMIT = 100;
 
-/** Upstream error types for which OpenAI has a code that clients know. */
-const KNOWN_CODES: Readonly<Record<string, string>> = { exceed_context_size_error: 'context_length_exceeded' };
+/** Upstream error types for which OpenAI, or the service itself, has a code that clients know. */
+const KNOWN_CODES: Readonly<Record<string, string>> = {
+  exceed_context_size_error: 'context_length_exceeded',
+  not_supported_error: 'model.unsupported',
+};
 
 export function normaliseUpstreamError(status: number, body: string): ErrorBody {
   const fields = errorFieldsOf(body);

@@ -17,6 +17,7 @@ import { findUnrepairable, nextRepairAt } from './rules/repair.ts';
 import { deriveState, findSubject, stateFactsOf } from './rules/derive-state.ts';
 import { insufficientMemory, type Gate } from './rules/gates.ts';
 import type { MemoryVerdict } from './rules/share-memory.ts';
+import { abandonedAt } from './rules/wanted.ts';
 import { planCrashNotes } from './steps/plan-crash-notes.ts';
 import { planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
 import { planProbes } from './steps/plan-probes.ts';
@@ -132,7 +133,7 @@ function isStable({ failures, repairs, now }: SlotView, { serving, starting }: R
   return probe?.status === 'passing' && now - Math.max(probe.since, last) >= STABLE_MS;
 }
 
-/** The ends of the idle time, of back-offs, of the pause before a repair, and of the start time. */
+/** The ends of the idle time, of a load without requests, of back-offs, of the pause before a repair, and of the start time. */
 function wakesOf(view: SlotView, wanted: boolean, gates: readonly Gate[], { starting }: Roles): readonly number[] {
   const { lastActiveAt, inFlight, waiting, now } = view;
   const { idleTimeoutMs, startTimeoutMs } = view.spec.lifecycle;
@@ -143,6 +144,7 @@ function wakesOf(view: SlotView, wanted: boolean, gates: readonly Gate[], { star
     ...(startedAt === undefined ? [] : [startedAt + startTimeoutMs]),
     ...(mayIdle ? [lastActiveAt + idleTimeoutMs] : []),
     ...(view.workloads.some(({ alive, standing }) => alive && standing === 'altered') ? [nextRepairAt(view) ?? now] : []),
+    abandonedAt(view) ?? now,
   ].filter((at) => at > now && Number.isFinite(at));
 }
 

@@ -10,8 +10,8 @@ const fixture = await startGateway({
 
 function measure(): void {
   for (let round = 0; round < 3; round += 1) globalThis.gc?.();
-  const { heapUsed, arrayBuffers, external } = process.memoryUsage();
-  process.send?.({ kind: 'memory', bytes: heapUsed + Math.max(arrayBuffers, external), ...fixture.gateway.load() });
+  const { rss, heapUsed, arrayBuffers, external } = process.memoryUsage();
+  process.send?.({ kind: 'memory', residentBytes: rss, bytes: heapUsed + Math.max(arrayBuffers, external), ...fixture.gateway.load() });
 }
 
 process.on('message', (command) => {

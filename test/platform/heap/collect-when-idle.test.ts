@@ -27,3 +27,33 @@ test('an idle process returns the memory of a burst of work to the system', asyn
   expect(seen).toMatchObject({ message: 'Collected garbage while idle', kept: 1000 });
   expect(seen.after).toBeLessThan(seen.before / 2);
 }, 40_000);
+
+/** Is idle, leaves garbage outside of V8's heap after the first collection, and is idle again. */
+const OUTSIDE = `
+  import { collectWhenIdle } from '${MODULE}';
+  const idle = { workloads: new Map(), demand: new Map() };
+  const done = new AbortController();
+  let collections = 0;
+  let before;
+  const debug = () => {
+    collections += 1;
+    if (collections === 1) {
+      let buffers = Array.from({ length: 40 }, () => new Uint8Array(new ArrayBuffer(1048576, { maxByteLength: 1048576 })).fill(1));
+      before = process.memoryUsage().external;
+      buffers = undefined;
+      return;
+    }
+    done.abort();
+    console.log(JSON.stringify({ collections, before, after: process.memoryUsage().external }));
+    clearTimeout(patience);
+  };
+  collectWhenIdle({ activity: () => idle, log: { debug }, checkMs: 300 }, done.signal);
+  const patience = setTimeout(() => { console.log('{}'); process.exit(0); }, 15_000);
+`;
+
+test('an idle process collects buffers outside of the heap, however small the heap is', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', OUTSIDE], { timeout: 30_000 });
+  const seen: { readonly collections?: number; readonly before: number; readonly after: number } = JSON.parse(stdout);
+  expect(seen).toMatchObject({ collections: 2 });
+  expect(seen.after).toBeLessThan(seen.before / 2);
+}, 40_000);

@@ -192,9 +192,11 @@ export function serverContract(kind: ServerKind): void {
       malformed: [expect.any(Number), expect.any(String)],
       empty: [400, 'invalid_request_error'],
       tooLong: [400, 'exceed_context_size_error'],
-      lacking: [501, 'not_supported_error'],
+      // llama-server answers 501, which SDKs send again.
+      lacking: [expect.any(Number), 'not_supported_error'],
       unknown: [404, 'not_found_error'],
     });
+    expect([422, 501]).toContain(answers.lacking.status);
     for (const { status, body } of Object.values(answers))
       expect(body).toMatchObject({ error: { code: status, message: expect.any(String) } });
   });

@@ -65,7 +65,11 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isR
     wakeAll(held.get(hold)?.size === 0 ? 0 : 250);
   };
   const answer = (request: WorldRequest, kind: Answer): void => {
-    parked.get(request.slot)?.delete(request);
+    const queue = parked.get(request.slot);
+    if (queue?.delete(request) === true && kind === 'left') {
+      lastAsked.set(request.slot, clock.now());
+      if (queue.size === 0) wakeAll(0);
+    }
     release(request);
     request.answers.push(kind);
   };

@@ -62,7 +62,7 @@ export function parseChat(body: Body): Outcome<Generation & { readonly messages:
   if (!Array.isArray(body['messages']) || body['messages'].length === 0)
     return invalid('Set "messages" to an array with at least one message');
   if (Array.isArray(body['tools']) && body['tools'].length > 0 && body['tool_choice'] !== 'none') {
-    return refuse(501, 'not_supported_error', 'Install llama-server to use tools: the embedded engine does not support them');
+    return refuse(422, 'not_supported_error', 'Install llama-server to use tools: the embedded engine does not support them');
   }
   const messages: Message[] = [];
   for (const message of body['messages']) {
@@ -71,7 +71,7 @@ export function parseChat(body: Body): Outcome<Generation & { readonly messages:
     if (typeof role !== 'string') return invalid('Set the "role" of each message');
     if (content === undefined)
       return refuse(
-        501,
+        422,
         'not_supported_error',
         'Install llama-server to send other content than text: the embedded engine does not support it',
       );
@@ -87,7 +87,7 @@ export function parseCompletion(body: Body): Outcome<Generation & { readonly pro
   if (prompts === undefined || prompt === undefined) return invalid('Set "prompt" to a string or an array of tokens');
   if (prompts.length > 1)
     return refuse(
-      501,
+      422,
       'not_supported_error',
       'Send one prompt per request, or install llama-server: the embedded engine does not support several',
     );
@@ -118,14 +118,14 @@ export function parseRerank(body: Body): Outcome<{ readonly query: string; reado
 function parseGeneration(body: Body): Outcome<Generation> {
   for (const key of ['logprobs', 'logit_bias', 'grammar', 'json_schema'] as const) {
     if (isSet(body[key]))
-      return refuse(501, 'not_supported_error', `Install llama-server to use "${key}": the embedded engine does not support it`);
+      return refuse(422, 'not_supported_error', `Install llama-server to use "${key}": the embedded engine does not support it`);
   }
   const format = body['response_format'];
   if (isRecord(format) && format['type'] !== 'text') {
-    return refuse(501, 'not_supported_error', 'Install llama-server to use "response_format": the embedded engine only returns plain text');
+    return refuse(422, 'not_supported_error', 'Install llama-server to use "response_format": the embedded engine only returns plain text');
   }
   if (isSet(body['n']) && body['n'] !== 1)
-    return refuse(501, 'not_supported_error', 'Set "n" to 1 or install llama-server: the embedded engine returns one choice per request');
+    return refuse(422, 'not_supported_error', 'Set "n" to 1 or install llama-server: the embedded engine returns one choice per request');
   const numbers = parseNumbers(body, [
     'temperature',
     'top_k',

@@ -7,7 +7,7 @@ export interface IdleSample {
   readonly cpuShare: number;
   /** Requests are in flight or parked, or were since the last check. */
   readonly hadRequests: boolean;
-  /** RAM that the heap occupies. */
+  /** RAM that the heap and the buffers outside of it occupy. */
   readonly heapBytes: number;
 }
 

@@ -2,6 +2,7 @@
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { SlotState } from '../../../schema/slot-status.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import type { Action } from './actions.ts';
 import type { Comparison } from './drift.ts';
@@ -12,7 +13,7 @@ export interface WorkloadView {
   readonly fact: ObservedWorkload;
   readonly known: WorkloadHistory;
   readonly inFlight: number;
-  /** When the last bytes of an answer came from it, in Unix milliseconds; only where its last probe was not answered, as it is of no use otherwise. */
+  /** When the last bytes of an answer came from it, in monotonic milliseconds; only where its last probe was not answered, as it is of no use otherwise. */
   readonly heardAt: number | undefined;
   /** It has had a request. */
   readonly used: boolean;
@@ -49,6 +50,8 @@ export interface SlotView {
   readonly inFlight: number;
   readonly waiting: number;
   readonly lastActiveAt: number | undefined;
+  /** Monotonic milliseconds at which a request last asked for the slot, or gave up waiting for it. */
+  readonly lastAskedAt: number | undefined;
   /** Of this generation, oldest first. */
   readonly failures: readonly Attempt[];
   /** Of this generation. */
@@ -61,6 +64,8 @@ export interface SlotView {
   /** The workload that served and the capabilities of the slot, as of the last pass. */
   readonly lastServing: WorkloadId | undefined;
   readonly lastCapabilities: readonly Capability[] | undefined;
+  /** In the last pass, the slot was being loaded, or its load was given up and no request has asked since. */
+  readonly lastUnserved: boolean;
 }
 
 /** All that views are made of: what is true of every slot in one pass is collected once. */
@@ -147,6 +152,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),
     waiting: demand?.waiting ?? 0,
     lastActiveAt: observed.lastActive.get(slot.name),
+    lastAskedAt: demand?.lastAskedAt,
     failures: attempts?.failures ?? [],
     repairs: attempts?.repairs,
     applying: underWay.applies.get(slot.name),
@@ -154,6 +160,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     pulls: underWay.pulls,
     lastServing: last?.serving,
     lastCapabilities: last?.capabilities,
+    lastUnserved: last !== undefined && (LOADING.has(last.state) || last.findings.some(({ reason }) => reason === 'NotAskedFor')),
   };
 }
 
@@ -168,6 +175,8 @@ function attemptsOf({ name, generation }: DesiredSlot, { attempts }: Observed): 
   const all = attempts.get(name);
   return all?.generation === generation ? all : undefined;
 }
+
+const LOADING: ReadonlySet<SlotState> = new Set(['pulling', 'starting', 'warming']);
 
 /** What a workload is compared with. */
 interface Wanted {

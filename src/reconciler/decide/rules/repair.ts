@@ -12,7 +12,7 @@ import type { Finding } from '../../../schema/failure.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { delayAfter, LONGEST_DELAY_MS } from './backoff.ts';
 
-/** When an altered workload is repaired next, in Unix milliseconds; undefined where it is not repaired. */
+/** When an altered workload is repaired next, in monotonic milliseconds; undefined where it is not repaired. */
 export function nextRepairAt({ spec, repairs, now }: SlotView): number | undefined {
   if (spec.lifecycle.drift !== 'repair') return undefined;
   return repairs === undefined ? now : repairs.lastAt + delayAfter(repairs.times);

@@ -2,9 +2,15 @@
 import type { Finding } from '../../../schema/failure.ts';
 import type { SlotView } from '../facts/view.ts';
 
+/**
+ * How long a load goes on after its last waiting request has left. A client whose attempt timed out tries again within this time: the SDKs of OpenAI wait 8 s at
+ * most. A longer time would keep memory from slots that are asked for.
+ */
+const ABANDONED_MS = 10_000;
+
 /** Why the slot should not run now; undefined where it should. */
 export function whyNotWanted(view: SlotView): Finding | undefined {
-  return notEnabled(view) ?? noReplicas(view) ?? notAskedFor(view) ?? idleTimedOut(view);
+  return notEnabled(view) ?? noReplicas(view) ?? notAskedFor(view) ?? abandoned(view) ?? idleTimedOut(view);
 }
 
 function notEnabled({ spec }: SlotView): Finding | undefined {
@@ -19,6 +25,18 @@ function noReplicas({ network, spec }: SlotView): Finding | undefined {
 function notAskedFor(view: SlotView): Finding | undefined {
   if (view.spec.load !== 'on-demand' || view.lastActiveAt !== undefined || isInUse(view)) return undefined;
   return { reason: 'NotAskedFor', message: 'The slot loads on demand, and no request has asked for it' };
+}
+
+function abandoned(view: SlotView): Finding | undefined {
+  const at = abandonedAt(view);
+  if (at === undefined || view.now < at) return undefined;
+  return { reason: 'NotAskedFor', message: 'The slot loads on demand, and every request that waited for it has left' };
+}
+
+/** When the load of a slot on demand, for which no request waits any more, is given up. Unix milliseconds; undefined where it is not. */
+export function abandonedAt(view: SlotView): number | undefined {
+  if (view.spec.load !== 'on-demand' || !view.lastUnserved || view.lastAskedAt === undefined || isInUse(view)) return undefined;
+  return view.lastAskedAt + ABANDONED_MS;
 }
 
 function idleTimedOut(view: SlotView): Finding | undefined {
