@@ -104,7 +104,11 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     help: 'Wait until slots reach a condition or a state',
     arguments: [{ name: '<slot...>', help: 'Slots, each as slot/NAME', suggestions: 'slot/NAME' }],
     options: [
-      { flags: '--for <goal>', help: 'What to wait for: condition=Ready, condition=TYPE=False, state=STATE or delete', required: true },
+      {
+        flags: '--for <goal>',
+        help: 'What to wait for: condition=TYPE, condition=TYPE=False, state=STATE or delete',
+        default: 'condition=UpToDate',
+      },
       TIMEOUT,
     ],
     load: async () => (await import('./verbs/wait.ts')).runWait,

@@ -27,11 +27,12 @@ export const AT_REST_REASONS = {
 export const PROGRESS_REASONS = {
   AtRest: reason('No action is required', 'Nothing'),
   ProbePassed: reason('The slot answers', 'Nothing'),
+  SpecInForce: reason('What answers is what the newest spec says', 'Nothing'),
   NotStalled: reason('Nothing keeps the controller from continuing on its own', 'Nothing'),
   Parsed: reason('The text of the slot is valid', 'Nothing'),
   AsApplied: reason('The workload runs as it was started', 'Nothing'),
   NotYetSeen: reason('The slot is new, and the controller has not looked at it yet', 'Wait a moment'),
-  Progressing: reason('The slot is being loaded', 'Wait; `svcctl wait slot/<slot> --for condition=Ready` returns when it is ready'),
+  Progressing: reason('The slot is being loaded', 'Wait; `svcctl wait slot/<slot>` returns when it is done'),
   ImageNotPresent: reason('The image is not on this machine yet, so it is pulled', 'Wait; the status shows the progress'),
   ModelNotPresent: reason('The model is not in the store yet, so it is downloaded', 'Wait; the status shows the progress'),
   ModelNotLookedUp: reason('The model store has not answered yet', 'Wait; if it lasts, check that the disk of the store responds'),

@@ -21,7 +21,7 @@ describe('svcctl get', () => {
     const { code, out, err } = await run(['get', 'slots']);
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out.replaceAll(/\d+d/g, '9d')).toBe(
-      'NAME     STATE  READY  MODEL  BUSY  SINCE  MESSAGE\nprimary  ready  yes    a      2     9d\n',
+      'NAME     STATE  READY  UP-TO-DATE  MODEL  BUSY  SINCE  MESSAGE\nprimary  ready  yes    -           a      2     9d\n',
     );
   });
 

@@ -3,21 +3,27 @@ import type { SlotAnswer } from '../connect/api-answers.ts';
 import { sizeText } from './quantities-text.ts';
 import { withoutControls, type Progress } from './terminal.ts';
 
-/** `message` is that of the condition `Stalled` if that is true, else of `Ready`. */
+/** `message` is that of the condition `Stalled` if that is true, else of `Ready`. `upToDate` is undefined if the service does not say. */
 export function readinessOf({ status }: SlotAnswer) {
   const find = (type: string) => status.conditions.find((condition) => condition.type === type);
   const ready = find('Ready');
   const stalled = find('Stalled');
   const isStalled = stalled?.status === 'True';
   const cause = isStalled ? stalled : ready;
-  return { ready: ready?.status === 'True', stalled: isStalled, message: cause?.message || (cause?.reason ?? '') };
+  const upToDate = find('UpToDate')?.status;
+  return { ready: ready?.status === 'True', upToDate, stalled: isStalled, message: cause?.message || (cause?.reason ?? '') };
 }
 
 /** What a user should know about the slot. Empty if it is ready and nothing is in progress. */
 export function noticeOf(slot: SlotAnswer): string {
-  const { ready, stalled, message } = readinessOf(slot);
-  if (!ready || stalled) return message;
-  return slot.status.conditions.find(({ type, status }) => type === 'Reconciling' && status === 'True')?.message ?? '';
+  const { ready, upToDate, stalled, message } = readinessOf(slot);
+  const messageOf = (wanted: string, value: string): string | undefined =>
+    slot.status.conditions.find(({ type, status }) => type === wanted && status === value)?.message;
+  const reconciling = messageOf('Reconciling', 'True');
+  if (stalled) return message;
+  // Nothing is under way, so this is why the slot cannot be loaded.
+  if (upToDate === 'False' && reconciling === undefined) return messageOf('UpToDate', 'False') ?? message;
+  return ready ? (reconciling ?? '') : message;
 }
 
 /** What to show while a verb waits for the slot. */

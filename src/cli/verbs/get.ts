@@ -141,10 +141,15 @@ function slotColumns({ terminal, now }: Cli, traffic: Traffic): readonly Column<
     if (isReady) return terminal.paint('green', 'yes');
     return stalled ? terminal.paint('red', 'stalled') : 'no';
   };
+  const upToDate = (slot: SlotAnswer): string => {
+    const { upToDate: status } = readinessOf(slot);
+    return status === 'True' ? 'yes' : status === 'False' ? terminal.paint('yellow', 'no') : '-';
+  };
   return [
     { title: 'NAME', cell: (slot) => slot.name },
     { title: 'STATE', cell: state },
     { title: 'READY', cell: ready },
+    { title: 'UP-TO-DATE', cell: upToDate },
     { title: 'MODEL', cell: ({ status }) => cellText(status.model) },
     { title: 'PROVIDER', wide: true, cell: ({ status }) => cellText(status.provider) },
     { title: 'BACKEND', wide: true, cell: ({ status }) => cellText(status.backend) },

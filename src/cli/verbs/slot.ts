@@ -4,8 +4,9 @@ import { SlotName } from '../../schema/names.ts';
 import type { Cli } from '../cli.ts';
 import { SlotAnswer } from '../connect/api-answers.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
-import { deadlineOf, READY, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';
+import { deadlineOf, UP_TO_DATE, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';
 import { usageFailure } from '../output/exit-codes.ts';
+import { readinessOf } from '../output/slot-progress.ts';
 import { withoutControls } from '../output/terminal.ts';
 
 export interface EditOptions extends ServiceOptions {
@@ -29,9 +30,9 @@ export interface LogsOptions extends ServiceOptions {
   readonly tail: string;
 }
 
-export const runLoad = createEdit({ action: 'load', result: 'loading', goal: READY });
+export const runLoad = createEdit({ action: 'load', result: 'loading', goal: UP_TO_DATE });
 export const runUnload = createEdit({ action: 'unload', result: 'unloading', goal: { kind: 'state', state: 'offline' } });
-export const runRestart = createEdit({ action: 'restart', result: 'restarting', goal: READY });
+export const runRestart = createEdit({ action: 'restart', result: 'restarting', goal: UP_TO_DATE });
 
 export async function runCreate(cli: Cli, options: CreateOptions, name: string): Promise<void> {
   const { model, provider, backend, onDemand, disabled, timeout } = options;
@@ -47,11 +48,11 @@ export async function runCreate(cli: Cli, options: CreateOptions, name: string):
     load: onDemand === true ? 'on-demand' : undefined,
     model: { default: model, context },
   };
-  await client.request('PUT', path, SlotAnswer, { body: { spec }, headers: { 'if-none-match': '*' } });
+  const { generation } = await client.request('PUT', path, SlotAnswer, { body: { spec }, headers: { 'if-none-match': '*' } });
   cli.terminal.line(`slot/${name} created`);
-  if (options.wait !== true || disabled === true || onDemand === true) return;
-  await waitForSlot(cli, client, { name, goal: READY, deadline, generation: 1 });
-  cli.terminal.line(`slot/${name} ready`);
+  if (options.wait !== true) return;
+  const slot = await waitForSlot(cli, client, { name, goal: UP_TO_DATE, deadline, generation, model });
+  cli.terminal.line(resultLine(name, slot));
 }
 
 /** `--context` used to be the context length. A number still means that, for one release. */
@@ -100,15 +101,19 @@ function createEdit({ action, result, goal }: Edit) {
     const path = slotPath(name);
     const deadline = deadlineOf(cli, options.timeout);
     const client = await cli.connect(options);
-    const before = await client.request('GET', path, SlotAnswer);
-    const after = await client.request('POST', `${path}/${action}`, SlotAnswer, { body: { model: options.model } });
+    const { model } = options;
+    const { generation } = await client.request('POST', `${path}/${action}`, SlotAnswer, { body: { model } });
     cli.terminal.line(`slot/${name} ${result}`);
     if (options.wait !== true) return;
-    const isChanged = before.resource_version !== after.resource_version;
-    const generation = Math.max(1, isChanged ? before.generation + 1 : before.generation);
-    await waitForSlot(cli, client, { name, goal, deadline, generation });
-    cli.terminal.line(`slot/${name} ${goal.kind === 'state' ? goal.state : 'ready'}`);
+    const slot = await waitForSlot(cli, client, { name, goal, deadline, generation, model });
+    cli.terminal.line(goal.kind === 'state' ? `slot/${name} ${goal.state}` : resultLine(name, slot));
   };
+}
+
+/** A slot that rests on purpose is as its spec says, and does not answer yet. */
+function resultLine(name: string, slot: SlotAnswer | undefined): string {
+  if (slot === undefined || readinessOf(slot).ready) return `slot/${name} ready`;
+  return `slot/${name} ${slot.status.state} (${withoutControls(readinessOf(slot).message)})`;
 }
 
 function slotPath(name: string): string {

@@ -50,6 +50,7 @@ export function refusedResourceStatus(
   const rest = { reason: 'SpecInvalid', message, lastTransitionAt: slot.at, observedGeneration: slot.generation } as const;
   const conditions: readonly Condition[] = [
     { type: 'Ready', status: 'False', ...rest },
+    { type: 'UpToDate', status: 'False', ...rest },
     { type: 'Reconciling', status: 'False', ...rest },
     { type: 'Stalled', status: 'True', ...rest },
     { type: 'SpecValid', status: 'False', ...rest },

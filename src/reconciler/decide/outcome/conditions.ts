@@ -11,6 +11,7 @@ import type { Roles } from '../rules/assign-roles.ts';
 import { workloadAltered } from '../facts/drift.ts';
 import type { Gate } from '../rules/gates.ts';
 import { describeSilence, findShortage, whySilent } from './list-findings.ts';
+import { deriveUpToDate } from './up-to-date.ts';
 
 export interface ConditionFacts {
   readonly view: SlotView;
@@ -23,7 +24,10 @@ export interface ConditionFacts {
 }
 
 export function deriveConditions(facts: ConditionFacts): readonly ConditionInput[] {
-  return [ready(facts), reconciling(facts), stalled(facts), specValid(facts.view), driftDetected(facts)];
+  const { unwanted, gate } = facts;
+  const basic = { ready: ready(facts), reconciling: reconciling(facts), stalled: stalled(facts) };
+  const upToDate = deriveUpToDate({ ...basic, unwanted, gate });
+  return [basic.ready, upToDate, basic.reconciling, basic.stalled, specValid(facts.view), driftDetected(facts)];
 }
 
 /** The conditions while the runtime is unreachable: nothing is known about what runs. */
@@ -31,6 +35,7 @@ export function unknownConditions(view: SlotView, message: string): readonly Con
   const finding: Finding = { reason: 'RuntimeUnreachable', message };
   return [
     condition('Ready', 'Unknown', finding),
+    condition('UpToDate', 'Unknown', finding),
     condition('Reconciling', 'True', finding),
     condition('Stalled', 'False', finding),
     specValid(view),
