@@ -28,6 +28,7 @@ import { createPacer, type Passed } from './pacer.ts';
 import type {
   Clock,
   DesiredState,
+  HostFacts,
   HostProbe,
   ImageReference,
   ModelStore,
@@ -97,7 +98,14 @@ export function createLoop(deps: LoopDeps): Loop {
   const templating = rememberTemplating(templatingOf(deps));
   const plans = rememberPlans();
   const leads = (): boolean => deps.leadership?.leads() ?? true;
-  const memory: LoopMemory = { desired: undefined, models: new Map(), plan: NO_PLAN, passedAt: undefined, led: leads() };
+  const memory: LoopMemory = {
+    desired: undefined,
+    models: new Map(),
+    devices: undefined,
+    plan: NO_PLAN,
+    passedAt: undefined,
+    led: leads(),
+  };
 
   const pacer = createPacer(clock, deps.settings.SVC_RESYNC, () => tracker.underWay.size === 0, pass);
   const executor = createExecutor({
@@ -134,6 +142,7 @@ export function createLoop(deps: LoopDeps): Loop {
     const takesOver = leading && !memory.led;
     if (leading !== memory.led) changeLeadership(leading);
     memory.models = seen.models ?? memory.models;
+    memory.devices = seen.host.devices ?? memory.devices;
     const { observed, plan: next, objections } = decideNext(state, seen, { leading, takesOver, now });
     memory.led = leading;
     memory.passedAt = now;
@@ -167,7 +176,7 @@ export function createLoop(deps: LoopDeps): Loop {
       tracker.attempts.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
       reporter.note(slot, 'failure', message, now);
     }
-    const desired = desire(deps, state, seen.host.memoryTotalBytes, templating);
+    const desired = desire(deps, state, { ...seen.host, devices: memory.devices }, templating);
     const observed = observedFacts(tracker, { seen, models: memory.models, traffic: use, traits, leads: leading, published, now });
     const made = decide.plan(desired, observed, now, plans.planSlot);
     plans.keepOnly(state.slots);
@@ -232,6 +241,8 @@ interface LoopMemory {
   desired: DesiredState | undefined;
   /** As last observed; stays in force while the store does not answer. */
   models: Awaited<ReturnType<ModelStore['observe']>>;
+  /** As last read; a backend must not change because the host did not answer once. */
+  devices: HostFacts['devices'];
   /** The last plan that passed its inspection. */
   plan: Plan;
   /** Unix milliseconds. */

@@ -103,8 +103,8 @@ export const PROBLEM_REASONS = {
     'Wait if it is being removed; otherwise remove what the message names',
   ),
   DeviceMissing: stalling(
-    'This machine does not have the device that the backend needs',
-    'Set `backend` to another one, or make the device available',
+    'This machine, or the program on it, does not have the device that the backend needs',
+    'Set `backend` to one that the message names, leave it out, or make the device available',
   ),
   StartFailed: stalling('The server could not be started', 'Read the message and `svcctl slot logs <slot>`; correct the slot or the image'),
   StartTimeout: reason('The server did not answer in time after its start', 'Read `svcctl slot logs <slot>`, or raise `start_timeout`'),

@@ -88,7 +88,12 @@ export const SlotDocument = z.strictObject({
     .enum(PROVIDER_KIND_NAMES)
     .optional()
     .describe('Kind of server that runs in the slot. Required unless the slot has one of the built-in names'),
-  backend: z.enum(BACKENDS).optional().describe('What the server computes with. Default: the default backend of the provider'),
+  backend: z
+    .enum(BACKENDS)
+    .optional()
+    .describe(
+      'What the server computes with. Default: the default backend of the provider where this machine can run it, else the best one that it can; in a cluster, the default one',
+    ),
   priority: z.int().min(-1000).max(1000).default(0).describe('When memory is short, slots with a lower priority are unloaded first'),
   load: z.enum(['always', 'on-demand']).default('always').describe('"on-demand" loads the model with the first request'),
   restartedAt: z.iso.datetime().optional().describe('Set by "svcctl slot restart", in UTC. A new value restarts the workload'),
@@ -110,7 +115,9 @@ type Parsed = z.output<typeof SlotDocument>;
 
 export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env'>> {
   readonly provider: ProviderKind;
+  /** What the document says; if it says nothing, the default of the provider, until the facts about the machine decide. */
   readonly backend: Backend;
+  readonly backendGiven: boolean;
   readonly model: Readonly<Parsed['model']>;
   readonly lifecycle: Readonly<Pick<Parsed['lifecycle'], 'swap' | 'drift'>> & {
     /** `Infinity` stands for "never". */
@@ -168,6 +175,7 @@ function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): Slot
     ...rest,
     provider,
     backend,
+    backendGiven: parsed.backend !== undefined,
     lifecycle: {
       idleTimeoutMs: idleTimeout === 'never' ? Number.POSITIVE_INFINITY : parseDurationMs(idleTimeout),
       startTimeoutMs: parseDurationMs(startTimeout),

@@ -39,7 +39,8 @@ export interface SlotStatus {
   readonly conditions: readonly Condition[];
   readonly observedGeneration: number;
   readonly provider: ProviderKind;
-  readonly backend: Backend;
+  /** What really computes; undefined while nothing answers. */
+  readonly backend?: Backend;
   /** The model that answers now; while none does, the model in the spec. */
   readonly model: ModelId;
   /** `http://host:port` of the workload that answers now. */

@@ -127,7 +127,7 @@ const PublishedStatus = z.object({
   observedGeneration: Count,
   conditions: z.array(PublishedCondition.optional().catch(undefined)).catch([]),
   provider: z.enum(PROVIDER_KIND_NAMES),
-  backend: z.enum(BACKENDS),
+  backend: z.enum(BACKENDS).optional(),
   model: ModelId,
   endpoint: z.string().optional().catch(undefined),
   memoryBytes: z.number().optional().catch(undefined),
@@ -141,11 +141,12 @@ const PublishedStatus = z.object({
 export function parseResourceStatus(name: SlotName, status: unknown): SlotStatus | undefined {
   const published = PublishedStatus.safeParse(status).data;
   if (published === undefined) return undefined;
-  const { conditions, endpoint, memoryBytes, replicas, readyReplicas, ...same } = published;
+  const { conditions, backend, endpoint, memoryBytes, replicas, readyReplicas, ...same } = published;
   return {
     name,
     ...same,
     conditions: withReadyAtRest(CONDITION_TYPES.flatMap((type) => conditions.find((each) => each?.type === type) ?? [])),
+    ...(backend === undefined ? {} : { backend }),
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     ...(replicas === undefined ? {} : { replicas: { present: replicas, ready: readyReplicas } }),

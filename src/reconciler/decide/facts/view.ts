@@ -1,8 +1,10 @@
 /** Each slot with everything that a rule may look at, collected from the facts: lookups and sums, no decisions. Pure. */
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+import type { Finding } from '../../../schema/failure.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
+import { backendMissing } from '../rules/choose-backend.ts';
 import type { Action } from './actions.ts';
 import type { Comparison } from './drift.ts';
 import type { Attempt, Desired, Observed, RunningAction, WorkloadHistory } from './facts.ts';
@@ -36,6 +38,8 @@ export interface SlotView {
   /** Whether this controller executes the plan. */
   readonly leads: boolean;
   readonly providerKnown: boolean;
+  /** Why the backend cannot be used on this machine. */
+  readonly backendMissing: Finding | undefined;
   readonly model: ModelPresence | undefined;
   readonly imagesUsed: boolean;
   readonly image: ImageReference | undefined;
@@ -130,6 +134,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     now,
     network: observed.traits.network,
     leads: observed.leads,
+    backendMissing: backendMissing(spec, desired.devices),
     providerKnown: desired.providers[spec.provider] !== undefined,
     model,
     imagesUsed: observed.traits.images,

@@ -29,7 +29,7 @@ export function statusOf({ name, spec, generation }: DesiredSlot, facts: StatusF
     conditions,
     observedGeneration: generation,
     provider: spec.provider,
-    backend: spec.backend,
+    ...(decision.backend === undefined ? {} : { backend: decision.backend }),
     model: facts.model,
     ...(endpoint === undefined ? {} : { endpoint: `http://${endpoint.host}:${endpoint.port}` }),
     ...(replicas === undefined ? {} : { replicas }),

@@ -1,7 +1,7 @@
 /**
  * What prevents a workload from being started. All gates must be open; where several are shut, the most serious one comes first:
  *
- *     stalled   somebody must act: a missing provider, image or model, a final failure, a crash loop
+ *     stalled   somebody must act: a missing provider, device, image or model, a final failure, a crash loop
  *     memory    as above: the slot does not fit into memory
  *     waiting   time or the loop resolves it: back-off, an unanswered lookup
  *     pulling   a pull resolves it: the image or the model is not here yet
@@ -28,6 +28,7 @@ export function findGates(view: SlotView): readonly Gate[] {
 
 const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   providerMissing,
+  deviceMissing,
   imageUnknown,
   modelMissing,
   failedFinally,
@@ -42,6 +43,10 @@ function providerMissing({ providerKnown, spec }: SlotView): Gate | undefined {
   if (providerKnown) return undefined;
   const message = `Use another provider: "${spec.provider}" is not part of this installation`;
   return { kind: 'stalled', reason: 'ProviderMissing', message };
+}
+
+function deviceMissing({ backendMissing }: SlotView): Gate | undefined {
+  return backendMissing === undefined ? undefined : { kind: 'stalled', ...backendMissing };
 }
 
 function imageUnknown({ imagesUsed, image, spec }: SlotView): Gate | undefined {
