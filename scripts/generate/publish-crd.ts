@@ -3,6 +3,7 @@ import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE } from '../../src/s
 import { alterAt, celList, celText, structuralSchema } from './publish-crd-schema.ts';
 import type { Json } from './map-schema.ts';
 import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, type ProviderKind } from '../../src/schema/provider-kinds.ts';
+import { celKnowsProvider } from '../../src/schema/model-providers.ts';
 import { SLOT_RESOURCE, SlotResourceStatus } from '../../src/schema/slot-resource.ts';
 import { SLOT_RULES } from '../../src/schema/slot-rules.ts';
 import type { ConditionType } from '../../src/schema/slot-status.ts';
@@ -120,8 +121,8 @@ function rootRules(): readonly Json[] {
       message: `metadata.name: ${SLOT_NAME_RULE}`,
     },
     {
-      rule: `has(self.spec.provider) || self.metadata.name in ${celList(builtIn.map(([name]) => name))}`,
-      message: `Set "provider" to one of ${quoted(Object.keys(PROVIDER_KINDS))}: only the built-in slots have a default provider`,
+      rule: `has(self.spec.provider) || self.metadata.name in ${celList(builtIn.map(([name]) => name))} || ${celKnowsProvider('self.spec.model.default', celList)}`,
+      message: `Set "provider" to one of ${quoted(Object.keys(PROVIDER_KINDS))}: neither the name of the slot nor the id of its model says which one it needs`,
       fieldPath: '.spec.provider',
     },
     ...kinds.map((kind) => {

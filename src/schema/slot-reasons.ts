@@ -30,6 +30,10 @@ export const PROGRESS_REASONS = {
   SpecInForce: reason('What answers is what the newest spec says', 'Nothing'),
   NotStalled: reason('Nothing keeps the controller from continuing on its own', 'Nothing'),
   Parsed: reason('The text of the slot is valid', 'Nothing'),
+  AliasConflict: reason(
+    'The text of the slot is valid, but another slot has one of its aliases, too',
+    'Rename the alias that the message names in one of the two slots',
+  ),
   AsApplied: reason('The workload runs as it was started', 'Nothing'),
   NotYetSeen: reason('The slot is new, and the controller has not looked at it yet', 'Wait a moment'),
   Progressing: reason('The slot is being loaded', 'Wait; `svcctl wait slot/<slot>` returns when it is done'),

@@ -24,7 +24,8 @@ export function createSlotInsightRoutes(deps: ManageDeps): readonly Route[] {
       path: '/api/slots/:name/logs',
       access: 'all',
       tag: 'slots',
-      summary: 'Output of the slot’s workload as text/plain; with the header "x-svc-workload: none" if there is no workload',
+      summary:
+        'Output of the slot’s workload as text/plain; with the header "x-svc-workload" if there is no workload: "ended" before the last lines of the one that failed, else "none"',
       schemas: { query: LogsQuery },
       async handler(request, reply) {
         const name = await existingSlot(deps, slotNameOf(request));
@@ -32,9 +33,12 @@ export function createSlotInsightRoutes(deps: ManageDeps): readonly Route[] {
         const options = { tail: query.tail, follow: query.follow === '1' || query.follow === 'true' };
         const gone = new AbortController();
         reply.raw.once('close', () => gone.abort());
-        const lines = deps.manage.logs(name, options, AbortSignal.any([gone.signal, deps.stopping]));
+        const lines = await deps.manage.logs(name, options, AbortSignal.any([gone.signal, deps.stopping]));
         void reply.type('text/plain; charset=utf-8').header('x-accel-buffering', 'no');
-        if (lines === undefined) return reply.header('x-svc-workload', 'none').send('');
+        if (lines === undefined) {
+          const ended = query.tail === 0 ? [] : (deps.board.current().slots.get(name)?.lastLog ?? []).slice(-query.tail);
+          return reply.header('x-svc-workload', ended.length === 0 ? 'none' : 'ended').send(ended.map((line) => `${line}\n`).join(''));
+        }
         return reply.send(Readable.from(textOf(lines), { objectMode: false }));
       },
     },

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { isTable, toCamelCase } from '../../schema/key-case.ts';
 import { ModelId, type SlotName } from '../../schema/names.ts';
 import type { EditResult, SlotPatch } from '../../schema/slot-editor.ts';
+import { ApiError } from '../api-error.ts';
 import type { Route } from '../route.ts';
 import { viewSlot } from './decide/slot-view.ts';
 import { noSuchSlot, unwrapEdit } from './edit-outcome.ts';
@@ -135,8 +136,8 @@ function patchOf(spec: Readonly<Record<string, unknown>>): SlotPatch {
 }
 
 async function refuseExisting(deps: ManageDeps, name: SlotName): Promise<void> {
-  const stored = await deps.manage.editor.read(name);
-  if (stored !== undefined) unwrapEdit(name, { kind: 'conflict', resourceVersion: stored.resourceVersion });
+  if ((await deps.manage.editor.read(name)) === undefined) return;
+  throw new ApiError('slot.conflict', `Choose another name, or edit the slot: slot "${name}" exists already`, { param: 'name' });
 }
 
 async function sendSlot(deps: ManageDeps, name: SlotName, reply: FastifyReply): Promise<unknown> {

@@ -1,5 +1,4 @@
 /** `svcctl serve`: runs the service, with settings from the environment, until a signal stops it. */
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createService, type Service } from '../../main.ts';
 import { createJsonLog, createPlainLog } from '../../platform/log.ts';
@@ -8,6 +7,7 @@ import { CHECKOUT, withCheckoutSettings } from '../checkout/checkout-settings.ts
 import { prepareCheckout } from '../checkout/prepare-checkout.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
+import { readVersion } from '../read-version.ts';
 
 export async function runServe(_cli: Cli, options: { readonly checkout?: boolean }): Promise<ExitCode> {
   const checkout = options.checkout === true;
@@ -20,7 +20,7 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   const log = checkout
     ? createPlainLog(settings.SVC_LOG_LEVEL, (line) => process.stdout.write(`${line}\n`))
     : createJsonLog(settings.SVC_LOG_LEVEL);
-  const version = await readVersion();
+  const version = readVersion();
   const prepared = checkout ? await prepareCheckout(settings) : undefined;
   if (prepared?.ok === false) return refuse(prepared.failure.message);
   const stop = stopSignal();
@@ -54,11 +54,6 @@ function stopSignal(): Promise<void> {
     process.on('SIGINT', onSignal);
     process.on('SIGTERM', onSignal);
   });
-}
-
-async function readVersion(): Promise<string> {
-  const text = await readFile(path.join(CHECKOUT, 'package.json'), 'utf8');
-  return /"version": "([^"]+)"/.exec(text)?.[1] ?? 'unknown';
 }
 
 function welcome(service: Service, settings: Settings, version: string): string {

@@ -1,11 +1,11 @@
-/** `svcctl slot load|unload|restart|create|delete|logs`. Each edits the desired state; `--wait` waits until the controller has followed. */
+/** `svcctl slot load|unload|restart|create|delete`. Each edits the desired state; `--wait` waits until the controller has followed. */
 import { z } from 'zod';
 import { SlotName } from '../../schema/names.ts';
 import type { Cli } from '../cli.ts';
 import { SlotAnswer } from '../connect/api-answers.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { deadlineOf, UP_TO_DATE, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';
-import { usageFailure } from '../output/exit-codes.ts';
+import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { readinessOf } from '../output/slot-progress.ts';
 import { withoutControls } from '../output/terminal.ts';
 
@@ -23,11 +23,6 @@ export interface CreateOptions extends EditOptions {
   readonly contextLength?: string;
   readonly onDemand?: boolean;
   readonly disabled?: boolean;
-}
-
-export interface LogsOptions extends ServiceOptions {
-  readonly follow?: boolean;
-  readonly tail: string;
 }
 
 export const runLoad = createEdit({ action: 'load', result: 'loading', goal: UP_TO_DATE });
@@ -48,7 +43,13 @@ export async function runCreate(cli: Cli, options: CreateOptions, name: string):
     load: onDemand === true ? 'on-demand' : undefined,
     model: { default: model, context },
   };
-  const { generation } = await client.request('PUT', path, SlotAnswer, { body: { spec }, headers: { 'if-none-match': '*' } });
+  const { generation } = await client
+    .request('PUT', path, SlotAnswer, { body: { spec }, headers: { 'if-none-match': '*' } })
+    .catch((error: unknown) => {
+      if (!(error instanceof CliFailure) || error.code !== 'slot.conflict') throw error;
+      const hint = `Give it another model with "svcctl slot load ${name} --model MODEL", or delete it first with "svcctl slot delete ${name}"`;
+      throw new CliFailure(`Slot "${name}" exists already`, { hint, cause: error, code: error.code });
+    });
   cli.terminal.line(`slot/${name} created`);
   if (options.wait !== true) return;
   const slot = await waitForSlot(cli, client, { name, goal: UP_TO_DATE, deadline, generation, model });
@@ -75,16 +76,6 @@ export async function runDelete(cli: Cli, options: EditOptions, ...names: string
   for (const { name } of slots) {
     await waitForSlot(cli, client, { name, goal: { kind: 'deleted' }, deadline: deadlineOf(cli, options.timeout) });
   }
-}
-
-export async function runLogs(cli: Cli, options: LogsOptions, name: string): Promise<void> {
-  const path = slotPath(name);
-  const { tail, follow } = options;
-  if (!/^[0-9]{1,6}$/.test(tail)) throw usageFailure(`Write --tail as a number of lines, not "${tail}"`);
-  const client = await cli.connect(options);
-  const { header, body } = await client.stream(`${path}/logs?tail=${tail}${follow === true ? '&follow=1' : ''}`);
-  if (header('x-svc-workload') === 'none') cli.terminal.note(`Slot "${name}" has no workload, so it has no output`);
-  for await (const part of body) await cli.terminal.write(cli.terminal.isTty ? withoutControls(part) : part);
 }
 
 interface Edit {
@@ -116,7 +107,7 @@ function resultLine(name: string, slot: SlotAnswer | undefined): string {
   return `slot/${name} ${slot.status.state} (${withoutControls(readinessOf(slot).message)})`;
 }
 
-function slotPath(name: string): string {
+export function slotPath(name: string): string {
   const parsed = SlotName.safeParse(name);
   if (!parsed.success) throw usageFailure(`${parsed.error.issues[0]?.message ?? 'Write a slot name'}: "${name}" is not a slot name`);
   return `/api/slots/${parsed.data}`;

@@ -1,5 +1,6 @@
 /** Each slot with everything that a rule may look at, collected from the facts: lookups and sums, no decisions. Pure. */
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+import { findAliasConflicts } from '../../../schema/alias-conflicts.ts';
 import type { Finding } from '../../../schema/failure.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
@@ -38,6 +39,8 @@ export interface SlotView {
   /** Whether this controller executes the plan. */
   readonly leads: boolean;
   readonly providerKnown: boolean;
+  /** Aliases that another slot claims, too: a sentence for each. */
+  readonly aliasConflicts: readonly string[];
   /** Why the backend cannot be used on this machine. */
   readonly backendMissing: Finding | undefined;
   readonly model: ModelPresence | undefined;
@@ -70,6 +73,7 @@ export interface Gathered {
   /** From the reference of an image that is present to the id that it stands for. */
   readonly images: ReadonlyMap<string, string | undefined>;
   readonly underWay: UnderWay;
+  readonly aliasConflicts: ReadonlyMap<string, readonly string[]>;
 }
 
 /** Running actions, by what they act on. */
@@ -92,8 +96,21 @@ export function gather(desired: Desired, observed: Observed, now: number): Gathe
     workloads: Map.groupBy(workloads, ({ slot }) => slot),
     images: new Map(images.filter(({ present }) => present).map(({ reference, imageId }) => [reference, imageId])),
     underWay: gatherUnderWay(observed),
+    aliasConflicts: aliasConflictsOf(desired),
   };
 }
+
+function aliasConflictsOf({ slots }: Desired): ReadonlyMap<string, readonly string[]> {
+  const named = [...slots.values()].map(({ name, spec }) => ({
+    name,
+    enabled: spec.enabled,
+    model: spec.model.default,
+    aliases: spec.model.aliases,
+  }));
+  return findAliasConflicts(named);
+}
+
+const NO_CONFLICTS: readonly string[] = [];
 
 function gatherUnderWay({ running }: Observed): UnderWay {
   const applies = new Map<SlotName, Extract<Action, { name: 'apply' }>>();
@@ -134,6 +151,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     now,
     network: observed.traits.network,
     leads: observed.leads,
+    aliasConflicts: gathered.aliasConflicts.get(slot.name) ?? NO_CONFLICTS,
     backendMissing: backendMissing(spec, desired.devices),
     providerKnown: desired.providers[spec.provider] !== undefined,
     model,

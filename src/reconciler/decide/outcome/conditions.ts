@@ -103,7 +103,10 @@ function stalled({ view, unwanted, gate }: ConditionFacts): ConditionInput {
   return condition('Stalled', 'False', { reason: 'NotStalled', message: 'Nobody has to act' });
 }
 
-function specValid({ slot: { problems } }: SlotView): ConditionInput {
+function specValid({ slot: { problems }, aliasConflicts }: SlotView): ConditionInput {
+  if (problems.length === 0 && aliasConflicts.length > 0) {
+    return condition('SpecValid', 'True', { reason: 'AliasConflict', message: aliasConflicts.join('; ') });
+  }
   if (problems.length === 0) return condition('SpecValid', 'True', { reason: 'Parsed', message: 'The text of the slot is valid' });
   const message = `The last valid text stays in force: ${problems.map((problem) => formatProblem(problem)).join('; ')}`;
   return condition('SpecValid', 'False', { reason: 'SpecInvalid', message });

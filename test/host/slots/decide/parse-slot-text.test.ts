@@ -30,6 +30,14 @@ function checkReading(text: string): void {
 }
 
 describe('parseSlotText()', () => {
+  test('asks for quotes around a text that has none, without repeating it', () => {
+    expect(problemsOf('enabled = true\nbackend = cpu # fast\n')).toEqual([
+      'img.toml:2:11: Put the value of "backend" in quotes, as in backend = "…": a text without quotes is not TOML',
+    ]);
+    expect(problemsOf('[model]\ndefault = hf:owner/repo\n')[0]).toContain('Put the value of "default" in quotes');
+    expect(problemsOf('enabled = True\n')[0]).toContain('Write enabled = true: TOML knows true and false in lower case only');
+  });
+
   test('reports file, line and column of every problem, in the order of the text', () => {
     const text = [
       'enabled = "yes"',
