@@ -80,9 +80,13 @@ function syntaxMessage(error: TomlError, text: string): string {
 /** A line such as `backend = cpu`: the most frequent mistake in TOML. */
 const UNQUOTED = /^\s*([A-Za-z0-9_.-]+)\s*=\s*([A-Za-z][A-Za-z0-9_./:@-]*)\s*(?:#.*)?$/;
 
+/** Keys whose value a message may repeat. */
+const NEVER_SECRET: ReadonlySet<string> = new Set(['provider', 'backend', 'load', 'default', 'swap', 'drift']);
+
 function quotesMessage(key: string, value: string): string {
   const lower = value.toLowerCase();
   if (lower === 'true' || lower === 'false') return `Write ${key} = ${lower}: TOML knows true and false in lower case only`;
+  if (NEVER_SECRET.has(key)) return `Write ${key} = "${value}", with quotes: a text without them is not TOML`;
   // The value may be a secret that was written without quotes.
   return `Put the value of "${key}" in quotes, as in ${key} = "…": a text without quotes is not TOML`;
 }
