@@ -3,8 +3,10 @@ import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE } from '../../src/s
 import { alterAt, celList, celText, structuralSchema } from './publish-crd-schema.ts';
 import type { Json } from './map-schema.ts';
 import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, type ProviderKind } from '../../src/schema/provider-kinds.ts';
+import { celKnowsProvider } from '../../src/schema/model-providers.ts';
 import { SLOT_RESOURCE, SlotResourceStatus } from '../../src/schema/slot-resource.ts';
 import { SLOT_RULES } from '../../src/schema/slot-rules.ts';
+import type { ConditionType } from '../../src/schema/slot-status.ts';
 import { writeKeys } from '../../src/schema/key-case.ts';
 import { ENV_NAME_PATTERN, ENV_NAME_RULE, SlotDocument } from '../../src/schema/slot-spec.ts';
 
@@ -40,13 +42,20 @@ export function slotCrd(): Json {
   };
 }
 
-const ready = (field: string): string => `.status.conditions[?(@.type=="Ready")].${field}`;
+const conditionField = (type: ConditionType, field: string): string => `.status.conditions[?(@.type=="${type}")].${field}`;
+const ready = (field: string): string => conditionField('Ready', field);
 /** `-o wide` also shows the columns with priority 1. */
 const PRINTER_COLUMNS = [
   { name: 'State', type: 'string', jsonPath: '.status.state', description: 'Lifecycle state of the slot' },
   { name: 'Model', type: 'string', jsonPath: '.status.model', description: 'Model that the slot serves' },
   { name: 'Backend', type: 'string', jsonPath: '.status.backend', description: 'Backend that the server computes with' },
   { name: 'Ready', type: 'string', jsonPath: ready('status'), description: 'Whether the slot is ready' },
+  {
+    name: 'Up-to-date',
+    type: 'string',
+    jsonPath: conditionField('UpToDate', 'status'),
+    description: 'Whether what answers is what the newest spec says',
+  },
   { name: 'Reason', type: 'string', jsonPath: ready('reason'), description: 'Reason of the condition Ready' },
   { name: 'Replicas', type: 'integer', jsonPath: '.status.readyReplicas', priority: 1, description: 'Number of pods that answer' },
   { name: 'Restarts', type: 'integer', jsonPath: '.status.restarts', priority: 1, description: 'Number of restarts' },
@@ -112,8 +121,8 @@ function rootRules(): readonly Json[] {
       message: `metadata.name: ${SLOT_NAME_RULE}`,
     },
     {
-      rule: `has(self.spec.provider) || self.metadata.name in ${celList(builtIn.map(([name]) => name))}`,
-      message: `Set "provider" to one of ${quoted(Object.keys(PROVIDER_KINDS))}: only the built-in slots have a default provider`,
+      rule: `has(self.spec.provider) || self.metadata.name in ${celList(builtIn.map(([name]) => name))} || ${celKnowsProvider('self.spec.model.default', celList)}`,
+      message: `Set "provider" to one of ${quoted(Object.keys(PROVIDER_KINDS))}: neither the name of the slot nor the id of its model says which one it needs`,
       fieldPath: '.spec.provider',
     },
     ...kinds.map((kind) => {

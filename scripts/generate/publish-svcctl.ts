@@ -35,7 +35,7 @@ export function svcctlReference(): string {
   ]);
 }
 
-function verbSection({ help, arguments: args = [], options = [] }: Verb, words: string): readonly string[] {
+function verbSection({ help, examples = [], arguments: args = [], options = [] }: Verb, words: string): readonly string[] {
   const usage = ['svcctl', words, ...(options.length > 0 ? ['[options]'] : []), ...args.map(({ name }) => name)].join(' ');
   const rows = args.map(({ name, help: meaning, choices }) => [code(name), meaning + choicesText(choices)]);
   return [
@@ -47,6 +47,7 @@ function verbSection({ help, arguments: args = [], options = [] }: Verb, words: 
     `    ${usage}`,
     ...(rows.length === 0 ? [] : ['', ...table(['Argument', 'Meaning'], rows)]),
     ...(options.length === 0 ? [] : ['', ...optionTable(options)]),
+    ...(examples.length === 0 ? [] : ['', 'Examples:', '', ...examples.map((line) => `    ${line}`)]),
   ];
 }
 

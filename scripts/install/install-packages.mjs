@@ -24,16 +24,24 @@ const ARGUMENTS = [
   // A connection that stalls is retried after one minute instead of npm's five.
   '--fetch-timeout=60000',
 ];
+/**
+ * Asks the registry for a sign of life, through the same proxy and with the same settings. Without a network, `npm install` alone tries for many minutes:
+ * it repeats the whole work for each optional package.
+ */
+const PING = ['ping', '--loglevel=error', '--fetch-retries=1', '--fetch-retry-mintimeout=1000', '--fetch-timeout=10000'];
+/** A proxy that accepts a connection and never answers would hold npm for longer than its own limits say. */
+const PING_WITHIN_MS = 20_000;
+/** Takes everything from the cache, or fails at once. */
+const OFFLINE = [...ARGUMENTS, '--offline'];
 /** npm may take 20 s to undo an interrupted installation, which is unnecessary: the next one starts without node_modules. */
 const ROLLBACK_MS = 1_000;
 const MAX_OUTPUT_CHARACTERS = 8_192;
 
+const UNREACHABLE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EIDLETIMEOUT|ERR_SOCKET_TIMEOUT|network/i;
+
 /** Patterns of npm's output with advice for the user. The first match counts. */
 const ADVICE = [
-  [
-    /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|network/i,
-    'Check the network: npm cannot reach its registry (behind a proxy, set "https_proxy")',
-  ],
+  [UNREACHABLE, 'Check the network: npm cannot reach its registry (behind a proxy, set "https_proxy")'],
   [/ENOSPC/, 'Free some disk space: the disk is full'],
   [/EINTEGRITY/, 'Run "npm cache clean --force" and try again: a package does not match the lock file'],
   [/EACCES|EPERM|EROFS/, 'Check the permissions of "node_modules" and the npm cache: npm cannot write there'],
@@ -45,7 +53,7 @@ export async function installPackages(root, print, addOwner) {
   rmSync(join(root, 'node_modules'), { recursive: true, force: true });
   const stopShowing = showProgress('Installing the locked packages, including Node 24, into "node_modules"', print);
   const startedAt = Date.now();
-  const { code, signal, output } = await run(root, addOwner);
+  const { code, signal, output } = await installOrGiveUp(root, addOwner);
   stopShowing();
   if (signal !== null) throw userError('The installation was interrupted; run the command again to restart it', 130);
   if (code !== 0) throw userError(`${output.trim()}\nCould not install the packages. ${advice(output)}`);
@@ -75,13 +83,40 @@ function checkLock(root) {
   }
 }
 
-function run(root, addOwner) {
+/** Ends the installation as soon as it is clear that there is no network, unless the cache of npm has every package. */
+async function installOrGiveUp(root, addOwner) {
+  const unreachable = new AbortController();
+  const done = new AbortController();
+  let isLate = false;
+  const late = setTimeout(() => {
+    isLate = true;
+    done.abort();
+  }, PING_WITHIN_MS);
+  const ping = run(root, { args: PING, until: done.signal }).then((pinged) => {
+    clearTimeout(late);
+    const output = isLate ? `The network gives no answer: the registry was asked ${PING_WITHIN_MS / 1000} s ago` : pinged.output;
+    if (isLate || (pinged.code !== 0 && UNREACHABLE.test(output))) unreachable.abort();
+    return { output };
+  });
+  const installed = await run(root, { args: ARGUMENTS, until: unreachable.signal, addOwner });
+  if (installed.code === 0 || !unreachable.signal.aborted) {
+    done.abort();
+    await ping;
+    return installed;
+  }
+  rmSync(join(root, 'node_modules'), { recursive: true, force: true });
+  const cached = await run(root, { args: OFFLINE, addOwner });
+  return cached.code === 0 || cached.signal !== null ? cached : { ...cached, output: (await ping).output };
+}
+
+/** `until` ends npm when it aborts; that counts as a failure, and not as an interruption by the user. */
+function run(root, { args, until, addOwner = () => undefined }) {
   const { command, prefix } = npmCommand();
   const env = { ...process.env, ...cacheEnvironment(root) };
   // With NODE_ENV=production, npm would omit the development dependencies.
   delete env.NODE_ENV;
   return new Promise((resolve) => {
-    const child = spawn(command, [...prefix, ...ARGUMENTS], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(command, [...prefix, ...args], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
     if (child.pid !== undefined) addOwner(child.pid);
     let output = '';
     const keep = (chunk) => (output = (output + chunk).slice(-MAX_OUTPUT_CHARACTERS));
@@ -94,9 +129,13 @@ function run(root, addOwner) {
       setTimeout(() => child.kill('SIGKILL'), ROLLBACK_MS).unref();
     };
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, stop);
+    const giveUp = () => child.kill('SIGKILL');
+    if (until?.aborted === true) giveUp();
+    until?.addEventListener('abort', giveUp);
     const end = (code, signal) => {
+      until?.removeEventListener('abort', giveUp);
       for (const each of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.off(each, stop);
-      resolve({ code, signal: stopped ?? signal, output });
+      resolve({ code: code ?? 1, signal: stopped ?? (until?.aborted === true ? null : signal), output });
     };
     child.on('error', (error) => end(1, null, (output += `Cannot run npm: ${error.message}`)));
     child.on('close', end);

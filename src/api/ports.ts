@@ -61,12 +61,12 @@ export interface Manage {
   readonly events: EventFeed;
   /** Plans as if these documents replaced the current ones (undefined: the slot is removed), without executing anything. */
   preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>): Promise<PlanPreview>;
-  /** Undefined if the slot has no workload. */
+  /** Resolves to undefined if the slot has no workload. */
   logs(
     slot: SlotName,
     options: { readonly tail: number; readonly follow: boolean },
     signal: AbortSignal,
-  ): AsyncIterable<{ readonly text: string }> | undefined;
+  ): Promise<AsyncIterable<{ readonly text: string }> | undefined>;
   /** Milliseconds since the last finished pass. */
   lastPassAgeMs(): number;
   providers(): Promise<readonly ProviderListing[]>;

@@ -2,6 +2,7 @@
 import { Argument, Command, CommanderError, Option } from 'commander';
 import type { Cli } from './cli.ts';
 import { CliFailure, EXIT, EXIT_MEANINGS, usageFailure, type ExitCode } from './output/exit-codes.ts';
+import { readVersion } from './read-version.ts';
 import { GLOBAL_OPTIONS, VERBS } from './verb-table.ts';
 import type { Verb, VerbArgument, VerbOption } from './verb.ts';
 
@@ -21,6 +22,13 @@ export async function runSvcctl(argv: readonly string[], cli: Cli): Promise<Exit
   }
 }
 
+const EXAMPLES = [
+  '  svcctl get slots',
+  '  svcctl slot load primary --model demo-owl --wait',
+  '  svcctl explain primary',
+  '  svcctl logs primary --follow',
+];
+
 type Action = (verb: Verb, command: Command) => Promise<void>;
 
 function createProgram({ terminal }: Cli, action: Action): Command {
@@ -29,13 +37,14 @@ function createProgram({ terminal }: Cli, action: Action): Command {
     .description('Runs and controls svc, an inference gateway with declared slots')
     .configureHelp({ showGlobalOptions: true })
     .helpOption('-h, --help', 'Show help')
+    .version(`svcctl ${readVersion()}`, '--version', 'Show the version')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void terminal.write(text),
       writeErr: (text) => terminal.note(text.trimEnd()),
       outputError: (text, write) => write(withHouseStyle(text)),
     })
-    .addHelpText('after', `\nExit codes:\n${exitCodes.join('\n')}`);
+    .addHelpText('after', `\nExamples:\n${EXAMPLES.join('\n')}\n\nExit codes:\n${exitCodes.join('\n')}`);
   for (const option of GLOBAL_OPTIONS) program.addOption(toOption(option));
   addHelpCommand(program);
   for (const entry of VERBS) {
@@ -60,6 +69,7 @@ function addVerb(parent: Command, verb: Verb, action: Action): void {
   const command = parent.command(verb.name).description(verb.help).showHelpAfterError(`hint: Show the usage with "svcctl ${path} --help"`);
   for (const argument of verb.arguments ?? []) command.addArgument(toArgument(argument));
   for (const option of verb.options ?? []) command.addOption(toOption(option));
+  if (verb.examples !== undefined) command.addHelpText('after', `\nExamples:\n${verb.examples.map((line) => `  ${line}`).join('\n')}`);
   command.action(async () => action(verb, command));
 }
 

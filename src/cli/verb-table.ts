@@ -1,4 +1,6 @@
 /** All verbs of `svcctl` as data. The files in `verbs/` implement them. */
+import { CONDITION_TYPES, SLOT_STATES } from '../schema/slot-status.ts';
+import { BACKENDS, PROVIDER_KIND_NAMES } from '../schema/provider-kinds.ts';
 import { OUTPUTS } from './output/output.ts';
 import type { Verb, VerbArgument, VerbGroup, VerbOption } from './verb.ts';
 
@@ -14,6 +16,12 @@ export const GLOBAL_OPTIONS: readonly VerbOption[] = [
   { flags: '--kubeconfig <path>', help: 'Path of the kubeconfig (default: $KUBECONFIG or ~/.kube/config)', path: true },
 ];
 
+const OUTPUT_WITH_NAME: VerbOption = {
+  flags: '-o, --output <format>',
+  help: 'Output format',
+  default: 'table',
+  choices: [...OUTPUTS, 'name'],
+};
 const OUTPUT: VerbOption = { flags: '-o, --output <format>', help: 'Output format', default: 'table', choices: OUTPUTS };
 const TIMEOUT: VerbOption = { flags: '--timeout <duration>', help: 'How long to wait, such as 30s or 5m', default: '5m' };
 const WAIT: readonly VerbOption[] = [{ flags: '--wait', help: 'Wait until the change has taken effect' }, TIMEOUT];
@@ -24,14 +32,24 @@ const FILE: VerbOption = {
 };
 const REQUIRED_FILE: VerbOption = { ...FILE, required: true };
 const PRUNE_PREVIEW: VerbOption = { flags: '--prune', help: 'Treat slots that are not in the files as removed' };
-const SLOT: VerbArgument = { name: '<slot>', help: 'Name of the slot', suggestions: 'slot' };
+const SLOT: VerbArgument = { name: '<slot>', help: 'Name of the slot', suggestions: 'slots' };
+const LOG_OPTIONS: readonly VerbOption[] = [
+  { flags: '-f, --follow', help: 'Keep printing new lines' },
+  { flags: '--tail <lines>', help: 'Number of lines to print from the end of the log', default: '200' },
+];
+const GOALS: readonly string[] = [
+  ...CONDITION_TYPES.map((type) => `condition=${type}`),
+  ...SLOT_STATES.map((state) => `state=${state}`),
+  'delete',
+];
 
 const SLOT_VERBS: readonly Verb[] = [
   {
     name: 'load',
     help: 'Enable a slot so that it runs, optionally with another model',
     arguments: [SLOT],
-    options: [{ flags: '--model <id>', help: 'New default model of the slot' }, ...WAIT],
+    options: [{ flags: '--model <id>', help: 'New default model of the slot', suggestions: 'models' }, ...WAIT],
+    examples: ['svcctl slot load primary', 'svcctl slot load primary --model demo-owl --wait'],
     load: async () => (await import('./verbs/slot.ts')).runLoad,
   },
   {
@@ -53,14 +71,23 @@ const SLOT_VERBS: readonly Verb[] = [
     help: 'Create a slot',
     arguments: [SLOT],
     options: [
-      { flags: '--model <id>', help: 'Default model', required: true },
-      { flags: '--provider <kind>', help: 'Provider (slots with a built-in name have a default)' },
-      { flags: '--backend <name>', help: 'Backend to compute on (default: the provider’s choice)' },
+      { flags: '--model <id>', help: 'Default model', required: true, suggestions: 'models' },
+      {
+        flags: '--provider <kind>',
+        help: 'Provider (default: that of the built-in slot of this name, or that of the model)',
+        suggestions: PROVIDER_KIND_NAMES,
+      },
+      {
+        flags: '--backend <name>',
+        help: 'Backend to compute on (default: that of the provider, or the best one that the machine can run)',
+        suggestions: BACKENDS,
+      },
       { flags: '--context-length <tokens>', help: 'Context length in tokens' },
       { flags: '--on-demand', help: 'Load the slot at its first request' },
       { flags: '--disabled', help: 'Create the slot without starting it' },
       ...WAIT,
     ],
+    examples: ['svcctl slot create primary --model demo-fox --wait', 'svcctl slot create small --model demo-owl --on-demand'],
     load: async () => (await import('./verbs/slot.ts')).runCreate,
   },
   {
@@ -74,11 +101,8 @@ const SLOT_VERBS: readonly Verb[] = [
     name: 'logs',
     help: 'Print the output of a slot’s workload',
     arguments: [SLOT],
-    options: [
-      { flags: '-f, --follow', help: 'Keep printing new lines' },
-      { flags: '--tail <lines>', help: 'Number of lines to print from the end of the log', default: '200' },
-    ],
-    load: async () => (await import('./verbs/slot.ts')).runLogs,
+    options: LOG_OPTIONS,
+    load: async () => (await import('./verbs/slot-logs.ts')).runLogs,
   },
 ];
 
@@ -93,10 +117,15 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     name: 'get',
     help: 'List slots, models, pulls or providers',
     arguments: [
-      { name: '<what>', help: 'What to list: slots, models, pulls or providers', suggestions: ['slots', 'models', 'pulls', 'providers'] },
-      { name: '[names...]', help: 'Names to list (default: all)' },
+      {
+        name: '<what>',
+        help: 'What to list: slots, models, pulls or providers; or one of them, as slot/NAME',
+        suggestions: ['slots', 'models', 'pulls', 'providers'],
+      },
+      { name: '[names...]', help: 'Names to list (default: all)', suggestions: 'slots' },
     ],
-    options: [OUTPUT, { flags: '-w, --watch', help: 'Print the list again whenever it changes' }],
+    options: [OUTPUT_WITH_NAME, { flags: '-w, --watch', help: 'Then print each line again when it changes' }],
+    examples: ['svcctl get slots', 'svcctl get slot/primary -o yaml', 'svcctl get slots --watch', 'svcctl get models -o name'],
     load: async () => (await import('./verbs/get.ts')).runGet,
   },
   {
@@ -104,9 +133,15 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     help: 'Wait until slots reach a condition or a state',
     arguments: [{ name: '<slot...>', help: 'Slots, each as slot/NAME', suggestions: 'slot/NAME' }],
     options: [
-      { flags: '--for <goal>', help: 'What to wait for: condition=Ready, condition=TYPE=False, state=STATE or delete', required: true },
+      {
+        flags: '--for <goal>',
+        help: 'What to wait for: condition=TYPE, condition=TYPE=False, state=STATE or delete',
+        default: 'condition=UpToDate',
+        suggestions: GOALS,
+      },
       TIMEOUT,
     ],
+    examples: ['svcctl wait slot/primary', 'svcctl wait slot/primary slot/embed --for condition=Ready --timeout 2m'],
     load: async () => (await import('./verbs/wait.ts')).runWait,
   },
   {
@@ -122,17 +157,27 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     options: [OUTPUT, { flags: '--limit <count>', help: 'Number of newest entries to show', default: '50' }],
     load: async () => (await import('./verbs/timeline.ts')).runTimeline,
   },
+  {
+    name: 'logs',
+    help: 'Print the output of a slot’s workload, as "slot logs" does',
+    arguments: [SLOT],
+    options: LOG_OPTIONS,
+    examples: ['svcctl logs primary', 'svcctl logs primary --follow --tail 20'],
+    load: async () => (await import('./verbs/slot-logs.ts')).runLogs,
+  },
   { name: 'slot', help: 'Load, unload, restart, create and delete slots, and read their logs', verbs: SLOT_VERBS },
   {
     name: 'plan',
     help: 'Show what the controller would do; exits with 2 if there is anything to do',
     options: [FILE, PRUNE_PREVIEW, OUTPUT],
+    examples: ['svcctl plan', 'svcctl plan -f primary.toml'],
     load: async () => (await import('./verbs/plan.ts')).runPlan,
   },
   {
     name: 'diff',
     help: 'Compare files with the slots of the service; exits with 2 if they differ',
     options: [REQUIRED_FILE, PRUNE_PREVIEW],
+    examples: ['svcctl diff -f slots/'],
     load: async () => (await import('./verbs/diff.ts')).runDiff,
   },
   {
@@ -144,12 +189,14 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
       { flags: '--dry-run', help: 'Check everything and change nothing' },
       OUTPUT,
     ],
+    examples: ['svcctl apply -f slots/', 'svcctl apply -f slots/ --prune --dry-run', 'cat slot.yaml | svcctl apply -f -'],
     load: async () => (await import('./verbs/apply.ts')).runApply,
   },
   {
     name: 'validate',
     help: 'Check files without contacting the service',
     options: [REQUIRED_FILE],
+    examples: ['svcctl validate -f primary.toml', 'svcctl validate -f slots/'],
     load: async () => (await import('./verbs/validate.ts')).runValidate,
   },
   {
@@ -160,6 +207,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
       { flags: '--to <format>', help: 'Target format', required: true, choices: ['crd', 'toml'] },
       { flags: '--output-dir <directory>', help: 'Write one file per slot to this directory (default: standard output)', path: true },
     ],
+    examples: ['svcctl convert -f slots/ --to crd', 'svcctl convert -f slots.yaml --to toml --output-dir slots'],
     load: async () => (await import('./verbs/convert.ts')).runConvert,
   },
   {
@@ -191,6 +239,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
   {
     name: 'completion',
     help: 'Print a completion script for a shell',
+    examples: ['source <(svcctl completion bash)', 'svcctl completion fish | source'],
     arguments: [{ name: '<shell>', help: 'Shell to write the script for', choices: ['bash', 'zsh', 'fish'] }],
     load: async () => (await import('./verbs/completion.ts')).createCompletion(VERBS, GLOBAL_OPTIONS),
   },

@@ -6,6 +6,8 @@ export interface Verb {
   readonly name: string;
   /** One line for `--help`. */
   readonly help: string;
+  /** Command lines for `--help` and the reference page. */
+  readonly examples?: readonly string[];
   readonly arguments?: readonly VerbArgument[];
   readonly options?: readonly VerbOption[];
   /** Imports the file that implements the verb. Called only when the verb runs, so that no verb pays for the code of another. */
@@ -28,9 +30,12 @@ export interface VerbArgument {
   readonly help: string;
   /** Any other value is refused. */
   readonly choices?: readonly string[];
-  /** What shells suggest besides the choices. `slot` stands for the built-in slot names. */
-  readonly suggestions?: readonly string[] | 'slot' | 'slot/NAME';
+  /** What shells suggest besides the choices. A name of a list stands for what the service has now. */
+  readonly suggestions?: readonly string[] | LiveList;
 }
+
+/** What a shell asks the running service for. */
+export type LiveList = 'slots' | 'slot/NAME' | 'models';
 
 export interface VerbOption {
   /** In commander's syntax: `-o, --output <format>`. */
@@ -40,6 +45,8 @@ export interface VerbOption {
   readonly required?: true;
   /** Any other value is refused. */
   readonly choices?: readonly string[];
+  /** What shells suggest besides the choices. */
+  readonly suggestions?: readonly string[] | LiveList;
   /** The value is the path of a file or a directory, which shells complete. */
   readonly path?: true;
 }

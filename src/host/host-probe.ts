@@ -1,17 +1,19 @@
-/** Reads the total and available memory for workloads. The limit of our own container counts if it is lower than the machine's memory. */
+/** Reads the devices, and the total and available memory, for workloads. The limit of our own container counts if it is lower than the machine's memory. */
 import { readFile } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import { join } from 'node:path';
-import type { HostProbe } from '../reconciler/ports.ts';
+import type { HostFacts, HostProbe } from '../reconciler/ports.ts';
 import { cgroupPaths, memoryOfCgroup, memoryOfHost, type Memory } from './decide/host-memory.ts';
 
 export interface HostProbeOptions {
   /** Where `/proc` and `/sys/fs/cgroup` are; for tests. */
   readonly procDir?: string;
   readonly cgroupDir?: string;
+  /** Reads the devices as well, if set. */
+  readonly devices?: () => Promise<HostFacts['devices']>;
 }
 
-export function createHostProbe({ procDir = '/proc', cgroupDir = '/sys/fs/cgroup' }: HostProbeOptions = {}): HostProbe {
+export function createHostProbe({ procDir = '/proc', cgroupDir = '/sys/fs/cgroup', devices }: HostProbeOptions = {}): HostProbe {
   const text = (path: string): Promise<string | undefined> => readFile(path, 'utf8').catch(() => undefined);
 
   const cgroupMemory = async (): Promise<readonly Memory[]> => {
@@ -29,16 +31,22 @@ export function createHostProbe({ procDir = '/proc', cgroupDir = '/sys/fs/cgroup
     return (await Promise.all(found)).filter((memory) => memory !== undefined);
   };
 
+  const readMemory = async (): Promise<HostFacts> => {
+    const meminfo = await text(join(procDir, 'meminfo'));
+    const host = meminfo === undefined ? { totalBytes: totalmem(), availableBytes: freemem() } : memoryOfHost(meminfo);
+    if (host === undefined) return { memoryTotalBytes: undefined, memoryAvailableBytes: undefined };
+    const limits = (await cgroupMemory()).filter((memory) => memory.totalBytes < host.totalBytes);
+    return {
+      memoryTotalBytes: Math.min(host.totalBytes, ...limits.map((memory) => memory.totalBytes)),
+      memoryAvailableBytes: Math.min(host.availableBytes, ...limits.map((memory) => memory.availableBytes)),
+    };
+  };
+
   return {
     async read() {
-      const meminfo = await text(join(procDir, 'meminfo'));
-      const host = meminfo === undefined ? { totalBytes: totalmem(), availableBytes: freemem() } : memoryOfHost(meminfo);
-      if (host === undefined) return { memoryTotalBytes: undefined, memoryAvailableBytes: undefined };
-      const limits = (await cgroupMemory()).filter((memory) => memory.totalBytes < host.totalBytes);
-      return {
-        memoryTotalBytes: Math.min(host.totalBytes, ...limits.map((memory) => memory.totalBytes)),
-        memoryAvailableBytes: Math.min(host.availableBytes, ...limits.map((memory) => memory.availableBytes)),
-      };
+      if (devices === undefined) return readMemory();
+      const [memory, found] = await Promise.all([readMemory(), devices()]);
+      return { ...memory, devices: found };
     },
   };
 }

@@ -36,6 +36,8 @@ export interface BoardSlot {
   readonly spec: SlotSpec;
   readonly generation: number;
   readonly problems: readonly SpecProblem[];
+  /** The last lines of the workload that failed last, oldest first. */
+  readonly lastLog?: readonly string[];
   /** Why the slot is what it is, line by line; times are relative to `now`, in monotonic milliseconds. */
   explain(now: number): string;
 }

@@ -25,6 +25,7 @@ import type { Objection } from './decide/facts/inspection.ts';
 import { inspect } from './decide/inspect.ts';
 import { plan } from './decide/plan.ts';
 import { createDeadline } from './deadline.ts';
+import { createObjectionLog } from './log-objections.ts';
 import { createExecutor, type Outcome } from './execute.ts';
 import { createTracker } from './tracker.ts';
 import { desire, rememberTemplating, templatingOf } from './desire.ts';
@@ -34,6 +35,7 @@ import { createPacer, type Passed } from './pacer.ts';
 import type {
   Clock,
   DesiredState,
+  HostFacts,
   HostProbe,
   ImageReference,
   ModelStore,
@@ -106,8 +108,16 @@ export function createLoop(deps: LoopDeps): Loop {
   const reporter = createReporter(deps.lastSeq ?? 0, deps.earlier);
   const templating = rememberTemplating(templatingOf(deps));
   const plans = rememberPlans();
+  const logObjections = createObjectionLog(log);
   const leads = (): boolean => deps.leadership?.leads() ?? true;
-  const memory: LoopMemory = { desired: undefined, models: new Map(), plan: NO_PLAN, passedAt: undefined, led: leads(), objections: '' };
+  const memory: LoopMemory = {
+    desired: undefined,
+    models: new Map(),
+    devices: undefined,
+    plan: NO_PLAN,
+    passedAt: undefined,
+    led: leads(),
+  };
 
   const pacer = createPacer(clock, deps.settings.SVC_RESYNC, () => tracker.underWay.size === 0, pass);
   const executor = createExecutor({
@@ -157,6 +167,7 @@ export function createLoop(deps: LoopDeps): Loop {
     const takesOver = leading && !memory.led;
     if (leading !== memory.led) changeLeadership(leading);
     memory.models = seen.models ?? memory.models;
+    memory.devices = seen.host.devices ?? memory.devices;
     const { observed, plan: next, objections } = decideNext(state, seen, { leading, takesOver, recalled: recalled ?? new Map(), now });
     memory.led = leading;
     memory.passedAt = now;
@@ -193,21 +204,12 @@ export function createLoop(deps: LoopDeps): Loop {
       tracker.attempts.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
       reporter.note(slot, 'failure', message, clock.wallNow());
     }
-    const desired = desire(deps, state, seen.host.memoryTotalBytes, templating);
+    const desired = desire(deps, state, { ...seen.host, devices: memory.devices }, templating);
     const observed = observedFacts(tracker, { seen, models: memory.models, traffic: use, traits, leads: leading, published, now });
     const made = decide.plan(desired, observed, now, plans.planSlot);
     plans.keepOnly(state.slots);
     templating.keepOnly(state.slots, seen.runtime.ok ? seen.runtime.value.workloads : []);
     return { observed, ...withoutBroken(made, { desired, observed, now }, decide.inspect) };
-  }
-
-  /** Once, and not in each pass that finds the same. */
-  function logObjections(objections: readonly Objection[]): void {
-    const text = objections.map(({ message }) => message).join('; ');
-    if (text === memory.objections) return;
-    memory.objections = text;
-    if (text !== '')
-      log.error({ objections }, 'Report this as a bug: a plan broke the rules for plans, and that part of it is not carried out');
   }
 
   /** What this controller learned of failures belongs to its own term as the leader. */
@@ -269,14 +271,14 @@ interface LoopMemory {
   desired: DesiredState | undefined;
   /** As last observed; stays in force while the store does not answer. */
   models: Awaited<ReturnType<ModelStore['observe']>>;
+  /** As last read; a backend must not change because the host did not answer once. */
+  devices: HostFacts['devices'];
   /** The last plan that passed its inspection. */
   plan: Plan;
   /** In milliseconds of the clock's `now()`. */
   passedAt: number | undefined;
   /** Whether this controller led in the last pass. */
   led: boolean;
-  /** What was wrong with the last plan; empty where nothing was. */
-  objections: string;
 }
 
 /** How often users see a pull advance. */

@@ -15,6 +15,7 @@ import type {
   SlotSource,
 } from './ports.ts';
 import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
+import { withBackend } from './decide/rules/choose-backend.ts';
 import type { Deadline } from './deadline.ts';
 import { messageOf } from '../platform/error-text.ts';
 
@@ -60,16 +61,17 @@ export async function readRecords(
 /** Returns what exists for these slots. Never throws. */
 export async function observe(senses: Senses, slots: ReadonlyMap<SlotName, DesiredSlot>, signal: AbortSignal): Promise<Observation> {
   const { runtime, models, host, within } = senses;
-  const specs = [...slots.values()].map(({ spec }) => spec);
+  // First, because it is quick and decides which images are needed.
+  const hostFacts = await within(ANSWER_WITHIN_MS, signal, async (own) => await host.read(own)).catch(() => NOTHING_KNOWN);
+  const specs = [...slots.values()].map((slot) => withBackend(slot, hostFacts.devices).spec);
   const images = runtime.traits.images ? specs.flatMap(({ provider, backend }) => senses.images(provider, backend) ?? []) : [];
   const unique = [...new Map(images.map((image) => [image.reference, image])).values()];
   const ids = [...new Set(specs.map(({ model }) => model.default))];
-  const [runtimeFacts, modelFacts, hostFacts] = await Promise.all([
+  const [runtimeFacts, modelFacts] = await Promise.all([
     within(ANSWER_WITHIN_MS, signal, async (own) => await runtime.observe(unique, own)).catch((error: unknown) =>
       fail('retry', 'RuntimeUnreachable', messageOf(error)),
     ),
     within(ANSWER_WITHIN_MS, signal, async (own) => await models.observe(ids, own)).catch(() => undefined),
-    within(ANSWER_WITHIN_MS, signal, async (own) => await host.read(own)).catch(() => NOTHING_KNOWN),
   ]);
   return { runtime: runtimeFacts, models: modelFacts, host: hostFacts };
 }

@@ -1,5 +1,6 @@
 /** The interfaces through which the reconciler reaches the outside, and the facts that it gets through them. Adapters live in `host/`, `cluster/`, `models/`, `files/` and `gateway/`. */
 import type { Endpoint, ModelFacts } from '../providers/provider.ts';
+import type { DeviceFacts } from '../schema/device-facts.ts';
 import type { Result } from '../schema/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/names.ts';
 import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
@@ -241,6 +242,8 @@ export interface HostFacts {
   /** Undefined if it is not known; admission then lets everything in. */
   readonly memoryTotalBytes: number | undefined;
   readonly memoryAvailableBytes: number | undefined;
+  /** Undefined if it is not known, or if the host does not decide, as in a cluster. */
+  readonly devices?: DeviceFacts | undefined;
 }
 
 export interface HostProbe {

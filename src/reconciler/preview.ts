@@ -31,7 +31,7 @@ export async function preview(input: PreviewInput): Promise<{ readonly text: str
   const observed = input.observedOf(seen, now);
   const lastActive = new Map(observed.lastActive);
   for (const name of overlay.keys()) if (state.slots.get(name)?.spec.load === 'always') lastActive.set(name, now);
-  const next = plan(desire(deps, state, seen.host.memoryTotalBytes, templatingOf(deps)), { ...observed, lastActive }, now);
+  const next = plan(desire(deps, state, seen.host, templatingOf(deps)), { ...observed, lastActive }, now);
   return { text: [...refusals, explain(next, now)].join('\n'), changes: listChanges(next) };
 }
 

@@ -187,6 +187,7 @@ function hasOtherStatus(before: ReadonlyMap<SlotName, Publication>, after: Reado
 
 function boardSlot({ slot, actions }: Inputs, { decision }: PublishedSlot, status: SlotStatus): BoardSlot {
   const { name, spec, generation, problems } = slot;
+  const lastLog = decision.lastFailure?.logTail;
   return {
     name,
     capabilities: decision.capabilities,
@@ -196,6 +197,7 @@ function boardSlot({ slot, actions }: Inputs, { decision }: PublishedSlot, statu
     spec,
     generation,
     problems,
+    ...(lastLog === undefined ? {} : { lastLog: lastLog.map(({ text }) => text) }),
     explain: (askedAt) => explainSlot(decision, actions, askedAt),
   };
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { nearestWord } from './nearest-word.ts';
 import { Duration, parseDurationMs, parseSizeBytes, Size } from './quantities.ts';
-import { checkDocument, formatProblem } from './spec-problem.ts';
+import { checkDocument, formatProblem, type SpecProblem } from './spec-problem.ts';
 
 const ListenAddress = z
   .string()
@@ -185,7 +185,8 @@ export function parseSettings(env: Readonly<Record<string, string | undefined>>)
   const isKnown = (key: string): boolean => Object.hasOwn(SettingsSchema.shape, key);
   const unknown = own.flatMap(([key]) => (isKnown(key) ? [] : [describeUnknown(key)]));
   const checked = checkDocument(SettingsSchema, Object.fromEntries(own.filter(([key]) => isKnown(key))), 'camelCase');
-  const problems = [...unknown, ...(checked.ok ? [] : checked.problems.map((problem) => formatProblem(problem, 'camelCase')))];
+  const found = checked.ok ? [] : checked.problems.map((problem) => formatProblem(withAdvice(problem, env), 'camelCase'));
+  const problems = [...unknown, ...found];
   if (!checked.ok || problems.length > 0) return { ok: false, problems };
   const { value } = checked;
   const host = value.SVC_AUTH_ENABLED ? '127.0.0.1' : '0.0.0.0';
@@ -197,6 +198,19 @@ export function parseSettings(env: Readonly<Record<string, string | undefined>>)
       SVC_MODELS_DIR: value.SVC_MODELS_DIR ?? `${value.SVC_STATE_DIR}/models`,
     },
   };
+}
+
+/** What users of other tools write, and what to write here. */
+const RUNTIME_ADVICE: Readonly<Record<string, string>> = {
+  docker: 'Use "podman", which runs the same images as docker, or "process": docker is not supported (docs/podman.md)',
+  kubernetes: 'Use "kube" for a cluster, not "kubernetes"',
+  k8s: 'Use "kube" for a cluster, not "k8s"',
+};
+
+function withAdvice(problem: SpecProblem, env: Readonly<Record<string, string | undefined>>): SpecProblem {
+  const value = env['SVC_RUNTIME'] ?? '';
+  const advice = problem.path[0] === 'SVC_RUNTIME' && Object.hasOwn(RUNTIME_ADVICE, value) ? RUNTIME_ADVICE[value] : undefined;
+  return advice === undefined ? problem : { ...problem, message: advice };
 }
 
 function describeUnknown(key: string): string {

@@ -27,11 +27,16 @@ export const AT_REST_REASONS = {
 export const PROGRESS_REASONS = {
   AtRest: reason('No action is required', 'Nothing'),
   ProbePassed: reason('The slot answers', 'Nothing'),
+  SpecInForce: reason('What answers is what the newest spec says', 'Nothing'),
   NotStalled: reason('Nothing keeps the controller from continuing on its own', 'Nothing'),
   Parsed: reason('The text of the slot is valid', 'Nothing'),
+  AliasConflict: reason(
+    'The text of the slot is valid, but another slot has one of its aliases, too',
+    'Rename the alias that the message names in one of the two slots',
+  ),
   AsApplied: reason('The workload runs as it was started', 'Nothing'),
   NotYetSeen: reason('The slot is new, and the controller has not looked at it yet', 'Wait a moment'),
-  Progressing: reason('The slot is being loaded', 'Wait; `svcctl wait slot/<slot> --for condition=Ready` returns when it is ready'),
+  Progressing: reason('The slot is being loaded', 'Wait; `svcctl wait slot/<slot>` returns when it is done'),
   ImageNotPresent: reason('The image is not on this machine yet, so it is pulled', 'Wait; the status shows the progress'),
   ModelNotPresent: reason('The model is not in the store yet, so it is downloaded', 'Wait; the status shows the progress'),
   ModelNotLookedUp: reason('The model store has not answered yet', 'Wait; if it lasts, check that the disk of the store responds'),
@@ -102,8 +107,8 @@ export const PROBLEM_REASONS = {
     'Wait if it is being removed; otherwise remove what the message names',
   ),
   DeviceMissing: stalling(
-    'This machine does not have the device that the backend needs',
-    'Set `backend` to another one, or make the device available',
+    'This machine, or the program on it, does not have the device that the backend needs',
+    'Set `backend` to one that the message names, leave it out, or make the device available',
   ),
   StartFailed: stalling('The server could not be started', 'Read the message and `svcctl slot logs <slot>`; correct the slot or the image'),
   StartTimeout: reason('The server did not answer in time after its start', 'Read `svcctl slot logs <slot>`, or raise `start_timeout`'),

@@ -86,7 +86,7 @@ export const SlotResourceStatus = z.object({
   observedGeneration: z.int().min(0).optional().describe('Generation of the spec that this status was computed from'),
   conditions: z.array(ConditionOfResource).optional().describe('Conditions of the slot, in the form that kstatus and GitOps tools read'),
   provider: z.string().optional().describe('Provider that serves the slot'),
-  backend: z.string().optional().describe('Backend that the server computes with'),
+  backend: z.string().optional().describe('Backend that the server computes with; absent while none answers'),
   model: z.string().optional().describe('Model that answers now; while none does, the model in the spec'),
   endpoint: z.string().optional().describe('Address of the model server inside the cluster'),
   memoryBytes: z.int().min(0).optional().describe('Memory that admission counts for the slot, in bytes'),

@@ -14,6 +14,7 @@ import {
   type ProviderKind,
 } from './provider-kinds.ts';
 import { Duration, parseDurationMs, parseSizeBytes, Size } from './quantities.ts';
+import { providerOfModel } from './model-providers.ts';
 import { rulesOf } from './slot-rules.ts';
 import type { KeyStyle } from './key-case.ts';
 import { checkDocument, type SpecProblem } from './spec-problem.ts';
@@ -87,8 +88,13 @@ export const SlotDocument = z.strictObject({
   provider: z
     .enum(PROVIDER_KIND_NAMES)
     .optional()
-    .describe('Kind of server that runs in the slot. Required unless the slot has one of the built-in names'),
-  backend: z.enum(BACKENDS).optional().describe('What the server computes with. Default: the default backend of the provider'),
+    .describe('Kind of server that runs in the slot. Default: that of a built-in name, else that of the model, where its id says it'),
+  backend: z
+    .enum(BACKENDS)
+    .optional()
+    .describe(
+      'What the server computes with. Default: the default backend of the provider where this machine can run it, else the best one that it can; in a cluster, the default one',
+    ),
   priority: z.int().min(-1000).max(1000).default(0).describe('When memory is short, slots with a lower priority are unloaded first'),
   load: z.enum(['always', 'on-demand']).default('always').describe('"on-demand" loads the model with the first request'),
   restartedAt: z.iso.datetime().optional().describe('Set by "svcctl slot restart", in UTC. A new value restarts the workload'),
@@ -110,7 +116,9 @@ type Parsed = z.output<typeof SlotDocument>;
 
 export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env'>> {
   readonly provider: ProviderKind;
+  /** What the document says; if it says nothing, the default of the provider, until the facts about the machine decide. */
   readonly backend: Backend;
+  readonly backendGiven: boolean;
   readonly model: Readonly<Parsed['model']>;
   readonly lifecycle: Readonly<Pick<Parsed['lifecycle'], 'swap' | 'drift'>> & {
     /** `Infinity` stands for "never". */
@@ -139,7 +147,12 @@ export function parseSlot(name: SlotName, document: unknown, style: KeyStyle = '
   return { ok: true, spec: resolve(checked.value, kind.provider, kind.backend) };
 }
 
-const Kind = z.object({ provider: SlotDocument.shape.provider, backend: SlotDocument.shape.backend });
+const Kind = z.object({
+  provider: SlotDocument.shape.provider,
+  backend: SlotDocument.shape.backend,
+  // A mistake in it is reported as such; it then says nothing about the provider.
+  model: z.object({ default: z.string() }).optional().catch(undefined),
+});
 
 type ResolvedKind =
   | { readonly provider: ProviderKind; readonly backend: Backend; readonly problem?: undefined }
@@ -149,9 +162,9 @@ type ResolvedKind =
 function resolveKind(name: SlotName, document: unknown): ResolvedKind {
   const written = Kind.safeParse(document);
   if (!written.success) return { problem: undefined };
-  const provider = written.data.provider ?? DEFAULT_PROVIDER_OF_SLOT[name];
+  const { model, provider = DEFAULT_PROVIDER_OF_SLOT[name] ?? providerOfModel(model?.default ?? '') } = written.data;
   if (provider === undefined) {
-    const message = `Set "provider" to one of ${quoted(PROVIDER_KIND_NAMES)}: "${name}" is not a built-in slot, so it has no default`;
+    const message = `Set "provider" to one of ${quoted(PROVIDER_KIND_NAMES)}: "${name}" is not a built-in slot, and its model does not say which one it needs`;
     return { problem: { path: ['provider'], message } };
   }
   const facts = PROVIDER_KINDS[provider];
@@ -168,6 +181,7 @@ function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): Slot
     ...rest,
     provider,
     backend,
+    backendGiven: parsed.backend !== undefined,
     lifecycle: {
       idleTimeoutMs: idleTimeout === 'never' ? Number.POSITIVE_INFINITY : parseDurationMs(idleTimeout),
       startTimeoutMs: parseDurationMs(startTimeout),

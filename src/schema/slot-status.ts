@@ -6,13 +6,14 @@ import type { Backend, ProviderKind } from './provider-kinds.ts';
 export const SLOT_STATES = ['offline', 'pulling', 'starting', 'warming', 'ready', 'serving', 'idle', 'unloading'] as const;
 export type SlotState = (typeof SLOT_STATES)[number];
 
-/** The conditions of kstatus, then our own. https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md */
-export const CONDITION_TYPES = ['Ready', 'Reconciling', 'Stalled', 'SpecValid', 'DriftDetected'] as const;
+/** The conditions of kstatus and our own. https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md */
+export const CONDITION_TYPES = ['Ready', 'UpToDate', 'Reconciling', 'Stalled', 'SpecValid', 'DriftDetected'] as const;
 export type ConditionType = (typeof CONDITION_TYPES)[number];
 
 /** What each condition means when it is true; for the documentation. */
 export const CONDITION_MEANINGS = {
   Ready: 'The slot answers requests',
+  UpToDate: 'What answers is what the newest spec says: wait for this one after an edit',
   Reconciling: 'The controller is working on the slot, or is waiting for something that it needs',
   Stalled: 'Somebody must act: the controller cannot make progress on its own',
   SpecValid: 'The text of the slot is valid',
@@ -49,7 +50,8 @@ export interface SlotStatus {
   readonly conditions: readonly Condition[];
   readonly observedGeneration: number;
   readonly provider: ProviderKind;
-  readonly backend: Backend;
+  /** What really computes; undefined while nothing answers. */
+  readonly backend?: Backend;
   /** The model that answers now; while none does, the model in the spec. */
   readonly model: ModelId;
   /** `http://host:port` of the workload that answers now. */

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { ensureEmbeddedEngine } from '../providers/gguf/embedded-engine.ts';
+import { createDeviceLister } from '../providers/gguf/list-devices.ts';
 import { findLlamaServer } from '../providers/gguf/find-llama-server.ts';
 import type { Runtime } from '../reconciler/ports.ts';
 import { createProcessRuntime } from '../host/process/process-runtime.ts';
@@ -13,7 +14,7 @@ export async function chooseWorld(choice: ServiceOptions): Promise<Result<World>
   const { settings, env } = choice;
   const { SVC_RUNTIME: wanted } = settings;
   if (wanted === 'kube') return clusterWorld(choice);
-  if (wanted === 'process') return ok(await createHostWorld(choice, processRuntime(choice)));
+  if (wanted === 'process') return processWorld(choice);
   const { createPodmanRuntime, findPodmanSocket, podmanAnswers } = await loadPodman();
   const socketPath = await findPodmanSocket(env);
   if (socketPath !== undefined && (wanted === 'podman' || (await podmanAnswers(socketPath)))) {
@@ -24,7 +25,7 @@ export async function chooseWorld(choice: ServiceOptions): Promise<Result<World>
     return fail('stalled', 'PodmanNotFound', message);
   }
   if (existsSync(SERVICE_ACCOUNT_TOKEN)) return clusterWorld(choice);
-  return ok(await createHostWorld(choice, processRuntime(choice)));
+  return processWorld(choice);
 }
 
 /** Imported only in a cluster, because the Kubernetes client is large. */
@@ -43,6 +44,16 @@ async function loadPodman() {
     ...(await import('../host/podman/podman-api.ts')),
     ...(await import('../host/podman/podman-socket.ts')),
   };
+}
+
+async function processWorld(choice: ServiceOptions): Promise<Result<World>> {
+  const listDevices = createDeviceLister(choice.env);
+  return ok(
+    await createHostWorld(choice, processRuntime(choice), async (devices) => {
+      const gguf = await listDevices(devices);
+      return gguf === undefined ? {} : { gguf };
+    }),
+  );
 }
 
 function processRuntime({ settings, env, log }: ServiceOptions): Runtime {

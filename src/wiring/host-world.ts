@@ -3,13 +3,19 @@ import path from 'node:path';
 import { createModelStore } from '../models/store.ts';
 import type { Runtime } from '../reconciler/ports.ts';
 import { createStatusRecords } from '../files/status-records.ts';
+import { readDevices } from '../host/device-probe.ts';
+import type { DeviceFacts } from '../schema/device-facts.ts';
 import { createHostProbe } from '../host/host-probe.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { createTomlEditor } from '../host/slots/toml-editor.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
 import type { ServiceOptions, World } from './world.ts';
 
-export async function createHostWorld(options: ServiceOptions, runtime: Runtime): Promise<World> {
+/** Asked again whenever the devices, as text, may have changed. */
+export type ReadPrograms = (devices: string) => Promise<DeviceFacts['programs']>;
+
+/** `programs` looks up what the programs that this runtime starts on the host can compute with; undefined where they run in images. */
+export async function createHostWorld(options: ServiceOptions, runtime: Runtime, programs?: ReadPrograms): Promise<World> {
   const { settings, log } = options;
   const directory = path.join(settings.SVC_CONFIG_DIR, 'slots');
   const slots = createTomlDirectory({
@@ -24,7 +30,7 @@ export async function createHostWorld(options: ServiceOptions, runtime: Runtime)
     runtime,
     models,
     modelFiles: models,
-    host: createHostProbe(),
+    host: createHostProbe({ devices: async () => readHostDevices(programs) }),
     records: createStatusRecords(path.join(settings.SVC_STATE_DIR, 'status'), log),
     editor: createTomlEditor({ directory }),
     sinks: [],
@@ -36,3 +42,14 @@ export async function createHostWorld(options: ServiceOptions, runtime: Runtime)
     stop: async () => undefined,
   };
 }
+
+/** In a container, the files of devices say nothing; what programs report counts everywhere. */
+async function readHostDevices(programs: ReadPrograms | undefined): Promise<DeviceFacts | undefined> {
+  const found = await readDevices();
+  if (programs === undefined) return found === undefined ? undefined : { ...found, programs: {} };
+  const known = await programs(JSON.stringify(found ?? null));
+  if (found !== undefined) return { ...found, programs: known };
+  return Object.keys(known).length === 0 ? undefined : { ...NO_DEVICES, programs: known };
+}
+
+const NO_DEVICES = { kfd: false, nvidia: false, accel: false, renderDrivers: [] } as const;

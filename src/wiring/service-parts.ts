@@ -34,15 +34,12 @@ export function createLogSink(log: Log): StatusSink {
   };
 }
 
-/** Opens the logs of the workload that serves a slot, or of its newest workload if none does. */
+/** Opens the logs of the workload that serves a slot, or of its newest workload if none does. A deleted slot may still have one. */
 export function createLogSource(board: Pick<Board, 'current'>, runtime: Runtime): Manage['logs'] {
-  return (name, options, signal) => {
+  return async (name, options, signal) => {
     const slot = board.current().slots.get(name);
-    if (slot === undefined) return undefined;
-    return (async function* () {
-      const id = slot.targets[0]?.workload ?? (await newestWorkload(runtime, name, signal));
-      if (id !== undefined) yield* runtime.logs(id, options, signal);
-    })();
+    const id = slot?.targets[0]?.workload ?? (await newestWorkload(runtime, name, signal));
+    return id === undefined ? undefined : runtime.logs(id, options, signal);
   };
 }
 

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -61,6 +61,19 @@ describe('svcctl validate', () => {
   });
 });
 
+test('validate warns of an alias that two files claim, and accepts them', async () => {
+  await write('pair/a.toml', 'provider = "gguf"\n[model]\ndefault = "x"\naliases = ["gpt"]\n');
+  await write('pair/b.toml', '[model]\ndefault = "y.gguf"\naliases = ["gpt"]\n');
+  const { code, out, err } = await svcctl(['validate', '-f', path.join(dir, 'pair')]);
+  expect({ code, out }).toEqual({ code: 0, out: '2 slots are valid\n' });
+  expect(err).toContain('a.toml: model.aliases: Use another alias than "gpt": requests for it go to this slot or to "b"\n');
+});
+
+test('--version prints the version, and the help of a verb has examples', async () => {
+  expect(await svcctl(['--version'])).toMatchObject({ code: 0, out: expect.stringMatching(/^svcctl \d+\.\d+\.\d+\n$/) });
+  expect((await svcctl(['wait', '--help'])).out).toContain('\nExamples:\n  svcctl wait slot/primary\n');
+});
+
 describe('svcctl convert', () => {
   test('goes from TOML to a resource and back without loss', async () => {
     const file = await write('good/mine.toml', TOML);
@@ -120,11 +133,23 @@ describe('svcctl doctor', () => {
 });
 
 describe('svcctl completion', () => {
-  const complete = async (line: string): Promise<string[]> => {
+  /** Stands in for the program, as the shell would call it. */
+  const LISTER = `#!/bin/sh
+case "$*" in
+  "get slots -o name") echo slot/mine ;;
+  "get models -o name") echo model/demo-fox ;;
+  "get slots -o name --server http://other") echo slot/other ;;
+esac
+`;
+  const complete = async (line: string, PATH = process.env['PATH']): Promise<string[]> => {
     const { out } = await svcctl(['completion', 'bash']);
     const words = line.split(' ');
     const script = `${out}\nCOMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')})\nCOMP_CWORD=${words.length - 1}\n_svcctl\nprintf '%s\\n' "\${COMPREPLY[@]}"`;
-    const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-c', script], { encoding: 'utf8', cwd: dir });
+    const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-c', script], {
+      encoding: 'utf8',
+      cwd: dir,
+      env: { ...process.env, PATH },
+    });
     expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
     return stdout.split('\n').filter((word) => word !== '');
   };
@@ -135,10 +160,27 @@ describe('svcctl completion', () => {
     expect(await complete('svcctl --server http://x slot lo')).toEqual(['load', 'logs']);
     expect(await complete('svcctl slot load --mo')).toEqual(['--model']);
     expect(await complete('svcctl get mo')).toEqual(['models']);
-    expect(await complete('svcctl get slots -o ')).toEqual(['table', 'wide', 'json', 'yaml']);
+    expect(await complete('svcctl get slots -o ')).toEqual(['table', 'wide', 'json', 'yaml', 'name']);
     expect(await complete('svcctl slot logs -f pri')).toEqual(['primary']);
     await write('slots.yaml', '');
     expect(await complete('svcctl apply -f slots.y')).toEqual(['slots.yaml']);
+  });
+
+  test('bash completes conditions and states, also after the sign at which it splits words', async () => {
+    expect(await complete('svcctl wait slot/a --for condition')).toContain('condition=UpToDate');
+    expect(await complete('svcctl wait slot/a --for condition = Up')).toEqual(['UpToDate']);
+    expect(await complete('svcctl wait slot/a --for state = ')).toContain('ready');
+    expect(await complete('svcctl slot create x --backend cu')).toEqual(['cuda']);
+  });
+
+  test('bash completes the slots and models that the service has, asked for with the options on the line', async () => {
+    await write('bin/svcctl', LISTER);
+    await chmod(path.join(dir, 'bin/svcctl'), 0o755);
+    const PATH = `${path.join(dir, 'bin')}:${process.env['PATH'] ?? ''}`;
+    expect(await complete('svcctl explain mi', PATH)).toEqual(['mine']);
+    expect(await complete('svcctl wait slot/m', PATH)).toEqual(['slot/mine']);
+    expect(await complete('svcctl slot load mine --model demo', PATH)).toEqual(['demo-fox']);
+    expect(await complete('svcctl --server http://other explain ot', PATH)).toEqual(['other']);
   });
 
   test('the scripts for zsh and fish contain every verb', async () => {

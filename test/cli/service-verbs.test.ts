@@ -21,7 +21,7 @@ describe('svcctl get', () => {
     const { code, out, err } = await run(['get', 'slots']);
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out.replaceAll(/\d+d/g, '9d')).toBe(
-      'NAME     STATE  READY  MODEL  BUSY  SINCE  MESSAGE\nprimary  ready  yes    a      2     9d\n',
+      'NAME     STATE  READY  UP-TO-DATE  MODEL  BUSY  SINCE  MESSAGE\nprimary  ready  yes    -           a      2     9d\n',
     );
   });
 
@@ -40,7 +40,9 @@ describe('svcctl get', () => {
     expect(await run(['get', 'pulls'])).toEqual({ code: 0, out: '', err: 'There are no downloads in progress\n' });
   });
 
-  test('--watch prints again when something changes', async () => {
+  test('--watch prints everything once, and then only the lines that have changed', async () => {
+    world.save(SlotName.parse('quiet'), 'provider = "gguf"\n[model]\ndefault = "q"\n');
+    await world.idle();
     const child = startSvcctl(['get', 'slots', '--watch'], { env: { SVCCTL_SERVER: world.url } });
     let out = '';
     const ended = new Promise((resolve) => child.once('close', resolve));
@@ -48,12 +50,24 @@ describe('svcctl get', () => {
       child.stdout?.on('data', (chunk: Buffer) => {
         if (out === '') world.traffic.set('primary', { inFlight: 7, parked: 0 });
         out += chunk.toString();
-        if (/a +7 /.test(out)) resolve();
+        if (/a +7 /.test(out) && world.slots.texts.delete(SlotName.parse('quiet')))
+          world.save(primary, '[model]\ndefault = "a"\n# again\n');
+        if (out.includes('slot/quiet deleted')) resolve();
       });
     });
     child.kill('SIGTERM');
     await ended;
-    expect(out.match(/NAME/g)).toHaveLength(2);
+    expect(out.match(/^NAME /gm)).toHaveLength(1);
+    expect(out.match(/^quiet /gm)).toHaveLength(1);
+    expect(out.match(/^primary /gm)?.length).toBeGreaterThan(1);
+  });
+
+  test('lists one thing by its full name, and names only with -o name', async () => {
+    expect(await run(['get', 'slots', '-o', 'name'])).toEqual({ code: 0, out: 'slot/primary\n', err: '' });
+    expect((await run(['get', 'slot/primary', '-o', 'yaml'])).out).toContain('slots:\n  - name: primary\n');
+    expect(await run(['get', 'models', '-o', 'name'])).toMatchObject({ code: 0, out: 'model/demo-fox\n' });
+    expect(await run(['get', 'slot/nope'])).toMatchObject({ code: 1, err: expect.stringContaining('There is no slot "nope"') });
+    expect(await run(['get', 'slot/primary', 'model/demo-fox'])).toMatchObject({ code: 64 });
   });
 });
 
@@ -80,7 +94,10 @@ describe('svcctl slot, wait, explain, timeline', () => {
   test('create, wait and delete', async () => {
     const made = await run(['slot', 'create', 'mine', '--model', 'm', '--provider', 'gguf', '--context-length', '4096', '--wait']);
     expect(made).toMatchObject({ code: 0, out: 'slot/mine created\nslot/mine ready\n' });
-    expect(await run(['slot', 'create', 'mine', '--model', 'm', '--provider', 'gguf'])).toMatchObject({ code: 1 });
+    expect(await run(['slot', 'create', 'mine', '--model', 'm', '--provider', 'gguf'])).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^error: Slot "mine" exists already\nhint: .*svcctl slot load mine/),
+    });
     expect(await run(['wait', 'slot/mine', '--for', 'state=ready'])).toMatchObject({ code: 0, out: 'slot/mine: state=ready\n' });
     expect(await run(['slot', 'delete', 'mine', '--wait'])).toMatchObject({ code: 0, out: 'slot/mine deleted\n' });
     expect(world.slots.texts.has(SlotName.parse('mine'))).toBe(false);
@@ -103,11 +120,12 @@ describe('svcctl slot, wait, explain, timeline', () => {
   test('logs are printed unchanged, and a missing workload is explained', async () => {
     world.logs.set('primary', ['one', 'two']);
     expect(await run(['slot', 'logs', 'primary', '--tail', '1'])).toEqual({ code: 0, out: 'two\n', err: '' });
+    expect(await run(['logs', 'primary', '--tail', '1'])).toEqual({ code: 0, out: 'two\n', err: '' });
     world.logs.clear();
     expect(await run(['slot', 'logs', 'primary'])).toMatchObject({
       code: 0,
       out: '',
-      err: 'Slot "primary" has no workload, so it has no output\n',
+      err: 'Slot "primary" has no workload, so it has no output; "svcctl explain primary" says why\n',
     });
   });
 

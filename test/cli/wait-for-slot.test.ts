@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Cli } from '../../src/cli/cli.ts';
 import type { SlotAnswer } from '../../src/cli/connect/api-answers.ts';
 import type { Client } from '../../src/cli/connect/client.ts';
-import { READY, waitForSlot } from '../../src/cli/connect/wait-for-slot.ts';
+import { READY, UP_TO_DATE, waitForSlot, type Goal, type WaitOptions } from '../../src/cli/connect/wait-for-slot.ts';
 import { createTerminal } from '../../src/cli/output/terminal.ts';
 
 const unused = async (): Promise<never> => Promise.reject(new Error('Not used'));
@@ -14,40 +14,108 @@ const cli: Cli = {
   now: () => 0,
 };
 
-function slot(conditions: Readonly<Record<string, string>>): SlotAnswer {
-  const list = Object.entries(conditions).map(([type, status]) => ({ type, status, reason: 'Reason', message: `Message of ${type}` }));
-  return { name: 'img', generation: 2, status: { state: 'ready', conditions: list, observed_generation: 2, restarts: 0 } };
+interface Scene {
+  /** Each as `True`, or as `False:Reason`. */
+  readonly conditions: Readonly<Record<string, string>>;
+  readonly state?: string;
+  readonly model?: string;
+  readonly generation?: number;
+  readonly observed?: number;
 }
 
-async function wait(answer: SlotAnswer, generation?: number): Promise<string> {
+function slot({ conditions, state = 'ready', model = 'a', generation = 2, observed = generation }: Scene): SlotAnswer {
+  const list = Object.entries(conditions).map(([type, text]) => {
+    const [status = '', reason = 'Reason'] = text.split(':');
+    return { type, status, reason, message: `Message of ${type}` };
+  });
+  return { name: 'img', generation, status: { state, conditions: list, observed_generation: observed, restarts: 0, model } };
+}
+
+async function wait(scene: Scene, goal: Goal, options: Partial<WaitOptions> = {}): Promise<string> {
   const client: Client = {
     pollMs: 1,
     request: unused,
     stream: unused,
-    find: async (_path, schema) => schema.parse(answer),
+    find: async (_path, schema) => schema.parse(slot(scene)),
   };
-  return waitForSlot(cli, client, { name: 'img', goal: READY, deadline: 0, generation }).then(
-    () => 'ready',
+  return waitForSlot(cli, client, { name: 'img', goal, deadline: 0, ...options }).then(
+    () => 'reached',
     (error: unknown) => String(error),
   );
 }
 
-const KEEPS_OLD_MODEL = { Ready: 'True', Reconciling: 'False', Stalled: 'True' };
+const ANSWERS = { Ready: 'True', UpToDate: 'True', Reconciling: 'False', Stalled: 'False' };
+const KEEPS_OLD_MODEL = { Ready: 'True', UpToDate: 'False:ModelMissing', Reconciling: 'False', Stalled: 'True' };
+const SWAPS = { Ready: 'True', UpToDate: 'False:PreviousServes', Reconciling: 'True', Stalled: 'False' };
+const RESTS = { Ready: 'False:NotAskedFor', UpToDate: 'True', Reconciling: 'False', Stalled: 'False' };
+const LACKS_MODEL = { Ready: 'False:NotAskedFor', UpToDate: 'False:ModelMissing', Reconciling: 'False', Stalled: 'False' };
+const DISABLED = { Ready: 'False:Disabled', UpToDate: 'True', Reconciling: 'False', Stalled: 'False' };
 
-describe('waitForSlot() with the goal Ready', () => {
-  test('resolves if the slot is ready', async () => {
-    expect(await wait(slot({ Ready: 'True', Reconciling: 'False', Stalled: 'False' }), 2)).toBe('ready');
+const STATE_READY: Goal = { kind: 'state', state: 'ready' };
+const TIMED_OUT = /^CliFailure: Timed out: img: /;
+const STALLED = 'CliFailure: Slot "img" is stalled: Message of Stalled';
+
+describe('waitForSlot() with the goals Ready, UpToDate and the state ready', () => {
+  for (const goal of [READY, UP_TO_DATE, STATE_READY]) {
+    const name = goal.kind === 'state' ? goal.state : goal.type;
+
+    test(`${name}: resolves if the slot answers as its newest spec says`, async () => {
+      expect(await wait({ conditions: ANSWERS }, goal)).toBe('reached');
+      expect(await wait({ conditions: ANSWERS }, goal, { generation: 2, model: 'a' })).toBe('reached');
+    });
+
+    test(`${name}: fails if the slot is stalled, even while what ran before still answers`, async () => {
+      expect(await wait({ conditions: KEEPS_OLD_MODEL }, goal)).toBe(STALLED);
+      expect(await wait({ conditions: KEEPS_OLD_MODEL }, goal, { generation: 2 })).toBe(STALLED);
+    });
+
+    test(`${name}: waits while what ran before the edit still answers`, async () => {
+      expect(await wait({ conditions: SWAPS }, goal)).toMatch(TIMED_OUT);
+    });
+
+    test(`${name}: waits while nobody has looked at what was written`, async () => {
+      expect(await wait({ conditions: ANSWERS, generation: 3, observed: 2 }, goal)).toMatch(TIMED_OUT);
+      expect(await wait({ conditions: ANSWERS }, goal, { generation: 3 })).toMatch(TIMED_OUT);
+      expect(await wait({ conditions: KEEPS_OLD_MODEL, generation: 3, observed: 2 }, goal)).toMatch(TIMED_OUT);
+    });
+
+    test(`${name}: fails if another model answers than the one that was asked for`, async () => {
+      expect(await wait({ conditions: ANSWERS, model: 'b' }, goal, { model: 'a' })).toContain('its model is "b", not "a"');
+    });
+
+    test(`${name}: fails for a slot that loads on demand and whose model cannot be loaded`, async () => {
+      const answer = await wait({ conditions: LACKS_MODEL, state: 'offline' }, goal);
+      expect(answer).toBe('CliFailure: Slot "img" cannot be loaded: Message of UpToDate');
+    });
+
+    test(`${name}: fails for a slot whose text was never valid`, async () => {
+      const conditions = { Ready: 'False', UpToDate: 'False', Stalled: 'True', SpecValid: 'False' };
+      expect(await wait({ conditions, state: 'offline', generation: 0 }, goal)).toBe(STALLED);
+    });
+
+    test(`${name}: takes the other conditions where a service does not have UpToDate`, async () => {
+      expect(await wait({ conditions: { Ready: 'True', Reconciling: 'False', Stalled: 'False' } }, goal)).toBe('reached');
+      expect(await wait({ conditions: { Ready: 'True', Reconciling: 'True', Stalled: 'False' } }, goal)).toMatch(TIMED_OUT);
+    });
+  }
+
+  test('a slot that rests on purpose is up to date, and not ready', async () => {
+    expect(await wait({ conditions: RESTS, state: 'offline' }, UP_TO_DATE)).toBe('reached');
+    expect(await wait({ conditions: RESTS, state: 'offline' }, READY)).toMatch(TIMED_OUT);
   });
 
-  test('fails after an edit if the slot serves its old model because the new one cannot be loaded', async () => {
-    expect(await wait(slot(KEEPS_OLD_MODEL), 2)).toBe('CliFailure: Slot "img" is stalled: Message of Stalled');
+  test('a slot that is disabled is up to date, and does not become ready', async () => {
+    expect(await wait({ conditions: DISABLED, state: 'offline' }, UP_TO_DATE)).toBe('reached');
+    expect(await wait({ conditions: DISABLED, state: 'offline' }, READY)).toBe(
+      'CliFailure: Slot "img" will not become ready: Message of Ready',
+    );
   });
+});
 
-  test('resolves without an edit, even if the slot serves its old model', async () => {
-    expect(await wait(slot(KEEPS_OLD_MODEL))).toBe('ready');
-  });
-
-  test('times out while the edit has not been observed', async () => {
-    expect(await wait(slot({ Ready: 'True' }), 3)).toMatch(/^CliFailure: Timed out: img: ready/);
+describe('waitForSlot() with another goal', () => {
+  test('takes the condition literally', async () => {
+    expect(await wait({ conditions: KEEPS_OLD_MODEL }, { kind: 'condition', type: 'Stalled', status: 'True' })).toBe('reached');
+    expect(await wait({ conditions: KEEPS_OLD_MODEL }, { kind: 'condition', type: 'UpToDate', status: 'False' })).toBe('reached');
+    expect(await wait({ conditions: ANSWERS }, { kind: 'condition', type: 'Unheard', status: 'True' })).toMatch(TIMED_OUT);
   });
 });

@@ -112,7 +112,7 @@ describe('the CRD', () => {
     });
     const columns = at(version, 'additionalPrinterColumns');
     const shown = (Array.isArray(columns) ? columns : []).filter((column) => at(column, 'priority') === undefined);
-    expect(shown.map((column) => at(column, 'name'))).toEqual(['State', 'Model', 'Backend', 'Ready', 'Reason', 'Age']);
+    expect(shown.map((column) => at(column, 'name'))).toEqual(['State', 'Model', 'Backend', 'Ready', 'Up-to-date', 'Reason', 'Age']);
   });
 
   test('restricts in CEL the backends of each provider and the combinations of keys', () => {

@@ -1,13 +1,51 @@
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createClock } from '../../src/platform/clock.ts';
+import { readDevices } from '../../src/host/device-probe.ts';
 import { createHostProbe } from '../../src/host/host-probe.ts';
 import { createProbeIo } from '../../src/platform/probe-io.ts';
 import { freePort } from '../support/runtimes/runtime-world.ts';
+
+const NO_DEVICES = { kfd: false, nvidia: false, accel: false, renderDrivers: [], programs: {} };
+
+describe('readDevices()', () => {
+  let root: string;
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'svc-devices-'));
+  });
+  afterEach(() => rm(root, { recursive: true }));
+
+  const have = async (...paths: readonly string[]): Promise<void> => {
+    for (const path of paths) {
+      await mkdir(dirname(join(root, path)), { recursive: true });
+      await writeFile(join(root, path), '');
+    }
+  };
+
+  test('finds nothing on a machine without devices', async () => {
+    expect(await readDevices({ root })).toEqual({ kfd: false, nvidia: false, accel: false, renderDrivers: [] });
+  });
+
+  test('finds the driver of each GPU', async () => {
+    await have('dev/kfd', 'dev/dri/card0', 'dev/dri/renderD128', 'dev/dri/renderD129', 'sys/class/drm/renderD128/device/vendor');
+    await symlink('../../../../bus/pci/drivers/amdgpu', join(root, 'sys/class/drm/renderD128/device/driver'));
+    expect(await readDevices({ root })).toEqual({ kfd: true, nvidia: false, accel: false, renderDrivers: ['amdgpu', 'unknown'] });
+  });
+
+  test('finds NVIDIA by its driver before its device files appear', async () => {
+    await have('proc/driver/nvidia/version');
+    expect(await readDevices({ root })).toMatchObject({ nvidia: true });
+  });
+
+  test('does not know in a container', async () => {
+    await have('run/.containerenv', 'dev/kfd');
+    expect(await readDevices({ root })).toBeUndefined();
+  });
+});
 
 describe('createHostProbe()', () => {
   let dir: string;
@@ -24,6 +62,11 @@ describe('createHostProbe()', () => {
     return createHostProbe({ procDir: join(dir, 'proc'), cgroupDir: join(dir, 'cgroup') }).read(AbortSignal.timeout(5000));
   };
   const meminfo = 'MemTotal:       16000 kB\nMemFree:         1000 kB\nMemAvailable:    8000 kB\n';
+
+  test('reads the devices as well if it is told how', async () => {
+    const facts = await createHostProbe({ devices: async () => NO_DEVICES }).read(AbortSignal.timeout(5000));
+    expect(facts.devices).toEqual(NO_DEVICES);
+  });
 
   test('reads this machine', async () => {
     const facts = await createHostProbe().read(AbortSignal.timeout(5000));

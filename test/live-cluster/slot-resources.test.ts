@@ -106,7 +106,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     await apply('primary', gguf('demo-owl'));
     await seen('primary');
     await publish(createSink(), statusOf('primary'));
-    await kubectl(['wait', '--for=condition=Ready', 'slot/primary', '--timeout=10s']);
+    await kubectl(['wait', '--for=condition=UpToDate', 'slot/primary', '--timeout=10s']);
     const [head = '', row = ''] = (await kubectl(['get', 'slots', 'primary'])).trim().split('\n');
     expect(head.split(/\s+/)).toEqual(['NAME', 'STATE', 'MODEL', 'BACKEND', 'READY', 'REASON', 'AGE']);
     expect(row.split(/\s+/).slice(0, 6)).toEqual(['primary', 'ready', 'demo-owl', 'cpu', 'True', 'ProbePassed']);

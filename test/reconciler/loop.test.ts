@@ -24,6 +24,22 @@ describe('the loop', () => {
     await expectRest(world);
   });
 
+  test('reports an alias that two slots claim, and serves both', async () => {
+    const world = worldWithModels();
+    world.edit('primary', { model: { ...MODEL, aliases: ['gpt'] } });
+    world.edit('embed', { model: { ...OTHER, aliases: ['gpt'] } });
+    await world.reach('primary', 'ready');
+    const message = 'Use another alias than "gpt": requests for it go to this slot or to "embed"';
+    const { status, explain } = world.slot('primary');
+    expect(status.conditions).toContainEqual(
+      expect.objectContaining({ type: 'SpecValid', status: 'True', reason: 'AliasConflict', message }),
+    );
+    expect(explain(world.clock.now())).toContain(`  note: ${message} [AliasConflict]`);
+    world.edit('embed', { model: OTHER });
+    await world.clock.advance(1000);
+    expect(world.slot('primary').status.conditions).toContainEqual(expect.objectContaining({ type: 'SpecValid', reason: 'Parsed' }));
+  });
+
   test('pulls what is missing before it starts anything', async () => {
     const world = worldWithModels({ modelPullMs: () => 5000, behaviour: { pullMs: () => 3000 } });
     world.runtime.removeImage(IMAGE.reference);

@@ -30,7 +30,7 @@ describe('preview()', () => {
       new Map([
         [PRIMARY, undefined],
         [slotName('embed'), { model: { default: 'a.gguf' } }],
-        [slotName('mine'), { model: { default: 'a.gguf' } }],
+        [slotName('mine'), { model: { default: 'unheard-of' } }],
       ]),
     );
     expect(changes.map(({ slot, action }) => `${action} ${slot}`)).toEqual(['stop primary', 'apply embed']);

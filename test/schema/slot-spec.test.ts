@@ -13,8 +13,12 @@ describe('parseSlot()', () => {
     });
   });
 
-  test('requires a provider if the name has no default', () => {
-    const parsed = parseSlot(SlotName.parse('mine'), { model: { default: 'a.gguf' } });
-    expect(parsed).toMatchObject({ ok: false, problems: [{ path: ['provider'] }] });
+  test('takes the provider of the model if the name has no default, and requires one if the model does not say it either', () => {
+    const parse = (name: string, model: string) => parseSlot(SlotName.parse(name), { model: { default: model } });
+    expect(parse('mine', 'a.gguf')).toMatchObject({ ok: true, spec: { provider: 'gguf' } });
+    expect(parse('mine', 'demo-fox')).toMatchObject({ ok: true, spec: { provider: 'gguf' } });
+    expect(parse('img', 'a.gguf')).toMatchObject({ ok: true, spec: { provider: 'image' } });
+    expect(parse('mine', 'unheard-of')).toMatchObject({ ok: false, problems: [{ path: ['provider'] }] });
+    expect(parseSlot(SlotName.parse('mine'), { model: { default: 5 } })).toMatchObject({ ok: false });
   });
 });

@@ -20,7 +20,7 @@ const TimelineQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(10_000).default(100).describe('Number of newest entries'),
 });
 
-const WORKLOAD_HEADER = { 'x-svc-workload': '"none" if the slot has no workload' };
+const WORKLOAD_HEADER = { 'x-svc-workload': 'If there is no workload: "ended" before the last lines of the one that failed, else "none"' };
 
 export function createSlotInsightRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   return [logsRoute(deps), timelineRoute(deps), explainRoute(deps)];
@@ -32,7 +32,7 @@ function logsRoute(deps: ManageDeps): DocumentedRoute {
     path: '/api/slots/:name/logs',
     access: 'all',
     tag: 'slots',
-    summary: 'Output of the slot’s workload as text/plain; with the header "x-svc-workload: none" if there is no workload',
+    summary: 'Output of the slot’s workload as text/plain; if there is none, the last lines of the one that failed',
     input: z.object({ params: SlotParams, query: LogsQuery }),
     answers: { 200: text('One line of output per line', 'text/plain; charset=utf-8', WORKLOAD_HEADER) },
     errors: ['slot.not_found'],
@@ -41,10 +41,12 @@ function logsRoute(deps: ManageDeps): DocumentedRoute {
       const options = { tail: query.tail, follow: query.follow === '1' || query.follow === 'true' };
       const gone = new AbortController();
       onClose(() => gone.abort());
-      const lines = deps.manage.logs(name, options, AbortSignal.any([gone.signal, deps.stopping]));
+      const lines = await deps.manage.logs(name, options, AbortSignal.any([gone.signal, deps.stopping]));
       const headers = { 'x-accel-buffering': 'no' };
-      if (lines === undefined) return { status: 200, body: '', headers: { ...headers, 'x-svc-workload': 'none' } };
-      return { status: 200, body: Readable.from(textOf(lines), { objectMode: false }), headers };
+      if (lines !== undefined) return { status: 200, body: Readable.from(textOf(lines), { objectMode: false }), headers };
+      const ended = query.tail === 0 ? [] : (deps.board.current().slots.get(name)?.lastLog ?? []).slice(-query.tail);
+      const body = ended.map((line) => `${line}\n`).join('');
+      return { status: 200, body, headers: { ...headers, 'x-svc-workload': ended.length === 0 ? 'none' : 'ended' } };
     },
   });
 }

@@ -4,6 +4,7 @@ import { isTable, toCamelCase } from '../../schema/key-case.ts';
 import { ModelId, type SlotName } from '../../schema/names.ts';
 import type { EditResult, SlotPatch } from '../../schema/slot-editor.ts';
 import { empty, json } from '../answer.ts';
+import { ApiError } from '../api-error.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
 import { Slot, SlotList } from './answers.ts';
@@ -151,8 +152,8 @@ function patchOf(spec: Readonly<Record<string, unknown>>): SlotPatch {
 }
 
 async function refuseExisting(deps: ManageDeps, name: SlotName): Promise<void> {
-  const stored = await deps.manage.editor.read(name);
-  if (stored !== undefined) unwrapEdit(name, { kind: 'conflict', resourceVersion: stored.resourceVersion });
+  if ((await deps.manage.editor.read(name)) === undefined) return;
+  throw new ApiError('slot.conflict', `Choose another name, or edit the slot: slot "${name}" exists already`, { param: 'name' });
 }
 
 async function readSlot(deps: ManageDeps, name: SlotName) {

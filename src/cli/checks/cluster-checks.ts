@@ -191,6 +191,6 @@ async function checkImages(client: Client): Promise<Check> {
   if (problems.length > 0) {
     return fail('images', problems.join('; '), 'Set the images in the chart value "toolboxes", by provider and backend');
   }
-  const pairs = [...new Set(slots.map(({ status }) => `${status.provider ?? 'unknown'}/${status.backend ?? 'unknown'}`))];
+  const pairs = [...new Set(slots.map(({ status }) => [status.provider ?? 'unknown', status.backend].filter((part) => part).join('/')))];
   return ok('images', pairs.length === 0 ? 'No slot needs one' : `Known for ${pairs.toSorted().join(', ')}`);
 }

@@ -73,7 +73,7 @@ function hintFor(code: string | null | undefined): string | undefined {
     case 'auth.required':
       return 'Put a token into SVCCTL_TOKEN, or into a file that --token-file names';
     case 'auth.invalid':
-      return 'The token was revoked or belongs to another service; create one with "svcctl token create"';
+      return 'The token was revoked or belongs to another service; use another one';
     case 'auth.scope':
       return 'Use a token with scope "admin"';
     case 'request.cross_site':

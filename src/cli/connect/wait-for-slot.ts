@@ -3,7 +3,7 @@ import { sleep } from '../../platform/pause.ts';
 import { Duration, parseDurationMs } from '../../schema/quantities.ts';
 import type { Cli } from '../cli.ts';
 import { CliFailure, EXIT, usageFailure } from '../output/exit-codes.ts';
-import { progressLine, progressOf, readinessOf } from '../output/slot-progress.ts';
+import { noticeOf, progressLine, progressOf, readinessOf } from '../output/slot-progress.ts';
 import { withoutControls } from '../output/terminal.ts';
 import { SlotAnswer } from './api-answers.ts';
 import type { Client } from './client.ts';
@@ -14,29 +14,37 @@ export type Goal =
   | { readonly kind: 'state'; readonly state: string }
   | { readonly kind: 'deleted' };
 
-export const READY: Goal = { kind: 'condition', type: 'Ready', status: 'True' };
+export const READY = { kind: 'condition', type: 'Ready', status: 'True' } as const satisfies Goal;
+export const UP_TO_DATE = { kind: 'condition', type: 'UpToDate', status: 'True' } as const satisfies Goal;
 
 export interface WaitOptions {
   readonly name: string;
   readonly goal: Goal;
   /** Unix milliseconds. */
   readonly deadline: number;
-  /** Set after an edit. Older statuses do not count, and a slot that still serves its old model while the new one cannot be loaded is not ready. */
+  /** Set after an edit: the lowest generation that counts. */
   readonly generation?: number | undefined;
+  /** Set after an edit that asked for this model: no other one counts. */
+  readonly model?: string | undefined;
 }
 
-/** Resolves once the goal is reached. Fails with exit code 3 at the deadline, and at once if only the user can resolve the problem. */
-export async function waitForSlot(cli: Cli, client: Client, options: WaitOptions): Promise<void> {
+/**
+ * Resolves once the goal is reached, with the slot, or with undefined if it is deleted. What was written last counts: a slot that still answers with what
+ * it had before is not ready. Fails with exit code 3 at the deadline, and at once if only somebody's action can lead to the goal.
+ */
+export async function waitForSlot(cli: Cli, client: Client, options: WaitOptions): Promise<SlotAnswer | undefined> {
   const { name, goal, deadline } = options;
   try {
     for (;;) {
       const slot = await client.find(`/api/slots/${encodeURIComponent(name)}`, SlotAnswer);
       if (slot === undefined) {
-        if (goal.kind === 'deleted') return;
+        if (goal.kind === 'deleted') return undefined;
         throw new CliFailure(`There is no slot "${name}"`, { hint: 'List the slots with "svcctl get slots"' });
       }
-      if (isReached(slot, options)) return;
-      failIfStalled(slot, options);
+      if (hasObserved(slot, options)) {
+        failIfHopeless(slot, options);
+        if (isReached(slot, goal)) return slot;
+      }
       if (cli.now() >= deadline) {
         throw new CliFailure(`Timed out: ${progressLine(slot)}`, {
           exitCode: EXIT.timedOut,
@@ -57,25 +65,58 @@ export function deadlineOf(cli: Cli, timeout: string): number {
   throw usageFailure(`Write the timeout as a number and a unit, such as "30s" or "5m", not "${timeout}"`);
 }
 
-function isReached(slot: SlotAnswer, { goal, generation }: WaitOptions): boolean {
-  if (goal.kind === 'deleted' || !hasObserved(slot, generation)) return false;
-  if (goal.kind === 'state') return slot.status.state === goal.state;
-  const status = (type: string) => slot.status.conditions.find((condition) => condition.type === type)?.status;
-  const isUnfinished = status('Reconciling') === 'True' || status('Stalled') === 'True';
-  if (generation !== undefined && goal.type === 'Ready' && isUnfinished) return false;
-  return (status(goal.type) ?? 'Unknown') === goal.status;
+/** Whether the status describes what was written last. A text that was never valid has no generation. */
+function hasObserved({ generation, status }: SlotAnswer, { generation: wanted = 0 }: WaitOptions): boolean {
+  const isRefused = generation === 0 && statusIn(status, 'Stalled') === 'True';
+  return isRefused || (generation > 0 && generation >= wanted && status.observed_generation >= generation);
 }
 
-function failIfStalled(slot: SlotAnswer, { goal, generation }: WaitOptions): void {
-  if (goal.kind !== 'condition' || goal.type !== 'Ready' || goal.status !== 'True' || !hasObserved(slot, generation)) return;
+function isReached(slot: SlotAnswer, goal: Goal): boolean {
+  if (goal.kind === 'deleted') return false;
+  if (asksForNewest(goal) && !isUpToDate(slot)) return false;
+  if (goal.kind === 'state') return slot.status.state === goal.state;
+  if (goal.type === UP_TO_DATE.type && goal.status === 'True') return true;
+  return (statusIn(slot.status, goal.type) ?? 'Unknown') === goal.status;
+}
+
+/** Goals that what ran before an edit must not fulfil. Any other condition or state is taken literally. */
+function asksForNewest(goal: Goal): boolean {
+  if (goal.kind === 'state') return goal.state === 'ready';
+  return goal.kind === 'condition' && goal.status === 'True' && (goal.type === READY.type || goal.type === UP_TO_DATE.type);
+}
+
+/** Fails if the goal cannot be reached unless somebody acts. */
+function failIfHopeless(slot: SlotAnswer, { goal, model }: WaitOptions): void {
+  if (!asksForNewest(goal)) return;
+  const { name, status } = slot;
+  const hint = `See why with "svcctl explain ${name}"`;
   const { stalled, message } = readinessOf(slot);
-  if (!stalled) return;
-  throw new CliFailure(`Slot "${slot.name}" is stalled: ${withoutControls(message)}`, {
-    hint: `See why with "svcctl explain ${slot.name}"`,
+  if (stalled) throw new CliFailure(`Slot "${name}" is stalled: ${withoutControls(message)}`, { hint });
+  if (statusIn(status, 'UpToDate') === 'False' && statusIn(status, 'Reconciling') === 'False') {
+    throw new CliFailure(`Slot "${name}" cannot be loaded: ${withoutControls(noticeOf(slot))}`, { hint });
+  }
+  if (model !== undefined && isUpToDate(slot) && status.model !== model) {
+    const now = status.model ?? 'none';
+    throw new CliFailure(`Somebody else has edited slot "${name}": its model is "${withoutControls(now)}", not "${model}"`, { hint });
+  }
+  const ready = status.conditions.find(({ type }) => type === READY.type);
+  const isOff = isUpToDate(slot) && ready?.status === 'False' && OFF_REASONS.has(ready.reason);
+  if (!isOff || (goal.kind === 'condition' && goal.type === UP_TO_DATE.type)) return;
+  throw new CliFailure(`Slot "${name}" will not become ready: ${withoutControls(ready.message)}`, {
+    hint: `Load it with "svcctl slot load ${name}"`,
   });
 }
 
-function hasObserved(slot: SlotAnswer, generation: number | undefined): boolean {
-  const wanted = generation ?? slot.generation;
-  return wanted > 0 && slot.generation >= wanted && slot.status.observed_generation >= wanted;
+/** Reasons why a slot rests until somebody edits it. */
+const OFF_REASONS: ReadonlySet<string> = new Set(['Disabled', 'NoReplicas']);
+
+/** An older service does not have the condition; there, the others say the same. */
+function isUpToDate({ status }: SlotAnswer): boolean {
+  const own = statusIn(status, 'UpToDate');
+  if (own !== undefined) return own === 'True';
+  return statusIn(status, 'Reconciling') !== 'True' && statusIn(status, 'Stalled') !== 'True';
+}
+
+function statusIn({ conditions }: SlotAnswer['status'], type: string): string | undefined {
+  return conditions.find((condition) => condition.type === type)?.status;
 }

@@ -3,21 +3,44 @@ import type { SlotAnswer } from '../connect/api-answers.ts';
 import { sizeText } from './quantities-text.ts';
 import { withoutControls, type Progress } from './terminal.ts';
 
-/** `message` is that of the condition `Stalled` if that is true, else of `Ready`. */
-export function readinessOf({ status }: SlotAnswer) {
-  const find = (type: string) => status.conditions.find((condition) => condition.type === type);
-  const ready = find('Ready');
-  const stalled = find('Stalled');
+type Condition = SlotAnswer['status']['conditions'][number];
+
+/** `message` is that of the condition `Stalled` if that is true, else of `Ready`. `upToDate` is undefined if the service does not say. */
+export function readinessOf(slot: SlotAnswer) {
+  const ready = conditionOf(slot, 'Ready');
+  const stalled = conditionOf(slot, 'Stalled');
   const isStalled = stalled?.status === 'True';
-  const cause = isStalled ? stalled : ready;
-  return { ready: ready?.status === 'True', stalled: isStalled, message: cause?.message || (cause?.reason ?? '') };
+  const upToDate = conditionOf(slot, 'UpToDate')?.status;
+  return { ready: ready?.status === 'True', upToDate, stalled: isStalled, message: textOf(isStalled ? stalled : ready) };
 }
 
 /** What a user should know about the slot. Empty if it is ready and nothing is in progress. */
 export function noticeOf(slot: SlotAnswer): string {
-  const { ready, stalled, message } = readinessOf(slot);
-  if (!ready || stalled) return message;
-  return slot.status.conditions.find(({ type, status }) => type === 'Reconciling' && status === 'True')?.message ?? '';
+  return textOf(findNotice(slot));
+}
+
+/** The same after its reason, which still fits where a message does not: `CrashLoop: Edit the slot …`. */
+export function reasonedNoticeOf(slot: SlotAnswer): string {
+  const notice = findNotice(slot);
+  return notice === undefined || notice.message === '' ? textOf(notice) : `${notice.reason}: ${notice.message}`;
+}
+
+function findNotice(slot: SlotAnswer): Condition | undefined {
+  const [ready, stalled, reconciling, upToDate] = ['Ready', 'Stalled', 'Reconciling', 'UpToDate'].map((type) => conditionOf(slot, type));
+  if (stalled?.status === 'True') return stalled;
+  const isBusy = reconciling?.status === 'True';
+  // Nothing is under way, so this is why the slot cannot be loaded.
+  if (upToDate?.status === 'False' && !isBusy) return upToDate;
+  if (ready?.status !== 'True') return ready;
+  return isBusy ? reconciling : undefined;
+}
+
+function conditionOf({ status }: SlotAnswer, type: string): Condition | undefined {
+  return status.conditions.find((condition) => condition.type === type);
+}
+
+function textOf(condition: Condition | undefined): string {
+  return condition === undefined ? '' : condition.message || condition.reason;
 }
 
 /** What to show while a verb waits for the slot. */

@@ -67,10 +67,6 @@ export function createTerminal({ stdout, stderr, env }: TerminalStreams) {
     paint: painter(wantsColours(env, isTty)),
     /** Colours text for standard error. */
     paintError: painter(wantsColours(env, stderr.isTTY === true)),
-    /** Clears the screen if standard output is a terminal. */
-    clear(): void {
-      if (isTty) stdout.write('\u001B[H\u001B[2J');
-    },
   };
 }
 

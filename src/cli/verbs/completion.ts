@@ -1,13 +1,15 @@
 /** `svcctl completion bash|zsh|fish`: scripts that are generated from the table of verbs, so that they are always complete. */
 import { Option } from 'commander';
 import { BUILT_IN_SLOTS } from '../../schema/provider-kinds.ts';
-import type { Verb, VerbArgument, VerbGroup, VerbOption, VerbRun } from '../verb.ts';
+import type { LiveList, Verb, VerbArgument, VerbGroup, VerbOption, VerbRun } from '../verb.ts';
 
 /** What can follow on a command line. */
 interface Position {
   /** Words that lead here, such as `slot load`. Empty for the program itself. */
   readonly path: string;
   readonly words: readonly { readonly text: string; readonly help: string }[];
+  /** What the service is asked for in addition. */
+  readonly live: readonly LiveList[];
   readonly options: readonly VerbOption[];
 }
 
@@ -15,25 +17,33 @@ interface Position {
 export function createCompletion(verbs: readonly (Verb | VerbGroup)[], globals: readonly VerbOption[]): VerbRun {
   const shared = [...globals, { flags: '-h, --help', help: 'Show help' }];
   return async ({ terminal }, _options, shell) => {
-    const script = shell === 'bash' ? bashScript : shell === 'zsh' ? zshScript : fishScript;
-    await terminal.write(`${script(positions(verbs, shared))}\n`);
+    const all = positions(verbs, shared);
+    const script = shell === 'bash' ? bashScript(all, globals) : shell === 'zsh' ? zshScript(all, globals) : fishScript(all);
+    await terminal.write(`${script}\n`);
   };
 }
 
 function positions(entries: readonly (Verb | VerbGroup)[], shared: readonly VerbOption[], path = ''): readonly Position[] {
-  const here = { path, words: entries.map(({ name, help }) => ({ text: name, help })), options: shared };
+  const words = entries.map(({ name, help }) => ({ text: name, help }));
+  const own = path === '' ? [{ flags: '--version', help: 'Show the version' }] : [];
+  const here = { path, words, live: [], options: [...own, ...shared] };
   const below = entries.flatMap((entry) => {
     const next = `${path} ${entry.name}`.trim();
     if (!('load' in entry)) return positions(entry.verbs, shared, next);
-    const words = (entry.arguments ?? []).flatMap(suggestionsFor).map((text) => ({ text, help: '' }));
-    return [{ path: next, words, options: [...(entry.options ?? []), ...shared] }];
+    const all = (entry.arguments ?? []).map(suggestionsFor);
+    const known = all.flatMap(({ texts }) => texts).map((text) => ({ text, help: '' }));
+    return [{ path: next, words: known, live: all.flatMap(({ live }) => live), options: [...(entry.options ?? []), ...shared] }];
   });
   return [here, ...below];
 }
 
-function suggestionsFor({ choices = [], suggestions = choices }: VerbArgument): readonly string[] {
-  if (suggestions === 'slot') return BUILT_IN_SLOTS;
-  return suggestions === 'slot/NAME' ? BUILT_IN_SLOTS.map((slot) => `slot/${slot}`) : suggestions;
+interface Suggestions {
+  readonly texts: readonly string[];
+  readonly live: readonly LiveList[];
+}
+
+function suggestionsFor({ choices = [], suggestions = choices }: Pick<VerbArgument & VerbOption, 'choices' | 'suggestions'>): Suggestions {
+  return typeof suggestions === 'string' ? { texts: [], live: [suggestions] } : { texts: suggestions, live: [] };
 }
 
 /** `-o` and `--output`. */
@@ -46,22 +56,59 @@ function takesValue({ flags }: VerbOption): boolean {
   return flags.includes('<');
 }
 
-function bashScript(all: readonly Position[]): string {
+/** What is shown where the service cannot be reached. */
+const FALLBACK: Readonly<Record<LiveList, readonly string[]>> = {
+  slots: BUILT_IN_SLOTS,
+  'slot/NAME': BUILT_IN_SLOTS.map((slot) => `slot/${slot}`),
+  models: [],
+};
+
+/** Asks the service, with the options that are already on the line. A service that does not answer must not block the shell for long. */
+const LIVE_FUNCTION = `_svcctl_live() {
+  local list line limit=()
+  command -v timeout >/dev/null 2>&1 && limit=(timeout 3)
+  case "$1" in models) list=models ;; *) list=slots ;; esac
+  line="$("\${limit[@]}" svcctl get "$list" -o name "\${service[@]}" 2>/dev/null)"
+  case "$1" in
+    "slot/NAME") printf '%s\n' "\${line:-${FALLBACK['slot/NAME'].join(' ')}}" ;;
+    slots) line="\${line//slot\\//}"; printf '%s\n' "\${line:-${FALLBACK.slots.join(' ')}}" ;;
+    *) printf '%s\n' "\${line//model\\//}" ;;
+  esac
+}`;
+
+/** Shell text for a list of words: fixed ones, and what the service has now. */
+function choiceText({ texts, live }: Suggestions): string {
+  return `choices="${[...texts, ...live.map((list) => `$(_svcctl_live ${list})`)].join(' ')}"`;
+}
+
+function bashScript(all: readonly Position[], globals: readonly VerbOption[]): string {
   const valued = all.flatMap(({ options }) => options.filter(takesValue));
   const pattern = (options: readonly VerbOption[]): string => [...new Set(options.flatMap(flagsOf))].join('|');
-  const choices = new Map(valued.flatMap((option) => (option.choices === undefined ? [] : [[pattern([option]), option.choices]])));
-  const choiceCases = [...choices].map(([flags, values]) => `    ${flags}) choices="${values.join(' ')}" ;;`);
-  const paths = all.filter(({ path }) => path !== '').map(({ path }) => `"${path}"`);
-  const positionCases = all.map(({ path, words, options }) => {
-    const texts = [...words.map(({ text }) => text), ...options.flatMap(flagsOf)];
-    return `      "${path}") choices="${texts.join(' ')}" ;;`;
+  const suggested = valued.map((option) => ({ option, suggestions: suggestionsFor(option) }));
+  const known = suggested.filter(({ suggestions: { texts, live } }) => texts.length + live.length > 0);
+  // Verbs with the same option may know different values.
+  const choiceCases = [...Map.groupBy(known, ({ option }) => pattern([option]))].map(([flags, same]) => {
+    const texts = [...new Set(same.flatMap(({ suggestions }) => suggestions.texts))];
+    return `    ${flags}) ${choiceText({ texts, live: [...new Set(same.flatMap(({ suggestions }) => suggestions.live))] })} ;;`;
   });
+  const paths = all.filter(({ path }) => path !== '').map(({ path }) => `"${path}"`);
+  const positionCases = all.map(({ path, words, live, options }) => {
+    const texts = [...words.map(({ text }) => text), ...options.flatMap(flagsOf)];
+    return `      "${path}") ${choiceText({ texts, live })} ;;`;
+  });
+  const free = valued.filter((option) => !option.path && !known.some((each) => each.option === option));
   return `# bash completion of svcctl; load it with: source <(svcctl completion bash)
+${LIVE_FUNCTION}
 _svcctl() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" where="" word index choices
+  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" where="" word index choices service=() before=""
+  # bash splits a word such as "condition=Ready" at the sign.
+  if [[ "$current" == "=" ]]; then current=""; before="$previous="; previous="\${COMP_WORDS[COMP_CWORD-2]}"
+  elif [[ "$previous" == "=" && $COMP_CWORD -gt 2 ]]; then before="\${COMP_WORDS[COMP_CWORD-2]}="; previous="\${COMP_WORDS[COMP_CWORD-3]}"
+  fi
   for ((index = 1; index < COMP_CWORD; index++)); do
     word="\${COMP_WORDS[index]}"
     case "$word" in
+      ${pattern(globals)}) service+=("$word" "\${COMP_WORDS[index+1]}"); ((index++)); continue ;;
       ${pattern(valued)}) ((index++)); continue ;;
       -*) continue ;;
     esac
@@ -70,24 +117,25 @@ _svcctl() {
     esac
   done
   COMPREPLY=()
-  # "-f" of "slot logs" takes no value.
-  if [[ "$previous" == "-f" && "$where" == "slot logs" ]]; then previous=""; fi
+  # "-f" of "logs" takes no value.
+  if [[ "$previous" == "-f" && "$where" == *logs ]]; then previous=""; fi
   case "$previous" in
     ${pattern(valued.filter(({ path }) => path))}) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
 ${choiceCases.join('\n')}
-    ${pattern(valued.filter((option) => !option.path && option.choices === undefined))}) return ;;
+    ${pattern(free)}) return ;;
     *) case "$where" in
 ${positionCases.join('\n')}
     esac ;;
   esac
-  mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$current")
+  mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$before$current")
+  if [[ -n "$before" ]]; then COMPREPLY=("\${COMPREPLY[@]#"$before"}"); fi
 }
 complete -F _svcctl svcctl`;
 }
 
 /** zsh runs the bash script in its compatibility mode. */
-function zshScript(all: readonly Position[]): string {
-  return bashScript(all)
+function zshScript(all: readonly Position[], globals: readonly VerbOption[]): string {
+  return bashScript(all, globals)
     .replace(
       /^# bash completion.*$/m,
       '# zsh completion of svcctl; load it with: source <(svcctl completion zsh)\nautoload -U +X bashcompinit && bashcompinit',
@@ -96,17 +144,27 @@ function zshScript(all: readonly Position[]): string {
     .replaceAll(/mapfile -t COMPREPLY < <\((compgen .*?)\)(?=;|$)/gm, 'COMPREPLY=($${(f)"$$($1)"})');
 }
 
+/** fish asks the service itself. */
+const FISH_LIVE: Readonly<Record<LiveList, string>> = {
+  slots: '(svcctl get slots -o name 2>/dev/null | string replace "slot/" "")',
+  'slot/NAME': '(svcctl get slots -o name 2>/dev/null)',
+  models: '(svcctl get models -o name 2>/dev/null | string replace "model/" "")',
+};
+
 function fishScript(all: readonly Position[]): string {
   const lines = all.flatMap((position) => {
     const prefix = `complete -c svcctl -n ${quote(fishCondition(position, all))}`;
     const words = position.words.map(({ text, help }) => `${prefix} -f -a ${quote(text)} -d ${quote(help)}`);
+    const live = position.live.map((list) => `${prefix} -f -a ${quote(FISH_LIVE[list])}`);
     const options = position.options.map((option) => {
       const names = flagsOf(option).map((flag) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`));
       const value = takesValue(option) ? (option.path ? ' -r' : ' -x') : '';
-      const values = option.choices === undefined ? '' : ` -a ${quote(option.choices.join(' '))}`;
+      const suggestions = suggestionsFor(option);
+      const known = [...suggestions.texts, ...suggestions.live.map((list) => FISH_LIVE[list])].join(' ');
+      const values = known === '' ? '' : ` -a ${quote(known)}`;
       return `${prefix} ${names.join(' ')}${value}${values} -d ${quote(option.help)}`;
     });
-    return [...words, ...options];
+    return [...words, ...live, ...options];
   });
   return `# fish completion of svcctl; load it with: svcctl completion fish | source\ncomplete -c svcctl -f\n${lines.join('\n')}`;
 }

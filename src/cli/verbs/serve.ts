@@ -1,5 +1,4 @@
 /** `svcctl serve`: runs the service, with settings from the environment, until a signal stops it. */
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describeExposure } from '../../api/decide/describe-listening.ts';
 import { createService, type Service } from '../../main.ts';
@@ -9,6 +8,7 @@ import { CHECKOUT, withCheckoutSettings } from '../checkout/checkout-settings.ts
 import { prepareCheckout } from '../checkout/prepare-checkout.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
+import { readVersion } from '../read-version.ts';
 
 export async function runServe(_cli: Cli, options: { readonly checkout?: boolean }): Promise<ExitCode> {
   const checkout = options.checkout === true;
@@ -21,7 +21,7 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   const log = checkout
     ? createPlainLog(settings.SVC_LOG_LEVEL, (line) => process.stdout.write(`${line}\n`))
     : createJsonLog(settings.SVC_LOG_LEVEL);
-  const version = await readVersion();
+  const version = readVersion();
   const prepared = checkout ? await prepareCheckout(settings) : undefined;
   if (prepared?.ok === false) return refuse(prepared.failure.message);
   ignoreOutputErrors();
@@ -75,11 +75,6 @@ function stopSignal(): Promise<void> {
 /** For other verbs, output that nobody reads is the end. A service whose terminal was closed still has to stop its slots in order. */
 function ignoreOutputErrors(): void {
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error').on('error', () => undefined);
-}
-
-async function readVersion(): Promise<string> {
-  const text = await readFile(path.join(CHECKOUT, 'package.json'), 'utf8');
-  return /"version": "([^"]+)"/.exec(text)?.[1] ?? 'unknown';
 }
 
 function welcome(service: Service, settings: Settings, version: string, exposure: string | undefined): string {

@@ -1,11 +1,12 @@
-/** `svcctl slot load|unload|restart|create|delete|logs`. Each edits the desired state; `--wait` waits until the controller has followed. */
+/** `svcctl slot load|unload|restart|create|delete`. Each edits the desired state; `--wait` waits until the controller has followed. */
 import { z } from 'zod';
 import { SlotName } from '../../schema/names.ts';
 import type { Cli } from '../cli.ts';
 import { SlotAnswer } from '../connect/api-answers.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
-import { deadlineOf, READY, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';
-import { usageFailure } from '../output/exit-codes.ts';
+import { deadlineOf, UP_TO_DATE, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';
+import { CliFailure, usageFailure } from '../output/exit-codes.ts';
+import { readinessOf } from '../output/slot-progress.ts';
 import { withoutControls } from '../output/terminal.ts';
 
 export interface EditOptions extends ServiceOptions {
@@ -24,14 +25,9 @@ export interface CreateOptions extends EditOptions {
   readonly disabled?: boolean;
 }
 
-export interface LogsOptions extends ServiceOptions {
-  readonly follow?: boolean;
-  readonly tail: string;
-}
-
-export const runLoad = createEdit({ action: 'load', result: 'loading', goal: READY });
+export const runLoad = createEdit({ action: 'load', result: 'loading', goal: UP_TO_DATE });
 export const runUnload = createEdit({ action: 'unload', result: 'unloading', goal: { kind: 'state', state: 'offline' } });
-export const runRestart = createEdit({ action: 'restart', result: 'restarting', goal: READY });
+export const runRestart = createEdit({ action: 'restart', result: 'restarting', goal: UP_TO_DATE });
 
 export async function runCreate(cli: Cli, options: CreateOptions, name: string): Promise<void> {
   const { model, provider, backend, onDemand, disabled, timeout } = options;
@@ -47,11 +43,17 @@ export async function runCreate(cli: Cli, options: CreateOptions, name: string):
     load: onDemand === true ? 'on-demand' : undefined,
     model: { default: model, context },
   };
-  await client.request('PUT', path, SlotAnswer, { body: { spec }, headers: { 'if-none-match': '*' } });
+  const { generation } = await client
+    .request('PUT', path, SlotAnswer, { body: { spec }, headers: { 'if-none-match': '*' } })
+    .catch((error: unknown) => {
+      if (!(error instanceof CliFailure) || error.code !== 'slot.conflict') throw error;
+      const hint = `Give it another model with "svcctl slot load ${name} --model MODEL", or delete it first with "svcctl slot delete ${name}"`;
+      throw new CliFailure(`Slot "${name}" exists already`, { hint, cause: error, code: error.code });
+    });
   cli.terminal.line(`slot/${name} created`);
-  if (options.wait !== true || disabled === true || onDemand === true) return;
-  await waitForSlot(cli, client, { name, goal: READY, deadline, generation: 1 });
-  cli.terminal.line(`slot/${name} ready`);
+  if (options.wait !== true) return;
+  const slot = await waitForSlot(cli, client, { name, goal: UP_TO_DATE, deadline, generation, model });
+  cli.terminal.line(resultLine(name, slot));
 }
 
 /** `--context` used to be the context length. A number still means that, for one release. */
@@ -76,16 +78,6 @@ export async function runDelete(cli: Cli, options: EditOptions, ...names: string
   }
 }
 
-export async function runLogs(cli: Cli, options: LogsOptions, name: string): Promise<void> {
-  const path = slotPath(name);
-  const { tail, follow } = options;
-  if (!/^[0-9]{1,6}$/.test(tail)) throw usageFailure(`Write --tail as a number of lines, not "${tail}"`);
-  const client = await cli.connect(options);
-  const { header, body } = await client.stream(`${path}/logs?tail=${tail}${follow === true ? '&follow=1' : ''}`);
-  if (header('x-svc-workload') === 'none') cli.terminal.note(`Slot "${name}" has no workload, so it has no output`);
-  for await (const part of body) await cli.terminal.write(cli.terminal.isTty ? withoutControls(part) : part);
-}
-
 interface Edit {
   /** Last part of the route. */
   readonly action: string;
@@ -100,18 +92,22 @@ function createEdit({ action, result, goal }: Edit) {
     const path = slotPath(name);
     const deadline = deadlineOf(cli, options.timeout);
     const client = await cli.connect(options);
-    const before = await client.request('GET', path, SlotAnswer);
-    const after = await client.request('POST', `${path}/${action}`, SlotAnswer, { body: { model: options.model } });
+    const { model } = options;
+    const { generation } = await client.request('POST', `${path}/${action}`, SlotAnswer, { body: { model } });
     cli.terminal.line(`slot/${name} ${result}`);
     if (options.wait !== true) return;
-    const isChanged = before.resource_version !== after.resource_version;
-    const generation = Math.max(1, isChanged ? before.generation + 1 : before.generation);
-    await waitForSlot(cli, client, { name, goal, deadline, generation });
-    cli.terminal.line(`slot/${name} ${goal.kind === 'state' ? goal.state : 'ready'}`);
+    const slot = await waitForSlot(cli, client, { name, goal, deadline, generation, model });
+    cli.terminal.line(goal.kind === 'state' ? `slot/${name} ${goal.state}` : resultLine(name, slot));
   };
 }
 
-function slotPath(name: string): string {
+/** A slot that rests on purpose is as its spec says, and does not answer yet. */
+function resultLine(name: string, slot: SlotAnswer | undefined): string {
+  if (slot === undefined || readinessOf(slot).ready) return `slot/${name} ready`;
+  return `slot/${name} ${slot.status.state} (${withoutControls(readinessOf(slot).message)})`;
+}
+
+export function slotPath(name: string): string {
   const parsed = SlotName.safeParse(name);
   if (!parsed.success) throw usageFailure(`${parsed.error.issues[0]?.message ?? 'Write a slot name'}: "${name}" is not a slot name`);
   return `/api/slots/${parsed.data}`;

@@ -1,4 +1,4 @@
-/** `svcctl wait slot/NAME --for condition=Ready`. */
+/** `svcctl wait slot/NAME`, by default until the slot is up to date. */
 import { SLOT_STATES } from '../../schema/slot-status.ts';
 import type { Cli } from '../cli.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';

@@ -3,7 +3,7 @@
  * took is missing from the allocation. Pure.
  */
 import type { Finding } from '../../schema/failure.ts';
-import { PROVIDER_KINDS } from '../../schema/provider-kinds.ts';
+import { PROVIDER_KINDS, type Backend } from '../../schema/provider-kinds.ts';
 import type { Action } from './facts/actions.ts';
 import type { Decision } from './facts/facts.ts';
 import type { SlotView } from './facts/view.ts';
@@ -14,6 +14,7 @@ import { roomFor, type Allocation, type SlotMemory } from './rules/allocator.ts'
 import { assignRoles, type Roles } from './rules/assign-roles.ts';
 import { STABLE_MS } from './rules/backoff.ts';
 import { findUnrepairable, nextRepairAt } from './rules/repair.ts';
+import { computesWith } from './rules/choose-backend.ts';
 import { deriveState, findSubject, stateFactsOf } from './rules/derive-state.ts';
 import { insufficientMemory, type Gate } from './rules/gates.ts';
 import type { MemoryVerdict } from './rules/share-memory.ts';
@@ -116,6 +117,7 @@ function describe(view: SlotView, roles: Roles) {
     serving: roles.serving?.fact.id,
     draining: roles.draining.filter(({ workload }) => workload.alive).map(({ workload }) => workload.fact.id),
     revision: template?.revision,
+    backend: servedBackend(view, roles),
     capabilities: template?.capabilities ?? lastCapabilities ?? PROVIDER_KINDS[spec.provider].serves,
     lastFailure: view.failures.at(-1),
     stable: isStable(view, roles),
@@ -123,6 +125,12 @@ function describe(view: SlotView, roles: Roles) {
     waitingReason: (roles.starting ?? roles.serving ?? roles.unprobed)?.fact.waitingReason,
     replicas: findSubject(view, roles)?.fact.replicas,
   };
+}
+
+/** What really computes: a workload from before an edit keeps what it was started with. */
+function servedBackend({ spec, backendMissing }: SlotView, { serving }: Roles): Backend | undefined {
+  if (serving?.standing === 'outdated') return serving.known.origin && computesWith(serving.known.origin.spec);
+  return serving === undefined || backendMissing !== undefined ? undefined : computesWith(spec);
 }
 
 /** The slot must have been ready, and without a failure or a repair, for long enough: a workload that is repaired in place is ready all the time. */

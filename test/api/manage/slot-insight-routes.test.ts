@@ -30,10 +30,16 @@ describe('GET /api/slots/{name}/logs', () => {
     while (world.openLogs() > 0) await sleep(5);
   });
 
-  test('reports that there is no workload, and refuses a tail that is not a number', async () => {
+  test('reports that there is no workload, sends what the last one that failed logged, and refuses a tail that is not a number', async () => {
     const response = await fetch(`${world.url}/api/slots/primary/logs`);
     expect(response.headers.get('x-svc-workload')).toBe('none');
     expect(await response.text()).toBe('');
+    const board = world.board.current();
+    const slots = new Map([...board.slots].map(([name, slot]) => [name, { ...slot, lastLog: ['loading', 'error: damaged'] }]));
+    world.board.publish({ ...board, slots });
+    const ended = await fetch(`${world.url}/api/slots/primary/logs?tail=1`);
+    expect(ended.headers.get('x-svc-workload')).toBe('ended');
+    expect(await ended.text()).toBe('error: damaged\n');
     const refused = await fetch(`${world.url}/api/slots/primary/logs?tail=-1`);
     expect(JSON.parse(await refused.text()).error).toMatchObject({ code: 'request.invalid', param: 'tail' });
     expect((await fetch(`${world.url}/api/slots/other/logs`)).status).toBe(404);

@@ -127,7 +127,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
         return { text: changes.map(({ message }) => message).join('\n') || 'Nothing to do', changes };
       },
       events: feed,
-      logs(slot, { tail, follow }, signal) {
+      async logs(slot, { tail, follow }, signal) {
         const lines = logs.get(slot);
         return lines === undefined ? undefined : stream(lines.slice(-tail), follow, signal);
       },

@@ -74,7 +74,7 @@ describe('createSlotResources()', () => {
   });
 
   test('a resource that was never valid is refused, as is another object of the same name', async () => {
-    kube.apply('mine', model('a.gguf'));
+    kube.apply('mine', model('unheard-of'));
     const mine = SlotName.parse('mine');
     expect((await read()).refused.get(mine)?.[0]).toMatchObject({ path: ['provider'] });
     expect(source.generationOf(mine)).toBe(1);

@@ -42,7 +42,7 @@ describe('createTomlDirectory().read()', () => {
   });
 
   test('reports a text that was never valid and creates no slot from it', async () => {
-    await slots.write('mine.toml', slotText('a.gguf'));
+    await slots.write('mine.toml', slotText('unheard-of'));
     const state = await slots.read();
     expect(state.slots.size).toBe(0);
     expect(state.refused.get(SlotName.parse('mine'))).toMatchObject([{ path: ['provider'], line: 1 }]);

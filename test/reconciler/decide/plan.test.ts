@@ -3,6 +3,7 @@ import { explain } from '../../../src/reconciler/decide/outcome/explain.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { warmingPauseMs } from '../../../src/reconciler/decide/steps/plan-probes.ts';
+import type { DeviceFacts } from '../../../src/schema/device-facts.ts';
 import { IMAGE } from '../../support/simulation/world.ts';
 import { failed, NOW, planOf, PRIMARY, factsOf, type Scene } from './plan-fixture.ts';
 
@@ -195,5 +196,26 @@ describe('plan()', () => {
 describe('warmingPauseMs()', () => {
   test('grows from 5 ms to 1 s with the age, and adds at most a twentieth', () => {
     expect([0, 100, 400, 2000, 60_000].map(warmingPauseMs)).toEqual([5, 5, 20, 100, 1000]);
+  });
+});
+
+describe('the backend', () => {
+  const NO_GPU: DeviceFacts = { kfd: false, nvidia: false, accel: false, renderDrivers: [], programs: {} };
+
+  test('that no device of this machine offers stalls the slot, and nothing is started', () => {
+    const { made } = planOf({ slot: { backend: 'cuda' }, devices: NO_GPU });
+    expect(made.actions).toEqual([]);
+    expect(made.decisions.get(PRIMARY)).toMatchObject({ backend: undefined, findings: [{ reason: 'DeviceMissing' }] });
+    expect(made.decisions.get(PRIMARY)?.conditions).toContainEqual(
+      expect.objectContaining({ type: 'Stalled', status: 'True', reason: 'DeviceMissing' }),
+    );
+  });
+
+  test('in the status is that of the workload that answers, not the one that was asked for', () => {
+    const backendOf = (scene: Scene) => planOf(scene).made.decisions.get(PRIMARY)?.backend;
+    expect(backendOf({ slot: { backend: 'cpu' }, workloads: [{ id: 'w1' }], devices: NO_GPU })).toBe('cpu');
+    expect(backendOf({ slot: { backend: 'cuda' }, workloads: [{ id: 'w1' }], devices: NO_GPU })).toBeUndefined();
+    expect(backendOf({ slot: { backend: 'cuda' }, workloads: [{ id: 'w1' }] })).toBe('cuda');
+    expect(backendOf({ slot: { backend: 'cuda' } })).toBeUndefined();
   });
 });

@@ -5,6 +5,8 @@ import type { SlotName } from '../../../schema/names.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { StoredSlot } from '../../../schema/slot-editor.ts';
 import { isTable, pathToSnakeCase, toSnakeCase } from '../../../schema/key-case.ts';
+import { isSameValue } from '../../../schema/same-value.ts';
+import { parseSlot } from '../../../schema/slot-spec.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
 import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
 import type { Immutable } from '../../answer.ts';
@@ -26,20 +28,36 @@ export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: 
   const entry = board.slots.get(name);
   const refused = board.refused.get(name);
   if (stored === undefined && entry === undefined && refused === undefined) return undefined;
+  const unread = isUnread(name, stored, board);
   const spec = toSnakeCase(stored?.document);
   return {
     name,
     spec: isTable(spec) ? spec : null,
-    status: entry === undefined ? statusOfUnseen(stored, refused ?? [], board.at) : statusOf(entry),
-    generation: entry?.generation ?? 0,
+    status: entry === undefined ? statusOfUnseen(stored, unread ? [] : (refused ?? []), board.at) : statusOf(entry),
+    // An edit that no pass has read yet will be the next generation.
+    generation: (entry?.generation ?? 0) + (unread ? 1 : 0),
     resource_version: stored?.resourceVersion ?? null,
   };
+}
+
+/** Whether the document was written after the last pass read it, so that the status does not describe it. */
+function isUnread(name: SlotName, stored: StoredSlot | undefined, board: BoardView): boolean {
+  if (stored === undefined) return false;
+  const entry = board.slots.get(name);
+  const problems = entry?.problems ?? board.refused.get(name);
+  const parsed = parseSlot(name, stored.document);
+  // With a mistake, the last valid document stays in force, and the problems show that the mistake was read.
+  if (!parsed.ok) return problems === undefined || problems.length === 0;
+  return entry === undefined || entry.problems.length > 0 || !isSameValue(entry.spec, parsed.spec);
 }
 
 function statusOf(entry: BoardSlot) {
   const { status, spec, capabilities, problems } = entry;
   return renderStatus({ ...status, wantedModel: spec.model.default, capabilities, problems });
 }
+
+/** As Kubernetes writes it: below every generation. */
+const NOBODY_LOOKED = -1;
 
 /** The status of a document that no pass has seen yet, or that has never been valid. */
 function statusOfUnseen(stored: StoredSlot | undefined, problems: readonly SpecProblem[], since: number) {
@@ -55,11 +73,12 @@ function statusOfUnseen(stored: StoredSlot | undefined, problems: readonly SpecP
     observedGeneration: 0,
   });
   const conditions = refused
-    ? [condition('Ready', 'False'), condition('Stalled', 'True'), condition('SpecValid', 'False')]
-    : [condition('Ready', 'Unknown')];
+    ? [condition('Ready', 'False'), condition('UpToDate', 'False'), condition('Stalled', 'True'), condition('SpecValid', 'False')]
+    : [condition('Ready', 'Unknown'), condition('UpToDate', 'Unknown')];
   const { model: written } = isTable(stored?.document) ? stored.document : {};
   const model = isTable(written) && typeof written['default'] === 'string' ? written['default'] : undefined;
-  return renderStatus({ state: 'offline', conditions, observedGeneration: 0, model, capabilities: [], restarts: 0, since, problems });
+  const observedGeneration = refused ? 0 : NOBODY_LOOKED;
+  return renderStatus({ state: 'offline', conditions, observedGeneration, model, capabilities: [], restarts: 0, since, problems });
 }
 
 function renderStatus(facts: StatusFacts): Body<typeof SlotStatusBody> {

@@ -33,7 +33,7 @@ function follow(slot: BoardSlot, published: SlotStatus): BoardSlot {
     ...published,
     name,
     provider,
-    backend,
+    ...(backend === undefined ? {} : { backend }),
     conditions: withMissing(published.conditions, conditions),
   };
   return { ...slot, admission: admissionOf(slot, published), status };

@@ -59,6 +59,7 @@ export function refusedResourceStatus(
   const rest = { reason: 'SpecInvalid', message, lastTransitionAt: slot.at, observedGeneration: slot.generation } as const;
   const conditions: readonly Condition[] = [
     { type: 'Ready', status: 'False', ...rest },
+    { type: 'UpToDate', status: 'False', ...rest },
     { type: 'Reconciling', status: 'False', ...rest },
     { type: 'Stalled', status: 'True', ...rest },
     { type: 'SpecValid', status: 'False', ...rest },
@@ -142,7 +143,7 @@ const PublishedStatus = z.object({
   observedGeneration: Count,
   conditions: z.array(PublishedCondition.optional().catch(undefined)).catch([]),
   provider: z.enum(PROVIDER_KIND_NAMES),
-  backend: z.enum(BACKENDS),
+  backend: z.enum(BACKENDS).optional(),
   model: ModelId,
   endpoint: z.string().optional().catch(undefined),
   memoryBytes: z.number().optional().catch(undefined),
@@ -157,11 +158,12 @@ const PublishedStatus = z.object({
 export function parseResourceStatus(name: SlotName, status: unknown): SlotStatus | undefined {
   const published = PublishedStatus.safeParse(status).data;
   if (published === undefined) return undefined;
-  const { conditions, endpoint, memoryBytes, replicas, readyReplicas, failures, ...same } = published;
+  const { conditions, backend, endpoint, memoryBytes, replicas, readyReplicas, failures, ...same } = published;
   return {
     name,
     ...same,
     conditions: withReadyAtRest(CONDITION_TYPES.flatMap((type) => conditions.find((each) => each?.type === type) ?? [])),
+    ...(backend === undefined ? {} : { backend }),
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     ...(failures === undefined ? {} : { failures }),

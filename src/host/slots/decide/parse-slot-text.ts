@@ -57,7 +57,9 @@ export function parseDocument(text: string): ParsedDocument {
     return { ok: true, document: isTable(document) ? document : {} };
   } catch (error) {
     // Without a `TomlError`, the parser exceeded the stack.
-    return error instanceof TomlError ? { ok: false, message: syntaxMessage(error), position: positionInText(plain, error) } : TOO_DEEP;
+    return error instanceof TomlError
+      ? { ok: false, message: syntaxMessage(error, plain), position: positionInText(plain, error) }
+      : TOO_DEEP;
   }
 }
 
@@ -67,10 +69,26 @@ export function withoutByteOrderMark(text: string): string {
 }
 
 /** The first line of the parser's message, without the excerpt below it. */
-function syntaxMessage(error: TomlError): string {
+function syntaxMessage(error: TomlError, text: string): string {
+  const unquoted = UNQUOTED.exec(text.split('\n', error.line)[error.line - 1] ?? '');
+  if (unquoted !== null) return quotesMessage(unquoted[1] ?? '', unquoted[2] ?? '');
   const reason = (error.message.split('\n')[0] ?? '').replace(/^Invalid TOML document: /, '');
   if (reason.includes('unsafe property')) return 'Use another key: "__proto__" and "constructor" are not allowed';
   return `Correct the TOML syntax: ${reason}`;
+}
+
+/** A line such as `backend = cpu`: the most frequent mistake in TOML. */
+const UNQUOTED = /^\s*([A-Za-z0-9_.-]+)\s*=\s*([A-Za-z][A-Za-z0-9_./:@-]*)\s*(?:#.*)?$/;
+
+/** Keys whose value a message may repeat. */
+const NEVER_SECRET: ReadonlySet<string> = new Set(['provider', 'backend', 'load', 'default', 'swap', 'drift']);
+
+function quotesMessage(key: string, value: string): string {
+  const lower = value.toLowerCase();
+  if (lower === 'true' || lower === 'false') return `Write ${key} = ${lower}: TOML knows true and false in lower case only`;
+  if (NEVER_SECRET.has(key)) return `Write ${key} = "${value}", with quotes: a text without them is not TOML`;
+  // The value may be a secret that was written without quotes.
+  return `Put the value of "${key}" in quotes, as in ${key} = "…": a text without quotes is not TOML`;
 }
 
 /** The parser may report a position after the end of the text. */

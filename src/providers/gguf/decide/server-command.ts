@@ -63,7 +63,8 @@ export function serverEnvironment(slot: SlotContext): Readonly<Record<string, st
     LLAMA_ARG_CORS_ORIGINS: 'localhost',
     LLAMA_ARG_SSE_PING_INTERVAL: PING_SECONDS,
     LLAMA_ARG_CACHE_RAM: String(cacheRamMiB(slot.name, spec, model)),
-    ...visibleDevices(spec),
+    // Without layers on a GPU, a build for one would still use it for long prompts.
+    ...(usesGpu(spec) ? visibleDevices(spec) : { LLAMA_ARG_DEVICE: 'none' }),
   };
 }
 
@@ -100,7 +101,7 @@ function roleArguments(slot: SlotContext): readonly string[] {
 function visibleDevices(spec: SlotSpec): Readonly<Record<string, string>> {
   const { gpus } = spec.resources;
   const variable = VISIBLE_DEVICES[spec.backend];
-  if (gpus === undefined || variable === undefined || !usesGpu(spec)) return {};
+  if (gpus === undefined || variable === undefined) return {};
   return { [variable]: Array.from({ length: gpus }, (_, index) => index).join(',') };
 }
 

@@ -20,6 +20,7 @@ import type {
   WorkloadActivity,
   WaitingReason,
 } from '../../ports.ts';
+import type { DeviceFacts } from '../../../schema/device-facts.ts';
 import type { Action, AttemptKind, Origin } from './actions.ts';
 import type { MemoryVerdict } from '../rules/share-memory.ts';
 import type { Comparison } from './drift.ts';
@@ -36,6 +37,8 @@ export interface Desired {
   readonly modelsRoot: string;
   /** How much memory admission may hand out; undefined where everything fits. */
   readonly memoryBudgetBytes: number | undefined;
+  /** The devices of this host; undefined where they are not known or do not matter. */
+  readonly devices?: DeviceFacts | undefined;
   /** `makeTemplate` for this slot; undefined if its provider is not part of this installation. */
   readonly templateOf: (slot: DesiredSlot, model: ModelFacts, image: ImageReference | undefined) => Template | undefined;
   /** `compareWorkload` in this runtime. */
@@ -133,6 +136,8 @@ export interface Decision {
   readonly memory: MemoryVerdict | undefined;
   readonly memoryBytes: number | undefined;
   readonly revision: Revision | undefined;
+  /** What the serving workload computes with; undefined where none serves, or where it cannot be what was asked for. */
+  readonly backend?: Backend | undefined;
   readonly capabilities: readonly Capability[];
   readonly nextAttemptAt: number | undefined;
   readonly lastFailure: Attempt | undefined;

@@ -1,9 +1,12 @@
 /** Each slot with everything that a rule may look at, collected from the facts: lookups and sums, no decisions. Pure. */
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+import { findAliasConflicts } from '../../../schema/alias-conflicts.ts';
+import type { Finding } from '../../../schema/failure.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { SlotState } from '../../../schema/slot-status.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
+import { backendMissing } from '../rules/choose-backend.ts';
 import type { Action } from './actions.ts';
 import type { Comparison } from './drift.ts';
 import type { Attempt, Attempts, Desired, Observed, Repairs, RunningAction, WorkloadHistory } from './facts.ts';
@@ -39,6 +42,10 @@ export interface SlotView {
   /** Whether this controller executes the plan. */
   readonly leads: boolean;
   readonly providerKnown: boolean;
+  /** Aliases that another slot claims, too: a sentence for each. */
+  readonly aliasConflicts: readonly string[];
+  /** Why the backend cannot be used on this machine. */
+  readonly backendMissing: Finding | undefined;
   readonly model: ModelPresence | undefined;
   readonly imagesUsed: boolean;
   readonly image: ImageReference | undefined;
@@ -77,6 +84,7 @@ export interface Gathered {
   /** From the reference of an image that is present to the id that it stands for. */
   readonly images: ReadonlyMap<string, string | undefined>;
   readonly underWay: UnderWay;
+  readonly aliasConflicts: ReadonlyMap<string, readonly string[]>;
 }
 
 /** Running actions, by what they act on. */
@@ -99,8 +107,21 @@ export function gather(desired: Desired, observed: Observed, now: number): Gathe
     workloads: Map.groupBy(workloads, ({ slot }) => slot),
     images: new Map(images.filter(({ present }) => present).map(({ reference, imageId }) => [reference, imageId])),
     underWay: gatherUnderWay(observed),
+    aliasConflicts: aliasConflictsOf(desired),
   };
 }
+
+function aliasConflictsOf({ slots }: Desired): ReadonlyMap<string, readonly string[]> {
+  const named = [...slots.values()].map(({ name, spec }) => ({
+    name,
+    enabled: spec.enabled,
+    model: spec.model.default,
+    aliases: spec.model.aliases,
+  }));
+  return findAliasConflicts(named);
+}
+
+const NO_CONFLICTS: readonly string[] = [];
 
 function gatherUnderWay({ running }: Observed): UnderWay {
   const applies = new Map<SlotName, Extract<Action, { name: 'apply' }>>();
@@ -141,6 +162,8 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     now,
     network: observed.traits.network,
     leads: observed.leads,
+    aliasConflicts: gathered.aliasConflicts.get(slot.name) ?? NO_CONFLICTS,
+    backendMissing: backendMissing(spec, desired.devices),
     providerKnown: desired.providers[spec.provider] !== undefined,
     model,
     imagesUsed: observed.traits.images,

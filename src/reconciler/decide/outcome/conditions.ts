@@ -11,6 +11,7 @@ import type { Roles } from '../rules/assign-roles.ts';
 import type { Gate } from '../rules/gates.ts';
 import { describeAltered, nextRepairAt } from '../rules/repair.ts';
 import { describeSilence, findShortage, findSilence, whySilent } from './list-findings.ts';
+import { deriveUpToDate } from './up-to-date.ts';
 
 export interface ConditionFacts {
   readonly view: SlotView;
@@ -25,7 +26,10 @@ export interface ConditionFacts {
 }
 
 export function deriveConditions(facts: ConditionFacts): readonly ConditionInput[] {
-  return [ready(facts), reconciling(facts), stalled(facts), specValid(facts.view), driftDetected(facts)];
+  const { unwanted, gate } = facts;
+  const basic = { ready: ready(facts), reconciling: reconciling(facts), stalled: stalled(facts) };
+  const upToDate = deriveUpToDate({ ...basic, unwanted, gate });
+  return [basic.ready, upToDate, basic.reconciling, basic.stalled, specValid(facts.view), driftDetected(facts)];
 }
 
 /** The conditions while the runtime is unreachable: nothing is known about what runs. */
@@ -33,6 +37,7 @@ export function unknownConditions(view: SlotView, message: string): readonly Con
   const finding: Finding = { reason: 'RuntimeUnreachable', message };
   return [
     condition('Ready', 'Unknown', finding),
+    condition('UpToDate', 'Unknown', finding),
     condition('Reconciling', 'True', finding),
     condition('Stalled', 'False', finding),
     specValid(view),
@@ -44,6 +49,7 @@ export function unknownConditions(view: SlotView, message: string): readonly Con
 export function heldUpConditions(view: SlotView, serves: boolean, because: Finding): readonly ConditionInput[] {
   return [
     serves ? condition('Ready', 'True', { reason: 'ProbePassed', message: 'The slot answers' }) : condition('Ready', 'False', because),
+    condition('UpToDate', 'False', because),
     condition('Reconciling', 'False', AT_REST),
     condition('Stalled', 'True', because),
     specValid(view),
@@ -126,7 +132,10 @@ function stalled({ view, unwanted, gate, unrepairable }: ConditionFacts): Condit
   return condition('Stalled', 'False', { reason: 'NotStalled', message: 'Nobody has to act' });
 }
 
-function specValid({ slot: { problems } }: SlotView): ConditionInput {
+function specValid({ slot: { problems }, aliasConflicts }: SlotView): ConditionInput {
+  if (problems.length === 0 && aliasConflicts.length > 0) {
+    return condition('SpecValid', 'True', { reason: 'AliasConflict', message: aliasConflicts.join('; ') });
+  }
   if (problems.length === 0) return condition('SpecValid', 'True', { reason: 'Parsed', message: 'The text of the slot is valid' });
   const message = `The last valid text stays in force: ${problems.map((problem) => formatProblem(problem)).join('; ')}`;
   return condition('SpecValid', 'False', { reason: 'SpecInvalid', message });

@@ -13,6 +13,7 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
     ...decision.findings.map((finding) => `  because: ${findingText(finding)}`),
     ...actions.filter(changesWorld).map((action) => `  next: ${actionText(action)}`),
     ...adviceLines(decision),
+    ...conflictLines(decision),
     ...memoryLines(decision),
     ...attemptLines(decision, now),
     ...(decision.progress === undefined ? [] : [`  pulled ${progressText(decision.progress)}`]),
@@ -120,6 +121,11 @@ function adviceLines({ name, conditions }: Decision): readonly string[] {
   const stalled = conditions.find(({ type, status }) => type === 'Stalled' && status === 'True');
   if (stalled === undefined) return [];
   return [`  to do: ${adviceFor(stalled.reason).replaceAll('<slot>', name).replaceAll('`', '"')}`];
+}
+
+/** An alias that another slot has as well stops nothing, so it is no finding. */
+function conflictLines({ conditions }: Decision): readonly string[] {
+  return conditions.filter(({ reason }) => reason === 'AliasConflict').map((condition) => `  note: ${findingText(condition)}`);
 }
 
 function memoryLines({ memory }: Decision): readonly string[] {

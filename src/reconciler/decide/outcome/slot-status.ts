@@ -37,7 +37,7 @@ export function statusOf(
     conditions,
     observedGeneration: generation,
     provider: spec.provider,
-    backend: spec.backend,
+    ...(decision.backend === undefined ? {} : { backend: decision.backend }),
     model: facts.model,
     ...(endpoint === undefined ? {} : { endpoint: `http://${endpoint.host}:${endpoint.port}` }),
     ...(replicas === undefined ? {} : { replicas }),
@@ -75,10 +75,10 @@ function stateChange({ state, findings }: Decision, before: Decision | undefined
   return [{ kind: 'state', message: `From "${before.state}" to "${state}"`, from: before.state, to: state, ...cause }];
 }
 
-/** `Ready` and `Reconciling` change with the state, which has an entry of its own. */
+/** `Ready`, `UpToDate` and `Reconciling` change with the state, which has an entry of its own. */
 function conditionChanges(conditions: PublishedSlot['conditions'], before: PublishedSlot['conditions'] | undefined): readonly NewEntry[] {
   return conditions.flatMap(({ type, status, reason, message }) => {
-    if (type === 'Ready' || type === 'Reconciling') return [];
+    if (type === 'Ready' || type === 'UpToDate' || type === 'Reconciling') return [];
     const last = before?.find((condition) => condition.type === type);
     const isNormal = (status === 'True') === (type === 'SpecValid');
     if (status === last?.status || (last === undefined && isNormal)) return [];

@@ -1,7 +1,7 @@
 /**
  * What prevents a workload from being started. All gates must be open; where several are shut, the most serious one comes first:
  *
- *     stalled   somebody must act: a missing provider, image or model, a final failure, a crash loop
+ *     stalled   somebody must act: a missing provider, device, image or model, a final failure, a crash loop
  *     memory    as above: the slot does not fit into memory
  *     waiting   time or the loop resolves it: back-off, an unanswered lookup
  *     pulling   a pull resolves it: the image or the model is not here yet
@@ -28,6 +28,7 @@ export function findGates(view: SlotView): readonly Gate[] {
 
 const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   providerMissing,
+  deviceMissing,
   imageUnknown,
   modelMissing,
   templateBroken,
@@ -43,6 +44,10 @@ function providerMissing({ providerKnown, spec }: SlotView): Gate | undefined {
   if (providerKnown) return undefined;
   const message = `Use another provider: "${spec.provider}" is not part of this installation`;
   return { kind: 'stalled', reason: 'ProviderMissing', message };
+}
+
+function deviceMissing({ backendMissing }: SlotView): Gate | undefined {
+  return backendMissing === undefined ? undefined : { kind: 'stalled', ...backendMissing };
 }
 
 function imageUnknown({ imagesUsed, image, spec }: SlotView): Gate | undefined {
@@ -67,12 +72,17 @@ export function failedFinally({ failures, imagePresent, model }: SlotView): Gate
   return failure === undefined ? undefined : { kind: 'stalled', reason: failure.reason, message: failure.message };
 }
 
+/** How much of a log line a message quotes. */
+const QUOTED_CHARACTERS = 200;
+
 /** A follower counts crashes only to have the count when it becomes the leader. */
 export function crashLooping({ failures, slot, leads }: SlotView): Gate | undefined {
   if (!leads || !isCrashLoop(failures)) return undefined;
-  const last = failures.at(-1)?.failure.message ?? '';
+  const last = failures.at(-1);
+  const line = last?.logTail?.findLast(({ text }) => text.trim() !== '')?.text.slice(0, QUOTED_CHARACTERS);
+  const logged = line === undefined ? '' : `; its last line was "${line.trim()}"`;
   const often = `${CRASH_LIMIT} times within ${CRASH_WINDOW_MS / 60_000} minutes`;
-  const message = `Edit the slot or run "svcctl slot restart ${slot.name}": it failed ${often}. ${last}`;
+  const message = `Edit the slot or run "svcctl slot restart ${slot.name}": it failed ${often}. ${last?.failure.message ?? ''}${logged}`;
   return { kind: 'stalled', reason: 'CrashLoop', message };
 }
 

@@ -3,6 +3,7 @@ import { viewProgress, viewSlot } from '../../../../src/api/manage/decide/slot-v
 import { viewStatus } from '../../../../src/api/manage/decide/status-view.ts';
 import { viewTimelineEntry } from '../../../../src/api/manage/decide/timeline-view.ts';
 import type { BoardSlot, BoardView } from '../../../../src/reconciler/board.ts';
+import type { StoredSlot } from '../../../../src/schema/slot-editor.ts';
 import type { SpecProblem } from '../../../../src/schema/spec-problem.ts';
 import type { Condition } from '../../../../src/schema/slot-status.ts';
 import { boardSlot, boardView, slotName } from '../../../gateway/support/board-fixture.ts';
@@ -34,7 +35,7 @@ describe('the JSON of the management API', () => {
     });
     const stored = { name: NAME, document: { model: { default: 'a.gguf' }, nodeSelector: { aB: 'c' } }, resourceVersion: '7' };
     expect(JSON.stringify(viewSlot(NAME, stored, board))).toMatchInlineSnapshot(
-      `"{"name":"primary","spec":{"model":{"default":"a.gguf"},"node_selector":{"aB":"c"}},"status":{"state":"ready","conditions":[{"type":"Ready","status":"True","reason":"ProbePassed","message":"It answers","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":4}],"observed_generation":1,"provider":"gguf","backend":"cpu","model":"a.gguf","wanted_model":"a.gguf","capabilities":["chat","completion","embedding","rerank"],"endpoint":"http://127.0.0.1:1","memory_bytes":5,"restarts":0,"replicas":{"present":2,"ready":1},"since":null,"progress":{"what":"a.gguf","done_bytes":1,"total_bytes":null},"problems":[{"key":"lifecycle.idle_timeout","message":"Write a duration","file":"primary.toml","line":3,"column":null}]},"generation":4,"resource_version":"7"}"`,
+      `"{"name":"primary","spec":{"model":{"default":"a.gguf"},"node_selector":{"aB":"c"}},"status":{"state":"ready","conditions":[{"type":"Ready","status":"True","reason":"ProbePassed","message":"It answers","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":4}],"observed_generation":1,"provider":"gguf","backend":"cpu","model":"a.gguf","wanted_model":"a.gguf","capabilities":["chat","completion","embedding","rerank"],"endpoint":"http://127.0.0.1:1","memory_bytes":5,"restarts":0,"replicas":{"present":2,"ready":1},"since":null,"progress":{"what":"a.gguf","done_bytes":1,"total_bytes":null},"problems":[{"key":"lifecycle.idle_timeout","message":"Write a duration","file":"primary.toml","line":3,"column":null}]},"generation":5,"resource_version":"7"}"`,
     );
   });
 
@@ -46,16 +47,41 @@ describe('the JSON of the management API', () => {
 
   test('has all fields of a slot that no pass has accepted', () => {
     const board = { ...boardView(1, []), at: 1_700_000_000_000, refused: new Map([[NAME, [PROBLEM]]]) };
+    const refused = { name: NAME, document: { model: { default: 'a.gguf' }, lifecycle: { idleTimeout: 'x' } }, resourceVersion: '7' };
     const stored = { name: NAME, document: { model: { default: 'a.gguf' } }, resourceVersion: '7' };
-    expect(JSON.stringify(viewSlot(NAME, stored, board))).toMatchInlineSnapshot(
-      `"{"name":"primary","spec":{"model":{"default":"a.gguf"}},"status":{"state":"offline","conditions":[{"type":"Ready","status":"False","reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":0},{"type":"Stalled","status":"True","reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":0},{"type":"SpecValid","status":"False","reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":0}],"observed_generation":0,"provider":null,"backend":null,"model":"a.gguf","wanted_model":null,"capabilities":[],"endpoint":null,"memory_bytes":null,"restarts":0,"replicas":null,"since":"2023-11-14T22:13:20.000Z","progress":null,"problems":[{"key":"lifecycle.idle_timeout","message":"Write a duration","file":"primary.toml","line":3,"column":null}]},"generation":0,"resource_version":"7"}"`,
+    expect(JSON.stringify(viewSlot(NAME, refused, board))).toMatchInlineSnapshot(
+      `"{"name":"primary","spec":{"model":{"default":"a.gguf"},"lifecycle":{"idle_timeout":"x"}},"status":{"state":"offline","conditions":[{"type":"Ready","status":"False","reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":0},{"type":"UpToDate","status":"False","reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":0},{"type":"Stalled","status":"True","reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":0},{"type":"SpecValid","status":"False","reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":0}],"observed_generation":0,"provider":null,"backend":null,"model":"a.gguf","wanted_model":null,"capabilities":[],"endpoint":null,"memory_bytes":null,"restarts":0,"replicas":null,"since":"2023-11-14T22:13:20.000Z","progress":null,"problems":[{"key":"lifecycle.idle_timeout","message":"Write a duration","file":"primary.toml","line":3,"column":null}]},"generation":0,"resource_version":"7"}"`,
     );
     expect(JSON.stringify(viewSlot(NAME, stored, boardView(1, [])))).toMatchInlineSnapshot(
-      `"{"name":"primary","spec":{"model":{"default":"a.gguf"}},"status":{"state":"offline","conditions":[{"type":"Ready","status":"Unknown","reason":"NotYetSeen","message":"The slot has not been reconciled yet","last_transition_at":"1970-01-01T00:00:00.001Z","observed_generation":0}],"observed_generation":0,"provider":null,"backend":null,"model":"a.gguf","wanted_model":null,"capabilities":[],"endpoint":null,"memory_bytes":null,"restarts":0,"replicas":null,"since":"1970-01-01T00:00:00.001Z","progress":null,"problems":[]},"generation":0,"resource_version":"7"}"`,
+      `"{"name":"primary","spec":{"model":{"default":"a.gguf"}},"status":{"state":"offline","conditions":[{"type":"Ready","status":"Unknown","reason":"NotYetSeen","message":"The slot has not been reconciled yet","last_transition_at":"1970-01-01T00:00:00.001Z","observed_generation":0},{"type":"UpToDate","status":"Unknown","reason":"NotYetSeen","message":"The slot has not been reconciled yet","last_transition_at":"1970-01-01T00:00:00.001Z","observed_generation":0}],"observed_generation":-1,"provider":null,"backend":null,"model":"a.gguf","wanted_model":null,"capabilities":[],"endpoint":null,"memory_bytes":null,"restarts":0,"replicas":null,"since":"1970-01-01T00:00:00.001Z","progress":null,"problems":[]},"generation":1,"resource_version":"7"}"`,
     );
     expect(JSON.stringify(viewStatus(board, () => ({ inFlight: 0, parked: 0 })))).toMatchInlineSnapshot(
       `"[{"name":"primary","state":"offline","model":null,"provider":null,"backend":null,"ready":false,"reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","in_flight":0,"parked":0}]"`,
     );
+  });
+
+  test('counts an edit that no pass has read as the next generation, and one with a mistake too', () => {
+    const generationOf = (document: NonNullable<StoredSlot['document']>, problems: readonly SpecProblem[]): number | undefined => {
+      const slot = { ...boardSlot({ name: 'primary', model: 'a.gguf' }), generation: 4, problems };
+      const board = { ...boardView(1, []), slots: new Map([[NAME, slot]]) };
+      return viewSlot(NAME, { name: NAME, document, resourceVersion: '7' }, board)?.generation;
+    };
+    const same = { model: { default: 'a.gguf' }, backend: 'cpu' };
+    expect(generationOf(same, [])).toBe(4);
+    expect(generationOf({ ...same, model: { default: 'b.gguf' } }, [])).toBe(5);
+    expect(generationOf({ ...same, model: {} }, [])).toBe(5);
+    expect(generationOf({ ...same, model: {} }, [PROBLEM])).toBe(4);
+    expect(generationOf(same, [PROBLEM])).toBe(5);
+  });
+
+  test('shows a slot whose mistake was corrected as not yet seen, and the mistake until then', () => {
+    const board = { ...boardView(1, []), refused: new Map([[NAME, [PROBLEM]]]) };
+    const conditionsOf = (document: NonNullable<StoredSlot['document']>): string =>
+      JSON.stringify(viewSlot(NAME, { name: NAME, document, resourceVersion: '7' }, board)?.status);
+    expect(conditionsOf({ model: {} })).toContain('"type":"Stalled","status":"True","reason":"SpecInvalid"');
+    const corrected = conditionsOf({ model: { default: 'a.gguf' } });
+    expect(corrected).toContain('"type":"UpToDate","status":"Unknown","reason":"NotYetSeen"');
+    expect(corrected).not.toContain('SpecInvalid');
   });
 
   test('has all fields of a status line, a timeline entry and a download', () => {

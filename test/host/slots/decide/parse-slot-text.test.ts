@@ -30,6 +30,17 @@ function checkReading(text: string): void {
 }
 
 describe('parseSlotText()', () => {
+  test('asks for quotes around a text that has none, without repeating what may be a secret', () => {
+    expect(problemsOf('enabled = true\nbackend = cpu # fast\n')).toEqual([
+      'img.toml:2:11: Write backend = "cpu", with quotes: a text without them is not TOML',
+    ]);
+    expect(problemsOf('[model]\ndefault = hf:owner/repo\n')[0]).toContain('Write default = "hf:owner/repo", with quotes');
+    expect(problemsOf('[env]\nHF_TOKEN = hunter2\n')).toEqual([
+      'img.toml:2:12: Put the value of "HF_TOKEN" in quotes, as in HF_TOKEN = "…": a text without quotes is not TOML',
+    ]);
+    expect(problemsOf('enabled = True\n')[0]).toContain('Write enabled = true: TOML knows true and false in lower case only');
+  });
+
   test('reports file, line and column of every problem, in the order of the text', () => {
     const text = [
       'enabled = "yes"',

@@ -42,6 +42,56 @@ describe('a slot', () => {
   }
 });
 
+/** Status and reason of `UpToDate`. */
+function upToDate(scene: Scene): string {
+  const conditions = planOf(scene).made.decisions.get(PRIMARY)?.conditions ?? [];
+  const found = conditions.find(({ type }) => type === 'UpToDate');
+  return `${found?.status} ${found?.reason}`;
+}
+
+const UP_TO_DATE: Readonly<Record<string, readonly [Scene, string]>> = {
+  'that answers with what its spec says is up to date': [{ workloads: [{ id: 'w1' }] }, 'True SpecInForce'],
+  'that starts is not': [{}, 'False Starting'],
+  'that warms up is not': [{ workloads: [{ id: 'w1', probe: 'loading', seen: 10 }] }, 'False Warming'],
+  'that was just found and not probed yet is not': [{ workloads: [{ id: 'w1', probe: 'none' }] }, 'False Warming'],
+  'that pulls its model is not': [{ model: 'pullable' }, 'False ModelNotPresent'],
+  'whose old workload still answers is not': [{ workloads: [{ id: 'w0', revision: 'other' }] }, 'False PreviousServes'],
+  'that crashes repeatedly is not': [{ failures: CRASHES }, 'False CrashLoop'],
+  'that crashes repeatedly while its old workload answers is not': [
+    { failures: CRASHES, workloads: [{ id: 'w0', revision: 'other' }] },
+    'False CrashLoop',
+  ],
+  'whose model does not exist is not': [{ model: 'missing' }, 'False ModelMissing'],
+  'without memory is not': [{ budgetBytes: 10 }, 'False InsufficientMemory'],
+  'that was altered and is being restored is not': [{ workloads: [{ id: 'w1', altered: { argv: ['other'] } }] }, 'False Progressing'],
+  'that was altered, which its spec tolerates, is up to date': [
+    { slot: { lifecycle: { drift: 'warn' } }, workloads: [{ id: 'w1', altered: { argv: ['other'] } }] },
+    'True SpecInForce',
+  ],
+  'that is disabled and stopped is up to date': [{ slot: { enabled: false } }, 'True Disabled'],
+  'that is disabled and still stops is not': [{ slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 1 }] }, 'False Disabled'],
+  'that waits for its first request is up to date': [{ slot: { load: 'on-demand' }, lastActive: undefined }, 'True NotAskedFor'],
+  'that waits for its first request, but whose model does not exist, is not': [
+    { slot: { load: 'on-demand' }, lastActive: undefined, model: 'missing' },
+    'False ModelMissing',
+  ],
+  'that is disabled is up to date, whatever it lacks': [{ slot: { enabled: false }, model: 'missing' }, 'True Disabled'],
+  'whose runtime is unreachable is unknown': [{ unreachable: 'No socket' }, 'Unknown RuntimeUnreachable'],
+};
+
+describe('UpToDate: a slot', () => {
+  for (const [sentence, [scene, expected]] of Object.entries(UP_TO_DATE)) {
+    test(`${sentence}`, () => {
+      expect(upToDate(scene)).toBe(expected);
+    });
+  }
+
+  test('whose text has a mistake is not up to date, although the last valid one serves', () => {
+    const problems = [{ path: ['backend'], message: 'Use another one' }];
+    expect(upToDate({ problems, workloads: [{ id: 'w1' }] })).toBe('False SpecInvalid');
+  });
+});
+
 describe('stampConditions()', () => {
   const input: ConditionInput = { type: 'Ready', status: 'False', reason: 'Starting', message: 'The workload was started' };
 

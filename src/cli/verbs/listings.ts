@@ -1,0 +1,140 @@
+/** What `svcctl get` lists: how each list is read, and its columns. */
+import type { Cli } from '../cli.ts';
+import { ModelsAnswer, ProvidersAnswer, PullsAnswer, SlotsAnswer, StatusAnswer, type SlotAnswer } from '../connect/api-answers.ts';
+import type { Client } from '../connect/client.ts';
+import { cellText, toRows, type Column, type Rows } from '../output/output.ts';
+import { ageText, sizeText } from '../output/quantities-text.ts';
+import { readinessOf, reasonedNoticeOf } from '../output/slot-progress.ts';
+
+export interface Listing {
+  /** One of the items: `slot`. */
+  readonly kind: string;
+  /** Printed if the list is empty. */
+  readonly empty: string;
+  read(cli: Cli, client: Client): Promise<Rows>;
+}
+
+export const LISTINGS: Readonly<Record<string, Listing>> = {
+  slots: {
+    kind: 'slot',
+    empty: 'There are no slots; create one with "svcctl slot create NAME --model MODEL"',
+    async read(cli, client) {
+      const [{ slots }, status] = await Promise.all([
+        client.request('GET', '/api/slots', SlotsAnswer),
+        client.request('GET', '/api/status', StatusAnswer),
+      ]);
+      const traffic = new Map(status.slots.map((slot) => [slot.name, slot]));
+      const columns = slotColumns(cli, traffic).filter(({ title }) => title !== REPLICAS || slots.some(hasReplicas));
+      return toRows({ key: 'slots', items: slots, columns, nameOf: ({ name }) => name });
+    },
+  },
+  models: {
+    kind: 'model',
+    empty: 'There are no models',
+    async read(_cli, client) {
+      const { models } = await client.request('GET', '/api/models', ModelsAnswer);
+      return toRows({
+        key: 'models',
+        items: models,
+        nameOf: (model) => model.id,
+        columns: [
+          { title: 'ID', cell: (model) => cellText(model.id) },
+          { title: 'PROVIDER', cell: (model) => cellText(model.provider) },
+          { title: 'FAMILY', wide: true, cell: (model) => cellText(model.family) },
+          { title: 'PRESENT', cell: (model) => (model.present ? 'yes' : 'no') },
+          { title: 'SIZE', cell: (model) => sizeText(model.size_bytes) },
+          { title: 'MEMORY', cell: (model) => sizeText(model.memory_bytes) },
+          { title: 'LICENSE', wide: true, cell: (model) => cellText(model.license) },
+          { title: 'NOTE', cell: (model) => (model.selectable ? '' : cellText(model.reason)) },
+        ],
+      });
+    },
+  },
+  pulls: {
+    kind: 'pull',
+    empty: 'There are no downloads in progress',
+    async read(_cli, client) {
+      const { pulls } = await client.request('GET', '/api/pulls', PullsAnswer);
+      return toRows({
+        key: 'pulls',
+        items: pulls,
+        nameOf: (pull) => pull.slot,
+        columns: [
+          { title: 'SLOT', cell: (pull) => pull.slot },
+          { title: 'DONE', cell: (pull) => sizeText(pull.done_bytes) },
+          { title: 'TOTAL', cell: (pull) => sizeText(pull.total_bytes) },
+          { title: 'WHAT', cell: (pull) => cellText(pull.what) },
+        ],
+      });
+    },
+  },
+  providers: {
+    kind: 'provider',
+    empty: 'There are no providers',
+    async read(_cli, client) {
+      const { providers } = await client.request('GET', '/api/providers', ProvidersAnswer);
+      return toRows({
+        key: 'providers',
+        items: providers,
+        nameOf: (provider) => provider.kind,
+        columns: [
+          { title: 'KIND', cell: (provider) => provider.kind },
+          { title: 'AVAILABLE', cell: (provider) => (provider.available ? 'yes' : 'no') },
+          { title: 'BACKENDS', cell: (provider) => provider.backends.join(',') },
+          { title: 'SERVES', cell: (provider) => provider.serves.join(',') },
+          { title: 'REASON', cell: (provider) => cellText(provider.reason) },
+        ],
+      });
+    },
+  },
+};
+
+/** Shown only if the service reports replicas, which it does in a cluster. */
+const REPLICAS = 'REPLICAS';
+
+function hasReplicas({ status }: SlotAnswer): boolean {
+  return status.replicas !== null && status.replicas !== undefined;
+}
+
+/** `1/3`: ready replicas of those that are wanted. */
+function replicasText({ status, spec }: SlotAnswer): string {
+  const { replicas } = status;
+  if (replicas === null || replicas === undefined) return '-';
+  const wanted = spec?.['replicas'];
+  return `${replicas.ready}/${typeof wanted === 'number' ? wanted : replicas.present}`;
+}
+
+type Traffic = ReadonlyMap<string, { readonly in_flight: number; readonly parked: number }>;
+
+function slotColumns({ terminal, now }: Cli, traffic: Traffic): readonly Column<SlotAnswer>[] {
+  const state = ({ status }: SlotAnswer): string => {
+    if (['ready', 'serving', 'idle'].includes(status.state)) return terminal.paint('green', status.state);
+    return terminal.paint(status.state === 'offline' ? 'grey' : 'yellow', status.state);
+  };
+  const ready = (slot: SlotAnswer): string => {
+    const { ready: isReady, stalled } = readinessOf(slot);
+    if (isReady) return terminal.paint('green', 'yes');
+    return stalled ? terminal.paint('red', 'stalled') : 'no';
+  };
+  const upToDate = (slot: SlotAnswer): string => {
+    const { upToDate: status } = readinessOf(slot);
+    return status === 'True' ? 'yes' : status === 'False' ? terminal.paint('yellow', 'no') : '-';
+  };
+  return [
+    { title: 'NAME', cell: (slot) => slot.name },
+    { title: 'STATE', cell: state },
+    { title: 'READY', cell: ready },
+    { title: 'UP-TO-DATE', cell: upToDate },
+    { title: 'MODEL', cell: ({ status }) => cellText(status.model) },
+    { title: 'PROVIDER', wide: true, cell: ({ status }) => cellText(status.provider) },
+    { title: 'BACKEND', wide: true, cell: ({ status }) => cellText(status.backend) },
+    { title: REPLICAS, wide: true, cell: replicasText },
+    { title: 'BUSY', cell: ({ name }) => String(traffic.get(name)?.in_flight ?? 0) },
+    { title: 'PARKED', wide: true, cell: ({ name }) => String(traffic.get(name)?.parked ?? 0) },
+    { title: 'MEMORY', wide: true, cell: ({ status }) => sizeText(status.memory_bytes) },
+    { title: 'RESTARTS', wide: true, cell: ({ status }) => String(status.restarts) },
+    { title: 'ENDPOINT', wide: true, cell: ({ status }) => cellText(status.endpoint) },
+    { title: 'SINCE', moves: true, cell: ({ status }) => ageText(status.since, now()) },
+    { title: 'MESSAGE', cell: (slot) => (reasonedNoticeOf(slot) === '' ? '' : cellText(reasonedNoticeOf(slot))) },
+  ];
+}
