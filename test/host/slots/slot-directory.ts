@@ -17,6 +17,8 @@ export async function createSlotDirectory(options: Partial<TomlDirectoryOptions>
   const warnings: string[] = [];
   const log = { info: () => undefined, warn: (_: unknown, message: string) => void warnings.push(message) };
   await mkdir(directory, { recursive: true });
+  // The service creates its state directory when it starts, and never again.
+  await mkdir(join(root, 'state'));
   const abort = new AbortController();
   const create = () => createTomlDirectory({ directory, lastGoodDirectory, quietPeriodMs: QUIET_PERIOD_MS, log, ...options });
   let source = create();

@@ -33,10 +33,15 @@ function abandoned(view: SlotView): Finding | undefined {
   return { reason: 'NotAskedFor', message: 'The slot loads on demand, and every request that waited for it has left' };
 }
 
-/** When the load of a slot on demand, for which no request waits any more, is given up. Unix milliseconds; undefined where it is not. */
+/** When the load of a slot on demand, for which no request waits any more, is given up. Monotonic milliseconds; undefined where it is not. */
 export function abandonedAt(view: SlotView): number | undefined {
-  if (view.spec.load !== 'on-demand' || !view.lastUnserved || view.lastAskedAt === undefined || isInUse(view)) return undefined;
-  return view.lastAskedAt + ABANDONED_MS;
+  if (view.spec.load !== 'on-demand' || !view.lastUnserved || view.lastAskedAt === undefined) return undefined;
+  return isInUse(view) || hasLoaded(view) ? undefined : view.lastAskedAt + ABANDONED_MS;
+}
+
+/** From then on the idle time counts. */
+function hasLoaded({ workloads }: SlotView): boolean {
+  return workloads.some(({ alive, standing, known }) => alive && standing === 'current' && known.probe?.status === 'passing');
 }
 
 function idleTimedOut(view: SlotView): Finding | undefined {

@@ -63,7 +63,7 @@ const UP_TO_DATE: Readonly<Record<string, readonly [Scene, string]>> = {
   ],
   'whose model does not exist is not': [{ model: 'missing' }, 'False ModelMissing'],
   'without memory is not': [{ budgetBytes: 10 }, 'False InsufficientMemory'],
-  'that was altered and is being restored is not': [{ workloads: [{ id: 'w1', altered: { argv: ['other'] } }] }, 'False Progressing'],
+  'that was altered and is being restored is not': [{ workloads: [{ id: 'w1', altered: { argv: ['other'] } }] }, 'False WorkloadAltered'],
   'that was altered, which its spec tolerates, is up to date': [
     { slot: { lifecycle: { drift: 'warn' } }, workloads: [{ id: 'w1', altered: { argv: ['other'] } }] },
     'True SpecInForce',
