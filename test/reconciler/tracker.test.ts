@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SeenWorkload } from '../../src/reconciler/decide/facts/workload-history.ts';
+import type { Action } from '../../src/reconciler/decide/facts/actions.ts';
 import { createTracker, type Tracker } from '../../src/reconciler/tracker.ts';
 import { WorkloadId } from '../../src/schema/names.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
@@ -74,5 +75,33 @@ describe('the tracker on a workload that its runtime starts again', () => {
     for (const at of [2, 1]) tracker.attempts.addLogTail(SLOT, { workload: ID, at }, [{ stream: 'stderr', text: `words ${at}` }]);
     const { failures } = tracker.attempts.all.get(SLOT) ?? {};
     expect(failures?.map(({ logTail }) => logTail?.[0]?.text)).toEqual(['words 1', 'words 2']);
+  });
+});
+
+describe('the tracker on a workload that is being stopped', () => {
+  const args = { slot: SLOT, workload: ID, graceMs: 0, abort: false, failure: undefined } as const;
+  const stop: Action = { name: 'stop', slot: SLOT, because: { reason: 'Disabled', message: 'The slot is not enabled' }, args };
+
+  test('keeps the beginning of its drain when the stop fails while the world is observed', () => {
+    const tracker = createTracker();
+    seen(tracker, {}, 100);
+    tracker.markDraining(new Set([ID]), 200);
+    tracker.begin(stop, 300);
+    tracker.beginObservation();
+    tracker.histories.stopFailed(ID, 'It failed', 400);
+    tracker.end(stop);
+    seen(tracker, {}, 400);
+    tracker.markDraining(new Set(), 400);
+    expect(known(tracker)?.drainingSince).toBe(200);
+  });
+
+  test('still expects it to go when it is started again in the meantime', () => {
+    const tracker = createTracker();
+    seen(tracker, { startedAt: 50 }, 100);
+    tracker.begin(stop, 200);
+    seen(tracker, { startedAt: 250 }, 300);
+    tracker.end(stop);
+    tracker.beginObservation();
+    expect(tracker.observe([], 400)).toEqual([]);
   });
 });
