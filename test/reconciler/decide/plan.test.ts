@@ -151,6 +151,15 @@ describe('plan()', () => {
     expect(action?.name === 'apply' ? action.args.workload.name : '').toMatch(/^svc-slot-primary--[0-9a-f]{12}$/);
   });
 
+  test('stops no workload whose start is under way, whatever is wrong with it', () => {
+    const { desired, observed } = factsOf({ workloads: [{ ...one, ...crash }] });
+    const started = factsOf({ workloads: [] });
+    const [apply] = plan(started.desired, started.observed, NOW).actions;
+    if (apply === undefined) throw new Error('Nothing is started');
+    const running = new Map([[`apply:${PRIMARY}`, { action: apply, startedAt: NOW - 10 }]]);
+    expect(plan(desired, { ...observed, running }, NOW).actions).toEqual([]);
+  });
+
   test('records a crash once', () => {
     const { desired, observed } = factsOf({ workloads: [{ ...one, ...crash }] });
     const [id] = observed.histories.keys();

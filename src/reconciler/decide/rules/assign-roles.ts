@@ -165,7 +165,7 @@ function isUntried({ fact, known }: WorkloadView): boolean {
 }
 
 /** The action that starts it has not ended yet; it may be stopped afterwards. */
-function isBeingApplied({ fact }: WorkloadView, { applying }: SlotView): boolean {
+export function isBeingApplied({ fact }: WorkloadView, { applying }: SlotView): boolean {
   if (applying === undefined || applying.args.updatesInPlace !== undefined) return false;
   const { revision, name } = applying.args.workload;
   return revision === fact.revision && name === fact.name;
