@@ -160,6 +160,12 @@ describe('plan()', () => {
     expect(plan(desired, { ...observed, running }, NOW).actions).toEqual([]);
   });
 
+  test('asks a server that it could not ask for a while before it gives it up', () => {
+    const late = { ...one, seen: 3_600_000 };
+    expect(planOf({ workloads: [{ ...late, probe: 'none' }] }).actions).toEqual(['probe:w1']);
+    expect(planOf({ workloads: [{ ...late, probe: 'loading' }] }).actions).toEqual(['stop:w1']);
+  });
+
   test('records a crash once', () => {
     const { desired, observed } = factsOf({ workloads: [{ ...one, ...crash }] });
     const [id] = observed.histories.keys();
