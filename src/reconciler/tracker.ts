@@ -80,9 +80,10 @@ export function createTracker(): Tracker {
       for (const name of attempts.all.keys()) {
         if (slots.has(name)) continue;
         attempts.forget(name);
-        origins.delete(name);
         lastActive.delete(name);
       }
+      // A workload that is still being started holds memory, whatever became of its slot.
+      for (const name of origins.keys()) if (!slots.has(name) && !underWay.has(`apply:${name}`)) origins.delete(name);
     },
     begin(action, now) {
       underWay.set(keyOfAction(action), { action, startedAt: now });

@@ -2,6 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import type { SeenWorkload } from '../../src/reconciler/decide/facts/workload-history.ts';
 import type { Action } from '../../src/reconciler/decide/facts/actions.ts';
 import { createTracker, type Tracker } from '../../src/reconciler/tracker.ts';
+import { plan } from '../../src/reconciler/decide/plan.ts';
+import { factsOf, NOW } from './decide/plan-fixture.ts';
 import { WorkloadId } from '../../src/schema/names.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
 import { slotName } from '../support/simulation/world.ts';
@@ -95,6 +97,17 @@ describe('the tracker on a workload that is being stopped', () => {
     expect(known(tracker)?.drainingSince).toBe(200);
   });
 
+  test('no longer expects it to go when the stop failed', () => {
+    const tracker = createTracker();
+    seen(tracker, {}, 100);
+    tracker.begin(stop, 200);
+    tracker.histories.stopFailed(ID, 'It failed', 300);
+    tracker.end(stop);
+    tracker.beginObservation();
+    seen(tracker, {}, 400);
+    expect(tracker.observe([], 500)).toEqual([{ id: ID, slot: SLOT }]);
+  });
+
   test('still expects it to go when it is started again in the meantime', () => {
     const tracker = createTracker();
     seen(tracker, { startedAt: 50 }, 100);
@@ -103,5 +116,19 @@ describe('the tracker on a workload that is being stopped', () => {
     tracker.end(stop);
     tracker.beginObservation();
     expect(tracker.observe([], 400)).toEqual([]);
+  });
+});
+
+describe('the tracker on a slot that is removed while its workload starts', () => {
+  test('still knows what the workload was started with, and so how much memory it holds', () => {
+    const { desired, observed } = factsOf({ workloads: [] });
+    const [apply] = plan(desired, observed, NOW).actions;
+    if (apply?.name !== 'apply') throw new Error('Nothing is started');
+    const tracker = createTracker();
+    for (const { name, generation, spec } of desired.slots.values()) tracker.attempts.startGeneration(name, generation, spec);
+    tracker.begin(apply, 100);
+    tracker.keepOnly(new Map());
+    tracker.started(ID, SLOT, 200);
+    expect(known(tracker)?.origin?.memoryBytes).toBe(1000);
   });
 });
