@@ -166,6 +166,11 @@ describe('plan()', () => {
     expect(planOf({ workloads: [{ ...late, probe: 'loading' }] }).actions).toEqual(['stop:w1']);
   });
 
+  test('counts no crash against a slot while nobody can tell whether it was of the wanted workload', () => {
+    const { desired, observed } = factsOf({ model: 'pullable', workloads: [{ ...one, ...crash }] });
+    expect(plan(desired, observed, NOW).actions).toMatchObject([{ name: 'stop', args: { failure: undefined } }, { name: 'pullModel' }]);
+  });
+
   test('records a crash once', () => {
     const { desired, observed } = factsOf({ workloads: [{ ...one, ...crash }] });
     const [id] = observed.histories.keys();

@@ -194,5 +194,6 @@ export function counts(fault: Fault, workload: WorkloadView, view: SlotView, unw
   const counted = view.failures.some(
     (failure) => failure.workload === workload.fact.id && failure.kind !== 'drift' && failure.restartedInPlace !== true,
   );
-  return unwanted === undefined && !asked && !counted && isCurrent(workload, view);
+  // Without a template nobody can tell whether it is the wanted one: it may have ended before the last edit.
+  return unwanted === undefined && !asked && !counted && view.template !== undefined && isCurrent(workload, view);
 }
