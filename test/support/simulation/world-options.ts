@@ -3,6 +3,7 @@ import type { Endpoint } from '../../../src/providers/provider.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { HostFacts, ImageReference, RuntimeTraits } from '../../../src/reconciler/ports.ts';
 import type { InMemoryClusterBehaviour } from '../in-memory/in-memory-cluster.ts';
+import type { Disturb } from './faults/disturbance.ts';
 import type { Failure } from '../../../src/schema/failure.ts';
 
 export interface WorldOptions {
@@ -18,6 +19,8 @@ export interface WorldOptions {
   readonly modelPullFailure?: () => Failure | undefined;
   readonly losesWake?: () => boolean;
   readonly host?: HostFacts;
+  /** What goes wrong with calls of ports. Default: nothing. */
+  readonly disturb?: Disturb;
   readonly env?: Readonly<Record<string, string>>;
   readonly decide?: NonNullable<LoopDeps['decide']>;
 }
