@@ -67,13 +67,6 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
     replace: '',
   },
   {
-    fault: 'gives up a server that nobody has asked',
-    worlds: 'clusters',
-    file: 'src/reconciler/decide/rules/workload-faults.ts',
-    find: '  if (askable && now - (known.probe?.lastAt ?? 0) > STALE_PROBE_MS) return undefined;\n',
-    replace: '',
-  },
-  {
     fault: 'does not mark a started workload as fresh',
     file: HISTORIES,
     find: '{ ...newHistory(slot, origin, now), fresh: true }',
