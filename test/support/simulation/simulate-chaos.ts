@@ -1,5 +1,6 @@
 /** The first phase of a simulation: a minute with edits, crashes, outages, requests and changes of the leader. */
 import type { WorkloadId } from '../../../src/schema/names.ts';
+import { crashInAction } from './simulate-crash.ts';
 import { BAD_MODEL, documentOf, MODELS, type Scene } from './simulate-scene.ts';
 import type { Referee } from './world-referee.ts';
 import { IMAGE, slotName, type World } from './world.ts';
@@ -33,7 +34,10 @@ async function happen(scene: Scene, name: string): Promise<void> {
     case 2:
       return world.edit(name, documentOf(random, scene.pods));
     case 3:
-      return known && random.chance(0.5) ? world.spoil(name, 'This is not TOML') : world.remove(name);
+      if (known && random.chance(0.5)) return world.spoil(name, 'This is not TOML');
+      world.remove(name);
+      // Another slot of this name, which no pass may confuse with the first one.
+      return random.chance(0.4) ? world.edit(name, documentOf(random, scene.pods)) : undefined;
     case 4:
       if (victim === undefined) return;
       referee.killed(victim);
@@ -88,6 +92,7 @@ async function happenInCluster(scene: Scene, name: string): Promise<void> {
 async function restart(scene: Scene): Promise<void> {
   const { world, random, referee } = scene;
   const index = random.int(0, world.lives().length - 1);
+  if (random.chance(0.5)) return crashInAction(scene, index, () => elect(scene));
   const led = world.leader() === index;
   referee.follow(await world.restart(index));
   if (led) elect(scene);

@@ -162,7 +162,7 @@ function isUntried({ fact, known }: WorkloadView): boolean {
 }
 
 /** The action that starts it has not ended yet; it may be stopped afterwards. */
-function isBeingApplied({ fact }: WorkloadView, { applying }: SlotView): boolean {
+export function isBeingApplied({ fact }: WorkloadView, { applying }: SlotView): boolean {
   if (applying === undefined || applying.args.updatesInPlace !== undefined) return false;
   const { revision, name } = applying.args.workload;
   return revision === fact.revision && name === fact.name;
@@ -192,5 +192,6 @@ function drain(workload: WorkloadView, because: Finding): Draining {
 export function counts(fault: Fault, workload: WorkloadView, view: SlotView, unwanted: Finding | undefined): boolean {
   const asked = workload.known.drainingSince !== undefined && fault.kind === 'crash';
   const counted = view.failures.some((failure) => failure.workload === workload.fact.id && failure.restartedInPlace !== true);
-  return unwanted === undefined && !asked && !counted && isCurrent(workload, view);
+  // Without a template nobody can tell whether it is the wanted one: it may have ended before the last edit.
+  return unwanted === undefined && !asked && !counted && view.template !== undefined && isCurrent(workload, view);
 }
