@@ -4,6 +4,7 @@
  */
 import type { ProbeIo } from '../../../src/providers/provider.ts';
 import type { Clock, HostProbe, ModelStore, Runtime, SlotSource, Traffic, Wake } from '../../../src/reconciler/ports.ts';
+import type { FailureRecords } from '../../../src/schema/failure-records.ts';
 import type { Failure, Result } from '../../../src/schema/failure.ts';
 import { messageOf } from '../../../src/platform/error-text.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
@@ -17,6 +18,7 @@ export interface Cable {
   models(models: ModelStore): ModelStore;
   runtime(runtime: Runtime): Runtime;
   host(host: HostProbe): HostProbe;
+  records(records: FailureRecords): FailureRecords;
   probes(probes: ProbeIo): ProbeIo;
   traffic(traffic: Traffic): Traffic;
   changes(port: string, changes: (wake: Wake, signal: AbortSignal) => void): (wake: Wake, signal: AbortSignal) => void;
@@ -78,7 +80,7 @@ export function createCable(clock: Clock, journal: Journal): Cable {
       cut = true;
       dead.abort();
     },
-    clock: { now: () => clock.now(), at: (at, callback) => clock.at(at, () => void (cut || callback())) },
+    clock: { now: () => clock.now(), wallNow: () => clock.wallNow(), at: (at, callback) => clock.at(at, () => void (cut || callback())) },
     source: (source) => ({
       read: async (signal) => await record({ name: 'read', key: 'read', signal }, async () => await source.read(signal)),
       changes: changes('source', (wake, signal) => source.changes(wake, signal)),
@@ -119,6 +121,14 @@ export function createCable(clock: Clock, journal: Journal): Cable {
       changes: changes('runtime', (wake, signal) => runtime.changes(wake, signal)),
     }),
     host: (host) => ({ read: async (signal) => await through(host.read(signal)) }),
+    records: (records) => ({
+      async read(signal) {
+        if (!cut) journal.recalling();
+        const recorded = await through(records.read(signal));
+        journal.recalled(recorded);
+        return recorded;
+      },
+    }),
     probes: (probes) => ({ request: async (...call) => await through(probes.request(...call)) }),
     traffic: (traffic) => ({
       read: () => traffic.read(),

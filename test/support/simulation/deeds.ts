@@ -1,5 +1,5 @@
 /** What the world itself has done to workloads, and what their servers answered: the truth that reports of failures are compared with. */
-import type { Endpoint, ProbeIo } from '../../../src/providers/provider.ts';
+import type { Endpoint, ProbeIo, Provider } from '../../../src/providers/provider.ts';
 import type { Clock } from '../../../src/reconciler/ports.ts';
 import type { WorkloadId } from '../../../src/schema/names.ts';
 import type { InMemoryCluster } from '../in-memory/in-memory-cluster.ts';
@@ -7,6 +7,8 @@ import type { InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
 import type { Journal } from './journal.ts';
 
 export interface ProbeAnswer {
+  /** When it was asked: a port may belong to another workload by the time of the answer. */
+  readonly since: number;
   readonly at: number;
   readonly passed: boolean;
   /** Who asked. */
@@ -62,20 +64,58 @@ export function witnessCluster(cluster: InMemoryCluster, deeds: Deeds, clock: Cl
   };
 }
 
-export function witnessProbes(probes: ProbeIo, deeds: Deeds, clock: Clock, by: Journal): ProbeIo {
+/** What one controller learns of the health of servers. `probes`: the ones to ask, while nobody witnesses the single requests. */
+export function witnessProvider(provider: Provider, probes: ProbeIo, witness: ProbeWitness): Provider {
   return {
-    async request(endpoint, ...rest) {
-      const key = endpointKey(endpoint);
-      const answers = deeds.probes.get(key) ?? [];
-      deeds.probes.set(key, answers);
+    ...provider,
+    async health(endpoint, _io, slot, signal) {
+      const asked = { endpoint, signal, since: witness.clock.now() };
       try {
-        const answer = await probes.request(endpoint, ...rest);
-        answers.push({ at: clock.now(), passed: answer.status === 200, by });
-        return answer;
+        const health = await provider.health(endpoint, probes, slot, signal);
+        note(witness, asked, health.kind === 'passing');
+        return health;
       } catch (error) {
-        answers.push({ at: clock.now(), passed: false, by });
+        note(witness, asked, false);
         throw error;
       }
     },
   };
+}
+
+/** What is asked besides, while a server computes: whether it responds at all. An answer says nothing of its health. */
+export function witnessProbes(probes: ProbeIo, witness: ProbeWitness): ProbeIo {
+  return {
+    async request(endpoint, options) {
+      const asked = { endpoint, signal: options.signal, since: witness.clock.now() };
+      try {
+        const answer = await probes.request(endpoint, options);
+        if (answer.status === 0) note(witness, asked, false);
+        return answer;
+      } catch (error) {
+        note(witness, asked, false);
+        throw error;
+      }
+    },
+  };
+}
+
+export interface ProbeWitness {
+  readonly deeds: Deeds;
+  readonly clock: Clock;
+  readonly by: Journal;
+}
+
+interface Asked {
+  readonly endpoint: Endpoint;
+  readonly signal: AbortSignal;
+  readonly since: number;
+}
+
+/** A probe that was given up shows nothing. */
+function note({ deeds, clock, by }: ProbeWitness, { endpoint, signal, since }: Asked, passed: boolean): void {
+  if (signal.aborted) return;
+  const key = endpointKey(endpoint);
+  const answers = deeds.probes.get(key) ?? [];
+  deeds.probes.set(key, answers);
+  answers.push({ since, at: clock.now(), passed, by });
 }

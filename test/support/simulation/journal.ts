@@ -3,7 +3,8 @@ import type { Desired, Observed, Plan } from '../../../src/reconciler/decide/fac
 import type { BoardView } from '../../../src/reconciler/board.ts';
 import type { Workload } from '../../../src/reconciler/ports.ts';
 import type { Failure } from '../../../src/schema/failure.ts';
-import type { WorkloadId } from '../../../src/schema/names.ts';
+import type { RecordedFailures } from '../../../src/schema/failure-records.ts';
+import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
 
 export interface Call {
   readonly name: 'read' | 'observe' | 'apply' | 'stop' | 'pullImage' | 'pullModel' | 'logs';
@@ -36,6 +37,10 @@ export interface Watcher {
   woken?(withinMs: number): void;
   /** A line of the log of a workload was read. */
   logged?(id: WorkloadId, text: string): void;
+  /** What earlier controllers recorded of their failures is asked for. */
+  recalling?(): void;
+  /** What earlier controllers recorded of their failures was read. */
+  recalled?(recorded: ReadonlyMap<SlotName, RecordedFailures>): void;
   planned?(planned: Planned): void;
   published?(view: BoardView): void;
   /** When everything has happened that follows without time passing. */
@@ -71,6 +76,12 @@ export function createJournal(): Journal {
     },
     logged(id, text) {
       for (const each of watchers) each.logged?.(id, text);
+    },
+    recalling() {
+      for (const each of watchers) each.recalling?.();
+    },
+    recalled(recorded) {
+      for (const each of watchers) each.recalled?.(recorded);
     },
     planned(planned) {
       for (const each of watchers) each.planned?.(planned);

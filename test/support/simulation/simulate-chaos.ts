@@ -47,7 +47,7 @@ async function happen(scene: Scene, name: string): Promise<void> {
       referee.killed(victim);
       return world.runtime.vanish(victim);
     case 6:
-      return victim === undefined ? undefined : world.runtime.alter(victim, { argv: ['fake-server', '--altered'] });
+      return victim === undefined ? undefined : alter(scene, name, victim);
     case 7:
       return world.setModel(random.pick(MODELS), random.pick(['present', 'pullable', 'missing']), random.int(1, 2) * 1000);
     case 8:
@@ -69,6 +69,20 @@ async function happen(scene: Scene, name: string): Promise<void> {
       for (let count = random.int(1, 5); count > 0; count -= 1) ask(scene, name);
   }
 }
+
+/** Some who alter a workload do it again as soon as it is repaired. */
+function alter({ world, faults }: Scene, name: string, victim: WorkloadId): void {
+  const { clock, runtime } = world;
+  runtime.alter(victim, ALTERED);
+  for (const ms of clock.now() % 2 === 0 ? [400, 1000, 2500] : []) {
+    clock.at(clock.now() + ms, () => {
+      const running = runtime.list().filter(({ slot, phase }) => slot === name && phase === 'running');
+      if (faults.chaos) for (const { id } of running) runtime.alter(id, ALTERED);
+    });
+  }
+}
+
+const ALTERED = { argv: ['fake-server', '--altered'] } as const;
 
 async function happenInCluster(scene: Scene, name: string): Promise<void> {
   const { world, random, faults } = scene;

@@ -13,9 +13,9 @@ import type { SlotStatus } from '../../../src/schema/slot-status.ts';
 import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
 import type { Settings } from '../../../src/schema/settings.ts';
 import { createCable } from './cable.ts';
-import { witnessProbes, type Deeds } from './deeds.ts';
+import { witnessProbes, witnessProvider, type Deeds } from './deeds.ts';
 import { disturbDownloads, disturbRuntime } from './faults/runtime.ts';
-import { disturbHost, disturbModels, disturbProbes, disturbSource } from './faults/senses.ts';
+import { disturbHost, disturbModels, disturbProbes, disturbRecords, disturbSource } from './faults/senses.ts';
 import { createJournal, type Journal } from './journal.ts';
 import { FAKE_PROVIDER } from './world-models.ts';
 import { shareTraffic } from './world-shares.ts';
@@ -31,6 +31,8 @@ export interface Life {
   readonly errors: string[];
   /** What it asks of its ports, plans and publishes. */
   readonly journal: Journal;
+  /** What its predecessor published, as far as it is told. */
+  readonly earlier: ReadonlyMap<SlotName, SlotStatus>;
   /** Whether it carries out its plans. */
   leads(): boolean;
   /** Ends the controller in good order: its workloads remain. Does not wait for its actions. */
@@ -92,13 +94,18 @@ export function beginLife({
   const stopping = new AbortController();
   const host: HostProbe = { read: async () => options.host ?? { memoryTotalBytes: undefined, memoryAvailableBytes: undefined } };
   board.subscribe(journal.published);
-  const probes = createWorldProbes({
+  const asked = createWorldProbes({
     options,
     clock,
     runtime,
     isFrozen,
     inFlight: (id) => traffic.read().workloads.get(id)?.inFlight ?? 0,
   });
+  const probes = cable.probes(disturbProbes(asked, clock, disturb));
+  const witness = { deeds, clock, by: journal };
+  const provider = witnessProvider({ ...FAKE_PROVIDER, ...options.provider }, probes, witness);
+  // A cluster keeps statuses where every controller sees them, and not what its predecessor published.
+  const earlier = leadership === undefined ? new Map(statuses) : undefined;
   const loop = createLoop({
     source: cable.source(disturbSource(source, clock, disturb)),
     runtime: cable.runtime(disturbRuntime(runtime, clock, disturb)),
@@ -106,9 +113,9 @@ export function beginLife({
     traffic: cable.traffic(leadership === undefined ? traffic : shareTraffic(traffic, { others, leadership, clock, demandWakes })),
     host: cable.host(disturbHost(host, clock, disturb)),
     clock: cable.clock,
-    providers: { gguf: { ...FAKE_PROVIDER, ...options.provider } } satisfies ProviderRegistry,
+    providers: { gguf: provider } satisfies ProviderRegistry,
     images: () => IMAGE,
-    probeIo: cable.probes(witnessProbes(disturbProbes(probes, clock, disturb), deeds, clock, journal)),
+    probeIo: witnessProbes(probes, witness),
     sinks: [
       {
         write(report) {
@@ -119,7 +126,8 @@ export function beginLife({
         },
       },
     ],
-    records: { read: async () => options.recorded?.() ?? new Map(statuses) },
+    records: cable.records(disturbRecords({ read: async () => options.recorded?.() ?? new Map(statuses) }, clock, disturb)),
+    ...(earlier === undefined ? {} : { earlier }),
     board,
     settings,
     ...(leadership === undefined
@@ -150,6 +158,7 @@ export function beginLife({
     reports,
     errors,
     journal,
+    earlier: earlier ?? new Map(),
     leads: () => leadership?.leads() ?? true,
     async end() {
       stopping.abort();

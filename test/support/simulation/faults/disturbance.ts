@@ -15,7 +15,7 @@ export type Disturbance =
 
 type Kind = Disturbance['kind'];
 
-export type DisturbedPort = 'source' | 'runtime' | 'models' | 'host' | 'logs' | 'apply' | 'stop' | 'pull' | 'probe';
+export type DisturbedPort = 'source' | 'runtime' | 'models' | 'host' | 'logs' | 'apply' | 'stop' | 'pull' | 'probe' | 'records';
 
 /** Returns what goes wrong with this call; undefined if nothing does. */
 export type Disturb = (port: DisturbedPort) => Disturbance | undefined;
@@ -31,6 +31,7 @@ const RATES: Readonly<Record<DisturbedPort, Partial<Record<Kind, number>>>> = {
   stop: { slow: 150, throw: 150, fail: 150, lie: 100 },
   pull: { slow: 500, throw: 100, fail: 200 },
   probe: { throw: 60 },
+  records: { slow: 200, hang: 100, throw: 200 },
 };
 
 const LONGEST_MS: Readonly<Record<DisturbedPort, number>> = {
@@ -43,12 +44,13 @@ const LONGEST_MS: Readonly<Record<DisturbedPort, number>> = {
   stop: 6000,
   pull: 90_000,
   probe: 0,
+  records: 4000,
 };
 
 /** Shorter than any limit that an adapter sets itself. */
 export function createDisturb(seed: number, isChaos: () => boolean): Disturb {
   const random = createRandom(seed ^ 0x5eed);
-  const ports: readonly DisturbedPort[] = ['source', 'runtime', 'models', 'host', 'logs', 'apply', 'stop', 'pull', 'probe'];
+  const ports: readonly DisturbedPort[] = ['source', 'runtime', 'models', 'host', 'logs', 'apply', 'stop', 'pull', 'probe', 'records'];
   const disturbed = new Set(ports.filter(() => random.chance(0.3)));
   return (port) => {
     if (!isChaos() || !disturbed.has(port)) return undefined;

@@ -1,6 +1,7 @@
 /** A source, a model store, a host and probes that are slow, hang, throw, fail or lie. */
 import type { ProbeIo } from '../../../../src/providers/provider.ts';
 import type { Clock, DesiredState, HostProbe, ModelStore, SlotSource } from '../../../../src/reconciler/ports.ts';
+import type { FailureRecords } from '../../../../src/schema/failure-records.ts';
 import { fail } from '../../../../src/schema/failure.ts';
 import { suffer, type Disturb } from './disturbance.ts';
 
@@ -47,6 +48,15 @@ export function disturbHost(host: HostProbe, clock: Clock, disturb: Disturb): Ho
       await suffer(clock, disturbance);
       const facts = await host.read(signal);
       return disturbance?.kind === 'lie' ? { ...facts, memoryAvailableBytes: 500 } : facts;
+    },
+  };
+}
+
+export function disturbRecords(records: FailureRecords, clock: Clock, disturb: Disturb): FailureRecords {
+  return {
+    async read(signal) {
+      await suffer(clock, disturb('records'));
+      return await records.read(signal);
     },
   };
 }

@@ -67,13 +67,15 @@ export const judgeFacts: Rule = ({ world, life, wrong }) => {
   /** What a plan knows of a server is what the last probe showed. */
   function judgeProbes({ observed, now }: Planned): void {
     if (world.cluster !== undefined || observed.runtime.kind === 'unreachable') return;
-    for (const { id, endpoints, startedAt } of observed.runtime.facts.workloads) {
+    for (const fact of observed.runtime.facts.workloads) {
+      const { id, endpoints } = fact;
       const [endpoint] = endpoints;
       const probe = observed.histories.get(id)?.probe;
       const busy = observed.running.has(`probe:${id}`) || observed.running.has(`stop:${id}`);
       if (endpoint === undefined || probe === undefined || busy) continue;
-      const last = world.deeds.probes.get(endpointKey(endpoint))?.findLast(({ by }) => by === life.journal);
-      if (last === undefined || last.at >= now || last.at < Math.max(startedAt ?? 0, bornAt)) continue;
+      const begunAt = Math.max(world.runtime.begunAt(fact) ?? 0, bornAt);
+      const last = world.deeds.probes.get(endpointKey(endpoint))?.findLast(({ by, since }) => by === life.journal && since >= begunAt);
+      if (last === undefined || last.at >= now) continue;
       if (last.passed !== (probe.status === 'passing'))
         wrong(`The last probe of "${id}" ${last.passed ? 'passed' : 'failed'}, and it is known as "${probe.status}"`);
     }

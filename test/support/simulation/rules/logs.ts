@@ -9,7 +9,7 @@ export const judgeLogs: Rule = ({ wrong }) => {
     planned({ observed, now }) {
       for (const [slot, { failures }] of observed.attempts) {
         for (const { kind, workload, logTail, at } of failures) {
-          if (workload === undefined || kind === 'drift' || kind === 'vanish') continue;
+          if (workload === undefined || kind === 'vanish') continue;
           const busy = observed.running.has(`stop:${workload}`) || observed.running.has(`noteCrash:${workload}`);
           const own = (logTail ?? []).every(({ text }) => read.get(workload)?.has(text) === true);
           if (!own) wrong(`A failure of "${slot}" shows the log lines of another workload than "${workload}"`);

@@ -5,8 +5,8 @@ const PORTS = ['source', 'runtime', 'models', 'traffic'] as const;
 const RESYNC_MS = 15_000;
 /** A pass may be delayed by the pause after the last one. */
 const LATE_MS = 1000;
-/** Both halves of a pass have to give up waiting after 15 s. */
-const LONGEST_PASS_MS = 31_000;
+/** Each part of a pass has to give up waiting after 15 s: reading what is desired, observing, and, when it begins to act, reading the records. */
+const LONGEST_PASS_MS = 46_000;
 const SHORTEST_SPACING_MS = 5;
 const LONGEST_SPACING_MS = 250;
 

@@ -88,7 +88,9 @@ export const judgeRetries: Rule = ({ world, life, wrong }) => {
     for (const each of owed) {
       const found = observed.attempts.get(each.slot)?.failures.some((attempt) => pays(attempt, each)) === true;
       if (found) continue;
-      if (now > each.at) each.plans -= 1;
+      // A workload that ends during its start is removed, and its crash counted, when the start has ended.
+      const starts = each.kind === 'crash' && observed.running.has(`apply:${each.slot}`);
+      if (now > each.at && !starts) each.plans -= 1;
       if (each.plans < 0) wrong(`A failure of "${each.slot}" is not counted: ${each.kind} ${each.workload ?? ''}`);
       else left.push(each);
     }

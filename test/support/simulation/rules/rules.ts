@@ -7,12 +7,25 @@ import { judgeFailures } from './failures.ts';
 import { judgeLeaders } from './leaders.ts';
 import { judgeLogs } from './logs.ts';
 import { judgePasses } from './passes.ts';
+import { judgeRecords } from './records.ts';
+import { judgeRepairs } from './repairs.ts';
 import { judgeRetries } from './retries.ts';
 import { judgeStarts } from './starts.ts';
 import { judgeStatuses } from './statuses.ts';
 import type { Rule } from './rule.ts';
 
-const RULES: readonly Rule[] = [judgePasses, judgeLeaders, judgeFacts, judgeFailures, judgeRetries, judgeStarts, judgeStatuses, judgeLogs];
+const RULES: readonly Rule[] = [
+  judgePasses,
+  judgeLeaders,
+  judgeFacts,
+  judgeFailures,
+  judgeRecords,
+  judgeRepairs,
+  judgeRetries,
+  judgeStarts,
+  judgeStatuses,
+  judgeLogs,
+];
 
 export interface Judges {
   /** Returns the first violation so far; undefined if there is none. */

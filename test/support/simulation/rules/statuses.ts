@@ -2,13 +2,14 @@
 import type { BoardSlot } from '../../../../src/reconciler/board.ts';
 import type { SlotName, WorkloadId } from '../../../../src/schema/names.ts';
 import { isSameValue } from '../../../../src/schema/same-value.ts';
-import type { TimelineEntry } from '../../../../src/schema/slot-status.ts';
+import type { Condition, SlotStatus, TimelineEntry } from '../../../../src/schema/slot-status.ts';
+import { changesWorld } from '../../../../src/reconciler/decide/facts/actions.ts';
 import type { Attempt } from '../../../../src/reconciler/decide/facts/facts.ts';
 import type { Rule } from './rule.ts';
 
-/** A regular pass, one that waited for answers in vain, and the next one. */
 /** Between two looks at whether targets are there. */
 const EVERY_MS = 1000;
+/** A regular pass, one that waited for answers in vain, and the next one. */
 const GONE_MS = 65_000;
 
 export const judgeStatuses: Rule = ({ world, life, wrong }) => {
@@ -21,54 +22,67 @@ export const judgeStatuses: Rule = ({ world, life, wrong }) => {
   let published = false;
   let lookedAt = { version: -1, at: 0 };
   const done = new Map<string, number>();
-  const failures: { readonly slot: SlotName; readonly at: number; readonly message: string }[] = [];
+  const failures: { readonly slot: SlotName; readonly walls: readonly number[]; readonly message: string }[] = [];
   const known = new Set<string>();
   const told = new Set<string>();
+  /** What the controller before this one published of slots to which this one has done nothing, and which are not as ready again as they were. */
+  const resuming = new Map(life.earlier);
+  let touched: readonly SlotName[] = [];
+  /** Every change of a state that was published and not yet reported. */
+  const moves: string[] = [];
   const goneSince = new Map<WorkloadId, number>();
 
   function judgeTimes(slot: BoardSlot, at: number): void {
     const last = seenBefore.has(slot.name) ? before.get(slot.name)?.status : undefined;
     const { name, status } = slot;
+    const earlier = resuming.get(name);
     if (status.observedGeneration !== slot.generation) wrong(`The status of "${name}" is of generation ${status.observedGeneration}`);
-    if (last === undefined) {
-      if (seen.has(name) && status.since !== at)
-        wrong(`Slot "${name}" was seen for the first time at ${at}, and is ${status.state} since ${status.since}`);
-      return;
-    }
+    if (last === undefined && !seen.has(name)) return;
+    if (earlier !== undefined && readiness(status) === readiness(earlier)) resuming.delete(name);
     const ready = status.conditions.find(({ type }) => type === 'Ready');
-    const edited = last.observedGeneration !== status.observedGeneration && slot.spec.load === 'always';
+    const edited = last !== undefined && last.observedGeneration !== status.observedGeneration && slot.spec.load === 'always';
     if (edited && ready?.reason === 'IdleTimedOut') wrong(`Slot "${name}" was edited, and its idle time of before counts`);
-    const since = last.state === status.state ? last.since : at;
+    const begun = earlier?.state === status.state ? Math.min(earlier.since, at) : at;
+    const since = last?.state === status.state ? last.since : begun;
     if (status.since !== since) wrong(`Slot "${name}" is ${status.state} since ${since}, and its status says ${status.since}`);
     for (const { type, status: value, lastTransitionAt } of status.conditions) {
-      const old = last.conditions.find((each) => each.type === type);
-      const expected = old?.status === value ? old.lastTransitionAt : at;
+      const old = last?.conditions.find((each) => each.type === type);
+      const resumed = earlier?.conditions.find((each) => each.type === type);
+      const changed = resumed?.status === value ? Math.min(resumed.lastTransitionAt, at) : at;
+      const expected = old?.status === value ? old.lastTransitionAt : changed;
       if (lastTransitionAt !== expected)
         wrong(`Condition "${type}" of "${name}" is ${value} since ${expected}, and it says ${lastTransitionAt}`);
     }
   }
   function judgeEntry({ slot, message, at }: TimelineEntry): void {
     told.add(`${slot} ${at} ${message}`);
-    const begun = /^Done: (start|stop) "([^"]*)"/.exec(message);
-    if (begun === null) return;
-    const key = `${begun[1]} ${begun[2]}`;
+    const ended = /^(Started|Updated|Repaired|Stopped) "([^"]*)"/.exec(message);
+    if (ended === null) return;
+    const key = `${ended[1] === 'Stopped' ? 'stop' : 'start'} ${ended[2]}`;
     const left = (done.get(key) ?? 0) - 1;
     done.set(key, left);
     if (left < 0) wrong(`The timeline of "${slot}" says "${message}", which did not happen`);
   }
   function judgeReports(): void {
     for (; read < life.reports.length; read += 1) {
-      for (const entry of life.reports[read]?.entries ?? []) {
+      const { entries = [], moves: reported = [] } = life.reports[read] ?? {};
+      for (const { slot, from, to } of reported) {
+        const expected = moves.shift();
+        const move = `${slot} from ${from} to ${to}`;
+        if (move !== expected) wrong(`A move was reported that is not the next one, ${expected}: ${move}`);
+      }
+      for (const entry of entries) {
         if (seq !== undefined && entry.seq !== seq + 1) wrong(`Entry ${entry.seq} of the timeline follows entry ${seq}`);
         seq = entry.seq;
         judgeEntry(entry);
       }
     }
+    if (moves[0] !== undefined) wrong(`A move was not reported: ${moves[0]}`);
     const statuses = [...life.board.current().slots.values()].map(({ status }) => status).sort(byName);
     if (published && !isSameValue([...(life.reports.at(-1)?.statuses ?? [])].sort(byName), statuses))
       wrong('The statuses that were reported last are not those that are published');
-    for (const { slot, at, message } of failures.splice(0)) {
-      if (!told.has(`${slot} ${at} ${message}`)) wrong(`The timeline of "${slot}" does not tell that "${message}"`);
+    for (const { slot, walls, message } of failures.splice(0)) {
+      if (!walls.some((at) => told.has(`${slot} ${at} ${message}`))) wrong(`The timeline of "${slot}" does not tell that "${message}"`);
     }
   }
   /** A target that is gone is noticed within a limit. */
@@ -89,7 +103,7 @@ export const judgeStatuses: Rule = ({ world, life, wrong }) => {
     const key = `${at} ${kind} ${workload}`;
     if (known.has(key)) return;
     known.add(key);
-    if (kind !== 'drift') failures.push({ slot, at, message: failure.message });
+    failures.push({ slot, walls: world.clock.wallsAt(at), message: failure.message });
   }
   return {
     answered({ name, failure, workload, id }) {
@@ -97,7 +111,9 @@ export const judgeStatuses: Rule = ({ world, life, wrong }) => {
       const key = name === 'apply' ? `start ${workload?.name}` : name === 'stop' ? `stop ${id}` : undefined;
       if (key !== undefined) done.set(key, (done.get(key) ?? 0) + 1);
     },
-    planned({ desired, observed }) {
+    planned({ plan, desired, observed }) {
+      for (const name of resuming.keys()) if (!desired.slots.has(name)) resuming.delete(name);
+      touched = observed.leads ? plan.actions.filter(changesWorld).map(({ slot }) => slot) : [];
       if (observed.runtime.kind === 'reachable') seen = new Set(desired.slots.keys());
       else seen = new Set([...seen].filter((name) => desired.slots.has(name)));
       for (const [name, { failures: all }] of observed.attempts) {
@@ -106,7 +122,12 @@ export const judgeStatuses: Rule = ({ world, life, wrong }) => {
     },
     published(view) {
       published = true;
-      for (const slot of view.slots.values()) judgeTimes(slot, view.at);
+      for (const slot of view.slots.values()) {
+        judgeTimes(slot, view.at);
+        const from = seenBefore.has(slot.name) ? before.get(slot.name)?.status.state : undefined;
+        if (from !== undefined && from !== slot.status.state) moves.push(`${slot.name} from ${from} to ${slot.status.state}`);
+      }
+      for (const name of touched) resuming.delete(name);
       before = new Map(view.slots);
       seenBefore = seen;
     },
@@ -119,6 +140,10 @@ export const judgeStatuses: Rule = ({ world, life, wrong }) => {
     },
   };
 };
+
+function readiness({ conditions }: Pick<SlotStatus, 'conditions'>): Condition['status'] | undefined {
+  return conditions.find(({ type }) => type === 'Ready')?.status;
+}
 
 function byName(a: { readonly name: SlotName }, b: { readonly name: SlotName }): number {
   return a.name < b.name ? -1 : 1;
