@@ -4,11 +4,11 @@
  */
 import type { SlotName } from '../schema/names.ts';
 import { isSameValue, reuse } from '../schema/same-value.ts';
-import type { RecordedFailure, SlotStatus, StateMove, TimelineEntry } from '../schema/slot-status.ts';
+import type { SlotStatus, StateMove, TimelineEntry } from '../schema/slot-status.ts';
 import type { BoardSlot, BoardView } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, PublishedSlot } from './decide/facts/facts.ts';
-import { recordFailures } from './decide/facts/recorded-failures.ts';
+import { recordFailures, type Recorded } from './decide/facts/recorded-failures.ts';
 import { namesOf } from './decide/outcome/board-names.ts';
 import { stampConditions } from './decide/outcome/conditions.ts';
 import { beginText, doneText, explainSlot } from './decide/outcome/explain.ts';
@@ -44,8 +44,8 @@ interface Publication extends PublishedSlot {
   /** Of `publishSlot`. */
   inputs: readonly unknown[];
   readonly seen: boolean;
-  /** Its failures as the status has them, by the time of their attempt. */
-  readonly recorded: ReadonlyMap<number, RecordedFailure>;
+  /** Its failures as the status has them. */
+  readonly recorded: readonly Recorded[];
   readonly status: SlotStatus;
   readonly board: BoardSlot;
 }
@@ -168,8 +168,9 @@ function publishSlot(last: Publication | undefined, inputs: Inputs, { seen, earl
   };
   const { since, conditions } = resumeTimes(stamped, earlier, now);
   const published: PublishedSlot = { decision, since, conditions: reuse(before?.conditions, conditions) };
-  const recorded = recordFailures(inputs.facts.failures, last?.recorded ?? new Map(), now);
-  const status = reuse(last?.status, statusOf(inputs.slot, inputs.facts, published, [...recorded.values()]));
+  const recorded = recordFailures(inputs.facts.failures, last?.recorded ?? [], now);
+  const failures = recorded.map(({ failure }) => failure);
+  const status = reuse(last?.status, statusOf(inputs.slot, inputs.facts, published, failures));
   return { ...published, inputs: values, seen, recorded, status, board: boardSlot(inputs, published, status) };
 }
 

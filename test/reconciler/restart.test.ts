@@ -55,6 +55,18 @@ describe('a restart of the controller', () => {
     expect(stalled(world)).toMatchObject({ status: 'True', reason: 'CrashLoop' });
   });
 
+  test('does not end a crash loop after the wall clock was set back', async () => {
+    const world = await serving();
+    await crash(world, 5);
+    world.clock.stepWall(-24 * 60 * MINUTE_MS);
+    for (let restarts = 0; restarts < 2; restarts += 1) {
+      await world.restart();
+      await world.clock.advance(MINUTE_MS);
+      expect(world.slot('primary').status.failures).toHaveLength(5);
+      expect(stalled(world)).toMatchObject({ status: 'True', reason: 'CrashLoop' });
+    }
+  });
+
   test('does not turn crashes that are far apart into a crash loop', async () => {
     const world = await serving();
     for (let count = 1; count <= 8; count += 1) {
