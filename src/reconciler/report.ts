@@ -133,6 +133,8 @@ function publishSlots(
   const actions = Map.groupBy(plan.actions, ({ slot }) => slot);
   const seen = observed.runtime.kind === 'reachable';
   const publications = new Map<SlotName, Publication>();
+  // Should it be declared again, it is another slot.
+  for (const name of resuming.keys()) if (!desired.slots.has(name) && !desired.refused.has(name)) resuming.delete(name);
   for (const [name, decision] of plan.decisions) {
     const slot = desired.slots.get(name);
     if (slot === undefined) continue;
@@ -140,7 +142,8 @@ function publishSlots(
     const inputs = { slot, decision, facts: statusFacts(slot, decision, observed), actions: actions.get(name) ?? NO_ACTIONS };
     const earlier = resuming.get(name);
     const publication = publishSlot(before, inputs, { seen: seen || before?.seen === true, earlier, now });
-    if (earlier !== undefined && hasResumed(publication.conditions, earlier)) resuming.delete(name);
+    // While the runtime has never answered, nothing is known of the slot, and so it was perhaps before.
+    if (earlier !== undefined && publication.seen && hasResumed(publication.conditions, earlier)) resuming.delete(name);
     if (publication !== before)
       for (const entry of describeChanges(publication, before?.seen === true ? before : undefined)) add(name, now, entry);
     publications.set(name, publication);
@@ -166,7 +169,7 @@ function publishSlot(last: Publication | undefined, inputs: Inputs, { seen, earl
     since: before?.decision.state === state ? before.since : now,
     conditions: stampConditions(decision.conditions, before?.conditions ?? [], generation, now),
   };
-  const { since, conditions } = resumeTimes(stamped, earlier, now);
+  const { since, conditions } = resumeTimes(stamped, { earlier, before }, now);
   const published: PublishedSlot = { decision, since, conditions: reuse(before?.conditions, conditions) };
   const recorded = recordFailures(inputs.facts.failures, last?.recorded ?? [], now);
   const failures = recorded.map(({ failure }) => failure);

@@ -110,6 +110,43 @@ describe('a restart of the controller', () => {
   });
 });
 
+describe('the times of a status', () => {
+  const times = (world: World) => {
+    const { since, conditions } = world.slot('primary').status;
+    return [since, ...conditions.map(({ lastTransitionAt }) => lastTransitionAt)];
+  };
+
+  test('outlast a restart while the runtime does not answer', async () => {
+    const faults: { down: string | undefined } = { down: undefined };
+    const world = await serving({ behaviour: { unreachable: () => faults.down } });
+    await world.clock.advance(MINUTE_MS);
+    const { since, conditions } = world.slot('primary').status;
+    faults.down = 'Connection refused';
+    await world.clock.advance(MINUTE_MS);
+    await world.restart();
+    await world.clock.advance(MINUTE_MS);
+    faults.down = undefined;
+    await world.clock.advance(MINUTE_MS);
+    expect(world.slot('primary').status.since).toBe(since);
+    const specValid = ({ type }: { readonly type: string }): boolean => type === 'SpecValid';
+    expect(world.slot('primary').status.conditions.find(specValid)).toEqual(conditions.find(specValid));
+  });
+
+  test('begin again for a slot that was removed and declared again', async () => {
+    const world = createWorld();
+    world.edit('primary', { ...DOCUMENT, enabled: false });
+    await world.reach('primary', 'offline');
+    await world.clock.advance(MINUTE_MS);
+    const before = times(world);
+    await world.restart();
+    world.remove('primary');
+    await world.clock.advance(1000);
+    world.edit('primary', { ...DOCUMENT, enabled: false });
+    await world.reach('primary', 'offline');
+    expect(Math.min(...times(world))).toBeGreaterThan(Math.max(...before));
+  });
+});
+
 describe('another leader', () => {
   test('knows of the crash loop', async () => {
     const world = await serving({ replicas: 2, behaviour: { restartMs: () => 500 } });
