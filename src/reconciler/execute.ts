@@ -199,7 +199,7 @@ async function askOne(
   const both = AbortSignal.any([signal, own.signal]);
   const asking = Promise.resolve().then(async () => await provider.health(endpoint, probeIo, { name, spec, model }, both));
   const watching = watchSilence({ probeIo, clock }, passed ? provider.readyPath : undefined, endpoint, both);
-  const health = await Promise.race([asking.catch(failing), watching]);
+  const health = await Promise.race([asking, watching]).catch(failing);
   own.abort();
   return health;
 }
