@@ -54,6 +54,14 @@ const UNWANTED = { reason: 'Disabled', message: 'The slot is not enabled' } as c
 const CASES: Readonly<Record<string, readonly [Scene, Options, string]>> = {
   'the old one serves until the new one passes': [{ workloads: [old, loading] }, {}, 'serves w0, starts w1'],
   'the old one leaves when the new one passes': [{ workloads: [old, next] }, {}, 'serves w1, drains w0 (RevisionOutdated)'],
+  'an altered one that is not repaired leaves when another one answers, which is no repair': [
+    {
+      slot: { lifecycle: { drift: 'warn' } },
+      workloads: [{ ...old, revision: 'current', altered: { argv: ['x'] } }, next],
+    },
+    { lastServing: 'w0' },
+    'serves w1, drains w0 (WorkloadSurplus)',
+  ],
   'an altered one is replaced, which counts': [
     { workloads: [{ ...old, revision: 'current', altered: { argv: ['x'] } }, next] },
     {},
