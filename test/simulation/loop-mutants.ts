@@ -71,7 +71,7 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'does not tell of a workload that vanished',
     file: LOOP,
-    find: "      reporter.note(slot, 'failure', message, now);\n",
+    find: "      reporter.note(slot, 'failure', message, clock.wallNow());\n",
     replace: '',
   },
   {
@@ -224,8 +224,9 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'remembers plans whatever the workloads are',
     file: PLANS,
-    find: ', ...workloads.flatMap((workload) => Object.values(workload))]',
-    replace: ', workloads.length]',
+    find: "isSameExcept(before.view, question.view, 'now')",
+    replace:
+      "isSameExcept({ ...before.view, workloads: before.view.workloads.length }, { ...question.view, workloads: question.view.workloads.length }, 'now')",
   },
   {
     fault: 'remembers plans of slots that are not at rest',
@@ -233,6 +234,31 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
     find: 'if (plan.atRest) remembered',
     replace: 'if (plan.actions.length === 0) remembered',
     worlds: 'compared',
+  },
+  {
+    fault: 'does not recall failures',
+    file: MERGE,
+    find: '  for (const [name, failures] of recalled) tracker.attempts.recall(name, failures);\n',
+    replace: '',
+  },
+  {
+    fault: 'does not read the records when it begins to lead',
+    worlds: 'clusters',
+    file: LOOP,
+    find: 'memory.passedAt === undefined || (leads() && !memory.led) ? await recall(signal) : undefined',
+    replace: 'memory.passedAt === undefined || leads() ? (memory.passedAt === undefined ? await recall(signal) : new Map()) : undefined',
+  },
+  {
+    fault: 'waits without end for the records',
+    file: OBSERVE,
+    find: 'within(ANSWER_WITHIN_MS, signal, async (own) => ok(await records.read(own)))',
+    replace: 'records.read(signal).then(ok)',
+  },
+  {
+    fault: 'fails with its records',
+    file: OBSERVE,
+    find: "ok(await records.read(own))).catch((error: unknown) =>\n    fail('retry', 'InternalError', messageOf(error)),\n  );",
+    replace: 'ok(await records.read(own)));',
   },
   {
     fault: 'takes everything for vanished while the runtime is unreachable',

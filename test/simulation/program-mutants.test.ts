@@ -6,15 +6,15 @@ import { LOOP_MUTANTS } from './loop-mutants.ts';
 import { TRACKER_MUTANTS } from './tracker-mutants.ts';
 
 /** Far fewer than `npm test` runs. */
-const ENOUGH = 300;
+const ENOUGH = 1000;
 
 describe('the simulation notices a program that', () => {
   const mutants = [...LOOP_MUTANTS, ...ACTION_MUTANTS, ...TRACKER_MUTANTS];
   const tried = new Map<string, TriedMutant>();
 
   beforeAll(async () => {
-    for (const each of await runMutants(mutants, { worlds: ENOUGH, mutantMs: 60_000 })) tried.set(each.fault, each);
-  }, 600_000);
+    for (const each of await runMutants(mutants, { worlds: ENOUGH, mutantMs: 120_000 })) tried.set(each.fault, each);
+  }, 900_000);
 
   for (const { fault } of mutants) {
     test(`${fault}`, () => {

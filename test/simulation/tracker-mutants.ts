@@ -128,9 +128,27 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
     replace: 'attempt.at <= at && workload !== undefined ? { ...attempt, logTail: lines } : attempt',
   },
   {
+    fault: 'keeps its repairs after an edit',
+    file: ATTEMPTS,
+    find: '{ generation, failures: [], repairs: undefined, starts: 0 }',
+    replace: '{ generation, failures: [], repairs: all.get(slot)?.repairs, starts: 0 }',
+  },
+  {
+    fault: 'does not wait longer after each repair',
+    file: ATTEMPTS,
+    find: 'times: (repairs?.times ?? 0) + 1,',
+    replace: 'times: Math.min(1, (repairs?.times ?? 0) + 1),',
+  },
+  {
+    fault: 'repairs without a pause',
+    file: 'src/reconciler/decide/rules/repair.ts',
+    find: 'at !== undefined && at <= view.now',
+    replace: 'at !== undefined',
+  },
+  {
     fault: 'keeps its failures after an edit',
     file: ATTEMPTS,
-    find: '{ generation, failures: [], starts: 0 }',
-    replace: '{ generation, failures: all.get(slot)?.failures ?? [], starts: 0 }',
+    find: '{ generation, failures: [], repairs: undefined, starts: 0 }',
+    replace: '{ generation, failures: all.get(slot)?.failures ?? [], repairs: undefined, starts: 0 }',
   },
 ];
