@@ -55,12 +55,6 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
     replace: '',
   },
   {
-    fault: 'does not expect a workload to go that was started again during its stop',
-    file: HISTORIES,
-    find: 'merged.expectedToGo || !isStopping(each.id) ? merged',
-    replace: 'merged.expectedToGo || !isStopping(each.id) || true ? merged',
-  },
-  {
     fault: 'stops a workload during its start',
     file: 'src/reconciler/decide/steps/plan-stops.ts',
     find: 'isBeingApplied(workload, view) || ',
