@@ -70,6 +70,7 @@ export function witnessProvider(provider: Provider, probes: ProbeIo, witness: Pr
     ...provider,
     async health(endpoint, _io, slot, signal) {
       const asked = { endpoint, signal, since: witness.clock.now() };
+      witness.began.set(signal, asked.since);
       try {
         const health = await provider.health(endpoint, probes, slot, signal);
         note(witness, asked, health.kind === 'passing');
@@ -86,7 +87,7 @@ export function witnessProvider(provider: Provider, probes: ProbeIo, witness: Pr
 export function witnessProbes(probes: ProbeIo, witness: ProbeWitness): ProbeIo {
   return {
     async request(endpoint, options) {
-      const asked = { endpoint, signal: options.signal, since: witness.clock.now() };
+      const asked = { endpoint, signal: options.signal, since: witness.began.get(options.signal) ?? witness.clock.now() };
       try {
         const answer = await probes.request(endpoint, options);
         if (answer.status === 0) note(witness, asked, false);
@@ -103,6 +104,8 @@ export interface ProbeWitness {
   readonly deeds: Deeds;
   readonly clock: Clock;
   readonly by: Journal;
+  /** When the probes under way began, by their signals. */
+  readonly began: WeakMap<AbortSignal, number>;
 }
 
 interface Asked {

@@ -102,7 +102,7 @@ export function beginLife({
     inFlight: (id) => traffic.read().workloads.get(id)?.inFlight ?? 0,
   });
   const probes = cable.probes(disturbProbes(asked, clock, disturb));
-  const witness = { deeds, clock, by: journal };
+  const witness = { deeds, clock, by: journal, began: new WeakMap<AbortSignal, number>() };
   const provider = witnessProvider({ ...FAKE_PROVIDER, ...options.provider }, probes, witness);
   // A cluster keeps statuses where every controller sees them, and not what its predecessor published.
   const earlier = leadership === undefined ? new Map(statuses) : undefined;
