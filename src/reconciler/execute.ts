@@ -64,7 +64,9 @@ export function createExecutor(deps: ExecuteDeps): Executor {
         tracker.end(action);
         onEnd(action, outcome);
       };
-      const running = carryOut(deps, action, aborts, abort.signal).then(end, (error: unknown) => end(broken(deps, action, error)));
+      const running = carryOut(deps, action, aborts, abort.signal).then(end, (error: unknown) =>
+        end(broken(deps, action, error, abort.signal)),
+      );
       ends.add(running);
       void running.finally(() => ends.delete(running));
     },
@@ -197,7 +199,7 @@ async function askOne(
   const both = AbortSignal.any([signal, own.signal]);
   const asking = Promise.resolve().then(async () => await provider.health(endpoint, probeIo, { name, spec, model }, both));
   const watching = watchSilence({ probeIo, clock }, passed ? provider.readyPath : undefined, endpoint, both);
-  const health = await Promise.race([asking.catch(failing), watching]);
+  const health = await Promise.race([asking, watching]).catch(failing);
   own.abort();
   return health;
 }
@@ -269,7 +271,8 @@ async function logTail({ runtime, within }: ExecuteDeps, workload: WorkloadId, s
 }
 
 /** An adapter threw, which none should do. That is a failure like any other, so that its slot backs off. */
-function broken({ tracker, clock }: ExecuteDeps, action: Action, error: unknown): Outcome {
+function broken({ tracker, clock }: ExecuteDeps, action: Action, error: unknown, signal: AbortSignal): Outcome {
+  if (signal.aborted) return NONE;
   const failure: Failure = { kind: 'retry', reason: 'InternalError', message: messageOf(error) };
   if (action.name === 'stop') tracker.histories.stopFailed(action.args.workload, failure.message, clock.now());
   if (action.name === 'apply') tracker.attempts.failed(action.slot, { kind: 'apply', failure }, clock.now());

@@ -4,11 +4,11 @@
  */
 import type { SlotName } from '../schema/names.ts';
 import { isSameValue, reuse } from '../schema/same-value.ts';
-import type { RecordedFailure, SlotStatus, StateMove, TimelineEntry } from '../schema/slot-status.ts';
+import type { SlotStatus, StateMove, TimelineEntry } from '../schema/slot-status.ts';
 import type { BoardSlot, BoardView } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, PublishedSlot } from './decide/facts/facts.ts';
-import { recordFailures } from './decide/facts/recorded-failures.ts';
+import { recordFailures, type Recorded } from './decide/facts/recorded-failures.ts';
 import { namesOf } from './decide/outcome/board-names.ts';
 import { stampConditions } from './decide/outcome/conditions.ts';
 import { beginText, doneText, explainSlot } from './decide/outcome/explain.ts';
@@ -44,8 +44,8 @@ interface Publication extends PublishedSlot {
   /** Of `publishSlot`. */
   inputs: readonly unknown[];
   readonly seen: boolean;
-  /** Its failures as the status has them, by the time of their attempt. */
-  readonly recorded: ReadonlyMap<number, RecordedFailure>;
+  /** Its failures as the status has them. */
+  readonly recorded: readonly Recorded[];
   readonly status: SlotStatus;
   readonly board: BoardSlot;
 }
@@ -133,6 +133,8 @@ function publishSlots(
   const actions = Map.groupBy(plan.actions, ({ slot }) => slot);
   const seen = observed.runtime.kind === 'reachable';
   const publications = new Map<SlotName, Publication>();
+  // Should it be declared again, it is another slot.
+  for (const name of resuming.keys()) if (!desired.slots.has(name) && !desired.refused.has(name)) resuming.delete(name);
   for (const [name, decision] of plan.decisions) {
     const slot = desired.slots.get(name);
     if (slot === undefined) continue;
@@ -140,7 +142,8 @@ function publishSlots(
     const inputs = { slot, decision, facts: statusFacts(slot, decision, observed), actions: actions.get(name) ?? NO_ACTIONS };
     const earlier = resuming.get(name);
     const publication = publishSlot(before, inputs, { seen: seen || before?.seen === true, earlier, now });
-    if (earlier !== undefined && hasResumed(publication.conditions, earlier)) resuming.delete(name);
+    // While the runtime has never answered, nothing is known of the slot, and so it was perhaps before.
+    if (earlier !== undefined && publication.seen && hasResumed(publication.conditions, earlier)) resuming.delete(name);
     if (publication !== before)
       for (const entry of describeChanges(publication, before?.seen === true ? before : undefined)) add(name, now, entry);
     publications.set(name, publication);
@@ -166,10 +169,11 @@ function publishSlot(last: Publication | undefined, inputs: Inputs, { seen, earl
     since: before?.decision.state === state ? before.since : now,
     conditions: stampConditions(decision.conditions, before?.conditions ?? [], generation, now),
   };
-  const { since, conditions } = resumeTimes(stamped, earlier, now);
+  const { since, conditions } = resumeTimes(stamped, { earlier, before }, now);
   const published: PublishedSlot = { decision, since, conditions: reuse(before?.conditions, conditions) };
-  const recorded = recordFailures(inputs.facts.failures, last?.recorded ?? new Map(), now);
-  const status = reuse(last?.status, statusOf(inputs.slot, inputs.facts, published, [...recorded.values()]));
+  const recorded = recordFailures(inputs.facts.failures, last?.recorded ?? [], now);
+  const failures = recorded.map(({ failure }) => failure);
+  const status = reuse(last?.status, statusOf(inputs.slot, inputs.facts, published, failures));
   return { ...published, inputs: values, seen, recorded, status, board: boardSlot(inputs, published, status) };
 }
 

@@ -48,6 +48,8 @@ export function createTracker(): Tracker {
   const ended = new Map<string, RunningAction>();
   const ports = new Map<number, number>();
   const origins = new Map<SlotName, { readonly revision: string; readonly origin: Origin }>();
+  /** Its stop is under way, or has ended so lately that the present observation may not show it. */
+  const isStopping = (id: WorkloadId): boolean => underWay.has(`stop:${id}`) || ended.has(`stop:${id}`);
   const change = (key: string, part: Partial<RunningAction>): void => {
     const running = underWay.get(key);
     if (running !== undefined) underWay.set(key, { ...running, ...part });
@@ -70,16 +72,18 @@ export function createTracker(): Tracker {
       histories.observe(
         seen,
         ({ slot, revision }) => (origins.get(slot)?.revision === revision ? origins.get(slot)?.origin : undefined),
+        isStopping,
         now,
       ),
-    markDraining: (draining, now) => histories.markDraining(draining, (id) => underWay.has(`stop:${id}`), now),
+    markDraining: (draining, now) => histories.markDraining(draining, isStopping, now),
     keepOnly(slots) {
       for (const name of attempts.all.keys()) {
         if (slots.has(name)) continue;
         attempts.forget(name);
-        origins.delete(name);
         lastActive.delete(name);
       }
+      // A workload that is still being started holds memory, whatever became of its slot.
+      for (const name of origins.keys()) if (!slots.has(name) && !underWay.has(`apply:${name}`)) origins.delete(name);
     },
     begin(action, now) {
       underWay.set(keyOfAction(action), { action, startedAt: now });

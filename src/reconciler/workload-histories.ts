@@ -21,8 +21,13 @@ export interface WorkloadHistories {
   readonly all: ReadonlyMap<WorkloadId, TrackedHistory>;
   /** Everything that was started before this call shows in the next observation. */
   beginObservation(): void;
-  /** Merges an observation; forgets workloads that are gone, and returns those of them that were not expected to go. */
-  observe(seen: readonly SeenWorkload[], originOf: (seen: SeenWorkload) => Origin | undefined, now: number): readonly Vanished[];
+  /** Merges an observation; forgets workloads that are gone, and returns those of them that were not expected to go. A stop outlasts a restart. */
+  observe(
+    seen: readonly SeenWorkload[],
+    originOf: (seen: SeenWorkload) => Origin | undefined,
+    isStopping: (id: WorkloadId) => boolean,
+    now: number,
+  ): readonly Vanished[];
   /** Records since when these workloads are drained; of all others, that they are not, unless `isStopping`. */
   markDraining(draining: ReadonlySet<WorkloadId>, isStopping: (id: WorkloadId) => boolean, now: number): void;
   started(id: WorkloadId, slot: SlotName, origin: Origin | undefined, now: number): void;
@@ -44,7 +49,7 @@ export function createWorkloadHistories(): WorkloadHistories {
     beginObservation() {
       for (const [id, { fresh }] of all) if (fresh) change(id, () => ({ fresh: false }));
     },
-    observe(seen, originOf, now) {
+    observe(seen, originOf, isStopping, now) {
       const ids = new Set(seen.map(({ id }) => id));
       const vanished: Vanished[] = [];
       for (const [id, { slot, expectedToGo, fresh }] of all) {
@@ -52,7 +57,10 @@ export function createWorkloadHistories(): WorkloadHistories {
         if (!expectedToGo) vanished.push({ id, slot });
         all.delete(id);
       }
-      for (const each of seen) all.set(each.id, mergeSeen(all.get(each.id), each, originOf(each), now));
+      for (const each of seen) {
+        const merged = mergeSeen(all.get(each.id), each, originOf(each), now);
+        all.set(each.id, merged.expectedToGo || !isStopping(each.id) ? merged : { ...merged, expectedToGo: true });
+      }
       return vanished;
     },
     markDraining(draining, isStopping, now) {

@@ -64,6 +64,23 @@ describe('a provider', () => {
     expect(world.life().errors).toEqual([]);
   });
 
+  test('whose health() never ends has failing probes, too, where asking whether the server responds throws', async () => {
+    let broken = false;
+    const health: Provider['health'] = (endpoint, io, slot, signal) =>
+      broken ? new Promise(() => undefined) : FAKE_PROVIDER.health(endpoint, io, slot, signal);
+    const world = twoSlots(
+      { provider: { health }, disturb: (port) => (broken && port === 'probe' ? { kind: 'throw', message: 'It exploded' } : undefined) },
+      'b.gguf',
+    );
+    await world.reach('primary', 'ready', MINUTE_MS);
+    const [before] = world.runtime.list().filter(({ slot }) => slot === 'primary');
+    broken = true;
+    const isGone = (): boolean => world.runtime.list().every(({ id }) => id !== before?.id);
+    expect(await world.clock.until(isGone, 10 * MINUTE_MS)).toBe(true);
+    broken = false;
+    await world.reach('primary', 'ready', 10 * MINUTE_MS);
+  });
+
   test.each(['throws', 'rejects', 'never ends'])('whose health() %s has failing probes, and does not occupy the loop', async (how) => {
     let broken = false;
     const health: Provider['health'] = (endpoint, io, slot, signal) => {

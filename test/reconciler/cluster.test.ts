@@ -188,4 +188,14 @@ describe('an edit that needs no new workload', () => {
     expect(world.slot('primary').explain(world.clock.now())).not.toContain('failed');
     await expectRest(world);
   });
+
+  test('is applied less and less often while it does not last', async () => {
+    const world = await serving({ traits: { inPlace: { findAltered: () => [], isOutdated: () => true } } });
+    await world.clock.advance(60_000);
+    const updates = world.changes().filter((change) => change.startsWith('update "svc-slot-primary" in place')).length;
+    // After pauses of 1, 2, 4, 8, 16 and 32 s at the most.
+    expect(updates).toBeGreaterThan(3);
+    expect(updates).toBeLessThanOrEqual(7);
+    expect(world.slot('primary').status.state).toBe('ready');
+  });
 });

@@ -55,6 +55,18 @@ describe('a restart of the controller', () => {
     expect(stalled(world)).toMatchObject({ status: 'True', reason: 'CrashLoop' });
   });
 
+  test('does not end a crash loop after the wall clock was set back', async () => {
+    const world = await serving();
+    await crash(world, 5);
+    world.clock.stepWall(-24 * 60 * MINUTE_MS);
+    for (let restarts = 0; restarts < 2; restarts += 1) {
+      await world.restart();
+      await world.clock.advance(MINUTE_MS);
+      expect(world.slot('primary').status.failures).toHaveLength(5);
+      expect(stalled(world)).toMatchObject({ status: 'True', reason: 'CrashLoop' });
+    }
+  });
+
   test('does not turn crashes that are far apart into a crash loop', async () => {
     const world = await serving();
     for (let count = 1; count <= 8; count += 1) {
@@ -95,6 +107,43 @@ describe('a restart of the controller', () => {
     await crash(world, 5);
     await world.restart();
     await world.reach('primary', 'ready', 1000);
+  });
+});
+
+describe('the times of a status', () => {
+  const times = (world: World) => {
+    const { since, conditions } = world.slot('primary').status;
+    return [since, ...conditions.map(({ lastTransitionAt }) => lastTransitionAt)];
+  };
+
+  test('outlast a restart while the runtime does not answer', async () => {
+    const faults: { down: string | undefined } = { down: undefined };
+    const world = await serving({ behaviour: { unreachable: () => faults.down } });
+    await world.clock.advance(MINUTE_MS);
+    const { since, conditions } = world.slot('primary').status;
+    faults.down = 'Connection refused';
+    await world.clock.advance(MINUTE_MS);
+    await world.restart();
+    await world.clock.advance(MINUTE_MS);
+    faults.down = undefined;
+    await world.clock.advance(MINUTE_MS);
+    expect(world.slot('primary').status.since).toBe(since);
+    const specValid = ({ type }: { readonly type: string }): boolean => type === 'SpecValid';
+    expect(world.slot('primary').status.conditions.find(specValid)).toEqual(conditions.find(specValid));
+  });
+
+  test('begin again for a slot that was removed and declared again', async () => {
+    const world = createWorld();
+    world.edit('primary', { ...DOCUMENT, enabled: false });
+    await world.reach('primary', 'offline');
+    await world.clock.advance(MINUTE_MS);
+    const before = times(world);
+    await world.restart();
+    world.remove('primary');
+    await world.clock.advance(1000);
+    world.edit('primary', { ...DOCUMENT, enabled: false });
+    await world.reach('primary', 'offline');
+    expect(Math.min(...times(world))).toBeGreaterThan(Math.max(...before));
   });
 });
 

@@ -1,6 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SeenWorkload } from '../../src/reconciler/decide/facts/workload-history.ts';
+import type { Action } from '../../src/reconciler/decide/facts/actions.ts';
 import { createTracker, type Tracker } from '../../src/reconciler/tracker.ts';
+import { plan } from '../../src/reconciler/decide/plan.ts';
+import { factsOf, NOW } from './decide/plan-fixture.ts';
 import { WorkloadId } from '../../src/schema/names.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
 import { slotName } from '../support/simulation/world.ts';
@@ -74,5 +77,58 @@ describe('the tracker on a workload that its runtime starts again', () => {
     for (const at of [2, 1]) tracker.attempts.addLogTail(SLOT, { workload: ID, at }, [{ stream: 'stderr', text: `words ${at}` }]);
     const { failures } = tracker.attempts.all.get(SLOT) ?? {};
     expect(failures?.map(({ logTail }) => logTail?.[0]?.text)).toEqual(['words 1', 'words 2']);
+  });
+});
+
+describe('the tracker on a workload that is being stopped', () => {
+  const args = { slot: SLOT, workload: ID, graceMs: 0, abort: false, failure: undefined } as const;
+  const stop: Action = { name: 'stop', slot: SLOT, because: { reason: 'Disabled', message: 'The slot is not enabled' }, args };
+
+  test('keeps the beginning of its drain when the stop fails while the world is observed', () => {
+    const tracker = createTracker();
+    seen(tracker, {}, 100);
+    tracker.markDraining(new Set([ID]), 200);
+    tracker.begin(stop, 300);
+    tracker.beginObservation();
+    tracker.histories.stopFailed(ID, 'It failed', 400);
+    tracker.end(stop);
+    seen(tracker, {}, 400);
+    tracker.markDraining(new Set(), 400);
+    expect(known(tracker)?.drainingSince).toBe(200);
+  });
+
+  test('no longer expects it to go when the stop failed', () => {
+    const tracker = createTracker();
+    seen(tracker, {}, 100);
+    tracker.begin(stop, 200);
+    tracker.histories.stopFailed(ID, 'It failed', 300);
+    tracker.end(stop);
+    tracker.beginObservation();
+    seen(tracker, {}, 400);
+    expect(tracker.observe([], 500)).toEqual([{ id: ID, slot: SLOT }]);
+  });
+
+  test('still expects it to go when it is started again in the meantime', () => {
+    const tracker = createTracker();
+    seen(tracker, { startedAt: 50 }, 100);
+    tracker.begin(stop, 200);
+    seen(tracker, { startedAt: 250 }, 300);
+    tracker.end(stop);
+    tracker.beginObservation();
+    expect(tracker.observe([], 400)).toEqual([]);
+  });
+});
+
+describe('the tracker on a slot that is removed while its workload starts', () => {
+  test('still knows what the workload was started with, and so how much memory it holds', () => {
+    const { desired, observed } = factsOf({ workloads: [] });
+    const [apply] = plan(desired, observed, NOW).actions;
+    if (apply?.name !== 'apply') throw new Error('Nothing is started');
+    const tracker = createTracker();
+    for (const { name, generation, spec } of desired.slots.values()) tracker.attempts.startGeneration(name, generation, spec);
+    tracker.begin(apply, 100);
+    tracker.keepOnly(new Map());
+    tracker.started(ID, SLOT, 200);
+    expect(known(tracker)?.origin?.memoryBytes).toBe(1000);
   });
 });

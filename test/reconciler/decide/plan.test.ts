@@ -172,6 +172,26 @@ describe('plan()', () => {
     expect(action?.name === 'apply' ? action.args.workload.name : '').toMatch(/^svc-slot-primary--[0-9a-f]{12}$/);
   });
 
+  test('stops no workload whose start is under way, whatever is wrong with it', () => {
+    const { desired, observed } = factsOf({ workloads: [{ ...one, ...crash }] });
+    const started = factsOf({ workloads: [] });
+    const [apply] = plan(started.desired, started.observed, NOW).actions;
+    if (apply === undefined) throw new Error('Nothing is started');
+    const running = new Map([[`apply:${PRIMARY}`, { action: apply, startedAt: NOW - 10 }]]);
+    expect(plan(desired, { ...observed, running }, NOW).actions).toEqual([]);
+  });
+
+  test('asks a server that it could not ask for a while before it gives it up', () => {
+    const late = { ...one, seen: 3_600_000 };
+    expect(planOf({ workloads: [{ ...late, probe: 'none' }] }).actions).toEqual(['probe:w1']);
+    expect(planOf({ workloads: [{ ...late, probe: 'loading' }] }).actions).toEqual(['stop:w1']);
+  });
+
+  test('counts no crash against a slot while nobody can tell whether it was of the wanted workload', () => {
+    const { desired, observed } = factsOf({ model: 'pullable', workloads: [{ ...one, ...crash }] });
+    expect(plan(desired, observed, NOW).actions).toMatchObject([{ name: 'stop', args: { failure: undefined } }, { name: 'pullModel' }]);
+  });
+
   test('records a crash once', () => {
     const { desired, observed } = factsOf({ workloads: [{ ...one, ...crash }] });
     const [id] = observed.histories.keys();

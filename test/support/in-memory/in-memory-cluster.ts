@@ -5,7 +5,7 @@
 import type { ObservedWorkload, Workload } from '../../../src/reconciler/ports.ts';
 import { fail, ok, type Failure, type Result } from '../../../src/schema/failure.ts';
 import { WorkloadId } from '../../../src/schema/names.ts';
-import { addressesOf, factsOf, IN_PLACE, podAt, restartDelayMs, type Deployed, type Pod } from './in-memory-pods.ts';
+import { addressesOf, factsOf, IN_PLACE, isUp, podAt, restartDelayMs, type Deployed, type Pod } from './in-memory-pods.ts';
 import { passTime, type InMemoryBehaviour, type InMemoryRuntime, type InMemoryRuntimeOptions } from './in-memory-runtime.ts';
 
 export interface InMemoryClusterBehaviour extends InMemoryBehaviour {
@@ -44,6 +44,8 @@ const MARGIN_MS = 1000;
 
 export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemoryClusterOptions): InMemoryCluster {
   const deployed = new Map<WorkloadId, Deployed>();
+  /** Every start of a pod there was, by workload and time of the wall clock. */
+  const begun = new Map<string, number>();
   const wakes = new Set<(withinMs?: number) => void>();
   let made = 0;
 
@@ -64,6 +66,7 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
     pod.stage = 'loading';
     pod.startedAt = clock.wallNow();
     pod.begunAt = clock.now();
+    begun.set(`${of.id} ${pod.startedAt}`, pod.begunAt);
     touch(of);
     later(readyMs, pod, of, () => {
       if (pod.stage !== 'loading' || pod.crashes !== crashes) return;
@@ -138,14 +141,15 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
     list: facts,
     at: ({ host, port }) =>
       facts().find(({ phase, endpoints }) => phase === 'running' && endpoints.some((each) => each.host === host && each.port === port)),
+    begunAt: ({ id, startedAt }) => begun.get(`${id} ${startedAt}`),
     runningMs(id) {
-      const pod = deployed.get(id)?.pods.find(({ stage }) => stage === 'loading' || stage === 'ready');
+      const pod = deployed.get(id)?.pods.find(isUp);
       return pod === undefined ? 0 : clock.now() - pod.begunAt;
     },
     exit(id, { code = 1, outOfMemory = false } = {}) {
       const each = deployed.get(id);
       if (each?.facts?.phase !== 'running') return;
-      for (const pod of each.pods.filter(({ stage }) => stage === 'loading' || stage === 'ready')) {
+      for (const pod of each.pods.filter(isUp)) {
         pod.stage = 'crashed';
         pod.crashes += 1;
         pod.exit = { code, outOfMemory, at: clock.wallNow() };

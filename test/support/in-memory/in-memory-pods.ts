@@ -126,3 +126,7 @@ function recordOf({ record }: ObservedWorkload): MemoryRecord | undefined {
 function isRecord(record: unknown): record is MemoryRecord {
   return typeof record === 'object' && record !== null && 'replicas' in record && 'applied' in record;
 }
+
+export function isUp({ stage }: Pod): boolean {
+  return stage === 'loading' || stage === 'ready';
+}

@@ -39,6 +39,8 @@ export interface InMemoryRuntime extends Runtime {
   list(): readonly ObservedWorkload[];
   /** The running workload that listens there. */
   at(endpoint: ObservedWorkload['endpoints'][number]): ObservedWorkload | undefined;
+  /** Its `startedAt` on the clock that never jumps. */
+  begunAt(workload: Pick<ObservedWorkload, 'id' | 'startedAt'>): number | undefined;
   /** How long it has been running; 0 if it does not run. */
   runningMs(id: WorkloadId): number;
   exit(id: WorkloadId, exit?: { readonly code?: number; readonly outOfMemory?: boolean }): void;
@@ -71,6 +73,8 @@ const TRAITS: RuntimeTraits = { kind: 'in-memory', images: true, network: 'publi
 
 export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemoryRuntimeOptions): InMemoryRuntime {
   const kept = new Map<WorkloadId, Entry>();
+  /** Every start there was, by workload and time of the wall clock. */
+  const begun = new Map<string, number>();
   const images = new Map<string, string | undefined>();
   const wakes = new Set<Wake>();
   const foreignPorts = new Set<number>();
@@ -84,6 +88,7 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     if (before === undefined) return;
     const log: readonly LogLine[] = line === undefined ? before.log : [...before.log, { stream: 'stderr', text: line }];
     const begunAt = part.startedAt === undefined ? before.begunAt : clock.now();
+    if (part.startedAt !== undefined) begun.set(`${id} ${part.startedAt}`, begunAt);
     kept.set(id, { ...before, log, begunAt, facts: { ...before.facts, ...part } });
     changed();
   };
@@ -94,6 +99,7 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     made += 1;
     const id = WorkloadId.parse(`memory-${made}-${workload.name}`);
     const facts = observedOf(id, workload, images, clock.wallNow());
+    begun.set(`${id} ${facts.startedAt}`, clock.now());
     kept.set(id, { workload, facts, begunAt: clock.now(), log: [{ stream: 'stdout', text: `listening on ${workload.port.host}` }] });
     changed();
     return id;
@@ -116,6 +122,7 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     foreignPorts,
     list: () => [...kept.values()].map(({ facts }) => facts),
     at: ({ port }) => kept.values().find(({ facts, workload }) => facts.phase === 'running' && workload.port.host === port)?.facts,
+    begunAt: ({ id, startedAt }) => begun.get(`${id} ${startedAt}`),
     runningMs(id) {
       const entry = kept.get(id);
       return entry?.facts.phase === 'running' ? clock.now() - entry.begunAt : 0;

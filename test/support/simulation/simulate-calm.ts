@@ -64,7 +64,9 @@ function fulfilled(scene: Scene, name: string): boolean {
   if (slot === undefined || seen === undefined || !isNoticed(world, name)) return false;
   if (!slot.spec.enabled) return workloads.length === 0;
   if (workloads.length === 1 && seen.admission.kind === 'open') {
-    return seen.status.model === slot.spec.model.default && (!scene.pods || isServedByAll(scene, name));
+    // A slow download may still keep the workload of an earlier edit in place, which serves the same model.
+    const settled = seen.status.conditions.some(({ type, status }) => type === 'Reconciling' && status === 'False');
+    return settled && seen.status.model === slot.spec.model.default && (!scene.pods || isServedByAll(scene, name));
   }
   // It may be unloaded because it is idle, or because others hold the memory.
   const full = workloads.length === 0 && heldBytes(world) + (seen.status.memoryBytes ?? 1000) > budget;

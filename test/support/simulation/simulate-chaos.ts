@@ -1,5 +1,6 @@
 /** The first phase of a simulation: a minute with edits, crashes, outages, requests and changes of the leader. */
 import type { WorkloadId } from '../../../src/schema/names.ts';
+import { crashInAction } from './simulate-crash.ts';
 import { BAD_MODEL, documentOf, MODELS, type Scene } from './simulate-scene.ts';
 import type { Referee } from './world-referee.ts';
 import { IMAGE, slotName, type World } from './world.ts';
@@ -33,7 +34,10 @@ async function happen(scene: Scene, name: string): Promise<void> {
     case 2:
       return world.edit(name, documentOf(random, scene.pods));
     case 3:
-      return known && random.chance(0.5) ? world.spoil(name, 'This is not TOML') : world.remove(name);
+      if (known && random.chance(0.5)) return world.spoil(name, 'This is not TOML');
+      world.remove(name);
+      // Another slot of this name, which no pass may confuse with the first one.
+      return random.chance(0.4) ? world.edit(name, documentOf(random, scene.pods)) : undefined;
     case 4:
       if (victim === undefined) return;
       referee.killed(victim);
@@ -43,7 +47,7 @@ async function happen(scene: Scene, name: string): Promise<void> {
       referee.killed(victim);
       return world.runtime.vanish(victim);
     case 6:
-      return victim === undefined ? undefined : world.runtime.alter(victim, { argv: ['fake-server', '--altered'] });
+      return victim === undefined ? undefined : alter(scene, name, victim);
     case 7:
       return world.setModel(random.pick(MODELS), random.pick(['present', 'pullable', 'missing']), random.int(1, 2) * 1000);
     case 8:
@@ -65,6 +69,20 @@ async function happen(scene: Scene, name: string): Promise<void> {
       for (let count = random.int(1, 5); count > 0; count -= 1) ask(scene, name);
   }
 }
+
+/** Some who alter a workload do it again as soon as it is repaired. */
+function alter({ world, faults }: Scene, name: string, victim: WorkloadId): void {
+  const { clock, runtime } = world;
+  runtime.alter(victim, ALTERED);
+  for (const ms of clock.now() % 2 === 0 ? [400, 1000, 2500] : []) {
+    clock.at(clock.now() + ms, () => {
+      const running = runtime.list().filter(({ slot, phase }) => slot === name && phase === 'running');
+      if (faults.chaos) for (const { id } of running) runtime.alter(id, ALTERED);
+    });
+  }
+}
+
+const ALTERED = { argv: ['fake-server', '--altered'] } as const;
 
 async function happenInCluster(scene: Scene, name: string): Promise<void> {
   const { world, random, faults } = scene;
@@ -88,6 +106,7 @@ async function happenInCluster(scene: Scene, name: string): Promise<void> {
 async function restart(scene: Scene): Promise<void> {
   const { world, random, referee } = scene;
   const index = random.int(0, world.lives().length - 1);
+  if (random.chance(0.5)) return crashInAction(scene, index, () => elect(scene));
   const led = world.leader() === index;
   referee.follow(await world.restart(index));
   if (led) elect(scene);

@@ -8,7 +8,7 @@ const LONGEST_PAUSE_MS = 30_000;
 
 /** Its random numbers are its own, so that everything else in the world of this seed stays as it is. */
 export function stepWallClock(clock: WorldClock, seed: number): void {
-  const random = createRandom(seed ^ 0x5eed);
+  const random = createRandom(seed ^ 0xc10c);
   const stepLater = (): void =>
     void clock.at(clock.now() + random.int(1, LONGEST_PAUSE_MS), () => {
       clock.stepWall(random.pick([-1, 1]) * random.pick(STEPS_MS));

@@ -2,7 +2,7 @@
 import { simulate } from './simulate.ts';
 
 /** For each of the two test files, which run in parallel. */
-const SEEDS = 5000;
+const SEEDS = 3500;
 /** A broken planner fails in many worlds; the first few are enough to find the cause. */
 const ENOUGH = 5;
 

@@ -7,6 +7,7 @@ import { templatingOf } from '../../../src/reconciler/desire.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { WorkloadId } from '../../../src/schema/names.ts';
 import { isSameValue } from '../../../src/schema/same-value.ts';
+import { createDisturb } from './faults/disturbance.ts';
 import { createRandom, type Random } from './seeded-random.ts';
 import { calm } from './simulate-calm.ts';
 import { chaos } from './simulate-chaos.ts';
@@ -40,6 +41,9 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   const onKilled = (id: WorkloadId): void => referees.forEach((referee) => referee.killed(id));
   const world = createWorld({
     ...(pods ? { ...clusterOptions(random, faults, onKilled), replicas: random.int(1, 3) } : hostOptions(random, faults)),
+    // Too little for anything, which must not matter to pods.
+    ...(pods ? { host: { memoryTotalBytes: 800, memoryAvailableBytes: 500 } } : {}),
+    disturb: createDisturb(seed, () => faults.chaos),
     env: { ...(budget === undefined ? {} : { SVC_MEMORY_BUDGET: budget }), SVC_PORT_RANGE: '18080-18099' },
     ...(more.clockOf === undefined ? {} : { clockOf: more.clockOf }),
     decide: {

@@ -6,6 +6,8 @@ export interface WorldClock extends Clock {
   stepWall(ms: number): void;
   /** The earliest and the latest time that the wall clock has shown so far. */
   wallRange(): readonly [number, number];
+  /** What the wall clock has shown at this moment of `now()`: several times if it was set just then. */
+  wallsAt(at: number): readonly number[];
   /** Runs everything that is due until then, and everything that follows from it without time passing. */
   advanceTo(at: number): Promise<void>;
   advance(ms: number): Promise<void>;
@@ -28,6 +30,7 @@ export function createWorldClock(): WorldClock {
   const heap: Timer[] = [];
   let now = WORLD_BEGIN;
   let wallAheadMs = WALL_BEGIN - WORLD_BEGIN;
+  const steps: { readonly at: number; readonly aheadMs: number }[] = [{ at: WORLD_BEGIN, aheadMs: wallAheadMs }];
   let range: readonly [number, number] = [WALL_BEGIN, WALL_BEGIN];
   let order = 0;
   const withWall = (): readonly [number, number] => [Math.min(range[0], now + wallAheadMs), Math.max(range[1], now + wallAheadMs)];
@@ -58,8 +61,16 @@ export function createWorldClock(): WorldClock {
       range = withWall();
       wallAheadMs += ms;
       range = withWall();
+      steps.push({ at: now, aheadMs: wallAheadMs });
     },
     wallRange: withWall,
+    wallsAt(at) {
+      const first = Math.max(
+        0,
+        steps.findLastIndex((step) => step.at < at),
+      );
+      return steps.slice(first).flatMap((step) => (step.at <= at ? [at + step.aheadMs] : []));
+    },
     at(at, callback) {
       order += 1;
       const timer: Timer = { at, order, callback };

@@ -6,12 +6,17 @@ import { actionText } from '../../../src/reconciler/decide/outcome/explain.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { createLoop, type Loop, type LoopDeps } from '../../../src/reconciler/loop.ts';
-import type { Clock, ModelStore, Report, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
+import type { Clock, HostProbe, ModelStore, Report, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
 import type { InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
 import { pause } from '../../../src/platform/pause.ts';
 import type { SlotStatus } from '../../../src/schema/slot-status.ts';
 import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
 import type { Settings } from '../../../src/schema/settings.ts';
+import { createCable } from './cable.ts';
+import { witnessProbes, witnessProvider, type Deeds } from './deeds.ts';
+import { disturbDownloads, disturbRuntime } from './faults/runtime.ts';
+import { disturbHost, disturbModels, disturbProbes, disturbRecords, disturbSource } from './faults/senses.ts';
+import { createJournal, type Journal } from './journal.ts';
 import { FAKE_PROVIDER } from './world-models.ts';
 import { shareTraffic } from './world-shares.ts';
 import { createWorldTraffic, type WorldTraffic } from './world-traffic.ts';
@@ -24,8 +29,18 @@ export interface Life {
   readonly reports: Report[];
   /** Errors that the loop logged. */
   readonly errors: string[];
-  /** Ends the controller as a crash would: only its workloads remain. */
+  /** What it asks of its ports, plans and publishes. */
+  readonly journal: Journal;
+  /** What its predecessor published, as far as it is told. */
+  readonly earlier: ReadonlyMap<SlotName, SlotStatus>;
+  /** Whether it carries out its plans. */
+  leads(): boolean;
+  /** Ends the controller in good order: its workloads remain. Does not wait for its actions. */
   end(): Promise<void>;
+  /** Whether everything has ended since `end`. */
+  hasEnded(): boolean;
+  /** Kills the controller: all that it knows is lost, and its actions under way take effect or not. */
+  crash(): void;
 }
 
 export interface LifeParts {
@@ -39,6 +54,7 @@ export interface LifeParts {
   /** The gateways of the other controllers, and the wakes to call when a request waits. */
   readonly others: () => readonly WorldTraffic[];
   readonly demandWakes: Set<Wake>;
+  readonly deeds: Deeds;
   /** Receives every action except probes that the leader plans. */
   readonly changes: string[];
   readonly isFrozen: (workload: WorkloadId) => boolean;
@@ -56,10 +72,14 @@ export function beginLife({
   leadership,
   others,
   demandWakes,
+  deeds,
   changes,
   isFrozen,
   statuses,
 }: LifeParts): Life {
+  const journal = createJournal();
+  const cable = createCable(clock, journal);
+  const disturb = options.disturb ?? (() => undefined);
   const board = createBoard();
   const traffic = createWorldTraffic({
     clock,
@@ -72,16 +92,30 @@ export function beginLife({
   const reports: Report[] = [];
   const errors: string[] = [];
   const stopping = new AbortController();
-  const loop = createLoop({
-    source,
-    runtime,
-    models,
-    traffic: leadership === undefined ? traffic : shareTraffic(traffic, { others, leadership, clock, demandWakes }),
-    host: { read: async () => options.host ?? { memoryTotalBytes: undefined, memoryAvailableBytes: undefined } },
+  const host: HostProbe = { read: async () => options.host ?? { memoryTotalBytes: undefined, memoryAvailableBytes: undefined } };
+  board.subscribe(journal.published);
+  const asked = createWorldProbes({
+    options,
     clock,
-    providers: { gguf: { ...FAKE_PROVIDER, ...options.provider } } satisfies ProviderRegistry,
+    runtime,
+    isFrozen,
+    inFlight: (id) => traffic.read().workloads.get(id)?.inFlight ?? 0,
+  });
+  const probes = cable.probes(disturbProbes(asked, clock, disturb));
+  const witness = { deeds, clock, by: journal, began: new WeakMap<AbortSignal, number>() };
+  const provider = witnessProvider({ ...FAKE_PROVIDER, ...options.provider }, probes, witness);
+  // A cluster keeps statuses where every controller sees them, and not what its predecessor published.
+  const earlier = leadership === undefined ? new Map(statuses) : undefined;
+  const loop = createLoop({
+    source: cable.source(disturbSource(source, clock, disturb)),
+    runtime: cable.runtime(disturbRuntime(runtime, clock, disturb)),
+    models: cable.models(disturbDownloads(disturbModels(models, clock, disturb), clock, disturb)),
+    traffic: cable.traffic(leadership === undefined ? traffic : shareTraffic(traffic, { others, leadership, clock, demandWakes })),
+    host: cable.host(disturbHost(host, clock, disturb)),
+    clock: cable.clock,
+    providers: { gguf: provider } satisfies ProviderRegistry,
     images: () => IMAGE,
-    probeIo: createWorldProbes({ options, clock, runtime, isFrozen, inFlight: (id) => traffic.read().workloads.get(id)?.inFlight ?? 0 }),
+    probeIo: witnessProbes(probes, witness),
     sinks: [
       {
         write(report) {
@@ -92,10 +126,13 @@ export function beginLife({
         },
       },
     ],
-    records: { read: async () => options.recorded?.() ?? new Map(statuses) },
+    records: cable.records(disturbRecords({ read: async () => options.recorded?.() ?? new Map(statuses) }, clock, disturb)),
+    ...(earlier === undefined ? {} : { earlier }),
     board,
     settings,
-    ...(leadership === undefined ? {} : { leadership }),
+    ...(leadership === undefined
+      ? {}
+      : { leadership: { leads: leadership.leads, changes: cable.changes('leadership', leadership.changes) } }),
     log: {
       debug: () => undefined,
       info: () => undefined,
@@ -105,23 +142,33 @@ export function beginLife({
     decide: {
       plan(wanted, observed, now, planEach) {
         const made = (options.decide?.plan ?? plan)(wanted, observed, now, planEach);
+        journal.planned({ plan: made, desired: wanted, observed, now });
         if (observed.leads) for (const action of made.actions.filter(changesWorld)) changes.push(actionText(action));
         return made;
       },
       inspect: options.decide?.inspect ?? inspect,
     },
   });
-  const ended = loop.start(stopping.signal);
+  let hasEnded = false;
+  const ended = loop.start(stopping.signal).then(() => void (hasEnded = true));
   return {
     board,
     loop,
     traffic,
     reports,
     errors,
+    journal,
+    earlier: earlier ?? new Map(),
+    leads: () => leadership?.leads() ?? true,
     async end() {
       stopping.abort();
       traffic.close();
       void ended;
+    },
+    hasEnded: () => hasEnded,
+    crash() {
+      cable.cut();
+      traffic.close();
     },
   };
 }

@@ -5,6 +5,7 @@ import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { SlotName } from '../../../src/schema/names.ts';
 import type { Clock, HostFacts, ImageReference, RuntimeTraits } from '../../../src/reconciler/ports.ts';
 import type { InMemoryClusterBehaviour } from '../in-memory/in-memory-cluster.ts';
+import type { Disturb } from './faults/disturbance.ts';
 import type { Failure } from '../../../src/schema/failure.ts';
 import type { WorldClock } from './world-clock.ts';
 
@@ -27,6 +28,8 @@ export interface WorldOptions {
   readonly recorded?: () => ReadonlyMap<SlotName, RecordedFailures>;
   /** Replaces functions of the provider. */
   readonly provider?: Partial<Provider>;
+  /** What goes wrong with calls of ports. Default: nothing. */
+  readonly disturb?: Disturb;
   readonly env?: Readonly<Record<string, string>>;
   readonly decide?: NonNullable<LoopDeps['decide']>;
   /** Replaces the clock of the controllers; the simulation uses this to prove that it would notice one that measures with the wall clock. */

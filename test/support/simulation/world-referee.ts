@@ -4,6 +4,7 @@ import { mayMove } from '../../../src/reconciler/decide/rules/moves.ts';
 import type { Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
 import type { Report } from '../../../src/reconciler/ports.ts';
+import { judgeLife, type Judges } from './rules/rules.ts';
 import type { Life } from './world-life.ts';
 import type { World } from './world.ts';
 
@@ -28,6 +29,7 @@ class Violation extends Error {}
 
 interface Watched {
   readonly life: Life;
+  readonly judges: Judges;
   /** Since when a workload has not been a target. */
   readonly offBoardAt: Map<WorkloadId, number>;
   seenReports: number;
@@ -81,6 +83,11 @@ export function createReferee(world: World, drainMs: number): Referee {
     }
   }
 
+  function checkEnd({ life }: Watched): void {
+    const left = life.hasEnded() ? [...life.journal.open].find(({ name }) => name === 'apply' || name === 'stop') : undefined;
+    if (left !== undefined) violation(`A controller ended before its action "${left.key}"`);
+  }
+
   function checkReports(each: Watched): void {
     const { life } = each;
     for (; each.seenReports < life.reports.length; each.seenReports += 1) {
@@ -105,7 +112,7 @@ export function createReferee(world: World, drainMs: number): Referee {
     killed: (workload) => void killed.add(workload),
     follow(life) {
       const offBoardAt = new Map<WorkloadId, number>();
-      watched.push({ life, offBoardAt, seenReports: 0, seenAborts: 0 });
+      watched.push({ life, judges: judgeLife(world, life), offBoardAt, seenReports: 0, seenAborts: 0 });
       restartedAt = world.clock.now();
       let before = new Set<WorkloadId>();
       life.board.subscribe((view) => {
@@ -127,10 +134,15 @@ export function createReferee(world: World, drainMs: number): Referee {
       const lives = world.lives();
       checkWorkloads();
       for (const each of watched) {
-        if (!lives.includes(each.life)) continue;
+        if (!lives.includes(each.life)) {
+          checkEnd(each);
+          continue;
+        }
         checkAborts(each);
         checkHolds(each);
         checkReports(each);
+        const wrong = each.judges.look();
+        if (wrong !== undefined) violation(wrong);
       }
     },
     close() {

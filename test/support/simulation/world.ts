@@ -9,6 +9,7 @@ import { SlotName, type WorkloadId } from '../../../src/schema/names.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot-spec.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
 import { createWorldClock, type WorldClock } from './world-clock.ts';
+import { createDeeds, witnessCluster, witnessRuntime, type Deeds } from './deeds.ts';
 import { beginLife, type Life } from './world-life.ts';
 import { createWorldModels, listen } from './world-models.ts';
 import { createElection } from './world-election.ts';
@@ -30,6 +31,12 @@ export interface World {
   /** Stops the process of a workload, as SIGSTOP does: it keeps its connections and answers nothing. */
   freeze(workload: WorkloadId): void;
   thaw(workload: WorkloadId): void;
+  /** As `restart`, but the controller gets no time to end. */
+  crash(index?: number): Life;
+  readonly deeds: Deeds;
+  /** Whether the runtime answers, apart from single calls that fail. */
+  isReachable(): boolean;
+  readonly memoryBudgetBytes: number | undefined;
   edit(name: string, document: SlotDocument): void;
   /** Saves a text that does not parse: the last good one stays in force. */
   spoil(name: string, message: string): void;
@@ -49,7 +56,8 @@ export function createWorld(options: WorldOptions = {}): World {
   const clock = createWorldClock();
   const lives: Life[] = [];
   const inUse = (id: WorkloadId): boolean => lives.some(({ traffic }) => (traffic.read().workloads.get(id)?.inFlight ?? 0) > 0);
-  const { cluster, runtime } = createRuntime(options, clock, inUse);
+  const deeds = createDeeds();
+  const { cluster, runtime } = createRuntime(options, clock, inUse, deeds);
   runtime.addImage(IMAGE);
   const desired = new Map<SlotName, DesiredSlot>();
   const wakes = new Set<Wake>();
@@ -87,6 +95,7 @@ export function createWorld(options: WorldOptions = {}): World {
       changes,
       others,
       demandWakes,
+      deeds,
       isFrozen,
       statuses,
     };
@@ -97,6 +106,12 @@ export function createWorld(options: WorldOptions = {}): World {
     const life = lives[index];
     if (life === undefined) throw new Error(`There is no controller ${index}`);
     return life;
+  };
+
+  const beginAgain = (index: number): Life => {
+    if (election.leader() === index && options.replicas !== undefined) election.elect(undefined);
+    begin(index);
+    return lifeAt(index);
   };
 
   const put = (name: SlotName, part: Pick<DesiredSlot, 'spec' | 'problems'>): void => {
@@ -115,12 +130,17 @@ export function createWorld(options: WorldOptions = {}): World {
     leader: election.leader,
     async restart(index = 0) {
       await lifeAt(index).end();
-      if (election.leader() === index && options.replicas !== undefined) election.elect(undefined);
-      begin(index);
-      return lifeAt(index);
+      return beginAgain(index);
     },
     freeze: (id) => void frozen.add(id),
     thaw: (id) => void frozen.delete(id),
+    crash(index = 0) {
+      lifeAt(index).crash();
+      return beginAgain(index);
+    },
+    deeds,
+    isReachable: () => options.behaviour?.unreachable?.() === undefined,
+    memoryBudgetBytes: settings.settings.SVC_MEMORY_BUDGET,
     edit(text, document) {
       const name = slotName(text);
       const parsed = parseSlot(name, document);
@@ -156,14 +176,15 @@ function createRuntime(
   options: WorldOptions,
   clock: WorldClock,
   inUse: (id: WorkloadId) => boolean,
+  deeds: Deeds,
 ): { readonly cluster: InMemoryCluster | undefined; readonly runtime: InMemoryRuntime } {
   const parts = {
     clock,
     behaviour: { ...(options.losesWake === undefined ? {} : { losesWake: options.losesWake }), inUse, ...options.behaviour },
     ...(options.traits === undefined ? {} : { traits: options.traits }),
   };
-  const cluster = options.replicas === undefined ? undefined : createInMemoryCluster(parts);
-  return { cluster, runtime: cluster ?? createInMemoryRuntime(parts) };
+  const cluster = options.replicas === undefined ? undefined : witnessCluster(createInMemoryCluster(parts), deeds, clock);
+  return { cluster, runtime: cluster ?? witnessRuntime(createInMemoryRuntime(parts), deeds, clock) };
 }
 
 export { FAKE_PROVIDER } from './world-models.ts';

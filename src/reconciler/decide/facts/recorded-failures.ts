@@ -13,22 +13,22 @@ const MOST_RECORDED = 10;
 /** Statuses are read by people, too. */
 const LONGEST_MESSAGE = 300;
 
+export interface Recorded {
+  readonly attempt: Attempt;
+  readonly failure: RecordedFailure;
+}
+
 /** `before`: what was recorded of the same slot last, whose times are kept. `wallNow`: Unix milliseconds. */
-export function recordFailures(
-  failures: readonly Attempt[],
-  before: ReadonlyMap<number, RecordedFailure>,
-  wallNow: number,
-): ReadonlyMap<number, RecordedFailure> {
-  const counted = failures.flatMap((attempt) => {
+export function recordFailures(failures: readonly Attempt[], before: readonly Recorded[], wallNow: number): readonly Recorded[] {
+  const own = before.filter(({ attempt }) => attempt.recordedAt === undefined);
+  const times = new Map(own.map(({ attempt, failure }) => [attempt.at, failure.at]));
+  const counted = failures.flatMap((attempt): readonly Recorded[] => {
     const kind = CRASH_KINDS.find((each) => each === attempt.kind);
-    return kind === undefined ? [] : [{ ...attempt, kind }];
+    const { reason, message } = attempt.failure;
+    const at = attempt.recordedAt ?? times.get(attempt.at) ?? wallNow;
+    return kind === undefined ? [] : [{ attempt, failure: { at, kind, reason, message: message.slice(0, LONGEST_MESSAGE) } }];
   });
-  return new Map(
-    counted.slice(-MOST_RECORDED).map(({ at, recordedAt, kind, failure: { reason, message } }) => {
-      const known = before.get(at)?.at ?? recordedAt ?? wallNow;
-      return [at, { at: known, kind, reason, message: message.slice(0, LONGEST_MESSAGE) }] as const;
-    }),
-  );
+  return counted.slice(-MOST_RECORDED);
 }
 
 /** The failures of each slot's present generation, as attempts on a clock that shows `now` when it is `wallNow`. */

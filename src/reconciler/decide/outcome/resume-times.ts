@@ -14,14 +14,31 @@ interface Times {
   readonly conditions: readonly Condition[];
 }
 
-/** Gives the times back to what is as it was. A time in the future means that the clock was set back since; it counts as now. */
-export function resumeTimes(present: Times, earlier: EarlierStatus | undefined, now: number): Pick<Times, 'since' | 'conditions'> {
+/** What this controller published of a slot last. */
+interface Before {
+  readonly decision: { readonly state: SlotState };
+  readonly conditions: EarlierStatus['conditions'];
+}
+
+/**
+ * Gives the times back to what became again as it was. A time in the future means that the clock was set back since; it counts as now, and remains so when the
+ * clock is set forward again, because what did not change since `before` keeps its time.
+ */
+export function resumeTimes(
+  present: Times,
+  { earlier, before }: { readonly earlier: EarlierStatus | undefined; readonly before: Before | undefined },
+  now: number,
+): Pick<Times, 'since' | 'conditions'> {
   if (earlier === undefined) return present;
+  const find = (all: EarlierStatus['conditions'], type: Condition['type']) => all.find((each) => each.type === type);
   const conditions = present.conditions.map((condition) => {
-    const before = earlier.conditions.find(({ type }) => type === condition.type);
-    return before?.status === condition.status ? { ...condition, lastTransitionAt: Math.min(before.lastTransitionAt, now) } : condition;
+    const { type, status } = condition;
+    const old = find(earlier.conditions, type);
+    if (old?.status !== status || (before !== undefined && find(before.conditions, type)?.status === status)) return condition;
+    return { ...condition, lastTransitionAt: Math.min(old.lastTransitionAt, now) };
   });
-  return { since: present.state === earlier.state ? Math.min(earlier.since, now) : present.since, conditions };
+  const resumes = present.state === earlier.state && present.state !== before?.decision.state;
+  return { since: resumes ? Math.min(earlier.since, now) : present.since, conditions };
 }
 
 /** The slot is as ready as it was before the restart, so that nothing more is to be resumed. Until then its workload may only not have been probed yet. */

@@ -139,11 +139,12 @@ function isCurrent(workload: WorkloadView, view: SlotView): boolean {
   return workload.standing === 'current';
 }
 
-/** Prefers a workload that passes, then the one that served before, then one that does not drain, then the oldest. */
+/** Prefers a workload that passes, then one that nobody altered, then the one that served before, then one that does not drain, then the oldest. */
 function pickBest(workloads: readonly WorkloadView[], view: SlotView): WorkloadView | undefined {
   if (workloads.length <= 1) return workloads[0];
   const rank = (workload: WorkloadView): readonly number[] => [
     isPassing(workload, view) ? 0 : 1,
+    workload.standing === 'altered' ? 1 : 0,
     view.lastServing === workload.fact.id ? 0 : 1,
     workload.known.drainingSince === undefined ? 0 : 1,
     workload.known.seenAt,
@@ -162,23 +163,24 @@ function isUntried({ fact, known }: WorkloadView): boolean {
 }
 
 /** The action that starts it has not ended yet; it may be stopped afterwards. */
-function isBeingApplied({ fact }: WorkloadView, { applying }: SlotView): boolean {
+export function isBeingApplied({ fact }: WorkloadView, { applying }: SlotView): boolean {
   if (applying === undefined || applying.args.updatesInPlace !== undefined) return false;
   const { revision, name } = applying.args.workload;
   return revision === fact.revision && name === fact.name;
 }
 
-/** Drains a sound workload that is not kept. Where it was altered, that counts as a repair, once. */
+/** Drains a sound workload that is not kept. Where it was altered and is repaired, that counts as a repair, once. */
 function replace(workload: WorkloadView, view: SlotView): Draining {
   const { standing, fact, updatable } = workload;
   if (standing === 'outdated') {
     const message = `Revision "${fact.revision}" runs and "${view.template?.revision ?? ''}" is wanted`;
     return drain(workload, { reason: 'RevisionOutdated', message });
   }
-  if (standing !== 'altered' || updatable)
+  if (standing !== 'altered' || updatable || view.spec.lifecycle.drift !== 'repair')
     return drain(workload, { reason: 'WorkloadSurplus', message: 'Another workload of the slot does the work' });
   const because = describeAltered(workload, view);
-  return { workload, because, failure: view.repairs?.workload === fact.id ? undefined : { ...because, kind: 'drift' } };
+  const counted = view.repairs?.workload === fact.id || !repairsDrift(view);
+  return { workload, because, failure: counted ? undefined : { ...because, kind: 'drift' } };
 }
 
 function drain(workload: WorkloadView, because: Finding): Draining {
@@ -192,5 +194,6 @@ function drain(workload: WorkloadView, because: Finding): Draining {
 export function counts(fault: Fault, workload: WorkloadView, view: SlotView, unwanted: Finding | undefined): boolean {
   const asked = workload.known.drainingSince !== undefined && fault.kind === 'crash';
   const counted = view.failures.some((failure) => failure.workload === workload.fact.id && failure.restartedInPlace !== true);
-  return unwanted === undefined && !asked && !counted && isCurrent(workload, view);
+  // Without a template nobody can tell whether it is the wanted one: it may have ended before the last edit.
+  return unwanted === undefined && !asked && !counted && view.template !== undefined && isCurrent(workload, view);
 }

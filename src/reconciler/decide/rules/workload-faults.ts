@@ -66,11 +66,16 @@ function exited({ fact: { phase, exit } }: WorkloadView): Fault | undefined {
   return phase === 'exited' ? { kind: 'crash', ...describeExit(exit) } : undefined;
 }
 
+/** A server that could not be asked for longer than this is asked again before it is given up: it may have become ready while its runtime did not answer. */
+const STALE_PROBE_MS = 5000;
+
 /** Only the leader knows since when the workload has been starting. */
 function startTimedOut({ fact, known }: WorkloadView, { spec, now, leads }: SlotView): Fault | undefined {
   const { startTimeoutMs } = spec.lifecycle;
   if (!leads || fact.phase === 'exited' || known.probe?.passed === true) return undefined;
   if (known.startCountsFrom === undefined || now - known.startCountsFrom < startTimeoutMs) return undefined;
+  const askable = fact.phase === 'running' && fact.endpoints.length > 0;
+  if (askable && now - (known.probe?.lastAt ?? 0) > STALE_PROBE_MS) return undefined;
   const last = known.probe === undefined ? '' : `; last probe: ${known.probe.message}`;
   const message = `The server did not answer within ${startTimeoutMs / 1000} s of its start ("start_timeout")${last}`;
   return { kind: 'start-timeout', reason: 'StartTimeout', message };

@@ -7,7 +7,7 @@ import type { SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { Action } from '../facts/actions.ts';
 import type { Desired } from '../facts/facts.ts';
 import { viewWorkload, type Gathered, type SlotView, type WorkloadView } from '../facts/view.ts';
-import type { Draining, Roles } from '../rules/assign-roles.ts';
+import { isBeingApplied, type Draining, type Roles } from '../rules/assign-roles.ts';
 import { delayAfter } from '../rules/backoff.ts';
 import { isSilent } from '../rules/workload-faults.ts';
 
@@ -66,9 +66,13 @@ function isRemoved(slot: SlotName, { slots, refused }: Desired): boolean {
   return !slots.has(slot) && !refused.has(slot);
 }
 
-/** An update might bring the workload back, and its last log lines are read before it is removed: both end first. */
-function isBeingChanged({ fact, crashNoteUnderWay }: WorkloadView, { applying }: SlotView): boolean {
-  return applying?.args.updatesInPlace?.workload === fact.id || crashNoteUnderWay;
+/**
+ * A start or an update might bring the workload back, and its last log lines are read before it is removed: all of them end first. What is stopped during
+ * its start would also seem to have vanished, because the start ends after the stop.
+ */
+function isBeingChanged(workload: WorkloadView, view: SlotView): boolean {
+  const isUpdated = view.applying?.args.updatesInPlace?.workload === workload.fact.id;
+  return isUpdated || isBeingApplied(workload, view) || workload.crashNoteUnderWay;
 }
 
 function planStop({ workload, because, failure }: Draining, drainMs: number, now: number): TimedActions {

@@ -10,7 +10,7 @@ const attempt = (at: number, kind: Attempt['kind'] = 'crash'): Attempt => ({
   kind,
   failure: { kind: 'retry', reason: 'Crashed', message: `It failed at ${at}` },
 });
-const record = (failures: readonly Attempt[], wallNow: number) => [...recordFailures(failures, new Map(), wallNow).values()];
+const record = (failures: readonly Attempt[], wallNow: number) => recordFailures(failures, [], wallNow).map(({ failure }) => failure);
 
 describe('recordFailures()', () => {
   test('records what counts towards a crash loop, with the time of the wall clock', () => {
@@ -23,10 +23,23 @@ describe('recordFailures()', () => {
   });
 
   test('keeps the time at which a failure was first recorded, here or by an earlier controller', () => {
-    const first = recordFailures([attempt(1)], new Map(), NOW);
+    const first = recordFailures([attempt(1)], [], NOW);
     const second = recordFailures([attempt(1), attempt(2)], first, NOW + 500);
-    expect([...second.values()].map(({ at }) => at)).toEqual([NOW, NOW + 500]);
+    expect(second.map(({ failure }) => failure.at)).toEqual([NOW, NOW + 500]);
     expect(record([{ ...attempt(1), recordedAt: 7 }], NOW)[0]?.at).toBe(7);
+  });
+
+  test('records each of several failures that happened at the same time', () => {
+    const recalled = [7, 8, 9].map((recordedAt) => ({ ...attempt(1), recordedAt }));
+    const first = recordFailures([...recalled, attempt(1), attempt(1, 'probe')], [], NOW);
+    const second = recordFailures([...recalled, attempt(1), attempt(1, 'probe')], first, NOW + 500);
+    expect(second.map(({ failure }) => [failure.kind, failure.at])).toEqual([
+      ['crash', 7],
+      ['crash', 8],
+      ['crash', 9],
+      ['crash', NOW],
+      ['probe', NOW],
+    ]);
   });
 
   test('records the newest ten, and not more than a part of a long message', () => {

@@ -32,8 +32,14 @@ describe('resumeTimes()', () => {
     ],
   ] as const)('when %s', (_when, earlier, state, ready, expected) => {
     const present = { state, since: NOW, conditions: [condition('Ready', ready), condition('Stalled', 'False')] };
-    const { since, conditions } = resumeTimes(present, earlier, NOW);
+    const { since, conditions } = resumeTimes(present, { earlier, before: undefined }, NOW);
     expect({ since, at: conditions.map(({ lastTransitionAt }) => lastTransitionAt) }).toEqual(expected);
+  });
+
+  test('changes no time of what did not change since the last pass, wherever the clock is set', () => {
+    const before = { decision: { state: 'ready' }, conditions: [condition('Ready', 'True', 40)] } as const;
+    const present = { state: 'ready', since: 30, conditions: before.conditions } as const;
+    expect(resumeTimes(present, { earlier: EARLIER, before }, NOW)).toEqual({ since: 30, conditions: before.conditions });
   });
 
   test('is over as soon as the slot is as ready as it was', () => {

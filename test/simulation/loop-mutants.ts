@@ -1,0 +1,287 @@
+/** Faults in the loop, in how it senses and in when it passes. */
+import type { Mutant } from '../support/mutants/mutant.ts';
+
+const LOOP = 'src/reconciler/loop.ts';
+const OBSERVE = 'src/reconciler/observe.ts';
+const PACER = 'src/reconciler/pacer.ts';
+const DESIRE = 'src/reconciler/desire.ts';
+const PLANS = 'src/reconciler/remember-plans.ts';
+const MERGE = 'src/reconciler/merge-observation.ts';
+
+export const LOOP_MUTANTS: readonly Mutant[] = [
+  {
+    fault: 'begins the observation after observing',
+    file: LOOP,
+    find: 'if (signal.aborted) return NOT_PASSED;\n    const seenAt',
+    replace: 'if (signal.aborted) return NOT_PASSED;\n    tracker.beginObservation();\n    const seenAt',
+  },
+  {
+    fault: 'never begins an observation',
+    file: LOOP,
+    find: '    tracker.beginObservation();\n',
+    replace: '',
+  },
+  {
+    fault: 'takes a source that cannot be read for an empty one',
+    file: LOOP,
+    find: 'if (read.ok) memory.desired = read.value;',
+    replace:
+      'memory.desired = read.ok ? read.value : { slots: new Map(), refused: new Map() };\n    if (read.ok) memory.desired = read.value;',
+  },
+  {
+    fault: 'forgets the models while the store does not answer',
+    file: LOOP,
+    find: 'memory.models = seen.models ?? memory.models;',
+    replace: 'memory.models = seen.models ?? new Map();',
+  },
+  {
+    fault: 'goes on with its actions when another controller leads',
+    worlds: 'clusters',
+    file: LOOP,
+    find: '        if (!leads()) executor.abandon();\n',
+    replace: '',
+  },
+  {
+    fault: 'keeps its failures when another controller leads',
+    worlds: 'clusters',
+    file: LOOP,
+    find: '    for (const name of tracker.attempts.all.keys()) tracker.attempts.clearFailures(name);\n',
+    replace: '',
+  },
+  {
+    fault: 'does not report everything when it begins to lead',
+    worlds: 'clusters',
+    file: LOOP,
+    find: 'if (leading) return reporter.renew();',
+    replace: 'if (leading) return;',
+  },
+  {
+    fault: 'reports what the last leader stopped as vanished',
+    worlds: 'clusters',
+    file: LOOP,
+    find: 'if (!state.slots.has(slot) || !leading || takesOver) continue;',
+    replace: 'if (!state.slots.has(slot) || !leading) continue;',
+  },
+  {
+    fault: 'does not count a workload that vanished',
+    file: LOOP,
+    find: "      tracker.attempts.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);\n",
+    replace: '',
+  },
+  {
+    fault: 'does not tell of a workload that vanished',
+    file: LOOP,
+    find: "      reporter.note(slot, 'failure', message, clock.wallNow());\n",
+    replace: '',
+  },
+  {
+    fault: 'forgets what drains while the runtime is unreachable',
+    file: LOOP,
+    find: "    if (observed.runtime.kind === 'unreachable') return;\n",
+    replace: '',
+  },
+  {
+    fault: 'does not note that workloads of removed slots drain',
+    file: LOOP,
+    find: 'new Set([...draining, ...next.orphans.keys()])',
+    replace: 'new Set(draining)',
+  },
+  {
+    fault: 'forgets failures that are not over',
+    file: LOOP,
+    find: 'if (stable) tracker.attempts.clearFailures(name);',
+    replace: 'tracker.attempts.clearFailures(name);',
+  },
+  {
+    fault: 'lets a follower act',
+    worlds: 'clusters',
+    file: LOOP,
+    find: 'const actions = leading ? next.actions : next.actions.filter((action) => !changesWorld(action));',
+    replace: 'const { actions } = next;',
+  },
+  {
+    fault: 'does not pass when an action has ended',
+    file: LOOP,
+    find: "    pacer.wake(outcome.kind === 'done' && outcome.asBefore === true ? NOTHING_NEW_WITHIN_MS : 0);\n",
+    replace: '',
+  },
+  {
+    fault: 'does not listen to the model store',
+    file: LOOP,
+    find: '[deps.source, runtime, deps.models, traffic]',
+    replace: '[deps.source, runtime, traffic]',
+  },
+  {
+    fault: 'does not remember its last plan',
+    file: LOOP,
+    find: '    memory.plan = next;\n',
+    replace: '',
+  },
+  {
+    fault: 'does not wait for its actions when it ends',
+    file: LOOP,
+    find: '      await executor.close();\n',
+    replace: '',
+  },
+  {
+    fault: 'writes no report',
+    file: LOOP,
+    find: 'if (report !== undefined) for',
+    replace: 'if (report === undefined) for',
+  },
+  {
+    fault: 'waits without end for the source',
+    file: OBSERVE,
+    find: 'await within(ANSWER_WITHIN_MS, signal, async (own) => await source.read(own))',
+    replace: 'await source.read(signal)',
+  },
+  {
+    fault: 'waits without end for the runtime',
+    file: OBSERVE,
+    find: 'within(ANSWER_WITHIN_MS, signal, async (own) => await runtime.observe(unique, own))',
+    replace: 'runtime.observe(unique, signal)',
+  },
+  {
+    fault: 'waits without end for the model store',
+    file: OBSERVE,
+    find: 'within(ANSWER_WITHIN_MS, signal, async (own) => await models.observe(ids, own))',
+    replace: 'models.observe(ids, signal)',
+  },
+  {
+    fault: 'waits without end for the host',
+    file: OBSERVE,
+    find: 'within(ANSWER_WITHIN_MS, signal, async (own) => await host.read(own))',
+    replace: 'host.read(signal)',
+  },
+  {
+    fault: 'fails with its host',
+    file: OBSERVE,
+    find: '.catch(() => NOTHING_KNOWN)',
+    replace: '',
+  },
+  {
+    fault: 'fails with its model store',
+    file: OBSERVE,
+    find: '.catch(() => undefined)',
+    replace: '',
+  },
+  {
+    fault: 'takes a runtime that throws for an empty one',
+    file: OBSERVE,
+    find: "fail('retry', 'RuntimeUnreachable', messageOf(error)),",
+    replace: '({ ok: true as const, value: { workloads: [], images: [], error } }),',
+  },
+  {
+    fault: 'does not pass unless it is woken',
+    file: PACER,
+    find: 'Math.min(dueAt, now + resyncMs, passed.wakeAt',
+    replace: 'Math.min(dueAt, passed.wakeAt',
+  },
+  {
+    fault: 'does not pass when its plan asks for it',
+    file: PACER,
+    find: 'now + resyncMs, passed.wakeAt ?? Number.POSITIVE_INFINITY)',
+    replace: 'now + resyncMs)',
+  },
+  {
+    fault: 'loses a wake that comes during a pass',
+    file: PACER,
+    find: 'dueAt = Math.min(dueAt, now + resyncMs,',
+    replace: 'dueAt = Math.min(now + resyncMs,',
+  },
+  {
+    fault: 'passes without a pause',
+    file: PACER,
+    find: 'Math.max(dueAt, notBefore)',
+    replace: 'dueAt',
+  },
+  {
+    fault: 'counts the memory of its own host in a cluster',
+    worlds: 'clusters',
+    file: DESIRE,
+    find: "runtime.traits.network === 'pods' ? undefined : memoryTotalBytes",
+    replace: 'memoryTotalBytes',
+  },
+  {
+    fault: 'ignores the memory budget of the settings',
+    file: DESIRE,
+    find: 'settings.SVC_MEMORY_BUDGET ?? share',
+    replace: 'share',
+  },
+  {
+    fault: 'remembers templates of another image or model',
+    file: DESIRE,
+    find: 'templates.get(slot.name, slot, model, image)',
+    replace:
+      "templates.get(slot.name, slot, { ...model, id: slot.spec.model.default, hostPath: '/store/' + slot.spec.model.default, sizeBytes: 1000 }, image)",
+  },
+  {
+    fault: 'remembers plans beyond their time',
+    file: PLANS,
+    find: 'now < last.plan.validUntil && ',
+    replace: '',
+  },
+  {
+    fault: 'remembers plans whatever the workloads are',
+    file: PLANS,
+    find: "isSameExcept(before.view, question.view, 'now')",
+    replace:
+      "isSameExcept({ ...before.view, workloads: before.view.workloads.length }, { ...question.view, workloads: question.view.workloads.length }, 'now')",
+  },
+  {
+    fault: 'remembers plans of slots that are not at rest',
+    file: PLANS,
+    find: 'if (plan.atRest) remembered',
+    replace: 'if (plan.actions.length === 0) remembered',
+    worlds: 'compared',
+  },
+  {
+    fault: 'does not recall failures',
+    file: MERGE,
+    find: '  for (const [name, failures] of recalled) tracker.attempts.recall(name, failures);\n',
+    replace: '',
+  },
+  {
+    fault: 'does not read the records when it begins to lead',
+    worlds: 'clusters',
+    file: LOOP,
+    find: 'memory.passedAt === undefined || (leads() && !memory.led) ? await recall(signal) : undefined',
+    replace: 'memory.passedAt === undefined || leads() ? (memory.passedAt === undefined ? await recall(signal) : new Map()) : undefined',
+  },
+  {
+    fault: 'waits without end for the records',
+    file: OBSERVE,
+    find: 'within(ANSWER_WITHIN_MS, signal, async (own) => ok(await records.read(own)))',
+    replace: 'records.read(signal).then(ok)',
+  },
+  {
+    fault: 'fails with its records',
+    file: OBSERVE,
+    find: "ok(await records.read(own))).catch((error: unknown) =>\n    fail('retry', 'InternalError', messageOf(error)),\n  );",
+    replace: 'ok(await records.read(own)));',
+  },
+  {
+    fault: 'takes everything for vanished while the runtime is unreachable',
+    file: MERGE,
+    find: 'seen.runtime.ok ? tracker.observe(all, now) : []',
+    replace: 'tracker.observe(all, now)',
+  },
+  {
+    fault: 'does not load a slot again that is edited after its idle time',
+    file: MERGE,
+    find: 'edited: editedNames.has(name)',
+    replace: 'edited: false',
+  },
+  {
+    fault: 'keeps what it knows of removed slots',
+    file: MERGE,
+    find: '  tracker.keepOnly(slots);\n',
+    replace: '',
+  },
+  {
+    fault: 'does not see which requests wait',
+    file: MERGE,
+    find: 'demand: traffic.demand,',
+    replace: 'demand: new Map(),',
+  },
+];

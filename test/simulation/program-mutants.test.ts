@@ -1,0 +1,27 @@
+/** Faults in the code around the planner. What the simulation does not notice here, it would not notice if somebody wrote it. */
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { runMutants, type TriedMutant } from '../support/mutants/run-mutants.ts';
+import { ACTION_MUTANTS } from './action-mutants.ts';
+import { LOOP_MUTANTS } from './loop-mutants.ts';
+import { TRACKER_MUTANTS } from './tracker-mutants.ts';
+
+/** Far fewer than `npm test` runs. */
+const ENOUGH = 1000;
+
+describe('the simulation notices a program that', () => {
+  const mutants = [...LOOP_MUTANTS, ...ACTION_MUTANTS, ...TRACKER_MUTANTS];
+  const tried = new Map<string, TriedMutant>();
+
+  beforeAll(async () => {
+    for (const each of await runMutants(mutants, { worlds: ENOUGH, mutantMs: 120_000 })) tried.set(each.fault, each);
+  }, 900_000);
+
+  for (const { fault } of mutants) {
+    test(`${fault}`, () => {
+      const { violation } = tried.get(fault) ?? {};
+      expect(violation).toBeDefined();
+      // A mutant that names something that does not exist would prove nothing.
+      expect(violation).not.toContain('ReferenceError');
+    });
+  }
+});

@@ -1,0 +1,34 @@
+/** Only the leader changes the world, and what it had begun ends with its term. */
+import type { Call } from '../journal.ts';
+import type { Rule } from './rule.ts';
+
+export const judgeLeaders: Rule = ({ life, wrong }) => {
+  let led = life.leads();
+  let reportsBefore = 0;
+  let renewing = false;
+  return {
+    called(call) {
+      if (changes(call) && !life.leads() && !call.signal.aborted) wrong(`A follower asked for "${call.key}"`);
+    },
+    planned({ observed, now }) {
+      if (observed.leads && !led) renewing = true;
+      reportsBefore = life.reports.length;
+      // What a controller learned of failures belongs to its own term.
+      const kept = led && !observed.leads && observed.attempts.values().some(({ failures }) => failures.some(({ at }) => at < now));
+      if (kept) wrong('A controller that no longer leads keeps the failures of its term');
+      led = observed.leads;
+    },
+    look() {
+      if (renewing && life.reports.length === reportsBefore) wrong('A new leader did not report everything');
+      renewing = false;
+      if (life.leads()) return;
+      for (const call of life.journal.open) {
+        if (changes(call) && !call.signal.aborted) wrong(`"${call.key}" goes on although another controller leads`);
+      }
+    },
+  };
+};
+
+function changes({ name }: Call): boolean {
+  return name === 'apply' || name === 'stop' || name === 'pullImage' || name === 'pullModel';
+}
