@@ -36,12 +36,11 @@ async function main(): Promise<void> {
   const verdicts = new Map<Mutant, Verdict>(mutants.map((mutant) => [mutant, 'no time']));
   const end = AbortSignal.timeout(Number(values.minutes) * 60_000);
   const show = ({ fault, violation }: TriedMutant): void => console.log(violation === undefined ? `… ${fault}` : `ok ${fault}`);
-  const tried = await runMutants(mutants, { worlds: WORLDS, mutantMs: MUTANT_MS, onTried: show, signal: end });
-  for (const [index, { violation }] of tried.entries()) {
-    const mutant = mutants[index];
-    if (mutant === undefined) continue;
-    if (violation !== undefined) verdicts.set(mutant, 'simulation');
-    else if (!end.aborted) verdicts.set(mutant, await failsTests(mutant, end));
+  // One after the other to its verdict, so that what there is no time for is no selection.
+  for (const mutant of mutants) {
+    const [tried] = await runMutants([mutant], { worlds: WORLDS, mutantMs: MUTANT_MS, onTried: show, signal: end });
+    if (tried === undefined || end.aborted) break;
+    verdicts.set(mutant, tried.violation === undefined ? await failsTests(mutant, end) : 'simulation');
   }
   console.log(tableOf(verdicts));
 }

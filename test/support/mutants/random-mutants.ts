@@ -35,6 +35,7 @@ export function listRandomMutants(file: string, source: string): readonly Mutant
     [...code.matchAll(pattern)].map((match): Change => ({ at: match.index, length: match[0].length, replace: replace(match[0]) })),
   )
     .filter(({ at, length, replace }) => replace !== source.slice(at, at + length))
+    .filter((change) => parses(source, change))
     .map((change) => mutantOf(file, source, change));
 }
 
@@ -43,6 +44,16 @@ function maskTexts(code: string): string {
   return code.replace(/\/\*[^]*?\*\/|\/\/[^\n]*|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`/g, (found) =>
     found.replace(/[^\n]/g, '.'),
   );
+}
+
+/** Some replacements need parentheses that are not there. */
+function parses(source: string, { at, length, replace }: Change): boolean {
+  try {
+    stripTypeScriptTypes(`${source.slice(0, at)}${replace}${source.slice(at + length)}`, { mode: 'strip' });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Takes in as much of the surroundings as it takes to name the place. */
