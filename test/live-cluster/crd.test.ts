@@ -70,7 +70,7 @@ describeWithCluster('The definition of slots', () => {
       { model: MODEL, provider: 'npu', backend: 'cuda' },
       /spec\.backend: .*Provider "npu" does not support this backend; use "npu"/,
     ],
-    ['mine', { model: MODEL }, /spec\.provider: .*Set "provider" to one of "gguf"/],
+    ['mine', { model: { default: 'whisper-or-so' } }, /spec\.provider: .*Set "provider" to one of "gguf"/],
     ['a--b', { model: MODEL, provider: 'stt' }, /metadata\.name: A slot name consists of lower-case letters/],
     ['a'.repeat(41), { model: MODEL, provider: 'stt' }, /metadata\.name: A slot name .* at most 40 characters/],
     ['primary', { model: MODEL, bakend: 'cpu' }, /unknown field "spec\.bakend"/],
@@ -137,7 +137,7 @@ describeWithCluster('The definition of slots', () => {
 
   test('shows columns, and more of them with "--output wide"', async () => {
     const [head, ...rows] = (await inNamespace(['get', 'slots'])).trim().split('\n');
-    expect(head?.split(/\s+/)).toEqual(['NAME', 'STATE', 'MODEL', 'BACKEND', 'READY', 'REASON', 'AGE']);
+    expect(head?.split(/\s+/)).toEqual(['NAME', 'STATE', 'MODEL', 'BACKEND', 'READY', 'UP-TO-DATE', 'REASON', 'AGE']);
     expect(rows[0]).toMatch(/^primary +ready +a\.gguf +cpu +True +Because +\d+/);
     const wide = await inNamespace(['get', 'slots', '--output', 'wide']);
     expect(wide).toMatch(/REASON +REPLICAS +RESTARTS +MESSAGE +AGE/);

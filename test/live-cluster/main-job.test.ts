@@ -34,13 +34,14 @@ describeWithCluster('A slot in a cluster', () => {
     await svc.apply(FIVE);
     await svc.kubectl(['wait', '--for=condition=Ready', 'slot/primary', 'slot/embed', '--timeout=120s']);
     const [head, ...rows] = (await svc.kubectl(['get', 'slots'])).trim().split('\n');
-    expect(head?.split(/\s+/)).toEqual(['NAME', 'STATE', 'MODEL', 'BACKEND', 'READY', 'REASON', 'AGE']);
+    expect(head?.split(/\s+/)).toEqual(['NAME', 'STATE', 'MODEL', 'BACKEND', 'READY', 'UP-TO-DATE', 'REASON', 'AGE']);
     expect(rows.map((row) => row.split(/\s+/).slice(0, 4))).toEqual([
       ['embed', 'ready', 'demo-embed', 'cpu'],
-      ['img', 'offline', 'demo-owl', 'cpu'],
+      // A slot that does not run computes with nothing, and has no condition Ready.
+      ['img', 'offline', 'demo-owl', 'True'],
       ['primary', 'ready', 'demo-fox', 'cpu'],
-      ['stt', 'offline', 'demo-clock', 'cpu'],
-      ['tts', 'offline', 'demo-owl', 'cpu'],
+      ['stt', 'offline', 'demo-clock', 'True'],
+      ['tts', 'offline', 'demo-owl', 'True'],
     ]);
   }, 180_000);
 

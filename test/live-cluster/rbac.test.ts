@@ -165,7 +165,7 @@ describeWithCluster('The chart’s service account', () => {
     await until('the reason why it does not start', isUsed('list /events'));
     await change('DELETE', '/api/slots/misplaced');
     // A server that exits immediately each time.
-    const hopeless = { default: 'demo-fox', args: ['--no-such-flag'] };
+    const hopeless = { default: 'demo-fox', args: ['--threads', 'many'] };
     await change('PUT', '/api/slots/crashing', { provider: 'gguf', backend: 'cpu', model: hopeless });
     await until('an event to be counted again', isUsed('patch /events'), 120_000);
     await change('DELETE', '/api/slots/crashing');

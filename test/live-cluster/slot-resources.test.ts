@@ -84,6 +84,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     const conditions = [
       condition('Ready', 'True', 'ProbePassed'),
       condition('Reconciling', 'False', 'AtRest'),
+      condition('UpToDate', 'True', 'SpecInForce'),
       condition('Stalled', 'False', 'NotStalled'),
     ];
     const slot = { name: nameOf(name), state: 'ready', conditions, observedGeneration: desired, provider: 'gguf', backend: 'cpu' } as const;
@@ -108,8 +109,8 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     await publish(createSink(), statusOf('primary'));
     await kubectl(['wait', '--for=condition=UpToDate', 'slot/primary', '--timeout=10s']);
     const [head = '', row = ''] = (await kubectl(['get', 'slots', 'primary'])).trim().split('\n');
-    expect(head.split(/\s+/)).toEqual(['NAME', 'STATE', 'MODEL', 'BACKEND', 'READY', 'REASON', 'AGE']);
-    expect(row.split(/\s+/).slice(0, 6)).toEqual(['primary', 'ready', 'demo-owl', 'cpu', 'True', 'ProbePassed']);
+    expect(head.split(/\s+/)).toEqual(['NAME', 'STATE', 'MODEL', 'BACKEND', 'READY', 'UP-TO-DATE', 'REASON', 'AGE']);
+    expect(row.split(/\s+/).slice(0, 7)).toEqual(['primary', 'ready', 'demo-owl', 'cpu', 'True', 'True', 'ProbePassed']);
     expect(await kubectl(['get', 'slot', 'primary', '--output', 'jsonpath={.status.endpoint}'])).toBe(
       `http://svc-slot-primary.${NAMESPACE}.svc:8080`,
     );

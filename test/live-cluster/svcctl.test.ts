@@ -69,7 +69,7 @@ describeWithCluster('svcctl with a service in a cluster', () => {
 
   test('shows, explains and lists the timeline', async () => {
     const slots = await run(['get', 'slots', '-o', 'wide']);
-    expect(slots.out).toMatch(/^primary +ready +yes +demo-fox +gguf +cpu /m);
+    expect(slots.out).toMatch(/^primary +ready +yes +yes +demo-fox +gguf +cpu /m);
     expect(await run(['explain', 'primary'])).toMatchObject({ code: 0, out: expect.stringContaining('is ready') });
     expect(await run(['timeline', 'primary'])).toMatchObject({ code: 0, out: expect.stringContaining('to "ready"') });
   }, 60_000);
