@@ -179,9 +179,12 @@ export type ParsedSettings =
   /** One line for each problem. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
+/** Read by the installer, by `svcctl` and by tests, which may run in the same environment. */
+const OF_OTHERS = /^SVC_(?:(?:ADMIN_USER|ADMIN_PASSWORD|HOSTNAME|TLS_EMAIL|TOKEN)$|TEST_|TESTBED|SYSTEMD)/;
+
 /** Parses the `SVC_*` variables of an environment and ignores all others. Messages never contain the value of a secret. Pure. */
 export function parseSettings(env: Readonly<Record<string, string | undefined>>): ParsedSettings {
-  const own = Object.entries(env).filter(([key, value]) => key.startsWith('SVC_') && value !== undefined);
+  const own = Object.entries(env).filter(([key, value]) => key.startsWith('SVC_') && !OF_OTHERS.test(key) && value !== undefined);
   const isKnown = (key: string): boolean => Object.hasOwn(SettingsSchema.shape, key);
   const unknown = own.flatMap(([key]) => (isKnown(key) ? [] : [describeUnknown(key)]));
   const checked = checkDocument(SettingsSchema, Object.fromEntries(own.filter(([key]) => isKnown(key))), 'camelCase');

@@ -12,3 +12,9 @@ test('a runtime of another tool is refused with what to write instead', () => {
   expect(problemsOf('k8s')).toEqual(['SVC_RUNTIME: Use "kube" for a cluster, not "k8s"']);
   expect(problemsOf('podmam')[0]).toContain('did you mean "podman"?');
 });
+
+test('variables of the installer, of svcctl and of tests are ignored, and unknown ones are refused', () => {
+  const others = { SVC_ADMIN_PASSWORD: 'x', SVC_HOSTNAME: 'a.test', SVC_TOKEN: 'x', SVC_TEST_HELM: 'helm', SVC_SYSTEMD_IP: '10.0.0.1' };
+  expect(parseSettings(others).ok).toBe(true);
+  expect(parseSettings({ SVC_TOKENS: 'x' }).ok).toBe(false);
+});
