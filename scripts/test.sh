@@ -29,5 +29,5 @@ case "${SVC_TEST_REQUIRE:-} $*" in
 ' ' | *podman* | *e2e* | *host* | *providers*) set_up_podman ;;
 esac
 
-# "npm run test:cluster" runs the suites that need a cluster.
-exec bash scripts/run-jest.sh "$@" --testPathIgnorePatterns '<rootDir>/test/live-cluster/'
+# "npm run test:cluster" runs the suites that need a cluster, and "npm run test:chaos" those that break things for minutes.
+exec bash scripts/run-jest.sh "$@" --testPathIgnorePatterns '<rootDir>/test/live-cluster/' '<rootDir>/test/chaos/'

@@ -41,6 +41,8 @@ const TEST_SETTINGS = new Set([
   'SVC_TEST_CLUSTER',
   'SVC_BENCH_SLOTS',
   'SVC_SEEDS',
+  'SVC_TEST_SEED',
+  'SVC_TEST_SCALE',
 ]);
 
 test('there is a page for each question a newcomer has', () => {

@@ -27,6 +27,8 @@ export interface Service {
   output(): string;
   /** Writes `slots/<name>.toml` as editors do: to a temporary file that is then renamed. */
   save(name: string, text: string): Promise<void>;
+  /** Deletes the file of a slot. */
+  remove(name: string): Promise<void>;
   slot(name: string): Promise<SlotView | undefined>;
   /** Polls until the predicate holds; fails with the slot's last view and the service's output. */
   until(name: string, what: string, holds: (slot: SlotView | undefined) => boolean, timeoutMs?: number): Promise<SlotView>;
@@ -116,6 +118,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await writeFile(`${path}~`, toml);
       await rename(`${path}~`, path);
     },
+    remove: (name) => rm(join(configDir, 'slots', `${name}.toml`), { force: true }),
     slot,
     async until(name, what, holds, timeoutMs = READY_MS) {
       const deadline = Date.now() + timeoutMs;

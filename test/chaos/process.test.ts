@@ -1,0 +1,5 @@
+/** What breaks in practice, with servers that are plain processes. Run it with `npm run test:chaos`. */
+import { describe } from '@jest/globals';
+import { chaosCases } from './support/describe-chaos.ts';
+
+describe('On processes', () => chaosCases('process'));
