@@ -1,6 +1,7 @@
 /** Slots that load on demand and unload when idle, and slots that outlive their controller, as plain processes. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { eventually } from '../support/eventually.ts';
 import { chatText, isAnswering, pause, startService, type Service, type SlotView } from '../support/service.ts';
 
 const slotOf = (model: string, more = '') => `backend = "cpu"\n${more}\n[model]\ndefault = "${model}"\n`;
@@ -15,10 +16,14 @@ describe('A slot as a process', () => {
   const offline = () => service.until('primary', 'offline', (seen) => seen?.status.state === 'offline');
 
   /** `svcctl explain` names the workload that answers as `<name>:<pid>:<start>`. */
+  const servingProcess = async (): Promise<number | undefined> => {
+    const { text }: { text: string } = JSON.parse(await (await fetch(`${service.url}/api/slots/primary/explain`)).text());
+    const pid = /served by "svc-slot-primary[^:]*:(\d+):/.exec(text)?.[1];
+    return pid === undefined ? undefined : Number(pid);
+  };
   const answeringProcess = async (): Promise<number> => {
-    const text = await (await fetch(`${service.url}/api/slots/primary/explain`)).text();
-    const pid = Number(/svc-slot-primary[^:]*:(\d+):/.exec(text)?.[1]);
-    expect(pid).toBeGreaterThan(1);
+    const pid = await servingProcess();
+    if (pid === undefined) throw new Error('No process answers');
     return pid;
   };
 
@@ -107,8 +112,10 @@ describe('A slot as a process', () => {
   test('stays stalled over a restart of its controller after five crashes, until it is edited', async () => {
     const isStalled = (seen: SlotView | undefined): boolean =>
       (seen?.status.conditions ?? []).some(({ type, status, reason }) => type === 'Stalled' && status === 'True' && reason === 'CrashLoop');
+    const before = await answeringProcess();
     await service.save('primary', slotOf('demo-owl', 'restarted_at = "2026-01-01T00:00:00Z"'));
-    await pause(1000);
+    // Until then, the process from before the edit answers, whose crash would not count.
+    await eventually('a new process answers', async () => ![undefined, before].includes(await servingProcess()), 60_000);
     for (let crashes = 1; crashes <= 5; crashes += 1) {
       await service.until('primary', 'ready', isAnswering);
       process.kill(await answeringProcess(), 'SIGKILL');

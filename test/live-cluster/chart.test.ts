@@ -45,7 +45,9 @@ describeWithCluster('The chart', () => {
           expect([kind, schemaProblem(object)]).toEqual([kind, undefined]);
         }
       }
-      expect(['HTTPRoute', 'PodDisruptionBudget', 'ServiceMonitor']).toEqual(expect.arrayContaining([...new Set(unserved)]));
+      expect(['HTTPRoute', 'PodDisruptionBudget', 'PrometheusRule', 'ServiceMonitor']).toEqual(
+        expect.arrayContaining([...new Set(unserved)]),
+      );
     },
     120_000,
   );

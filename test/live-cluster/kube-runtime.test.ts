@@ -91,7 +91,7 @@ describeWithCluster('The kube runtime on a real cluster', () => {
     const altered = await seen('drift', (each) => (world.runtime.traits.inPlace?.findAltered(workload, each) ?? []).length === 3);
     expect(world.runtime.traits.inPlace?.findAltered(workload, altered)).toEqual([
       'replicas 0 instead of 1',
-      `image "localhost/other:v1" instead of "${WORKLOAD_IMAGE}"`,
+      `image "localhost/other:v1" instead of "${WORKLOAD_IMAGE}" (by "kubectl-set")`,
       `Service "svc-slot-${workload.slot}" deleted`,
     ]);
     expect(await apply(workload)).toBe(id);
