@@ -70,8 +70,10 @@ function fulfilled(scene: Scene, name: string): boolean {
   }
   // It may be unloaded because it is idle, or because others hold the memory.
   const full = workloads.length === 0 && heldBytes(world) + (seen.status.memoryBytes ?? 1000) > budget;
-  const resting = slot.spec.lifecycle.idleTimeoutMs < Number.POSITIVE_INFINITY && seen.status.state === 'offline' && workloads.length === 0;
-  return full || (resting && seen.admission.kind === 'park');
+  // Or it loads on demand, and its requests were answered before it had to be loaded again.
+  const mayRest = slot.spec.load === 'on-demand' || slot.spec.lifecycle.idleTimeoutMs < Number.POSITIVE_INFINITY;
+  const rests = seen.status.state === 'offline' && workloads.length === 0 && seen.admission.kind === 'park';
+  return full || (mayRest && rests);
 }
 
 /** Whether each gateway sends requests to each of its pods. */
