@@ -282,7 +282,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
     expect(new Set(requests)).toEqual(new Set(['patch slotspecs.inference.svc.dev/status']));
     expect(requests.length).toBeLessThan(250);
     const rows = (await kubectl(['get', 'slots', '--no-headers'])).split('\n').filter((row) => row.startsWith('many-'));
-    expect(rows.filter((row) => /^\S+ +ready +demo-owl +cpu +True +ProbePassed/.test(row))).toHaveLength(200);
+    expect(rows.filter((row) => /^\S+ +ready +demo-owl +cpu +True +True +ProbePassed/.test(row))).toHaveLength(200);
   }, 60_000);
 });
 
