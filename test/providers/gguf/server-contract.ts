@@ -225,7 +225,7 @@ export function serverContract(kind: ServerKind): void {
     }
     abort.abort();
     await Promise.all(busy);
-  });
+  }, 60_000);
 
   test('is silent while its process is frozen, and passes again afterwards', async () => {
     await embed.freeze();
