@@ -3,6 +3,7 @@
  * they open in a browser may not. Three headers tell: `Host` after DNS rebinding, `Origin` for scripts and forms, and `Sec-Fetch-Site` for everything else, where the
  * browser trusts the connection enough to send it. Programs send neither `Origin` nor `Sec-Fetch-*`.
  */
+import type { RequestHead } from '../../gateway/decide/request-head.ts';
 import { isKnownHost, parseAuthority, type HostNames } from './host-names.ts';
 
 export interface SitePolicy {
@@ -13,22 +14,14 @@ export interface SitePolicy {
   readonly corsOrigins: ReadonlySet<string>;
 }
 
-export interface SiteRequest {
+type HeadFacts = Pick<RequestHead, 'host' | 'hosts' | 'origin' | 'fetchSite' | 'fetchMode' | 'fetchDest' | 'isProgram'>;
+
+export interface SiteRequest extends HeadFacts {
   readonly method: string;
   /** Protocol version 1.0: `Host` is optional. No browser uses it. */
   readonly isHttp10: boolean;
   /** The authority in an absolute request target (`GET http://host/path`). */
   readonly target: string | undefined;
-  /** Value of the last `Host`, and how many there are. */
-  readonly host: string | undefined;
-  readonly hosts: number;
-  readonly origin: string | undefined;
-  /** `Sec-Fetch-Site`, `-Mode` and `-Dest`. */
-  readonly fetchSite: string | undefined;
-  readonly fetchMode: string | undefined;
-  readonly fetchDest: string | undefined;
-  /** The request has a header that no script of a page can set. */
-  readonly isProgram: boolean;
 }
 
 export type SiteDecision =

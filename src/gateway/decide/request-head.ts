@@ -16,12 +16,12 @@ export interface RequestHead {
   readonly host: string | undefined;
   /** Number of `Host` headers; a valid HTTP/1.1 request has one. */
   readonly hosts: number;
-  /** What a browser says about the page that sends the request. Repeated headers are joined and then match nothing. */
+  /** What a browser says about the page that sends the request: `Origin`, `Sec-Fetch-Site`, `-Mode` and `-Dest`. Repeated headers are joined and then match nothing. */
   readonly origin: string | undefined;
   readonly fetchSite: string | undefined;
   readonly fetchMode: string | undefined;
   readonly fetchDest: string | undefined;
-  /** Whether the request has the header `PROGRAM_HEADER`. */
+  /** Whether the request has the header `PROGRAM_HEADER`, which no script of a page can set. */
   readonly isProgram: boolean;
 }
 

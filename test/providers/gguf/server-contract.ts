@@ -116,14 +116,7 @@ export function serverContract(kind: ServerKind): void {
 
   test('a client that disconnects frees its sequence', async () => {
     const abort = new AbortController();
-    const endless = Array.from({ length: 8 }, () =>
-      fetch(`${clock.url}/v1/chat/completions`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ ...hello, stream: true, max_tokens: 4000 }),
-        signal: abort.signal,
-      }).catch(() => undefined),
-    );
+    const endless = fillSequences(clock.url, abort.signal);
     await endless[0];
     abort.abort();
     await Promise.all(endless);
@@ -210,14 +203,7 @@ export function serverContract(kind: ServerKind): void {
 
   test('answers "/health" at once while all its sequences are busy', async () => {
     const abort = new AbortController();
-    const busy = Array.from({ length: 8 }, () =>
-      fetch(`${clock.url}/v1/chat/completions`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ ...hello, stream: true, max_tokens: 4000 }),
-        signal: abort.signal,
-      }).catch(() => undefined),
-    );
+    const busy = fillSequences(clock.url, abort.signal);
     await busy[0];
     for (let index = 0; index < 5; index += 1) {
       const answer = await fetch(`${clock.url}${gguf.readyPath}`, { signal: AbortSignal.timeout(3000) });
@@ -239,4 +225,16 @@ export function serverContract(kind: ServerKind): void {
     expect(await fox.stop()).toBe(0);
     expect((await fox.health()).kind).toBe('silent');
   });
+}
+
+/** Sends more long answers at once than a server has sequences. */
+function fillSequences(url: string, signal: AbortSignal): readonly Promise<Response | undefined>[] {
+  return Array.from({ length: 8 }, () =>
+    fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...hello, stream: true, max_tokens: 4000 }),
+      signal,
+    }).catch(() => undefined),
+  );
 }
