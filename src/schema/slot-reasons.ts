@@ -35,7 +35,10 @@ export const PROGRESS_REASONS = {
     'Rename the alias that the message names in one of the two slots',
   ),
   AsApplied: reason('The workload runs as it was started', 'Nothing'),
-  NotYetSeen: reason('The slot is new, and the controller has not looked at it yet', 'Wait a moment'),
+  NotYetSeen: reason(
+    'The slot is new, and the controller has not looked at it yet',
+    'Wait a moment; if it lasts in a cluster, check that a gateway runs in its namespace',
+  ),
   Progressing: reason('The slot is being loaded', 'Wait; `svcctl wait slot/<slot>` returns when it is done'),
   ImageNotPresent: reason('The image is not on this machine yet, so it is pulled', 'Wait; the status shows the progress'),
   ModelNotPresent: reason('The model is not in the store yet, so it is downloaded', 'Wait; the status shows the progress'),

@@ -109,7 +109,8 @@ async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Lea
   });
   const objects = createKubeReflectors({ api, relistMs });
   const source = createSlotResources({ slots, log });
-  const statuses = createStatusResources({ api, slots, leadership, generationOf: source.generationOf, clock, log });
+  const { generationOf, lastGoodOf } = source;
+  const statuses = createStatusResources({ api, slots, leadership, generationOf, lastGoodOf, clock, log });
   const events = createResourceEvents({
     api,
     ownerOf: source.ownerOf,

@@ -36,6 +36,8 @@ interface StatusResourcesOptions {
   readonly leadership: Pick<Leadership, 'leads' | 'term' | 'changes'>;
   /** The generation whose text was refused, from `SlotResources`. */
   readonly generationOf: (slot: SlotName) => number | undefined;
+  /** The last good spec of the object with this uid, from `SlotResources`. */
+  readonly lastGoodOf: (slot: SlotName, uid: string | undefined) => SlotResourceStatus['lastGood'];
   readonly clock: Clock;
   readonly log: SourceLog;
 }
@@ -108,7 +110,8 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
       if (object.metadata.deletionTimestamp !== undefined) return undefined;
       // A status that does not match the schema is replaced.
       const present = SlotResourceStatus.safeParse(object['status']).data;
-      const next = render(name, publication.wanted, api.namespace, present);
+      const lastGood = options.lastGoodOf(name, object.metadata.uid);
+      const next = { ...render(name, publication.wanted, api.namespace, present), ...(lastGood === undefined ? {} : { lastGood }) };
       if (isSameStatus(next, present)) {
         update(name, { currentVersion: object.metadata.resourceVersion });
         return undefined;
