@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createStatusResources, type StatusResources } from '../../../src/cluster/status/status-resources.ts';
+import { isTable } from '../../../src/schema/key-case.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import type { SlotStatus } from '../../../src/schema/slot-status.ts';
 import { judge } from './decide/kstatus.ts';
@@ -74,6 +75,32 @@ describe('createStatusResources()', () => {
     report(slot(0));
     expect(await settle()).toBe(3);
     expect(statusOf(0)).not.toHaveProperty('lastGood');
+  });
+
+  test('publishes the rest where an older definition on the server lacks fields, and says what to do', async () => {
+    createSlots(2);
+    lastGood.set('s0/uid-1', { generation: 1, spec: { model: { default: 'a.gguf' } } });
+    const head = 'failed to create typed patch object (demo/s0; inference.svc.dev/v1alpha1, Kind=SlotSpec): ';
+    const upgraded = { yet: false };
+    kube.behaviour.fault = ({ body: { status } }) => {
+      const unknown = ['summary', 'lastGood'].filter((field) => isTable(status) && field in status);
+      if (upgraded.yet || unknown.length === 0) return undefined;
+      const message = head + unknown.map((field) => `.status.${field}: field not declared in schema`).join('\n');
+      return { kind: 'retry', reason: 'ApiFailed', message };
+    };
+    report(slot(0), slot(1));
+    await kube.clock.advance(1000);
+    expect([statusOf(0), statusOf(1)]).toMatchObject([{ state: 'ready' }, { state: 'ready' }]);
+    expect(kube.warnings).toEqual([expect.stringMatching(/^Apply the CustomResourceDefinition .*"status\.summary", "status\.lastGood"$/)]);
+    const made = await settle();
+    // Writes to one of them go on without the fields, until the definition may have been upgraded.
+    report(slot(0, { observedGeneration: 4 }), slot(1));
+    expect(await settle()).toBe(made + 1);
+    upgraded.yet = true;
+    await kube.clock.advance(600_000);
+    report(slot(0, { observedGeneration: 5 }), slot(1));
+    await settle();
+    expect(statusOf(0)).toMatchObject({ observedGeneration: 5, summary: { ready: 'True' }, lastGood: { generation: 1 } });
   });
 
   test('a new leader writes nothing that is already there', async () => {
