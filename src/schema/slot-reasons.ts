@@ -55,6 +55,8 @@ export const PROGRESS_REASONS = {
     'Wait, or read the message: it says what the new workload is waiting for',
   ),
   ApplyOutdated: reason('An edit is applied to the running workload without a restart', 'Wait'),
+  SwapStarted: reason('Another server is to answer, because the slot was edited', 'Wait'),
+  SwapFinished: reason('The server that an edit asked for answers now', 'Nothing'),
   RoomNeeded: reason('The old workload ends to make room for the new one', 'Wait; `swap = "blue-green"` keeps the old one instead'),
   WorkloadsLeaving: reason('A new workload starts when the ones before it have ended', 'Wait; `drain_timeout` limits how long'),
   MemoryNotFree: reason('A new workload starts when draining workloads have released their memory', 'Wait'),
