@@ -15,8 +15,8 @@ import type { NewEntry } from './slot-status.ts';
 export interface SwapProgress {
   /** Undefined before anything has answered, and while the slot is at rest. */
   readonly answered: Answering | undefined;
-  /** The revision whose swap was told. */
-  readonly told: Revision | undefined;
+  /** The revision whose swap has been announced. */
+  readonly announced: Revision | undefined;
 }
 
 interface Answering {
@@ -25,7 +25,7 @@ interface Answering {
   readonly model: ModelId;
 }
 
-export const NO_SWAP: SwapProgress = { answered: undefined, told: undefined };
+export const NO_SWAP: SwapProgress = { answered: undefined, announced: undefined };
 
 /** `model`: the one that answers now; while none does, the wanted one. */
 export function followSwap(
@@ -40,13 +40,13 @@ export function followSwap(
   if (revision === undefined || isHeldUp) return { progress: before, entries: [] };
   if (serving !== undefined && ready?.reason === 'ProbePassed') {
     const ended = before.answered !== undefined && before.answered.revision !== revision;
-    const progress = { answered: { revision, model: model.now }, told: undefined };
+    const progress = { answered: { revision, model: model.now }, announced: undefined };
     return { progress: isSame(progress, before) ? before : progress, entries: ended ? [endOf(before.answered.model, model.now)] : [] };
   }
   const foundSo = serving !== undefined && ready?.reason === 'PreviousServes' ? { revision: undefined, model: model.now } : undefined;
   const answered = before.answered ?? foundSo;
-  if (answered === undefined || answered.revision === revision || before.told === revision) return { progress: before, entries: [] };
-  return { progress: { answered, told: revision }, entries: [beginningOf(answered.model, model.wanted)] };
+  if (answered === undefined || answered.revision === revision || before.announced === revision) return { progress: before, entries: [] };
+  return { progress: { answered, announced: revision }, entries: [beginningOf(answered.model, model.wanted)] };
 }
 
 function beginningOf(old: ModelId, next: ModelId): NewEntry {
@@ -59,6 +59,6 @@ function endOf(old: ModelId, next: ModelId): NewEntry {
   return { kind: 'swap', message, cause: 'SwapFinished' };
 }
 
-function isSame({ answered, told }: SwapProgress, before: SwapProgress): boolean {
-  return told === before.told && answered?.revision === before.answered?.revision && answered?.model === before.answered?.model;
+function isSame({ answered, announced }: SwapProgress, before: SwapProgress): boolean {
+  return announced === before.announced && answered?.revision === before.answered?.revision && answered?.model === before.answered?.model;
 }
