@@ -123,13 +123,14 @@ describe('apply() of the kube runtime', () => {
     const kinds = [DEPLOYMENTS, SERVICES, CONFIG_MAPS];
     const ours = (type: ResourceType) => world.fake.objects(type, 'default').filter(({ metadata }) => metadata.name !== 'owner');
     for (const type of kinds)
-      for (const object of ours(type)) world.fake.put(type, 'default', { ...object, metadata: { ...object.metadata, ownerReferences: [] } });
+      for (const object of ours(type))
+        world.fake.put(type, 'default', { ...object, metadata: { ...object.metadata, ownerReferences: [] } });
     const altered = await eventually('drift', async () => {
       const [found] = await world.workloads();
       const drift = found === undefined ? [] : (world.runtime.traits.inPlace?.findAltered(WORKLOAD, found) ?? []);
       return drift.length === 3 ? drift : undefined;
     });
-    expect(altered[0]).toContain('ownerReferences');
+    expect(altered[0]).toContain('owner reference missing');
     expect(await world.apply(WORKLOAD)).toBe(id);
     for (const type of kinds) expect(ours(type).map(({ metadata }) => metadata.ownerReferences?.length)).toEqual([1]);
     expect(await world.workloads()).toMatchObject([{ id, phase: 'running' }]);
