@@ -10,9 +10,16 @@ import { renderValues, VALUE_SETS } from './value-sets.ts';
 
 const GITOPS = join(import.meta.dirname, '../../manifests/gitops');
 
+/** The oldest and the newest version of Kubernetes that the chart is for. */
+const VERSIONS = ['1.29', '1.34'];
+
 describeWithHelm('The chart', () => {
   test.each(Object.entries(VALUE_SETS))('with the values "%s" renders valid Kubernetes objects', async (_name, values) => {
-    const objects = (await renderValues(values)).filter(({ kind }) => kind !== 'SlotSpec');
+    const [oldest = [], ...others] = await Promise.all(
+      VERSIONS.map(async (version) => renderValues(values, 'inference', ['--kube-version', `v${version}.0`])),
+    );
+    for (const other of others) expect(other).toEqual(oldest);
+    const objects = oldest.filter(({ kind }) => kind !== 'SlotSpec');
     expect(objects.length).toBeGreaterThan(3);
     for (const object of objects) expect([object['kind'], schemaProblem(object)]).toEqual([object['kind'], undefined]);
   });
