@@ -60,6 +60,7 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
     podDisruptionBudget: { maxUnavailable: '25%' },
     serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
     prometheusRule: { enabled: true, labels: { release: 'prometheus' } },
+    grafanaDashboard: { enabled: true, folder: 'Inference' },
     chatUi: { enabled: true, claimName: 'chats', env: [{ name: 'WEBUI_NAME', value: 'Chat' }] },
     priorityClassName: 'system-cluster-critical',
     nodeSelector: { 'kubernetes.io/arch': 'amd64' },

@@ -170,9 +170,11 @@ function histogram(labels: readonly string[], unit: string, help: string, bucket
 }
 
 function seenByAll<Facts extends MetricFacts>(facts: Facts) {
-  return { ...facts, scope: 'same' } as const;
+  const { scope: _, ...same } = facts;
+  return { ...same, scope: 'same' } as const;
 }
 
 function byLeader<Facts extends MetricFacts>(facts: Facts) {
-  return { ...facts, scope: 'leader' } as const;
+  const { scope: _, ...same } = facts;
+  return { ...same, scope: 'leader' } as const;
 }
