@@ -22,6 +22,9 @@ export type KubeObjects = Readonly<ReturnType<typeof kubeObjects>>;
 /** Where a slot names a storage class but no size. Large enough for most models. */
 const DEFAULT_STORAGE = '50Gi';
 
+/** The largest number; Kubernetes and kstatus take it for "none". */
+const NO_DEADLINE = 2_147_483_647;
+
 /** `spec` of a Deployment. */
 export type DeploymentSpec = Readonly<Record<string, unknown>> & { readonly replicas: number };
 
@@ -42,6 +45,8 @@ export function deploymentSpec(workload: KubeWorkload, { settings, allocation }:
     replicas: workload.cluster.replicas,
     // Old ReplicaSets are not needed for rollbacks: another revision is another Deployment.
     revisionHistoryLimit: 1,
+    // The controller judges starts, by `startTimeout` and by what a pod waits for. After its default of ten minutes, Kubernetes would report a failure.
+    progressDeadlineSeconds: NO_DEADLINE,
     strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
     selector: { matchLabels: podLabels(workload) },
     template: podTemplate(workload, settings, allocation),
