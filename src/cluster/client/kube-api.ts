@@ -55,7 +55,7 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
 
   const refused = (info: RequestInfo, answer: Refusal): Result<never> => ({
     ok: false,
-    failure: parseRefusal({ ...info, server }, answer, performance.now()),
+    failure: parseRefusal({ ...info, server }, answer, { now: performance.now(), random: Math.random() }),
   });
 
   const infoOf = ({ verb, type, name = '', subresource }: Call): RequestInfo => ({
