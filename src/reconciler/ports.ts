@@ -136,8 +136,8 @@ export interface ObservedWorkload {
   readonly waitingReason?: WaitingReason;
   /** In phase `running`: why some of its replicas do not run. */
   readonly missing?: WaitingReason;
-  /** Undefined where a workload is always one process or container. */
-  readonly replicas?: { readonly present: number; readonly ready: number };
+  /** Without those that are ending. Undefined where a workload is always one process or container. `selector` finds these, and none of another workload. */
+  readonly replicas?: { readonly present: number; readonly ready: number; readonly selector?: string };
   /** The runtime's own record of it, for `InPlaceRepair` only. The same object as long as the facts are the same. */
   readonly record?: unknown;
 }

@@ -109,7 +109,9 @@ async function updateInPlace(application: Application, facts: DeploymentFacts): 
   if (failed !== undefined) return failed;
   const spec = { ...(applied ?? rendered), replicas: workload.cluster.replicas };
   const written = await applyDeployment(application, facts, withEnv(spec, overriddenEnv(workload, facts)));
-  if (!written.ok) return written;
+  // Replacing a pod would end the back-off of its kubelet, and an autoscaler may scale a slot again and again.
+  const onlyScaled = !changed && applied !== undefined && applied.replicas !== workload.cluster.replicas;
+  if (!written.ok || onlyScaled) return written;
   for (const { metadata } of crashed) {
     const removed = await writer.remove(PODS, metadata, { graceSeconds: 1 }, signal);
     if (!removed.ok) return removed;

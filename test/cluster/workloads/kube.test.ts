@@ -167,6 +167,17 @@ describe('apply() of the kube runtime', () => {
     expect(left).not.toHaveProperty('exit');
   });
 
+  test('scales without replacing crashed pods, for which their kubelet waits longer and longer', async () => {
+    await start();
+    const id = await world.apply(WORKLOAD);
+    await world.pod(WORKLOAD, CRASHED);
+    const pods = named(PODS);
+    for (const replicas of [3, 2, 4]) expect(await world.apply(withCluster({ replicas }))).toBe(id);
+    expect(world.deployment()).toMatchObject({ spec: { replicas: 4 } });
+    expect(named(PODS)).toEqual(pods);
+    expect(writes()).not.toContain('delete pods');
+  });
+
   test('creates a crashed workload again if a newer version of the program renders another template', async () => {
     await start();
     const id = await world.apply(WORKLOAD);
