@@ -4,6 +4,8 @@ import { createKubeApi, type KubeApiOptions, type OnRequest } from '../cluster/c
 import { createLeadership } from '../cluster/leadership/leadership.ts';
 import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
 import { createReflector } from '../cluster/client/reflector.ts';
+import { createReadyLeadership } from '../cluster/leadership/ready-leadership.ts';
+import { createTermCopies } from '../cluster/client/term-copies.ts';
 import { createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
 import { LEASES, SLOT_SPECS } from '../cluster/client/resource-types.ts';
 import { createClusterModelStore } from '../cluster/cluster-model-store.ts';
@@ -26,8 +28,6 @@ import { sleep } from '../platform/pause.ts';
 
 /** Kubernetes schedules by memory itself: the only limit here is `SVC_MEMORY_BUDGET`, if it is set. */
 const UNKNOWN_HOST: HostProbe = { read: async () => ({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined }) };
-/** A list of the Leases of the replicas is small. */
-const LEASES_RELIST_MS = 60_000;
 /** How long the next leader may have to wait for the remaining statuses. */
 const FLUSH_MS = 500;
 
@@ -45,7 +45,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   if (!api.ok) return api;
   if (!leaseApi.ok) return leaseApi;
   const identity = settings.SVC_POD_NAME ?? hostname().toLowerCase();
-  const leadership = createLeadership({
+  const lease = createLeadership({
     api: leaseApi.value,
     name: CONTROLLER_LEASE,
     identity,
@@ -53,7 +53,9 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     now: Date.now,
     log,
   });
-  const parts = await createParts(choice, api.value, leadership, identity);
+  const copies = createCopies(api.value, settings.SVC_RELIST);
+  const leadership = createReadyLeadership(lease, copies.prepare);
+  const parts = await createParts({ choice, api: api.value, leadership, identity, copies });
   const running = new AbortController();
   const candidacy = new AbortController();
   let released: Promise<void> | undefined;
@@ -65,7 +67,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     shareTraffic(local) {
       reports = createReplicaReports({
         api: leaseApi.value,
-        leases: parts.leases,
+        leases: copies.leases,
         identity,
         ...(settings.SVC_POD_UID === undefined ? {} : { podUid: settings.SVC_POD_UID }),
         local,
@@ -78,7 +80,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     },
     start(sent) {
       requestSent = sent;
-      for (const reflector of parts.reflectors) reflector.start(running.signal);
+      for (const reflector of copies.always) reflector.start(running.signal);
       parts.statuses.start(running.signal);
       released = leadership.start(candidacy.signal);
       reported = reports?.start(running.signal);
@@ -96,18 +98,36 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   });
 }
 
-async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Leadership, identity: string) {
+/** Copies of what every replica needs to send requests to pods, and of what only the leader needs. */
+function createCopies(api: KubeApi, relistMs: number) {
+  const ofTerm = createTermCopies();
+  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange });
+  const objects = createKubeReflectors({ api, relistMs }, ofTerm.add);
+  const leases = ofTerm.add(() => createReflector({ api, type: LEASES, labelSelector: `${LABELS.component}=gateway`, relistMs }));
+  const always = [slots, objects.deployments, objects.pods];
+  return {
+    slots,
+    objects,
+    leases,
+    always,
+    /** A leader acts on the newest state, which the leader before it may have written a moment ago. */
+    async prepare(term: AbortSignal): Promise<void> {
+      await Promise.all([ofTerm.begin(term), ...always.map(async (copy) => await copy.refresh(term))]);
+    },
+  };
+}
+
+interface PartsInput {
+  readonly choice: ServiceOptions;
+  readonly api: KubeApi;
+  readonly leadership: Leadership;
+  readonly identity: string;
+  readonly copies: ReturnType<typeof createCopies>;
+}
+
+async function createParts({ choice, api, leadership, identity, copies: { slots, objects } }: PartsInput) {
   const { settings, log } = choice;
   const clock = createClock();
-  const relistMs = settings.SVC_RELIST;
-  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange });
-  const leases = createReflector({
-    api,
-    type: LEASES,
-    labelSelector: `${LABELS.component}=gateway`,
-    relistMs: LEASES_RELIST_MS,
-  });
-  const objects = createKubeReflectors({ api, relistMs });
   const source = createSlotResources({ slots, log });
   const statuses = createStatusResources({ api, slots, leadership, generationOf: source.generationOf, clock, log });
   const events = createResourceEvents({
@@ -130,5 +150,5 @@ async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Lea
     sinks: [statuses, events],
     publishedView: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),
   } satisfies Partial<World>;
-  return { world, leases, statuses, reflectors: [slots, leases, ...Object.values(objects)] };
+  return { world, statuses };
 }

@@ -178,12 +178,12 @@ async function readAnswer(response: IncomingMessage): Promise<Refusal> {
   };
 }
 
-/** Whoever reads this limits what is read, since a few compressed bytes may become very many. Throws if the encoding is not known. */
+/** The caller limits how much it reads, since a few compressed bytes may become very many. Throws if the encoding is not known. */
 function decompressed(response: IncomingMessage): AsyncIterable<Uint8Array> {
   const encoding = response.headers['content-encoding'] ?? 'identity';
   if (encoding === 'identity') return response;
   if (encoding !== 'gzip') throw new Error(`The response has the encoding "${encoding.slice(0, 40)}", which was not asked for`);
-  // An error of either stream ends both; whoever reads the second one gets it.
+  // An error of either stream ends both, and is thrown to the caller.
   return pipeline(response, createGunzip(), () => undefined);
 }
 

@@ -21,7 +21,12 @@ async function serve(answer: (request: IncomingMessage, response: ServerResponse
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   const kubeconfigText = JSON.stringify({
-    clusters: [{ name: 'c', cluster: { server: `http://127.0.0.1:${isTable(address) ? address['port'] : 0}`, 'insecure-skip-tls-verify': true } }],
+    clusters: [
+      {
+        name: 'c',
+        cluster: { server: `http://127.0.0.1:${isTable(address) ? String(address['port']) : ''}`, 'insecure-skip-tls-verify': true },
+      },
+    ],
     users: [{ name: 'u', user: {} }],
     contexts: [{ name: 'x', context: { cluster: 'c', user: 'u', namespace: 'default' } }],
     'current-context': 'x',
