@@ -11,6 +11,7 @@ import { createModelStore } from '../models/store.ts';
 import { followLeader } from '../cluster/leadership/decide/follow-leader.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
 import { createClock } from '../platform/clock.ts';
+import { createKubeLeftovers } from '../cluster/workloads/kube-leftovers.ts';
 import { createKubeReflectors } from '../cluster/workloads/kube-reflectors.ts';
 import { createKubeRuntime } from '../cluster/workloads/kube-runtime.ts';
 import { createResourceEditor } from '../cluster/slots/resource-editor.ts';
@@ -80,6 +81,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
       requestSent = sent;
       for (const reflector of parts.reflectors) reflector.start(running.signal);
       parts.statuses.start(running.signal);
+      parts.leftovers.start(running.signal);
       released = leadership.start(candidacy.signal);
       reported = reports?.start(running.signal);
     },
@@ -109,7 +111,8 @@ async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Lea
   });
   const objects = createKubeReflectors({ api, relistMs });
   const source = createSlotResources({ slots, log });
-  const statuses = createStatusResources({ api, slots, leadership, generationOf: source.generationOf, clock, log });
+  const { generationOf, lastGoodOf } = source;
+  const statuses = createStatusResources({ api, slots, leadership, generationOf, lastGoodOf, clock, log });
   const events = createResourceEvents({
     api,
     ownerOf: source.ownerOf,
@@ -118,6 +121,7 @@ async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Lea
     clock,
     log,
   });
+  const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
   const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR });
   const world = {
     ...(await createDesiredInputs(choice, source)),
@@ -130,5 +134,5 @@ async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Lea
     sinks: [statuses, events],
     publishedView: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),
   } satisfies Partial<World>;
-  return { world, leases, statuses, reflectors: [slots, leases, ...Object.values(objects)] };
+  return { world, leases, statuses, leftovers, reflectors: [slots, leases, ...Object.values(objects)] };
 }

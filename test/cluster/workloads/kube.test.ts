@@ -116,6 +116,28 @@ describe('apply() of the kube runtime', () => {
     expect(repaired === undefined ? undefined : world.runtime.traits.inPlace?.findAltered(wanted, repaired)).toEqual([]);
   });
 
+  test('adopts what an orphaning deletion left, once the slot is declared again', async () => {
+    await start();
+    const id = await world.apply(WORKLOAD);
+    await world.pod(WORKLOAD);
+    const kinds = [DEPLOYMENTS, SERVICES, CONFIG_MAPS];
+    const ours = (type: ResourceType) => world.fake.objects(type, 'default').filter(({ metadata }) => metadata.name !== 'owner');
+    for (const type of kinds)
+      for (const object of ours(type))
+        world.fake.put(type, 'default', { ...object, metadata: { ...object.metadata, ownerReferences: [] } });
+    const altered = await eventually('drift', async () => {
+      const [found] = await world.workloads();
+      const drift = found === undefined ? [] : (world.runtime.traits.inPlace?.findAltered(WORKLOAD, found) ?? []);
+      return drift.length === 3 ? drift : undefined;
+    });
+    expect(altered[0]).toContain('owner reference missing');
+    expect(await world.apply(WORKLOAD)).toBe(id);
+    for (const type of kinds) expect(ours(type).map(({ metadata }) => metadata.ownerReferences?.length)).toEqual([1]);
+    expect(await world.workloads()).toMatchObject([{ id, phase: 'running' }]);
+    const [adopted] = await world.workloads();
+    expect(adopted === undefined ? undefined : world.runtime.traits.inPlace?.findAltered(WORKLOAD, adopted)).toEqual([]);
+  });
+
   test('scales in place without restarting pods, even if another template would be rendered now', async () => {
     await start();
     const id = await world.apply(WORKLOAD);

@@ -41,8 +41,8 @@ export interface FakeKubeApi {
   objects(type: ResourceType, namespace?: string): readonly StoredObject[];
   /** A write by another client: creates or replaces the object, including its `status` if there is one. Throws if the server refuses it. */
   put(type: ResourceType, namespace: string, object: Readonly<Record<string, unknown>>): StoredObject;
-  /** A deletion by another client. A pod is removed immediately. */
-  remove(type: ResourceType, namespace: string, name: string): void;
+  /** A deletion by another client. A pod is removed immediately. With `Orphan`, what the object owns stays and has no owner any more. */
+  remove(type: ResourceType, namespace: string, name: string, propagation?: 'Orphan'): void;
   /** From now on every request must carry this bearer token. */
   requireToken(token: string): void;
   /** Sets the response of `…/pods/NAME/log`. */
@@ -105,9 +105,9 @@ export async function startFakeKubeApi(options: FakeKubeOptions = {}): Promise<F
     kubeconfig: (namespace = 'default', carried = token) => kubeconfigText(fake.url, namespace, carried),
     objects: (type, namespace) => store.list(known(type, served), namespace),
     put: (type, namespace, object) => put(store, deletion, known(type, served), namespace, SentObject.parse(object)),
-    remove(type, namespace, name) {
+    remove(type, namespace, name, propagation) {
       const resource = known(type, served);
-      deletion.remove({ resource, namespace: resource.namespaced ? namespace : '', name }, { graceSeconds: 0 });
+      deletion.remove({ resource, namespace: resource.namespaced ? namespace : '', name }, { graceSeconds: 0, propagation });
     },
     requireToken(required) {
       token = required;
