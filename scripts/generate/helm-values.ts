@@ -183,6 +183,12 @@ export const HelmValues = z.strictObject({
   }),
   serviceMonitor: z.strictObject({ enabled: z.boolean(), interval: z.string().regex(/^[0-9]+(ms|s|m|h)$/), labels: Labels }),
   prometheusRule: z.strictObject({ enabled: z.boolean(), labels: Labels }),
+  grafanaDashboard: z.strictObject({
+    enabled: z.boolean(),
+    labels: Labels.describe('Labels by which the sidecar of Grafana selects ConfigMaps'),
+    folder: z.string().describe('Folder of the dashboard in Grafana. Default: the sidecar’s'),
+    folderAnnotation: z.string().min(1).describe('Annotation in which the sidecar looks for the folder'),
+  }),
   chatUi: ChatUi.describe('Open WebUI, connected to the gateway'),
   resources: Part,
   podSecurityContext: PodSecurityContext,

@@ -158,6 +158,14 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line)];
 }
 
+/** A table as the formatter writes it, for pages that are written by hand otherwise. */
+export function alignedTable(head: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = head.map((_cell, column) => Math.max(3, ...[head, ...rows].map((row) => row[column]?.length ?? 0)));
+  const pad = (row: readonly string[]): readonly string[] => row.map((cell, column) => cell.padEnd(widths[column] ?? 0));
+  const [first = '', , ...rest] = table(pad(head), rows.map(pad));
+  return [first, `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`, ...rest];
+}
+
 export function code(text: string): string {
   return `\`${text}\``;
 }

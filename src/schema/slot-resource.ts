@@ -112,7 +112,14 @@ export const SlotResourceStatus = z.object({
   failures: z
     .array(FailureOfResource)
     .optional()
-    .describe('Failures of this generation that count towards a crash loop, oldest first. The next leader counts on from them'),
+    .describe(
+      'Failures since the last edit other than of replicas that count towards a crash loop, oldest first. The next leader counts on from them',
+    ),
+  failedSpec: z
+    .string()
+    .max(64)
+    .optional()
+    .describe('Hash of the spec that the failures belong to, without its replicas: autoscalers do not end a crash loop'),
   replicas: z.int().min(0).max(2_147_483_647).optional().describe('Number of pods'),
   readyReplicas: z.int().min(0).max(2_147_483_647).optional().describe('Number of pods that answer'),
   selector: z.string().optional().describe('Label selector of the pods, for autoscalers'),

@@ -61,12 +61,17 @@ export interface SlotStatus {
   /** Number of restarts since the first start of this generation. */
   readonly restarts: number;
   /**
-   * Failures of this generation that count towards a crash loop, oldest first, at most ten: what the next controller must know of them, since what failed is
+   * Failures since the last edit, other than of `replicas`, that count towards a crash loop, oldest first, at most ten: what the next controller must know of them, since what failed is
    * gone. Absent where there are none.
    */
   readonly failures?: readonly RecordedFailure[];
-  /** Set where a slot may have several replicas. */
-  readonly replicas?: { readonly present: number; readonly ready: number };
+  /** With failures: a hash of the spec that failed, without its number of replicas. They still count after the slot was scaled while no controller ran. */
+  readonly failedSpec?: string;
+  /**
+   * Set where a slot may have several replicas: those of the workload that answers, or else of the one that is to answer. `selector` selects exactly these in a
+   * cluster, so that an autoscaler does not count the pods of two workloads during a swap.
+   */
+  readonly replicas?: { readonly present: number; readonly ready: number; readonly selector?: string };
   /** Unix milliseconds since which the slot is in `state`. */
   readonly since: number;
   /** Progress of a running pull. */

@@ -1,8 +1,9 @@
 /** The world in a cluster: slots are SlotSpecs of one namespace, workloads are Deployments, and several replicas share the work. */
 import { hostname } from 'node:os';
-import { createKubeApi, type KubeApiOptions, type OnRequest } from '../cluster/client/kube-api.ts';
-import { createLeadership } from '../cluster/leadership/leadership.ts';
-import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
+import { createKubeApi, type KubeApiOptions } from '../cluster/client/kube-api.ts';
+import { createLateObserver, type KubeObserver } from '../cluster/client/kube-observer.ts';
+import { createLeadership, type LeaseLeadership } from '../cluster/leadership/leadership.ts';
+import type { KubeApi, Reflector } from '../cluster/client/ports.ts';
 import { createReflector } from '../cluster/client/reflector.ts';
 import { createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
 import { LEASES, SLOT_SPECS } from '../cluster/client/resource-types.ts';
@@ -38,8 +39,8 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     const message = 'Set "SVC_ON_EXIT" to "leave": in a cluster, the slots must keep running when a replica of the gateway exits';
     return fail('stalled', 'SettingUnusable', message);
   }
-  let requestSent: OnRequest = () => undefined;
-  const options: KubeApiOptions = { env, namespace: settings.SVC_NAMESPACE, version, onRequest: (request) => requestSent(request) };
+  const { observer, reportTo } = createLateObserver();
+  const options: KubeApiOptions = { env, namespace: settings.SVC_NAMESPACE, version, onRequest: observer.requestEnded };
   const api = await createKubeApi(options);
   // A client of its own: a renewal must not wait behind a thousand other requests.
   const leaseApi = await createKubeApi(options);
@@ -54,7 +55,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     now: Date.now,
     log,
   });
-  const parts = await createParts(choice, api.value, leadership, identity);
+  const parts = await createParts(choice, { api: api.value, leadership, identity, observer });
   const running = new AbortController();
   const candidacy = new AbortController();
   let released: Promise<void> | undefined;
@@ -77,8 +78,8 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
       });
       return reports.traffic;
     },
-    start(sent) {
-      requestSent = sent;
+    start(to) {
+      reportTo(to);
       for (const reflector of parts.reflectors) reflector.start(running.signal);
       parts.statuses.start(running.signal);
       parts.leftovers.start(running.signal);
@@ -98,21 +99,30 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   });
 }
 
-async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Leadership, identity: string) {
+interface PartDeps {
+  readonly api: KubeApi;
+  readonly leadership: LeaseLeadership;
+  readonly identity: string;
+  readonly observer: KubeObserver;
+}
+
+async function createParts(choice: ServiceOptions, { api, leadership, identity, observer }: PartDeps) {
   const { settings, log } = choice;
   const clock = createClock();
   const relistMs = settings.SVC_RELIST;
-  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange });
+  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange, observer });
   const leases = createReflector({
     api,
     type: LEASES,
     labelSelector: `${LABELS.component}=gateway`,
     relistMs: LEASES_RELIST_MS,
+    observer,
   });
-  const objects = createKubeReflectors({ api, relistMs });
+  const objects = createKubeReflectors({ api, relistMs, observer });
+  const reflectors = [slots, leases, ...Object.values(objects)];
   const source = createSlotResources({ slots, log });
   const { generationOf, lastGoodOf } = source;
-  const statuses = createStatusResources({ api, slots, leadership, generationOf, lastGoodOf, clock, log });
+  const statuses = createStatusResources({ api, slots, leadership, generationOf, lastGoodOf, clock, log, observer });
   const events = createResourceEvents({
     api,
     ownerOf: source.ownerOf,
@@ -120,6 +130,7 @@ async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Lea
     instance: identity,
     clock,
     log,
+    observer,
   });
   const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
   const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR });
@@ -133,6 +144,19 @@ async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Lea
     editor: createResourceEditor({ api, slots }),
     sinks: [statuses, events],
     publishedView: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),
+    cluster: {
+      copies: () => copyAges(reflectors),
+      waiting: () => ({ status: statuses.waitingCount(), event: events.waitingCount() }),
+      leaderTransitions: leadership.transitions,
+    },
   } satisfies Partial<World>;
-  return { world, leases, statuses, leftovers, reflectors: [slots, leases, ...Object.values(objects)] };
+  return { world, leases, statuses, leftovers, reflectors };
+}
+
+/** Without the copies that this replica does not keep at present. */
+function copyAges(reflectors: readonly Reflector[]) {
+  return reflectors.flatMap(({ resource, ageMs }) => {
+    const age = ageMs();
+    return age === undefined ? [] : [{ resource, ageSeconds: age / 1000 }];
+  });
 }

@@ -1,4 +1,6 @@
 /** Tests the rendered objects of the chart. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { parse as parseToml } from 'smol-toml';
 import { parseSettings, type ParsedSettings } from '../../src/schema/settings.ts';
@@ -65,6 +67,25 @@ describeWithHelm('The chart', () => {
       SVC_GPU_RESOURCES: { cuda: 'nvidia.com/mig-1g.10gb' },
     });
     expect(onNodes.ok && onNodes.settings.SVC_MODELS_CLAIM).toBe(undefined);
+  });
+
+  test('creates the dashboard for the sidecar of Grafana only where it is wanted, unchanged, with its label and folder', async () => {
+    const dashboards = (objects: readonly Json[]) =>
+      ofKind(objects, 'ConfigMap').filter((object) => at(object, 'metadata', 'labels', 'grafana_dashboard') === '1');
+    expect(dashboards(await renderValues({}))).toEqual([]);
+    const [found, ...more] = dashboards(
+      await renderValues({ grafanaDashboard: { enabled: true, folder: 'GPU & LLM', folderAnnotation: 'example.dev/folder' } }),
+    );
+    expect(more).toEqual([]);
+    expect(at(found, 'metadata', 'annotations')).toEqual({ 'example.dev/folder': 'GPU & LLM' });
+    const dashboard = textAt(at(found, 'data'), 'svc.json') ?? '';
+    expect(JSON.parse(dashboard)).toEqual(
+      JSON.parse(await readFile(join(import.meta.dirname, '../../manifests/monitoring/grafana-dashboard.json'), 'utf8')),
+    );
+    // The API server accepts at most 1 MiB.
+    expect(dashboard.length).toBeLessThan(500_000);
+    const plain = dashboards(await renderValues({ grafanaDashboard: { enabled: true } }));
+    expect(plain.map((object) => at(object, 'metadata', 'annotations'))).toEqual([undefined]);
   });
 
   test('tells the gateway the names under which clients reach it', async () => {

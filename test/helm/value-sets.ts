@@ -78,6 +78,7 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
     podDisruptionBudget: { maxUnavailable: '25%' },
     serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
     prometheusRule: { enabled: true, labels: { release: 'prometheus' } },
+    grafanaDashboard: { enabled: true, folder: 'Inference' },
     chatUi: { enabled: true, claimName: 'chats', env: [{ name: 'WEBUI_NAME', value: 'Chat' }] },
     deploymentStrategy: { rollingUpdate: { maxUnavailable: '25%', maxSurge: 2 } },
     revisionHistoryLimit: 1,

@@ -5,15 +5,14 @@ import { parseJson } from '../../platform/decide/parse-json.ts';
 import type { Credentials } from './credentials.ts';
 import { isKubeObject } from './decide/kube-object.ts';
 import { parseRefusal, type Refusal, type RequestInfo } from './decide/parse-refusal.ts';
+import { requestCode } from './decide/request-code.ts';
 import { apiVersionOf, badName, groupPath, resourceName, resourcePath, type ResourceAddress } from './decide/resource-path.ts';
 import { findCredentials, type CredentialsOptions } from './find-credentials.ts';
 import { createKubeHttp, type HttpRequest } from './kube-http.ts';
+import type { KubeObserver } from './kube-observer.ts';
 import { readList } from './read-list.ts';
 import type { KubeApi, KubeManifest, KubeObject, ResourceType } from './ports.ts';
 import { createRequestGate } from './request-gate.ts';
-
-/** Called for each request that is sent. `resource` is named as in RBAC, or `discovery` for the resource list of an API group. */
-export type OnRequest = (request: { readonly verb: string; readonly resource: string }) => void;
 
 export interface KubeApiOptions extends CredentialsOptions {
   /** Takes precedence over the namespace of the context or of the pod. */
@@ -23,7 +22,8 @@ export interface KubeApiOptions extends CredentialsOptions {
   /** Maximum number of requests at the same time, without watches and logs. */
   readonly concurrency?: number;
   readonly timeoutMs?: number;
-  readonly onRequest?: OnRequest;
+  /** Called for each request that was sent, when its answer has been received or it has failed. */
+  readonly onRequest?: KubeObserver['requestEnded'];
 }
 
 const CONCURRENCY = 16;
@@ -55,7 +55,7 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
 
   const refused = (info: RequestInfo, answer: Refusal): Result<never> => ({
     ok: false,
-    failure: parseRefusal({ ...info, server }, answer, performance.now()),
+    failure: parseRefusal({ ...info, server }, answer, { now: performance.now(), random: Math.random() }),
   });
 
   const infoOf = ({ verb, type, name = '', subresource }: Call): RequestInfo => ({
@@ -67,11 +67,16 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
 
   /** Sends a second time with renewed credentials if the server rejects them: the first request was not carried out. */
   async function authorized<T extends Refusal>(info: RequestInfo, send: () => Promise<Result<T>>): Promise<Result<T>> {
-    onRequest(info);
-    const answer = await send();
+    const answer = await reported(info, send);
     if (!answer.ok || answer.value.status !== 401 || !credentials.renew()) return answer;
-    onRequest(info);
-    return await send();
+    return await reported(info, send);
+  }
+
+  async function reported<T extends Refusal>({ verb, resource }: RequestInfo, send: () => Promise<Result<T>>): Promise<Result<T>> {
+    const sentAt = performance.now();
+    const answer = await send();
+    onRequest({ verb, resource, code: requestCode(answer), seconds: (performance.now() - sentAt) / 1000 });
+    return answer;
   }
 
   async function exchange(info: RequestInfo, request: HttpRequest, signal: AbortSignal): Promise<Result<string>> {

@@ -181,7 +181,9 @@ function unreachable(server: string, error: unknown, timedOutMs: number | undefi
     return fail('retry', 'Unauthorized', hint);
   }
   const code = codeOf(error);
-  if (UNTRUSTED.test(code)) return failed(`Check the certificates for "${server}": no trusted connection is possible (${code})`);
+  if (UNTRUSTED.test(code)) {
+    return fail('retry', 'ApiUntrusted', `Check the certificates for "${server}": no trusted connection is possible (${code})`);
+  }
   if (code === '') return failed(`The connection to the API server at "${server}" failed: ${message}`);
   return failed(`Check that the API server at "${server}" is running and can be reached: ${code}`);
 }

@@ -15,7 +15,10 @@ import type { Clock, Wake } from '../../reconciler/ports.ts';
 import { type Failure, type Result, ok } from '../../schema/failure.ts';
 import { createClock } from '../../platform/clock.ts';
 import { addWake } from '../../platform/wakes.ts';
+import { createCopyRecord, type CopyObserver } from './copy-record.ts';
+import { resourceName } from './decide/resource-path.ts';
 import { watchSeconds } from './decide/watch-delay.ts';
+import { NO_OBSERVER } from './kube-observer.ts';
 import { runListWatchLoop } from './list-watch-loop.ts';
 import { createObjectCopy, type IsUrgent } from './object-copy.ts';
 import type { KubeApi, KubeObject, Reflector, ResourceType, Transform } from './ports.ts';
@@ -36,6 +39,7 @@ export interface ReflectorOptions {
   readonly relistMs?: number;
   /** A watch that has sent bookmarks before is given up if nothing is received for this long. Servers send a bookmark about every minute. */
   readonly silentMs?: number;
+  readonly observer?: CopyObserver;
 }
 
 const RELIST_MS = 600_000;
@@ -45,7 +49,9 @@ const BATCH_MS = 200;
 export function createReflector(options: ReflectorOptions): Reflector {
   const { api, type, labelSelector, transform = withoutManagedFields, clock = createClock(), random = Math.random } = options;
   const { relistMs = RELIST_MS, silentMs = SILENT_MS } = options;
+  const resource = resourceName(type);
   const copy = createObjectCopy(transform, options.isUrgent);
+  const record = createCopyRecord(resource, clock, options.observer ?? NO_OBSERVER);
   const wakes = new Set<Wake>();
   let listed = false;
   let outage: { readonly sinceMs: number; readonly message: string } | undefined;
@@ -78,6 +84,7 @@ export function createReflector(options: ReflectorOptions): Reflector {
     const wakesAnyway = !listed || outage !== undefined;
     listed = true;
     outage = undefined;
+    record.listed();
     if (wakesAnyway) wakeAll();
     else if (hasChanged) changed();
     return ok(undefined);
@@ -94,11 +101,25 @@ export function createReflector(options: ReflectorOptions): Reflector {
       labelSelector,
     };
     const limits = { clock, relistAt, endBy: clock.now() + timeoutSeconds * 1000, silentMs };
-    const sink = { fold: copy.fold, opened: reached, changed };
-    return await readWatch(async (stop) => await api.stream(type, { query }, stop), limits, sink, signal);
+    const sink = { fold, opened, changed };
+    const outcome = await readWatch(async (stop) => await api.stream(type, { query }, stop), limits, sink, signal);
+    if (!signal.aborted) record.watchEnded(outcome);
+    return outcome;
+  }
+
+  function opened(): void {
+    record.watchOpened();
+    reached();
+  }
+
+  function fold(event: unknown): ReturnType<typeof copy.fold> {
+    const folded = copy.fold(event);
+    if (folded.step.kind !== 'expired' && folded.step.kind !== 'failed') record.received();
+    return folded;
   }
 
   return {
+    resource,
     items: copy.items,
     health() {
       if (outage !== undefined) return { kind: 'unreachable', ...outage, listed };
@@ -110,8 +131,12 @@ export function createReflector(options: ReflectorOptions): Reflector {
     noteRemoved(name, uid) {
       if (copy.noteRemoved(name, uid)) changed();
     },
+    ageMs: record.ageMs,
     changes: (wake, signal) => addWake(wakes, wake, signal),
-    start: (signal) => void runListWatchLoop({ list, watch, onFailure: failed, clock, random, relistMs }, signal),
+    start(signal) {
+      record.started(signal);
+      void runListWatchLoop({ list, watch, onFailure: failed, clock, random, relistMs }, signal);
+    },
   };
 }
 

@@ -2,10 +2,11 @@
  * Publishes statuses in the `status` of their SlotSpecs, on the leader. A status is written only where the server has a different one, only the newest is
  * written, and not faster than anyone could read it. When to write is decided here; `write-queue.ts` keeps the order and the timers.
  */
+import { NO_OBSERVER, type KubeObserver, type Written } from '../client/kube-observer.ts';
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/resource-types.ts';
 import type { Clock, Report, StatusSink } from '../../reconciler/ports.ts';
-import type { Failure } from '../../schema/failure.ts';
+import type { Failure, Result } from '../../schema/failure.ts';
 import type { Reason } from '../../schema/reasons.ts';
 import type { SlotName } from '../../schema/names.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
@@ -29,6 +30,8 @@ export interface StatusResources extends StatusSink {
   start(signal: AbortSignal): void;
   /** Resolves when every status is written, or has failed once. */
   flush(): Promise<void>;
+  /** Number of statuses that are due and not written yet. */
+  waitingCount(): number;
 }
 
 interface StatusResourcesOptions {
@@ -41,6 +44,7 @@ interface StatusResourcesOptions {
   readonly lastGoodOf: (slot: SlotName, uid: string | undefined) => SlotResourceStatus['lastGood'];
   readonly clock: Clock;
   readonly log: SourceLog;
+  readonly observer?: Pick<KubeObserver, 'publicationEnded'>;
 }
 
 const AS_STATUS = { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' } as const;
@@ -63,7 +67,7 @@ const LONGEST_DELAY_MS = 60_000;
 /** Until the definition on the server may have been upgraded. */
 const UNDECLARED_FOR_MS = 600_000;
 /** Failures of the server or the connection, not of one status. */
-const SERVER_REASONS: ReadonlySet<Reason> = new Set(['ApiUnreachable', 'ApiBusy', 'Unauthorized']);
+const SERVER_REASONS: ReadonlySet<Reason> = new Set(['ApiUnreachable', 'ApiUntrusted', 'ApiBusy', 'Unauthorized']);
 
 type Wanted =
   | { readonly kind: 'status'; readonly status: SlotStatus }
@@ -93,7 +97,7 @@ interface Write {
 }
 
 export function createStatusResources(options: StatusResourcesOptions): StatusResources {
-  const { api, slots, leadership, clock } = options;
+  const { api, slots, leadership, clock, observer = NO_OBSERVER } = options;
   const publications = new Map<SlotName, Publication>();
   const undeclared = createUndeclaredFields(options);
   let serverFailures = 0;
@@ -137,6 +141,8 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
     const { resourceVersion } = object.metadata;
     const manifest = { metadata: { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) }, status: next };
     const result = await api.apply(SLOT_SPECS, manifest, AS_STATUS, leadership.term());
+    const written = writtenAs(result);
+    if (written !== undefined) observer.publicationEnded({ what: 'status', result: written });
     if (!result.ok) return onFailure(writing, writtenAt, result.failure);
     serverFailures = 0;
     slots.noteWritten(result.value);
@@ -211,6 +217,7 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
       signal.addEventListener('abort', () => cancelCompare?.(), { once: true });
     },
     flush: queue.flush,
+    waitingCount: queue.waitingCount,
   };
 }
 
@@ -263,6 +270,14 @@ function earliestWrite(
 
 function delayAfter(failures: number): number {
   return Math.min(FIRST_DELAY_MS * 2 ** Math.min(failures - 1, 20), LONGEST_DELAY_MS);
+}
+
+/** For metrics. Undefined where the write was given up, or where nothing is left to write to: neither is a failure. */
+function writtenAs(result: Result<unknown>): Written | undefined {
+  if (result.ok) return 'done';
+  const { reason } = result.failure;
+  if (reason === 'Aborted' || reason === 'NotFound') return undefined;
+  return reason === 'Conflict' ? 'conflict' : 'failed';
 }
 
 /** Called for the first failure only, not for each attempt: an unreachable API server often stays so for a while. */

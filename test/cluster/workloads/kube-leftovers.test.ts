@@ -83,6 +83,7 @@ describe('createKubeLeftovers()', () => {
     fake.remove(DEPLOYMENTS, SPACE, 'svc-slot-primary');
     await eventually('only the claim is left', () => names().length === 1);
     expect(names()).toEqual(['PersistentVolumeClaim svc-slot-primary']);
+    await eventually('both are logged', () => logged.length === 2);
     expect(logged).toEqual([
       'Removed the Service "svc-slot-primary", because its slot was deleted with "--cascade=orphan"',
       'Removed the ConfigMap "svc-slot-primary-0123456789ab", because its slot was deleted with "--cascade=orphan"',

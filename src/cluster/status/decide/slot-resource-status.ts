@@ -47,7 +47,8 @@ export function toResourceStatus(status: SlotStatus, namespace: string, present:
     failures: failures?.map(({ at, ...failure }) => ({ at: kubeTime(at), ...failure })),
     replicas: replicas?.present,
     readyReplicas: replicas?.ready,
-    selector: selectorOf(name),
+    // At rest it selects no pod, and an autoscaler needs one all the same.
+    selector: replicas?.selector ?? selectorOf(name),
   };
 }
 
@@ -155,6 +156,7 @@ const PublishedStatus = z.object({
   restarts: Count,
   since: Time,
   failures: z.array(PublishedFailure).optional().catch(undefined),
+  failedSpec: z.string().optional().catch(undefined),
   replicas: z.number().optional().catch(undefined),
   readyReplicas: Count,
 });
@@ -163,7 +165,7 @@ const PublishedStatus = z.object({
 export function parseResourceStatus(name: SlotName, status: unknown): SlotStatus | undefined {
   const published = PublishedStatus.safeParse(status).data;
   if (published === undefined) return undefined;
-  const { conditions, backend, endpoint, memoryBytes, replicas, readyReplicas, failures, ...same } = published;
+  const { conditions, backend, endpoint, memoryBytes, replicas, readyReplicas, failures, failedSpec, ...same } = published;
   return {
     name,
     ...same,
@@ -172,6 +174,7 @@ export function parseResourceStatus(name: SlotName, status: unknown): SlotStatus
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     ...(failures === undefined ? {} : { failures }),
+    ...(failedSpec === undefined ? {} : { failedSpec }),
     ...(replicas === undefined ? {} : { replicas: { present: replicas, ready: readyReplicas } }),
   };
 }

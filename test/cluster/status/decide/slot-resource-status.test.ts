@@ -49,11 +49,18 @@ describe('toResourceStatus()', () => {
 
   test('passes failures on to the next leader', () => {
     const failures = [{ at: AT, kind: 'start-timeout', reason: 'StartTimeout', message: 'The server did not answer' }] as const;
-    const status = published(slotStatus({ failures }));
+    const status = published(slotStatus({ failures, failedSpec: '0123456789abcdef' }));
     expect(SlotResourceStatus.parse(status)).toEqual(status);
-    expect(parseResourceStatus(primary, status)?.failures).toEqual(failures);
+    expect(parseResourceStatus(primary, status)).toMatchObject({ failures, failedSpec: '0123456789abcdef' });
     expect(parseResourceStatus(primary, { ...status, failures: [{ at: 'never' }] })?.failures).toBeUndefined();
     expect(parseResourceStatus(primary, published())).not.toHaveProperty('failures');
+  });
+
+  test('tells autoscalers which pods to count: those of one workload, or at rest none of any', () => {
+    const selector = 'app.kubernetes.io/instance=svc-slot-primary--abc';
+    const swapping = published(slotStatus({ replicas: { present: 3, ready: 3, selector } }));
+    expect([swapping.replicas, swapping.selector]).toEqual([3, selector]);
+    expect(published().selector).toBe('inference.svc.dev/slot=primary');
   });
 
   test('has no endpoint while the slot does not answer', () => {

@@ -137,11 +137,9 @@ describe('findAlteredObjects()', () => {
     ]);
   });
 
-  test('a newer program, other settings and edited timeouts are no changes: running pods are not restarted for them', () => {
+  test('a newer program, other settings and another number of replicas are no changes: running pods are not restarted for them', () => {
     const snapshot = snapshotOf([WORKLOAD], [], context({ SVC_IMAGE: 'registry.example/svc:0', SVC_MODELS_CLAIM: 'old' }));
-    expect(altered(snapshot, { ...WORKLOAD, cluster: { ...WORKLOAD.cluster, drainTimeoutMs: 1, startTimeoutMs: 1, replicas: 5 } })).toEqual(
-      [],
-    );
+    expect(altered(snapshot, { ...WORKLOAD, cluster: { ...WORKLOAD.cluster, readyPath: '/ready', replicas: 5 } })).toEqual([]);
   });
 });
 
