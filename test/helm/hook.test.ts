@@ -43,7 +43,7 @@ async function outcomeOf(
     return await runAgainst(`http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`, patienceMs);
   } finally {
     server.closeAllConnections();
-    server.close();
+    await new Promise((resolve) => void server.close(resolve));
   }
 }
 
