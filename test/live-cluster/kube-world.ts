@@ -90,6 +90,7 @@ const SETTINGS: KubeSettings = {
   SVC_MODELS_HOST_PATH: undefined,
   SVC_GPU_RESOURCES: {},
   SVC_GPU_ALLOCATION: 'auto',
+  SVC_DISRUPTION_BUDGETS: true,
 };
 
 type Kubectl = KubeWorld['kubectl'];

@@ -3,6 +3,7 @@ import {
   CONFIG_MAPS,
   DEPLOYMENTS,
   DEVICE_CLASSES,
+  DISRUPTION_BUDGETS,
   PODS,
   RESOURCE_CLAIM_TEMPLATES,
   SERVICES,
@@ -173,6 +174,34 @@ describe('apply() of the kube runtime', () => {
     const [after] = world.fake.objects(CONFIG_MAPS, 'default').filter(({ metadata }) => metadata.name === name);
     expect(after).toMatchObject({ data: { GREETING: 'hello', EMPTY: '' } });
     expect(after?.metadata.uid).not.toBe(before?.metadata.uid);
+  });
+
+  test('gives a slot with several replicas a budget for evictions, also one that is scaled up later', async () => {
+    await start();
+    await world.apply(WORKLOAD);
+    expect(named(DISRUPTION_BUDGETS)).toEqual([]);
+    await world.apply(withCluster({ replicas: 2 }));
+    const [budget] = world.fake.objects(DISRUPTION_BUDGETS, 'default');
+    expect(budget).toMatchObject({
+      metadata: { name: 'svc-slot-primary', labels: { 'inference.svc.dev/slot': 'primary' }, ownerReferences: [{ name: 'owner' }] },
+      spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow' },
+    });
+    // All pods of the slot, whatever their revision.
+    expect(Object(budget?.['spec']).selector).toEqual({
+      matchLabels: { 'inference.svc.dev/slot': 'primary', 'app.kubernetes.io/managed-by': 'svc' },
+    });
+  });
+
+  test('creates no budget where that is turned off, and starts without one where the server has no such type', async () => {
+    await start({ SVC_DISRUPTION_BUDGETS: false });
+    await world.apply(withCluster({ replicas: 2 }));
+    expect(named(DISRUPTION_BUDGETS)).toEqual([]);
+    await world.close();
+    await start();
+    const missing = { status: 404, reason: 'NotFound', message: 'the server could not find the requested resource' };
+    world.fake.faults.answer({ verb: 'patch', resource: 'poddisruptionbudgets' }, missing);
+    await world.apply(withCluster({ replicas: 2 }));
+    expect(named(DEPLOYMENTS)).toEqual(['svc-slot-primary']);
   });
 
   test('requests GPUs through DRA only if there is a device class for them', async () => {

@@ -32,6 +32,8 @@ export function kubeObjects(workload: KubeWorkload, context: KubeContext) {
   return {
     configMap: configMapManifest(workload, context.owner),
     service: serviceManifest(workload, context.owner),
+    /** Only with several replicas. */
+    disruptionBudget: disruptionBudgetManifest(workload, context),
     /** Only where the slot has storage of its own. */
     claim: claimManifest(workload, context),
     /** Only with DRA. */
@@ -80,6 +82,18 @@ export function serviceManifest({ slot, port }: KubeWorkload, owner: OwnerRefere
       selector: slotLabels(slot),
       ports: [{ name: PORT_NAME, port: port.container, protocol: 'TCP', targetPort: PORT_NAME }],
     },
+  };
+}
+
+/**
+ * One per slot, so that those who drain nodes evict its next pod only after the replacement of the last one is ready. A pod that does not answer may always be
+ * evicted. A single pod gets no budget: one that forbids its eviction would block the drain, and one that allows it changes nothing.
+ */
+function disruptionBudgetManifest({ slot, cluster }: KubeWorkload, { owner, settings }: KubeContext): KubeManifest | undefined {
+  if (cluster.replicas < 2 || !settings.SVC_DISRUPTION_BUDGETS) return undefined;
+  return {
+    metadata: { name: slotObjectName(slot), labels: slotLabels(slot), ...ownedBy(owner) },
+    spec: { maxUnavailable: 1, selector: { matchLabels: slotLabels(slot) }, unhealthyPodEvictionPolicy: 'AlwaysAllow' },
   };
 }
 
