@@ -13,6 +13,7 @@ import type { HostProbe } from '../reconciler/ports.ts';
 import { createClock } from '../platform/clock.ts';
 import { createKubeReflectors } from '../cluster/workloads/kube-reflectors.ts';
 import { createKubeRuntime } from '../cluster/workloads/kube-runtime.ts';
+import { parsePodProxy } from '../cluster/workloads/decide/kube-proxy.ts';
 import { createResourceEditor } from '../cluster/slots/resource-editor.ts';
 import { createResourceEvents } from '../cluster/status/resource-events.ts';
 import { isDesiredChange } from '../cluster/slots/decide/parse-slot-resource.ts';
@@ -97,7 +98,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
 }
 
 async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Leadership, identity: string) {
-  const { settings, log } = choice;
+  const { settings, env, log } = choice;
   const clock = createClock();
   const relistMs = settings.SVC_RELIST;
   const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange });
@@ -118,10 +119,19 @@ async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Lea
     clock,
     log,
   });
+  const { variables: podProxy, problems } = parsePodProxy(env, settings.SVC_POD_PROXY_SECRET);
+  for (const problem of problems) log.warn({}, problem);
   const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR });
   const world = {
     ...(await createDesiredInputs(choice, source)),
-    runtime: createKubeRuntime({ api, reflectors: objects, settings, ownerOf: source.ownerOf, term: leadership.term, clock }),
+    runtime: createKubeRuntime({
+      api,
+      reflectors: objects,
+      settings: { ...settings, podProxy },
+      ownerOf: source.ownerOf,
+      term: leadership.term,
+      clock,
+    }),
     models: createClusterModelStore({ store: modelFiles }),
     modelFiles,
     host: UNKNOWN_HOST,

@@ -78,7 +78,7 @@ function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: strin
 }
 
 function clusterOf(spec: SlotSpec, provider: Provider, memoryBytes: number): ClusterWorkload {
-  const { replicas, nodeSelector, tolerations, storage, serviceAccountName } = spec.cluster;
+  const { replicas, nodeSelector, tolerations, storage, serviceAccountName, pod } = spec.cluster;
   return {
     provider: spec.provider,
     backend: spec.backend,
@@ -93,6 +93,7 @@ function clusterOf(spec: SlotSpec, provider: Provider, memoryBytes: number): Clu
     tolerations,
     storage,
     serviceAccountName,
+    pod,
   };
 }
 
@@ -138,9 +139,9 @@ const NO_CLUSTER = { replicas: 1, nodeSelector: {}, tolerations: [] };
 
 /** Where a pod runs and what it sees. Without the number of pods and their times, which are updated in place. */
 function clusterParts({ cluster, backend }: SlotSpec): unknown {
-  const { nodeSelector, tolerations, storage, serviceAccountName } = cluster;
+  const { nodeSelector, tolerations, storage, serviceAccountName, pod } = cluster;
   const selector = Object.entries(nodeSelector).sort(([a], [b]) => (a < b ? -1 : 1));
-  return [backend, selector, tolerations, storage ?? null, serviceAccountName ?? null];
+  return [backend, selector, tolerations, storage ?? null, serviceAccountName ?? null, ...(pod === undefined ? [] : [pod])];
 }
 
 function hash(
