@@ -22,6 +22,11 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
     replicas: 3,
     image: { repository: 'registry.example/svc', digest: DIGEST, pullPolicy: 'Always' },
     imagePullSecrets: [{ name: 'registry' }],
+    slotPods: {
+      imagePullSecrets: [{ name: 'toolboxes' }, { name: 'registry' }],
+      user: 1_000_680_000,
+      proxy: { httpsProxy: 'http://proxy.example:3128', noProxy: '.example', secretName: 'proxy' },
+    },
     fullnameOverride: 'inference',
     settings: { SVC_LOG_LEVEL: 'debug', SVC_MAX_CONNECTIONS: 1_000_000, SVC_RESYNC: '1m', SVC_BODY_LIMIT: '128Mi' },
     extraEnv: [{ name: 'SVC_PROXY_SECRET', valueFrom: { secretKeyRef: { name: 'proxy', key: 'secret' } } }],

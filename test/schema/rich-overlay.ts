@@ -1,3 +1,5 @@
+import type { PodOverlay } from '../../src/schema/pod-overlay.ts';
+
 /** An overlay with every key that a pod of any Kubernetes since 1.20 can have, and without effects that the node of a test cannot provide. */
 export const RICH_OVERLAY = {
   labels: { team: 'search', 'example.com/cost-centre': '42' },
@@ -60,4 +62,4 @@ export const RICH_OVERLAY = {
     securityContext: { capabilities: { drop: ['ALL'] }, readOnlyRootFilesystem: true },
   },
   model: { resources: { limits: { memory: '512Mi' } }, env: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/etc/settings/ca.pem' }] },
-};
+} satisfies PodOverlay;
