@@ -1,4 +1,7 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { parse } from 'yaml';
 import { SlotName } from '../../src/schema/names.ts';
 import { formatProblem } from '../../src/schema/spec-problem.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
@@ -59,4 +62,13 @@ describe('the overlay of a slot’s pods', () => {
   test('never quotes the value of a variable', () => {
     expect(problems({ server: { env: [{ name: 'KEY', value: 5 }] } })).toEqual([expect.not.stringContaining('5')]);
   });
+});
+
+test('every example of docs/cluster.md with an overlay is valid', async () => {
+  const page = await readFile(join(import.meta.dirname, '../../docs/cluster.md'), 'utf8');
+  const examples = [...page.matchAll(/```yaml\n(spec:\n[^]*?)```/g)]
+    .map(([, text = '']) => parse(text).spec)
+    .filter((spec) => 'pod' in spec);
+  expect(examples).toHaveLength(3);
+  for (const spec of examples) expect(parseSlot(primary, { model: { default: 'a.gguf' }, ...spec })).toMatchObject({ ok: true });
 });
