@@ -11,7 +11,9 @@ import type { ModelId } from '../../schema/names.ts';
 import { CATALOGUE, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { createPartFiles, type PartFiles } from './part-files.ts';
-import { pullEntryFile, targetOf, writeFailure } from './pull-entry.ts';
+import { pullEntryFile, targetOf } from './pull-entry.ts';
+import type { PullLimits } from './pull-file.ts';
+import { storageFailure } from './storage-failure.ts';
 import { createModelReader } from '../read-model.ts';
 import { verifyFile } from './verify-file.ts';
 
@@ -24,6 +26,7 @@ export interface FetchModel {
   readonly writer: string;
   readonly onProgress: (progress: Progress) => void;
   readonly pace?: Pace;
+  readonly limits?: PullLimits;
 }
 
 export interface Pace {
@@ -53,7 +56,7 @@ interface FileJob extends Required<Pick<FetchModel, 'onProgress' | 'pace'>> {
 }
 
 const PACE: Pace = { pollMs: 2000, retryMs: 1000 };
-/** In a row, without receiving anything new. */
+/** Of one connection in a row, without receiving anything new. */
 const MAX_FRUITLESS_ATTEMPTS = 6;
 
 export async function fetchModel(options: FetchModel, signal: AbortSignal): Promise<Result<FetchedModel>> {
@@ -65,7 +68,7 @@ export async function fetchModel(options: FetchModel, signal: AbortSignal): Prom
     return model.ok ? ok({ ...model.value, fetched: false, verified: 'header' }) : model;
   } catch (error) {
     if (signal.aborted) return fail('retry', 'Aborted', `Fetching the model "${id}" was interrupted; the next attempt resumes it`);
-    return writeFailure(root, error);
+    return { ok: false, failure: storageFailure(root, error) };
   }
 }
 
@@ -102,13 +105,22 @@ async function fetchEntry(
 }
 
 async function fetchFile(options: FetchModel, file: CatalogueFile, target: string, signal: AbortSignal): Promise<Result<void>> {
-  const { writer, onProgress, pace = PACE } = options;
+  const { writer, onProgress, pace = PACE, limits } = options;
   await failUnlessWritable(path.dirname(target));
   // Generating takes only a moment and replaces the file atomically, so there is nothing to coordinate.
   if (file.from.kind === 'generated') return pullEntryFile(file, { target, onProgress }, signal);
   const parts = createPartFiles({ target, writer, stillMs: pace.stillMs });
   const job: FileJob = { file, totalBytes: file.from.sizeBytes, target, parts, onProgress, pace };
-  const done = (await waitForOthers(job, signal)) ? ok(undefined) : await pullWithRetries(job, signal);
+  if (await waitForOthers(job, signal)) {
+    await parts.clear();
+    return ok(undefined);
+  }
+  const patience = { attempts: MAX_FRUITLESS_ATTEMPTS, pauseMs: pace.retryMs };
+  const done = await pullEntryFile(
+    file,
+    { target, part: parts.own, onProgress, patience, ...(limits === undefined ? {} : { limits }) },
+    signal,
+  );
   if (done.ok) await parts.clear();
   return done;
 }
@@ -145,23 +157,4 @@ async function stampOf(file: string): Promise<string> {
     ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
     () => 'absent',
   );
-}
-
-/** Resumes a broken download as long as each attempt receives something new. */
-async function pullWithRetries({ file, target, parts, onProgress, pace }: FileJob, signal: AbortSignal): Promise<Result<void>> {
-  let mostBytes = -1;
-  let fruitless = 0;
-  for (;;) {
-    let reachedBytes = 0;
-    const report = (progress: Progress): void => {
-      reachedBytes = Math.max(reachedBytes, progress.doneBytes);
-      onProgress(progress);
-    };
-    const pulled = await pullEntryFile(file, { target, part: parts.own, onProgress: report }, signal);
-    if (pulled.ok || pulled.failure.kind === 'stalled' || signal.aborted) return pulled;
-    fruitless = reachedBytes > mostBytes ? 1 : fruitless + 1;
-    mostBytes = Math.max(mostBytes, reachedBytes);
-    if (fruitless >= MAX_FRUITLESS_ATTEMPTS) return pulled;
-    await sleep(pace.retryMs * 2 ** (fruitless - 1), undefined, { signal });
-  }
 }

@@ -5,8 +5,8 @@ import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
 import type { CatalogueEntry, CatalogueFile } from '../catalogue.ts';
 import { writeDemoModel } from '../demo/demo-models.ts';
-import { codeOf, messageOf } from '../../platform/error-text.ts';
 import type { PullFile } from './pull-file.ts';
+import { storageFailure } from './storage-failure.ts';
 
 export interface PullEntry {
   /** Absolute path of the store. */
@@ -37,26 +37,16 @@ export function targetOf(root: string, id: ModelId, file: CatalogueFile): Result
 
 export async function pullEntryFile(
   { from }: CatalogueFile,
-  to: Pick<PullFile, 'target' | 'part' | 'onProgress'>,
+  to: Pick<PullFile, 'target' | 'part' | 'onProgress' | 'patience' | 'limits'>,
   signal: AbortSignal,
 ): Promise<Result<void>> {
   if (from.kind === 'generated') {
-    return writeDemoModel(from.model, to.target).then(ok, (error: unknown) => writeFailure(path.dirname(to.target), error));
+    return writeDemoModel(from.model, to.target).then(ok, (error: unknown) => ({
+      ok: false,
+      failure: storageFailure(path.dirname(to.target), error),
+    }));
   }
   // Imported with the first download, because undici is large.
   const { pullFile } = await import('./pull-file.ts');
   return pullFile({ ...from, ...to }, signal);
-}
-
-/** Explains a failed write below `directory`. */
-export function writeFailure(directory: string, error: unknown): Result<never> {
-  const code = codeOf(error);
-  if (code === 'EROFS' || code === 'EACCES' || code === 'EPERM') {
-    const user = process.getuid?.() ?? 'of this process';
-    const message = `Make "${directory}" writable for user ${user}, or put the model there: it is missing or damaged and cannot be fetched (${code})`;
-    return fail('stalled', 'ModelStoreReadOnly', message);
-  }
-  const why = messageOf(error);
-  if (code === 'ENOSPC' || code === 'EDQUOT') return fail('stalled', 'DiskFull', `Free disk space in "${directory}" for the model: ${why}`);
-  return fail('retry', 'ModelPullFailed', `The model cannot be written to "${directory}": ${why}`);
 }
