@@ -97,6 +97,14 @@ export const PROBLEM_REASONS = {
     'The repository of the model wants to know who reads it, or does not exist',
     'Accept its terms in a browser, set `HF_TOKEN` to a token of that account, and restart the service; or correct the name',
   ),
+  ModelTooLarge: stalling(
+    'No quantisation that the repository of the model offers fits into the memory of this machine',
+    'Choose a smaller model, or name the quantisation to try it anyway',
+  ),
+  LicenseNotAccepted: stalling(
+    'The licence of the model restricts what it may be used for, and nobody has accepted it here',
+    'Read the licence, then accept it with the command in the message, or list it in `SVC_ACCEPTED_LICENSES`',
+  ),
   CatalogueInvalid: stalling('The catalogue entry of the model cannot be used', 'Correct the entry as the message says'),
   ModelStoreReadOnly: stalling('The model store cannot be written to', 'Make the store writable, or put the model there yourself'),
   DiskFull: stalling('The disk has no room for the model', 'Free disk space, then restart the slot'),

@@ -67,7 +67,7 @@ function hubFailure({ status, headers, hub }: Refusal): Failure | undefined {
     return failureOf(
       'stalled',
       'ModelMissing',
-      `Name another repository: "${page}" does not have this version any more (HTTP status ${status})${reported}`,
+      `Remove the model with "svcctl model rm" and pull it again: "${page}" does not have the version any more that was chosen (HTTP status ${status})${reported}`,
     );
   if (code === 'GatedRepo' || status === 403) {
     const token = sentToken

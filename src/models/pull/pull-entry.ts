@@ -1,31 +1,16 @@
-/** Brings the files of a catalogue entry into a store: downloads or generates them. Each file appears completely or not at all. */
+/** Brings one file of a catalogue entry into a store: downloads or generates it. The file appears completely or not at all. */
 import path from 'node:path';
-import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
-import type { CatalogueEntry, CatalogueFile } from '../catalogue.ts';
+import type { CatalogueFile, Download } from '../catalogue.ts';
 import { writeDemoModel } from '../demo/demo-models.ts';
+import type { HubAccess } from '../hub/hub-client.ts';
 import type { PullFile } from './pull-file.ts';
 import { storageFailure } from './storage-failure.ts';
 
-export interface PullEntry {
-  /** Absolute path of the store. */
-  readonly root: string;
-  readonly id: ModelId;
-  readonly entry: CatalogueEntry | undefined;
-  readonly onProgress: (progress: Progress) => void;
-}
-
-export async function pullEntry({ root, id, entry, onProgress }: PullEntry, signal: AbortSignal): Promise<Result<void>> {
-  if (entry === undefined)
-    return fail('stalled', 'ModelMissing', `Put the file of the model "${id}" into "${root}": the catalogue has no such model`);
-  for (const file of entry.files) {
-    const target = targetOf(root, id, file);
-    if (!target.ok) return target;
-    const pulled = await pullEntryFile(file, { target: target.value, onProgress }, signal);
-    if (!pulled.ok) return pulled;
-  }
-  return ok(undefined);
+export interface PullEntryFile extends Pick<PullFile, 'target' | 'part' | 'onProgress' | 'patience' | 'limits'> {
+  /** For files on the Hub. */
+  readonly hub?: HubAccess | undefined;
 }
 
 /** Returns the absolute path of a catalogue file in this store. */
@@ -35,11 +20,7 @@ export function targetOf(root: string, id: ModelId, file: CatalogueFile): Result
   return fail('stalled', 'CatalogueInvalid', `Correct the catalogue entry "${id}": its file "${file.path}" is outside the store`);
 }
 
-export async function pullEntryFile(
-  { from }: CatalogueFile,
-  to: Pick<PullFile, 'target' | 'part' | 'onProgress' | 'patience' | 'limits'>,
-  signal: AbortSignal,
-): Promise<Result<void>> {
+export async function pullEntryFile({ from }: CatalogueFile, { hub, ...to }: PullEntryFile, signal: AbortSignal): Promise<Result<void>> {
   if (from.kind === 'generated') {
     return writeDemoModel(from.model, to.target).then(ok, (error: unknown) => ({
       ok: false,
@@ -48,5 +29,13 @@ export async function pullEntryFile(
   }
   // Imported with the first download, because undici is large.
   const { pullFile } = await import('./pull-file.ts');
-  return pullFile({ ...from, ...to }, signal);
+  return pullFile({ ...from, ...to, ...(await hubFacts(from, hub)) }, signal);
+}
+
+/** The token belongs to the Hub alone, wherever the file is sent from. */
+async function hubFacts({ repo }: Download, hub: HubAccess | undefined): Promise<Pick<PullFile, 'bearer' | 'hub'>> {
+  if (repo === undefined || hub === undefined) return {};
+  const token = await hub.token();
+  const bearer = token === undefined ? undefined : { origin: new URL(hub.endpoint).origin, token };
+  return { bearer, hub: { repo, page: `${hub.endpoint}/${repo}` } };
 }
