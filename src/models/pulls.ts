@@ -79,7 +79,7 @@ export function createPulls(fetch: FetchInto): Pulls {
       signal.removeEventListener('abort', leave);
       run.waiting.delete(listener);
       if (run.waiting.size === 0) {
-        // Whoever comes now begins a new one, which waits until this one has let go of its file.
+        // The next caller begins a new one, which waits until this one has let go of its file.
         if (running.get(id) === run) running.delete(id);
         run.abort.abort();
       }

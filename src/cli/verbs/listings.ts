@@ -3,7 +3,7 @@ import type { Cli } from '../cli.ts';
 import { ModelsAnswer, ProvidersAnswer, PullsAnswer, SlotsAnswer, StatusAnswer, type SlotAnswer } from '../connect/api-answers.ts';
 import type { Client } from '../connect/client.ts';
 import { cellText, toRows, type Column, type Rows } from '../output/output.ts';
-import { ageText, sizeText } from '../output/quantities-text.ts';
+import { ageText, secondsText, sizeText } from '../output/quantities-text.ts';
 import { readinessOf, reasonedNoticeOf } from '../output/slot-progress.ts';
 
 export interface Listing {
@@ -58,12 +58,15 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
       return toRows({
         key: 'pulls',
         items: pulls,
-        nameOf: (pull) => pull.slot,
+        nameOf: (pull) => pull.model ?? pull.slot ?? pull.what,
         columns: [
-          { title: 'SLOT', cell: (pull) => pull.slot },
+          { title: 'SLOT', cell: (pull) => cellText(pull.slot) },
+          { title: 'MODEL', cell: (pull) => cellText(pull.model) },
           { title: 'DONE', cell: (pull) => sizeText(pull.done_bytes) },
           { title: 'TOTAL', cell: (pull) => sizeText(pull.total_bytes) },
-          { title: 'WHAT', cell: (pull) => cellText(pull.what) },
+          { title: 'SPEED', moves: true, cell: (pull) => (pull.bytes_per_second == null ? '-' : `${sizeText(pull.bytes_per_second)}/s`) },
+          { title: 'LEFT', moves: true, cell: (pull) => (pull.seconds_left == null ? '-' : secondsText(pull.seconds_left)) },
+          { title: 'WHAT', cell: (pull) => (pull.failed === true ? `failed: ${cellText(pull.message)}` : cellText(pull.what)) },
         ],
       });
     },
