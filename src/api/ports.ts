@@ -55,7 +55,7 @@ export interface ModelListing {
   readonly reason: string | undefined;
 }
 
-/** A download of a model, whoever waits for it. */
+/** A download of a model, with or without slots that wait for it. */
 export interface PullListing {
   readonly id: string;
   readonly progress: Progress | undefined;

@@ -1,4 +1,5 @@
 /** The verbs of `svcctl model` as data. Those with `--store` work on a directory of this machine; the others ask the service. */
+import { FOREIGN_TOOLS } from '../models/decide/foreign-models.ts';
 import { OUTPUTS } from './output/output.ts';
 import type { Verb, VerbOption } from './verb.ts';
 
@@ -48,6 +49,19 @@ export const MODEL_VERBS: readonly Verb[] = [
     help: 'Remove what abandoned downloads have left in the store of this machine for more than a day',
     options: [STORE, { flags: '--dry-run', help: 'Only show what would be removed' }],
     load: async () => (await import('./verbs/model-store.ts')).runPrune,
+  },
+  {
+    name: 'import',
+    help: 'Take models of Ollama, LM Studio, llama.cpp or Hugging Face, or GGUF files, into the store of this machine',
+    arguments: [{ name: '[files...]', help: 'GGUF files (default: what other tools have on this machine)' }],
+    options: [
+      { flags: '--from <tool>', help: 'Only the models of this tool', choices: FOREIGN_TOOLS },
+      { flags: '--directory <path>', help: 'Where the tool keeps its models (default: where it does by itself)', path: true },
+      { flags: '--dry-run', help: 'Only show what would be imported' },
+      STORE,
+    ],
+    examples: ['svcctl model import --dry-run', 'svcctl model import --from ollama', 'svcctl model import ~/models/m-Q4_K_M.gguf'],
+    load: async () => (await import('./verbs/model-import.ts')).runImport,
   },
   {
     name: 'fetch',

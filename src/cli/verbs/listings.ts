@@ -64,8 +64,8 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
           { title: 'MODEL', cell: (pull) => cellText(pull.model) },
           { title: 'DONE', cell: (pull) => sizeText(pull.done_bytes) },
           { title: 'TOTAL', cell: (pull) => sizeText(pull.total_bytes) },
-          { title: 'SPEED', moves: true, cell: (pull) => (pull.bytes_per_second == null ? '-' : `${sizeText(pull.bytes_per_second)}/s`) },
-          { title: 'LEFT', moves: true, cell: (pull) => (pull.seconds_left == null ? '-' : secondsText(pull.seconds_left)) },
+          { title: 'SPEED', moves: true, cell: ({ bytes_per_second: speed }) => (isKnown(speed) ? `${sizeText(speed)}/s` : '-') },
+          { title: 'LEFT', moves: true, cell: ({ seconds_left: left }) => (isKnown(left) ? secondsText(left) : '-') },
           { title: 'WHAT', cell: (pull) => (pull.failed === true ? `failed: ${cellText(pull.message)}` : cellText(pull.what)) },
         ],
       });
@@ -91,6 +91,10 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
     },
   },
 };
+
+function isKnown(value: number | null | undefined): value is number {
+  return typeof value === 'number';
+}
 
 /** Shown only if the service reports replicas, which it does in a cluster. */
 const REPLICAS = 'REPLICAS';

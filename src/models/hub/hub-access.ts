@@ -20,14 +20,24 @@ export function readHubAccess(env: Environment): HubAccess {
 
 /** `HF_HOME`, or its default. */
 export function huggingFaceHome(env: Environment): string {
-  const { HF_HOME: home, XDG_CACHE_HOME: cache, HOME: user } = env;
-  return home ?? path.join(cache ?? path.join(user ?? homedir(), '.cache'), 'huggingface');
+  return valueOf(env, 'HF_HOME') ?? path.join(cacheHome(env), 'huggingface');
+}
+
+/** `XDG_CACHE_HOME`, or its default. */
+export function cacheHome(env: Environment): string {
+  return valueOf(env, 'XDG_CACHE_HOME') ?? path.join(valueOf(env, 'HOME') ?? homedir(), '.cache');
+}
+
+/** An empty variable counts as one that is not set. https://specifications.freedesktop.org/basedir-spec/latest/ */
+function valueOf(env: Environment, name: string): string | undefined {
+  const value = env[name];
+  return value === '' ? undefined : value;
 }
 
 async function readToken(env: Environment): Promise<string | undefined> {
-  const direct = env['HF_TOKEN'] ?? env['HUGGING_FACE_HUB_TOKEN'];
-  if (direct !== undefined && direct.trim() !== '') return clean(direct);
-  const file = env['HF_TOKEN_PATH'] ?? path.join(huggingFaceHome(env), 'token');
+  const direct = valueOf(env, 'HF_TOKEN') ?? valueOf(env, 'HUGGING_FACE_HUB_TOKEN');
+  if (direct !== undefined) return clean(direct);
+  const file = valueOf(env, 'HF_TOKEN_PATH') ?? path.join(huggingFaceHome(env), 'token');
   const text = await readFile(file, 'utf8').catch(() => '');
   return clean(text);
 }

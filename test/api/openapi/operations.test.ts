@@ -12,6 +12,7 @@ import { until } from '../../gateway/support/gateway-fixture.ts';
 import { startWorld, type World } from '../manage/world.ts';
 import { createAnswerChecker, type CheckAnswer, type SeenAnswer } from './answer-checker.ts';
 import { publishPull, publishRefused } from './boards.ts';
+import { MODEL_CALLS, PULLS } from './model-calls.ts';
 import { documentedPath } from './documented-path.ts';
 import { upstreamAnswer } from './upstream-answer.ts';
 
@@ -36,10 +37,6 @@ const SPEC = { spec: { model: { default: 'b' } } };
 const STALE = { 'if-match': '"other"' };
 const CHAT = { messages: [{ role: 'user', content: 'Hi' }] };
 /** Codes that come from limits on connections and time, which `http-server.test.ts` and `memory.test.ts` produce; their answers are written by the same function. */
-const PULLS: World['pulls'] = [
-  { id: 'hf:o/r', progress: { what: 'm.gguf', doneBytes: 10, totalBytes: 30, bytesPerSecond: 10 }, failure: undefined },
-  { id: 'hf:o/s', progress: undefined, failure: { kind: 'stalled', reason: 'ModelMissing', message: 'Name another one' } },
-];
 const FROM_LIMITS: readonly string[] = ['request.timeout', 'server.overloaded'];
 
 let world: World;
@@ -132,22 +129,7 @@ const MANAGE_CALLS: readonly Call[] = [
   ].map((name): Call => ({ operation: `GET /api/${name}`, expect: 200 })),
   { operation: 'GET /api/pulls', expect: 200, prepare: () => publishPull(world.board) },
   { operation: 'GET /api/pulls', expect: 200, prepare: () => void (world.pulls = PULLS) },
-  { operation: 'POST /api/models/{id}/pull', expect: 202, path: '/api/models/hf:o%2Fr:Q4_K_M/pull', body: {} },
-  {
-    operation: 'POST /api/models/{id}/pull',
-    expect: 202,
-    path: '/api/models/url%2Fm.gguf/pull',
-    body: { url: 'https://a.test/m', sha256: 'a'.repeat(64) },
-  },
-  { operation: 'POST /api/models/{id}/pull', expect: 'model.unavailable', path: '/api/models/none/pull', body: {} },
-  { operation: 'POST /api/models/{id}/pull', expect: 'model.source_failed', path: '/api/models/away/pull', body: {} },
-  { operation: 'POST /api/models/{id}/pull', expect: 'request.invalid', path: '/api/models/..%2Fetc/pull', body: {} },
-  { operation: 'POST /api/models/{id}/pull', expect: 'request.invalid', path: '/api/models/a/pull', body: { url: 'https://a.test/m' } },
-  { operation: 'DELETE /api/models/{id}', expect: 204, path: '/api/models/hf:o%2Fr' },
-  { operation: 'DELETE /api/models/{id}', expect: 'model.not_found', path: '/api/models/none' },
-  { operation: 'DELETE /api/models/{id}', expect: 'model.in_use', path: '/api/models/used' },
-  { operation: 'DELETE /api/models/{id}', expect: 'model.unavailable', path: '/api/models/stuck' },
-  { operation: 'DELETE /api/models/{id}', expect: 'request.invalid', path: '/api/models/%00' },
+  ...MODEL_CALLS,
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishPull(world.board) },
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishRefused(world.board) },
   { operation: 'GET /api/status', expect: 200, prepare: () => publishRefused(world.board) },
