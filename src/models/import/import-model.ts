@@ -99,7 +99,7 @@ async function takeFile(from: string, target: string, { sha256: expected }: Fore
   }
 }
 
-/** A file of another user is copied: whoever owns the original could change a hard link, and the kernel forbids it in most cases anyway. */
+/** The kernel forbids most users to link to files of others (`fs.protected_hardlinks`); those are cloned or copied. */
 async function takeBytes(source: string, part: string, sizeBytes: number): Promise<Result<never> | ImportMethod> {
   const linked = await link(source, part).then(
     () => true,
