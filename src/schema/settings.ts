@@ -167,7 +167,9 @@ export const SettingsSchema = z.strictObject({
   SVC_LEASE_DURATION: DurationMs.prefault('10s').describe(
     'Cluster only: how long a leader may fail to renew its Lease before another replica takes over',
   ),
-  SVC_RELIST: DurationMs.prefault('10m').describe('Cluster only: how often all objects are listed again, in case a watch fails'),
+  SVC_RELIST: DurationMs.prefault('6h').describe(
+    'Cluster only: how often all objects are listed again, in case a watch misses a change without an error',
+  ),
 });
 
 type Parsed = z.output<typeof SettingsSchema>;

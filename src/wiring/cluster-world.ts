@@ -3,8 +3,10 @@ import { hostname } from 'node:os';
 import { createKubeApi, type KubeApiOptions } from '../cluster/client/kube-api.ts';
 import { createLateObserver, type KubeObserver } from '../cluster/client/kube-observer.ts';
 import { createLeadership, type LeaseLeadership } from '../cluster/leadership/leadership.ts';
-import type { KubeApi, Reflector } from '../cluster/client/ports.ts';
+import type { KubeApi, Leadership, Reflector } from '../cluster/client/ports.ts';
 import { createReflector } from '../cluster/client/reflector.ts';
+import { createReadyLeadership } from '../cluster/leadership/ready-leadership.ts';
+import { createTermCopies } from '../cluster/client/term-copies.ts';
 import { createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
 import { LEASES, SLOT_SPECS } from '../cluster/client/resource-types.ts';
 import { createClusterModelStore } from '../cluster/cluster-model-store.ts';
@@ -28,8 +30,6 @@ import { sleep } from '../platform/pause.ts';
 
 /** Kubernetes schedules by memory itself: the only limit here is `SVC_MEMORY_BUDGET`, if it is set. */
 const UNKNOWN_HOST: HostProbe = { read: async () => ({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined }) };
-/** A list of the Leases of the replicas is small. */
-const LEASES_RELIST_MS = 60_000;
 /** How long the next leader may have to wait for the remaining statuses. */
 const FLUSH_MS = 500;
 
@@ -47,7 +47,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   if (!api.ok) return api;
   if (!leaseApi.ok) return leaseApi;
   const identity = settings.SVC_POD_NAME ?? hostname().toLowerCase();
-  const leadership = createLeadership({
+  const lease = createLeadership({
     api: leaseApi.value,
     name: CONTROLLER_LEASE,
     identity,
@@ -55,7 +55,9 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     now: Date.now,
     log,
   });
-  const parts = await createParts(choice, { api: api.value, leadership, identity, observer });
+  const copies = createCopies(api.value, settings.SVC_RELIST, observer);
+  const leadership = createReadyLeadership(lease, copies.prepare);
+  const parts = await createParts({ choice, api: api.value, lease, leadership, identity, copies, observer });
   const running = new AbortController();
   const candidacy = new AbortController();
   let released: Promise<void> | undefined;
@@ -67,7 +69,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     shareTraffic(local) {
       reports = createReplicaReports({
         api: leaseApi.value,
-        leases: parts.leases,
+        leases: copies.leases,
         identity,
         ...(settings.SVC_POD_UID === undefined ? {} : { podUid: settings.SVC_POD_UID }),
         local,
@@ -80,7 +82,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     },
     start(to) {
       reportTo(to);
-      for (const reflector of parts.reflectors) reflector.start(running.signal);
+      for (const reflector of copies.always) reflector.start(running.signal);
       parts.statuses.start(running.signal);
       parts.leftovers.start(running.signal);
       released = leadership.start(candidacy.signal);
@@ -99,27 +101,41 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   });
 }
 
-interface PartDeps {
+/** Copies of what every replica needs to send requests to pods, and of what only the leader needs. */
+function createCopies(api: KubeApi, relistMs: number, observer: KubeObserver) {
+  const ofTerm = createTermCopies();
+  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange, observer });
+  const objects = createKubeReflectors({ api, relistMs, observer }, ofTerm.add);
+  const leases = ofTerm.add(LEASES, () =>
+    createReflector({ api, type: LEASES, labelSelector: `${LABELS.component}=gateway`, relistMs, observer }),
+  );
+  const always = [slots, objects.deployments, objects.pods];
+  return {
+    slots,
+    objects,
+    leases,
+    always,
+    /** A leader acts on the newest state, which the leader before it may have written a moment ago. */
+    async prepare(term: AbortSignal): Promise<void> {
+      await Promise.all([ofTerm.begin(term), ...always.map(async (copy) => await copy.refresh(term))]);
+    },
+  };
+}
+
+interface PartsInput {
+  readonly choice: ServiceOptions;
   readonly api: KubeApi;
-  readonly leadership: LeaseLeadership;
+  readonly lease: LeaseLeadership;
+  readonly leadership: Leadership;
   readonly identity: string;
+  readonly copies: ReturnType<typeof createCopies>;
   readonly observer: KubeObserver;
 }
 
-async function createParts(choice: ServiceOptions, { api, leadership, identity, observer }: PartDeps) {
+async function createParts({ choice, api, lease, leadership, identity, copies, observer }: PartsInput) {
   const { settings, log } = choice;
+  const { slots, objects } = copies;
   const clock = createClock();
-  const relistMs = settings.SVC_RELIST;
-  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange, observer });
-  const leases = createReflector({
-    api,
-    type: LEASES,
-    labelSelector: `${LABELS.component}=gateway`,
-    relistMs: LEASES_RELIST_MS,
-    observer,
-  });
-  const objects = createKubeReflectors({ api, relistMs, observer });
-  const reflectors = [slots, leases, ...Object.values(objects)];
   const source = createSlotResources({ slots, log });
   const { generationOf, lastGoodOf } = source;
   const statuses = createStatusResources({ api, slots, leadership, generationOf, lastGoodOf, clock, log, observer });
@@ -145,12 +161,12 @@ async function createParts(choice: ServiceOptions, { api, leadership, identity, 
     sinks: [statuses, events],
     publishedView: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),
     cluster: {
-      copies: () => copyAges(reflectors),
+      copies: () => copyAges([...copies.always, objects.services, objects.configMaps, copies.leases]),
       waiting: () => ({ status: statuses.waitingCount(), event: events.waitingCount() }),
-      leaderTransitions: leadership.transitions,
+      leaderTransitions: lease.transitions,
     },
   } satisfies Partial<World>;
-  return { world, leases, statuses, leftovers, reflectors };
+  return { world, statuses, leftovers };
 }
 
 /** Without the copies that this replica does not keep at present. */

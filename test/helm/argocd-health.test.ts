@@ -23,7 +23,10 @@ async function healthOf(slot: unknown): Promise<unknown> {
 /** Argo CD passes the resource as a table of Lua. */
 function toLua(value: unknown): string {
   if (Array.isArray(value)) return `{${value.map(toLua).join(', ')}}`;
-  if (isTable(value)) return `{${Object.entries(value).map(([key, each]) => `[${JSON.stringify(key)}] = ${toLua(each)}`)}}`;
+  if (isTable(value))
+    return `{${Object.entries(value)
+      .map(([key, each]) => `[${JSON.stringify(key)}] = ${toLua(each)}`)
+      .join(', ')}}`;
   return JSON.stringify(value);
 }
 

@@ -12,7 +12,10 @@ export interface ErrorAnswer {
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** Seconds after which to retry: from the first number to the second. SDKs wait exactly as long as they are told, so clients that are refused together would return together. OpenAI's honour at most 60. */
+/**
+ * Seconds after which to retry, from the first number to the second: SDKs wait exactly as long as the header says, and those that are refused in the same moment
+ * must not return in the same second. OpenAI's honour at most 60.
+ */
 const RETRY_AFTER: Partial<Record<ErrorCode, readonly [number, number]>> = {
   'slot.loading': [10, 20],
   'slot.queue_full': [5, 10],

@@ -14,6 +14,7 @@ import { text } from 'node:stream/consumers';
 import { createFakeDeletion, type FakeDeletion } from './fake-kube-deletion.ts';
 import { createFakeFaults, type FakeFaults, type LoggedRequest, type InjectedAnswer } from './fake-kube-faults.ts';
 import { createFakeHandler } from './fake-kube-handler.ts';
+import { createFakeLists, type FakeLists, type StreamedLists } from './fake-kube-lists.ts';
 import { parseRequest, statusBody } from './fake-kube-requests.ts';
 import { createFakeStore, type FakeStore } from './fake-kube-store.ts';
 import { createFakeWatches, type FakeWatches } from './fake-kube-watches.ts';
@@ -28,6 +29,8 @@ export interface FakeKubeOptions {
   readonly longestGraceMs?: number;
   /** Bearer token that every request must carry. */
   readonly token?: string;
+  /** Default: refused. */
+  readonly streamedLists?: StreamedLists;
 }
 
 export interface FakeKubeApi {
@@ -35,6 +38,7 @@ export interface FakeKubeApi {
   readonly store: FakeStore;
   readonly faults: FakeFaults;
   readonly watches: FakeWatches;
+  readonly lists: Pick<FakeLists, 'freezeCache' | 'thawCache'>;
   /** Text of a kubeconfig (JSON is YAML) for this server. */
   kubeconfig(namespace?: string, token?: string): string;
   /** Objects of one kind in all namespaces, or in one. */
@@ -64,8 +68,10 @@ export async function startFakeKubeApi(options: FakeKubeOptions = {}): Promise<F
   const deletion = createFakeDeletion(store, options.longestGraceMs ?? 1000);
   const faults = createFakeFaults();
   const watches = createFakeWatches(store, options.bookmarkMs ?? 60_000);
+  const lists = createFakeLists(store);
   const logs = new Map<string, string>();
-  const handle = createFakeHandler({ store, deletion, watches, served, logs });
+  const { streamedLists = 'refused' } = options;
+  const handle = createFakeHandler({ store, lists, streamedLists, deletion, watches, served, logs });
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     void answer(request, response).catch((error: unknown) => {
       response.destroy();
@@ -94,7 +100,8 @@ export async function startFakeKubeApi(options: FakeKubeOptions = {}): Promise<F
     if (token !== undefined && logged.authorization !== `Bearer ${token}`) {
       return sendInjected(response, { status: 401, reason: 'Unauthorized', message: 'Unauthorized' });
     }
-    handle(parsed, { body, contentType: request.headers['content-type'] ?? '', userAgent: logged.userAgent }, response);
+    const gzip = request.headers['accept-encoding'] === 'gzip';
+    handle(parsed, { body, contentType: request.headers['content-type'] ?? '', userAgent: logged.userAgent, gzip }, response);
   }
 
   const fake: FakeKubeApi = {
@@ -102,6 +109,7 @@ export async function startFakeKubeApi(options: FakeKubeOptions = {}): Promise<F
     store,
     faults,
     watches,
+    lists,
     kubeconfig: (namespace = 'default', carried = token) => kubeconfigText(fake.url, namespace, carried),
     objects: (type, namespace) => store.list(known(type, served), namespace),
     put: (type, namespace, object) => put(store, deletion, known(type, served), namespace, SentObject.parse(object)),

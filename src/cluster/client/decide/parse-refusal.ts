@@ -56,6 +56,10 @@ export function parseRefusal(request: RequestInfo & { readonly server: string },
         : failure('retry', 'Conflict', `The ${object} was changed in the meantime: ${details}`);
     case 410:
       return failure('retry', 'Expired', `The API server no longer has this version of ${request.resource}: ${details}`);
+    case 504:
+      return isTooNew(message)
+        ? failure('retry', 'Expired', `The API server does not have this version of ${request.resource} yet: ${details}`)
+        : failure('retry', 'ApiFailed', `The API server failed to ${request.verb} ${object}: ${details}`);
     case 429:
     case 503:
       return busy(refusal, details, at);
@@ -70,6 +74,9 @@ export function parseRefusal(request: RequestInfo & { readonly server: string },
       return failure('retry', 'ApiFailed', `The API server failed to ${request.verb} ${object}: ${details}`);
   }
 }
+
+/** A cache of the API server may lag behind, or have lost its newest versions with a restored backup. */
+const isTooNew = (message: string): boolean => message.includes('Too large resource version');
 
 /** 403 has two causes: a role that lacks a permission, and admission (quotas, pod security), whose own message says what to do. */
 function forbidden({ verb, resource, namespace, name }: RequestInfo, details: string): Failure {

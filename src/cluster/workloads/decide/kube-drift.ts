@@ -43,8 +43,12 @@ export function findAlteredObjects(wanted: KubeWorkload, record: KubeRecord, own
       ? [`annotation "${APPLIED_ANNOTATION}" missing`]
       : findDifferences(applied, deployment.spec).map(phraseWithWriter)),
     ...Object.keys(overriddenEnv(wanted, deployment)).map((name) => `env "${name}" changed`),
-    ...findAltered('Service', serviceManifest(wanted, owner), record.service),
-    ...findAltered('ConfigMap', configMapManifest(wanted, owner), record.configMap),
+    ...(record.isPartial
+      ? []
+      : [
+          ...findAltered('Service', serviceManifest(wanted, owner), record.service),
+          ...findAltered('ConfigMap', configMapManifest(wanted, owner), record.configMap),
+        ]),
   ];
 }
 

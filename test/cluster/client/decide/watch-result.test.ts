@@ -7,8 +7,8 @@ const refused = (reason: Reason): WatchOutcome => ({ kind: 'refused', failure: {
 
 describe('watchResult() and causeAfter()', () => {
   test.each([
-    [{ kind: 'ended', orderly: true, livedMs: 1 }, 'ended', 'periodic'],
-    [{ kind: 'ended', orderly: false, livedMs: 1 }, 'broken', 'periodic'],
+    [{ kind: 'ended', orderly: true, livedMs: 1, bookmarked: true }, 'ended', 'periodic'],
+    [{ kind: 'ended', orderly: false, livedMs: 1, bookmarked: true }, 'broken', 'periodic'],
     [{ kind: 'lost', orderly: false, livedMs: 1 }, 'lost', 'lost'],
     [{ kind: 'relist' }, 'relist', 'periodic'],
     [refused('Expired'), 'expired', 'expired'],
