@@ -17,6 +17,7 @@ import { createClock } from '../platform/clock.ts';
 import { createKubeLeftovers } from '../cluster/workloads/kube-leftovers.ts';
 import { createKubeReflectors } from '../cluster/workloads/kube-reflectors.ts';
 import { createKubeRuntime } from '../cluster/workloads/kube-runtime.ts';
+import { parsePodProxy } from '../cluster/workloads/decide/kube-proxy.ts';
 import { createResourceEditor } from '../cluster/slots/resource-editor.ts';
 import { createResourceEvents } from '../cluster/status/resource-events.ts';
 import { isDesiredChange } from '../cluster/slots/decide/parse-slot-resource.ts';
@@ -133,7 +134,7 @@ interface PartsInput {
 }
 
 async function createParts({ choice, api, lease, leadership, identity, copies, observer }: PartsInput) {
-  const { settings, log } = choice;
+  const { settings, env, log } = choice;
   const { slots, objects } = copies;
   const clock = createClock();
   const source = createSlotResources({ slots, log });
@@ -149,10 +150,19 @@ async function createParts({ choice, api, lease, leadership, identity, copies, o
     observer,
   });
   const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
+  const { variables: podProxy, problems } = parsePodProxy(env, settings.SVC_POD_PROXY_SECRET);
+  for (const problem of problems) log.warn({}, problem);
   const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR });
   const world = {
     ...(await createDesiredInputs(choice, source)),
-    runtime: createKubeRuntime({ api, reflectors: objects, settings, ownerOf: source.ownerOf, term: leadership.term, clock }),
+    runtime: createKubeRuntime({
+      api,
+      reflectors: objects,
+      settings: { ...settings, podProxy },
+      ownerOf: source.ownerOf,
+      term: leadership.term,
+      clock,
+    }),
     models: createClusterModelStore({ store: modelFiles }),
     modelFiles,
     host: UNKNOWN_HOST,
