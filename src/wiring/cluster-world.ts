@@ -2,8 +2,8 @@
 import { hostname } from 'node:os';
 import { createKubeApi, type KubeApiOptions } from '../cluster/client/kube-api.ts';
 import { createLateObserver, type KubeObserver } from '../cluster/client/kube-observer.ts';
-import { createLeadership, type LeaseLeadership } from '../cluster/leadership/leadership.ts';
-import type { KubeApi, Reflector } from '../cluster/client/ports.ts';
+import { createLeadership } from '../cluster/leadership/leadership.ts';
+import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
 import { createReflector } from '../cluster/client/reflector.ts';
 import { createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
 import { LEASES, SLOT_SPECS } from '../cluster/client/resource-types.ts';
@@ -63,6 +63,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   return ok({
     ...parts.world,
     leadership,
+    cluster: { waiting: parts.waiting, leaderTransitions: leadership.transitions },
     shareTraffic(local) {
       reports = createReplicaReports({
         api: leaseApi.value,
@@ -99,7 +100,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
 
 interface PartDeps {
   readonly api: KubeApi;
-  readonly leadership: LeaseLeadership;
+  readonly leadership: Leadership;
   readonly identity: string;
   readonly observer: KubeObserver;
 }
@@ -117,7 +118,6 @@ async function createParts(choice: ServiceOptions, { api, leadership, identity, 
     observer,
   });
   const objects = createKubeReflectors({ api, relistMs, observer });
-  const reflectors = [slots, leases, ...Object.values(objects)];
   const source = createSlotResources({ slots, log });
   const statuses = createStatusResources({ api, slots, leadership, generationOf: source.generationOf, clock, log, observer });
   const events = createResourceEvents({
@@ -140,19 +140,7 @@ async function createParts(choice: ServiceOptions, { api, leadership, identity, 
     editor: createResourceEditor({ api, slots }),
     sinks: [statuses, events],
     publishedView: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),
-    cluster: {
-      copies: () => copyAges(reflectors),
-      waiting: () => ({ status: statuses.waitingCount(), event: events.waitingCount() }),
-      leaderTransitions: leadership.transitions,
-    },
   } satisfies Partial<World>;
-  return { world, leases, statuses, reflectors };
-}
-
-/** Without the copies that this replica does not keep at present. */
-function copyAges(reflectors: readonly Reflector[]) {
-  return reflectors.flatMap(({ resource, ageMs }) => {
-    const age = ageMs();
-    return age === undefined ? [] : [{ resource, ageSeconds: age / 1000 }];
-  });
+  const waiting = () => ({ status: statuses.waitingCount(), event: events.waitingCount() });
+  return { world, leases, statuses, waiting, reflectors: [slots, leases, ...Object.values(objects)] };
 }

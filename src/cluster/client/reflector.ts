@@ -49,9 +49,8 @@ const BATCH_MS = 200;
 export function createReflector(options: ReflectorOptions): Reflector {
   const { api, type, labelSelector, transform = withoutManagedFields, clock = createClock(), random = Math.random } = options;
   const { relistMs = RELIST_MS, silentMs = SILENT_MS } = options;
-  const resource = resourceName(type);
   const copy = createObjectCopy(transform, options.isUrgent);
-  const record = createCopyRecord(resource, clock, options.observer ?? NO_OBSERVER);
+  const record = createCopyRecord(resourceName(type), clock, options.observer ?? NO_OBSERVER);
   const wakes = new Set<Wake>();
   let listed = false;
   let outage: { readonly sinceMs: number; readonly message: string } | undefined;
@@ -119,7 +118,6 @@ export function createReflector(options: ReflectorOptions): Reflector {
   }
 
   return {
-    resource,
     items: copy.items,
     health() {
       if (outage !== undefined) return { kind: 'unreachable', ...outage, listed };
@@ -131,7 +129,6 @@ export function createReflector(options: ReflectorOptions): Reflector {
     noteRemoved(name, uid) {
       if (copy.noteRemoved(name, uid)) changed();
     },
-    ageMs: record.ageMs,
     changes: (wake, signal) => addWake(wakes, wake, signal),
     start(signal) {
       record.started(signal);
