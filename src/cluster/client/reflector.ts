@@ -61,9 +61,8 @@ const BATCH_MS = 200;
 export function createReflector(options: ReflectorOptions): RefreshableReflector {
   const { api, type, labelSelector, transform = withoutManagedFields, clock = createClock(), random = Math.random } = options;
   const { relistMs = RELIST_MS, silentMs = SILENT_MS } = options;
-  const resource = resourceName(type);
   const copy = createObjectCopy(transform, options.isUrgent);
-  const record = createCopyRecord(resource, clock, options.observer ?? NO_OBSERVER);
+  const record = createCopyRecord(resourceName(type), clock, options.observer ?? NO_OBSERVER);
   const wakes = new Set<Wake>();
   /** Called when a list of the newest state, begun after they were added, has succeeded. */
   const refreshes = new Set<() => void>();
@@ -184,7 +183,6 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
   }
 
   return {
-    resource,
     items: copy.items,
     health() {
       if (outage !== undefined) return { kind: 'unreachable', ...outage, listed };
@@ -196,7 +194,6 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
     noteRemoved(name, uid) {
       if (copy.noteRemoved(name, uid)) changed();
     },
-    ageMs: record.ageMs,
     refresh,
     changes: (wake, signal) => addWake(wakes, wake, signal),
     start(signal) {
