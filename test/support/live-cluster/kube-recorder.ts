@@ -92,6 +92,8 @@ function rightsOf({ method = 'GET', url = '/' }: IncomingMessage, status: number
   const [, group = '', plural = '', name, subresource] = match;
   const resource = `${group}/${plural}${subresource === undefined ? '' : `/${subresource}`}`;
   const verb = VERBS[method] ?? method;
+  // A server that streams lists checks the right to watch only; the others need the right to list.
+  if (method === 'GET' && searchParams.has('sendInitialEvents')) return [`watch ${resource}`, `list ${resource}`];
   if (method === 'GET' && name === undefined) return [`${searchParams.get('watch') === null ? 'list' : 'watch'} ${resource}`];
   return method === 'PATCH' && status === 201 ? [`patch ${resource}`, `create ${resource}`] : [`${verb} ${resource}`];
 }
