@@ -95,6 +95,8 @@ function rightsOf({ method = 'GET', url = '/', headers }: IncomingMessage, statu
   const [, group = '', plural = '', name, subresource] = match;
   const resource = `${group}/${plural}${subresource === undefined ? '' : `/${subresource}`}`;
   const verb = VERBS[method] ?? method;
+  // A server that streams lists checks the right to watch only; the others need the right to list.
+  if (method === 'GET' && searchParams.has('sendInitialEvents')) return [`watch ${resource}`, `list ${resource}`];
   if (method === 'GET' && name === undefined) return [`${searchParams.get('watch') === null ? 'list' : 'watch'} ${resource}`];
   const isApplied = headers['content-type']?.includes('apply-patch') === true;
   return method === 'PATCH' && (status === 201 || (isApplied && status === 404))
