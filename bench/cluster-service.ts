@@ -21,7 +21,11 @@ const START_MS = 60_000;
 const NODE_FLAGS = (process.env['SVC_BENCH_NODE_FLAGS'] ?? '').split(' ').filter((flag) => flag !== '');
 
 /** `replica`: the pod name of this controller. */
-export async function startClusterService(account: PodAccount, namespace: string, replica = 'bench'): Promise<ClusterService> {
+export async function startClusterService(
+  account: Pick<PodAccount, 'env' | 'runner'>,
+  namespace: string,
+  replica = 'bench',
+): Promise<ClusterService> {
   const dir = await mkdtemp(path.join(tmpdir(), 'svc-bench-'));
   await writeFile(path.join(dir, 'toolboxes.toml'), TOOLBOXES);
   const env = {

@@ -1,4 +1,5 @@
 /** Writes every generated file. With `--check`, writes nothing and exits with 1 if a file is stale. */
+import { readFileSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
@@ -9,8 +10,11 @@ interface GeneratedFile {
   readonly text: string;
 }
 
+const TOP = join(import.meta.dirname, '..');
+
 export function generatedFiles(): readonly GeneratedFile[] {
-  return publishedFiles().map(({ path, content }) => ({ path, text: textOf(content) }));
+  const chartValues = readFileSync(join(TOP, 'helm/svc/values.yaml'), 'utf8');
+  return publishedFiles(chartValues).map(({ path, content }) => ({ path, text: textOf(content) }));
 }
 
 function textOf(content: PublishedFile['content']): string {
@@ -20,11 +24,11 @@ function textOf(content: PublishedFile['content']): string {
 }
 
 /** Each page once, as only one section of a page is generated. */
-async function filesWithSections(top: string): Promise<readonly GeneratedFile[]> {
+async function filesWithSections(): Promise<readonly GeneratedFile[]> {
   return await Promise.all(
     publishedSections().map(async (section) => ({
       path: section.path,
-      text: replaceSection(await readFile(join(top, section.path), 'utf8'), section),
+      text: replaceSection(await readFile(join(TOP, section.path), 'utf8'), section),
     })),
   );
 }
@@ -43,22 +47,21 @@ function split(text: string, separator: string): readonly [string, string] | rea
   return before === undefined || after === undefined || more.length > 0 ? [] : [before, after];
 }
 
-async function staleFiles(top: string): Promise<readonly GeneratedFile[]> {
-  const files = [...generatedFiles(), ...(await filesWithSections(top))];
-  const present = await Promise.all(files.map(async (file) => await readFile(join(top, file.path), 'utf8').catch(() => undefined)));
+async function staleFiles(): Promise<readonly GeneratedFile[]> {
+  const files = [...generatedFiles(), ...(await filesWithSections())];
+  const present = await Promise.all(files.map(async (file) => await readFile(join(TOP, file.path), 'utf8').catch(() => undefined)));
   return files.filter((file, index) => present[index] !== file.text);
 }
 
 async function main(check: boolean): Promise<void> {
-  const top = join(import.meta.dirname, '..');
-  const stale = await staleFiles(top);
+  const stale = await staleFiles();
   for (const file of stale) {
     if (check) {
       console.error(`Stale: "${file.path}"; run "npm run generate" and commit the result`);
       continue;
     }
-    await mkdir(dirname(join(top, file.path)), { recursive: true });
-    await writeFile(join(top, file.path), file.text);
+    await mkdir(dirname(join(TOP, file.path)), { recursive: true });
+    await writeFile(join(TOP, file.path), file.text);
     console.log(`Wrote "${file.path}"`);
   }
   if (check && stale.length > 0) process.exitCode = 1;

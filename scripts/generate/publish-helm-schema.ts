@@ -17,10 +17,10 @@ export function helmValuesSchema(): Json {
   };
 }
 
-/** Keys within slots are validated like those of a SlotSpec; the chart's own keys are all optional. */
+/** Keys within slots are validated like those of a SlotSpec. The chart's own keys are all optional, but not those of the items of lists, which have no defaults. */
 function adapt(node: Json, path: readonly string[]): Json {
   const { required: _, ...optional } = node;
-  const keepsRequired = path[0] === 'slots' || isToolboxImage(node);
+  const keepsRequired = path[0] === 'slots' || path.includes('[]') || isToolboxImage(node);
   return acceptYamlTypes(requireDigest(keepsRequired ? node : optional), path);
 }
 

@@ -76,7 +76,7 @@ export function errorReference(): string {
 export function conditionReference(): string {
   const conditions = Object.entries(CONDITION_MEANINGS).map(([type, meaning]) => [code(type), meaning]);
   return page('Conditions and reasons', [
-    'A slot has conditions, and each condition has a reason. `kubectl get slots` shows the reason of `Ready`, and',
+    'A slot has conditions, and each condition has a reason. `kubectl get slots` shows why a slot is as it is, and',
     '`svcctl explain <slot>` shows each reason with a sentence. Findings, Events, timelines and log lines use the same reasons.',
     '',
     ...table(['Condition', 'When it is true'], conditions),

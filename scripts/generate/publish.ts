@@ -2,6 +2,7 @@
 import { grafanaDashboard } from './monitoring/dashboard.ts';
 import { alertRules, prometheusRule } from './monitoring/publish-alerts.ts';
 import { alertReference, clusterAlertTable, metricReference } from './monitoring/publish-monitoring-reference.ts';
+import { chartReadme } from './publish-chart-readme.ts';
 import { slotCrd } from './publish-crd.ts';
 import { slotEditorSchema } from './publish-editor-schema.ts';
 import { helmValuesSchema } from './publish-helm-schema.ts';
@@ -19,13 +20,14 @@ export interface PublishedFile {
 
 const CRD_FILE = 'slotspecs.inference.svc.dev.yaml';
 
-/** A new generated file is one more line here. */
-export function publishedFiles(): readonly PublishedFile[] {
+/** A new generated file is one more line here. `chartValues` is the text of helm/svc/values.yaml, whose comments become the README of the chart. */
+export function publishedFiles(chartValues: string): readonly PublishedFile[] {
   return [
     { path: `crds/${CRD_FILE}`, content: { format: 'yaml', value: slotCrd() } },
     // Helm installs the files in this folder before anything else.
     { path: `helm/svc/crds/${CRD_FILE}`, content: { format: 'yaml', value: slotCrd() } },
     { path: 'helm/svc/values.schema.json', content: { format: 'json', value: helmValuesSchema() } },
+    { path: 'helm/svc/README.md', content: { format: 'text', text: chartReadme(chartValues, helmValuesSchema()) } },
     { path: 'docs/reference/slot.schema.json', content: { format: 'json', value: slotEditorSchema() } },
     { path: 'docs/reference/slot.md', content: { format: 'text', text: slotReference() } },
     { path: 'docs/reference/settings.md', content: { format: 'text', text: settingsReference() } },

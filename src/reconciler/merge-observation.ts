@@ -27,14 +27,13 @@ interface TrackInput {
 /** Changes the tracker. Returns the workloads that disappeared although nobody here stopped them. */
 export function trackObservation(tracker: Tracker, input: TrackInput): readonly Vanished[] {
   const { slots, seen, traffic, traits, published, takesOver, recalled, now } = input;
-  const edited = [...slots.values()].filter(({ name, generation, spec }) => tracker.attempts.startGeneration(name, generation, spec));
+  const edits = new Map([...slots.values()].map((slot) => [slot.name, tracker.attempts.followEdit(slot)]));
   for (const [name, failures] of recalled) tracker.attempts.recall(name, failures);
   tracker.keepOnly(slots);
   const workloads = seen.runtime.ok ? seen.runtime.value.workloads : [];
   const all = workloads.map((workload) => seenWorkload(workload, traits));
   const vanished = seen.runtime.ok ? tracker.observe(all, now) : [];
   const bySlot = Map.groupBy(workloads, ({ slot }) => slot);
-  const editedNames = new Set(edited.map(({ name }) => name));
   for (const [name, slot] of slots) {
     const at = deriveLastActive({
       slot,
@@ -43,7 +42,7 @@ export function trackObservation(tracker: Tracker, input: TrackInput): readonly 
       traffic,
       workloads: bySlot.get(name) ?? [],
       published: published.get(name),
-      edited: editedNames.has(name),
+      edit: edits.get(name) ?? 'unchanged',
       takesOver,
       hasFailures: (tracker.attempts.all.get(name)?.failures.length ?? 0) > 0,
     });

@@ -4,6 +4,7 @@ import { formatProblem } from '../schema/spec-problem.ts';
 import { parseSlot, type SlotDocument } from '../schema/slot-spec.ts';
 import { explain, listChanges, type Change } from './decide/outcome/explain.ts';
 import type { Observed } from './decide/facts/facts.ts';
+import { classifyEdit } from './decide/facts/slot-edit.ts';
 import { plan } from './decide/plan.ts';
 import { desire, templatingOf, type DesireDeps } from './desire.ts';
 import { observe, readDesired, type Observation, type Senses } from './observe.ts';
@@ -20,36 +21,49 @@ interface PreviewInput {
   readonly observedOf: (seen: Observation, now: number) => Observed;
 }
 
+interface Overlaid {
+  readonly state: DesiredState;
+  readonly refusals: readonly string[];
+  /** Slots that the edit would load again if they were idle. */
+  readonly wakened: readonly SlotName[];
+}
+
 export async function preview(input: PreviewInput): Promise<{ readonly text: string; readonly changes: readonly Change[] }> {
   const { senses, deps, clock, overlay } = input;
   const { signal } = new AbortController();
   const read = await readDesired(senses, signal);
   const present = read.ok ? read.value : (input.known ?? { slots: new Map(), refused: new Map() });
-  const { state, refusals } = applyOverlay(present, overlay);
+  const { state, refusals, wakened } = applyOverlay(present, overlay);
   const seen = await observe(senses, state.slots, signal);
   const now = clock.now();
   const observed = input.observedOf(seen, now);
   const lastActive = new Map(observed.lastActive);
-  for (const name of overlay.keys()) if (state.slots.get(name)?.spec.load === 'always') lastActive.set(name, now);
+  for (const name of wakened) if (state.slots.get(name)?.spec.load === 'always') lastActive.set(name, now);
   const next = plan(desire(deps, state, seen.host, templatingOf(deps)), { ...observed, lastActive }, now);
   return { text: [...refusals, explain(next, now)].join('\n'), changes: listChanges(next) };
 }
 
-function applyOverlay(
-  present: DesiredState,
-  overlay: ReadonlyMap<SlotName, SlotDocument | undefined>,
-): { readonly state: DesiredState; readonly refusals: readonly string[] } {
+function applyOverlay(present: DesiredState, overlay: ReadonlyMap<SlotName, SlotDocument | undefined>): Overlaid {
   const slots = new Map<SlotName, DesiredSlot>(present.slots);
   const refusals: string[] = [];
+  const wakened: SlotName[] = [];
   for (const [name, document] of overlay) {
     if (document === undefined) {
       slots.delete(name);
       continue;
     }
     const parsed = parseSlot(name, document);
-    const generation = (present.slots.get(name)?.generation ?? 0) + 1;
-    if (parsed.ok) slots.set(name, { name, spec: parsed.spec, generation, problems: [] });
-    else refusals.push(`Slot "${name}" would be refused: ${parsed.problems.map((problem) => formatProblem(problem)).join('; ')}`);
+    if (!parsed.ok) {
+      refusals.push(`Slot "${name}" would be refused: ${parsed.problems.map((problem) => formatProblem(problem)).join('; ')}`);
+      continue;
+    }
+    const before = present.slots.get(name);
+    const next = { spec: parsed.spec, generation: (before?.generation ?? 0) + 1 };
+    const edit = classifyEdit(before, next);
+    if (edit !== 'scaled') wakened.push(name);
+    // Its failures still count.
+    const isScaled = before !== undefined && (edit === 'scaled' || edit === 'scaled-up');
+    slots.set(name, { name, ...next, ...(isScaled ? { generation: before.generation } : {}), problems: [] });
   }
-  return { state: { ...present, slots }, refusals };
+  return { state: { ...present, slots }, refusals, wakened };
 }

@@ -1,10 +1,9 @@
-/** The failures and starts of each slot's present generation: one part of the tracker. */
+/** The failures and starts of each slot since its last edit other than a change of its replicas: one part of the tracker. */
 import type { Failure } from '../schema/failure.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
-import { isSameValue } from '../schema/same-value.ts';
-import type { SlotSpec } from '../schema/slot-spec.ts';
 import type { Attempt, AttemptKind, Attempts } from './decide/facts/facts.ts';
-import type { LogLine } from './ports.ts';
+import { classifyEdit, type SlotEdit } from './decide/facts/slot-edit.ts';
+import type { DesiredSlot, LogLine } from './ports.ts';
 
 export interface FailedAttempt {
   readonly kind: AttemptKind;
@@ -15,8 +14,8 @@ export interface FailedAttempt {
 
 export interface SlotAttempts {
   readonly all: ReadonlyMap<SlotName, Attempts>;
-  /** Starts from zero with a new generation, or with another spec: a slot that was removed and made again has the same generation. True if it did. */
-  startGeneration(slot: SlotName, generation: number, spec: SlotSpec): boolean;
+  /** Counts from zero after an edit, unless it only scaled the slot. Returns what changed since the last call. */
+  followEdit(slot: Pick<DesiredSlot, 'name' | 'generation' | 'spec'>): SlotEdit;
   forget(slot: SlotName): void;
   /** Takes over what earlier controllers recorded of this generation, unless more is known already. */
   recall(slot: SlotName, failures: readonly Attempt[]): void;
@@ -37,23 +36,25 @@ const KEPT_FAILURES = 20;
 
 export function createSlotAttempts(): SlotAttempts {
   const all = new Map<SlotName, Attempts>();
-  const specs = new Map<SlotName, SlotSpec>();
+  const seen = new Map<SlotName, Pick<DesiredSlot, 'generation' | 'spec'>>();
   const change = (slot: SlotName, part: (before: Attempts) => Partial<Attempts>): void => {
     const before = all.get(slot);
     if (before !== undefined) all.set(slot, { ...before, ...part(before) });
   };
   return {
     all,
-    startGeneration(slot, generation, spec) {
-      if (all.get(slot)?.generation === generation && isSameValue(specs.get(slot), spec)) return false;
-      all.set(slot, { generation, failures: [], repairs: undefined, starts: 0 });
-      specs.set(slot, spec);
-      return true;
+    followEdit({ name, generation, spec }) {
+      const edit = classifyEdit(seen.get(name), { generation, spec });
+      if (edit === 'unchanged') return edit;
+      seen.set(name, { generation, spec });
+      if (edit === 'edited') all.set(name, { generation, failures: [], repairs: undefined, starts: 0 });
+      else change(name, () => ({ generation }));
+      return edit;
     },
     recall: (slot, recorded) => change(slot, ({ failures }) => (failures.length >= recorded.length ? {} : { failures: recorded })),
     forget(slot) {
       all.delete(slot);
-      specs.delete(slot);
+      seen.delete(slot);
     },
     clearFailures: (slot) => change(slot, () => ({ failures: [], repairs: undefined })),
     started: (slot) => change(slot, ({ starts }) => ({ starts: starts + 1 })),

@@ -3,7 +3,7 @@ import type { SlotName } from './names.ts';
 import type { SlotStatus } from './slot-status.ts';
 
 /** The part of a status that the next controller reads. */
-export type RecordedFailures = Pick<SlotStatus, 'observedGeneration' | 'failures'>;
+export type RecordedFailures = Pick<SlotStatus, 'observedGeneration' | 'failures' | 'failedSpec'>;
 
 /**
  * Reads back the one thing that is stored and decides something: failures, which the world cannot show again. Called when a controller begins to act. Rejects

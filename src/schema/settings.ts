@@ -161,10 +161,15 @@ export const SettingsSchema = z.strictObject({
     .describe(
       'Cluster only: how GPUs are requested. `auto`: with Dynamic Resource Allocation (`dra`) if the cluster has a device class for the backend, otherwise as extended resources (`device-plugin`)',
     ),
+  SVC_DISRUPTION_BUDGETS: Flag.prefault('1').describe(
+    'Cluster only: whether a slot with several replicas gets a PodDisruptionBudget, so that drained nodes take one replica at a time. Turn it off if you have budgets of your own for these pods: Kubernetes evicts no pod that has two',
+  ),
   SVC_LEASE_DURATION: DurationMs.prefault('10s').describe(
     'Cluster only: how long a leader may fail to renew its Lease before another replica takes over',
   ),
-  SVC_RELIST: DurationMs.prefault('10m').describe('Cluster only: how often all objects are listed again, in case a watch fails'),
+  SVC_RELIST: DurationMs.prefault('6h').describe(
+    'Cluster only: how often all objects are listed again, in case a watch misses a change without an error',
+  ),
 });
 
 type Parsed = z.output<typeof SettingsSchema>;

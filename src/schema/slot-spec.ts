@@ -35,13 +35,18 @@ const Model = z.strictObject({
   args: z.array(PlainText.max(4096)).max(100).default([]).describe('Additional arguments of the model server, appended after all others'),
 });
 
+/** What a slot has that says nothing about its times. */
+export const DEFAULT_TIMES = { startTimeout: '5m', drainTimeout: '30s' } as const;
+
 const Lifecycle = z.strictObject({
   idleTimeout: z
     .union([z.literal('never'), Duration], 'Write a duration such as "15m", or "never"')
     .default('never')
     .describe('Time without requests after which the model is unloaded; the next request loads it again. "never" keeps it loaded'),
-  startTimeout: Duration.default('5m').describe('Maximum time from the start until the model answers'),
-  drainTimeout: Duration.default('30s').describe('Maximum time to wait for requests in flight before the workload is stopped'),
+  startTimeout: Duration.default(DEFAULT_TIMES.startTimeout).describe('Maximum time from the start until the model answers'),
+  drainTimeout: Duration.default(DEFAULT_TIMES.drainTimeout).describe(
+    'Maximum time to wait for requests in flight before the workload is stopped',
+  ),
   swap: z
     .enum(['auto', 'blue-green', 'drain'])
     .default('auto')

@@ -61,12 +61,17 @@ export interface SlotStatus {
   /** Number of restarts since the first start of this generation. */
   readonly restarts: number;
   /**
-   * Failures of this generation that count towards a crash loop, oldest first, at most ten: what the next controller must know of them, since what failed is
+   * Failures since the last edit, other than of `replicas`, that count towards a crash loop, oldest first, at most ten: what the next controller must know of them, since what failed is
    * gone. Absent where there are none.
    */
   readonly failures?: readonly RecordedFailure[];
-  /** Set where a slot may have several replicas. */
-  readonly replicas?: { readonly present: number; readonly ready: number };
+  /** With failures: a hash of the spec that failed, without its number of replicas. They still count after the slot was scaled while no controller ran. */
+  readonly failedSpec?: string;
+  /**
+   * Set where a slot may have several replicas: those of the workload that answers, or else of the one that is to answer. `selector` selects exactly these in a
+   * cluster, so that an autoscaler does not count the pods of two workloads during a swap.
+   */
+  readonly replicas?: { readonly present: number; readonly ready: number; readonly selector?: string };
   /** Unix milliseconds since which the slot is in `state`. */
   readonly since: number;
   /** Progress of a running pull. */
@@ -79,6 +84,8 @@ export interface StateMove {
   readonly to: SlotState;
 }
 
+export const TIMELINE_KINDS = ['state', 'spec', 'swap', 'action', 'failure', 'drift', 'condition'] as const;
+
 /** An entry of a slot's append-only timeline: what changed, and why. */
 export interface TimelineEntry {
   /** Sequence number, which continues after a restart of the controller. Event streams use it as the event id. */
@@ -86,7 +93,7 @@ export interface TimelineEntry {
   /** Unix milliseconds. */
   readonly at: number;
   readonly slot: SlotName;
-  readonly kind: 'state' | 'spec' | 'action' | 'failure' | 'drift' | 'condition';
+  readonly kind: (typeof TIMELINE_KINDS)[number];
   /** One sentence: `From "warming" to "ready"`, `Pulled image "…"`. */
   readonly message: string;
   /** What caused the change: name and message of a finding, or a request id. */

@@ -2,9 +2,11 @@
 import { hostname } from 'node:os';
 import { createKubeApi, type KubeApiOptions } from '../cluster/client/kube-api.ts';
 import { createLateObserver, type KubeObserver } from '../cluster/client/kube-observer.ts';
-import { createLeadership } from '../cluster/leadership/leadership.ts';
+import { createLeadership, type LeaseLeadership } from '../cluster/leadership/leadership.ts';
 import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
 import { createReflector } from '../cluster/client/reflector.ts';
+import { createReadyLeadership } from '../cluster/leadership/ready-leadership.ts';
+import { createTermCopies } from '../cluster/client/term-copies.ts';
 import { createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
 import { LEASES, SLOT_SPECS } from '../cluster/client/resource-types.ts';
 import { createClusterModelStore } from '../cluster/cluster-model-store.ts';
@@ -12,6 +14,7 @@ import { createModelStore } from '../models/store.ts';
 import { followLeader } from '../cluster/leadership/decide/follow-leader.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
 import { createClock } from '../platform/clock.ts';
+import { createKubeLeftovers } from '../cluster/workloads/kube-leftovers.ts';
 import { createKubeReflectors } from '../cluster/workloads/kube-reflectors.ts';
 import { createKubeRuntime } from '../cluster/workloads/kube-runtime.ts';
 import { createResourceEditor } from '../cluster/slots/resource-editor.ts';
@@ -27,8 +30,6 @@ import { sleep } from '../platform/pause.ts';
 
 /** Kubernetes schedules by memory itself: the only limit here is `SVC_MEMORY_BUDGET`, if it is set. */
 const UNKNOWN_HOST: HostProbe = { read: async () => ({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined }) };
-/** A list of the Leases of the replicas is small. */
-const LEASES_RELIST_MS = 60_000;
 /** How long the next leader may have to wait for the remaining statuses. */
 const FLUSH_MS = 500;
 
@@ -46,7 +47,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   if (!api.ok) return api;
   if (!leaseApi.ok) return leaseApi;
   const identity = settings.SVC_POD_NAME ?? hostname().toLowerCase();
-  const leadership = createLeadership({
+  const lease = createLeadership({
     api: leaseApi.value,
     name: CONTROLLER_LEASE,
     identity,
@@ -54,7 +55,9 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     now: Date.now,
     log,
   });
-  const parts = await createParts(choice, { api: api.value, leadership, identity, observer });
+  const copies = createCopies(api.value, settings.SVC_RELIST, observer);
+  const leadership = createReadyLeadership(lease, copies.prepare);
+  const parts = await createParts({ choice, api: api.value, lease, leadership, identity, copies, observer });
   const running = new AbortController();
   const candidacy = new AbortController();
   let released: Promise<void> | undefined;
@@ -63,11 +66,10 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   return ok({
     ...parts.world,
     leadership,
-    cluster: { waiting: parts.waiting, leaderTransitions: leadership.transitions },
     shareTraffic(local) {
       reports = createReplicaReports({
         api: leaseApi.value,
-        leases: parts.leases,
+        leases: copies.leases,
         identity,
         ...(settings.SVC_POD_UID === undefined ? {} : { podUid: settings.SVC_POD_UID }),
         local,
@@ -80,8 +82,9 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     },
     start(to) {
       reportTo(to);
-      for (const reflector of parts.reflectors) reflector.start(running.signal);
+      for (const reflector of copies.always) reflector.start(running.signal);
       parts.statuses.start(running.signal);
+      parts.leftovers.start(running.signal);
       released = leadership.start(candidacy.signal);
       reported = reports?.start(running.signal);
     },
@@ -98,28 +101,42 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   });
 }
 
-interface PartDeps {
+/** Copies of what every replica needs to send requests to pods, and of what only the leader needs. */
+function createCopies(api: KubeApi, relistMs: number, observer: KubeObserver) {
+  const ofTerm = createTermCopies();
+  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange, observer });
+  const objects = createKubeReflectors({ api, relistMs, observer }, ofTerm.add);
+  const leases = ofTerm.add(() => createReflector({ api, type: LEASES, labelSelector: `${LABELS.component}=gateway`, relistMs, observer }));
+  const always = [slots, objects.deployments, objects.pods];
+  return {
+    slots,
+    objects,
+    leases,
+    always,
+    /** A leader acts on the newest state, which the leader before it may have written a moment ago. */
+    async prepare(term: AbortSignal): Promise<void> {
+      await Promise.all([ofTerm.begin(term), ...always.map(async (copy) => await copy.refresh(term))]);
+    },
+  };
+}
+
+interface PartsInput {
+  readonly choice: ServiceOptions;
   readonly api: KubeApi;
+  readonly lease: LeaseLeadership;
   readonly leadership: Leadership;
   readonly identity: string;
+  readonly copies: ReturnType<typeof createCopies>;
   readonly observer: KubeObserver;
 }
 
-async function createParts(choice: ServiceOptions, { api, leadership, identity, observer }: PartDeps) {
+async function createParts({ choice, api, lease, leadership, identity, copies, observer }: PartsInput) {
   const { settings, log } = choice;
+  const { slots, objects } = copies;
   const clock = createClock();
-  const relistMs = settings.SVC_RELIST;
-  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange, observer });
-  const leases = createReflector({
-    api,
-    type: LEASES,
-    labelSelector: `${LABELS.component}=gateway`,
-    relistMs: LEASES_RELIST_MS,
-    observer,
-  });
-  const objects = createKubeReflectors({ api, relistMs, observer });
   const source = createSlotResources({ slots, log });
-  const statuses = createStatusResources({ api, slots, leadership, generationOf: source.generationOf, clock, log, observer });
+  const { generationOf, lastGoodOf } = source;
+  const statuses = createStatusResources({ api, slots, leadership, generationOf, lastGoodOf, clock, log, observer });
   const events = createResourceEvents({
     api,
     ownerOf: source.ownerOf,
@@ -129,6 +146,7 @@ async function createParts(choice: ServiceOptions, { api, leadership, identity, 
     log,
     observer,
   });
+  const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
   const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR });
   const world = {
     ...(await createDesiredInputs(choice, source)),
@@ -140,7 +158,10 @@ async function createParts(choice: ServiceOptions, { api, leadership, identity, 
     editor: createResourceEditor({ api, slots }),
     sinks: [statuses, events],
     publishedView: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),
+    cluster: {
+      waiting: () => ({ status: statuses.waitingCount(), event: events.waitingCount() }),
+      leaderTransitions: lease.transitions,
+    },
   } satisfies Partial<World>;
-  const waiting = () => ({ status: statuses.waitingCount(), event: events.waitingCount() });
-  return { world, leases, statuses, waiting, reflectors: [slots, leases, ...Object.values(objects)] };
+  return { world, statuses, leftovers };
 }

@@ -3,26 +3,17 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { parse as parseToml } from 'smol-toml';
-import { isTable } from '../../src/schema/key-case.ts';
 import { parseSettings, type ParsedSettings } from '../../src/schema/settings.ts';
 import { SlotName } from '../../src/schema/names.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
 import { ToolboxManifest } from '../../src/schema/toolbox-images.ts';
 import { describeWithHelm } from '../support/require/require-helm.ts';
+import { at, gatewayOf, listAt, ofKind } from './rendered.ts';
 import { renderValues, VALUE_SETS } from './value-sets.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-const at = (value: unknown, ...path: readonly (string | number)[]): unknown =>
-  path.reduce<unknown>((inner, part) => (Array.isArray(inner) ? inner[Number(part)] : isTable(inner) ? inner[part] : undefined), value);
-const listAt = (value: unknown, ...path: readonly (string | number)[]): readonly unknown[] => {
-  const found = at(value, ...path);
-  return Array.isArray(found) ? found : [];
-};
-const ofKind = (objects: readonly Json[], kind: string): readonly Json[] => objects.filter((object) => object['kind'] === kind);
-const gateway = (objects: readonly Json[]): unknown =>
-  ofKind(objects, 'Deployment').find((object) => at(object, 'metadata', 'labels', 'app.kubernetes.io/component') === 'gateway');
-const container = (objects: readonly Json[]): unknown => at(gateway(objects), 'spec', 'template', 'spec', 'containers', 0);
+const container = (objects: readonly Json[]): unknown => at(gatewayOf(objects), 'spec', 'template', 'spec', 'containers', 0);
 
 const textAt = (value: unknown, key: string): string | undefined => {
   const found = at(value, key);
@@ -48,9 +39,9 @@ describeWithHelm('The chart', () => {
     'with the values "%s" runs the gateway with the restricted security profile',
     async (_name, values) => {
       const objects = await renderValues(values);
-      expect(at(gateway(objects), 'spec', 'template', 'spec')).toMatchObject({
+      expect(at(gatewayOf(objects), 'spec', 'template', 'spec')).toMatchObject({
         enableServiceLinks: false,
-        securityContext: { runAsNonRoot: true, runAsUser: 65_532, seccompProfile: { type: 'RuntimeDefault' } },
+        securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
       });
       expect(at(container(objects), 'securityContext')).toEqual({
         allowPrivilegeEscalation: false,
@@ -151,7 +142,7 @@ describeWithHelm('The chart', () => {
   test('allows only gateways to connect to the servers in slots', async () => {
     const [slots] = ofKind(await renderValues({}), 'NetworkPolicy');
     expect(at(slots, 'spec', 'podSelector')).toEqual({ matchExpressions: [{ key: 'inference.svc.dev/slot', operator: 'Exists' }] });
-    const labels = at(gateway(await renderValues({})), 'spec', 'template', 'metadata', 'labels');
+    const labels = at(gatewayOf(await renderValues({})), 'spec', 'template', 'metadata', 'labels');
     expect(at(slots, 'spec', 'ingress')).toEqual([{ from: [{ podSelector: { matchLabels: labels } }] }]);
     expect(at(slots, 'spec', 'egress', 1, 'to', 0, 'ipBlock', 'except')).toEqual(['169.254.0.0/16']);
   });

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { parse, stringify } from 'yaml';
 import { REFUSED_COMBINATIONS } from '../schema/refused-combinations.ts';
+import { UNSEEN_STATUS } from '../../src/schema/slot-resource.ts';
+import { judge } from '../cluster/status/decide/kstatus.ts';
 import { describeWithCluster, kubectl } from '../support/require/require-cluster.ts';
 
 const NAMESPACE = `svc-crd-${process.pid}`;
@@ -125,7 +127,12 @@ describeWithCluster('The definition of slots', () => {
         JSON.stringify(manifest),
       );
     };
-    await apply('one', { state: 'ready', model: 'a.gguf', backend: 'cpu', readyReplicas: 1, conditions: [condition('Ready')] });
+    const summary = { ready: 'True', reason: 'Because', message: 'So' };
+    // Keys of the spec that this version of the definition does not know are kept, for a version that does.
+    const lastGood = { generation: 1, spec: { model: { default: 'a.gguf' }, fromTomorrow: { deep: [1, null] } } };
+    const status = { state: 'ready', model: 'a.gguf', backend: 'cpu', readyReplicas: 1, summary, lastGood, observedGeneration: 1 };
+    await apply('one', { ...status, conditions: [condition('Ready')] });
+    expect(JSON.parse(await fieldOf('primary', '.status'))).toMatchObject(status);
     await apply('two', { conditions: [condition('Checked')] });
     expect(await fieldOf('primary', '.status.conditions[*].type')).toBe('Ready Checked');
     await inNamespace(['patch', 'slot', 'primary', '--type=merge', '--patch', '{"status":{"state":"offline"}}']);
@@ -133,6 +140,16 @@ describeWithCluster('The definition of slots', () => {
     await expect(
       inNamespace(['patch', 'slot', 'primary', '--subresource=status', '--type=merge', '--patch', '{"status":{"state":"fine"}}']),
     ).rejects.toThrow(/status\.state: Unsupported value: "fine"/);
+  });
+
+  test('gives a new slot a status that says that nobody has looked at it, for which kstatus waits', async () => {
+    const fresh = JSON.parse(await inNamespace(['get', 'slot', 'stt', '--output', 'json']));
+    expect(fresh.status).toEqual(UNSEEN_STATUS);
+    expect(judge(fresh)).toBe('InProgress');
+    expect(await inNamespace(['get', 'slot', 'stt', '--no-headers'])).toMatch(/^stt +Unknown +NotYetSeen +\d+/);
+    // A user cannot write it, nor take it away.
+    await inNamespace(['patch', 'slot', 'stt', '--type=merge', '--patch', '{"status":null}']);
+    expect(await fieldOf('stt', '.status.observedGeneration')).toBe('-1');
   });
 
   test('shows columns, and more of them with "--output wide"', async () => {

@@ -35,13 +35,13 @@ describeWithCluster('A slot in a cluster', () => {
     await svc.kubectl(['wait', '--for=condition=Ready', 'slot/primary', 'slot/embed', '--timeout=120s']);
     const [head, ...rows] = (await svc.kubectl(['get', 'slots'])).trim().split('\n');
     expect(head?.split(/\s+/)).toEqual(['NAME', 'STATE', 'MODEL', 'BACKEND', 'READY', 'UP-TO-DATE', 'REASON', 'AGE']);
-    expect(rows.map((row) => row.split(/\s+/).slice(0, 4))).toEqual([
-      ['embed', 'ready', 'demo-embed', 'cpu'],
-      // A slot that does not run computes with nothing, and has no condition Ready.
-      ['img', 'offline', 'demo-owl', 'True'],
-      ['primary', 'ready', 'demo-fox', 'cpu'],
-      ['stt', 'offline', 'demo-clock', 'True'],
-      ['tts', 'offline', 'demo-owl', 'True'],
+    expect(rows.map((row) => row.split(/\s+/).slice(0, 6).join(' '))).toEqual([
+      'embed ready demo-embed cpu True True',
+      // A slot that does not run computes with nothing.
+      'img offline demo-owl False True NotAskedFor',
+      'primary ready demo-fox cpu True True',
+      'stt offline demo-clock False True NotAskedFor',
+      'tts offline demo-owl False True Disabled',
     ]);
   }, 180_000);
 

@@ -72,7 +72,7 @@ describe('the tracker on a workload that its runtime starts again', () => {
     const tracker = createTracker();
     const parsed = parseSlot(SLOT, { model: { default: 'a.gguf' } });
     if (!parsed.ok) throw new Error('Not a slot');
-    tracker.attempts.startGeneration(SLOT, 1, parsed.spec);
+    tracker.attempts.followEdit({ name: SLOT, generation: 1, spec: parsed.spec });
     for (const at of [1, 2]) tracker.attempts.failed(SLOT, { kind: 'crash', failure: CRASH, workload: ID, restartedInPlace: true }, at);
     for (const at of [2, 1]) tracker.attempts.addLogTail(SLOT, { workload: ID, at }, [{ stream: 'stderr', text: `words ${at}` }]);
     const { failures } = tracker.attempts.all.get(SLOT) ?? {};
@@ -125,7 +125,7 @@ describe('the tracker on a slot that is removed while its workload starts', () =
     const [apply] = plan(desired, observed, NOW).actions;
     if (apply?.name !== 'apply') throw new Error('Nothing is started');
     const tracker = createTracker();
-    for (const { name, generation, spec } of desired.slots.values()) tracker.attempts.startGeneration(name, generation, spec);
+    for (const slot of desired.slots.values()) tracker.attempts.followEdit(slot);
     tracker.begin(apply, 100);
     tracker.keepOnly(new Map());
     tracker.started(ID, SLOT, 200);

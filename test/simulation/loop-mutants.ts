@@ -269,8 +269,8 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'does not load a slot again that is edited after its idle time',
     file: MERGE,
-    find: 'edited: editedNames.has(name)',
-    replace: 'edited: false',
+    find: "edit: edits.get(name) ?? 'unchanged'",
+    replace: "edit: 'unchanged'",
   },
   {
     fault: 'keeps what it knows of removed slots',

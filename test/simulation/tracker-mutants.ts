@@ -93,7 +93,19 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
   {
     fault: 'keeps the failures of a slot that was removed and made again',
     file: ATTEMPTS,
-    find: ' && isSameValue(specs.get(slot), spec)',
+    find: 'classifyEdit(seen.get(name), { generation, spec })',
+    replace: "seen.get(name)?.generation === generation ? 'unchanged' : classifyEdit(seen.get(name), { generation, spec })",
+  },
+  {
+    fault: 'forgets failures when a slot is scaled',
+    file: ATTEMPTS,
+    find: 'else change(name, () => ({ generation }));',
+    replace: 'else all.set(name, { generation, failures: [], repairs: undefined, starts: 0 });',
+  },
+  {
+    fault: 'takes an edit that also scales for one that only scales',
+    file: 'src/reconciler/decide/facts/slot-edit.ts',
+    find: "isSameExcept(before, after, 'cluster') && ",
     replace: '',
   },
   {
@@ -125,7 +137,7 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
     fault: 'keeps its repairs after an edit',
     file: ATTEMPTS,
     find: '{ generation, failures: [], repairs: undefined, starts: 0 }',
-    replace: '{ generation, failures: [], repairs: all.get(slot)?.repairs, starts: 0 }',
+    replace: '{ generation, failures: [], repairs: all.get(name)?.repairs, starts: 0 }',
   },
   {
     fault: 'does not wait longer after each repair',
@@ -143,6 +155,6 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
     fault: 'keeps its failures after an edit',
     file: ATTEMPTS,
     find: '{ generation, failures: [], repairs: undefined, starts: 0 }',
-    replace: '{ generation, failures: all.get(slot)?.failures ?? [], repairs: undefined, starts: 0 }',
+    replace: '{ generation, failures: all.get(name)?.failures ?? [], repairs: undefined, starts: 0 }',
   },
 ];

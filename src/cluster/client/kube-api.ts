@@ -41,6 +41,10 @@ export async function createKubeApi(options: KubeApiOptions): Promise<Result<Kub
 
 const METHODS = { get: 'GET', list: 'GET', watch: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
 
+const ABORTED = fail('retry', 'Aborted', 'The request was aborted');
+
+type Consume<T> = (body: AsyncIterable<Uint8Array>) => Promise<T>;
+
 interface Call extends Omit<ResourceAddress, 'namespace'> {
   readonly verb: keyof typeof METHODS;
   readonly body?: unknown;
@@ -55,7 +59,7 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
 
   const refused = (info: RequestInfo, answer: Refusal): Result<never> => ({
     ok: false,
-    failure: parseRefusal({ ...info, server }, answer, performance.now()),
+    failure: parseRefusal({ ...info, server }, answer, { now: performance.now(), random: Math.random() }),
   });
 
   const infoOf = ({ verb, type, name = '', subresource }: Call): RequestInfo => ({
@@ -81,7 +85,7 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
 
   async function exchange(info: RequestInfo, request: HttpRequest, signal: AbortSignal): Promise<Result<string>> {
     const answer = await gate(signal, async () => await authorized(info, async () => await http.exchange(request, signal)));
-    if (answer === undefined) return fail('retry', 'Aborted', 'The request was aborted');
+    if (answer === undefined) return ABORTED;
     if (!answer.ok) return answer;
     return answer.value.status < 300 ? ok(answer.value.text) : refused(info, answer.value);
   }
@@ -92,6 +96,17 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
     if (!path.ok) return path;
     const content = { body: body === undefined ? undefined : JSON.stringify(body), contentType };
     return await exchange(infoOf(request), { method: METHODS[request.verb], path: path.value, ...content }, signal);
+  }
+
+  /** One page of a list. */
+  async function read<T>(type: ResourceType, query: Call['query'], consume: Consume<T>, signal: AbortSignal): Promise<Result<T>> {
+    const path = resourcePath({ type, namespace, query });
+    if (!path.ok) return path;
+    const info = infoOf({ verb: 'list', type });
+    const answer = await gate(signal, async () => await authorized(info, async () => await http.read(path.value, signal, consume)));
+    if (answer === undefined) return ABORTED;
+    if (!answer.ok) return answer;
+    return answer.value.consumed === undefined ? refused(info, answer.value) : ok(answer.value.consumed.value);
   }
 
   async function callForObject(request: Call, signal: AbortSignal): Promise<Result<KubeObject>> {
@@ -108,8 +123,8 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
     namespace,
     server,
     get: async (type, name, signal) => await callForObject({ verb: 'get', type, name }, signal),
-    list: async (type, { transform, ...selectors }, signal) =>
-      await readList(type, transform, async (page) => await call({ verb: 'list', type, query: { ...selectors, ...page } }, signal)),
+    list: async (type, options, signal) =>
+      await readList(type, options, async (query, consume) => await read(type, query, consume, signal)),
     async apply(type, manifest, { fieldManager, subresource, dryRun }, signal) {
       const { name } = manifest.metadata;
       const query = { fieldManager, force: 'true', ...(dryRun === true ? { dryRun: 'All' } : {}) };

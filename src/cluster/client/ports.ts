@@ -69,8 +69,13 @@ export type Transform = (object: KubeObject) => KubeObject;
 export interface ListOptions {
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** Called page by page: complete lists are large. */
+  /** Called for each object while the list arrives: complete lists are large. */
   readonly transform?: Transform;
+  /**
+   * The server may answer from its cache, if that is not older than this resource version; any age will do for "0". Fails with `Expired` if the cache does
+   * not reach that version. Undefined: the newest state, which older servers read from etcd.
+   */
+  readonly notOlderThan?: string;
 }
 
 export interface StreamOptions {
@@ -89,7 +94,7 @@ export interface ObjectList {
  * Requests in one namespace. Expected failures are not thrown. Reasons: `NotFound`, `AlreadyExists`, `Conflict`, `Invalid` (stalled; with the message
  * of the server, which names the field), `Forbidden` (stalled; names verb and resource), `Unauthorized`, `ApiBusy` (429, 503; waiting if the
  * server sent a Retry-After header), `ApiFailed` (other 5xx, or a malformed response), `ApiUnreachable`, `ApiUntrusted`
- * (certificates), `Expired` (410), `Aborted`.
+ * (certificates), `Expired` (410, and 504 for a version that the server does not have yet), `Aborted`.
  * The number of requests at the same time is limited; the others wait in order.
  */
 export interface KubeApi {

@@ -21,6 +21,7 @@ import {
   refusedResourceStatus,
   toResourceStatus,
 } from './decide/slot-resource-status.ts';
+import { findUndeclared, withoutFields } from './decide/undeclared-fields.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 
@@ -39,6 +40,8 @@ interface StatusResourcesOptions {
   readonly leadership: Pick<Leadership, 'leads' | 'term' | 'changes'>;
   /** The generation whose text was refused, from `SlotResources`. */
   readonly generationOf: (slot: SlotName) => number | undefined;
+  /** The last good spec of the object with this uid, from `SlotResources`. */
+  readonly lastGoodOf: (slot: SlotName, uid: string | undefined) => SlotResourceStatus['lastGood'];
   readonly clock: Clock;
   readonly log: SourceLog;
   readonly observer?: Pick<KubeObserver, 'publicationEnded'>;
@@ -61,6 +64,8 @@ const FIRST_SETBACK_DELAY_MS = 3000;
 const COMPARE_WITHIN_MS = 1000;
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 60_000;
+/** Until the definition on the server may have been upgraded. */
+const UNDECLARED_FOR_MS = 600_000;
 /** Failures of the server or the connection, not of one status. */
 const SERVER_REASONS: ReadonlySet<Reason> = new Set(['ApiUnreachable', 'ApiUntrusted', 'ApiBusy', 'Unauthorized']);
 
@@ -94,6 +99,7 @@ interface Write {
 export function createStatusResources(options: StatusResourcesOptions): StatusResources {
   const { api, slots, leadership, clock, observer = NO_OBSERVER } = options;
   const publications = new Map<SlotName, Publication>();
+  const undeclared = createUndeclaredFields(options);
   let serverFailures = 0;
   let cancelCompare: (() => void) | undefined;
   let term: AbortSignal | undefined;
@@ -112,7 +118,9 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
       if (object.metadata.deletionTimestamp !== undefined) return undefined;
       // A status that does not match the schema is replaced.
       const present = SlotResourceStatus.safeParse(object['status']).data;
-      const next = render(name, publication.wanted, api.namespace, present);
+      const lastGood = options.lastGoodOf(name, object.metadata.uid);
+      const wanted = render(name, publication.wanted, api.namespace, present);
+      const next = undeclared.leaveOut(lastGood === undefined ? wanted : { ...wanted, lastGood });
       if (isSameStatus(next, present)) {
         update(name, { currentVersion: object.metadata.resourceVersion });
         return undefined;
@@ -142,12 +150,13 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
     update(name, { writtenAt, written: publication.wanted, currentVersion, failures: 0, notBefore: 0 });
     return publications.get(name)?.wanted === publication.wanted ? undefined : clock.now();
   };
-  const onFailure = ({ name, publication, object }: Write, writtenAt: number, failure: Failure): number | undefined => {
+  const onFailure = ({ name, publication, object, next }: Write, writtenAt: number, failure: Failure): number | undefined => {
     if (failure.reason === 'Aborted') return undefined;
     if (failure.reason === 'NotFound') {
       update(name, { currentVersion: object.metadata.resourceVersion });
       return undefined;
     }
+    if (undeclared.learn(failure, next)) return clock.now();
     if (SERVER_REASONS.has(failure.reason)) {
       if (serverFailures === 0) logFailure(options.log, name, failure);
       serverFailures += 1;
@@ -209,6 +218,29 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
     },
     flush: queue.flush,
     waitingCount: queue.waitingCount,
+  };
+}
+
+/** What the definition on the server lacks is left out for a while, so that the rest is published. */
+function createUndeclaredFields({ clock, log }: Pick<StatusResourcesOptions, 'clock' | 'log'>) {
+  const known = new Map<string, number>();
+  const present = (): ReadonlySet<string> => {
+    for (const [field, until] of known) if (clock.now() >= until) known.delete(field);
+    return new Set(known.keys());
+  };
+  return {
+    leaveOut: (status: SlotResourceStatus): SlotResourceStatus => withoutFields(status, present()),
+    /** Returns whether the server rejected the status for such fields, so that it can be written without them. */
+    learn(failure: Failure, sent: SlotResourceStatus): boolean {
+      const fields = findUndeclared(failure).filter((field) => Object.hasOwn(sent, field));
+      const before = present();
+      const found = fields.filter((field) => !before.has(field));
+      for (const field of found) known.set(field, clock.now() + UNDECLARED_FOR_MS);
+      const listed = found.map((field) => `"status.${field}"`).join(', ');
+      const message = `Apply the CustomResourceDefinition of this version ("kubectl apply --server-side -k crds"): the one on the server is older and has no ${listed}`;
+      if (found.length > 0) log.warn({}, message);
+      return fields.length > 0;
+    },
   };
 }
 

@@ -33,6 +33,21 @@ describe('createKubeObserver()', () => {
     });
   });
 
+  test('selects the pods of each workload of a slot, and none of another one', () => {
+    const next = kubeWorkload({ name: 'svc-slot-primary--fedcba987654', revision: 'fedcba987654' });
+    const pods = [WORKLOAD, next].map((workload) => podOf(workload));
+    const labels = pods.map(({ metadata }) => Object.entries(metadata.labels ?? {}).map(([key, value]) => `${key}=${value}`));
+    const found = createKubeObserver().observe(snapshotOf([WORKLOAD, next], pods));
+    const selected = found.map(({ replicas }) => {
+      const wanted = replicas?.selector?.split(',') ?? [];
+      return labels.map((own) => wanted.length > 0 && wanted.every((each) => own.includes(each)));
+    });
+    expect(selected).toEqual([
+      [true, false],
+      [false, true],
+    ]);
+  });
+
   test('returns the same objects as long as nothing changed, and new ones only for changes', () => {
     const other = kubeWorkload({ slot: 'embed' });
     const observer = createKubeObserver();

@@ -63,6 +63,7 @@ const CASES: readonly (readonly [string, Partial<ClusterWorkload>, 'device-plugi
 const MODEL_OF: Readonly<Record<string, string>> = {
   configMap: 'V1ConfigMap',
   service: 'V1Service',
+  disruptionBudget: 'V1PodDisruptionBudget',
   claim: 'V1PersistentVolumeClaim',
   claimTemplate: 'V1ResourceClaimTemplate',
   deployment: 'V1Deployment',

@@ -88,7 +88,7 @@ async function happenInCluster(scene: Scene, name: string): Promise<void> {
   const { world, random, faults } = scene;
   const victim = victimOf(scene, name);
   const { cluster } = world;
-  switch (random.int(0, 5)) {
+  switch (random.int(0, 7)) {
     case 0:
       faults.room = random.int(0, 5);
       return cluster?.place();
@@ -98,6 +98,9 @@ async function happenInCluster(scene: Scene, name: string): Promise<void> {
       return victim === undefined ? undefined : cluster?.scale(victim, random.int(0, 3));
     case 3:
       return await handOver(scene);
+    case 4:
+    case 5:
+      return world.scale(name, random.int(0, 3));
     default:
       for (let count = random.int(1, 5); count > 0; count -= 1) ask(scene, name);
   }

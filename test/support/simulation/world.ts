@@ -38,6 +38,8 @@ export interface World {
   isReachable(): boolean;
   readonly memoryBudgetBytes: number | undefined;
   edit(name: string, document: SlotDocument): void;
+  /** As an autoscaler does: edits nothing but the number of replicas. Not for a slot that is not declared, or that does not parse. */
+  scale(name: string, replicas: number): void;
   /** Saves a text that does not parse: the last good one stays in force. */
   spoil(name: string, message: string): void;
   remove(name: string): void;
@@ -146,6 +148,12 @@ export function createWorld(options: WorldOptions = {}): World {
       const parsed = parseSlot(name, document);
       if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
       put(name, { spec: parsed.spec, problems: [] });
+    },
+    scale(text, replicas) {
+      const name = slotName(text);
+      const present = desired.get(name);
+      if (present === undefined || present.problems.length > 0 || present.spec.cluster.replicas === replicas) return;
+      put(name, { spec: { ...present.spec, cluster: { ...present.spec.cluster, replicas } }, problems: [] });
     },
     spoil(text, message) {
       const slot = desired.get(slotName(text));

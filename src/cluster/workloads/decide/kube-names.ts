@@ -29,5 +29,8 @@ export const revisionedName = ({ name, revision }: Pick<Workload, 'name' | 'revi
 /** Of objects that all revisions of a slot share. */
 export const slotLabels = (slot: SlotName): Labels => ({ [LABELS.slot]: slot, [LABELS.managedBy]: MANAGER });
 export const revisionLabels = ({ slot, revision }: Workload): Labels => ({ ...slotLabels(slot), [LABELS.revision]: revision });
+/** Selects the pods of one Deployment, and none of another one of the slot. */
+export const podSelector = ({ name, slot, revision }: Pick<Workload, 'name' | 'slot' | 'revision'>): string =>
+  `${INSTANCE_LABEL}=${name},${LABELS.revision}=${revision},${LABELS.slot}=${slot}`;
 /** Of the Deployment and its pods, and what the Deployment selects. */
 export const podLabels = (workload: Workload): Labels => ({ ...revisionLabels(workload), [INSTANCE_LABEL]: workload.name });

@@ -12,6 +12,7 @@ import type { ObservedWorkload } from '../../../reconciler/ports.ts';
 import type { WorkloadId } from '../../../schema/names.ts';
 import { instanceOf, isOver, parseIdentity, templatePort, type DeploymentFacts, type PodFacts } from './kube-facts.ts';
 import { derivePhase } from './kube-phase.ts';
+import { podSelector } from './kube-names.ts';
 import type { WaitingHints } from './kube-waiting-reason.ts';
 
 /** The objects of a workload beside its pods; drift is looked for in them. */
@@ -19,6 +20,8 @@ export interface KubeRecord {
   readonly deployment: DeploymentFacts;
   readonly service: KubeObject | undefined;
   readonly configMap: KubeObject | undefined;
+  /** Service and ConfigMap are not known, because this replica does not lead. */
+  readonly isPartial: boolean;
 }
 
 /** Drift is found in the objects themselves, by `kube-drift.ts`. */
@@ -30,7 +33,9 @@ export function observeWorkload(record: KubeRecord, pods: readonly PodFacts[], h
   const { id, name, slot, revision, generation } = deployment;
   const port = templatePort(deployment);
   const container = { ...UNKNOWN_CONTAINER, port: port === undefined ? undefined : { host: port, container: port } };
-  return { id, name, slot, revision, generation, ...derivePhase(deployment, pods, hints), container, record };
+  const phase = derivePhase(deployment, pods, hints);
+  const replicas = phase.replicas === undefined ? {} : { replicas: { ...phase.replicas, selector: podSelector(deployment) } };
+  return { id, name, slot, revision, generation, ...phase, ...replicas, container, record };
 }
 
 /** Pods whose Deployment is gone. Undefined if nothing of them runs. */

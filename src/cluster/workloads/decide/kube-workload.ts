@@ -5,7 +5,7 @@ import type { Settings } from '../../../schema/settings.ts';
 
 export type KubeSettings = Pick<
   Settings,
-  'SVC_IMAGE' | 'SVC_MODELS_CLAIM' | 'SVC_MODELS_HOST_PATH' | 'SVC_GPU_RESOURCES' | 'SVC_GPU_ALLOCATION'
+  'SVC_IMAGE' | 'SVC_MODELS_CLAIM' | 'SVC_MODELS_HOST_PATH' | 'SVC_GPU_RESOURCES' | 'SVC_GPU_ALLOCATION' | 'SVC_DISRUPTION_BUDGETS'
 >;
 
 export interface KubeWorkload extends Workload {

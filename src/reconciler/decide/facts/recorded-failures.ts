@@ -7,6 +7,7 @@ import type { SlotName } from '../../../schema/names.ts';
 import { CRASH_KINDS, type RecordedFailure } from '../../../schema/slot-status.ts';
 import type { DesiredSlot } from '../../ports.ts';
 import type { Attempt } from './facts.ts';
+import { hashUnscaled } from './slot-edit.ts';
 
 /** Twice as many as make a crash loop. */
 const MOST_RECORDED = 10;
@@ -31,15 +32,17 @@ export function recordFailures(failures: readonly Attempt[], before: readonly Re
   return counted.slice(-MOST_RECORDED);
 }
 
-/** The failures of each slot's present generation, as attempts on a clock that shows `now` when it is `wallNow`. */
+/** The failures of each slot that count still: of its present generation, or of the same spec with another number of replicas. On a clock that shows `now` when it is `wallNow`. */
 export function recallFailures(
   records: ReadonlyMap<SlotName, RecordedFailures>,
-  slots: ReadonlyMap<SlotName, Pick<DesiredSlot, 'generation'>>,
+  slots: ReadonlyMap<SlotName, Pick<DesiredSlot, 'generation' | 'spec'>>,
   { now, wallNow }: { readonly now: number; readonly wallNow: number },
 ): ReadonlyMap<SlotName, readonly Attempt[]> {
   const recalled = new Map<SlotName, readonly Attempt[]>();
-  for (const [name, { observedGeneration, failures = [] }] of records) {
-    if (failures.length === 0 || slots.get(name)?.generation !== observedGeneration) continue;
+  for (const [name, { observedGeneration, failedSpec, failures = [] }] of records) {
+    const slot = slots.get(name);
+    if (failures.length === 0 || slot === undefined) continue;
+    if (slot.generation !== observedGeneration && failedSpec !== hashUnscaled(slot.spec)) continue;
     // A failure in the future means that the wall clock was set back since.
     const attempts = failures.map(({ at, kind, reason, message }): Attempt => {
       return { at: now - Math.max(0, wallNow - at), recordedAt: at, kind, failure: { kind: 'retry', reason, message } };

@@ -3,6 +3,7 @@ import type { ModelId } from '../../../schema/names.ts';
 import type { RecordedFailure, SlotState, SlotStatus, TimelineEntry } from '../../../schema/slot-status.ts';
 import type { DesiredSlot } from '../../ports.ts';
 import type { Attempt, Decision, Observed, PublishedSlot } from '../facts/facts.ts';
+import { hashUnscaled } from '../facts/slot-edit.ts';
 
 export type NewEntry = Omit<TimelineEntry, 'seq' | 'at' | 'slot'>;
 
@@ -43,7 +44,7 @@ export function statusOf(
     ...(replicas === undefined ? {} : { replicas }),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     restarts: facts.restarts,
-    ...(failures.length === 0 ? {} : { failures }),
+    ...(failures.length === 0 ? {} : { failures, failedSpec: hashUnscaled(spec) }),
     since,
     ...(progress === undefined ? {} : { progress }),
   };

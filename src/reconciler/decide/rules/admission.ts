@@ -24,13 +24,17 @@ export function admissionOf(view: SlotView, { starting, unprobed }: Roles, targe
   return stuck?.kind === 'memory' || (stuck?.kind === 'stalled' && !mayCome) ? refuseStalled(view.slot.name, stuck) : { kind: 'park' };
 }
 
-/** Refuses the requests of a slot that its spec keeps down; undefined where a request may start it. */
+/**
+ * Refuses the requests of a slot that its spec keeps down; undefined where a request may start it. One that loads on demand and is scaled to zero waits for an
+ * autoscaler, which must see requests wait to scale it up.
+ */
 export function refuseForever({ spec, slot: { name }, network }: SlotView): Admission | undefined {
   if (!spec.enabled) {
     return { kind: 'refuse', code: 'slot.disabled', message: `Enable slot "${name}" first ("svcctl slot load ${name}"): it is disabled` };
   }
-  if (network !== 'pods' || spec.cluster.replicas > 0) return undefined;
-  return { kind: 'refuse', code: 'slot.disabled', message: `Scale slot "${name}" up first (set "replicas" to 1 or more): it has none` };
+  if (network !== 'pods' || spec.cluster.replicas > 0 || spec.load === 'on-demand') return undefined;
+  const message = `Scale slot "${name}" up first (set "replicas" to 1 or more): it has none, and as its "load" is "always", requests do not wait for that`;
+  return { kind: 'refuse', code: 'slot.disabled', message };
 }
 
 /** Refuses the requests of a stalled slot, as waiting would not help them. */

@@ -76,13 +76,14 @@ export function failedFinally({ failures, imagePresent, model }: SlotView): Gate
 const QUOTED_CHARACTERS = 200;
 
 /** A follower counts crashes only to have the count when it becomes the leader. */
-export function crashLooping({ failures, slot, leads }: SlotView): Gate | undefined {
+export function crashLooping({ failures, slot, leads, network }: SlotView): Gate | undefined {
   if (!leads || !isCrashLoop(failures)) return undefined;
   const last = failures.at(-1);
   const line = last?.logTail?.findLast(({ text }) => text.trim() !== '')?.text.slice(0, QUOTED_CHARACTERS);
   const logged = line === undefined ? '' : `; its last line was "${line.trim()}"`;
   const often = `${CRASH_LIMIT} times within ${CRASH_WINDOW_MS / 60_000} minutes`;
-  const message = `Edit the slot or run "svcctl slot restart ${slot.name}": it failed ${often}. ${last?.failure.message ?? ''}${logged}`;
+  const edit = network === 'pods' ? 'Edit more of the slot than "replicas"' : 'Edit the slot';
+  const message = `${edit} or run "svcctl slot restart ${slot.name}": it failed ${often}. ${last?.failure.message ?? ''}${logged}`;
   return { kind: 'stalled', reason: 'CrashLoop', message };
 }
 

@@ -17,9 +17,10 @@ function notEnabled({ spec }: SlotView): Finding | undefined {
   return spec.enabled ? undefined : { reason: 'Disabled', message: 'The slot is not enabled' };
 }
 
-function noReplicas({ network, spec }: SlotView): Finding | undefined {
+function noReplicas({ network, spec, waiting }: SlotView): Finding | undefined {
   if (network !== 'pods' || spec.cluster.replicas > 0) return undefined;
-  return { reason: 'NoReplicas', message: 'The slot is scaled to zero replicas' };
+  const waits = waiting > 0 ? ', and requests wait until somebody scales it up' : '';
+  return { reason: 'NoReplicas', message: `The slot is scaled to zero replicas${waits}` };
 }
 
 function notAskedFor(view: SlotView): Finding | undefined {

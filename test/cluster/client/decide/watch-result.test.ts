@@ -7,8 +7,8 @@ const refused = (reason: Reason): WatchOutcome => ({ kind: 'refused', failure: {
 
 describe('watchResult() and causeAfter()', () => {
   test.each([
-    [{ kind: 'ended', orderly: true, livedMs: 1 }, 'ended', 'due'],
-    [{ kind: 'ended', orderly: false, livedMs: 1 }, 'broken', 'due'],
+    [{ kind: 'ended', orderly: true, livedMs: 1, bookmarked: true }, 'ended', 'due'],
+    [{ kind: 'ended', orderly: false, livedMs: 1, bookmarked: true }, 'broken', 'due'],
     [{ kind: 'lost', orderly: false, livedMs: 1 }, 'lost', 'lost'],
     [{ kind: 'relist' }, 'relist', 'due'],
     [refused('Expired'), 'expired', 'expired'],

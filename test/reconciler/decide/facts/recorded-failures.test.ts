@@ -1,7 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { recallFailures, recordFailures } from '../../../../src/reconciler/decide/facts/recorded-failures.ts';
 import type { Attempt } from '../../../../src/reconciler/decide/facts/facts.ts';
+import { hashUnscaled } from '../../../../src/reconciler/decide/facts/slot-edit.ts';
 import { isCrashLoop, nextAttemptAt } from '../../../../src/reconciler/decide/rules/backoff.ts';
+import { parseSlot, type SlotSpec } from '../../../../src/schema/slot-spec.ts';
 import { NOW, PRIMARY } from '../plan-fixture.ts';
 
 const HOUR_MS = 3_600_000;
@@ -51,7 +53,12 @@ describe('recordFailures()', () => {
 });
 
 describe('recallFailures()', () => {
-  const slots = (generation: number) => new Map([[PRIMARY, { generation }]]);
+  const specOf = (document: object): SlotSpec => {
+    const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...document });
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+    return parsed.spec;
+  };
+  const slots = (generation: number, document = {}) => new Map([[PRIMARY, { generation, spec: specOf(document) }]]);
   const recall = (ages: readonly number[], { now = 50, wallNow = NOW, generation = 3 } = {}): readonly Attempt[] => {
     const failures = ages.map((age) => ({ at: NOW - age, kind: 'crash', reason: 'Crashed', message: 'It ended' }) as const);
     return (
@@ -69,6 +76,17 @@ describe('recallFailures()', () => {
   test('recalls nothing of another generation, or of a slot that is gone', () => {
     expect(recall([1000], { generation: 4 })).toEqual([]);
     expect(recallFailures(new Map([[PRIMARY, { observedGeneration: 3 }]]), slots(3), { now: 0, wallNow: NOW })).toEqual(new Map());
+  });
+
+  test.each([
+    ['only its replicas were edited meanwhile', { replicas: 3 }, 1],
+    ['anything else was edited meanwhile', { lifecycle: { startTimeout: '10m' } }, 0],
+    ['something else was edited together with its replicas', { replicas: 3, priority: 1 }, 0],
+  ])('recalls the failures of an earlier generation where %s: %j', (_name, document, count) => {
+    const failures = [{ at: NOW, kind: 'crash', reason: 'Crashed', message: 'It ended' }] as const;
+    const record = { observedGeneration: 3, failures, failedSpec: hashUnscaled(specOf({ replicas: 1 })) };
+    const recalled = recallFailures(new Map([[PRIMARY, record]]), slots(4, document), { now: 0, wallNow: NOW });
+    expect(recalled.get(PRIMARY)?.length ?? 0).toBe(count);
   });
 
   test('still knows a crash loop after the wall clock was set forward or back', () => {

@@ -43,7 +43,7 @@ describe('a template', () => {
     expect(revision({ storage: { size: '1Gi' } })).toBe(revision({}));
   });
 
-  test('gets another revision in a cluster from where its pods run, but not from their number or times', () => {
+  test('gets another revision in a cluster from where its pods run and from their times, but not from their number', () => {
     const changes: readonly Partial<SlotDocument>[] = [
       {},
       { nodeSelector: { gpu: 'yes' } },
@@ -52,10 +52,15 @@ describe('a template', () => {
       { storage: { claimName: 'models' } },
       { serviceAccountName: 'me' },
       { resources: { gpus: 2 } },
+      { lifecycle: { startTimeout: '1h' } },
+      { lifecycle: { drainTimeout: '1h' } },
+      { lifecycle: { startTimeout: '1h', drainTimeout: '1h' } },
     ];
     expect(new Set(changes.map((change) => revision(change, PODS))).size).toBe(changes.length);
-    const same: readonly Partial<SlotDocument>[] = [{ replicas: 5 }, { lifecycle: { startTimeout: '1h', drainTimeout: '9s' } }];
+    const same: readonly Partial<SlotDocument>[] = [{ replicas: 5 }, { lifecycle: { startTimeout: '300s', drainTimeout: '30s' } }];
     for (const change of same) expect(revision(change, PODS)).toBe(revision({}, PODS));
+    // Outside of clusters only the controller uses the times.
+    expect(revision({ lifecycle: { startTimeout: '1h', drainTimeout: '1h' } })).toBe(revision({}));
     const [one, two] = [
       { a: '1', b: '2' },
       { b: '2', a: '1' },

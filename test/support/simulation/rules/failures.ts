@@ -2,10 +2,9 @@
 import type { SlotName, WorkloadId } from '../../../../src/schema/names.ts';
 import type { Attempt } from '../../../../src/reconciler/decide/facts/facts.ts';
 import type { DesiredSlot, ObservedWorkload } from '../../../../src/reconciler/ports.ts';
-import { isSameValue } from '../../../../src/schema/same-value.ts';
 import { endpointKey } from '../deeds.ts';
 import type { Call, Planned } from '../journal.ts';
-import type { Rule } from './rule.ts';
+import { countsOn, type Rule } from './rule.ts';
 
 /** So many probes without a pass make a workload unhealthy. */
 const UNHEALTHY_AFTER = 3;
@@ -95,8 +94,7 @@ export const judgeFailures: Rule = ({ world, life, wrong }) => {
       for (const [name, { times }] of declarations) if (!desired.slots.has(name)) declarations.set(name, { slot: undefined, times });
       for (const [name, slot] of desired.slots) {
         const { slot: before, times = 0 } = declarations.get(name) ?? {};
-        const same = before?.generation === slot.generation && isSameValue(before.spec, slot.spec);
-        if (!same) declarations.set(name, { slot, times: times + 1 });
+        if (before !== slot) declarations.set(name, { slot, times: countsOn(before, slot) ? times : times + 1 });
       }
       takesOver = observed.leads && !led;
       led = observed.leads;

@@ -1,10 +1,9 @@
 /** Repairs are counted as they happened, only what was altered is repaired, and the more often, the later. */
 import type { SlotName } from '../../../../src/schema/names.ts';
-import { isSameValue } from '../../../../src/schema/same-value.ts';
 import type { Action } from '../../../../src/reconciler/decide/facts/actions.ts';
 import type { DesiredSlot, Workload } from '../../../../src/reconciler/ports.ts';
 import type { Planned } from '../journal.ts';
-import { delayMs, type Rule } from './rule.ts';
+import { countsOn, delayMs, type Rule } from './rule.ts';
 
 interface Count {
   readonly slot: Pick<DesiredSlot, 'generation' | 'spec'>;
@@ -23,8 +22,9 @@ export const judgeRepairs: Rule = ({ world, wrong }) => {
     for (const name of counts.keys()) if (!desired.slots.has(name) || (led && !observed.leads)) counts.delete(name);
     led = observed.leads;
     for (const [name, slot] of desired.slots) {
-      const before = counts.get(name)?.slot;
-      if (before?.generation !== slot.generation || !isSameValue(before.spec, slot.spec)) counts.set(name, { slot, times: 0, at: 0 });
+      const before = counts.get(name);
+      const none = { times: 0, at: 0 };
+      if (before?.slot !== slot) counts.set(name, { ...none, ...(countsOn(before?.slot, slot) ? before : {}), slot });
     }
   }
   function count(slot: SlotName): void {

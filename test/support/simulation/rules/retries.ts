@@ -1,10 +1,9 @@
 /** Every failure counts, for each slot that it concerns, and nothing is tried again before its back-off is over. */
 import type { SlotName, WorkloadId } from '../../../../src/schema/names.ts';
-import { isSameValue } from '../../../../src/schema/same-value.ts';
 import type { AttemptKind, Attempt } from '../../../../src/reconciler/decide/facts/facts.ts';
 import type { Workload } from '../../../../src/reconciler/ports.ts';
 import type { Call, Planned } from '../journal.ts';
-import { delayMs, type Rule } from './rule.ts';
+import { countsOn, delayMs, type Rule } from './rule.ts';
 
 /** A failure that must be counted, and since when. */
 interface Owed {
@@ -76,7 +75,7 @@ export const judgeRetries: Rule = ({ world, life, wrong }) => {
   function renew({ desired, observed }: Planned): void {
     for (const name of new Set([...failures.keys(), ...owed.map(({ slot }) => slot)])) {
       const [now, before] = [desired.slots.get(name), last?.desired.slots.get(name)];
-      const same = now !== undefined && now.generation === before?.generation && isSameValue(now.spec, before.spec);
+      const same = now !== undefined && countsOn(before, now);
       if (same && observed.leads && last?.observed.leads === true) continue;
       failures.delete(name);
       owed = owed.filter(({ slot }) => slot !== name);

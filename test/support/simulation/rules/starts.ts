@@ -1,9 +1,8 @@
 /** Restarts are counted as they happened, and no more is started than the memory budget admits. */
 import type { SlotName, WorkloadId } from '../../../../src/schema/names.ts';
-import { isSameValue } from '../../../../src/schema/same-value.ts';
 import type { DesiredSlot, Workload } from '../../../../src/reconciler/ports.ts';
 import type { Call, Planned } from '../journal.ts';
-import type { Rule } from './rule.ts';
+import { countsOn, type Rule } from './rule.ts';
 
 interface Count {
   readonly slot: Pick<DesiredSlot, 'generation' | 'spec'>;
@@ -34,9 +33,10 @@ export const judgeStarts: Rule = ({ world, wrong }) => {
   function renew({ desired }: Planned): void {
     for (const name of counts.keys()) if (!desired.slots.has(name)) counts.delete(name);
     for (const [name, slot] of desired.slots) {
-      const before = counts.get(name)?.slot;
-      if (before?.generation !== slot.generation || !isSameValue(before.spec, slot.spec))
-        counts.set(name, { slot, starts: 0, lately: 0, at: 0 });
+      const before = counts.get(name);
+      const none = { starts: 0, lately: 0, at: 0 };
+      if (before === undefined || before.slot !== slot)
+        counts.set(name, { ...none, ...(countsOn(before?.slot, slot) ? before : {}), slot });
     }
   }
   function judgeCounts({ observed, now }: Planned): void {

@@ -5,7 +5,7 @@ import { isSameValue } from '../../../../src/schema/same-value.ts';
 import type { Condition, SlotStatus, TimelineEntry } from '../../../../src/schema/slot-status.ts';
 import { changesWorld } from '../../../../src/reconciler/decide/facts/actions.ts';
 import type { Attempt } from '../../../../src/reconciler/decide/facts/facts.ts';
-import type { Rule } from './rule.ts';
+import { isOnlyScaled, type Rule } from './rule.ts';
 
 /** Between two looks at whether targets are there. */
 const EVERY_MS = 1000;
@@ -32,6 +32,11 @@ export const judgeStatuses: Rule = ({ world, life, wrong }) => {
   const moves: string[] = [];
   const goneSince = new Map<WorkloadId, number>();
 
+  /** An autoscaler at work is no use of a slot, unless it starts one that had no replicas. */
+  function isScaling(slot: BoardSlot): boolean {
+    const last = before.get(slot.name);
+    return last !== undefined && last.spec.cluster.replicas > 0 && isOnlyScaled(last, slot);
+  }
   function judgeTimes(slot: BoardSlot, at: number): void {
     const last = seenBefore.has(slot.name) ? before.get(slot.name)?.status : undefined;
     const { name, status } = slot;
@@ -40,7 +45,8 @@ export const judgeStatuses: Rule = ({ world, life, wrong }) => {
     if (last === undefined && !seen.has(name)) return;
     if (earlier !== undefined && readiness(status) === readiness(earlier)) resuming.delete(name);
     const ready = status.conditions.find(({ type }) => type === 'Ready');
-    const edited = last !== undefined && last.observedGeneration !== status.observedGeneration && slot.spec.load === 'always';
+    const edited =
+      last !== undefined && last.observedGeneration !== status.observedGeneration && slot.spec.load === 'always' && !isScaling(slot);
     if (edited && ready?.reason === 'IdleTimedOut') wrong(`Slot "${name}" was edited, and its idle time of before counts`);
     const begun = earlier?.state === status.state ? Math.min(earlier.since, at) : at;
     const since = last?.state === status.state ? last.since : begun;

@@ -1,0 +1,45 @@
+/**
+ * What changed in a slot since it was last seen. Autoscalers edit the number of replicas every few seconds, which says nothing about why the slot failed and is
+ * no request for it:
+ *
+ *     nothing                                           unchanged
+ *     the number of replicas alone                      scaled        failures, repairs and the idle time count on
+ *     the number of replicas alone, and it was zero     scaled-up     as above, and it counts as a use: somebody wants the slot to run
+ *     anything else, or the slot was made again         edited        failures and repairs are counted from zero, and it counts as a use
+ *
+ * Pure.
+ */
+import { createHash } from 'node:crypto';
+import { isSameExcept, isSameValue } from '../../../schema/same-value.ts';
+import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { DesiredSlot } from '../../ports.ts';
+
+export type SlotEdit = 'unchanged' | 'scaled' | 'scaled-up' | 'edited';
+type Seen = Pick<DesiredSlot, 'generation' | 'spec'>;
+
+export function classifyEdit(before: Seen | undefined, after: Seen): SlotEdit {
+  if (before === undefined) return 'edited';
+  const isSameGeneration = before.generation === after.generation;
+  if (isSameValue(before.spec, after.spec)) return isSameGeneration ? 'unchanged' : 'edited';
+  // Without another generation, it is another slot under the same name.
+  if (isSameGeneration || !isSameButScaled(before.spec, after.spec)) return 'edited';
+  return before.spec.cluster.replicas === 0 ? 'scaled-up' : 'scaled';
+}
+
+function isSameButScaled(before: SlotSpec, after: SlotSpec): boolean {
+  return isSameExcept(before, after, 'cluster') && isSameExcept(before.cluster, after.cluster, 'replicas');
+}
+
+/** Sixteen hexadecimal digits, the same for two specs that differ only in the number of replicas. With it, a later controller decides whether recorded failures count. */
+export function hashUnscaled({ cluster: { replicas: _replicas, ...cluster }, ...spec }: SlotSpec): string {
+  return createHash('sha256')
+    .update(JSON.stringify({ ...spec, cluster }, sortKeys))
+    .digest('hex')
+    .slice(0, 16);
+}
+
+/** `JSON.stringify` writes `Infinity` as `null`, and no other value of a spec is one. */
+function sortKeys(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
