@@ -7,6 +7,7 @@ const MEASUREMENTS: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
   'at-rest': async () => (await import('./at-rest.ts')).measureAtRest(),
   cluster: async () => (await import('./cluster.ts')).measureCluster(),
   edit: async () => (await import('./edit.ts')).measureEdit(),
+  models: async () => (await import('./models.ts')).measureModels(),
 };
 
 const names = process.argv.slice(2);
