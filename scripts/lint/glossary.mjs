@@ -94,11 +94,11 @@ export const GLOSSARY = [
   { term: 'move', meaning: 'A change from one state of a slot to another. A table lists the permitted ones with their causes.' },
   { term: 'orphan', meaning: 'A workload whose slot is no longer declared. It is drained and stopped.' },
   { term: 'parking', meaning: 'Keeping a request waiting until its slot can answer; limited in number and time.' },
-  { term: 'pass', meaning: 'One run of the loop: observe, plan, inspect, execute, report.' },
   {
     term: 'part',
     meaning: 'The file of a download that is not complete; a journal beside it lists its complete blocks.',
   },
+  { term: 'pass', meaning: 'One run of the loop: observe, plan, inspect, execute, report.' },
   {
     term: 'pin',
     meaning: 'What the name of a model was resolved to: the exact files at one commit, with their hashes.',

@@ -1,4 +1,4 @@
-/** The verbs of `svcctl model` as data. Those with `--store` work on a directory of this machine; the others ask the service. */
+/** The verbs of the group "model" as data. Those with `--store` work on a directory of this machine; the others ask the service. */
 import { FOREIGN_TOOLS } from '../models/decide/foreign-models.ts';
 import { OUTPUTS } from './output/output.ts';
 import type { Verb, VerbOption } from './verb.ts';

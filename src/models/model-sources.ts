@@ -9,7 +9,7 @@ import { chooseFiles } from './decide/choose-files.ts';
 import { needsAcceptance } from './decide/needs-acceptance.ts';
 import { parseHubName, type HubName } from './decide/parse-model-name.ts';
 import { pinnedFiles, type Pin, type PinnedFile } from './decide/pin.ts';
-import { createHubClient, fileUrl, type HubAccess } from './hub/hub-client.ts';
+import { fileUrl, type HubAccess } from './hub/hub-access.ts';
 import { createLicenses, type Licenses } from './licenses.ts';
 import { createPins, type Pins } from './pins.ts';
 
@@ -40,7 +40,6 @@ export function createModelSources(options: ModelSourcesOptions): ModelSources {
   const { root, hub, catalogue = CATALOGUE, acceptedLicenses = [], fitsBytes = async () => undefined } = options;
   const pins = createPins(root);
   const licenses = createLicenses(root, acceptedLicenses);
-  const client = createHubClient(hub);
 
   async function known(id: ModelId): Promise<CatalogueEntry | undefined> {
     const entry = catalogue.get(id);
@@ -50,6 +49,9 @@ export function createModelSources(options: ModelSourcesOptions): ModelSources {
   }
 
   async function resolveOnHub(id: ModelId, name: HubName, signal: AbortSignal): Promise<Result<CatalogueEntry>> {
+    // Imported with the first name that is resolved, because undici is large.
+    const { createHubClient } = await import('./hub/hub-client.ts');
+    const client = createHubClient(hub);
     const repo = await client.describe(name.repo, signal);
     if (!repo.ok) return repo;
     const { commit, license, licenseUrl, isGated } = repo.value;

@@ -1,7 +1,6 @@
 /** Pulls and removes models for the management API. */
 import type { Manage, PullListing } from '../api/ports.ts';
 import { filesOf, removeModel } from '../models/model-files.ts';
-import { pinUrl } from '../models/pin-url.ts';
 import { needsAcceptance } from '../models/decide/needs-acceptance.ts';
 import type { Board } from '../reconciler/board.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
@@ -36,6 +35,8 @@ export function createModelManagement(
         return fail('stalled', 'PulledByPods', `Set the model "${id}" in a slot: in a cluster, the pods of a slot fetch its model`);
       const signal = AbortSignal.timeout(RESOLVE_TIMEOUT_MS);
       if (url !== undefined && sha256 !== undefined) {
+        // Imported when it is needed, because undici is large.
+        const { pinUrl } = await import('../models/pin-url.ts');
         const pinned = await pinUrl(sources, { id, url, sha256 }, signal);
         if (!pinned.ok) return pinned;
       }

@@ -5,7 +5,13 @@
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import type { HubAccess } from './hub-client.ts';
+
+export interface HubAccess {
+  /** Without a slash at the end. */
+  readonly endpoint: string;
+  /** Returns undefined if there is none. Asked again for each request, so that a new token needs no restart. */
+  readonly token: () => Promise<string | undefined>;
+}
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -46,4 +52,9 @@ async function readToken(env: Environment): Promise<string | undefined> {
 function clean(text: string): string | undefined {
   const token = text.trim();
   return /^[\x21-\x7e]{1,512}$/.test(token) ? token : undefined;
+}
+
+/** Returns the address of a file of a commit. */
+export function fileUrl(endpoint: string, repo: string, commit: string, path: string): string {
+  return `${endpoint}/${repo}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
 }

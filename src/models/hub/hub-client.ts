@@ -10,13 +10,7 @@ import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { RepoFile } from '../decide/choose-files.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
 import { openUrl } from '../pull/open-url.ts';
-
-export interface HubAccess {
-  /** Without a slash at the end. */
-  readonly endpoint: string;
-  /** Returns undefined if there is none. Asked again for each request, so that a new token needs no restart. */
-  readonly token: () => Promise<string | undefined>;
-}
+import type { HubAccess } from './hub-access.ts';
 
 export interface RepoFacts {
   /** 40 hexadecimal digits. */
@@ -116,11 +110,6 @@ export function createHubClient({ endpoint, token }: HubAccess): HubClient {
       return ok(files);
     },
   };
-}
-
-/** Returns the address of a file of a commit. */
-export function fileUrl(endpoint: string, repo: string, commit: string, path: string): string {
-  return `${endpoint}/${repo}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
 }
 
 function repoFacts({ sha, gated, tags = [], cardData }: z.output<typeof Repo>, page: string): RepoFacts {

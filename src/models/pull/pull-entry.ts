@@ -4,7 +4,7 @@ import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
 import type { CatalogueFile, Download } from '../catalogue.ts';
 import { writeDemoModel } from '../demo/demo-models.ts';
-import type { HubAccess } from '../hub/hub-client.ts';
+import type { HubAccess } from '../hub/hub-access.ts';
 import type { PullFile } from './pull-file.ts';
 import { storageFailure } from './storage-failure.ts';
 

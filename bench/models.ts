@@ -1,0 +1,88 @@
+/** Downloads of a large file with its hash, compared with `curl` from the same server, and the header of a file of 40 GB. */
+import { execFile, spawn } from 'node:child_process';
+import { mkdtemp, open, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { encodeDemoModel } from '../src/models/demo/demo-models.ts';
+import { createModelReader } from '../src/models/read-model.ts';
+import { ModelId } from '../src/schema/names.ts';
+import { atLeast, atMost, median, type Row } from './measure.ts';
+
+const run = promisify(execFile);
+const ROUNDS = 3;
+const CAP_BYTES_PER_SECOND = 100_000_000;
+const CAPPED_MIB = 500;
+const UNCAPPED_MIB = 1000;
+
+interface Pulled {
+  readonly pullMs: number;
+  readonly curlMs: number;
+  readonly memoryBytes: number;
+}
+
+export async function measureModels(): Promise<readonly Row[]> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'svc-bench-models-'));
+  try {
+    const capped = await comparePulls(directory, CAPPED_MIB, CAP_BYTES_PER_SECOND);
+    const uncapped = await comparePulls(directory, UNCAPPED_MIB, 0);
+    return [
+      atLeast('download with hash against curl, server capped at 100 MB/s', capped.curlMs / capped.pullMs, { limit: 0.9, unit: '×' }),
+      atMost('memory of that download', capped.memoryBytes / 1e6, { limit: 60, unit: 'MB', digits: 0 }),
+      atLeast('download with hash against curl, server not capped', uncapped.curlMs / uncapped.pullMs, { limit: 0.5, unit: '×' }),
+      atMost('header of a file of 40 GB', await readLargeHeader(directory), { limit: 50, unit: 'ms', digits: 1 }),
+    ];
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+async function comparePulls(directory: string, mib: number, bytesPerSecond: number): Promise<Pulled> {
+  const server = spawn(process.execPath, ['bench/model-server-process.ts', String(mib), String(bytesPerSecond)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  try {
+    const [port = '', sha256 = ''] = (await firstLine(server.stdout)).split(' ');
+    const url = `http://127.0.0.1:${port}/m`;
+    const target = path.join(directory, 'm');
+    const rounds: Pulled[] = [];
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const began = performance.now();
+      await run('curl', ['--silent', '--fail', '--output', target, url]);
+      const curlMs = performance.now() - began;
+      await rm(target);
+      const { stdout } = await run(process.execPath, ['bench/model-pull-process.ts', url, sha256, String(mib * 2 ** 20), target]);
+      const [pullMs = Number.NaN, memoryBytes = Number.NaN] = stdout.trim().split(' ').map(Number);
+      await rm(target);
+      rounds.push({ pullMs, curlMs, memoryBytes });
+    }
+    const of = (key: keyof Pulled): number => median(rounds.map((each) => each[key]));
+    const pulled = { pullMs: of('pullMs'), curlMs: of('curlMs'), memoryBytes: of('memoryBytes') };
+    process.stdout.write(`  ${mib} MiB: ${pulled.pullMs.toFixed(0)} ms, curl ${pulled.curlMs.toFixed(0)} ms, medians of ${ROUNDS}\n`);
+    return pulled;
+  } finally {
+    server.kill();
+  }
+}
+
+async function firstLine(stream: AsyncIterable<unknown>): Promise<string> {
+  let text = '';
+  for await (const chunk of stream) {
+    text += String(chunk);
+    if (text.includes('\n')) return text.trim();
+  }
+  throw new Error('The server did not start');
+}
+
+/** Milliseconds until the facts of a sparse file are known, the first time. */
+async function readLargeHeader(directory: string): Promise<number> {
+  const handle = await open(path.join(directory, 'm.gguf'), 'w');
+  await handle.write(encodeDemoModel('demo-fox'));
+  await handle.truncate(40e9);
+  await handle.close();
+  const id = ModelId.parse('m.gguf');
+  const began = performance.now();
+  const read = await createModelReader(directory).read(id, id);
+  if (read.kind !== 'present') throw new Error('The file cannot be read');
+  return performance.now() - began;
+}
