@@ -50,12 +50,19 @@ const NOT_FOR_VALUES = {
   SVC_POD_NAME: true,
   SVC_POD_UID: true,
   SVC_IMAGE: true,
+  SVC_IMAGE_PULL_SECRETS: true,
+  SVC_POD_USER: true,
+  SVC_POD_PROXY_SECRET: true,
   SVC_MODELS_CLAIM: true,
   SVC_MODELS_HOST_PATH: true,
   SVC_GPU_RESOURCES: true,
   SVC_GPU_ALLOCATION: true,
   SVC_STOP_DELAY: true,
   SVC_STOP_GRACE: true,
+  // The pods of slots download models, not the gateway.
+  SVC_PULL_CONNECTIONS: true,
+  SVC_PULL_BANDWIDTH: true,
+  SVC_ACCEPTED_LICENSES: true,
 } as const;
 
 const Models = z.strictObject({
@@ -68,6 +75,16 @@ const Models = z.strictObject({
   }),
   hostPath: OrEmpty(z.string().startsWith('/')).describe('Directory on each node, instead of a claim'),
   mountInGateway: z.boolean().describe('Whether to mount the models into the gateway too, read-only'),
+});
+
+const Proxy = OrEmpty(z.string().regex(/^https?:\/\/[^\s@]+$/)).describe('URL of a proxy, without credentials');
+
+const SlotPods = z.strictObject({
+  imagePullSecrets: Parts,
+  user: z
+    .union([z.literal(['', 'any']), z.int().min(1).max(2_147_483_647)])
+    .describe('Id of the user and of the group of the processes; "any": the cluster decides'),
+  proxy: z.strictObject({ httpProxy: Proxy, httpsProxy: Proxy, noProxy: z.string(), secretName: ObjectName }),
 });
 
 const Gpus = z.strictObject({
@@ -168,6 +185,7 @@ export const HelmValues = z.strictObject({
   slots: z
     .record(z.string().max(SLOT_NAME_LENGTH).regex(new RegExp(SLOT_NAME_PATTERN)), SlotDocument)
     .describe('Slots to create with the release, by name'),
+  slotPods: SlotPods.describe('What the pods of all slots have in common'),
   toolboxes: ToolboxManifest.describe('Images in which slots run, by provider and backend'),
   models: Models.describe('Storage for the models of slots that do not set "storage"'),
   gpus: Gpus,

@@ -20,6 +20,11 @@ export function mapSchema(node: Json, alter: AlterNode, path: readonly string[] 
   return alter(Object.fromEntries(entries), path);
 }
 
+/** Removes the limits of a duration or a size, which no JSON Schema can express. */
+export function withoutLimits({ least: _least, most: _most, ...node }: Json): Json {
+  return node;
+}
+
 function mapValue(value: unknown, alter: AlterNode, path: readonly string[]): unknown {
   if (Array.isArray(value)) return value.map((entry) => mapValue(entry, alter, path));
   return isTable(value) ? mapSchema(value, alter, path) : value;

@@ -5,10 +5,12 @@ import type { Json } from './map-schema.ts';
 import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, type ProviderKind } from '../../src/schema/provider-kinds.ts';
 import { celKnowsProvider } from '../../src/schema/model-providers.ts';
 import { SLOT_RESOURCE, SlotResourceStatus, UNSEEN_STATUS } from '../../src/schema/slot-resource.ts';
+import { KEYED_LISTS } from '../../src/schema/pod-rules.ts';
 import { SLOT_RULES } from '../../src/schema/slot-rules.ts';
 import type { ConditionType } from '../../src/schema/slot-status.ts';
 import { writeKeys } from '../../src/schema/key-case.ts';
-import { ENV_NAME_PATTERN, ENV_NAME_RULE, SlotDocument } from '../../src/schema/slot-spec.ts';
+import { ENV_NAME_PATTERN, ENV_NAME_RULE } from '../../src/schema/env-variables.ts';
+import { SlotDocument } from '../../src/schema/slot-spec.ts';
 
 export function slotCrd(): Json {
   const { group, version, kind, listKind, plural, singular, shortNames } = SLOT_RESOURCE;
@@ -89,19 +91,26 @@ function specSchema(): Json {
     description: 'Desired state of the slot',
     'x-kubernetes-validations': backendRules(),
   };
-  return [...SLOT_RULES.map(combinationRule), ENV_NAMES].reduce<Json>(
+  const withRules = [...SLOT_RULES.map(combinationRule), ENV_NAMES].reduce<Json>(
     (whole, { at, rule }) => alterAt(whole, at, (node) => ({ ...node, 'x-kubernetes-validations': [...rulesOf(node), rule] })),
     schema,
   );
+  return LIST_TYPES.reduce<Json>((whole, { at, type }) => alterAt(whole, at, (node) => ({ ...node, ...type })), withRules);
 }
+
+/** Server-side apply merges these lists by their keys, and the API server refuses entries that occur twice. Other lists are replaced as a whole. */
+const LIST_TYPES: readonly { readonly at: readonly string[]; readonly type: Json }[] = [
+  ...KEYED_LISTS.map(({ at, keys }) => ({ at, type: { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': keys } })),
+  { at: ['storage', 'accessModes'], type: { 'x-kubernetes-list-type': 'set' } },
+];
 
 interface PlacedRule {
   readonly at: readonly string[];
   readonly rule: Json;
 }
 
-function combinationRule(rule: (typeof SLOT_RULES)[number]): PlacedRule {
-  return { at: rule.at, rule: { rule: rule.cel, message: writeKeys(rule.message, 'camelCase'), fieldPath: `.${rule.key}` } };
+function combinationRule({ at, cel, message, key }: (typeof SLOT_RULES)[number]): PlacedRule {
+  return { at, rule: { rule: cel, message: writeKeys(message, 'camelCase'), ...(key === undefined ? {} : { fieldPath: `.${key}` }) } };
 }
 
 /** A structural schema cannot restrict the keys of a map. */

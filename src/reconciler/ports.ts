@@ -103,6 +103,8 @@ export interface ClusterWorkload {
   readonly tolerations: SlotSpec['cluster']['tolerations'];
   readonly storage: SlotSpec['cluster']['storage'];
   readonly serviceAccountName: string | undefined;
+  /** What is added to the pods, and changed in them. */
+  readonly pod?: SlotSpec['cluster']['pod'];
 }
 
 /** The parts of a container in which drift is detected, without what the image and the runtime add themselves. Undefined if this runtime cannot tell. */
@@ -204,6 +206,8 @@ export interface Progress {
   readonly what: string;
   readonly doneBytes: number;
   readonly totalBytes?: number;
+  /** Over the last seconds; undefined if that is not known. */
+  readonly bytesPerSecond?: number;
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The settings of the service (`SVC_*`). Parsing, defaults and the reference page all come from this schema. */
 import { z } from 'zod';
 import { nearestWord } from './nearest-word.ts';
-import { Duration, parseDurationMs, parseSizeBytes, Size } from './quantities.ts';
+import { durationWithin, parseDurationMs, parseSizeBytes, sizeWithin } from './quantities.ts';
 import { checkDocument, formatProblem, type SpecProblem } from './spec-problem.ts';
 
 const ListenAddress = z
@@ -20,12 +20,17 @@ const Count = (min: number, max: number) =>
     .regex(/^[0-9]+$/, 'Use a whole number')
     .transform(Number)
     .pipe(z.int().min(min).max(max));
-const DurationMs = Duration.transform(parseDurationMs);
-const SizeBytes = Size.transform(parseSizeBytes);
+/** Longer and larger ones are mistakes in the unit. */
+const DurationMs = durationWithin('0s', '365d').transform(parseDurationMs);
+const SizeBytes = sizeWithin('0', '1024Ti').transform(parseSizeBytes);
 const AbsolutePath = z.string().startsWith('/', 'Use an absolute path');
-const ObjectName = z
+const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+const ObjectName = z.string().regex(OBJECT_NAME, 'Use a Kubernetes object name: lower-case letters, digits, "-" and "."');
+const PodUser = z
   .string()
-  .regex(/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/, 'Use a Kubernetes object name: lower-case letters, digits, "-" and "."');
+  .regex(/^(any|[1-9][0-9]{0,9})$/, 'Use the id of a user other than root, such as "65532", or "any"')
+  .transform((text): number | 'any' => (text === 'any' ? text : Number(text)))
+  .refine((user) => user === 'any' || user <= 2_147_483_647, 'Use an id up to 2147483647');
 const GpuResources = z
   .string()
   .regex(
@@ -60,6 +65,11 @@ const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#@*\s"]+\/?$/i;
 const Origins = ListOf(
   (entry) => (ORIGIN.test(entry) && URL.canParse(entry) ? serialiseOrigin(entry) : undefined),
   'Write each origin as scheme, host and port, such as "https://chat.example.com" or "http://192.168.1.5:3001"',
+);
+
+const LicenseNames = ListOf(
+  (entry) => (/^[A-Za-z0-9][A-Za-z0-9._+-]{0,95}$/.test(entry) ? entry.toLowerCase() : undefined),
+  'Write licences as the Hugging Face Hub names them, such as "llama3.2" or "gemma"',
 );
 
 /** Returns the origin as browsers send it. The URL standard defines none for schemes that browsers do not know. */
@@ -125,6 +135,13 @@ export const SettingsSchema = z.strictObject({
     'Quiet period: how long the files of slots must be unchanged before they are read',
   ),
   SVC_MEMORY_BUDGET: SizeBytes.optional().describe('Memory for all slots together. Default: 90 % of the host; in a cluster, no limit'),
+  SVC_PULL_CONNECTIONS: Count(1, 16).prefault('4').describe('Connections for the download of one large model'),
+  SVC_PULL_BANDWIDTH: SizeBytes.optional().describe(
+    'Bytes per second for all downloads of models together, such as `50Mi`. Default: no limit',
+  ),
+  SVC_ACCEPTED_LICENSES: LicenseNames.describe(
+    'Comma-separated licences that restrict the use of a model, such as `llama3.2,gemma`, and that you accept. Others have to be accepted with `svcctl model pull --accept-license`',
+  ),
   SVC_PARK_LIMIT: Count(0, 100_000).prefault('64').describe('Parked requests per slot. Further requests fail with 429 `slot.queue_full`'),
   SVC_PARK_TIMEOUT: DurationMs.prefault('300s').describe('How long a request waits for its slot; then it fails with 503 `slot.loading`'),
   SVC_BODY_LIMIT: SizeBytes.prefault('64Mi').describe('Maximum size of a request body; larger ones fail with 413 `request.too_large`'),
@@ -148,6 +165,18 @@ export const SettingsSchema = z.strictObject({
     .describe(
       'Cluster only: image of this service, which downloads and verifies models in the pods of slots. If unset, models must be in place',
     ),
+  SVC_IMAGE_PULL_SECRETS: ListOf(
+    (entry) => (OBJECT_NAME.test(entry) ? entry : undefined),
+    'Write names of Secrets: lower-case letters, digits, "-" and "."',
+  ).describe(
+    'Cluster only: comma-separated Secrets with which the pods of slots pull their images, besides those of their service account',
+  ),
+  SVC_POD_USER: PodUser.prefault('65532').describe(
+    'Cluster only: id of the user and of the group of the processes in the pods of slots. `any`: the cluster decides, as OpenShift does for each namespace',
+  ),
+  SVC_POD_PROXY_SECRET: ObjectName.optional().describe(
+    'Cluster only: Secret with the keys `HTTP_PROXY` and `HTTPS_PROXY` for the pods of slots. Default: those of the environment of this service, unless they contain credentials',
+  ),
   SVC_MODELS_CLAIM: ObjectName.optional().describe('Cluster only: claim with the models of slots that do not set `storage`'),
   SVC_MODELS_HOST_PATH: AbsolutePath.optional().describe(
     'Cluster only: directory on each node with these models, instead of a claim. With neither, each new pod downloads its model',

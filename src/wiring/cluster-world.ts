@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import { createKubeApi, type KubeApiOptions } from '../cluster/client/kube-api.ts';
 import { createLateObserver, type KubeObserver } from '../cluster/client/kube-observer.ts';
-import { createLeadership, type LeaseLeadership } from '../cluster/leadership/leadership.ts';
+import { createLeadership } from '../cluster/leadership/leadership.ts';
 import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
 import { createReflector } from '../cluster/client/reflector.ts';
 import { createReadyLeadership } from '../cluster/leadership/ready-leadership.ts';
@@ -17,6 +17,7 @@ import { createClock } from '../platform/clock.ts';
 import { createKubeLeftovers } from '../cluster/workloads/kube-leftovers.ts';
 import { createKubeReflectors } from '../cluster/workloads/kube-reflectors.ts';
 import { createKubeRuntime } from '../cluster/workloads/kube-runtime.ts';
+import { parsePodProxy } from '../cluster/workloads/decide/kube-proxy.ts';
 import { createResourceEditor } from '../cluster/slots/resource-editor.ts';
 import { createResourceEvents } from '../cluster/status/resource-events.ts';
 import { isDesiredChange } from '../cluster/slots/decide/parse-slot-resource.ts';
@@ -57,7 +58,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   });
   const copies = createCopies(api.value, settings.SVC_RELIST, observer);
   const leadership = createReadyLeadership(lease, copies.prepare);
-  const parts = await createParts({ choice, api: api.value, lease, leadership, identity, copies, observer });
+  const parts = await createParts({ choice, api: api.value, leadership, identity, copies, observer });
   const running = new AbortController();
   const candidacy = new AbortController();
   let released: Promise<void> | undefined;
@@ -66,6 +67,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   return ok({
     ...parts.world,
     leadership,
+    cluster: { waiting: parts.waiting, leaderTransitions: lease.transitions },
     shareTraffic(local) {
       reports = createReplicaReports({
         api: leaseApi.value,
@@ -123,15 +125,14 @@ function createCopies(api: KubeApi, relistMs: number, observer: KubeObserver) {
 interface PartsInput {
   readonly choice: ServiceOptions;
   readonly api: KubeApi;
-  readonly lease: LeaseLeadership;
   readonly leadership: Leadership;
   readonly identity: string;
   readonly copies: ReturnType<typeof createCopies>;
   readonly observer: KubeObserver;
 }
 
-async function createParts({ choice, api, lease, leadership, identity, copies, observer }: PartsInput) {
-  const { settings, log } = choice;
+async function createParts({ choice, api, leadership, identity, copies, observer }: PartsInput) {
+  const { settings, env, log } = choice;
   const { slots, objects } = copies;
   const clock = createClock();
   const source = createSlotResources({ slots, log });
@@ -147,10 +148,19 @@ async function createParts({ choice, api, lease, leadership, identity, copies, o
     observer,
   });
   const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
+  const { variables: podProxy, problems } = parsePodProxy(env, settings.SVC_POD_PROXY_SECRET);
+  for (const problem of problems) log.warn({}, problem);
   const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR });
   const world = {
     ...(await createDesiredInputs(choice, source)),
-    runtime: createKubeRuntime({ api, reflectors: objects, settings, ownerOf: source.ownerOf, term: leadership.term, clock }),
+    runtime: createKubeRuntime({
+      api,
+      reflectors: objects,
+      settings: { ...settings, podProxy },
+      ownerOf: source.ownerOf,
+      term: leadership.term,
+      clock,
+    }),
     models: createClusterModelStore({ store: modelFiles }),
     modelFiles,
     host: UNKNOWN_HOST,
@@ -158,10 +168,7 @@ async function createParts({ choice, api, lease, leadership, identity, copies, o
     editor: createResourceEditor({ api, slots }),
     sinks: [statuses, events],
     publishedView: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),
-    cluster: {
-      waiting: () => ({ status: statuses.waitingCount(), event: events.waitingCount() }),
-      leaderTransitions: lease.transitions,
-    },
   } satisfies Partial<World>;
-  return { world, statuses, leftovers };
+  const waiting = () => ({ status: statuses.waitingCount(), event: events.waitingCount() });
+  return { world, statuses, leftovers, waiting };
 }

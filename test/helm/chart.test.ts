@@ -35,6 +35,27 @@ describeWithHelm('The chart', () => {
     expect(parsed.ok ? [] : parsed.problems).toEqual([]);
   });
 
+  test('tells the gateway what the pods of slots have in common', async () => {
+    const variables = async (values: Json, release: readonly string[] = []): Promise<Readonly<Record<string, unknown>>> =>
+      Object.fromEntries(
+        listAt(container(await renderValues(values, 'inference', release)), 'env').map((each) => [at(each, 'name'), at(each, 'value')]),
+      );
+    expect(await variables(VALUE_SETS['everything'] ?? {})).toMatchObject({
+      SVC_IMAGE_PULL_SECRETS: 'registry,toolboxes',
+      SVC_POD_USER: '1000680000',
+      SVC_POD_PROXY_SECRET: 'proxy',
+      HTTPS_PROXY: 'http://proxy.example:3128',
+      NO_PROXY: '.example',
+    });
+    const usual = await variables({});
+    for (const name of ['SVC_IMAGE_PULL_SECRETS', 'SVC_POD_USER', 'HTTPS_PROXY']) expect(usual).not.toHaveProperty(name);
+    expect(await variables({ slotPods: { user: 'any' } })).toMatchObject({ SVC_POD_USER: 'any' });
+    expect(await variables({}, ['--api-versions', 'security.openshift.io/v1'])).toMatchObject({ SVC_POD_USER: 'any' });
+    await expect(renderValues({ slotPods: { proxy: { httpProxy: 'http://me:secret@proxy' } } })).rejects.toThrow(
+      /slotPods\.proxy\.secretName/,
+    );
+  });
+
   test.each(Object.entries(VALUE_SETS))(
     'with the values "%s" runs the gateway with the restricted security profile',
     async (_name, values) => {

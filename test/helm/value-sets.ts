@@ -22,6 +22,11 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
     replicas: 3,
     image: { repository: 'registry.example/svc', digest: DIGEST, pullPolicy: 'Always' },
     imagePullSecrets: [{ name: 'registry' }],
+    slotPods: {
+      imagePullSecrets: [{ name: 'toolboxes' }, { name: 'registry' }],
+      user: 1_000_680_000,
+      proxy: { httpsProxy: 'http://proxy.example:3128', noProxy: '.example', secretName: 'proxy' },
+    },
     fullnameOverride: 'inference',
     commonLabels: { 'example.com/cost-center': 'ml', team: 'platform' },
     commonAnnotations: { 'example.com/owner': 'platform@example.com' },

@@ -86,6 +86,9 @@ function workload(choice: WorkloadChoice): Workload & Required<Pick<Workload, 'c
 
 const SETTINGS: KubeSettings = {
   SVC_IMAGE: undefined,
+  SVC_IMAGE_PULL_SECRETS: [],
+  SVC_POD_USER: 65_532,
+  SVC_POD_PROXY_SECRET: undefined,
   SVC_MODELS_CLAIM: undefined,
   SVC_MODELS_HOST_PATH: undefined,
   SVC_GPU_RESOURCES: {},

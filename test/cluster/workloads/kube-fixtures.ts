@@ -10,6 +10,9 @@ import { ModelId, Revision, SlotName } from '../../../src/schema/names.ts';
 
 export const SETTINGS: KubeSettings = {
   SVC_IMAGE: 'registry.example/svc:1',
+  SVC_IMAGE_PULL_SECRETS: [],
+  SVC_POD_USER: 65_532,
+  SVC_POD_PROXY_SECRET: undefined,
   SVC_MODELS_CLAIM: undefined,
   SVC_MODELS_HOST_PATH: undefined,
   SVC_GPU_RESOURCES: { cuda: 'nvidia.com/gpu', rocm: 'amd.com/gpu', vulkan: 'amd.com/gpu' },

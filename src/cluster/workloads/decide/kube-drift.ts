@@ -62,9 +62,11 @@ export const isUpToDate = (manifest: KubeManifest, live: KubeObject | undefined)
 export function overriddenEnv(wanted: KubeWorkload, deployment: DeploymentFacts): Readonly<Record<string, string>> {
   const containers = tables(valueAt(deployment.spec, 'template', 'spec', 'containers'));
   const server = containers.find(({ name }) => name === SERVER_CONTAINER);
+  // What the overlay sets by name replaces what the provider sets.
+  const replaced = new Set(wanted.cluster.pod?.server?.env?.map(({ name }) => name));
   const overridden = new Set(
     tables(server?.['env']).flatMap(({ name, value, valueFrom }) => {
-      const own = typeof name === 'string' && Object.hasOwn(wanted.env, name) ? wanted.env[name] : undefined;
+      const own = typeof name === 'string' && Object.hasOwn(wanted.env, name) && !replaced.has(name) ? wanted.env[name] : undefined;
       return own === undefined || ((value ?? '') === verbatim(own) && valueFrom === undefined) ? [] : [name];
     }),
   );

@@ -103,7 +103,7 @@ function claimManifest({ slot, cluster }: KubeWorkload, { owner }: KubeContext):
   return {
     metadata: { name: slotObjectName(slot), labels: slotLabels(slot), ...ownedBy(owner) },
     spec: {
-      accessModes: ['ReadWriteOnce'],
+      accessModes: storage.accessModes ?? ['ReadWriteOnce'],
       resources: { requests: { storage: storage.size === undefined ? DEFAULT_STORAGE : quantityOfBytes(parseSizeBytes(storage.size)) } },
       ...(storage.className === undefined ? {} : { storageClassName: storage.className }),
     },

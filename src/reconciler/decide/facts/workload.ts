@@ -79,7 +79,7 @@ function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: strin
 }
 
 function clusterOf(spec: SlotSpec, provider: Provider, memoryBytes: number): ClusterWorkload {
-  const { replicas, nodeSelector, tolerations, storage, serviceAccountName } = spec.cluster;
+  const { replicas, nodeSelector, tolerations, storage, serviceAccountName, pod } = spec.cluster;
   return {
     provider: spec.provider,
     backend: spec.backend,
@@ -94,6 +94,7 @@ function clusterOf(spec: SlotSpec, provider: Provider, memoryBytes: number): Clu
     tolerations,
     storage,
     serviceAccountName,
+    pod,
   };
 }
 
@@ -139,9 +140,17 @@ const NO_CLUSTER = { replicas: 1, nodeSelector: {}, tolerations: [] };
 
 /** Where a pod runs, what it sees and its times: all of it is fixed for the life of a pod. Without the number of pods, which is updated in place. */
 function clusterParts({ cluster, backend, lifecycle }: SlotSpec): unknown {
-  const { nodeSelector, tolerations, storage, serviceAccountName } = cluster;
+  const { nodeSelector, tolerations, storage, serviceAccountName, pod } = cluster;
   const selector = Object.entries(nodeSelector).sort(([a], [b]) => (a < b ? -1 : 1));
-  return [backend, selector, tolerations, storage ?? null, serviceAccountName ?? null, ...podTimes(lifecycle)];
+  return [
+    backend,
+    selector,
+    tolerations,
+    storage ?? null,
+    serviceAccountName ?? null,
+    ...podTimes(lifecycle),
+    ...(pod === undefined ? [] : [pod]),
+  ];
 }
 
 /** Left out where a slot has the default times, so that its revision is the one that earlier versions gave it. */

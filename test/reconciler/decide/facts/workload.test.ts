@@ -89,7 +89,26 @@ describe('a template', () => {
   test('counts the larger of the requested and the estimated memory', () => {
     expect(templateOf({}).memoryBytes).toBe(1000);
     expect(templateOf({ resources: { memory: '1Mi' } }).memoryBytes).toBe(2 ** 20);
-    expect(templateOf({ resources: { memory: '1' } }).memoryBytes).toBe(1000);
+    const { template } = factsOf({ slot: { resources: { memory: '1Mi' } }, modelBytes: 2 ** 21 });
+    expect(template.memoryBytes).toBe(2 ** 21);
+  });
+});
+
+describe('the overlay of pods', () => {
+  const pod = { labels: { team: 'search' } };
+
+  test('makes another revision in a cluster, and none on a host', () => {
+    expect(new Set([revision({}, PODS), revision({ pod }, PODS), revision({ pod: { labels: { team: 'x' } } }, PODS)]).size).toBe(3);
+    expect(revision({ pod })).toBe(revision({}));
+  });
+
+  test('is carried over to the workload of each revision', () => {
+    expect(templateOf({ pod }, PODS).cluster?.pod).toEqual(pod);
+    expect(templateOf({ pod, restartedAt: '2026-01-01T00:00:00Z' }, PODS).cluster?.pod).toEqual(pod);
+  });
+
+  test('leaves the revision of slots without one as it was before overlays existed', () => {
+    expect(revision({ replicas: 2, nodeSelector: { disk: 'fast' } }, PODS)).toBe('4d4c8466babd');
   });
 });
 
