@@ -120,9 +120,14 @@ export const SlotResourceStatus = z.object({
     .max(64)
     .optional()
     .describe('Hash of the spec that the failures belong to, without its replicas: autoscalers do not end a crash loop'),
-  replicas: z.int().min(0).max(2_147_483_647).optional().describe('Number of pods'),
+  replicas: z
+    .int()
+    .min(0)
+    .max(2_147_483_647)
+    .optional()
+    .describe('Number of pods of the workload that answers, or of the one that is to answer'),
   readyReplicas: z.int().min(0).max(2_147_483_647).optional().describe('Number of pods that answer'),
-  selector: z.string().optional().describe('Label selector of the pods, for autoscalers'),
+  selector: z.string().optional().describe('Label selector of exactly these pods, for autoscalers'),
   lastGood: LastGood.optional().describe(
     'The newest valid spec. It stays in force while a newer one is invalid, also when controllers are restarted',
   ),

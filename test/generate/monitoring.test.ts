@@ -176,3 +176,23 @@ describe('the dashboard', () => {
     for (const { type, description } of panels) expect([type, (description ?? '') !== '' || type === 'row']).toEqual([type, true]);
   });
 });
+
+describe('the examples of autoscaling', () => {
+  const inSlot = (expr: unknown): string => String(expr).replaceAll('<<.LabelMatchers>>', 'namespace="svc",slot="primary"');
+
+  test('ask for metrics that the service exports, and all for the same sum', async () => {
+    const rules = parse(await read('manifests/autoscaling/prometheus-adapter-values.yaml'));
+    const scaledObject = parse(await read('manifests/autoscaling/scaled-object.yaml'));
+    const queries = [...valuesOf(rules, 'metricsQuery').map(inSlot), ...valuesOf(scaledObject, 'query')].map(String);
+    expect([queries.length, new Set(queries).size]).toEqual([2, 1]);
+    for (const query of [...queries, ...valuesOf(rules, 'seriesQuery').map(String)])
+      expect([query, problemsOf(query)]).toEqual([query, []]);
+    expect(parsePromql(queries[0] ?? '').metrics.toSorted()).toEqual(['svc_inflight', 'svc_parked']);
+  });
+
+  test('name the same metric in the rules of the adapter and in the autoscaler', async () => {
+    const rules = parse(await read('manifests/autoscaling/prometheus-adapter-values.yaml'));
+    const autoscaler = parse(await read('manifests/autoscaling/horizontal-pod-autoscaler.yaml'));
+    expect(valuesOf(autoscaler, 'metric')).toEqual([{ name: valuesOf(rules, 'as')[0], selector: { matchLabels: { slot: 'primary' } } }]);
+  });
+});

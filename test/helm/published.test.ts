@@ -1,4 +1,4 @@
-/** Validates the chart and the GitOps examples with the published schemas of Kubernetes, Flux and Argo CD. */
+/** Validates the chart and the examples with the published schemas of Kubernetes, Flux, Argo CD and KEDA. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
@@ -8,7 +8,9 @@ import { schemaProblem } from '../support/kube/published-schemas.ts';
 import { describeWithHelm } from '../support/require/require-helm.ts';
 import { renderValues, VALUE_SETS } from './value-sets.ts';
 
-const GITOPS = join(import.meta.dirname, '../../manifests/gitops');
+const MANIFESTS = join(import.meta.dirname, '../../manifests');
+/** Values of another chart, which are no objects. */
+const VALUES = /-values\.yaml$/;
 
 /** The oldest and the newest version of Kubernetes that the chart is for. */
 const VERSIONS = ['1.29', '1.34'];
@@ -38,12 +40,13 @@ describeWithHelm('The chart', () => {
   });
 });
 
-describe('The GitOps examples', () => {
-  test('are valid for Flux and Argo CD', async () => {
-    const files = (await readdir(GITOPS, { recursive: true })).filter((file) => file.endsWith('.yaml'));
-    expect(files.length).toBeGreaterThan(3);
+describe('The examples', () => {
+  test.each(['gitops', 'autoscaling'])('of %s are valid for the programs that read them', async (folder) => {
+    const all = await readdir(join(MANIFESTS, folder), { recursive: true });
+    const files = all.filter((file) => file.endsWith('.yaml') && !VALUES.test(file));
+    expect(files.length).toBeGreaterThan(1);
     for (const file of files) {
-      for (const document of parseAllDocuments(await readFile(join(GITOPS, file), 'utf8'))) {
+      for (const document of parseAllDocuments(await readFile(join(MANIFESTS, folder, file), 'utf8'))) {
         const object: unknown = document.toJS();
         expect([file, isTable(object) ? schemaProblem(object) : 'no object']).toEqual([file, undefined]);
       }

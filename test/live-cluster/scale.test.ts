@@ -13,22 +13,16 @@ import {
   type SlotPod,
 } from '../support/live-cluster/cluster-replicas.ts';
 import { watchDeployments } from '../support/live-cluster/deployment-history.ts';
+import { exampleAutoscaler } from '../support/live-cluster/example-autoscaler.ts';
+import { serveExternalMetrics } from '../support/live-cluster/external-metrics.ts';
+import { watchSlot } from '../support/live-cluster/slot-history.ts';
 import { describeWithCluster } from '../support/require/require-cluster.ts';
 import { pause } from '../support/service.ts';
 
 /** Its server publishes the number of requests it processes. */
 const PRIMARY = demoSlot('primary', 'demo-clock').replace('args: ["--threads", "1"]', 'args: ["--threads", "1", "--metrics"]');
 const NAP = demoSlot('nap', 'demo-fox', '  lifecycle: { idleTimeout: 5s }\n');
-const SELECTOR = 'inference.svc.dev/slot=primary';
-const HPA = `apiVersion: autoscaling/v1
-kind: HorizontalPodAutoscaler
-metadata: { name: primary }
-spec:
-  scaleTargetRef: { apiVersion: inference.svc.dev/v1alpha1, kind: SlotSpec, name: primary }
-  minReplicas: 1
-  maxReplicas: 5
-  targetCPUUtilizationPercentage: 80
-`;
+const LAZY = demoSlot('lazy', 'demo-fox', '  load: on-demand\n  replicas: 0\n');
 
 describeWithCluster('Scaling a slot', () => {
   let svc: Installation;
@@ -48,6 +42,14 @@ describeWithCluster('Scaling a slot', () => {
     );
   const untilReplicas = async (count: number): Promise<void> => {
     await svc.until('primary', `ready with ${count}`, (slot) => isReady(slot) && slot.status?.readyReplicas === count);
+  };
+  /** As autoscalers read it. */
+  const scaleStatus = async (): Promise<{ readonly replicas: number; readonly selector: string }> => {
+    const path = `/apis/inference.svc.dev/v1alpha1/namespaces/${svc.namespace}/slotspecs/primary/scale`;
+    const { status }: { readonly status: { readonly replicas: number; readonly selector: string } } = JSON.parse(
+      await svc.kubectl(['get', '--raw', path]),
+    );
+    return status;
   };
   const deployment = async (slot = 'primary'): Promise<string> =>
     svc.kubectl(['get', 'deployments', '--selector', `inference.svc.dev/slot=${slot}`, '--output', 'jsonpath={.items[*].metadata.uid}']);
@@ -85,29 +87,59 @@ describeWithCluster('Scaling a slot', () => {
     expect(pods.find(({ uid }) => uid === first?.uid)).toMatchObject({ restarts: 0 });
     expect(await deployment()).toBe(before);
     await untilReplicas(3);
-    const scale = JSON.parse(
-      await svc.kubectl(['get', '--raw', `/apis/inference.svc.dev/v1alpha1/namespaces/${svc.namespace}/slotspecs/primary/scale`]),
-    );
-    expect([scale.spec, scale.status]).toEqual([{ replicas: 3 }, { replicas: 3, selector: SELECTOR }]);
+    const { replicas, selector } = await scaleStatus();
+    expect(replicas).toBe(3);
+    const selected = await svc.kubectl(['get', 'pods', '--selector', selector, '--output', 'jsonpath={.items[*].metadata.uid}']);
+    expect(selected.split(' ').toSorted()).toEqual(pods.map(({ uid }) => uid).toSorted());
     const [head = '', row = ''] = (await svc.kubectl(['get', 'slot', 'primary', '--output', 'wide'])).split('\n');
     expect(row.slice(head.indexOf('REPLICAS'), head.indexOf('RESTARTS')).trim()).toBe('3');
   }, 180_000);
 
-  test('works with an HPA, which finds the pods by the selector', async () => {
-    await svc.kubectl(['apply', '--filename', '-'], HPA);
-    const conditions = await eventually(
-      'the HPA has conditions',
-      async () => hpaConditions(await svc.kubectl(['get', 'hpa.v1.autoscaling', 'primary', '--output', 'json'])),
-      ({ length }) => length > 0,
-      90_000,
-    );
-    expect(conditions.find(({ type }) => type === 'AbleToScale')?.status).toBe('True');
-    // It found pods; the cluster may have no metrics server.
-    const active = conditions.find(({ type }) => type === 'ScalingActive');
-    expect(active?.status === 'True' || active?.reason === 'FailedGetResourceMetric').toBe(true);
-    await svc.kubectl(['delete', 'hpa', 'primary']);
-    expect((await svc.slot('primary'))?.spec['replicas']).toBe(3);
-  }, 120_000);
+  test('follows an HPA from three to one, to three and to one by the requests that its gateways count', async () => {
+    const before = await deployment();
+    const removeMetrics = await serveExternalMetrics(svc);
+    try {
+      await svc.kubectl(['apply', '--filename', '-'], await exampleAutoscaler({ namespace: svc.namespace, averageValue: 2 }));
+      await readyPods(1);
+      await untilReplicas(1);
+      const watched = await watchSlot(svc.namespace, 'primary');
+      const busy = startClients(svc.url, 'primary', 6, 150);
+      const grown = await readyPods(3);
+      await untilReplicas(3);
+      expect(await busy.end()).toEqual([]);
+      // One request for each of two pods, of which at least one is removed.
+      const few = startClients(svc.url, 'primary', 2, 3000);
+      const [left] = await readyPods(1);
+      await untilReplicas(1);
+      expect(await few.end()).toEqual([]);
+      expect(grown.map(({ uid }) => uid)).toContain(left?.uid);
+      expect([left?.restarts, await deployment()]).toEqual([0, before]);
+      const seen = await watched.end();
+      expect(seen.filter(({ ready }) => !ready)).toEqual([]);
+      expect(await metricOfAll(await gateways(), 'svc_drift_total', 'slot="primary"')).toBe(0);
+      expect(seen.map(({ wanted }) => wanted).filter((wanted, index, all) => wanted !== all[index - 1])).toEqual([1, 3, 1]);
+    } finally {
+      await svc.kubectl(['delete', 'hpa', 'primary', '--ignore-not-found']);
+      await removeMetrics();
+    }
+    await svc.kubectl(['scale', 'slot/primary', '--replicas=3']);
+    await untilReplicas(3);
+  }, 300_000);
+
+  test('shows autoscalers the pods of one server at any time during a swap', async () => {
+    const { selector: old } = await scaleStatus();
+    const watched = await watchSlot(svc.namespace, 'primary');
+    await svc.kubectl(['patch', 'slot/primary', '--type=merge', '--patch', '{"spec":{"env":{"SWAPPED":"1"}}}']);
+    await svc.kubectl(['wait', '--for=condition=UpToDate', 'slot/primary', '--timeout=120s']);
+    await untilReplicas(3);
+    const seen = await watched.end();
+    const { selector: next, replicas } = await scaleStatus();
+    expect(replicas).toBe(3);
+    expect(new Set(seen.map(({ selector }) => selector))).toEqual(new Set([old, next]));
+    expect(seen.filter(({ present }) => present > 3)).toEqual([]);
+    const selected = await svc.kubectl(['get', 'pods', '--selector', next, '--output', 'jsonpath={.items[*].metadata.uid}']);
+    expect(selected.split(' ').toSorted()).toEqual((await readyPods(3)).map(({ uid }) => uid).toSorted());
+  }, 180_000);
 
   test('spreads requests over the pods, each to the one with the fewest', async () => {
     const pods = await readyPods(3);
@@ -220,6 +252,20 @@ describeWithCluster('Scaling a slot', () => {
     120_000,
   );
 
+  test('that loads on demand from zero answers the requests that waited for it', async () => {
+    await svc.apply(LAZY);
+    await svc.until('lazy', 'at rest', ({ status }) => status?.state === 'offline');
+    const waiting = ask(svc.url, 'lazy');
+    await eventually(
+      'the request waits',
+      async () => metricOfAll(await gateways(), 'svc_parked', 'slot="lazy"'),
+      (parked) => parked === 1,
+    );
+    expect(await deployment('lazy')).toBe('');
+    await svc.kubectl(['scale', 'slot/lazy', '--replicas=1']);
+    expect(await waiting).toBe(200);
+  }, 120_000);
+
   test('to zero with kubectl rejects requests, and scaling to one loads it again', async () => {
     await svc.kubectl(['scale', 'slot/primary', '--replicas=0']);
     const slot = await svc.until('primary', 'offline', ({ status }) => status?.state === 'offline');
@@ -230,16 +276,3 @@ describeWithCluster('Scaling a slot', () => {
     expect(await startStream(svc.url, 'primary', 20).failure).toBeUndefined();
   }, 120_000);
 });
-
-interface HpaCondition {
-  readonly type: string;
-  readonly status: string;
-  readonly reason: string;
-}
-
-/** Version 1 of the API has the conditions in an annotation. */
-function hpaConditions(json: string): readonly HpaCondition[] {
-  const { metadata }: { readonly metadata: { readonly annotations?: Readonly<Record<string, string>> } } = JSON.parse(json);
-  const conditions: readonly HpaCondition[] = JSON.parse(metadata.annotations?.['autoscaling.alpha.kubernetes.io/conditions'] ?? '[]');
-  return conditions;
-}

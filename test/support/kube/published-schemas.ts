@@ -4,9 +4,11 @@ import { HelmRelease } from '@kubernetes-models/flux-cd/helm.toolkit.fluxcd.io/v
 import { Kustomization } from '@kubernetes-models/flux-cd/kustomize.toolkit.fluxcd.io/v1/Kustomization';
 import { GitRepository } from '@kubernetes-models/flux-cd/source.toolkit.fluxcd.io/v1/GitRepository';
 import { HTTPRoute } from '@kubernetes-models/gateway-api/gateway.networking.k8s.io/v1/HTTPRoute';
+import { ScaledObject } from '@kubernetes-models/keda/keda.sh/v1alpha1/ScaledObject';
 import { PrometheusRule } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PrometheusRule';
 import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor';
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
+import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
 import { Ingress } from 'kubernetes-models/networking.k8s.io/v1/Ingress';
 import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
@@ -33,9 +35,11 @@ function by<T>(Model: new (data: T) => { validate(): unknown }): Check {
 const CHECKS: Readonly<Record<string, Check>> = {
   'apps/v1/Deployment': by(Deployment),
   'argoproj.io/v1alpha1/Application': by(Application),
+  'autoscaling/v2/HorizontalPodAutoscaler': by(HorizontalPodAutoscaler),
   'gateway.networking.k8s.io/v1/HTTPRoute': by(HTTPRoute),
   'helm.toolkit.fluxcd.io/v2/HelmRelease': by(HelmRelease),
   'kustomize.toolkit.fluxcd.io/v1/Kustomization': by(Kustomization),
+  'keda.sh/v1alpha1/ScaledObject': by(ScaledObject),
   'monitoring.coreos.com/v1/PrometheusRule': by(PrometheusRule),
   'monitoring.coreos.com/v1/ServiceMonitor': by(ServiceMonitor),
   'networking.k8s.io/v1/Ingress': by(Ingress),
