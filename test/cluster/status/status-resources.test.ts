@@ -17,8 +17,6 @@ describe('createStatusResources()', () => {
   let running = new AbortController();
   /** By slot and uid. */
   let lastGood: Map<string, { readonly generation: number; readonly spec: Readonly<Record<string, unknown>> }>;
-  let ended: string[] = [];
-  const observer = { publicationEnded: ({ what, result }: Record<'what' | 'result', string>) => void ended.push(`${what} ${result}`) };
   /** Creates the sink of a restarted controller. */
   const create = () => {
     running.abort();
@@ -27,7 +25,6 @@ describe('createStatusResources()', () => {
       ...kube,
       generationOf: () => undefined,
       lastGoodOf: (name, uid) => lastGood.get(`${name}/${uid}`),
-      observer,
     });
     created.start(running.signal);
     return created;
@@ -36,7 +33,6 @@ describe('createStatusResources()', () => {
     kube = createInMemoryKube();
     lastGood = new Map();
     kube.behaviour.latencyMs = 5;
-    ended = [];
     sink = create();
   });
   const report = (...statuses: readonly SlotStatus[]) => sink.write({ at: kube.clock.now(), statuses, refused: new Map(), entries: [] });
@@ -282,30 +278,6 @@ describe('createStatusResources()', () => {
     expect(judge({ metadata: { generation: 2 }, status: statusOf(0) })).toBe('Failed');
     expect(statusOf(0)).toMatchObject({ observedGeneration: 2, state: 'offline' });
     expect(kube.requests).toHaveLength(1);
-  });
-
-  test('reports each write, and how many wait while the server is away', async () => {
-    createSlots(3);
-    report(slot(0), slot(1), slot(2));
-    expect(sink.waitingCount()).toBe(3);
-    await settle();
-    expect([ended, sink.waitingCount()]).toEqual([['status done', 'status done', 'status done'], 0]);
-    ended = [];
-    kube.behaviour.fault = () => serverAway;
-    report(slot(0, WARMING), slot(1, WARMING), slot(2));
-    await kube.clock.advance(60_000);
-    expect(sink.waitingCount()).toBe(2);
-    expect(ended.length).toBeGreaterThan(2);
-    expect(new Set(ended)).toEqual(new Set(['status failed']));
-    ended = [];
-    kube.behaviour.fault = () => ({ kind: 'retry', reason: 'Conflict', message: 'changed' });
-    await kube.clock.advance(120_000);
-    expect(new Set(ended)).toEqual(new Set(['status conflict']));
-    ended = [];
-    // The slot is gone: nothing failed.
-    kube.behaviour.fault = () => ({ kind: 'retry', reason: 'NotFound', message: 'gone' });
-    await kube.clock.advance(120_000);
-    expect([ended, sink.waitingCount()]).toEqual([[], 0]);
   });
 
   test('flush() writes what waits for its time, and gives up if the server is unreachable', async () => {
