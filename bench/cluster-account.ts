@@ -65,10 +65,21 @@ export async function openPodAccount(api: KubeApi): Promise<PodAccount> {
       await createKubeApi({ env: { ...env, HOME: dir }, serviceAccountDir: dir, namespace, version: 'bench', concurrency: CONNECTIONS }),
     ),
     env,
-    runner: ['unshare', ...UNSHARE, 'sh', '-c', `${MOUNTS} && shift && exec "$@"`, 'sh', dir],
+    runner: runnerIn(dir),
     dispose: async () => await rm(dir, { recursive: true, force: true }),
   };
 }
+
+/** The directory has the files of a service account. */
+export const runnerIn = (dir: string): PodAccount['runner'] => [
+  'unshare',
+  ...UNSHARE,
+  'sh',
+  '-c',
+  `${MOUNTS} && shift && exec "$@"`,
+  'sh',
+  dir,
+];
 
 /** Creates a token Secret and waits until the control plane has filled it in, which works in every version of Kubernetes. */
 async function readToken(api: KubeApi): Promise<Readonly<Record<'token' | 'ca.crt' | 'namespace', string>>> {

@@ -77,7 +77,7 @@ export function unwrap<T>(result: Result<T>): T {
 }
 
 /** Pods of these slots stay pending, because no node has the label, so that no measurement runs two thousand servers. */
-function slotManifest(name: string, change: Readonly<Record<string, unknown>> = {}): KubeManifest {
+export function slotManifest(name: string, change: Readonly<Record<string, unknown>> = {}): KubeManifest {
   const { apiVersion, kind } = SLOT_RESOURCE;
   const spec = { provider: 'gguf', backend: 'cpu', model: { default: 'demo-fox' }, nodeSelector: { 'svc-bench': 'nowhere' }, ...change };
   return { apiVersion, kind, metadata: { name }, spec };

@@ -7,15 +7,15 @@ import { LABELS } from '../src/schema/object-labels.ts';
 import { unwrap, type Bed } from './cluster-bed.ts';
 
 /** Every loopback address answers on Linux; few programs listen on this one. */
-const ADDRESS = '127.77.0.1';
+export const ADDRESS = '127.77.0.1';
 const PORT = 8080;
 /** The pod was replaced or removed before its status was written. */
 const POD_GONE: ReadonlySet<string> = new Set(['Conflict', 'NotFound']);
 /** The answer to every request, including probes. */
 const ANSWER = JSON.stringify({ choices: [{ index: 0, text: 'Hello', finish_reason: 'stop' }] });
 
-/** Runs until the signal aborts. */
-export async function simulateKubelet(bed: Bed, slots: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+/** Answers for all servers until the signal aborts. */
+export async function answerForServers(signal: AbortSignal): Promise<void> {
   const server = createServer((request, answer) => {
     request.resume();
     request.on('end', () => answer.end(ANSWER));
@@ -23,6 +23,11 @@ export async function simulateKubelet(bed: Bed, slots: ReadonlySet<string>, sign
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(PORT, ADDRESS, resolve));
   server.unref();
   signal.addEventListener('abort', () => server.close(), { once: true });
+}
+
+/** Runs until the signal aborts. */
+export async function simulateKubelet(bed: Bed, slots: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+  await answerForServers(signal);
   const reported = new Set<string>();
   const reportOnce = (pod: KubeObject): void => {
     const { uid = '', labels } = pod.metadata;
@@ -34,9 +39,10 @@ export async function simulateKubelet(bed: Bed, slots: ReadonlySet<string>, sign
   for (const pod of unwrap(await bed.api.list(PODS, {}, signal)).items) reportOnce(pod);
 }
 
-async function reportReady({ api }: Bed, { metadata: { name, uid } }: KubeObject, signal: AbortSignal): Promise<void> {
+/** Of a pod whose server answers. */
+export function readyStatus(): Readonly<Record<string, unknown>> {
   const startedAt = `${new Date().toISOString().slice(0, 19)}Z`;
-  const status = {
+  return {
     phase: 'Running',
     podIP: ADDRESS,
     startTime: startedAt,
@@ -53,6 +59,10 @@ async function reportReady({ api }: Bed, { metadata: { name, uid } }: KubeObject
       },
     ],
   };
+}
+
+async function reportReady({ api }: Bed, { metadata: { name, uid } }: KubeObject, signal: AbortSignal): Promise<void> {
+  const status = readyStatus();
   const manifest = { apiVersion: 'v1', kind: 'Pod', metadata: { name, ...(uid === undefined ? {} : { uid }) }, status };
   const written = await api.apply(PODS, manifest, { fieldManager: 'svc-bench', subresource: 'status' }, signal);
   if (!written.ok && !POD_GONE.has(written.failure.reason) && !signal.aborted) unwrap(written);

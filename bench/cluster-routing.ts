@@ -3,7 +3,8 @@ import { spawnSync, type ChildProcess } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { drive, startNode, type Server } from './gateway.ts';
+import { drive, type Started } from './load.ts';
+import { startNode } from './proxies.ts';
 import { atLeast, median, type Row } from './measure.ts';
 
 const ROUNDS = 9;
@@ -17,9 +18,9 @@ export async function measureRouting(many: number): Promise<Row> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const started: ChildProcess[] = [];
   try {
-    const upstream = await startNode('upstream.ts', [], started);
+    const upstream = await startNode({ started }, 'upstream.ts', []);
     const open = async (slots: number) => ({
-      server: await startNode('gateway-process.ts', [String(upstream.port), String(slots)], started),
+      server: await startNode({ started }, 'gateway-process.ts', [String(upstream.port), String(slots)]),
       script: await writeScript(directory, slots),
     });
     const ratio = await compare(await open(FEW), await open(many));
@@ -32,13 +33,13 @@ export async function measureRouting(many: number): Promise<Row> {
 }
 
 interface Gateway {
-  readonly server: Server;
+  readonly server: Started;
   readonly script: string;
 }
 
 /** Returns the medians of `many` divided by `few`. The order alternates from round to round. */
 async function compare(few: Gateway, many: Gateway): Promise<{ readonly throughput: number; readonly cpu: number }> {
-  const run = async ({ server, script }: Gateway) => await drive(server, script, CONNECTIONS);
+  const run = async ({ server, script }: Gateway) => await drive(server, { script, connections: CONNECTIONS });
   await run(few);
   await run(many);
   const throughput: number[] = [];

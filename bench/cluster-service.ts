@@ -21,7 +21,11 @@ const START_MS = 60_000;
 const NODE_FLAGS = (process.env['SVC_BENCH_NODE_FLAGS'] ?? '').split(' ').filter((flag) => flag !== '');
 
 /** `replica`: the pod name of this controller. */
-export async function startClusterService(account: PodAccount, namespace: string, replica = 'bench'): Promise<ClusterService> {
+export async function startClusterService(
+  account: Pick<PodAccount, 'env' | 'runner'>,
+  namespace: string,
+  replica = 'bench',
+): Promise<ClusterService> {
   const dir = await mkdtemp(path.join(tmpdir(), 'svc-bench-'));
   await writeFile(path.join(dir, 'toolboxes.toml'), TOOLBOXES);
   const env = {
@@ -46,8 +50,13 @@ export async function startClusterService(account: PodAccount, namespace: string
       return performance.now() - service.startedAt;
     },
     async requests() {
-      const lines = (await metrics()).matchAll(/^svc_kube_requests_total\{verb="(.*?)",resource="(.*?)"\} (\d+)$/gm);
-      return new Map([...lines].map(([, verb, resource, count]) => [`${verb} ${resource}`, Number(count)]));
+      const counts = new Map<string, number>();
+      for (const [, verb, resource, count] of (await metrics()).matchAll(
+        /^svc_kube_requests_total\{verb="(.*?)",resource="(.*?)",code=".*?"\} (\d+)$/gm,
+      )) {
+        counts.set(`${verb} ${resource}`, (counts.get(`${verb} ${resource}`) ?? 0) + Number(count));
+      }
+      return counts;
     },
     async untilLeads() {
       const leads = async (): Promise<boolean> => /^svc_leads 1$/m.test(await metrics());

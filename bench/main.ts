@@ -6,6 +6,7 @@ const MEASUREMENTS: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
   plan: async () => (await import('./plan.ts')).measurePlan(),
   'at-rest': async () => (await import('./at-rest.ts')).measureAtRest(),
   cluster: async () => (await import('./cluster.ts')).measureCluster(),
+  scale: async () => (await import('./scale.ts')).measureScale(),
   edit: async () => (await import('./edit.ts')).measureEdit(),
 };
 

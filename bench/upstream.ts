@@ -1,8 +1,11 @@
-/** A minimal upstream in its own process: answers 300 bytes, or a stream of 200 chunks if the body requests one. Prints its port. */
+/**
+ * A minimal upstream in its own process: answers 300 bytes, or a stream of 200 chunks if the body requests one, and the probes of a slot. Argument: its port
+ * (default: any free one). Prints its port.
+ */
 import { createServer } from 'node:http';
 
 const CHUNKS = 200;
-const message = { role: 'assistant', content: 'y'.repeat(150) };
+const message = { role: 'assistant', content: 'y'.repeat(80) };
 const answer = Buffer.from(
   JSON.stringify({
     id: 'chatcmpl-1',
@@ -10,6 +13,7 @@ const answer = Buffer.from(
     created: 1,
     model: 'm',
     choices: [{ index: 0, message, finish_reason: 'stop' }],
+    usage: { prompt_tokens: 140, completion_tokens: 20, total_tokens: 160 },
   }),
 );
 const delta = { index: 0, delta: { content: 'word ' }, finish_reason: null };
@@ -19,6 +23,11 @@ const server = createServer((req, res) => {
   const parts: Buffer[] = [];
   req.on('data', (part: Buffer) => parts.push(part));
   req.on('end', () => {
+    if (req.url === '/health' || req.url === '/v1/completions') {
+      res.writeHead(200, { 'content-type': 'application/json' });
+      res.end('{"status":"ok","choices":[{"text":"a"}]}');
+      return;
+    }
     if (!Buffer.concat(parts).includes('"stream":true')) {
       res.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length });
       res.end(answer);
@@ -39,7 +48,7 @@ const server = createServer((req, res) => {
   });
 });
 server.keepAliveTimeout = 60_000;
-server.listen(0, '127.0.0.1', () => {
+server.listen(Number(process.argv[2] ?? 0), '127.0.0.1', () => {
   const address = server.address();
   process.stdout.write(`${typeof address === 'object' && address !== null ? address.port : 0}\n`);
 });

@@ -18,6 +18,7 @@ export interface RenderedFile {
 
 const TOP = join(import.meta.dirname, '..');
 const BASE = join(TOP, 'manifests/base');
+const CHART = join(TOP, 'helm/svc');
 const NOTICE = '# Rendered from helm/svc by "node scripts/render-manifests.ts". Do not edit: patch it in an overlay.\n';
 /** Labels of objects that Helm manages. */
 const HELM_LABELS = ['helm.sh/chart', 'app.kubernetes.io/managed-by'];
@@ -25,9 +26,9 @@ const HELM_LABELS = ['helm.sh/chart', 'app.kubernetes.io/managed-by'];
 export const BASE_NAMESPACE = 'svc';
 
 /** Returns the objects of the chart, each with the name of its template. Throws the error of the renderer. */
-export async function renderChart(args: readonly string[]): Promise<readonly (readonly [string, Json])[]> {
+export async function renderChart(args: readonly string[], release = 'svc', chart = CHART): Promise<readonly (readonly [string, Json])[]> {
   const given = process.env['SVC_TEST_HELM'];
-  const common = ['svc', join(TOP, 'helm/svc'), ...args];
+  const common = [release, chart, ...args];
   const run = promisify(execFile);
   const options = { maxBuffer: 64 * 1024 * 1024 };
   const [program, before] = given === undefined ? ['helm', ['template']] : [given, []];
@@ -42,9 +43,14 @@ export async function renderChart(args: readonly string[]): Promise<readonly (re
   });
 }
 
+/** Whether Helm does not install the object with the release, but runs it at another time, like tests. */
+export function isHook({ metadata }: Json): boolean {
+  return isTable(metadata) && isTable(metadata['annotations']) && 'helm.sh/hook' in metadata['annotations'];
+}
+
 /** Returns all files of manifests/base. */
 export async function baseFiles(): Promise<readonly RenderedFile[]> {
-  const objects = await renderChart(['--namespace', BASE_NAMESPACE]);
+  const objects = (await renderChart(['--namespace', BASE_NAMESPACE])).filter(([, object]) => !isHook(object));
   const names = [...new Set(objects.map(([name]) => name))].toSorted();
   const files = names.map((name) => ({
     name,

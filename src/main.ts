@@ -60,7 +60,7 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
   const running = new AbortController();
   const { files } = controller;
   const guard = guardState({ directory: settings.SVC_STATE_DIR, lock: locks.state, lockAgain: locks.lockStateAgain, files, log });
-  world.start(controller.metrics.cluster.requestSent);
+  world.start(controller.metrics.cluster);
   const loopEnded = controller.loop.start(running.signal);
   const { holds, parking } = controller.traffic;
   collectWhenIdle({ activity: () => ({ workloads: holds.activity(), demand: parking.demand() }), log }, running.signal);

@@ -6,12 +6,30 @@ import { SlotDocument } from '../../src/schema/slot-spec.ts';
 import { ToolboxManifest } from '../../src/schema/toolbox-images.ts';
 
 const Labels = z.record(z.string(), z.string());
+/** Keys as Kubernetes has them: a name, with or without a domain before it. */
+const LabelKey = z
+  .string()
+  .max(317)
+  .regex(/^([a-z0-9]([a-z0-9.-]*[a-z0-9])?\/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/);
+const LabelValue = z.string().regex(/^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$/);
 /** Parts of Kubernetes objects, which the API server validates. */
 const Part = z.looseObject({});
 const Parts = z.array(Part);
 const OrEmpty = (schema: z.ZodString) => z.union([z.literal(''), schema]);
 const Digest = OrEmpty(z.string().regex(/^sha256:[0-9a-f]{64}$/));
 const ObjectName = OrEmpty(z.string().regex(/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/));
+/** May be longer than a name of an object, because the chart cuts it. */
+const NamePart = OrEmpty(
+  z
+    .string()
+    .max(253)
+    .regex(/^[a-z]([a-z0-9-]*[a-z0-9])?$/),
+);
+const HostName = z
+  .string()
+  .max(253)
+  .regex(/^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/);
+const CountOrPercentage = z.union([z.int().min(0), z.string().regex(/^[0-9]+%$/)]);
 const Port = z.int().min(1).max(65_535);
 const Quantity = z.string().regex(/^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$/);
 
@@ -32,6 +50,9 @@ const NOT_FOR_VALUES = {
   SVC_POD_NAME: true,
   SVC_POD_UID: true,
   SVC_IMAGE: true,
+  SVC_IMAGE_PULL_SECRETS: true,
+  SVC_POD_USER: true,
+  SVC_POD_PROXY_SECRET: true,
   SVC_MODELS_CLAIM: true,
   SVC_MODELS_HOST_PATH: true,
   SVC_GPU_RESOURCES: true,
@@ -52,6 +73,16 @@ const Models = z.strictObject({
   mountInGateway: z.boolean().describe('Whether to mount the models into the gateway too, read-only'),
 });
 
+const Proxy = OrEmpty(z.string().regex(/^https?:\/\/[^\s@]+$/)).describe('URL of a proxy, without credentials');
+
+const SlotPods = z.strictObject({
+  imagePullSecrets: Parts,
+  user: z
+    .union([z.literal(['', 'any']), z.int().min(1).max(2_147_483_647)])
+    .describe('Id of the user and of the group of the processes; "any": the cluster decides'),
+  proxy: z.strictObject({ httpProxy: Proxy, httpsProxy: Proxy, noProxy: z.string(), secretName: ObjectName }),
+});
+
 const Gpus = z.strictObject({
   resources: z.record(z.string().regex(/^[a-z]+$/), z.string().regex(/^[a-z0-9.-]+\/[a-z0-9._-]+$/)),
   allocation: z.enum(['auto', 'device-plugin', 'dra']),
@@ -68,11 +99,62 @@ const NetworkPolicy = z.strictObject({
   apiServerPorts: z.array(Port).min(1),
 });
 
+const Service = z.strictObject({
+  type: z.enum(['ClusterIP', 'NodePort', 'LoadBalancer']),
+  port: Port,
+  nodePort: z.int().min(1).max(65_535).nullable(),
+  externalTrafficPolicy: z.enum(['', 'Cluster', 'Local']),
+  loadBalancerSourceRanges: z.array(z.string().regex(/^[0-9a-fA-F.:]+\/[0-9]{1,3}$/)).describe('Networks, for example 10.0.0.0/8'),
+  loadBalancerClass: z.string(),
+  annotations: Labels,
+});
+
+const Ingress = z.strictObject({
+  enabled: z.boolean(),
+  className: z.string(),
+  host: OrEmpty(HostName),
+  hosts: z.array(
+    z.strictObject({
+      host: HostName,
+      paths: z
+        .array(
+          z.strictObject({ path: z.string().startsWith('/'), pathType: z.enum(['Exact', 'ImplementationSpecific', 'Prefix']).optional() }),
+        )
+        .optional(),
+    }),
+  ),
+  tlsSecretName: ObjectName,
+  tls: z.array(z.strictObject({ secretName: z.string().min(1).optional(), hosts: z.array(HostName).min(1) })),
+  annotations: Labels,
+});
+
+/** Users remove a default with null. Helm does that before it applies the schema, but editors apply the schema to the file itself. */
+const UserId = z.int().min(0).nullable().optional();
+const PodSecurityContext = z.looseObject({
+  runAsNonRoot: z.boolean().nullable().optional(),
+  runAsUser: UserId,
+  runAsGroup: UserId,
+  fsGroup: UserId,
+});
+const SecurityContext = z.looseObject({
+  allowPrivilegeEscalation: z.boolean().nullable().optional(),
+  readOnlyRootFilesystem: z.boolean().nullable().optional(),
+  privileged: z.boolean().nullable().optional(),
+  runAsNonRoot: z.boolean().nullable().optional(),
+  runAsUser: UserId,
+  runAsGroup: UserId,
+});
+
+/** Parts with a name, as in the pod of the gateway. */
+const Named = z.array(z.looseObject({ name: z.string().min(1) }));
+
 const ChatUi = z.strictObject({
   enabled: z.boolean(),
   image: z.strictObject({ repository: z.string().min(1), tag: z.string(), digest: Digest }),
   claimName: ObjectName,
-  env: Parts,
+  env: Named,
+  podSecurityContext: PodSecurityContext,
+  securityContext: SecurityContext,
   resources: Part,
 });
 
@@ -84,29 +166,27 @@ export const HelmValues = z.strictObject({
     digest: Digest.describe('Digest of the image, instead of a tag'),
     pullPolicy: z.enum(['Always', 'IfNotPresent', 'Never']),
   }),
-  imagePullSecrets: Parts,
-  fullnameOverride: OrEmpty(z.string().regex(/^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$/)),
+  imagePullSecrets: Named,
+  nameOverride: NamePart,
+  fullnameOverride: NamePart,
+  commonLabels: z.record(LabelKey, LabelValue),
+  commonAnnotations: z.record(LabelKey, z.string()),
   settings: SettingsSchema.omit(NOT_FOR_VALUES).describe('Settings of the service; see docs/reference/settings.md'),
-  extraEnv: Parts.describe('Additional environment variables of the gateway, for example from secrets'),
+  extraEnv: Named.describe('Additional environment variables of the gateway, for example from secrets'),
+  extraEnvFrom: z.array(
+    z.strictObject({ prefix: z.string().optional(), configMapRef: Named.element.optional(), secretRef: Named.element.optional() }),
+  ),
+  extraVolumes: Named,
+  extraVolumeMounts: z.array(z.looseObject({ name: z.string().min(1), mountPath: z.string().startsWith('/') })),
   slots: z
     .record(z.string().max(SLOT_NAME_LENGTH).regex(new RegExp(SLOT_NAME_PATTERN)), SlotDocument)
     .describe('Slots to create with the release, by name'),
+  slotPods: SlotPods.describe('What the pods of all slots have in common'),
   toolboxes: ToolboxManifest.describe('Images in which slots run, by provider and backend'),
   models: Models.describe('Storage for the models of slots that do not set "storage"'),
   gpus: Gpus,
-  service: z.strictObject({
-    type: z.enum(['ClusterIP', 'NodePort', 'LoadBalancer']),
-    port: Port,
-    nodePort: z.int().min(1).max(65_535).nullable(),
-    annotations: Labels,
-  }),
-  ingress: z.strictObject({
-    enabled: z.boolean(),
-    className: z.string(),
-    host: z.string(),
-    tlsSecretName: ObjectName,
-    annotations: Labels,
-  }),
+  service: Service,
+  ingress: Ingress,
   httpRoute: z.strictObject({ enabled: z.boolean(), parentRefs: Parts, hostnames: z.array(z.string()), annotations: Labels }),
   serviceAccount: z.strictObject({ create: z.boolean(), name: ObjectName, annotations: Labels }),
   rbac: z.strictObject({ create: z.boolean() }),
@@ -117,13 +197,33 @@ export const HelmValues = z.strictObject({
   }),
   serviceMonitor: z.strictObject({ enabled: z.boolean(), interval: z.string().regex(/^[0-9]+(ms|s|m|h)$/), labels: Labels }),
   prometheusRule: z.strictObject({ enabled: z.boolean(), labels: Labels }),
+  grafanaDashboard: z.strictObject({
+    enabled: z.boolean(),
+    labels: Labels.describe('Labels by which the sidecar of Grafana selects ConfigMaps'),
+    folder: z.string().describe('Folder of the dashboard in Grafana. Default: the sidecar’s'),
+    folderAnnotation: z.string().min(1).describe('Annotation in which the sidecar looks for the folder'),
+  }),
   chatUi: ChatUi.describe('Open WebUI, connected to the gateway'),
   resources: Part,
+  podSecurityContext: PodSecurityContext,
+  securityContext: SecurityContext,
+  deploymentStrategy: z.strictObject({
+    type: z.enum(['RollingUpdate', 'Recreate']),
+    rollingUpdate: z.strictObject({ maxUnavailable: CountOrPercentage, maxSurge: CountOrPercentage }),
+  }),
+  revisionHistoryLimit: z.int().min(0).max(100),
   terminationGracePeriodSeconds: z.int().min(15).max(86_400),
   priorityClassName: z.string(),
   nodeSelector: Labels,
   tolerations: Parts,
   affinity: Part,
-  podLabels: Labels,
+  topologySpreadConstraints: z.array(
+    z.looseObject({
+      maxSkew: z.int().min(1),
+      topologyKey: z.string().min(1),
+      whenUnsatisfiable: z.enum(['DoNotSchedule', 'ScheduleAnyway']),
+    }),
+  ),
+  podLabels: z.record(LabelKey, LabelValue),
   podAnnotations: Labels,
 });

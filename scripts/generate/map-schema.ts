@@ -2,7 +2,7 @@
 import { isTable } from '../../src/schema/key-case.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
-/** `path` consists of the names of the properties above the node. */
+/** `path` consists of the names of the properties above the node, and "[]" for the items of a list. */
 export type AlterNode = (node: Json, path: readonly string[]) => Json;
 
 /** The values of these keys are data, not schemas. */
@@ -15,9 +15,14 @@ export function mapSchema(node: Json, alter: AlterNode, path: readonly string[] 
     if (key === 'properties' && isTable(value)) {
       return [[key, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, mapValue(inner, alter, [...path, name])]))]];
     }
-    return [[key, DATA.has(key) ? value : mapValue(value, alter, path)]];
+    return [[key, DATA.has(key) ? value : mapValue(value, alter, key === 'items' ? [...path, '[]'] : path)]];
   });
   return alter(Object.fromEntries(entries), path);
+}
+
+/** Removes the limits of a duration or a size, which no JSON Schema can express. */
+export function withoutLimits({ least: _least, most: _most, ...node }: Json): Json {
+  return node;
 }
 
 function mapValue(value: unknown, alter: AlterNode, path: readonly string[]): unknown {

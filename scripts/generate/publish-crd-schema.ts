@@ -2,11 +2,26 @@
 import { z } from 'zod';
 import { isTable } from '../../src/schema/key-case.ts';
 import { MODEL_ID_PATTERN, MODEL_ID_RULE } from '../../src/schema/names.ts';
-import { QUANTITY_RULES } from '../../src/schema/quantities.ts';
-import { mapSchema, type Json } from './map-schema.ts';
+import {
+  BYTES,
+  DURATION_PATTERN,
+  limitsRule,
+  MILLISECONDS,
+  parseDurationMs,
+  parseSizeBytes,
+  QUANTITY_RULES,
+  SIZE_PATTERN,
+} from '../../src/schema/quantities.ts';
+import { mapSchema, withoutLimits, type Json } from './map-schema.ts';
 
 export function structuralSchema(schema: z.ZodType): Json {
-  return mapSchema(z.toJSONSchema(schema, { io: 'input', target: 'openapi-3.0' }), convert);
+  return withoutLimitsBelow(mapSchema(z.toJSONSchema(schema, { io: 'input', target: 'openapi-3.0' }), convert));
+}
+
+/** The limits are needed until the unions above them are joined. */
+function withoutLimitsBelow(node: Json): Json {
+  const entries = Object.entries(withoutLimits(node));
+  return Object.fromEntries(entries.map(([key, value]) => [key, isTable(value) ? withoutLimitsBelow(value) : value]));
 }
 
 /** Replaces the node at a path of keys, where `*` stands for the entries of a list. Throws if there is no such node. */
@@ -27,11 +42,11 @@ function convert(node: Json): Json {
   const entries = Object.entries(node).flatMap(([key, value]): readonly (readonly [string, unknown])[] => {
     // Kubernetes prunes unknown keys and does not allow this together with "properties".
     if (key === 'additionalProperties' && value === false) return [];
-    if (key === 'anyOf' && Array.isArray(value)) return joinTexts(value);
+    if (key === 'anyOf' && Array.isArray(value)) return joinUnion(value.filter(isTable));
     if (key === 'description') return [[key, withoutClusterOnly(String(value))]];
     return [[key, value]];
   });
-  return withRule(withFormat(Object.fromEntries(entries)));
+  return withLimits(withRule(withFormat(Object.fromEntries(entries))));
 }
 
 /** In the CRD, the remark that a key applies only to clusters is unnecessary. */
@@ -63,19 +78,62 @@ const PATTERN_RULES: Readonly<Record<string, string>> = {
   [new RegExp(MODEL_ID_PATTERN).source]: MODEL_ID_RULE,
 };
 
+/** Adds a rule with the limits of a duration or a size, since no schema can compare these. */
+function withLimits(node: Json): Json {
+  const { least, most, pattern, 'x-kubernetes-validations': rules = [] } = node;
+  if (typeof least !== 'string' || typeof most !== 'string') return node;
+  const duration = !String(pattern).includes(SIZE_PATTERN);
+  const own = duration ? DURATION_PATTERN : SIZE_PATTERN;
+  const value = celValue(duration ? MILLISECONDS : BYTES);
+  const parse = duration ? parseDurationMs : parseSizeBytes;
+  const rule = `!self.matches(${celText(own)}) || (${value} >= ${parse(least)}.0 && ${value} <= ${parse(most)}.0)`;
+  const never = String(pattern).startsWith(OR_NEVER) ? ', or "never"' : '';
+  const message = `${limitsRule(duration ? 'duration' : 'size', { least, most })}${never}`;
+  return { ...node, 'x-kubernetes-validations': [...(Array.isArray(rules) ? rules : []), { rule, message }] };
+}
+
+/** A CEL expression for a number with a unit: the longest unit that fits counts, and none is written as ''. */
+function celValue(units: Readonly<Record<string, number>>): string {
+  const known = Object.entries(units).filter(([unit]) => unit !== '');
+  const factors = known
+    .toSorted(([a], [b]) => b.length - a.length)
+    .map(([unit, factor]) => `self.endsWith(${celText(unit)}) ? ${factor}.0 : `);
+  return `double(self.find('^[0-9.]+')) * (${factors.join('')}1.0)`;
+}
+
+function joinUnion(branches: readonly Json[]): readonly (readonly [string, unknown])[] {
+  const [integer, text, ...others] = branches.toSorted((a, b) => String(a['type']).localeCompare(String(b['type'])));
+  if (integer?.['type'] !== 'integer') return joinTexts(branches);
+  if (text?.['type'] !== 'string' || others.length > 0) throw new Error('Use only an integer and a string in a union of types');
+  // As in the definitions of Kubernetes itself, which do not say more about the branches.
+  return [
+    ['anyOf', [{ type: 'integer' }, { type: 'string' }]],
+    ['x-kubernetes-int-or-string', true],
+    ['minimum', integer['minimum'] ?? 0],
+    ['pattern', text['pattern']],
+  ];
+}
+
 /** Joins a union of strings into one pattern, because API servers do not explain why an "anyOf" does not match. */
-function joinTexts(branches: readonly unknown[]): readonly (readonly [string, unknown])[] {
-  const tables = branches.filter(isTable);
-  if (tables.some((branch) => branch['type'] !== 'string'))
+function joinTexts(branches: readonly Json[]): readonly (readonly [string, unknown])[] {
+  if (branches.some((branch) => branch['type'] !== 'string'))
     throw new Error('Use only strings in a union: a CRD cannot express other unions');
-  const patterns = tables.flatMap((branch) =>
+  const patterns = branches.flatMap((branch) =>
     Array.isArray(branch['enum']) ? branch['enum'].map((value) => `^${String(value)}$`) : [String(branch['pattern'])],
   );
-  const lengths = tables.flatMap((branch) => (typeof branch['maxLength'] === 'number' ? [branch['maxLength']] : []));
+  const lengths = branches.flatMap((branch) => (typeof branch['maxLength'] === 'number' ? [branch['maxLength']] : []));
   return [
     ['type', 'string'],
     ['maxLength', Math.max(...lengths)],
     ['pattern', patterns.join('|')],
+    ...branches.flatMap(({ least, most }) =>
+      least === undefined
+        ? []
+        : ([
+            ['least', least],
+            ['most', most],
+          ] as const),
+    ),
   ];
 }
 

@@ -4,11 +4,13 @@ import { alterAt, celList, celText, structuralSchema } from './publish-crd-schem
 import type { Json } from './map-schema.ts';
 import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, type ProviderKind } from '../../src/schema/provider-kinds.ts';
 import { celKnowsProvider } from '../../src/schema/model-providers.ts';
-import { SLOT_RESOURCE, SlotResourceStatus } from '../../src/schema/slot-resource.ts';
+import { SLOT_RESOURCE, SlotResourceStatus, UNSEEN_STATUS } from '../../src/schema/slot-resource.ts';
+import { KEYED_LISTS } from '../../src/schema/pod-rules.ts';
 import { SLOT_RULES } from '../../src/schema/slot-rules.ts';
 import type { ConditionType } from '../../src/schema/slot-status.ts';
 import { writeKeys } from '../../src/schema/key-case.ts';
-import { ENV_NAME_PATTERN, ENV_NAME_RULE, SlotDocument } from '../../src/schema/slot-spec.ts';
+import { ENV_NAME_PATTERN, ENV_NAME_RULE } from '../../src/schema/env-variables.ts';
+import { SlotDocument } from '../../src/schema/slot-spec.ts';
 
 export function slotCrd(): Json {
   const { group, version, kind, listKind, plural, singular, shortNames } = SLOT_RESOURCE;
@@ -43,23 +45,27 @@ export function slotCrd(): Json {
 }
 
 const conditionField = (type: ConditionType, field: string): string => `.status.conditions[?(@.type=="${type}")].${field}`;
-const ready = (field: string): string => conditionField('Ready', field);
 /** `-o wide` also shows the columns with priority 1. */
 const PRINTER_COLUMNS = [
   { name: 'State', type: 'string', jsonPath: '.status.state', description: 'Lifecycle state of the slot' },
   { name: 'Model', type: 'string', jsonPath: '.status.model', description: 'Model that the slot serves' },
   { name: 'Backend', type: 'string', jsonPath: '.status.backend', description: 'Backend that the server computes with' },
-  { name: 'Ready', type: 'string', jsonPath: ready('status'), description: 'Whether the slot is ready' },
+  { name: 'Ready', type: 'string', jsonPath: '.status.summary.ready', description: 'Whether the slot answers requests' },
   {
     name: 'Up-to-date',
     type: 'string',
     jsonPath: conditionField('UpToDate', 'status'),
     description: 'Whether what answers is what the newest spec says',
   },
-  { name: 'Reason', type: 'string', jsonPath: ready('reason'), description: 'Reason of the condition Ready' },
+  {
+    name: 'Reason',
+    type: 'string',
+    jsonPath: '.status.summary.reason',
+    description: 'Why the slot answers or does not, or why it is not up to date',
+  },
   { name: 'Replicas', type: 'integer', jsonPath: '.status.readyReplicas', priority: 1, description: 'Number of pods that answer' },
   { name: 'Restarts', type: 'integer', jsonPath: '.status.restarts', priority: 1, description: 'Number of restarts' },
-  { name: 'Message', type: 'string', jsonPath: ready('message'), priority: 1, description: 'Message of the condition Ready' },
+  { name: 'Message', type: 'string', jsonPath: '.status.summary.message', priority: 1, description: 'Explains the reason' },
   { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
 ];
 
@@ -85,19 +91,26 @@ function specSchema(): Json {
     description: 'Desired state of the slot',
     'x-kubernetes-validations': backendRules(),
   };
-  return [...SLOT_RULES.map(combinationRule), ENV_NAMES].reduce<Json>(
+  const withRules = [...SLOT_RULES.map(combinationRule), ENV_NAMES].reduce<Json>(
     (whole, { at, rule }) => alterAt(whole, at, (node) => ({ ...node, 'x-kubernetes-validations': [...rulesOf(node), rule] })),
     schema,
   );
+  return LIST_TYPES.reduce<Json>((whole, { at, type }) => alterAt(whole, at, (node) => ({ ...node, ...type })), withRules);
 }
+
+/** Server-side apply merges these lists by their keys, and the API server refuses entries that occur twice. Other lists are replaced as a whole. */
+const LIST_TYPES: readonly { readonly at: readonly string[]; readonly type: Json }[] = [
+  ...KEYED_LISTS.map(({ at, keys }) => ({ at, type: { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': keys } })),
+  { at: ['storage', 'accessModes'], type: { 'x-kubernetes-list-type': 'set' } },
+];
 
 interface PlacedRule {
   readonly at: readonly string[];
   readonly rule: Json;
 }
 
-function combinationRule(rule: (typeof SLOT_RULES)[number]): PlacedRule {
-  return { at: rule.at, rule: { rule: rule.cel, message: writeKeys(rule.message, 'camelCase'), fieldPath: `.${rule.key}` } };
+function combinationRule({ at, cel, message, key }: (typeof SLOT_RULES)[number]): PlacedRule {
+  return { at, rule: { rule: cel, message: writeKeys(message, 'camelCase'), ...(key === undefined ? {} : { fieldPath: `.${key}` }) } };
 }
 
 /** A structural schema cannot restrict the keys of a map. */
@@ -154,13 +167,26 @@ function isKind(text: string): text is ProviderKind {
   return Object.hasOwn(PROVIDER_KINDS, text);
 }
 
-/** Conditions are a map with the type as key, so that patches merge them. */
+/**
+ * Conditions are a map with the type as key, so that patches merge them. The last good spec is stored whole, also keys that this version of the schema does
+ * not know.
+ */
 function statusSchema(): Json {
-  const schema = { ...structuralSchema(SlotResourceStatus), description: 'Observed state of the slot, written by the controller' };
-  return alterAt(schema, ['conditions'], (conditions) => ({
-    ...conditions,
-    'x-kubernetes-list-type': 'map',
-    'x-kubernetes-list-map-keys': ['type'],
+  const schema = {
+    ...structuralSchema(SlotResourceStatus),
+    description: 'Observed state of the slot, written by the controller',
+    default: UNSEEN_STATUS,
+  };
+  const asMap = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] };
+  const withConditions = alterAt(schema, ['conditions'], (conditions) => ({ ...conditions, ...asMap }));
+  const withAtoms = ['summary', 'lastGood'].reduce(
+    (whole, key) => alterAt(whole, [key], (node) => ({ ...node, 'x-kubernetes-map-type': 'atomic' })),
+    withConditions,
+  );
+  return alterAt(withAtoms, ['lastGood', 'spec'], ({ type, description }) => ({
+    type,
+    description,
+    'x-kubernetes-preserve-unknown-fields': true,
   }));
 }
 

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { isTable, renameKey } from '../../src/schema/key-case.ts';
 import { SlotDocument } from '../../src/schema/slot-spec.ts';
-import { mapSchema, type Json } from './map-schema.ts';
+import { mapSchema, withoutLimits, type Json } from './map-schema.ts';
 
 /** Taplo and the editor extensions based on it read draft 7. */
 export function slotEditorSchema(): Json {
@@ -17,7 +17,7 @@ export function slotEditorSchema(): Json {
 function inSnakeCase(node: Json): Json {
   const { properties, required } = node;
   return {
-    ...node,
+    ...withoutLimits(node),
     ...(isTable(properties) && {
       properties: Object.fromEntries(Object.entries(properties).map(([name, inner]) => [renameKey(name), inner])),
     }),

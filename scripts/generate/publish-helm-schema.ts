@@ -1,7 +1,7 @@
 /** Generates the JSON Schema with which Helm validates values before it renders templates. Pure. */
 import { z } from 'zod';
 import { HelmValues } from './helm-values.ts';
-import { mapSchema, type Json } from './map-schema.ts';
+import { mapSchema, withoutLimits, type Json } from './map-schema.ts';
 import { isTable } from '../../src/schema/key-case.ts';
 
 /** All versions of Helm read draft 7. No value is required, because the chart has defaults. */
@@ -17,11 +17,11 @@ export function helmValuesSchema(): Json {
   };
 }
 
-/** Keys within slots are validated like those of a SlotSpec; the chart's own keys are all optional. */
+/** Keys within slots are validated like those of a SlotSpec. The chart's own keys are all optional, but not those of the items of lists, which have no defaults. */
 function adapt(node: Json, path: readonly string[]): Json {
-  const { required: _, ...optional } = node;
-  const keepsRequired = path[0] === 'slots' || isToolboxImage(node);
-  return acceptYamlTypes(requireDigest(keepsRequired ? node : optional), path);
+  const { required: _, ...optional } = withoutLimits(node);
+  const keepsRequired = path[0] === 'slots' || path.includes('[]') || isToolboxImage(node);
+  return acceptYamlTypes(requireDigest(keepsRequired ? withoutLimits(node) : optional), path);
 }
 
 /** Whether a schema node is the entry of a toolbox image. */

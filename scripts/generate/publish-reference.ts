@@ -76,7 +76,7 @@ export function errorReference(): string {
 export function conditionReference(): string {
   const conditions = Object.entries(CONDITION_MEANINGS).map(([type, meaning]) => [code(type), meaning]);
   return page('Conditions and reasons', [
-    'A slot has conditions, and each condition has a reason. `kubectl get slots` shows the reason of `Ready`, and',
+    'A slot has conditions, and each condition has a reason. `kubectl get slots` shows why a slot is as it is, and',
     '`svcctl explain <slot>` shows each reason with a sentence. Findings, Events, timelines and log lines use the same reasons.',
     '',
     ...table(['Condition', 'When it is true'], conditions),
@@ -104,12 +104,25 @@ function slotRows(schema: Json, path: readonly string[]): readonly (readonly str
   return Object.entries(propertiesOf(schema)).flatMap(([key, node]) => {
     const here = [...path, renameKey(key)];
     const inner = node['properties'] === undefined ? (isTable(node['items']) ? node['items'] : {}) : node;
-    const deeper = slotRows(inner, node['properties'] === undefined ? [`${here.join('.')}[]`] : here);
-    if (node['properties'] !== undefined) return deeper;
+    const deeper = SHORTENED.has(here.join('.').replaceAll('[]', ''))
+      ? []
+      : slotRows(inner, node['properties'] === undefined ? [`${here.join('.')}[]`] : here);
+    if (node['properties'] !== undefined && deeper.length > 0) return deeper;
     const fallback = node['default'] === undefined ? (required.includes(key) ? 'required' : '') : code(JSON.stringify(node['default']));
     return [[code(here.join('.')), typeOf(node), fallback, textOf(node['description'])], ...deeper];
   });
 }
+
+/** Tables that are those of Kubernetes to the last key, or the same as an earlier one: their keys are not listed. */
+const SHORTENED: ReadonlySet<string> = new Set([
+  'pod.model',
+  'pod.affinity.node_affinity',
+  'pod.affinity.pod_affinity',
+  'pod.affinity.pod_anti_affinity',
+  'pod.topology_spread_constraints.label_selector',
+  'pod.volumes.projected.sources',
+  'pod.volumes.ephemeral.volume_claim_template',
+]);
 
 /** Formats a string as it is, undefined as an empty string, and other values as JSON. */
 function textOf(value: unknown): string {
@@ -120,18 +133,28 @@ function typeOf(node: Json): string {
   if (Array.isArray(node['enum'])) return node['enum'].map((value) => code(String(value))).join(', ');
   if (Array.isArray(node['anyOf'])) return node['anyOf'].filter(isTable).map(typeOf).join(' or ');
   if (node['const'] !== undefined) return code(textOf(node['const']));
-  if (node['type'] === 'array') return `list of ${isTable(node['items']) ? `${typeOf(node['items'])}s` : 'values'}`;
+  if (node['type'] === 'array') return `list of ${isTable(node['items']) ? plural(typeOf(node['items'])) : 'values'}`;
   if (node['type'] === 'object')
-    return isTable(node['additionalProperties']) ? `table of ${typeOf(node['additionalProperties'])}s` : 'table';
+    return isTable(node['additionalProperties']) ? `table of ${plural(typeOf(node['additionalProperties']))}` : 'table';
   if (node['type'] !== 'integer')
-    return typeof node['pattern'] === 'string' ? (SHAPES[unitOf(node['pattern'])] ?? 'string') : (NAMES[String(node['type'])] ?? '');
+    return typeof node['pattern'] === 'string' ? shapeOf(node, node['pattern']) : (NAMES[String(node['type'])] ?? '');
   const { minimum, maximum } = node;
   const known = typeof maximum === 'number' && maximum < Number.MAX_SAFE_INTEGER;
   return typeof minimum === 'number' && known ? `integer, ${minimum} to ${maximum}` : 'integer';
 }
 
+/** `strings`, `integers, 0 to 5`; a list of permitted values stays as it is. */
+function plural(type: string): string {
+  return type.startsWith('`') ? type : type.replace(/^[a-z]+/, '$&s');
+}
+
 const NAMES: Readonly<Record<string, string>> = { string: 'string', boolean: 'boolean', number: 'number' };
 const SHAPES: Readonly<Record<string, string>> = { duration: 'duration', size: 'size' };
+
+function shapeOf({ least, most }: Json, pattern: string): string {
+  const shape = SHAPES[unitOf(pattern)] ?? 'string';
+  return least === undefined ? shape : `${shape}, ${textOf(least)} to ${textOf(most)}`;
+}
 
 function unitOf(pattern: string): string {
   if (pattern.includes('(ms|s|m|h|d)')) return 'duration';
@@ -156,6 +179,14 @@ export function page(title: string, lines: readonly string[]): string {
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
   const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`;
   return [line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line)];
+}
+
+/** A table as the formatter writes it, for pages that are written by hand otherwise. */
+export function alignedTable(head: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = head.map((_cell, column) => Math.max(3, ...[head, ...rows].map((row) => row[column]?.length ?? 0)));
+  const pad = (row: readonly string[]): readonly string[] => row.map((cell, column) => cell.padEnd(widths[column] ?? 0));
+  const [first = '', , ...rest] = table(pad(head), rows.map(pad));
+  return [first, `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`, ...rest];
 }
 
 export function code(text: string): string {

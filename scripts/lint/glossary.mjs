@@ -99,6 +99,7 @@ export const GLOSSARY = [
     term: 'plan',
     meaning: 'What to do next and why, for all slots. A pure function computes it from the desired state, the observed facts and the time.',
   },
+  { term: 'pod overlay', meaning: 'What a slot adds to the pods that the controller renders, and changes in them: `pod` of a slot.' },
   { term: 'probe', meaning: 'A request to an endpoint that checks whether the server answers, and with which model.' },
   { term: 'provider', meaning: 'A kind of model server. Its contract says how the server is started, probed and addressed.' },
   { term: 'quiet period', meaning: 'How long the slot files must stay unchanged after an edit before they are read.' },

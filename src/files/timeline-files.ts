@@ -3,7 +3,7 @@ import { type FileHandle, appendFile, open, readFile, readdir, rename, rm, stat 
 import { join } from 'node:path';
 import { z } from 'zod';
 import { SlotName } from '../schema/names.ts';
-import { SLOT_STATES, type TimelineEntry } from '../schema/slot-status.ts';
+import { SLOT_STATES, TIMELINE_KINDS, type TimelineEntry } from '../schema/slot-status.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { makeSubdirectory } from './subdirectory.ts';
 
@@ -16,7 +16,7 @@ const Line = z.object({
   seq: z.int().min(1),
   at: z.number(),
   slot: SlotName,
-  kind: z.enum(['state', 'spec', 'action', 'failure', 'drift', 'condition']),
+  kind: z.enum(TIMELINE_KINDS),
   message: z.string(),
   cause: z.string().exactOptional(),
   from: z.enum(SLOT_STATES).exactOptional(),

@@ -96,12 +96,15 @@ export interface ClusterWorkload {
   readonly memoryBytes: number;
   /** `GET` on this path returns 200 as soon as the server accepts requests. */
   readonly readyPath: string;
+  /** Both times are fixed for the life of a replica, and hold also for what the runtime does on its own: restarts, and replicas that others remove. */
   readonly startTimeoutMs: number;
   readonly drainTimeoutMs: number;
   readonly nodeSelector: SlotSpec['cluster']['nodeSelector'];
   readonly tolerations: SlotSpec['cluster']['tolerations'];
   readonly storage: SlotSpec['cluster']['storage'];
   readonly serviceAccountName: string | undefined;
+  /** What is added to the pods, and changed in them. */
+  readonly pod?: SlotSpec['cluster']['pod'];
 }
 
 /** The parts of a container in which drift is detected, without what the image and the runtime add themselves. Undefined if this runtime cannot tell. */
@@ -163,7 +166,7 @@ export interface WaitingReason {
 export interface InPlaceRepair {
   /** Returns what was altered from outside since it was applied, a phrase for each field: `replicas 0 instead of 2`. Fields that svc does not set are ignored. */
   findAltered(wanted: Workload, observed: ObservedWorkload): readonly string[];
-  /** Whether an edit asks for a change that needs no new revision. */
+  /** Whether an edit asks for a change that needs no new revision: another number of replicas. Everything else that a workload consists of is in its revision. */
   isOutdated(wanted: Workload, observed: ObservedWorkload): boolean;
 }
 
@@ -208,6 +211,7 @@ export interface Progress {
 /**
  * Where workloads run. Every method may be called twice, and again after the caller has crashed. None throws for an expected failure.
  * - `apply` creates and starts a workload. If one of this name and revision exists already, it starts that one if necessary and returns its id.
+ *   What runs keeps everything that it was started with, except for what `inPlace` corrects.
  *   Fails with reason `PortTaken` if the host port is in use, `ImageMissing`, `NameTaken`, `DeviceMissing` or `StartFailed`.
  * - `stop` asks the workload to end, waits `graceMs`, kills it, and removes it. It succeeds if the workload does not exist.
  */

@@ -12,6 +12,7 @@ import { recordFailures, type Recorded } from './decide/facts/recorded-failures.
 import { namesOf } from './decide/outcome/board-names.ts';
 import { stampConditions } from './decide/outcome/conditions.ts';
 import { beginText, doneText, explainSlot } from './decide/outcome/explain.ts';
+import { followSwap, NO_SWAP, type SwapProgress } from './decide/outcome/follow-swap.ts';
 import { hasResumed, resumeTimes, type EarlierStatus } from './decide/outcome/resume-times.ts';
 import { describeChanges, statusFacts, statusOf, type NewEntry, type StatusFacts } from './decide/outcome/slot-status.ts';
 import type { Outcome } from './execute.ts';
@@ -44,6 +45,9 @@ interface Publication extends PublishedSlot {
   /** Of `publishSlot`. */
   inputs: readonly unknown[];
   readonly seen: boolean;
+  readonly swap: SwapProgress;
+  /** What this pass has to tell of a swap. */
+  readonly swapEntries: readonly NewEntry[];
   /** Its failures as the status has them. */
   readonly recorded: readonly Recorded[];
   readonly status: SlotStatus;
@@ -145,7 +149,8 @@ function publishSlots(
     // While the runtime has never answered, nothing is known of the slot, and so it was perhaps before.
     if (earlier !== undefined && publication.seen && hasResumed(publication.conditions, earlier)) resuming.delete(name);
     if (publication !== before)
-      for (const entry of describeChanges(publication, before?.seen === true ? before : undefined)) add(name, now, entry);
+      for (const entry of [...describeChanges(publication, before?.seen === true ? before : undefined), ...publication.swapEntries])
+        add(name, now, entry);
     publications.set(name, publication);
   }
   return publications;
@@ -173,8 +178,10 @@ function publishSlot(last: Publication | undefined, inputs: Inputs, { seen, earl
   const published: PublishedSlot = { decision, since, conditions: reuse(before?.conditions, conditions) };
   const recorded = recordFailures(inputs.facts.failures, last?.recorded ?? [], now);
   const failures = recorded.map(({ failure }) => failure);
+  const model = { now: inputs.facts.model, wanted: inputs.slot.spec.model.default };
+  const { progress: swap, entries: swapEntries } = followSwap(last?.swap ?? NO_SWAP, inputs.decision, model);
   const status = reuse(last?.status, statusOf(inputs.slot, inputs.facts, published, failures));
-  return { ...published, inputs: values, seen, recorded, status, board: boardSlot(inputs, published, status) };
+  return { ...published, inputs: values, seen, swap, swapEntries, recorded, status, board: boardSlot(inputs, published, status) };
 }
 
 function listMoves(before: ReadonlyMap<SlotName, Publication>, after: ReadonlyMap<SlotName, Publication>): readonly StateMove[] {

@@ -61,7 +61,11 @@ export const POD_REASONS = {
 
 /** Answers of the API server. */
 export const API_REASONS = {
-  ApiUnreachable: reason('The API server does not answer', 'Check its address, its certificates and the network'),
+  ApiUnreachable: reason('The API server does not answer', 'Check its address and the network'),
+  ApiUntrusted: reason(
+    'The certificate of the API server is not trusted, or it does not accept ours',
+    'Renew the certificate that has expired, or correct the certificate authority of the kubeconfig',
+  ),
   ApiBusy: reason('The API server is overloaded; the request is sent again', 'Wait'),
   ApiFailed: reason('The API server failed, or its answer cannot be understood', 'Read the log of the API server'),
   Unauthorized: reason('The API server does not accept the credentials', 'Renew the credentials'),

@@ -41,7 +41,7 @@ export const ERROR_CODES = {
   'slot.stalled': permanent(503, 'unavailable_error', 'The slot has stopped retrying; edit or restart it'),
   'slot.insufficient_memory': permanent(503, 'unavailable_error', 'The model does not fit into the available memory'),
   'server.overloaded': error(503, 'unavailable_error', 'The limit `SVC_MAX_CONNECTIONS` or `SVC_BUFFER_LIMIT` is reached'),
-  'server.starting': error(503, 'unavailable_error', 'The first reconcile pass has not finished; only `/api/health/ready` returns this'),
+  'server.starting': error(503, 'unavailable_error', 'The first reconcile pass has not finished: the service does not know its slots yet'),
   'server.stalled': error(503, 'server_error', 'No reconcile pass has finished for too long; only `/api/health/system` returns this'),
   'upstream.timeout': error(504, 'upstream_error', 'The model server exceeded `SVC_FIRST_BYTE_TIMEOUT` or `SVC_STREAM_TIMEOUT`'),
 } satisfies Record<string, ErrorFacts>;

@@ -1,19 +1,35 @@
 /**
  * Converts the keys of a slot document between snake_case (TOML and the API) and camelCase (the SlotSpec resource and the program).
  * The conversion is lossless: it is its own inverse (`_x` becomes `X`, `X` becomes `_x`), so a key in the wrong case stays wrong.
- * Keys below `env` and `nodeSelector` belong to users and are never changed.
+ * Keys below `env`, `nodeSelector` and the tables of labels, annotations and resources in `pod` belong to users and are never changed.
  */
 
-const RECORDS: ReadonlySet<unknown> = new Set(['env', 'node_selector', 'nodeSelector']);
+/** Tables of a slot with keys of the user's choice, in either style. */
+const OWN_KEYS: ReadonlySet<unknown> = new Set(['env', 'node_selector', 'nodeSelector']);
+/** The same for tables at any depth of `pod`. */
+const OWN_KEYS_IN_POD: ReadonlySet<unknown> = new Set([
+  'labels',
+  'annotations',
+  'requests',
+  'limits',
+  'match_labels',
+  'matchLabels',
+  'volume_attributes',
+  'volumeAttributes',
+]);
+
+type Path = readonly (string | number)[];
+
+/** Whether users choose the keys of the table at this path. */
+const hasOwnKeys = (path: Path): boolean =>
+  (path.length === 1 && OWN_KEYS.has(path[0])) || (path[0] === 'pod' && path.length > 1 && OWN_KEYS_IN_POD.has(path.at(-1)));
 
 /** How keys are written in the document that a message is about. */
 export type KeyStyle = 'snake_case' | 'camelCase';
 
 /** Converts a slot document from snake_case to camelCase. Returns anything but an object unchanged. Pure. */
 export function toCamelCase(document: unknown): unknown {
-  if (!isTable(document)) return document;
-  const entries = Object.entries(document).map(([key, value]) => [renameKey(key), mapKeys(value, RECORDS.has(key) ? String : renameKey)]);
-  return Object.fromEntries(entries);
+  return isTable(document) ? renameKeys(document, []) : document;
 }
 
 /** Converts a slot document from camelCase to snake_case: the same function, because it is its own inverse. */
@@ -23,8 +39,8 @@ export function toSnakeCase(document: unknown): unknown {
 
 /** Converts the path of a problem from camelCase to snake_case. Pure. */
 export function pathToSnakeCase(path: readonly (string | number)[]): readonly (string | number)[] {
-  const ownKeys = RECORDS.has(path[0]);
-  return path.map((part, index) => (typeof part === 'number' || (ownKeys && index > 0) ? part : renameKey(part)));
+  const table = path.findIndex((_part, index) => hasOwnKeys(path.slice(0, index + 1)));
+  return path.map((part, index) => (typeof part === 'number' || (table !== -1 && index > table) ? part : renameKey(part)));
 }
 
 /** Converts `idleTimeout` to `idle_timeout`, and the other way round. Pure. */
@@ -42,9 +58,12 @@ export function isTable(value: unknown): value is Readonly<Record<string, unknow
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }
 
-/** Returns a deep copy with other keys, made of plain objects whatever prototype a parser gave its tables. */
-function mapKeys(value: unknown, mapKey: (key: string) => string): unknown {
-  if (Array.isArray(value)) return value.map((entry) => mapKeys(entry, mapKey));
+/** Returns a deep copy with other keys, made of plain objects whatever prototype a parser gave its tables. `path` undefined: below a table with own keys. */
+function renameKeys(value: unknown, path: Path | undefined): unknown {
+  if (Array.isArray(value)) return value.map((entry, index) => renameKeys(entry, path && [...path, index]));
   if (!isTable(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [mapKey(key), mapKeys(inner, mapKey)]));
+  const inner = path === undefined || hasOwnKeys(path) ? undefined : path;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [inner === undefined ? key : renameKey(key), renameKeys(each, inner && [...inner, key])]),
+  );
 }

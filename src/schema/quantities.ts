@@ -1,11 +1,11 @@
-/** Durations (`15m`) and sizes (`9Gi`) as users write them. Callers check bounds. */
+/** Durations (`15m`) and sizes (`9Gi`) as users write them, with their limits. */
 import { z } from 'zod';
 
-const DURATION_PATTERN = '^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$';
-const SIZE_PATTERN = '^[0-9]+(\\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$';
+export const DURATION_PATTERN = '^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$';
+export const SIZE_PATTERN = '^[0-9]+(\\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$';
 
-const MILLISECONDS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-const BYTES: Readonly<Record<string, number>> = {
+export const MILLISECONDS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+export const BYTES: Readonly<Record<string, number>> = {
   '': 1,
   k: 1e3,
   M: 1e6,
@@ -22,9 +22,38 @@ const SIZE_RULE = 'Write a size as a number and a unit: "512Mi", "9Gi" (powers o
 /** API servers need an upper bound to estimate the cost of validation rules. */
 const QUANTITY_LENGTH = 24;
 
+/** A duration without limits. */
 export const Duration = z.string().max(QUANTITY_LENGTH, DURATION_RULE).regex(new RegExp(DURATION_PATTERN), DURATION_RULE);
 
-export const Size = z.string().max(QUANTITY_LENGTH, SIZE_RULE).regex(new RegExp(SIZE_PATTERN), SIZE_RULE);
+const Size = z.string().max(QUANTITY_LENGTH, SIZE_RULE).regex(new RegExp(SIZE_PATTERN), SIZE_RULE);
+
+/** Metadata of a schema: the limits of a duration or a size, from which the generators make rules for API servers and references. */
+export interface Limits {
+  readonly least: string;
+  readonly most: string;
+}
+
+/** A duration within limits, such as "1s" and "24h". */
+export function durationWithin(least: string, most: string) {
+  return Duration.refine(isWithin(parseDurationMs, { least, most }), { error: outside('duration', { least, most }) }).meta({ least, most });
+}
+
+/** A size within limits, such as "1Mi" and "1024Ti". */
+export function sizeWithin(least: string, most: string) {
+  return Size.refine(isWithin(parseSizeBytes, { least, most }), { error: outside('size', { least, most }) }).meta({ least, most });
+}
+
+function isWithin(parse: (text: string) => number, { least, most }: Limits): (text: string) => boolean {
+  // A text in another form has a problem of its own.
+  return (text) => !(parse(text) < parse(least) || parse(text) > parse(most));
+}
+
+function outside(what: string, limits: Limits): (issue: { readonly input?: unknown }) => string {
+  return ({ input }) => `${limitsRule(what, limits)}, not "${String(input)}"`;
+}
+
+/** Says what is allowed. */
+export const limitsRule = (what: string, { least, most }: Limits): string => `Use a ${what} from "${least}" to "${most}"`;
 
 /** Explains, for each pattern, what to write instead of a value that does not match it. */
 export const QUANTITY_RULES: Readonly<Record<string, string>> = { [DURATION_PATTERN]: DURATION_RULE, [SIZE_PATTERN]: SIZE_RULE };

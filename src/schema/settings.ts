@@ -1,7 +1,7 @@
 /** The settings of the service (`SVC_*`). Parsing, defaults and the reference page all come from this schema. */
 import { z } from 'zod';
 import { nearestWord } from './nearest-word.ts';
-import { Duration, parseDurationMs, parseSizeBytes, Size } from './quantities.ts';
+import { durationWithin, parseDurationMs, parseSizeBytes, sizeWithin } from './quantities.ts';
 import { checkDocument, formatProblem, type SpecProblem } from './spec-problem.ts';
 
 const ListenAddress = z
@@ -20,12 +20,17 @@ const Count = (min: number, max: number) =>
     .regex(/^[0-9]+$/, 'Use a whole number')
     .transform(Number)
     .pipe(z.int().min(min).max(max));
-const DurationMs = Duration.transform(parseDurationMs);
-const SizeBytes = Size.transform(parseSizeBytes);
+/** Longer and larger ones are mistakes in the unit. */
+const DurationMs = durationWithin('0s', '365d').transform(parseDurationMs);
+const SizeBytes = sizeWithin('0', '1024Ti').transform(parseSizeBytes);
 const AbsolutePath = z.string().startsWith('/', 'Use an absolute path');
-const ObjectName = z
+const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+const ObjectName = z.string().regex(OBJECT_NAME, 'Use a Kubernetes object name: lower-case letters, digits, "-" and "."');
+const PodUser = z
   .string()
-  .regex(/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/, 'Use a Kubernetes object name: lower-case letters, digits, "-" and "."');
+  .regex(/^(any|[1-9][0-9]{0,9})$/, 'Use the id of a user other than root, such as "65532", or "any"')
+  .transform((text): number | 'any' => (text === 'any' ? text : Number(text)))
+  .refine((user) => user === 'any' || user <= 2_147_483_647, 'Use an id up to 2147483647');
 const GpuResources = z
   .string()
   .regex(
@@ -148,6 +153,18 @@ export const SettingsSchema = z.strictObject({
     .describe(
       'Cluster only: image of this service, which downloads and verifies models in the pods of slots. If unset, models must be in place',
     ),
+  SVC_IMAGE_PULL_SECRETS: ListOf(
+    (entry) => (OBJECT_NAME.test(entry) ? entry : undefined),
+    'Write names of Secrets: lower-case letters, digits, "-" and "."',
+  ).describe(
+    'Cluster only: comma-separated Secrets with which the pods of slots pull their images, besides those of their service account',
+  ),
+  SVC_POD_USER: PodUser.prefault('65532').describe(
+    'Cluster only: id of the user and of the group of the processes in the pods of slots. `any`: the cluster decides, as OpenShift does for each namespace',
+  ),
+  SVC_POD_PROXY_SECRET: ObjectName.optional().describe(
+    'Cluster only: Secret with the keys `HTTP_PROXY` and `HTTPS_PROXY` for the pods of slots. Default: those of the environment of this service, unless they contain credentials',
+  ),
   SVC_MODELS_CLAIM: ObjectName.optional().describe('Cluster only: claim with the models of slots that do not set `storage`'),
   SVC_MODELS_HOST_PATH: AbsolutePath.optional().describe(
     'Cluster only: directory on each node with these models, instead of a claim. With neither, each new pod downloads its model',
@@ -161,10 +178,15 @@ export const SettingsSchema = z.strictObject({
     .describe(
       'Cluster only: how GPUs are requested. `auto`: with Dynamic Resource Allocation (`dra`) if the cluster has a device class for the backend, otherwise as extended resources (`device-plugin`)',
     ),
+  SVC_DISRUPTION_BUDGETS: Flag.prefault('1').describe(
+    'Cluster only: whether a slot with several replicas gets a PodDisruptionBudget, so that drained nodes take one replica at a time. Turn it off if you have budgets of your own for these pods: Kubernetes evicts no pod that has two',
+  ),
   SVC_LEASE_DURATION: DurationMs.prefault('10s').describe(
     'Cluster only: how long a leader may fail to renew its Lease before another replica takes over',
   ),
-  SVC_RELIST: DurationMs.prefault('10m').describe('Cluster only: how often all objects are listed again, in case a watch fails'),
+  SVC_RELIST: DurationMs.prefault('6h').describe(
+    'Cluster only: how often all objects are listed again, in case a watch misses a change without an error',
+  ),
 });
 
 type Parsed = z.output<typeof SettingsSchema>;

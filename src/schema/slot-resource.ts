@@ -80,10 +80,27 @@ const FailureOfResource = z.object({
   message: z.string().max(1024).describe('Human-readable explanation'),
 });
 
+/** What `kubectl get` shows. Conditions cannot be used for it: a slot at rest has no condition `Ready`. */
+const Summary = z.object({
+  ready: z.enum(['True', 'False', 'Unknown']).describe('Whether the slot answers requests'),
+  reason: z.string().min(1).max(1024).describe('Machine-readable reason in CamelCase for which it does not, or is not up to date'),
+  message: z.string().max(32_768).describe('Human-readable explanation'),
+});
+
+const LastGood = z.object({
+  generation: z.int().min(1).describe('Generation of this spec'),
+  spec: z.record(z.string(), z.unknown()).describe('The spec as it was written'),
+});
+
 /** Schema of the `status` subresource, which the controller writes. */
 export const SlotResourceStatus = z.object({
   state: z.enum(SLOT_STATES).optional().describe('Lifecycle state of the slot'),
-  observedGeneration: z.int().min(0).optional().describe('Generation of the spec that this status was computed from'),
+  summary: Summary.optional().describe('Why the slot is as it is, in short, for "kubectl get"'),
+  observedGeneration: z
+    .int()
+    .min(-1)
+    .optional()
+    .describe('Generation of the spec that this status was computed from; -1 until a controller has looked at the slot'),
   conditions: z.array(ConditionOfResource).optional().describe('Conditions of the slot, in the form that kstatus and GitOps tools read'),
   provider: z.string().optional().describe('Provider that serves the slot'),
   backend: z.string().optional().describe('Backend that the server computes with; absent while none answers'),
@@ -111,5 +128,18 @@ export const SlotResourceStatus = z.object({
     .describe('Number of pods of the workload that answers, or of the one that is to answer'),
   readyReplicas: z.int().min(0).max(2_147_483_647).optional().describe('Number of pods that answer'),
   selector: z.string().optional().describe('Label selector of exactly these pods, for autoscalers'),
+  lastGood: LastGood.optional().describe(
+    'The newest valid spec. It stays in force while a newer one is invalid, also when controllers are restarted',
+  ),
 });
 export type SlotResourceStatus = z.output<typeof SlotResourceStatus>;
+
+/** The status that an API server gives to a new slot, so that no tool takes it for reconciled before a controller has looked at it. */
+export const UNSEEN_STATUS = {
+  observedGeneration: -1,
+  summary: {
+    ready: 'Unknown',
+    reason: 'NotYetSeen',
+    message: 'No gateway has looked at the slot yet. If this lasts, check that one runs in this namespace',
+  },
+} as const satisfies SlotResourceStatus;

@@ -3,22 +3,9 @@
  * server checks SlotSpecs with the equivalent `cel`. Rules that need the slot's name or provider are where those are resolved.
  */
 import type { z } from 'zod';
-
-type Table = Readonly<Record<string, unknown>>;
-
-export interface SlotRule {
-  /** Path of the table that the rule applies to; `*` stands for each entry of a list. */
-  readonly at: readonly string[];
-  /** Key of that table that the problem is reported for. */
-  readonly key: string;
-  /** Keys are written as `writeKeys` expects them. */
-  readonly message: string;
-  readonly holds: (table: Table) => boolean;
-  /** The same check as a CEL expression about `self`, the table. */
-  readonly cel: string;
-}
-
-const has = (table: Table, ...keys: readonly string[]): boolean => keys.some((key) => table[key] !== undefined);
+import { isTable } from './key-case.ts';
+import { KEYED_LISTS, POD_AND_SLOT_RULES, POD_RULES } from './pod-rules.ts';
+import { has, type SlotRule } from './slot-rule.ts';
 
 export const SLOT_RULES: readonly SlotRule[] = [
   {
@@ -34,6 +21,20 @@ export const SLOT_RULES: readonly SlotRule[] = [
     message: 'Use "{hostPath}" alone: "{size}" and "{className}" apply only to a claim that is created for the slot',
     holds: (storage) => !has(storage, 'hostPath') || !has(storage, 'size', 'className'),
     cel: '!has(self.hostPath) || !(has(self.size) || has(self.className))',
+  },
+  {
+    at: ['storage'],
+    key: 'accessModes',
+    message: 'Remove "{accessModes}", or set "{size}" or "{className}": they apply only to a claim that is created for the slot',
+    holds: (storage) => !has(storage, 'accessModes') || has(storage, 'size', 'className'),
+    cel: '!has(self.accessModes) || has(self.size) || has(self.className)',
+  },
+  {
+    at: ['storage'],
+    key: 'accessModes',
+    message: 'Use "ReadWriteOncePod" alone: a claim with it cannot have another access mode',
+    holds: ({ accessModes }) => !Array.isArray(accessModes) || accessModes.length < 2 || !accessModes.includes('ReadWriteOncePod'),
+    cel: "!has(self.accessModes) || self.accessModes.size() < 2 || !('ReadWriteOncePod' in self.accessModes)",
   },
   {
     at: ['tolerations', '*'],
@@ -56,13 +57,31 @@ export const SLOT_RULES: readonly SlotRule[] = [
     holds: (toleration) => !has(toleration, 'tolerationSeconds') || toleration['effect'] === 'NoExecute',
     cel: "!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
   },
+  ...POD_RULES,
+  ...POD_AND_SLOT_RULES,
 ];
 
-/** Returns a refinement of the table under this key of a slot, or of each entry of the list there. It reports all rules that a valid table breaks. */
-export function rulesOf(slotKey: string): (table: Table, context: z.RefinementCtx) => void {
-  const rules = SLOT_RULES.filter(({ at }) => at[0] === slotKey);
-  return (table, { issues, addIssue }) => {
+/** Returns a refinement of the value at this path of a slot, with `*` for the entries of a list. It reports all rules that a valid value breaks. */
+export function rulesAt(path: string): (value: unknown, context: z.RefinementCtx) => void {
+  const rules = SLOT_RULES.filter(({ at }) => at.join('.') === path);
+  const keys = KEYED_LISTS.find(({ at }) => at.join('.') === path)?.keys ?? [];
+  return (value, { issues, addIssue }) => {
     if (issues.length > 0) return;
-    for (const { key, message, holds } of rules) if (!holds(table)) addIssue({ code: 'custom', path: [key], message });
+    if (isTable(value)) {
+      for (const { key, message, holds } of rules) {
+        if (!holds(value)) addIssue({ code: 'custom', path: key === undefined ? [] : [key], message });
+      }
+    }
+    for (const index of repeatedEntries(value, keys)) {
+      const names = keys.map((key) => `"{${key}}"`).join(' and ');
+      addIssue({ code: 'custom', path: [index], message: `Remove this entry, or change its ${names}: an earlier one has the same` });
+    }
   };
+}
+
+/** Returns the indexes of the entries that have the same keys as an earlier one. */
+function repeatedEntries(value: unknown, keys: readonly string[]): readonly number[] {
+  if (!Array.isArray(value) || keys.length === 0) return [];
+  const names = value.map((entry) => JSON.stringify(keys.map((key) => (isTable(entry) ? entry[key] : undefined))));
+  return names.flatMap((name, index) => (names.indexOf(name) < index ? [index] : []));
 }

@@ -13,20 +13,14 @@ import {
   type Backend,
   type ProviderKind,
 } from './provider-kinds.ts';
-import { Duration, parseDurationMs, parseSizeBytes, Size } from './quantities.ts';
+import { durationWithin, parseDurationMs, parseSizeBytes, sizeWithin } from './quantities.ts';
 import { providerOfModel } from './model-providers.ts';
-import { rulesOf } from './slot-rules.ts';
+import { EnvName, PlainText } from './env-variables.ts';
+import { ACCESS_MODES } from './pod-names.ts';
+import { PodOverlay } from './pod-overlay.ts';
+import { rulesAt } from './slot-rules.ts';
 import type { KeyStyle } from './key-case.ts';
 import { checkDocument, type SpecProblem } from './spec-problem.ts';
-
-export const ENV_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_]*$';
-export const ENV_NAME_RULE = 'The name of an environment variable consists of letters, digits and "_" and does not start with a digit';
-
-const EnvName = z.string().regex(new RegExp(ENV_NAME_PATTERN), ENV_NAME_RULE);
-const PlainText = z
-  .string()
-  // eslint-disable-next-line no-control-regex -- NUL or a line break would end an argument or a line of an env file early
-  .regex(/^[^\x00\r\n]*$/, 'Line breaks and NUL characters are not allowed here');
 
 const Model = z.strictObject({
   default: ModelId.describe('Model to serve: an id from the catalogue, or the path of a file in the model store'),
@@ -35,13 +29,20 @@ const Model = z.strictObject({
   args: z.array(PlainText.max(4096)).max(100).default([]).describe('Additional arguments of the model server, appended after all others'),
 });
 
+/** What a slot has that says nothing about its times. */
+export const DEFAULT_TIMES = { startTimeout: '5m', drainTimeout: '30s' } as const;
+
 const Lifecycle = z.strictObject({
   idleTimeout: z
-    .union([z.literal('never'), Duration], 'Write a duration such as "15m", or "never"')
+    .union([z.literal('never'), durationWithin('1s', '365d')], 'Write a duration such as "15m", or "never"')
     .default('never')
     .describe('Time without requests after which the model is unloaded; the next request loads it again. "never" keeps it loaded'),
-  startTimeout: Duration.default('5m').describe('Maximum time from the start until the model answers'),
-  drainTimeout: Duration.default('30s').describe('Maximum time to wait for requests in flight before the workload is stopped'),
+  startTimeout: durationWithin('1s', '24h')
+    .default(DEFAULT_TIMES.startTimeout)
+    .describe('Maximum time from the start until the model answers'),
+  drainTimeout: durationWithin('0s', '24h')
+    .default(DEFAULT_TIMES.drainTimeout)
+    .describe('Maximum time to wait for requests in flight before the workload is stopped'),
   swap: z
     .enum(['auto', 'blue-green', 'drain'])
     .default('auto')
@@ -55,6 +56,9 @@ const Lifecycle = z.strictObject({
       'What to do when something else has changed the workload. "repair": restore it; "warn": report it in the status; "ignore": nothing',
     ),
 });
+
+/** Smaller ones are a forgotten unit, larger ones a mistake. */
+const Size = sizeWithin('1Mi', '1024Ti');
 
 const Resources = z.strictObject({
   memory: Size.optional().describe('Memory to reserve. Admission uses this or the estimate for the model, whichever is larger'),
@@ -72,42 +76,52 @@ const Toleration = z
     effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).optional().describe('Effect of the taint. Default: all effects'),
     tolerationSeconds: z.int().min(0).optional().describe('Seconds for which "NoExecute" is tolerated. Default: no limit'),
   })
-  .superRefine(rulesOf('tolerations'));
+  .superRefine(rulesAt('tolerations.*'));
 
 const Storage = z
   .strictObject({
     size: Size.optional().describe('Size of the claim that is created for the slot'),
     className: z.string().optional().describe('Storage class of that claim. Default: the default class of the cluster'),
+    accessModes: z
+      .array(z.enum(ACCESS_MODES))
+      .min(1)
+      .max(4)
+      .refine((modes) => new Set(modes).size === modes.length, 'List each access mode only once')
+      .optional()
+      .describe('Access modes of that claim. "ReadWriteMany" lets pods on several nodes use it. Default: "ReadWriteOnce"'),
     claimName: z.string().optional().describe('Name of an existing claim that holds the models'),
     hostPath: z.string().startsWith('/').optional().describe('Absolute path of a directory on the node that holds the models'),
   })
-  .superRefine(rulesOf('storage'));
+  .superRefine(rulesAt('storage'));
 
-export const SlotDocument = z.strictObject({
-  enabled: z.boolean().default(true).describe('Whether the slot should run. Set it to false to unload the model'),
-  provider: z
-    .enum(PROVIDER_KIND_NAMES)
-    .optional()
-    .describe('Kind of server that runs in the slot. Default: that of a built-in name, else that of the model, where its id says it'),
-  backend: z
-    .enum(BACKENDS)
-    .optional()
-    .describe(
-      'What the server computes with. Default: the default backend of the provider where this machine can run it, else the best one that it can; in a cluster, the default one',
-    ),
-  priority: z.int().min(-1000).max(1000).default(0).describe('When memory is short, slots with a lower priority are unloaded first'),
-  load: z.enum(['always', 'on-demand']).default('always').describe('"on-demand" loads the model with the first request'),
-  restartedAt: z.iso.datetime().optional().describe('Set by "svcctl slot restart", in UTC. A new value restarts the workload'),
-  model: Model.describe('The model that the slot serves'),
-  lifecycle: Lifecycle.prefault({}).describe('When the slot loads and unloads its model, and how it applies changes'),
-  resources: Resources.prefault({}).describe('Resources of the slot'),
-  env: z.record(EnvName, PlainText.max(32_768)).default({}).describe('Additional environment variables of the model server'),
-  replicas: z.int().min(0).max(1000).default(1).describe('Cluster only: number of pods that serve the slot'),
-  nodeSelector: z.record(z.string(), z.string()).default({}).describe('Cluster only: labels that a node must have to run the pods'),
-  tolerations: z.array(Toleration).max(50).default([]).describe('Cluster only: taints that the pods tolerate'),
-  storage: Storage.optional().describe('Cluster only: where the pods find their models'),
-  serviceAccountName: z.string().max(253).optional().describe('Cluster only: service account of the pods'),
-});
+export const SlotDocument = z
+  .strictObject({
+    enabled: z.boolean().default(true).describe('Whether the slot should run. Set it to false to unload the model'),
+    provider: z
+      .enum(PROVIDER_KIND_NAMES)
+      .optional()
+      .describe('Kind of server that runs in the slot. Default: that of a built-in name, else that of the model, where its id says it'),
+    backend: z
+      .enum(BACKENDS)
+      .optional()
+      .describe(
+        'What the server computes with. Default: the default backend of the provider where this machine can run it, else the best one that it can; in a cluster, the default one',
+      ),
+    priority: z.int().min(-1000).max(1000).default(0).describe('When memory is short, slots with a lower priority are unloaded first'),
+    load: z.enum(['always', 'on-demand']).default('always').describe('"on-demand" loads the model with the first request'),
+    restartedAt: z.iso.datetime().optional().describe('Set by "svcctl slot restart", in UTC. A new value restarts the workload'),
+    model: Model.describe('The model that the slot serves'),
+    lifecycle: Lifecycle.prefault({}).describe('When the slot loads and unloads its model, and how it applies changes'),
+    resources: Resources.prefault({}).describe('Resources of the slot'),
+    env: z.record(EnvName, PlainText.max(32_768)).default({}).describe('Additional environment variables of the model server'),
+    replicas: z.int().min(0).max(1000).default(1).describe('Cluster only: number of pods that serve the slot'),
+    nodeSelector: z.record(z.string(), z.string()).default({}).describe('Cluster only: labels that a node must have to run the pods'),
+    tolerations: z.array(Toleration).max(50).default([]).describe('Cluster only: taints that the pods tolerate'),
+    storage: Storage.optional().describe('Cluster only: where the pods find their models'),
+    serviceAccountName: z.string().max(253).optional().describe('Cluster only: service account of the pods'),
+    pod: PodOverlay.optional().describe('Cluster only: what is added to the pods, and changed in them, with the keys of a pod template'),
+  })
+  .superRefine(rulesAt(''));
 
 /** A slot as users may write it. */
 export type SlotDocument = z.input<typeof SlotDocument>;
@@ -127,7 +141,7 @@ export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' |
     readonly drainTimeoutMs: number;
   };
   readonly resources: { readonly memoryBytes: number | undefined; readonly gpus: number | undefined };
-  readonly cluster: Pick<Parsed, 'replicas' | 'nodeSelector' | 'tolerations' | 'storage' | 'serviceAccountName'>;
+  readonly cluster: Pick<Parsed, 'replicas' | 'nodeSelector' | 'tolerations' | 'storage' | 'serviceAccountName' | 'pod'>;
 }
 
 export type { SpecProblem };
@@ -175,7 +189,7 @@ function resolveKind(name: SlotName, document: unknown): ResolvedKind {
 }
 
 function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): SlotSpec {
-  const { lifecycle, resources, replicas, nodeSelector, tolerations, storage, serviceAccountName, ...rest } = parsed;
+  const { lifecycle, resources, replicas, nodeSelector, tolerations, storage, serviceAccountName, pod, ...rest } = parsed;
   const { idleTimeout, startTimeout, drainTimeout, ...changes } = lifecycle;
   return {
     ...rest,
@@ -192,7 +206,7 @@ function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): Slot
       memoryBytes: resources.memory === undefined ? undefined : parseSizeBytes(resources.memory),
       gpus: resources.gpus,
     },
-    cluster: { replicas, nodeSelector, tolerations, storage, serviceAccountName },
+    cluster: { replicas, nodeSelector, tolerations, storage, serviceAccountName, pod },
   };
 }
 

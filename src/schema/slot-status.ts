@@ -84,6 +84,8 @@ export interface StateMove {
   readonly to: SlotState;
 }
 
+export const TIMELINE_KINDS = ['state', 'spec', 'swap', 'action', 'failure', 'drift', 'condition'] as const;
+
 /** An entry of a slot's append-only timeline: what changed, and why. */
 export interface TimelineEntry {
   /** Sequence number, which continues after a restart of the controller. Event streams use it as the event id. */
@@ -91,7 +93,7 @@ export interface TimelineEntry {
   /** Unix milliseconds. */
   readonly at: number;
   readonly slot: SlotName;
-  readonly kind: 'state' | 'spec' | 'action' | 'failure' | 'drift' | 'condition';
+  readonly kind: (typeof TIMELINE_KINDS)[number];
   /** One sentence: `From "warming" to "ready"`, `Pulled image "…"`. */
   readonly message: string;
   /** What caused the change: name and message of a finding, or a request id. */

@@ -1,6 +1,7 @@
 /** Validates a slot document, a toolbox manifest or settings with a zod schema, and explains for each problem how to fix it. */
 import { z } from 'zod';
 import { pathToSnakeCase, renameKey, writeKeys, type KeyStyle } from './key-case.ts';
+import { whyOwned } from './pod-owned-keys.ts';
 import { nearestWord } from './nearest-word.ts';
 
 /** `path` uses the schema's camelCase keys; sources add file, line and column. */
@@ -82,7 +83,7 @@ function describeIssue(issue: z.core.$ZodIssue, path: SpecProblem['path'], style
 
 /** Messages end up in logs and responses. Environment variables and arguments of a slot may contain secrets. */
 function mayBeSecret(path: SpecProblem['path']): boolean {
-  return path[0] === 'env' || (path[0] === 'model' && path[1] === 'args') || /secret|password|token/i.test(String(path.at(-1)));
+  return path.includes('env') || (path[0] === 'model' && path[1] === 'args') || /secret|password|token/i.test(String(path.at(-1)));
 }
 
 const EXPECTED: Readonly<Record<string, string>> = {
@@ -119,6 +120,8 @@ function pathIn(style: KeyStyle, path: SpecProblem['path']): SpecProblem['path']
 
 function describeUnknownKey(key: string, path: SpecProblem['path'], schema: z.ZodType, style: KeyStyle): string {
   const text = (name: string) => shorten(style === 'snake_case' ? renameKey(name) : name);
+  const owned = whyOwned(path, key);
+  if (owned !== undefined) return writeKeys(`Remove "${text(key)}": ${owned}`, style);
   const known = keysAt(schema, path);
   const meant = nearestWord(key, known);
   if (meant !== undefined) return `Unknown key "${text(key)}"; did you mean "${text(meant)}"?`;

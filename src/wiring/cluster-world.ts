@@ -1,9 +1,12 @@
 /** The world in a cluster: slots are SlotSpecs of one namespace, workloads are Deployments, and several replicas share the work. */
 import { hostname } from 'node:os';
-import { createKubeApi, type KubeApiOptions, type OnRequest } from '../cluster/client/kube-api.ts';
-import { createLeadership } from '../cluster/leadership/leadership.ts';
-import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
+import { createKubeApi, type KubeApiOptions } from '../cluster/client/kube-api.ts';
+import { createLateObserver, type KubeObserver } from '../cluster/client/kube-observer.ts';
+import { createLeadership, type LeaseLeadership } from '../cluster/leadership/leadership.ts';
+import type { KubeApi, Leadership, Reflector } from '../cluster/client/ports.ts';
 import { createReflector } from '../cluster/client/reflector.ts';
+import { createReadyLeadership } from '../cluster/leadership/ready-leadership.ts';
+import { createTermCopies } from '../cluster/client/term-copies.ts';
 import { createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
 import { LEASES, SLOT_SPECS } from '../cluster/client/resource-types.ts';
 import { createClusterModelStore } from '../cluster/cluster-model-store.ts';
@@ -11,8 +14,10 @@ import { createModelStore } from '../models/store.ts';
 import { followLeader } from '../cluster/leadership/decide/follow-leader.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
 import { createClock } from '../platform/clock.ts';
+import { createKubeLeftovers } from '../cluster/workloads/kube-leftovers.ts';
 import { createKubeReflectors } from '../cluster/workloads/kube-reflectors.ts';
 import { createKubeRuntime } from '../cluster/workloads/kube-runtime.ts';
+import { parsePodProxy } from '../cluster/workloads/decide/kube-proxy.ts';
 import { createResourceEditor } from '../cluster/slots/resource-editor.ts';
 import { createResourceEvents } from '../cluster/status/resource-events.ts';
 import { isDesiredChange } from '../cluster/slots/decide/parse-slot-resource.ts';
@@ -26,8 +31,6 @@ import { sleep } from '../platform/pause.ts';
 
 /** Kubernetes schedules by memory itself: the only limit here is `SVC_MEMORY_BUDGET`, if it is set. */
 const UNKNOWN_HOST: HostProbe = { read: async () => ({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined }) };
-/** A list of the Leases of the replicas is small. */
-const LEASES_RELIST_MS = 60_000;
 /** How long the next leader may have to wait for the remaining statuses. */
 const FLUSH_MS = 500;
 
@@ -37,15 +40,15 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     const message = 'Set "SVC_ON_EXIT" to "leave": in a cluster, the slots must keep running when a replica of the gateway exits';
     return fail('stalled', 'SettingUnusable', message);
   }
-  let requestSent: OnRequest = () => undefined;
-  const options: KubeApiOptions = { env, namespace: settings.SVC_NAMESPACE, version, onRequest: (request) => requestSent(request) };
+  const { observer, reportTo } = createLateObserver();
+  const options: KubeApiOptions = { env, namespace: settings.SVC_NAMESPACE, version, onRequest: observer.requestEnded };
   const api = await createKubeApi(options);
   // A client of its own: a renewal must not wait behind a thousand other requests.
   const leaseApi = await createKubeApi(options);
   if (!api.ok) return api;
   if (!leaseApi.ok) return leaseApi;
   const identity = settings.SVC_POD_NAME ?? hostname().toLowerCase();
-  const leadership = createLeadership({
+  const lease = createLeadership({
     api: leaseApi.value,
     name: CONTROLLER_LEASE,
     identity,
@@ -53,7 +56,9 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     now: Date.now,
     log,
   });
-  const parts = await createParts(choice, api.value, leadership, identity);
+  const copies = createCopies(api.value, settings.SVC_RELIST, observer);
+  const leadership = createReadyLeadership(lease, copies.prepare);
+  const parts = await createParts({ choice, api: api.value, lease, leadership, identity, copies, observer });
   const running = new AbortController();
   const candidacy = new AbortController();
   let released: Promise<void> | undefined;
@@ -65,7 +70,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     shareTraffic(local) {
       reports = createReplicaReports({
         api: leaseApi.value,
-        leases: parts.leases,
+        leases: copies.leases,
         identity,
         ...(settings.SVC_POD_UID === undefined ? {} : { podUid: settings.SVC_POD_UID }),
         local,
@@ -76,10 +81,11 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
       });
       return reports.traffic;
     },
-    start(sent) {
-      requestSent = sent;
-      for (const reflector of parts.reflectors) reflector.start(running.signal);
+    start(to) {
+      reportTo(to);
+      for (const reflector of copies.always) reflector.start(running.signal);
       parts.statuses.start(running.signal);
+      parts.leftovers.start(running.signal);
       released = leadership.start(candidacy.signal);
       reported = reports?.start(running.signal);
     },
@@ -96,20 +102,44 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   });
 }
 
-async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Leadership, identity: string) {
-  const { settings, log } = choice;
+/** Copies of what every replica needs to send requests to pods, and of what only the leader needs. */
+function createCopies(api: KubeApi, relistMs: number, observer: KubeObserver) {
+  const ofTerm = createTermCopies();
+  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange, observer });
+  const objects = createKubeReflectors({ api, relistMs, observer }, ofTerm.add);
+  const leases = ofTerm.add(LEASES, () =>
+    createReflector({ api, type: LEASES, labelSelector: `${LABELS.component}=gateway`, relistMs, observer }),
+  );
+  const always = [slots, objects.deployments, objects.pods];
+  return {
+    slots,
+    objects,
+    leases,
+    always,
+    /** A leader acts on the newest state, which the leader before it may have written a moment ago. */
+    async prepare(term: AbortSignal): Promise<void> {
+      await Promise.all([ofTerm.begin(term), ...always.map(async (copy) => await copy.refresh(term))]);
+    },
+  };
+}
+
+interface PartsInput {
+  readonly choice: ServiceOptions;
+  readonly api: KubeApi;
+  readonly lease: LeaseLeadership;
+  readonly leadership: Leadership;
+  readonly identity: string;
+  readonly copies: ReturnType<typeof createCopies>;
+  readonly observer: KubeObserver;
+}
+
+async function createParts({ choice, api, lease, leadership, identity, copies, observer }: PartsInput) {
+  const { settings, env, log } = choice;
+  const { slots, objects } = copies;
   const clock = createClock();
-  const relistMs = settings.SVC_RELIST;
-  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange });
-  const leases = createReflector({
-    api,
-    type: LEASES,
-    labelSelector: `${LABELS.component}=gateway`,
-    relistMs: LEASES_RELIST_MS,
-  });
-  const objects = createKubeReflectors({ api, relistMs });
   const source = createSlotResources({ slots, log });
-  const statuses = createStatusResources({ api, slots, leadership, generationOf: source.generationOf, clock, log });
+  const { generationOf, lastGoodOf } = source;
+  const statuses = createStatusResources({ api, slots, leadership, generationOf, lastGoodOf, clock, log, observer });
   const events = createResourceEvents({
     api,
     ownerOf: source.ownerOf,
@@ -117,11 +147,22 @@ async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Lea
     instance: identity,
     clock,
     log,
+    observer,
   });
+  const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
+  const { variables: podProxy, problems } = parsePodProxy(env, settings.SVC_POD_PROXY_SECRET);
+  for (const problem of problems) log.warn({}, problem);
   const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR });
   const world = {
     ...(await createDesiredInputs(choice, source)),
-    runtime: createKubeRuntime({ api, reflectors: objects, settings, ownerOf: source.ownerOf, term: leadership.term, clock }),
+    runtime: createKubeRuntime({
+      api,
+      reflectors: objects,
+      settings: { ...settings, podProxy },
+      ownerOf: source.ownerOf,
+      term: leadership.term,
+      clock,
+    }),
     models: createClusterModelStore({ store: modelFiles }),
     modelFiles,
     host: UNKNOWN_HOST,
@@ -129,6 +170,19 @@ async function createParts(choice: ServiceOptions, api: KubeApi, leadership: Lea
     editor: createResourceEditor({ api, slots }),
     sinks: [statuses, events],
     publishedView: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),
+    cluster: {
+      copies: () => copyAges([...copies.always, objects.services, objects.configMaps, copies.leases]),
+      waiting: () => ({ status: statuses.waitingCount(), event: events.waitingCount() }),
+      leaderTransitions: lease.transitions,
+    },
   } satisfies Partial<World>;
-  return { world, leases, statuses, reflectors: [slots, leases, ...Object.values(objects)] };
+  return { world, statuses, leftovers };
+}
+
+/** Without the copies that this replica does not keep at present. */
+function copyAges(reflectors: readonly Reflector[]) {
+  return reflectors.flatMap(({ resource, ageMs }) => {
+    const age = ageMs();
+    return age === undefined ? [] : [{ resource, ageSeconds: age / 1000 }];
+  });
 }

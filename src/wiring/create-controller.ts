@@ -31,6 +31,7 @@ export async function createController({ settings, version, log }: ServiceOption
     board,
     traffic: traffic.ofSlot,
     leads: () => world.leadership.leads(),
+    cluster: world.cluster,
   });
   const timelineDirectory = path.join(settings.SVC_STATE_DIR, 'timelines');
   const events = await createEventFeed({ timelineDirectory });

@@ -1,4 +1,6 @@
 /** Everything that differs between a host and a cluster: what the loop observes, where it reports, and which replica may act. */
+import type { ClusterSources } from '../api/metrics/cluster-series.ts';
+import type { KubeObserver } from '../cluster/client/kube-observer.ts';
 import type { FailureRecords } from '../schema/failure-records.ts';
 import type { Log } from '../platform/log.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
@@ -39,8 +41,10 @@ export interface World {
   readonly leadership: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };
   /** Returns the view that this replica publishes instead of the one that its loop derived. */
   publishedView(view: BoardView): BoardView;
-  /** Starts what runs beside the loop. `requestSent` is called for each request to the API server of a cluster. */
-  start(requestSent: (request: { readonly verb: string; readonly resource: string }) => void): void;
+  /** What metrics show of a cluster. Undefined on a host. */
+  readonly cluster?: ClusterSources;
+  /** Starts what runs beside the loop. In a cluster, it reports to the observer. */
+  start(observer: KubeObserver): void;
   /** Gives up leadership. Everything else continues. */
   resign(): Promise<void>;
   /** Stops everything that `start` has started. */

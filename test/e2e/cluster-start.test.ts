@@ -33,7 +33,7 @@ describe('The service in a cluster', () => {
   test('acquires the Lease, and counts its requests to the API server', async () => {
     await eventually('the service leads', async () => (await metrics()).includes('\nsvc_leads 1\n'), 30_000);
     expect(api.objects(LEASES, NAMESPACE).map(({ metadata }) => metadata.name)).toContain('svc-controller');
-    expect(await metrics()).toMatch(/svc_kube_requests_total\{verb="watch",resource="slotspecs\.inference\.svc\.dev"\} [1-9]/);
+    expect(await metrics()).toMatch(/svc_kube_requests_total\{verb="watch",resource="slotspecs\.inference\.svc\.dev",code="200"\} [1-9]/);
   });
 
   test('applies a Deployment for a new SlotSpec, and writes the status of the resource', async () => {

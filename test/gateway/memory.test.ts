@@ -145,7 +145,11 @@ describe('the memory of the gateway', () => {
       while (holding.bufferedBytes < body.length) holding = await child.measure();
       expect(holding.bytes - before.bytes).toBeLessThan(1.3 * body.length);
       const second = await post(child.port, CHAT, body);
-      expect([second.status, errorOf(second.text).code, second.headers['retry-after']]).toEqual([503, 'server.overloaded', '1']);
+      expect([second.status, errorOf(second.text).code, second.headers['retry-after']]).toEqual([
+        503,
+        'server.overloaded',
+        expect.stringMatching(/^[1-4]$/),
+      ]);
       child.command('open');
       expect((await first).status).toBe(200);
       expect((await child.measure()).bufferedBytes).toBe(0);

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { parser } from '@prometheus-io/lezer-promql';
 import { describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
-import { ALERT_GROUPS, type Alert } from '../../scripts/generate/monitoring/alerts.ts';
+import type { Alert } from '../../scripts/generate/monitoring/alert.ts';
+import { ALERT_GROUPS } from '../../scripts/generate/monitoring/alerts.ts';
 import { METRICS } from '../../src/api/metrics/metric-table.ts';
 import { isTable } from '../../src/schema/key-case.ts';
 import { schemaProblem } from '../support/kube/published-schemas.ts';
@@ -16,12 +17,16 @@ const alerts: readonly Alert[] = ALERT_GROUPS.flatMap((group) => group.alerts);
 /** Labels that Prometheus adds when it scrapes, and the one of buckets. */
 const SCRAPE_LABELS = ['namespace', 'job', 'instance', 'le'];
 
+const PROMTOOL_FILES = ['test/generate/alert-rules.promtool.yaml', 'test/generate/alert-rules-cluster.promtool.yaml'];
+
 /** The series names of a metric, with its labels. */
 const SERIES = new Map<string, readonly string[]>(
   Object.entries(METRICS).flatMap(([name, { type, labels }]) =>
     type === 'histogram' ? ['_bucket', '_sum', '_count'].map((suffix) => [`${name}${suffix}`, labels] as const) : [[name, labels] as const],
   ),
 );
+
+const SAME_EVERYWHERE = new Set(Object.entries(METRICS).flatMap(([name, { scope }]) => (scope === 'same' ? [name] : [])));
 
 interface Parsed {
   readonly broken: boolean;
@@ -54,6 +59,22 @@ function problemsOf(expr: string): readonly string[] {
   ];
 }
 
+/** Returns the metrics of which every replica of the gateway shows the same, and which the expression nevertheless adds up or lists for each replica. */
+function countedTwice(expr: string): readonly string[] {
+  const found = new Set<string>();
+  parser.parse(expr).iterate({
+    enter({ type, node, from, to }) {
+      const name = expr.slice(from, to);
+      if (type.name !== 'Identifier' || !SAME_EVERYWHERE.has(name)) return;
+      let around: typeof node | null = node;
+      while (around !== null && around.type.name !== 'AggregateExpr') around = around.parent;
+      const aggregation = around === null ? '' : expr.slice(around.from, around.to);
+      if (!/^(?:max|min) by/.test(aggregation) && !/^\w+ by \([^)]*\binstance\b/.test(aggregation)) found.add(name);
+    },
+  });
+  return [...found];
+}
+
 /** Every value under this key, at any depth. */
 function valuesOf(value: unknown, key: string): readonly unknown[] {
   if (Array.isArray(value)) return value.flatMap((inner) => valuesOf(inner, key));
@@ -72,7 +93,19 @@ test('the check finds what is wrong', () => {
   ]);
 });
 
+test('the check finds what would be counted once for each replica', () => {
+  expect(countedTwice('sum by (slot) (svc_slot_replicas_ready) < 2')).toEqual(['svc_slot_replicas_ready']);
+  expect(countedTwice('svc_slot_condition{type="Stalled"} == 1')).toEqual(['svc_slot_condition']);
+  expect(countedTwice('sum(max by (slot) (svc_slot_replicas_ready))')).toEqual([]);
+  expect(countedTwice('max by (slot) (sum by (slot, instance) (increase(svc_drift_total[1h])))')).toEqual([]);
+  expect(countedTwice('sum(svc_parked)')).toEqual([]);
+});
+
 describe('the alert rules', () => {
+  test.each(alerts.map((alert) => [alert.name, alert] as const))('%s counts nothing once for each replica', (_name, { expr }) => {
+    expect(countedTwice(expr)).toEqual([]);
+  });
+
   test.each(alerts.map((alert) => [alert.name, alert] as const))('%s uses what the service exports', (_name, { expr }) => {
     expect(problemsOf(expr)).toEqual([]);
   });
@@ -101,13 +134,21 @@ describe('the alert rules', () => {
   const isPresent = spawnSync('promtool', ['--version']).error === undefined;
   const isRequired = process.env['SVC_TEST_REQUIRE']?.includes('promtool') === true;
   (isPresent || isRequired ? test : test.skip)('fire for their cause and for nothing else, according to promtool', () => {
-    const file = join(import.meta.dirname, 'alert-rules.promtool.yaml');
-    const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' });
+    const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', ...PROMTOOL_FILES], { cwd: TOP, encoding: 'utf8' });
     expect([status, `${stdout}${stderr}`]).toEqual([0, expect.stringContaining('SUCCESS')]);
   });
 
+  test('are listed in the page for clusters with what to check, except for those about the requests of clients', async () => {
+    const page = await read('docs/cluster.md');
+    const expected = ALERT_GROUPS.flatMap((group) => (group.name === 'svc-requests' ? [] : group.alerts));
+    const rows = new Map(
+      [...page.matchAll(/^\| \[(Svc\w+)\]\(reference\/alerts\.md#\w+\) +\| \w+ +\| (.*?) +\|$/gm)].map(([, name, text]) => [name, text]),
+    );
+    expect(rows).toEqual(new Map(expected.map(({ name, action }) => [name, action.replaceAll('|', String.raw`\|`)])));
+  });
+
   test('each have a case for promtool', async () => {
-    const cases = await read('test/generate/alert-rules.promtool.yaml');
+    const cases = (await Promise.all(PROMTOOL_FILES.map(read))).join('');
     expect(alerts.filter(({ name }) => !cases.includes(`alertname="${name}"`))).toEqual([]);
   });
 });
@@ -118,8 +159,8 @@ describe('the dashboard', () => {
     const expressions = valuesOf(dashboard, 'expr').map(String);
     expect(expressions.length).toBeGreaterThan(20);
     // Grafana replaces its variables before it asks Prometheus.
-    const asked = expressions.map((expr) => expr.replaceAll('$__rate_interval', '5m').replaceAll(/\$(?:slot|job)/g, 'x'));
-    for (const expr of asked) expect([expr, problemsOf(expr)]).toEqual([expr, []]);
+    const asked = expressions.map((expr) => expr.replaceAll('$__rate_interval', '5m').replaceAll(/\$(?:slot|job|namespace)/g, 'x'));
+    for (const expr of asked) expect([expr, problemsOf(expr), countedTwice(expr)]).toEqual([expr, [], []]);
     expect(asked.filter((expr) => expr.includes('$'))).toEqual([]);
   });
 

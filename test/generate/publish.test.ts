@@ -33,6 +33,12 @@ function* nodes(node: unknown, path: string): Generator<readonly [string, Json]>
 /** Validates a value like Kubernetes, as far as our schema needs it. */
 function accepts(schema: Json, value: unknown): boolean {
   const branches = Array.isArray(schema['anyOf']) ? schema['anyOf'].filter(isTable) : [];
+  if (schema['x-kubernetes-int-or-string'] === true) {
+    return accepts(
+      { ...schema, 'x-kubernetes-int-or-string': false, anyOf: [], type: typeof value === 'string' ? 'string' : 'integer' },
+      value,
+    );
+  }
   if (branches.length > 0 && !branches.some((branch) => accepts({ ...branch, type: schema['type'] }, value))) return false;
   if (Array.isArray(schema['enum']) && !schema['enum'].includes(value)) return false;
   if (typeof value === 'string') {
@@ -59,12 +65,15 @@ function accepts(schema: Json, value: unknown): boolean {
 describe('the CRD', () => {
   test('is structural: every node has a type, and nothing that Kubernetes rejects', () => {
     for (const [path, node] of nodes(root, '')) {
-      expect([path, typeof node['type']]).toEqual([path, 'string']);
+      const isEither = node['x-kubernetes-int-or-string'] === true;
+      expect([path, typeof node['type']]).toEqual([path, isEither ? 'undefined' : 'string']);
+      for (const limit of ['least', 'most']) expect([path, limit in node]).toEqual([path, false]);
       expect([path, node['additionalProperties'] !== false]).toEqual([path, true]);
       for (const keyword of ['$ref', '$schema', 'id', 'const', 'propertyNames', 'definitions'])
         expect([path, keyword in node]).toEqual([path, false]);
       const branches = Array.isArray(node['anyOf']) ? node['anyOf'] : [];
-      for (const branch of branches) expect(Object.keys(branch)).not.toEqual(expect.arrayContaining(['type']));
+      if (isEither) expect(branches).toEqual([{ type: 'integer' }, { type: 'string' }]);
+      else for (const branch of branches) expect(Object.keys(branch)).not.toEqual(expect.arrayContaining(['type']));
       if (node['format'] !== undefined) expect(['date-time', 'int32', 'int64']).toContain(node['format']);
     }
   });
@@ -126,7 +135,8 @@ describe('the CRD', () => {
       const offered = `self.backend in [${backends.map((backend) => `'${backend}'`).join(', ')}]`;
       expect(rules).toContainEqual(['.spec', `!has(self.provider) || self.provider != '${kind}' || !has(self.backend) || ${offered}`]);
     }
-    for (const { at: place, cel } of SLOT_RULES) expect(rules).toContainEqual([`.spec.${place.join('.').replace('.*', '[]')}`, cel]);
+    for (const { at: place, cel } of SLOT_RULES)
+      expect(rules).toContainEqual([`.spec${['', ...place].join('.').replaceAll('.*', '[]')}`, cel]);
   });
 
   test('has a message for every duration, size and model id that does not match its pattern', () => {

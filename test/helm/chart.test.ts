@@ -1,26 +1,19 @@
 /** Tests the rendered objects of the chart. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { parse as parseToml } from 'smol-toml';
-import { isTable } from '../../src/schema/key-case.ts';
 import { parseSettings, type ParsedSettings } from '../../src/schema/settings.ts';
 import { SlotName } from '../../src/schema/names.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
 import { ToolboxManifest } from '../../src/schema/toolbox-images.ts';
 import { describeWithHelm } from '../support/require/require-helm.ts';
+import { at, gatewayOf, listAt, ofKind } from './rendered.ts';
 import { renderValues, VALUE_SETS } from './value-sets.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-const at = (value: unknown, ...path: readonly (string | number)[]): unknown =>
-  path.reduce<unknown>((inner, part) => (Array.isArray(inner) ? inner[Number(part)] : isTable(inner) ? inner[part] : undefined), value);
-const listAt = (value: unknown, ...path: readonly (string | number)[]): readonly unknown[] => {
-  const found = at(value, ...path);
-  return Array.isArray(found) ? found : [];
-};
-const ofKind = (objects: readonly Json[], kind: string): readonly Json[] => objects.filter((object) => object['kind'] === kind);
-const gateway = (objects: readonly Json[]): unknown =>
-  ofKind(objects, 'Deployment').find((object) => at(object, 'metadata', 'labels', 'app.kubernetes.io/component') === 'gateway');
-const container = (objects: readonly Json[]): unknown => at(gateway(objects), 'spec', 'template', 'spec', 'containers', 0);
+const container = (objects: readonly Json[]): unknown => at(gatewayOf(objects), 'spec', 'template', 'spec', 'containers', 0);
 
 const textAt = (value: unknown, key: string): string | undefined => {
   const found = at(value, key);
@@ -42,13 +35,34 @@ describeWithHelm('The chart', () => {
     expect(parsed.ok ? [] : parsed.problems).toEqual([]);
   });
 
+  test('tells the gateway what the pods of slots have in common', async () => {
+    const variables = async (values: Json, release: readonly string[] = []): Promise<Readonly<Record<string, unknown>>> =>
+      Object.fromEntries(
+        listAt(container(await renderValues(values, 'inference', release)), 'env').map((each) => [at(each, 'name'), at(each, 'value')]),
+      );
+    expect(await variables(VALUE_SETS['everything'] ?? {})).toMatchObject({
+      SVC_IMAGE_PULL_SECRETS: 'registry,toolboxes',
+      SVC_POD_USER: '1000680000',
+      SVC_POD_PROXY_SECRET: 'proxy',
+      HTTPS_PROXY: 'http://proxy.example:3128',
+      NO_PROXY: '.example',
+    });
+    const usual = await variables({});
+    for (const name of ['SVC_IMAGE_PULL_SECRETS', 'SVC_POD_USER', 'HTTPS_PROXY']) expect(usual).not.toHaveProperty(name);
+    expect(await variables({ slotPods: { user: 'any' } })).toMatchObject({ SVC_POD_USER: 'any' });
+    expect(await variables({}, ['--api-versions', 'security.openshift.io/v1'])).toMatchObject({ SVC_POD_USER: 'any' });
+    await expect(renderValues({ slotPods: { proxy: { httpProxy: 'http://me:secret@proxy' } } })).rejects.toThrow(
+      /slotPods\.proxy\.secretName/,
+    );
+  });
+
   test.each(Object.entries(VALUE_SETS))(
     'with the values "%s" runs the gateway with the restricted security profile',
     async (_name, values) => {
       const objects = await renderValues(values);
-      expect(at(gateway(objects), 'spec', 'template', 'spec')).toMatchObject({
+      expect(at(gatewayOf(objects), 'spec', 'template', 'spec')).toMatchObject({
         enableServiceLinks: false,
-        securityContext: { runAsNonRoot: true, runAsUser: 65_532, seccompProfile: { type: 'RuntimeDefault' } },
+        securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
       });
       expect(at(container(objects), 'securityContext')).toEqual({
         allowPrivilegeEscalation: false,
@@ -74,6 +88,25 @@ describeWithHelm('The chart', () => {
       SVC_GPU_RESOURCES: { cuda: 'nvidia.com/mig-1g.10gb' },
     });
     expect(onNodes.ok && onNodes.settings.SVC_MODELS_CLAIM).toBe(undefined);
+  });
+
+  test('creates the dashboard for the sidecar of Grafana only where it is wanted, unchanged, with its label and folder', async () => {
+    const dashboards = (objects: readonly Json[]) =>
+      ofKind(objects, 'ConfigMap').filter((object) => at(object, 'metadata', 'labels', 'grafana_dashboard') === '1');
+    expect(dashboards(await renderValues({}))).toEqual([]);
+    const [found, ...more] = dashboards(
+      await renderValues({ grafanaDashboard: { enabled: true, folder: 'GPU & LLM', folderAnnotation: 'example.dev/folder' } }),
+    );
+    expect(more).toEqual([]);
+    expect(at(found, 'metadata', 'annotations')).toEqual({ 'example.dev/folder': 'GPU & LLM' });
+    const dashboard = textAt(at(found, 'data'), 'svc.json') ?? '';
+    expect(JSON.parse(dashboard)).toEqual(
+      JSON.parse(await readFile(join(import.meta.dirname, '../../manifests/monitoring/grafana-dashboard.json'), 'utf8')),
+    );
+    // The API server accepts at most 1 MiB.
+    expect(dashboard.length).toBeLessThan(500_000);
+    const plain = dashboards(await renderValues({ grafanaDashboard: { enabled: true } }));
+    expect(plain.map((object) => at(object, 'metadata', 'annotations'))).toEqual([undefined]);
   });
 
   test('tells the gateway the names under which clients reach it', async () => {
@@ -130,7 +163,7 @@ describeWithHelm('The chart', () => {
   test('allows only gateways to connect to the servers in slots', async () => {
     const [slots] = ofKind(await renderValues({}), 'NetworkPolicy');
     expect(at(slots, 'spec', 'podSelector')).toEqual({ matchExpressions: [{ key: 'inference.svc.dev/slot', operator: 'Exists' }] });
-    const labels = at(gateway(await renderValues({})), 'spec', 'template', 'metadata', 'labels');
+    const labels = at(gatewayOf(await renderValues({})), 'spec', 'template', 'metadata', 'labels');
     expect(at(slots, 'spec', 'ingress')).toEqual([{ from: [{ podSelector: { matchLabels: labels } }] }]);
     expect(at(slots, 'spec', 'egress', 1, 'to', 0, 'ipBlock', 'except')).toEqual(['169.254.0.0/16']);
   });

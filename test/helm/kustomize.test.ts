@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
-import { BASE_NAMESPACE, baseFiles, renderChart, withoutHelm } from '../../scripts/render-manifests.ts';
+import { BASE_NAMESPACE, baseFiles, isHook, renderChart, withoutHelm } from '../../scripts/render-manifests.ts';
 import { isTable } from '../../src/schema/key-case.ts';
 import { describeWithHelm } from '../support/require/require-helm.ts';
 
@@ -25,7 +25,7 @@ async function kustomized(directory: string): Promise<ReadonlyMap<string, Json>>
 
 async function charted(...args: readonly string[]): Promise<ReadonlyMap<string, Json>> {
   const objects = await renderChart(['--namespace', BASE_NAMESPACE, '--include-crds', ...args]);
-  return byIdentity(objects.map(([, object]) => withoutHelm(object)));
+  return byIdentity(objects.flatMap(([, object]) => (isHook(object) ? [] : [withoutHelm(object)])));
 }
 
 function byIdentity(objects: readonly Json[]): ReadonlyMap<string, Json> {

@@ -16,9 +16,10 @@ function problems(values: unknown): readonly string[] {
 
 const valuesOf = async (file: string): Promise<unknown> => parse(await readFile(join(CHART, file), 'utf8'));
 
-/** Returns the keys of a schema and of its tables. Keys of maps belong to users and are left out. */
+/** Returns the keys of a schema and of its tables. Keys that belong to users, and parts of Kubernetes objects, are left out. */
 function keysOf(schema: unknown, path = ''): readonly string[] {
-  const properties = isTable(schema) && isTable(schema['properties']) ? Object.entries(schema['properties']) : [];
+  const closed = isTable(schema) && schema['additionalProperties'] === false ? schema['properties'] : undefined;
+  const properties = isTable(closed) ? Object.entries(closed) : [];
   if (path === '.settings') return [path];
   return properties.length === 0 ? [path] : properties.flatMap(([key, inner]) => keysOf(inner, `${path}.${key}`));
 }
@@ -61,6 +62,21 @@ describe('values.yaml', () => {
     [{ toolboxes: { llama: {} } }, /\/toolboxes: property name must be valid/],
     [{ gpus: { allocation: 'magic' } }, /\/gpus\/allocation/],
     [{ service: { type: 'ExternalName' } }, /\/service\/type/],
+    [{ service: { loadBalancerSourceRanges: ['10.0.0.0'] } }, /\/service\/loadBalancerSourceRanges\/0: must match pattern/],
+    [{ nameOverride: 'My App' }, /\/nameOverride: must match pattern/],
+    [{ commonLabels: { team: 'my team' } }, /\/commonLabels\/team: must match pattern/],
+    [{ commonLabels: { 'a b': 'c' } }, /\/commonLabels: property name must be valid/],
+    [{ commonAnnotations: { a: 1 } }, /\/commonAnnotations\/a: must be string/],
+    [{ extraVolumes: [{ configMap: {} }] }, /\/extraVolumes\/0: must have required property 'name'/],
+    [{ extraVolumeMounts: [{ name: 'a', mountPath: 'b' }] }, /\/extraVolumeMounts\/0\/mountPath: must match pattern/],
+    [{ extraEnvFrom: [{ secret: 'a' }] }, /\/extraEnvFrom\/0: must NOT have additional properties/],
+    [{ ingress: { hosts: ['a.example'] } }, /\/ingress\/hosts\/0: must be object/],
+    [{ ingress: { hosts: [{ paths: [] }] } }, /\/ingress\/hosts\/0: must have required property 'host'/],
+    [{ ingress: { host: 'https://a.example' } }, /\/ingress\/host: must match pattern/],
+    [{ podSecurityContext: { runAsUser: 'nobody' } }, /\/podSecurityContext\/runAsUser: must be integer/],
+    [{ topologySpreadConstraints: [{ maxSkew: 1 }] }, /\/topologySpreadConstraints\/0: must have required property 'topologyKey'/],
+    [{ deploymentStrategy: { type: 'OnDelete' } }, /\/deploymentStrategy\/type/],
+    [{ revisionHistoryLimit: -1 }, /\/revisionHistoryLimit: must be >= 0/],
   ])('rejects %j', (values, problem) => {
     expect(problems(values).join('\n')).toMatch(problem);
   });
@@ -72,6 +88,10 @@ describe('values.yaml', () => {
     [{ toolboxes: { gguf: { cpu: { image: 'localhost/a:v1' } } } }],
     [{ slots: { primary: { backend: 'cpu', model: { default: 'a' }, lifecycle: { idleTimeout: 'never' } } } }],
     [{ networkPolicy: { modelSources: null } }],
+    [{ podSecurityContext: { runAsUser: null, seLinuxOptions: { level: 's0' } } }],
+    [{ ingress: { host: '*.a.example', hosts: [{ host: 'b.example' }] } }],
+    [{ service: { type: 'LoadBalancer', loadBalancerSourceRanges: ['10.0.0.0/8', '::/0'] } }],
+    [{ commonLabels: { 'example.com/team': 'ml', empty: '' } }],
   ])('accepts %j', (values) => {
     expect(problems(values)).toEqual([]);
   });

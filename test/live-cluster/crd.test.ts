@@ -3,7 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { parse, stringify } from 'yaml';
-import { REFUSED_COMBINATIONS } from '../schema/refused-combinations.ts';
+import { OUTSIDE_LIMITS, REFUSED_COMBINATIONS, WITHIN_LIMITS } from '../schema/refused-combinations.ts';
+import { RICH_OVERLAY } from '../schema/rich-overlay.ts';
+import { UNSEEN_STATUS } from '../../src/schema/slot-resource.ts';
+import { judge } from '../cluster/status/decide/kstatus.ts';
 import { describeWithCluster, kubectl } from '../support/require/require-cluster.ts';
 
 const NAMESPACE = `svc-crd-${process.pid}`;
@@ -80,7 +83,27 @@ describeWithCluster('The definition of slots', () => {
 
   test.each(REFUSED_COMBINATIONS)('rejects the combination %j', async (part, path) => {
     const rejected = await rejection('primary', { model: MODEL, ...part });
-    expect(rejected).toContain(`spec.${path.replace(/\.(\d+)/, '[$1]')}: `);
+    expect(rejected).toContain(`spec.${path.replaceAll(/\.(\d+)/g, '[$1]')}: `);
+  });
+
+  test.each(OUTSIDE_LIMITS)('rejects %j, which is outside of the limits', async (part, path, limits) => {
+    const rejected = await rejection('primary', { model: MODEL, ...part });
+    expect(rejected).toContain(`spec.${path}: `);
+    expect(rejected).toContain(limits);
+  });
+
+  test.each(WITHIN_LIMITS)('accepts %j, which is within the limits', async (part) => {
+    expect(await rejection('primary', { model: MODEL, ...part })).toBe('');
+  });
+
+  test.each<readonly [pod: object, message: RegExp]>([
+    [{ hostNetwork: true }, /unknown field "spec\.pod\.hostNetwork"/],
+    [{ server: { image: 'x' } }, /unknown field "spec\.pod\.server\.image"/],
+    [{ server: { resources: { limits: { cpu: 'two' } } } }, /spec\.pod\.server\.resources\.limits\.cpu: Invalid value/],
+    [{ volumes: ['a', 'a'].map((name) => ({ name, emptyDir: {} })) }, /spec\.pod\.volumes\[1\]: Duplicate value/],
+    [{ imagePullSecrets: [{ name: 'Not a name' }] }, /spec\.pod\.imagePullSecrets\[0\]\.name: Invalid value/],
+  ])('rejects the overlay %j', async (pod, message) => {
+    expect(await rejection('primary', { model: MODEL, pod })).toMatch(message);
   });
 
   test('accepts a slot that uses every key', async () => {
@@ -98,8 +121,10 @@ describeWithCluster('The definition of slots', () => {
       replicas: 3,
       nodeSelector: { disk: 'fast' },
       tolerations: [{ key: 'a', effect: 'NoExecute', tolerationSeconds: 30 }, { operator: 'Exists' }],
-      storage: { size: '20Gi', className: 'fast' },
+      storage: { size: '20Gi', className: 'fast', accessModes: ['ReadWriteMany'] },
       serviceAccountName: 'other',
+      // The limit of memory is in "resources" here.
+      pod: { ...RICH_OVERLAY, server: { ...RICH_OVERLAY.server, resources: { requests: { cpu: 2, 'ephemeral-storage': '1Gi' } } } },
     };
     expect(await rejection('whole', spec)).toBe('');
   });
@@ -125,7 +150,12 @@ describeWithCluster('The definition of slots', () => {
         JSON.stringify(manifest),
       );
     };
-    await apply('one', { state: 'ready', model: 'a.gguf', backend: 'cpu', readyReplicas: 1, conditions: [condition('Ready')] });
+    const summary = { ready: 'True', reason: 'Because', message: 'So' };
+    // Keys of the spec that this version of the definition does not know are kept, for a version that does.
+    const lastGood = { generation: 1, spec: { model: { default: 'a.gguf' }, fromTomorrow: { deep: [1, null] } } };
+    const status = { state: 'ready', model: 'a.gguf', backend: 'cpu', readyReplicas: 1, summary, lastGood, observedGeneration: 1 };
+    await apply('one', { ...status, conditions: [condition('Ready')] });
+    expect(JSON.parse(await fieldOf('primary', '.status'))).toMatchObject(status);
     await apply('two', { conditions: [condition('Checked')] });
     expect(await fieldOf('primary', '.status.conditions[*].type')).toBe('Ready Checked');
     await inNamespace(['patch', 'slot', 'primary', '--type=merge', '--patch', '{"status":{"state":"offline"}}']);
@@ -133,6 +163,16 @@ describeWithCluster('The definition of slots', () => {
     await expect(
       inNamespace(['patch', 'slot', 'primary', '--subresource=status', '--type=merge', '--patch', '{"status":{"state":"fine"}}']),
     ).rejects.toThrow(/status\.state: Unsupported value: "fine"/);
+  });
+
+  test('gives a new slot a status that says that nobody has looked at it, for which kstatus waits', async () => {
+    const fresh = JSON.parse(await inNamespace(['get', 'slot', 'stt', '--output', 'json']));
+    expect(fresh.status).toEqual(UNSEEN_STATUS);
+    expect(judge(fresh)).toBe('InProgress');
+    expect(await inNamespace(['get', 'slot', 'stt', '--no-headers'])).toMatch(/^stt +Unknown +NotYetSeen +\d+/);
+    // A user cannot write it, nor take it away.
+    await inNamespace(['patch', 'slot', 'stt', '--type=merge', '--patch', '{"status":null}']);
+    expect(await fieldOf('stt', '.status.observedGeneration')).toBe('-1');
   });
 
   test('shows columns, and more of them with "--output wide"', async () => {
@@ -167,7 +207,11 @@ describeWithCluster('The definition of slots', () => {
     expect(explained).toMatch(/default\s+<string> -required-\s+Model to serve: an id from the catalogue/);
     expect(explained).toMatch(/context\s+<integer>\s+Context length in tokens/);
     expect(await explainedIn('spec')).not.toContain('Cluster only');
-  }, 60_000);
+    const pod = await explainedIn('spec.pod');
+    expect(pod).toContain('with the keys of a pod template');
+    expect(pod).toMatch(/imagePullSecrets\s+<\[\]Object>\s+Secrets with credentials for registries/);
+    expect(await explainedIn('spec.pod.server.env')).toMatch(/valueFrom\s+<Object>\s+Where the value comes from/);
+  }, 180_000);
 });
 
 /** If the API server that answers kubectl does not publish the schema itself, a copy of the definition under another name is explained. */

@@ -51,7 +51,7 @@ describeWithCluster('createKubeApi() on a real API server', () => {
     delete config.clusters[0].cluster['certificate-authority-data'];
     const untrusting = valueOf(await createKubeApi({ env: {}, kubeconfigText: JSON.stringify(config), namespace, version: 'test' }));
     expect(await untrusting.get(CONFIG_MAPS, 'x', SIGNAL)).toMatchObject({
-      failure: { reason: 'ApiUnreachable', message: expect.stringContaining('Check the certificates') },
+      failure: { reason: 'ApiUntrusted', message: expect.stringContaining('Check the certificates') },
     });
   });
 

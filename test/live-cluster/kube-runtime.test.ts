@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import type { ObservedWorkload, Workload } from '../../src/reconciler/ports.ts';
 import type { WorkloadId } from '../../src/schema/names.ts';
+import { RICH_OVERLAY } from '../schema/rich-overlay.ts';
 import { describeWithCluster } from '../support/require/require-cluster.ts';
 import { WORKLOAD_IMAGE } from '../support/require/require-podman.ts';
 import { eventually } from '../support/runtimes/runtime-world.ts';
@@ -101,6 +102,63 @@ describeWithCluster('The kube runtime on a real cluster', () => {
     expect(env).toContain('OTHER=theirs');
     expect(await world.kubectl('get', deployment, '--output', 'jsonpath={.metadata.labels.team}')).toBe('red');
     expect(await left('services')).not.toBe('');
+  });
+
+  test('gives pods what the overlay of a slot says, and finds no drift in it', async () => {
+    world = await createKubeWorld('overlay', {
+      SVC_IMAGE_PULL_SECRETS: ['installation'],
+      podProxy: { HTTPS_PROXY: 'http://proxy.example' },
+    });
+    const { kubectl, namespace } = world;
+    const priorityClassName = `${namespace}-high`;
+    await kubectl('create', 'secret', 'generic', 'credentials', '--from-literal=token=t0ken');
+    await kubectl('create', 'configmap', 'settings', '--from-literal=colour=blue');
+    await kubectl('create', 'priorityclass', priorityClassName, '--value=7');
+    try {
+      const plain = world.workload({ port: 8080 });
+      const pod = { ...RICH_OVERLAY, priorityClassName };
+      const workload = { ...plain, cluster: { ...plain.cluster, pod } };
+      const id = await apply(workload);
+      const found = await ready();
+      expect(world.runtime.traits.inPlace?.findAltered(workload, found)).toEqual([]);
+      const { items } = JSON.parse(await kubectl('get', 'pods', '--output', 'json'));
+      const [{ metadata, spec }] = items;
+      expect(metadata).toMatchObject({ labels: pod.labels, annotations: pod.annotations });
+      expect(spec).toMatchObject({
+        imagePullSecrets: [{ name: 'installation' }, { name: 'registry' }],
+        priority: 7,
+        securityContext: pod.securityContext,
+        topologySpreadConstraints: pod.topologySpreadConstraints,
+        affinity: pod.affinity,
+      });
+      expect(spec.containers[0].resources).toEqual({
+        requests: { cpu: '100m', memory: '32Mi', 'ephemeral-storage': '64Mi' },
+        limits: { cpu: '2', memory: '256Mi', 'ephemeral-storage': '1Gi' },
+      });
+      const inPod = async (script: string): Promise<string> =>
+        await kubectl('exec', metadata.name, '--container', 'server', '--', 'sh', '-c', script);
+      expect(await inPod('cat /etc/credentials/api/token /etc/settings/colour; id -u; id -G')).toBe('t0kenblue1000680000\n0 44 1000680000');
+      expect(
+        await inPod(
+          'echo "$API_TOKEN $MODE $CPUS $FROM_colour $token $GREETING $HTTPS_PROXY $https_proxy"; test -s /var/run/identity/token && touch /tmp/cache/x',
+        ),
+      ).toBe('t0ken quiet 2 blue t0ken hello http://proxy.example http://proxy.example');
+      // Applying it again is no roll-out, and what others change in the overlay is reverted.
+      const generation = async (): Promise<string> =>
+        await kubectl('get', 'deployment', workload.name, '--output', 'jsonpath={.metadata.generation}');
+      const before = await generation();
+      expect(await apply(workload)).toBe(id);
+      expect(await generation()).toBe(before);
+      await kubectl('set', 'resources', `deployment/${workload.name}`, '--containers=server', '--limits=cpu=3');
+      const altered = await seen('drift', (each) => (world.runtime.traits.inPlace?.findAltered(workload, each) ?? []).length > 0);
+      expect(world.runtime.traits.inPlace?.findAltered(workload, altered)).toEqual([
+        expect.stringMatching(/^resources\.limits\.cpu "3" instead of "2000m"/),
+      ]);
+      expect(await apply(workload)).toBe(id);
+      await seen('no drift', (each) => world.runtime.traits.inPlace?.findAltered(workload, each).length === 0);
+    } finally {
+      await kubectl('delete', 'priorityclass', priorityClassName);
+    }
   });
 
   test('reports what a pod waits for', async () => {

@@ -1,6 +1,7 @@
 /** The main job in a cluster, done with kubectl: real API server, real node, real llama-server, and the gateway as a pod of the chart. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { RICH_OVERLAY } from '../schema/rich-overlay.ts';
 import { conditionOf, demoSlot, install, isReady, type Installation } from '../support/live-cluster/cluster.ts';
 import { slotPods } from '../support/live-cluster/cluster-replicas.ts';
 import { describeWithCluster } from '../support/require/require-cluster.ts';
@@ -27,6 +28,19 @@ describeWithCluster('A slot in a cluster', () => {
       .trim()
       .split('\n')
       .filter(Boolean);
+  /** Name of the Deployment that was created last. */
+  const serverOf = async (): Promise<string> => {
+    const names = await svc.kubectl([
+      'get',
+      'deployments',
+      '--selector',
+      'inference.svc.dev/slot=primary',
+      '--sort-by=.metadata.creationTimestamp',
+      '--output',
+      'jsonpath={.items[*].metadata.name}',
+    ]);
+    return names.trim().split(' ').at(-1) ?? '';
+  };
   const uid = async (): Promise<string> =>
     svc.kubectl(['get', 'deployments', '--selector', 'inference.svc.dev/slot=primary', '--output', 'jsonpath={.items[*].metadata.uid}']);
 
@@ -35,13 +49,13 @@ describeWithCluster('A slot in a cluster', () => {
     await svc.kubectl(['wait', '--for=condition=Ready', 'slot/primary', 'slot/embed', '--timeout=120s']);
     const [head, ...rows] = (await svc.kubectl(['get', 'slots'])).trim().split('\n');
     expect(head?.split(/\s+/)).toEqual(['NAME', 'STATE', 'MODEL', 'BACKEND', 'READY', 'UP-TO-DATE', 'REASON', 'AGE']);
-    expect(rows.map((row) => row.split(/\s+/).slice(0, 4))).toEqual([
-      ['embed', 'ready', 'demo-embed', 'cpu'],
-      // A slot that does not run computes with nothing, and has no condition Ready.
-      ['img', 'offline', 'demo-owl', 'True'],
-      ['primary', 'ready', 'demo-fox', 'cpu'],
-      ['stt', 'offline', 'demo-clock', 'True'],
-      ['tts', 'offline', 'demo-owl', 'True'],
+    expect(rows.map((row) => row.split(/\s+/).slice(0, 6).join(' '))).toEqual([
+      'embed ready demo-embed cpu True True',
+      // A slot that does not run computes with nothing.
+      'img offline demo-owl False True NotAskedFor',
+      'primary ready demo-fox cpu True True',
+      'stt offline demo-clock False True NotAskedFor',
+      'tts offline demo-owl False True Disabled',
     ]);
   }, 180_000);
 
@@ -90,6 +104,54 @@ describeWithCluster('A slot in a cluster', () => {
     },
     240_000,
   );
+
+  test('changes its pods with each edit of their overlay, without a lost request, and then finds no drift', async () => {
+    await svc.kubectl(['create', 'secret', 'generic', 'credentials', '--from-literal=token=t0ken']);
+    await svc.kubectl(['create', 'configmap', 'settings', '--from-literal=colour=blue']);
+    const { priorityClassName: _, server, ...rest } = RICH_OVERLAY;
+    const overlay = { ...rest, server: { ...server, resources: { limits: { cpu: '1500m', memory: '0.5Gi' } } } };
+    const edit = async (pod: object): Promise<void> => {
+      await svc.kubectl(['patch', 'slot/primary', '--type=merge', '--patch', JSON.stringify({ spec: { pod } })]);
+      await svc.kubectl(['wait', '--for=condition=UpToDate', 'slot/primary', '--timeout=120s']);
+    };
+    const labels = async (): Promise<string> =>
+      svc.kubectl(['get', 'pods', '--selector', 'inference.svc.dev/slot=primary', '--output', 'jsonpath={.items[*].metadata.labels.team}']);
+    const alterations = async (): Promise<string> =>
+      svc.kubectl(['get', 'events', '--field-selector', 'involvedObject.name=primary,reason=WorkloadAltered', '--output', 'name']);
+    const generations = async (): Promise<string> =>
+      svc.kubectl([
+        'get',
+        'deployments',
+        '--selector',
+        'inference.svc.dev/slot=primary',
+        '--output',
+        'jsonpath={.items[*].metadata.generation}',
+      ]);
+    const loop = startStreamLoop(svc, 3);
+    await edit(overlay);
+    expect(await labels()).toContain('search');
+    await edit({ labels: { team: 'other' } });
+    await pause(1000);
+    const score = await loop.end();
+    expect(score.failures).toEqual([]);
+    const [generation, events] = [await generations(), await alterations()];
+    await pause(5000);
+    expect([await generations(), await alterations()]).toEqual([generation, events]);
+    expect(conditionOf(await svc.slot('primary'), 'DriftDetected')?.status).toBe('False');
+    expect(await labels()).toContain('other');
+    const env = await svc.kubectl([
+      'exec',
+      `deployment/${await serverOf()}`,
+      '--container',
+      'server',
+      '--',
+      'sh',
+      '-c',
+      'echo $API_TOKEN $MODE',
+    ]);
+    expect(env.trim()).toBe('t0ken quiet');
+    await edit({ labels: null, annotations: null, securityContext: null, affinity: null, volumes: null, server: null, model: null });
+  }, 240_000);
 
   test('reverts changes to its Deployment, but keeps an added label', async () => {
     const [name] = (await deployments()).filter((each) => each.includes('primary'));

@@ -41,7 +41,7 @@ describeWithCluster('SlotSpecs in a cluster', () => {
   const clock = createClock();
   const log = { info: () => undefined, warn: () => undefined };
   const createSink = (): StatusResources =>
-    createStatusResources({ api, slots, leadership, generationOf: source.generationOf, clock, log });
+    createStatusResources({ api, slots, leadership, generationOf: source.generationOf, lastGoodOf: source.lastGoodOf, clock, log });
 
   beforeAll(async () => {
     await run(['create', 'namespace', NAMESPACE]);

@@ -177,11 +177,27 @@ describe('what was altered in the cluster', () => {
   });
 });
 
+describe('an edit of a timeout', () => {
+  test.each(['startTimeout', 'drainTimeout'] as const)('of "%s" reaches every pod: by a swap that loses no request', async (key) => {
+    const world = await serving({}, { replicas: 2 });
+    const before = only(world).id;
+    const request = world.life().traffic.ask(PRIMARY, 300);
+    world.edit('primary', { model: { default: 'a.gguf' }, replicas: 2, lifecycle: { [key]: '7s' } });
+    await world.clock.advance(10);
+    expect(condition(world, 'UpToDate')).toMatchObject({ status: 'False' });
+    await world.clock.until(() => condition(world, 'UpToDate')?.status === 'True', 60_000);
+    expect(world.cluster?.podsOf(only(world).id).cluster).toMatchObject({ [`${key}Ms`]: 7000, replicas: 2 });
+    expect(only(world).id).not.toBe(before);
+    expect(request.answers).toEqual(['served']);
+    await expectRest(world);
+  });
+});
+
 describe('an edit that needs no new workload', () => {
   test('is applied in place, and is no failure', async () => {
     const world = await serving();
     const before = ids(world);
-    world.edit('primary', { model: { default: 'a.gguf' }, lifecycle: { drainTimeout: '7s' } });
+    world.edit('primary', { model: { default: 'a.gguf' }, replicas: 2 });
     await world.clock.advance(1000);
     expect(world.changes().filter((change) => change.startsWith('update "svc-slot-primary" in place'))).toHaveLength(1);
     expect(ids(world)).toEqual(before);

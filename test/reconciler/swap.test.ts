@@ -19,6 +19,80 @@ const models = (world: World): readonly string[] =>
   world.runtime.list().map(({ container }) => container.argv?.[2]?.replace('/models/', '') ?? '');
 const served = (world: World): string => world.slot('primary').status.model;
 
+/** What the timeline and the Events of a cluster say of swaps. */
+const reported = (world: World): readonly string[] =>
+  world
+    .life()
+    .reports.flatMap(({ entries }) => entries.filter(({ kind }) => kind === 'swap').map(({ message, cause }) => `${cause}: ${message}`));
+const BEGUN = 'SwapStarted: Model "b.gguf" replaces model "a.gguf"';
+const ENDED = 'SwapFinished: Model "b.gguf" answers now instead of model "a.gguf"';
+
+describe('what is reported of a swap', () => {
+  test.each([
+    ['beside the old model', {}, {}],
+    ['after the old model has drained', { env: { SVC_MEMORY_BUDGET: '1500' } }, {}],
+    ['as the slot demands', {}, { swap: 'drain' }],
+  ])('is when it begins and when it ends, once each: %s', async (_, options, lifecycle) => {
+    const world = await serving(options, lifecycle);
+    world.life().traffic.ask(slotName('primary'), 3000);
+    await world.clock.advance(10);
+    expect(reported(world)).toEqual([]);
+    world.edit2('b.gguf');
+    await world.clock.advance(20);
+    expect(reported(world)).toEqual([BEGUN]);
+    await world.clock.advance(60_000);
+    expect(served(world)).toBe('b.gguf');
+    expect(reported(world)).toEqual([BEGUN, ENDED]);
+  });
+
+  test('is nothing when the same server is only started again, or the slot was at rest', async () => {
+    const world = await serving();
+    const [workload] = world.runtime.list();
+    if (workload !== undefined) world.runtime.exit(workload.id);
+    await world.clock.advance(60_000);
+    expect(world.slot('primary').status.state).toBe('ready');
+    world.edit('primary', { enabled: false, model: { default: 'a.gguf' } });
+    await world.reach('primary', 'offline');
+    world.edit2('b.gguf');
+    await world.reach('primary', 'ready');
+    expect(reported(world)).toEqual([]);
+  });
+
+  test('names the last model that answered, where a second edit comes before the first is in force', async () => {
+    const world = await serving({ readyMs: (model) => (model.includes('b.gguf') ? 100_000 : 50) });
+    world.setModel('c.gguf', 'present', SIZE);
+    world.edit2('b.gguf');
+    await world.clock.advance(5000);
+    world.edit2('c.gguf');
+    await world.clock.advance(60_000);
+    expect(reported(world)).toEqual([
+      BEGUN,
+      'SwapStarted: Model "c.gguf" replaces model "a.gguf"',
+      'SwapFinished: Model "c.gguf" answers now instead of model "a.gguf"',
+    ]);
+  });
+
+  test('is reported to its end by a controller that was started while it was under way', async () => {
+    const world = await serving({ readyMs: (model) => (model.includes('b.gguf') ? 30_000 : 50) });
+    world.edit2('b.gguf');
+    await world.clock.advance(5000);
+    await world.restart();
+    await world.clock.advance(60_000);
+    expect(served(world)).toBe('b.gguf');
+    expect(reported(world).at(-1)).toMatch(/^SwapFinished: /);
+  });
+
+  test('says that a new server answers where the model is the same', async () => {
+    const world = await serving();
+    world.edit('primary', { model: { default: 'a.gguf', args: ['--threads', '1'] } });
+    await world.clock.advance(60_000);
+    expect(reported(world)).toEqual([
+      'SwapStarted: A new server of model "a.gguf" replaces the present one',
+      'SwapFinished: A new server of model "a.gguf" answers now',
+    ]);
+  });
+});
+
 describe('a swap', () => {
   test('goes beside the old model where both fit, and requests never wait', async () => {
     const world = await serving();

@@ -1,10 +1,21 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { renameKey, toCamelCase, toSnakeCase } from '../../src/schema/key-case.ts';
+import { pathToSnakeCase, renameKey, toCamelCase, toSnakeCase } from '../../src/schema/key-case.ts';
 
 const document = fc.dictionary(
   fc.oneof(
-    fc.constantFrom('env', 'node_selector', 'nodeSelector', 'idle_timeout', 'idleTimeout', 'tolerations'),
+    fc.constantFrom(
+      'env',
+      'node_selector',
+      'nodeSelector',
+      'idle_timeout',
+      'idleTimeout',
+      'tolerations',
+      'pod',
+      'labels',
+      'match_labels',
+      'matchLabels',
+    ),
     fc.string({ maxLength: 8 }),
   ),
   fc.jsonValue({ maxDepth: 4 }),
@@ -29,6 +40,37 @@ describe('toCamelCase() and toSnakeCase()', () => {
     };
     expect(toCamelCase(snake)).toEqual(camel);
     expect(toSnakeCase(camel)).toEqual(snake);
+  });
+
+  test('rename the keys of pods, but not labels, annotations and names of resources', () => {
+    const snake = {
+      pod: {
+        labels: { my_label: 'a', 'example.com/someLabel': 'b' },
+        affinity: { pod_affinity: { required_during_scheduling: [{ label_selector: { match_labels: { some_label: 'x' } } }] } },
+        volumes: [{ csi: { volume_attributes: { secretProviderClass: 'x', some_key: 'y' } } }],
+        server: { env: [{ value_from: { secret_key_ref: { key: 'a_b' } } }], resources: { limits: { 'x.dev/big_nic': 1, aB: 2 } } },
+      },
+      labels: { some_key: 1 },
+    };
+    const camel = {
+      pod: {
+        labels: { my_label: 'a', 'example.com/someLabel': 'b' },
+        affinity: { podAffinity: { requiredDuringScheduling: [{ labelSelector: { matchLabels: { some_label: 'x' } } }] } },
+        volumes: [{ csi: { volumeAttributes: { secretProviderClass: 'x', some_key: 'y' } } }],
+        server: { env: [{ valueFrom: { secretKeyRef: { key: 'a_b' } } }], resources: { limits: { 'x.dev/big_nic': 1, aB: 2 } } },
+      },
+      labels: { someKey: 1 },
+    };
+    expect(toCamelCase(snake)).toEqual(camel);
+    expect(toSnakeCase(camel)).toEqual(snake);
+    expect(pathToSnakeCase(['pod', 'volumes', 0, 'csi', 'volumeAttributes', 'someKey'])).toEqual([
+      'pod',
+      'volumes',
+      0,
+      'csi',
+      'volume_attributes',
+      'someKey',
+    ]);
   });
 
   test('convert any document without loss, in either order', () => {

@@ -18,3 +18,25 @@ test('variables of the installer, of svcctl and of tests are ignored, and unknow
   expect(parseSettings(others).ok).toBe(true);
   expect(parseSettings({ SVC_TOKENS: 'x' }).ok).toBe(false);
 });
+
+test('the user of pods is an id other than root, or "any"', () => {
+  const user = (SVC_POD_USER: string) => {
+    const parsed = parseSettings({ SVC_POD_USER });
+    return parsed.ok ? parsed.settings.SVC_POD_USER : parsed.problems[0];
+  };
+  expect(['any', '1000680000'].map(user)).toEqual(['any', 1_000_680_000]);
+  expect(['0', 'root', '3000000000'].map(user)).toEqual([
+    expect.stringContaining('Use the id of a user other than root'),
+    expect.stringContaining('or "any"'),
+    expect.stringContaining('Use an id up to 2147483647'),
+  ]);
+});
+
+test('durations and sizes that no setting can mean are refused with their limits', () => {
+  const problemOf = (env: Readonly<Record<string, string>>) => {
+    const parsed = parseSettings(env);
+    return parsed.ok ? '' : parsed.problems[0];
+  };
+  expect(problemOf({ SVC_PARK_TIMEOUT: '10000d' })).toContain('Use a duration from "0s" to "365d", not "10000d"');
+  expect(problemOf({ SVC_BODY_LIMIT: '2000Ti' })).toContain('Use a size from "0" to "1024Ti", not "2000Ti"');
+});

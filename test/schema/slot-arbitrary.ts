@@ -1,9 +1,10 @@
 /** Generates random valid slot documents with keys in camelCase. */
 import fc from 'fast-check';
+import { podOverlays } from './pod-arbitrary.ts';
 import { PROVIDER_KIND_NAMES, PROVIDER_KINDS } from '../../src/schema/provider-kinds.ts';
 
-const duration = fc.tuple(fc.nat({ max: 999 }), fc.constantFrom('ms', 's', 'm', 'h', 'd')).map(([count, unit]) => `${count}${unit}`);
-const size = fc.tuple(fc.nat({ max: 999 }), fc.constantFrom('', 'Mi', 'Gi', 'G')).map(([count, unit]) => `${count}${unit}`);
+const duration = fc.tuple(fc.nat({ max: 20 }), fc.constantFrom('s', 'm', 'h')).map(([count, unit]) => `${count + 1}${unit}`);
+const size = fc.tuple(fc.nat({ max: 998 }), fc.constantFrom('Mi', 'Gi', 'G')).map(([count, unit]) => `${count + 1}${unit}`);
 const plain = fc.string({ maxLength: 20, unit: 'grapheme' }).filter((text) => !/[\0\r\n]/.test(text));
 const label = fc.stringMatching(/^[a-z]{1,8}(\.[a-z]{1,5}\/[a-z_]{1,8})?$/);
 const some = { requiredKeys: [] };
@@ -56,14 +57,32 @@ const rest = fc.record(
     tolerations: fc.array(fc.oneof(anyTaint, oneTaint, forSomeTime), { maxLength: 2 }),
     storage: fc.oneof(
       fc.record({ size, className: label }, some),
+      fc.record({ size, accessModes: fc.constantFrom(['ReadWriteMany'], ['ReadOnlyMany', 'ReadWriteOnce']) }),
       fc.record({ hostPath: fc.constant('/models') }, some),
       fc.record({ claimName: label }),
     ),
     serviceAccountName: label,
+    pod: podOverlays,
   },
   { requiredKeys: ['model'] },
 );
 
 export const slotDocuments = fc
   .tuple(kind, rest)
-  .map(([provider, others]): Readonly<Record<string, unknown>> => ({ ...provider, ...others }));
+  .map(([provider, others]): Readonly<Record<string, unknown>> => ({ ...provider, ...others, ...oneMemory(others) }));
+
+/** The limit of memory is in one of two places. */
+function oneMemory({
+  resources,
+  pod,
+}: {
+  readonly resources?: { readonly gpus?: number; readonly memory?: string };
+  readonly pod?: Overlay;
+}): object {
+  if (resources === undefined || pod?.server?.resources?.limits?.['memory'] === undefined) return {};
+  return { resources: resources.gpus === undefined ? {} : { gpus: resources.gpus } };
+}
+
+interface Overlay {
+  readonly server?: { readonly resources?: { readonly limits?: Readonly<Record<string, unknown>> } };
+}

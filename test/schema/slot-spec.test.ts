@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { SlotName } from '../../src/schema/names.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
+import { formatProblem } from '../../src/schema/spec-problem.ts';
+import { OUTSIDE_LIMITS, WITHIN_LIMITS } from './refused-combinations.ts';
 
 describe('parseSlot()', () => {
   const primary = SlotName.parse('primary');
@@ -21,4 +23,17 @@ describe('parseSlot()', () => {
     expect(parse('mine', 'unheard-of')).toMatchObject({ ok: false, problems: [{ path: ['provider'] }] });
     expect(parseSlot(SlotName.parse('mine'), { model: { default: 5 } })).toMatchObject({ ok: false });
   });
+});
+
+describe('the limits of durations and sizes', () => {
+  const slot = SlotName.parse('primary');
+  const check = (part: object) => parseSlot(slot, { model: { default: 'a.gguf' }, ...part }, 'camelCase');
+
+  test.each(OUTSIDE_LIMITS)('refuse %j, and the message names them', (part, path, limits) => {
+    const parsed = check(part);
+    const found = parsed.ok ? [] : parsed.problems.map((problem) => formatProblem(problem, 'camelCase'));
+    expect(found).toEqual([expect.stringMatching(new RegExp(`^${path.replace('.', '\\.')}: Use a (duration|size) ${limits}, not "`))]);
+  });
+
+  test.each(WITHIN_LIMITS)('accept %j', (part) => expect(check(part).ok).toBe(true));
 });

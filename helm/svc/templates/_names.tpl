@@ -1,12 +1,20 @@
-{{/* Name of all objects: the name of the release, with "svc" in it. At most 40 characters, because other names are derived from it. */}}
+{{/* Name of all objects, at most 63 characters: it is also the name of a Service. */}}
 {{- define "svc.fullname" -}}
+{{- $chart := .Values.nameOverride | default .Chart.Name -}}
+{{- $release := .Release.Name | replace "." "-" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride -}}
-{{- else if contains .Chart.Name .Release.Name -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else if contains $chart $release -}}
+{{- $release | trunc 63 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- printf "%s-%s" $release $chart | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The name of all objects with a suffix, at most 63 characters. Arguments: dict "root" $ "suffix" "models". */}}
+{{- define "svc.derivedName" -}}
+{{- $room := int (sub 62 (len .suffix)) -}}
+{{- printf "%s-%s" (include "svc.fullname" .root | trunc $room | trimSuffix "-") .suffix -}}
 {{- end -}}
 
 {{- define "svc.serviceAccountName" -}}
@@ -17,13 +25,22 @@
 {{- end -}}
 {{- end -}}
 
+{{/* The hosts of the Ingress: a list of {host, paths} as JSON, within an object, because a template can only return text. */}}
+{{- define "svc.ingressHosts" -}}
+{{- $hosts := list -}}
+{{- with .Values.ingress.host -}}{{- $hosts = append $hosts (dict "host" .) -}}{{- end -}}
+{{- dict "hosts" (concat $hosts .Values.ingress.hosts) | toJson -}}
+{{- end -}}
+
 {{/* Names under which clients may reach the gateway, besides those of its Service: what the settings list, and the host names of Ingress and HTTPRoute. */}}
 {{- define "svc.allowedHosts" -}}
 {{- $names := list -}}
 {{- with .Values.settings.SVC_ALLOWED_HOSTS -}}{{- $names = append $names . -}}{{- end -}}
-{{- if and .Values.ingress.enabled .Values.ingress.host -}}{{- $names = append $names .Values.ingress.host -}}{{- end -}}
+{{- if .Values.ingress.enabled -}}
+{{- range (include "svc.ingressHosts" . | fromJson).hosts -}}{{- $names = append $names .host -}}{{- end -}}
+{{- end -}}
 {{- if .Values.httpRoute.enabled -}}{{- $names = concat $names .Values.httpRoute.hostnames -}}{{- end -}}
-{{- join "," $names -}}
+{{- uniq $names | join "," -}}
 {{- end -}}
 
 {{/* The names of cluster-wide objects contain the namespace, because each namespace may have its own release. */}}
@@ -52,32 +69,57 @@
 {{- end -}}
 {{- end -}}
 
-{{- define "svc.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-{{- end -}}
-
-{{/* Labels of a component, which also select its pods. Arguments: dict "root" $ "component" "gateway". */}}
+{{/* Labels of a component, which also select its pods. They never change, not even with values. Arguments: dict "root" $ "component" "gateway". */}}
 {{- define "svc.selector" -}}
 app.kubernetes.io/name: {{ .root.Chart.Name }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
-{{/* Name, namespace and labels. Arguments: dict "root" $ "component" "gateway" "name" "…". */}}
+{{/* All labels of an object. Arguments: dict "root" $ "component" "gateway", and "labels" with labels of this object alone. */}}
+{{- define "svc.labels" -}}
+{{- range $value, $given := dict "commonLabels" .root.Values.commonLabels "podLabels" .root.Values.podLabels -}}
+{{- range $key, $_ := $given -}}
+{{- if or (has $key (list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component")) (hasPrefix "inference.svc.dev/" $key) -}}
+{{- fail (printf "Remove %q from %q: the chart and the service select pods by this label" $key $value) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $own := include "svc.selector" . | fromYaml -}}
+{{- $_ := set $own "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") -}}
+{{- $_ := set $own "app.kubernetes.io/version" .root.Chart.AppVersion -}}
+{{- $_ := set $own "app.kubernetes.io/managed-by" .root.Release.Service -}}
+{{- merge $own (deepCopy (.labels | default dict)) (deepCopy .root.Values.commonLabels) | toYaml -}}
+{{- end -}}
+
+{{/* Name, namespace, labels and annotations. Arguments: dict "root" $ "component" "gateway" "name" "…"; optionally "labels", "annotations", "clusterWide" true. */}}
 {{- define "svc.metadata" -}}
 name: {{ .name }}
+{{- if not .clusterWide }}
 namespace: {{ .root.Release.Namespace }}
+{{- end }}
 labels:
-  {{- include "svc.selector" . | nindent 2 }}
-  {{- include "svc.labels" .root | nindent 2 }}
+  {{- include "svc.labels" . | nindent 2 }}
+{{- with merge (deepCopy (.annotations | default dict)) (deepCopy .root.Values.commonAnnotations) }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Labels and annotations of a pod template. Arguments: dict "root" $ "component" "gateway"; optionally "labels", "annotations". */}}
+{{- define "svc.podMetadata" -}}
+labels:
+  {{- merge (include "svc.selector" . | fromYaml) (deepCopy (.labels | default dict)) (deepCopy .root.Values.commonLabels) | toYaml | nindent 2 }}
+{{- with merge (deepCopy (.annotations | default dict)) (deepCopy .root.Values.commonAnnotations) }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{/* The claim with the models: an existing one, or the one of the chart. */}}
 {{- define "svc.modelsClaim" -}}
 {{- if .Values.models.claim.create -}}
-{{- .Values.models.claim.name | default (printf "%s-models" (include "svc.fullname" .)) -}}
+{{- .Values.models.claim.name | default (include "svc.derivedName" (dict "root" . "suffix" "models")) -}}
 {{- else -}}
 {{- .Values.models.claim.name -}}
 {{- end -}}

@@ -1,21 +1,6 @@
 /** The alert rules that are shipped: the source of the rule files, the PrometheusRule and the reference page. */
-
-export interface Alert {
-  readonly name: string;
-  readonly severity: 'critical' | 'warning' | 'info';
-  readonly expr: string;
-  /** How long the expression must hold. */
-  readonly for: string;
-  /** One line of a notification. `{{ $labels.slot }}` is replaced by Prometheus. */
-  readonly summary: string;
-  readonly meaning: string;
-  readonly action: string;
-}
-
-const SLOT = '{{ $labels.slot }}';
-/** Series of one installation: several may be in one Prometheus. */
-const BY_INSTALLATION = 'namespace, job';
-const BY_SLOT = `${BY_INSTALLATION}, slot`;
+import { BY_INSTALLATION, BY_SLOT, SLOT, type Alert } from './alert.ts';
+import { OF_A_CLUSTER } from './alerts-cluster.ts';
 
 /** Every replica counts what it sees of a slot, so that the sum over replicas would count it several times. */
 function perSlot(increase: string): string {
@@ -52,6 +37,41 @@ const OF_SLOTS: readonly Alert[] = [
     meaning:
       'The server of the slot was started and does not pass its probe, or attempts fail again and again without ending as stalled. Requests for it wait or fail.',
     action: 'Run `svcctl explain SLOT` and `svcctl logs SLOT`. Raise `start_timeout` if the model needs so long.',
+  },
+  {
+    name: 'SvcSlotNotReady',
+    severity: 'warning',
+    expr:
+      `max by (${BY_SLOT}) (svc_slot_condition{type="Ready",status="False"}) == 1 ` +
+      `and max by (${BY_SLOT}) (svc_slot_condition{type="Reconciling",status="True"}) == 1`,
+    for: '30m',
+    summary: `Slot "${SLOT}" should answer and has not for 30 minutes`,
+    meaning:
+      'The slot is wanted, and something has kept it from answering for 30 minutes: no node takes its pod, its image or model cannot be fetched, or its server starts and ends again and again. A slot at rest does not count.',
+    action:
+      'Run `svcctl explain SLOT`, in a cluster also `kubectl describe slot SLOT`: the reason of the condition `Ready` says what it waits for. Nothing is wrong if a large model is still being downloaded.',
+  },
+  {
+    name: 'SvcSlotReplicasMissing',
+    severity: 'warning',
+    expr:
+      `max by (${BY_SLOT}) (svc_slot_replicas_ready) < max by (${BY_SLOT}) (svc_slot_replicas_desired) ` +
+      `and max by (${BY_SLOT}) (svc_slot_condition{type="Ready",status="True"}) == 1`,
+    for: '15m',
+    summary: `Slot "${SLOT}" has had fewer replicas than it should for 15 minutes`,
+    meaning: 'The slot answers, but not all of its pods do, so it can answer fewer requests at a time and tolerates fewer failures.',
+    action:
+      'Run `kubectl get pods -l inference.svc.dev/slot=SLOT` and `svcctl explain SLOT`, which say what is missing: often a GPU, memory, or a node. Otherwise lower `replicas`.',
+  },
+  {
+    name: 'SvcSlotDrifts',
+    severity: 'warning',
+    expr: `max by (${BY_SLOT}) (svc_slot_condition{type="DriftDetected",status="True"}) == 1`,
+    for: '15m',
+    summary: `The workload of slot "${SLOT}" has differed from its spec for 15 minutes`,
+    meaning: 'Somebody changed the running workload from outside, and it has not been put right: it cannot be, or not yet.',
+    action:
+      'Run `svcctl explain SLOT`, which names what was changed and what hinders the repair. Set `drift = "ignore"` in the slot only if the change is wanted.',
   },
   {
     name: 'SvcSlotFlapping',
@@ -175,13 +195,15 @@ const OF_THE_SERVICE: readonly Alert[] = [
     action: 'Run `svcctl get slots`, and `svcctl explain` for each slot that is not ready.',
   },
   {
-    name: 'SvcNoLeader',
-    severity: 'critical',
-    expr: `sum by (${BY_INSTALLATION}) (svc_leads) < 1`,
-    for: '2m',
-    summary: 'No replica of the gateway is the leader',
-    meaning: 'In a cluster, only the leader changes anything. Requests are served, but nothing is started or repaired.',
-    action: 'Look at the Lease of the gateway (`kubectl describe lease`) and at the logs of its pods: they must reach the API server.',
+    name: 'SvcPassesSlow',
+    severity: 'warning',
+    expr: `histogram_quantile(0.99, sum by (le, ${BY_INSTALLATION}, instance) (rate(svc_reconcile_pass_seconds_bucket[10m]))) > 1`,
+    for: '15m',
+    summary: 'Passes of {{ $labels.instance }} take longer than a second',
+    meaning:
+      'A pass only observes and plans, which takes milliseconds. One of a hundred passes takes longer than a second, so edits and failures of servers are noticed late, and requests through this instance wait as well.',
+    action:
+      'Compare `process_cpu_seconds_total` with the CPU limit of the gateway, and raise it if it is reached. Otherwise the runtime answers slowly: look at podman, or at the latency of the API server (`svc_kube_request_seconds`).',
   },
   {
     name: 'SvcEventLoopBlocked',
@@ -198,5 +220,6 @@ const OF_THE_SERVICE: readonly Alert[] = [
 export const ALERT_GROUPS: readonly { readonly name: string; readonly title: string; readonly alerts: readonly Alert[] }[] = [
   { name: 'svc-slots', title: 'Slots', alerts: OF_SLOTS },
   { name: 'svc-requests', title: 'Requests', alerts: OF_REQUESTS },
+  { name: 'svc-cluster', title: 'A cluster', alerts: OF_A_CLUSTER },
   { name: 'svc-service', title: 'The service', alerts: OF_THE_SERVICE },
 ];

@@ -16,3 +16,8 @@ export interface Row {
   readonly title: string;
   readonly panels: readonly Panel[];
 }
+
+/** Of the installations that are chosen. A label that does not exist, such as the namespace of a host, matches "all". */
+export const JOB = 'namespace=~"$namespace",job=~"$job"';
+export const SLOTS = `${JOB},slot=~"$slot"`;
+export const RATE = '$__rate_interval';

@@ -1,9 +1,6 @@
 /** What the Grafana dashboard shows: rows of panels with their queries. */
-import type { Query, Row } from './dashboard-panel.ts';
-
-const SLOTS = 'job=~"$job",slot=~"$slot"';
-const JOB = 'job=~"$job"';
-const RATE = '$__rate_interval';
+import { JOB, RATE, SLOTS, type Query, type Row } from './dashboard-panel.ts';
+import { CLUSTER_ROW } from './dashboard-rows-cluster.ts';
 
 /** The 50th and 95th percentile of a histogram, by slot. */
 function percentiles(name: string): readonly Query[] {
@@ -162,6 +159,7 @@ export const ROWS: readonly Row[] = [
       },
     ],
   },
+  CLUSTER_ROW,
   {
     title: 'Process',
     panels: [

@@ -1,6 +1,6 @@
 /** Renders the Grafana dashboard. Pure. */
 import { ROWS } from './dashboard-rows.ts';
-import type { Panel } from './dashboard-panel.ts';
+import { JOB, type Panel } from './dashboard-panel.ts';
 
 const DATA_SOURCE = { type: 'prometheus', uid: '${datasource}' };
 const WIDTH = 24;
@@ -23,8 +23,9 @@ export function grafanaDashboard() {
     templating: {
       list: [
         dataSourceVariable(),
-        queryVariable('job', 'label_values(svc_build_info, job)'),
-        queryVariable('slot', 'label_values(svc_slot_state{job=~"$job"}, slot)'),
+        queryVariable('namespace', 'label_values(svc_build_info, namespace)'),
+        queryVariable('job', 'label_values(svc_build_info{namespace=~"$namespace"}, job)'),
+        queryVariable('slot', `label_values(svc_slot_state{${JOB}}, slot)`),
       ],
     },
     annotations: { list: [] },

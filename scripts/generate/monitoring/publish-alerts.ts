@@ -1,5 +1,6 @@
 /** Renders the alert rules: as a file for Prometheus, and as a PrometheusRule for its operator. Pure. */
-import { ALERT_GROUPS, type Alert } from './alerts.ts';
+import type { Alert } from './alert.ts';
+import { ALERT_GROUPS } from './alerts.ts';
 
 export function alertRules() {
   return { groups: ALERT_GROUPS.map(({ name, alerts }) => ({ name, rules: alerts.map(rule) })) };

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { SlotName } from '../../schema/names.ts';
 import { BACKENDS, CAPABILITIES, PROVIDER_KIND_NAMES } from '../../schema/provider-kinds.ts';
-import { CONDITION_TYPES, SLOT_STATES } from '../../schema/slot-status.ts';
+import { CONDITION_TYPES, SLOT_STATES, TIMELINE_KINDS } from '../../schema/slot-status.ts';
 
 const Count = z.int().min(0);
 const Bytes = z.number().min(0);
@@ -91,7 +91,7 @@ export const TimelineEntry = z.object({
   seq: Count.describe('Continues after a restart; the id of the entry in "/api/events"'),
   at: Time.nullable(),
   slot: SlotName,
-  kind: z.enum(['state', 'spec', 'action', 'failure', 'drift', 'condition']),
+  kind: z.enum(TIMELINE_KINDS),
   message: z.string(),
   cause: z.string().nullable(),
   from: State.nullable(),

@@ -1,9 +1,10 @@
 /** Converts the results of edits to answers, or to the errors that end a request. */
 import { ApiError } from '../api-error.ts';
 import type { SlotName } from '../../schema/names.ts';
-import type { EditResult, SlotEditor } from '../../schema/slot-editor.ts';
+import type { EditResult } from '../../schema/slot-editor.ts';
 import { pathToSnakeCase } from '../../schema/key-case.ts';
 import { formatProblem, type SpecProblem } from '../../schema/spec-problem.ts';
+import type { ManageDeps } from './manage-deps.ts';
 
 type Done = Extract<EditResult, { kind: 'done' }>;
 
@@ -36,7 +37,12 @@ export function slotInvalid(name: SlotName, problems: readonly SpecProblem[]): A
   return new ApiError('slot.invalid', `Correct slot "${name}": ${text}`, param === '' ? {} : { param });
 }
 
-export async function noSuchSlot(editor: SlotEditor, name: SlotName): Promise<ApiError> {
+/** Before the first pass nobody knows which slots there are, so nothing is said to be missing. */
+export async function noSuchSlot({ board, manage: { editor } }: Pick<ManageDeps, 'board' | 'manage'>, name: SlotName): Promise<ApiError> {
+  if (board.current().version === 0) {
+    const message = 'Try again in a moment: the service has just been started and has not read its slots yet';
+    return new ApiError('server.starting', message, { headers: { 'retry-after': '1' } });
+  }
   const names = (await editor.list()).map((slot) => `"${slot.name}"`).join(', ');
   const hint = names === '' ? 'no slot is configured' : `known slots: ${names}`;
   return new ApiError('slot.not_found', `There is no slot "${name}"; ${hint}`, { param: 'name' });

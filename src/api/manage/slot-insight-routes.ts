@@ -35,7 +35,7 @@ function logsRoute(deps: ManageDeps): DocumentedRoute {
     summary: 'Output of the slot’s workload as text/plain; if there is none, the last lines of the one that failed',
     input: z.object({ params: SlotParams, query: LogsQuery }),
     answers: { 200: text('One line of output per line', 'text/plain; charset=utf-8', WORKLOAD_HEADER) },
-    errors: ['slot.not_found'],
+    errors: ['slot.not_found', 'server.starting'],
     async handler({ params, query }, { onClose }) {
       const name = await existingSlot(deps, params.name);
       const options = { tail: query.tail, follow: query.follow === '1' || query.follow === 'true' };
@@ -60,7 +60,7 @@ function timelineRoute(deps: ManageDeps): DocumentedRoute {
     summary: 'What happened to the slot and why, oldest first',
     input: z.object({ params: SlotParams, query: TimelineQuery }),
     answers: { 200: json('The newest entries, oldest first', Timeline) },
-    errors: ['slot.not_found'],
+    errors: ['slot.not_found', 'server.starting'],
     async handler({ params, query }) {
       const entries = await deps.manage.events.timeline(params.name, query.limit);
       // The timeline of a deleted slot can be read for as long as it is kept.
@@ -79,7 +79,7 @@ function explainRoute(deps: ManageDeps): DocumentedRoute {
     summary: 'Explains the state of the slot as text',
     input: z.object({ params: SlotParams }),
     answers: { 200: json('The findings behind the state of the slot', Explanation) },
-    errors: ['slot.not_found'],
+    errors: ['slot.not_found', 'server.starting'],
     async handler({ params }) {
       const name = await existingSlot(deps, params.name);
       const board = deps.board.current();
@@ -94,7 +94,7 @@ async function existingSlot(deps: ManageDeps, name: SlotName): Promise<SlotName>
   const board = deps.board.current();
   if (board.slots.has(name) || board.refused.has(name)) return name;
   if ((await deps.manage.editor.read(name)) !== undefined) return name;
-  throw await noSuchSlot(deps.manage.editor, name);
+  throw await noSuchSlot(deps, name);
 }
 
 async function* textOf(lines: AsyncIterable<{ readonly text: string }>): AsyncGenerator<string> {

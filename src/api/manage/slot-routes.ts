@@ -56,7 +56,7 @@ function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       summary: 'One slot',
       input: z.object({ params: SlotParams }),
       answers: { 200: json('The slot', Slot, ETAG) },
-      errors: ['slot.not_found'],
+      errors: ['slot.not_found', 'server.starting'],
       handler: async ({ params }) => ({ status: 200, ...(await readSlot(deps, params.name)) }),
     }),
   ];
@@ -88,7 +88,7 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       summary: 'Merges into a slot’s document (RFC 7396: null removes a key); keeps comments and order of the text',
       input: z.object({ params: SlotParams, headers: IfMatch, body: SlotBody }),
       answers: { 200: json('The slot was changed', Slot, ETAG) },
-      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid'],
+      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid', 'server.starting'],
       async handler({ params: { name }, headers, body }) {
         await requireDone(deps, name, await editor.patch(name, patchOf(body.spec), ifMatchOf(headers, body.resource_version)));
         return { status: 200, ...(await readSlot(deps, name)) };
@@ -102,7 +102,7 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       summary: 'Removes a slot’s document; its workload is drained and stopped',
       input: z.object({ params: SlotParams, headers: IfMatch }),
       answers: { 204: empty('The document was removed') },
-      errors: ['slot.not_found', 'slot.conflict'],
+      errors: ['slot.not_found', 'slot.conflict', 'server.starting'],
       async handler({ params: { name }, headers }) {
         await requireDone(deps, name, await editor.remove(name, ifMatchOf(headers)));
         return { status: 204, body: undefined };
@@ -122,7 +122,7 @@ function lifecycleRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       summary,
       input: z.object({ params: SlotParams, headers: IfMatch, body: bodySchema }),
       answers: { 202: json('The document was changed, and the controller will act on it', Slot, ETAG) },
-      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid'],
+      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid', 'server.starting'],
       async handler({ params: { name }, headers, body }) {
         await requireDone(deps, name, await deps.manage.editor.patch(name, patch(body), ifMatchOf(headers)));
         return { status: 202, ...(await readSlot(deps, name)) };
@@ -142,7 +142,7 @@ function lifecycleRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
 
 /** Lists the known slots in the error if there is no slot of this name. */
 async function requireDone(deps: ManageDeps, name: SlotName, result: EditResult): Promise<void> {
-  if (result.kind === 'not-found') throw await noSuchSlot(deps.manage.editor, name);
+  if (result.kind === 'not-found') throw await noSuchSlot(deps, name);
   unwrapEdit(name, result);
 }
 
@@ -159,6 +159,6 @@ async function refuseExisting(deps: ManageDeps, name: SlotName): Promise<void> {
 async function readSlot(deps: ManageDeps, name: SlotName) {
   const stored = await deps.manage.editor.read(name);
   const body = viewSlot(name, stored, deps.board.current());
-  if (body === undefined) throw await noSuchSlot(deps.manage.editor, name);
+  if (body === undefined) throw await noSuchSlot(deps, name);
   return { body, headers: stored === undefined ? {} : { etag: `"${stored.resourceVersion}"` } };
 }

@@ -11,13 +11,18 @@ export function createMetricFactory(registry: Registry) {
   };
   return {
     counter: (name: MetricName<'counter'>): Counter => new Counter(optionsOf(name)),
-    /** `read` sets the value whenever Prometheus scrapes. */
-    readCounter(name: MetricName<'counter'>, read: () => number): void {
+    /**
+     * For a counter without labels: `read` sets the value whenever Prometheus scrapes. While it is undefined there is no sample, since a counter that began with 0
+     * would make `increase()` count all of its past.
+     */
+    readCounter(name: MetricName<'counter'>, read: () => number | undefined): void {
       const counter: Counter = new Counter({
         ...optionsOf(name),
         collect() {
+          const value = read();
           counter.reset();
-          counter.inc(read());
+          if (value === undefined) counter.remove({});
+          else counter.inc(value);
         },
       });
     },

@@ -7,6 +7,11 @@ interface MetricFacts {
   readonly unit: string;
   /** One sentence, shown by Prometheus and in the reference. */
   readonly help: string;
+  /**
+   * What the values of several replicas of the gateway have to do with each other. `replica`: each has its own, so they are added up or looked at one by one.
+   * `same`: each reports what it sees of the same thing, so the maximum counts. `leader`: only the leader does what is counted, so they are added up as well.
+   */
+  readonly scope: 'replica' | 'same' | 'leader';
   /** Upper bounds of a histogram's buckets, in the unit of the metric. */
   readonly buckets?: readonly number[];
 }
@@ -23,6 +28,8 @@ const TOKENS = [1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_57
 const TOKENS_PER_SECOND = [0.5, 1, 2, 5, 10, 20, 35, 50, 75, 100, 150, 200, 300, 500, 1000];
 /** From a swap that was almost done to the longest time that a request may be parked. */
 const PARKED_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600];
+/** From a server at rest to the time limit of a request, as the clients of Kubernetes count. */
+const KUBE_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30];
 /** A pass only plans and takes milliseconds, since slow work runs outside it. Seconds already indicate a problem. */
 const PASS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
 
@@ -30,14 +37,21 @@ export const METRICS = {
   svc_build_info: gauge(['version', 'runtime'], '1', 'Version and runtime; always 1'),
   svc_leads: gauge([], '1', '1 where this replica reconciles, 0 where another one does'),
 
-  svc_slot_state: gauge(['slot', 'state'], '1', '1 for the state the slot is in, 0 for the others'),
-  svc_slot_condition: gauge(
-    ['slot', 'type', 'status'],
-    '1',
-    '1 for the status ("True", "False", "Unknown") that the condition of the slot has, 0 for the others; also for slots whose text has never been valid',
+  svc_slot_state: seenByAll(gauge(['slot', 'state'], '1', '1 for the state the slot is in, 0 for the others')),
+  svc_slot_condition: seenByAll(
+    gauge(
+      ['slot', 'type', 'status'],
+      '1',
+      '1 for the status ("True", "False", "Unknown") that the condition of the slot has, 0 for the others; also for slots whose text has never been valid',
+    ),
   ),
-  svc_slot_transitions_total: counter(['slot', 'from', 'to'], 'transitions', 'Transitions between states'),
-  svc_drift_total: counter(['slot'], 'findings', 'How often a workload was found changed from outside'),
+  svc_slot_replicas_desired: seenByAll(
+    gauge(['slot'], 'replicas', 'Replicas that the slot should have now, in a cluster: 0 while it is disabled, idle or not asked for'),
+  ),
+  svc_slot_replicas_present: seenByAll(gauge(['slot'], 'replicas', 'Replicas that exist, in a cluster')),
+  svc_slot_replicas_ready: seenByAll(gauge(['slot'], 'replicas', 'Replicas that answer, in a cluster')),
+  svc_slot_transitions_total: seenByAll(counter(['slot', 'from', 'to'], 'transitions', 'Transitions between states')),
+  svc_drift_total: seenByAll(counter(['slot'], 'findings', 'How often a workload was found changed from outside')),
 
   svc_inflight: gauge(['slot'], 'requests', 'Requests in flight'),
   svc_parked: gauge(['slot'], 'requests', 'Requests that wait for their slot'),
@@ -81,12 +95,49 @@ export const METRICS = {
   ),
   svc_reconcile_pass_seconds: histogram([], 'seconds', 'Duration of a pass', PASS_SECONDS),
   svc_reconcile_last_pass_timestamp_seconds: gauge([], 'Unix seconds', 'When the last pass published the board; 0 before the first one'),
-  svc_actions_total: counter(['action', 'result'], 'actions', 'Executed actions: "done", "failed" or "cancelled"'),
-  svc_pull_bytes_total: counter(['what'], 'bytes', 'Bytes of models and images that were downloaded'),
+  svc_actions_total: byLeader(counter(['action', 'result'], 'actions', 'Executed actions: "done", "failed" or "cancelled"')),
+  svc_pull_bytes_total: byLeader(counter(['what'], 'bytes', 'Bytes of models and images that were downloaded')),
+
+  svc_leader_transitions_total: seenByAll(counter([], 'transitions', 'How often the leader has changed since the service was installed')),
   svc_kube_requests_total: counter(
-    ['verb', 'resource'],
+    ['verb', 'resource', 'code'],
     'requests',
-    'Requests to the Kubernetes API server; a watch counts when it starts',
+    'Requests to the Kubernetes API server, when they are answered; a watch counts when it begins. Code: the status, or "unreachable", "untrusted" (certificates), "no_credentials" or "aborted"',
+  ),
+  svc_kube_request_seconds: histogram(
+    ['verb', 'resource'],
+    'seconds',
+    'Time to the answer of the Kubernetes API server, or to its beginning for a watch or a log; answered requests only',
+    KUBE_SECONDS,
+  ),
+  svc_kube_copy_age_seconds: gauge(
+    ['resource'],
+    'seconds',
+    'How long ago the local copy of these objects was certainly current: 0 while its watch works, even if nothing changes; otherwise since the last sign of the API server',
+  ),
+  svc_kube_copy_lists_total: counter(
+    ['resource', 'cause'],
+    'lists',
+    'How often the local copy was read as a whole, and why: "start", "periodic", "lost" (events were missing), "expired" (the server no longer had the version)',
+  ),
+  svc_kube_copy_watches_total: counter(
+    ['resource', 'result'],
+    'watches',
+    'Watches that have ended: "ended" (in time), "relist" (time for a list), "broken", "lost" (events were missing), "expired", "refused"',
+  ),
+  svc_status_writes_total: byLeader(
+    counter(
+      ['what', 'result'],
+      'writes',
+      'Attempts to write a "status" or an "event" to the API server: "done", "conflict" (the object has changed, so it is written again) or "failed"',
+    ),
+  ),
+  svc_status_writes_waiting: byLeader(
+    gauge(
+      ['what'],
+      'writes',
+      'Writes of a "status" or an "event" that are due and not done yet: they wait for their turn, or for the API server',
+    ),
   ),
 
   nodejs_eventloop_delay_mean_seconds: gauge([], 'seconds', 'How late timers of the process ran since the last scrape, on average'),
@@ -107,13 +158,23 @@ export type MetricName<Type extends MetricFacts['type']> = {
 }[keyof Metrics];
 
 function gauge(labels: readonly string[], unit: string, help: string) {
-  return { type: 'gauge', labels, unit, help } as const;
+  return { type: 'gauge', labels, unit, help, scope: 'replica' } as const;
 }
 
 function counter(labels: readonly string[], unit: string, help: string) {
-  return { type: 'counter', labels, unit, help } as const;
+  return { type: 'counter', labels, unit, help, scope: 'replica' } as const;
 }
 
 function histogram(labels: readonly string[], unit: string, help: string, buckets: readonly number[]) {
-  return { type: 'histogram', labels, unit, help, buckets } as const;
+  return { type: 'histogram', labels, unit, help, buckets, scope: 'replica' } as const;
+}
+
+function seenByAll<Facts extends MetricFacts>(facts: Facts) {
+  const { scope: _, ...same } = facts;
+  return { ...same, scope: 'same' } as const;
+}
+
+function byLeader<Facts extends MetricFacts>(facts: Facts) {
+  const { scope: _, ...same } = facts;
+  return { ...same, scope: 'leader' } as const;
 }

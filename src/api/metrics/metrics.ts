@@ -1,6 +1,7 @@
 /** The metrics of the service, in their own registry. A slot has series only while it is on the board, so their number is bounded. */
 import { Registry } from 'prom-client';
 import type { Board } from '../../reconciler/board.ts';
+import { createClusterSeries, type ClusterSources } from './cluster-series.ts';
 import { createMetricFactory, type MetricFactory } from './metric-factory.ts';
 import { registerProcessSeries } from './process-series.ts';
 import { createReconcileSeries } from './reconcile-series.ts';
@@ -15,6 +16,8 @@ export interface MetricsDeps extends SlotSources {
   readonly board: Pick<Board, 'current' | 'subscribe'>;
   /** Whether this replica is the leader, which executes plans. */
   readonly leads: () => boolean;
+  /** Undefined on a host. */
+  readonly cluster?: ClusterSources | undefined;
 }
 
 export function createMetrics(deps: MetricsDeps) {
@@ -22,7 +25,7 @@ export function createMetrics(deps: MetricsDeps) {
   const factory = createMetricFactory(registry);
   const requests = createRequestSeries(factory);
   const reconcile = createReconcileSeries(factory);
-  const cluster = createClusterSeries(factory);
+  const cluster = createClusterSeries(factory, deps.cluster);
   registerServiceSeries(factory, deps);
   registerSlotSeries(factory, deps);
   const ofProcess = registerProcessSeries(factory);
@@ -46,13 +49,4 @@ function registerServiceSeries({ gauge }: MetricFactory, { version, runtime, lea
   gauge('svc_build_info', (series) => series.set({ version, runtime }, 1));
   gauge('svc_leads', (series) => series.set(leads() ? 1 : 0));
   gauge('svc_reconcile_last_pass_timestamp_seconds', (series) => series.set(board.current().at / 1000));
-}
-
-/** What the client of the Kubernetes API reports. */
-function createClusterSeries({ counter }: MetricFactory) {
-  const requests = counter('svc_kube_requests_total');
-  return {
-    /** Names each label, because callers may pass objects with more fields, and the library throws at a label it does not know. */
-    requestSent: ({ verb, resource }: { readonly verb: string; readonly resource: string }) => requests.inc({ verb, resource }),
-  };
 }

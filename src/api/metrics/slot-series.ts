@@ -1,7 +1,8 @@
 /** The metrics of slots, read from the board whenever Prometheus scrapes. */
-import type { BoardView } from '../../reconciler/board.ts';
+import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
 import type { SlotTraffic } from '../../gateway/traffic.ts';
 import type { SlotName } from '../../schema/names.ts';
+import { isAtRestReason } from '../../schema/reasons.ts';
 import { SLOT_STATES, type Condition } from '../../schema/slot-status.ts';
 import type { MetricFactory } from './metric-factory.ts';
 
@@ -16,9 +17,14 @@ const REFUSED = [
 export interface SlotSources {
   readonly board: { current(): BoardView };
   readonly traffic: (slot: SlotName) => SlotTraffic;
+  /** Only in a cluster may a slot have several replicas. */
+  readonly cluster?: unknown;
 }
 
-export function registerSlotSeries({ gauge }: MetricFactory, { board, traffic }: SlotSources): void {
+export function registerSlotSeries(factory: MetricFactory, sources: SlotSources): void {
+  const { gauge } = factory;
+  const { board, traffic } = sources;
+  registerReplicas(factory, sources);
   gauge('svc_slot_state', (series) => {
     for (const [slot, entry] of board.current().slots) {
       for (const state of SLOT_STATES) series.set({ slot, state }, state === entry.status.state ? 1 : 0);
@@ -40,4 +46,22 @@ export function registerSlotSeries({ gauge }: MetricFactory, { board, traffic }:
   gauge('svc_parked', (series) => {
     for (const slot of board.current().slots.keys()) series.set({ slot }, traffic(slot).parked);
   });
+}
+
+function registerReplicas({ gauge }: MetricFactory, { board, cluster }: SlotSources): void {
+  const read = (name: ReplicaMetric, valueOf: (entry: BoardSlot) => number): void =>
+    gauge(name, (series) => {
+      if (cluster !== undefined) for (const [slot, entry] of board.current().slots) series.set({ slot }, valueOf(entry));
+    });
+  read('svc_slot_replicas_desired', desiredReplicas);
+  read('svc_slot_replicas_present', ({ status }) => status.replicas?.present ?? 0);
+  read('svc_slot_replicas_ready', ({ status }) => status.replicas?.ready ?? 0);
+}
+
+type ReplicaMetric = 'svc_slot_replicas_desired' | 'svc_slot_replicas_present' | 'svc_slot_replicas_ready';
+
+/** A slot that is at rest, because it is disabled, idle or not asked for, needs no replicas. */
+function desiredReplicas({ spec, status }: BoardSlot): number {
+  const ready = status.conditions.find(({ type }) => type === 'Ready');
+  return ready?.status === 'False' && isAtRestReason(ready.reason) ? 0 : spec.cluster.replicas;
 }

@@ -5,15 +5,14 @@ import { parseJson } from '../../platform/decide/parse-json.ts';
 import type { Credentials } from './credentials.ts';
 import { isKubeObject } from './decide/kube-object.ts';
 import { parseRefusal, type Refusal, type RequestInfo } from './decide/parse-refusal.ts';
+import { requestCode } from './decide/request-code.ts';
 import { apiVersionOf, badName, groupPath, resourceName, resourcePath, type ResourceAddress } from './decide/resource-path.ts';
 import { findCredentials, type CredentialsOptions } from './find-credentials.ts';
 import { createKubeHttp, type HttpRequest } from './kube-http.ts';
+import type { KubeObserver } from './kube-observer.ts';
 import { readList } from './read-list.ts';
 import type { KubeApi, KubeManifest, KubeObject, ResourceType } from './ports.ts';
 import { createRequestGate } from './request-gate.ts';
-
-/** Called for each request that is sent. `resource` is named as in RBAC, or `discovery` for the resource list of an API group. */
-export type OnRequest = (request: { readonly verb: string; readonly resource: string }) => void;
 
 export interface KubeApiOptions extends CredentialsOptions {
   /** Takes precedence over the namespace of the context or of the pod. */
@@ -23,7 +22,8 @@ export interface KubeApiOptions extends CredentialsOptions {
   /** Maximum number of requests at the same time, without watches and logs. */
   readonly concurrency?: number;
   readonly timeoutMs?: number;
-  readonly onRequest?: OnRequest;
+  /** Called for each request that was sent, when its answer has been received or it has failed. */
+  readonly onRequest?: KubeObserver['requestEnded'];
 }
 
 const CONCURRENCY = 16;
@@ -41,6 +41,10 @@ export async function createKubeApi(options: KubeApiOptions): Promise<Result<Kub
 
 const METHODS = { get: 'GET', list: 'GET', watch: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
 
+const ABORTED = fail('retry', 'Aborted', 'The request was aborted');
+
+type Consume<T> = (body: AsyncIterable<Uint8Array>) => Promise<T>;
+
 interface Call extends Omit<ResourceAddress, 'namespace'> {
   readonly verb: keyof typeof METHODS;
   readonly body?: unknown;
@@ -55,7 +59,7 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
 
   const refused = (info: RequestInfo, answer: Refusal): Result<never> => ({
     ok: false,
-    failure: parseRefusal({ ...info, server }, answer, performance.now()),
+    failure: parseRefusal({ ...info, server }, answer, { now: performance.now(), random: Math.random() }),
   });
 
   const infoOf = ({ verb, type, name = '', subresource }: Call): RequestInfo => ({
@@ -67,16 +71,21 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
 
   /** Sends a second time with renewed credentials if the server rejects them: the first request was not carried out. */
   async function authorized<T extends Refusal>(info: RequestInfo, send: () => Promise<Result<T>>): Promise<Result<T>> {
-    onRequest(info);
-    const answer = await send();
+    const answer = await reported(info, send);
     if (!answer.ok || answer.value.status !== 401 || !credentials.renew()) return answer;
-    onRequest(info);
-    return await send();
+    return await reported(info, send);
+  }
+
+  async function reported<T extends Refusal>({ verb, resource }: RequestInfo, send: () => Promise<Result<T>>): Promise<Result<T>> {
+    const sentAt = performance.now();
+    const answer = await send();
+    onRequest({ verb, resource, code: requestCode(answer), seconds: (performance.now() - sentAt) / 1000 });
+    return answer;
   }
 
   async function exchange(info: RequestInfo, request: HttpRequest, signal: AbortSignal): Promise<Result<string>> {
     const answer = await gate(signal, async () => await authorized(info, async () => await http.exchange(request, signal)));
-    if (answer === undefined) return fail('retry', 'Aborted', 'The request was aborted');
+    if (answer === undefined) return ABORTED;
     if (!answer.ok) return answer;
     return answer.value.status < 300 ? ok(answer.value.text) : refused(info, answer.value);
   }
@@ -87,6 +96,17 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
     if (!path.ok) return path;
     const content = { body: body === undefined ? undefined : JSON.stringify(body), contentType };
     return await exchange(infoOf(request), { method: METHODS[request.verb], path: path.value, ...content }, signal);
+  }
+
+  /** One page of a list. */
+  async function read<T>(type: ResourceType, query: Call['query'], consume: Consume<T>, signal: AbortSignal): Promise<Result<T>> {
+    const path = resourcePath({ type, namespace, query });
+    if (!path.ok) return path;
+    const info = infoOf({ verb: 'list', type });
+    const answer = await gate(signal, async () => await authorized(info, async () => await http.read(path.value, signal, consume)));
+    if (answer === undefined) return ABORTED;
+    if (!answer.ok) return answer;
+    return answer.value.consumed === undefined ? refused(info, answer.value) : ok(answer.value.consumed.value);
   }
 
   async function callForObject(request: Call, signal: AbortSignal): Promise<Result<KubeObject>> {
@@ -103,8 +123,8 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
     namespace,
     server,
     get: async (type, name, signal) => await callForObject({ verb: 'get', type, name }, signal),
-    list: async (type, { transform, ...selectors }, signal) =>
-      await readList(type, transform, async (page) => await call({ verb: 'list', type, query: { ...selectors, ...page } }, signal)),
+    list: async (type, options, signal) =>
+      await readList(type, options, async (query, consume) => await read(type, query, consume, signal)),
     async apply(type, manifest, { fieldManager, subresource, dryRun }, signal) {
       const { name } = manifest.metadata;
       const query = { fieldManager, force: 'true', ...(dryRun === true ? { dryRun: 'All' } : {}) };

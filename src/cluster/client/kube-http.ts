@@ -4,6 +4,8 @@
  */
 import { Agent as HttpAgent, request as requestHttp, type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { pipeline } from 'node:stream';
+import { createGunzip } from 'node:zlib';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { Access, Credentials, TlsOptions } from './credentials.ts';
 import type { Refusal } from './decide/parse-refusal.ts';
@@ -17,6 +19,8 @@ export interface HttpRequest {
   readonly path: string;
   readonly body?: string | undefined;
   readonly contentType?: string | undefined;
+  /** Accepts a compressed response. API servers compress those above 128 KiB, to a tenth of their size; they never compress watches. */
+  readonly mayCompress?: boolean;
 }
 
 export interface KubeHttpOptions {
@@ -26,8 +30,10 @@ export interface KubeHttpOptions {
   readonly timeoutMs: number;
 }
 
-/** A page of a list has some MB, or some hundred MB with the largest possible objects. No API server sends more. */
+/** For one object, decompressed. No API server sends more. */
 const ANSWER_LIMIT_BYTES = 128 * 1024 * 1024;
+/** A whole list may take longer than another exchange. API servers end such requests after a minute. */
+const LIST_SHARE = 2;
 /** Load balancers close connections that have been idle for about a minute. */
 const IDLE_MS = 30_000;
 /** After this time, Node has the kernel probe the connection ten times, once a second: a peer that vanished is detected after 25 s without traffic. */
@@ -57,8 +63,13 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
     return agents.agent;
   }
 
-  function createRequest({ method, path, body, contentType }: HttpRequest, { headers }: Access, options: RequestOptions): ClientRequest {
+  function createRequest(
+    { method, path, body, contentType, mayCompress }: HttpRequest,
+    { headers }: Access,
+    options: RequestOptions,
+  ): ClientRequest {
     const all: Record<string, string> = { ...headers, accept: 'application/json', 'user-agent': userAgent };
+    if (mayCompress === true) all['accept-encoding'] = 'gzip';
     if (body !== undefined) {
       all['content-type'] = contentType ?? 'application/json';
       all['content-length'] = String(Buffer.byteLength(body));
@@ -86,7 +97,8 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
   }
 
   async function attempt<T>(request: HttpRequest, signal: AbortSignal, receive: Receive<T>): Promise<Result<T> | 'stale'> {
-    return await withTimeout(timeoutMs, signal, async (limited) => {
+    const limitMs = request.mayCompress === true ? timeoutMs * LIST_SHARE : timeoutMs;
+    return await withTimeout(limitMs, signal, async (limited) => {
       let sent: ClientRequest | undefined;
       try {
         const access = await Promise.race([credentials.access().catch(unusable), rejectOnAbort(limited)]);
@@ -96,7 +108,7 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
       } catch (error) {
         if (sent?.reusedSocket === true && !limited.aborted && STALE.has(codeOf(error))) return 'stale';
         if (signal.aborted) return fail('retry', 'Aborted', 'The request was aborted');
-        return unreachable(credentials.server, error, limited.aborted ? timeoutMs : undefined);
+        return unreachable(credentials.server, error, limited.aborted ? limitMs : undefined);
       }
     });
   }
@@ -112,6 +124,18 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
     /** A failure means that no complete response was received. A response with an error status is a success here. */
     exchange: async (request: HttpRequest, signal: AbortSignal): Promise<Result<Refusal>> =>
       await attemptTwice(request, signal, async ({ response }) => await readAnswer(response)),
+    /** Passes the body of a successful response on while it arrives, decompressed. `consume` is called again if the request has to be repeated. */
+    read: async <T>(path: string, signal: AbortSignal, consume: (body: AsyncIterable<Uint8Array>) => Promise<T>) =>
+      await attemptTwice(
+        { method: 'GET', path, mayCompress: true },
+        signal,
+        async ({ response }): Promise<Refusal & { readonly consumed?: { readonly value: T } }> => {
+          const { statusCode: status = 500 } = response;
+          return status < 300
+            ? { status, retryAfter: undefined, text: '', consumed: { value: await consume(decompressed(response)) } }
+            : await readAnswer(response);
+        },
+      ),
     /** The stream is undefined if the response has an error status. It throws when the connection breaks, and ends when the signal aborts. */
     open: async (path: string, signal: AbortSignal): Promise<Result<Refusal & { readonly stream?: AsyncIterable<Uint8Array> }>> =>
       await attemptTwice({ method: 'GET', path }, signal, async (exchange) => {
@@ -150,8 +174,17 @@ async function readAnswer(response: IncomingMessage): Promise<Refusal> {
   return {
     status: response.statusCode ?? 500,
     retryAfter: response.headers['retry-after'],
-    text: await readBody(response, ANSWER_LIMIT_BYTES),
+    text: await readBody(decompressed(response), ANSWER_LIMIT_BYTES),
   };
+}
+
+/** The caller limits how much it reads, since a few compressed bytes may become very many. Throws if the encoding is not known. */
+function decompressed(response: IncomingMessage): AsyncIterable<Uint8Array> {
+  const encoding = response.headers['content-encoding'] ?? 'identity';
+  if (encoding === 'identity') return response;
+  if (encoding !== 'gzip') throw new Error(`The response has the encoding "${encoding.slice(0, 40)}", which was not asked for`);
+  // An error of either stream ends both, and is thrown to the caller.
+  return pipeline(response, createGunzip(), () => undefined);
 }
 
 const SILENT = 'SILENT';
@@ -181,7 +214,9 @@ function unreachable(server: string, error: unknown, timedOutMs: number | undefi
     return fail('retry', 'Unauthorized', hint);
   }
   const code = codeOf(error);
-  if (UNTRUSTED.test(code)) return failed(`Check the certificates for "${server}": no trusted connection is possible (${code})`);
+  if (UNTRUSTED.test(code)) {
+    return fail('retry', 'ApiUntrusted', `Check the certificates for "${server}": no trusted connection is possible (${code})`);
+  }
   if (code === '') return failed(`The connection to the API server at "${server}" failed: ${message}`);
   return failed(`Check that the API server at "${server}" is running and can be reached: ${code}`);
 }

@@ -69,8 +69,13 @@ export type Transform = (object: KubeObject) => KubeObject;
 export interface ListOptions {
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** Called page by page: complete lists are large. */
+  /** Called for each object while the list arrives: complete lists are large. */
   readonly transform?: Transform;
+  /**
+   * The server may answer from its cache, if that is not older than this resource version; any age will do for "0". Fails with `Expired` if the cache does
+   * not reach that version. Undefined: the newest state, which older servers read from etcd.
+   */
+  readonly notOlderThan?: string;
 }
 
 export interface StreamOptions {
@@ -88,7 +93,8 @@ export interface ObjectList {
 /**
  * Requests in one namespace. Expected failures are not thrown. Reasons: `NotFound`, `AlreadyExists`, `Conflict`, `Invalid` (stalled; with the message
  * of the server, which names the field), `Forbidden` (stalled; names verb and resource), `Unauthorized`, `ApiBusy` (429, 503; waiting if the
- * server sent a Retry-After header), `ApiFailed` (other 5xx, or a malformed response), `ApiUnreachable`, `Expired` (410), `Aborted`.
+ * server sent a Retry-After header), `ApiFailed` (other 5xx, or a malformed response), `ApiUnreachable`, `ApiUntrusted`
+ * (certificates), `Expired` (410, and 504 for a version that the server does not have yet), `Aborted`.
  * The number of requests at the same time is limited; the others wait in order.
  */
 export interface KubeApi {
@@ -117,6 +123,8 @@ export interface KubeApi {
  * go silent without an error. The copy lags behind the server; our own writes are added with `noteWritten` and `noteRemoved`.
  */
 export interface Reflector {
+  /** As in RBAC: `deployments.apps`. */
+  readonly resource: string;
   /** By name. Returns the same object as long as its resource version is the same. */
   items(): ReadonlyMap<string, KubeObject>;
   /**
@@ -125,6 +133,8 @@ export interface Reflector {
   health():
     | { readonly kind: 'starting' | 'current' }
     | { readonly kind: 'unreachable'; readonly sinceMs: number; readonly message: string; readonly listed: boolean };
+  /** How long ago the copy was certainly current, in milliseconds: 0 while its watch works. Undefined before `start`, and after its signal has aborted. */
+  ageMs(): number | undefined;
   /** Adds the object that a write returned. Ignored if the copy has a newer version. */
   noteWritten(object: KubeObject): void;
   /** Removes an object that we removed. It does not reappear through older events, only with another UID, or if a later list still contains it. */

@@ -11,14 +11,19 @@ export type WatchOutcome =
   /** It is time for a list. */
   | { readonly kind: 'relist' }
   /** The next watch continues from here. */
-  | { readonly kind: 'ended'; readonly orderly: boolean; readonly livedMs: number }
+  | { readonly kind: 'ended'; readonly orderly: boolean; readonly livedMs: number; readonly bookmarked: boolean }
   /** Events are missing: a list must be read. */
   | { readonly kind: 'lost'; readonly orderly: false; readonly livedMs: number };
 
+/** When the next list is due, in monotonic milliseconds: while the watch sends bookmarks, which show that it is alive, and until it has sent one. */
+export interface ListDue {
+  readonly bookmarked: number;
+  readonly otherwise: number;
+}
+
 export interface WatchLimits {
   readonly clock: Clock;
-  /** When the next list is due. Monotonic milliseconds. */
-  readonly relistAt: number;
+  readonly due: ListDue;
   /** When the server was asked to end the watch. Monotonic milliseconds. */
   readonly endBy: number;
   /** Once bookmarks arrive, the watch is given up if nothing is received for this long. */
@@ -33,8 +38,14 @@ export interface WatchSink {
   changed(): void;
 }
 
+export interface WatchSignals {
+  readonly signal: AbortSignal;
+  /** Aborts when a list is needed now. */
+  readonly relist: AbortSignal;
+}
+
 /** An object has at most 1.5 MB, the limit of etcd; as JSON with managed fields and escapes it is several times as large. */
-const LINE_LIMIT_BYTES = 16 * 1024 * 1024;
+export const LINE_LIMIT_BYTES = 16 * 1024 * 1024;
 /** A server that does not end a watch when asked to is considered gone after this time. */
 const OVERTIME_MS = 30_000;
 
@@ -42,11 +53,11 @@ export async function readWatch(
   open: (signal: AbortSignal) => Promise<Result<AsyncIterable<Uint8Array>>>,
   limits: WatchLimits,
   sink: WatchSink,
-  signal: AbortSignal,
+  { signal, relist }: WatchSignals,
 ): Promise<WatchOutcome> {
   const { clock } = limits;
   const startedAt = clock.now();
-  const watchdog = createWatchdog(limits, signal);
+  const watchdog = createWatchdog(limits, { signal, relist });
   try {
     const opened = await open(watchdog.signal);
     if (!opened.ok) return watchdog.signal.reason === RELIST ? { kind: 'relist' } : { kind: 'refused', failure: opened.failure };
@@ -55,7 +66,8 @@ export async function readWatch(
     const livedMs = clock.now() - startedAt;
     if (watchdog.signal.reason === RELIST) return { kind: 'relist' };
     if (end === 'lost') return { kind: 'lost', orderly: false, livedMs };
-    return { kind: 'ended', orderly: end === 'orderly' && watchdog.signal.reason !== TIMED_OUT, livedMs };
+    const orderly = end === 'orderly' && watchdog.signal.reason !== TIMED_OUT;
+    return { kind: 'ended', orderly, livedMs, bookmarked: watchdog.expectsBookmarks() };
   } finally {
     watchdog.stop();
   }
@@ -96,10 +108,11 @@ interface Watchdog {
   received(): void;
   /** The server reports its progress even if nothing changes, so silence is a failure from now on. */
   expectBookmarks(): void;
+  expectsBookmarks(): boolean;
   stop(): void;
 }
 
-function createWatchdog({ clock, relistAt, endBy, silentMs }: WatchLimits, outer: AbortSignal): Watchdog {
+function createWatchdog({ clock, due, endBy, silentMs }: WatchLimits, { signal: outer, relist }: WatchSignals): Watchdog {
   const own = new AbortController();
   let receivedAt = clock.now();
   let expectsBookmarks = false;
@@ -111,17 +124,27 @@ function createWatchdog({ clock, relistAt, endBy, silentMs }: WatchLimits, outer
     else cancelCheck = clock.at((receivedAt + silentMs > now ? receivedAt : now) + silentMs, checkSilence);
   };
   let cancelCheck = clock.at(receivedAt + silentMs, checkSilence);
-  const cancels = [clock.at(relistAt, () => own.abort(RELIST)), clock.at(endBy + OVERTIME_MS, giveUp)];
+  const beginList = (): void => own.abort(RELIST);
+  let cancelList = clock.at(due.otherwise, beginList);
+  const cancelEnd = clock.at(endBy + OVERTIME_MS, giveUp);
   outer.addEventListener('abort', end, { once: true });
+  relist.addEventListener('abort', beginList, { once: true });
   if (outer.aborted) end();
+  if (relist.aborted) beginList();
   return {
     signal: own.signal,
     received: () => void (receivedAt = clock.now()),
-    expectBookmarks: () => void (expectsBookmarks = true),
+    expectBookmarks() {
+      if (expectsBookmarks) return;
+      expectsBookmarks = true;
+      cancelList();
+      cancelList = clock.at(due.bookmarked, beginList);
+    },
+    expectsBookmarks: () => expectsBookmarks,
     stop() {
-      cancelCheck();
-      for (const cancel of cancels) cancel();
+      for (const cancel of [cancelCheck, cancelList, cancelEnd]) cancel();
       outer.removeEventListener('abort', end);
+      relist.removeEventListener('abort', beginList);
       end();
     },
   };

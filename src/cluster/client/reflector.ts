@@ -12,14 +12,20 @@
  * reachable again; by other changes within `BATCH_MS`. They then read `items` and `health`, which never send a request.
  */
 import type { Clock, Wake } from '../../reconciler/ports.ts';
-import { type Failure, type Result, ok } from '../../schema/failure.ts';
+import { fail, ok, type Failure, type Result } from '../../schema/failure.ts';
 import { createClock } from '../../platform/clock.ts';
 import { addWake } from '../../platform/wakes.ts';
+import { createCopyRecord, type CopyObserver } from './copy-record.ts';
+import { afterFailedList, cannotStream, chooseList, isNewest, oldestOf, type ListWay } from './decide/choose-list.ts';
+import { compareVersions } from './decide/kube-object.ts';
+import { resourceName } from './decide/resource-path.ts';
 import { watchSeconds } from './decide/watch-delay.ts';
+import { NO_OBSERVER } from './kube-observer.ts';
 import { runListWatchLoop } from './list-watch-loop.ts';
 import { createObjectCopy, type IsUrgent } from './object-copy.ts';
-import type { KubeApi, KubeObject, Reflector, ResourceType, Transform } from './ports.ts';
-import { readWatch, type WatchOutcome } from './read-watch.ts';
+import type { KubeApi, KubeObject, ObjectList, Reflector, ResourceType, Transform } from './ports.ts';
+import { readStreamedList } from './read-streamed-list.ts';
+import { readWatch, type ListDue, type WatchOutcome } from './read-watch.ts';
 
 export interface ReflectorOptions {
   readonly api: KubeApi;
@@ -32,21 +38,41 @@ export interface ReflectorOptions {
   readonly clock?: Clock;
   /** Returns a number in [0, 1). */
   readonly random?: () => number;
-  /** Interval of the periodic lists, plus or minus a tenth. */
+  /** Interval of the periodic lists while watches send bookmarks, plus or minus a tenth. Otherwise, it is ten minutes at most. */
   readonly relistMs?: number;
   /** A watch that has sent bookmarks before is given up if nothing is received for this long. Servers send a bookmark about every minute. */
   readonly silentMs?: number;
+  readonly observer?: CopyObserver;
 }
 
-const RELIST_MS = 600_000;
+export interface RefreshableReflector extends Reflector {
+  /**
+   * Reads the newest state, unless it was read a few seconds ago. Resolves when that has succeeded, which may need several attempts, or when the signal aborts.
+   */
+  refresh(signal: AbortSignal): Promise<void>;
+}
+
+const RELIST_MS = 21_600_000;
+/** A watch that continues such a recent list is certainly alive. */
+const FRESH_MS = 10_000;
 const SILENT_MS = 180_000;
 const BATCH_MS = 200;
 
-export function createReflector(options: ReflectorOptions): Reflector {
+export function createReflector(options: ReflectorOptions): RefreshableReflector {
   const { api, type, labelSelector, transform = withoutManagedFields, clock = createClock(), random = Math.random } = options;
   const { relistMs = RELIST_MS, silentMs = SILENT_MS } = options;
+  const resource = resourceName(type);
   const copy = createObjectCopy(transform, options.isUrgent);
+  const record = createCopyRecord(resource, clock, options.observer ?? NO_OBSERVER);
   const wakes = new Set<Wake>();
+  /** Called when a list of the newest state, begun after they were added, has succeeded. */
+  const refreshes = new Set<() => void>();
+  /** Aborts to end the watch for a list. */
+  let relist = new AbortController();
+  /** When the last list of the newest state began. */
+  let newestAt = Number.NEGATIVE_INFINITY;
+  /** Until the server shows that it cannot. */
+  let streams = true;
   let listed = false;
   let outage: { readonly sinceMs: number; readonly message: string } | undefined;
 
@@ -68,24 +94,69 @@ export function createReflector(options: ReflectorOptions): Reflector {
     if (isNew) wakeAll();
   }
 
-  async function list(signal: AbortSignal): Promise<Result<void>> {
-    const begun = copy.beginList();
+  /** One attempt to read everything. */
+  async function read(way: ListWay, signal: AbortSignal): Promise<Result<ObjectList>> {
     // Most listed objects are known already: keeping the known ones avoids holding thousands of objects twice.
     const transformNew = (object: KubeObject): KubeObject => copy.sameVersion(object) ?? transform(object);
-    const answer = await api.list(type, { transform: transformNew, ...(labelSelector === undefined ? {} : { labelSelector }) }, signal);
-    if (!answer.ok) return answer;
-    const hasChanged = copy.replaceAll(answer.value, begun);
+    if (way.kind === 'streamed') {
+      return await readStreamedList({ api, type, labelSelector, from: way.from, transform: transformNew, clock }, signal);
+    }
+    const age = way.kind === 'cached' ? { notOlderThan: way.notOlderThan } : {};
+    return await api.list(type, { transform: transformNew, ...age, ...(labelSelector === undefined ? {} : { labelSelector }) }, signal);
+  }
+
+  async function list(signal: AbortSignal): Promise<Result<void>> {
+    const begun = copy.beginList();
+    const [beganAt, awaited] = [clock.now(), [...refreshes]];
+    relist = new AbortController();
+    let needs = { version: copy.resourceVersion(), newest: awaited.length > 0, streams };
+    for (;;) {
+      const way = chooseList(needs);
+      const answer = withoutOlder(way, await read(way, signal));
+      if (!answer.ok) {
+        const { reason } = answer.failure;
+        if (cannotStream(way, reason)) streams = false;
+        const next = afterFailedList(way, needs, reason);
+        if (next === undefined) return answer;
+        needs = next;
+        continue;
+      }
+      replace(answer.value, begun);
+      if (isNewest(way)) {
+        newestAt = beganAt;
+        for (const each of awaited) each();
+      }
+      return ok(undefined);
+    }
+  }
+
+  function replace(next: ObjectList, begun: number): void {
+    const hasChanged = copy.replaceAll(next, begun);
     const wakesAnyway = !listed || outage !== undefined;
     listed = true;
     outage = undefined;
+    record.listed();
     if (wakesAnyway) wakeAll();
     else if (hasChanged) changed();
-    return ok(undefined);
   }
 
-  async function watch(relistAt: number, signal: AbortSignal): Promise<WatchOutcome> {
-    const untilRelistS = Math.max(1, Math.ceil((relistAt - clock.now()) / 1000));
-    const timeoutSeconds = Math.min(watchSeconds(random()), untilRelistS + 1);
+  async function refresh(signal: AbortSignal): Promise<void> {
+    if (signal.aborted || clock.now() - newestAt < FRESH_MS) return;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        refreshes.delete(done);
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      refreshes.add(done);
+      signal.addEventListener('abort', done, { once: true });
+      relist.abort();
+    });
+  }
+
+  async function watch(due: ListDue, signal: AbortSignal): Promise<WatchOutcome> {
+    const untilListS = Math.max(1, Math.ceil((due.bookmarked - clock.now()) / 1000));
+    const timeoutSeconds = Math.min(watchSeconds(random()), untilListS + 1);
     const query = {
       watch: 'true',
       allowWatchBookmarks: 'true',
@@ -93,12 +164,27 @@ export function createReflector(options: ReflectorOptions): Reflector {
       timeoutSeconds: String(timeoutSeconds),
       labelSelector,
     };
-    const limits = { clock, relistAt, endBy: clock.now() + timeoutSeconds * 1000, silentMs };
-    const sink = { fold: copy.fold, opened: reached, changed };
-    return await readWatch(async (stop) => await api.stream(type, { query }, stop), limits, sink, signal);
+    const limits = { clock, due, endBy: clock.now() + timeoutSeconds * 1000, silentMs };
+    const sink = { fold, opened, changed };
+    const open = async (stop: AbortSignal) => await api.stream(type, { query }, stop);
+    const outcome = await readWatch(open, limits, sink, { signal, relist: relist.signal });
+    if (!signal.aborted) record.watchEnded(outcome);
+    return outcome;
+  }
+
+  function opened(): void {
+    record.watchOpened();
+    reached();
+  }
+
+  function fold(event: unknown): ReturnType<typeof copy.fold> {
+    const folded = copy.fold(event);
+    if (folded.step.kind !== 'expired' && folded.step.kind !== 'failed') record.received();
+    return folded;
   }
 
   return {
+    resource,
     items: copy.items,
     health() {
       if (outage !== undefined) return { kind: 'unreachable', ...outage, listed };
@@ -110,12 +196,26 @@ export function createReflector(options: ReflectorOptions): Reflector {
     noteRemoved(name, uid) {
       if (copy.noteRemoved(name, uid)) changed();
     },
+    ageMs: record.ageMs,
+    refresh,
     changes: (wake, signal) => addWake(wakes, wake, signal),
-    start: (signal) => void runListWatchLoop({ list, watch, onFailure: failed, clock, random, relistMs }, signal),
+    start(signal) {
+      record.started(signal);
+      void runListWatchLoop({ list, watch, onFailure: failed, clock, random, relistMs }, signal);
+    },
   };
 }
 
 function withoutManagedFields(object: KubeObject): KubeObject {
   const { managedFields: _, ...metadata }: KubeObject['metadata'] & { readonly managedFields?: unknown } = object.metadata;
   return { ...object, metadata };
+}
+
+/** A cache that broke its promise would take the copy back in time. */
+function withoutOlder(way: ListWay, answer: Result<ObjectList>): Result<ObjectList> {
+  const oldest = oldestOf(way);
+  const order = answer.ok ? compareVersions(answer.value.resourceVersion, oldest) : undefined;
+  return order !== undefined && order < 0
+    ? fail('retry', 'Expired', `The API server sent a list that is older than version "${oldest}"`)
+    : answer;
 }

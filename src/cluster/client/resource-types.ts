@@ -10,6 +10,7 @@ export const PODS = v1('', 'pods', 'Pod');
 export const SERVICES = v1('', 'services', 'Service');
 export const CONFIG_MAPS = v1('', 'configmaps', 'ConfigMap');
 export const CLAIMS = v1('', 'persistentvolumeclaims', 'PersistentVolumeClaim');
+export const DISRUPTION_BUDGETS = v1('policy', 'poddisruptionbudgets', 'PodDisruptionBudget');
 export const EVENTS = v1('', 'events', 'Event');
 export const LEASES = v1('coordination.k8s.io', 'leases', 'Lease');
 export const RESOURCE_CLAIM_TEMPLATES = v1('resource.k8s.io', 'resourceclaimtemplates', 'ResourceClaimTemplate');

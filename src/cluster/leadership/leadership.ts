@@ -57,7 +57,12 @@ export interface LeadershipDeps {
 /** How long the release may take. If it fails, the next leader waits until the lease expires. */
 const RELEASE_WITHIN_MS = 1500;
 
-export function createLeadership(deps: LeadershipDeps): Leadership {
+export interface LeaseLeadership extends Leadership {
+  /** How often the leader has changed, as the Lease counts it. Undefined while the Lease is not known, or does not exist. */
+  transitions(): number | undefined;
+}
+
+export function createLeadership(deps: LeadershipDeps): LeaseLeadership {
   const { api, name, identity, now, log } = deps;
   const times = leaseTimes(Math.ceil(Math.max(SHORTEST_LEASE_MS, deps.leaseDurationMs) / 1000) * 1000);
   const instance = crypto.randomUUID();
@@ -151,6 +156,7 @@ export function createLeadership(deps: LeadershipDeps): Leadership {
     leads: term.leads,
     term: term.signal,
     holder,
+    transitions: () => (typeof candidate.observed === 'object' ? candidate.observed.transitions : undefined),
     changes: term.changes,
     async start(signal) {
       const stop = (): void => {

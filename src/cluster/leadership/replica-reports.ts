@@ -1,6 +1,6 @@
 /**
- * Shares the traffic between replicas. Each replica reports its own traffic in an annotation of its own Lease (`report-writer.ts`), and reads the reports
- * of the others from a reflector. What to report, when, and how to merge it is decided in `decide/`. No replica waits for another one.
+ * Shares the traffic between replicas. Each replica reports its own traffic in an annotation of its own Lease (`report-writer.ts`), and the leader reads the
+ * reports of the others from a copy that exists during its term. What to report, when, and how to merge it is decided in `decide/`. No replica waits for another one.
  */
 import type { Traffic, Wake } from '../../reconciler/ports.ts';
 import { addWake } from '../../platform/wakes.ts';
@@ -13,7 +13,7 @@ import { LEASES } from '../client/resource-types.ts';
 
 export interface ReplicaReportsDeps extends ReportWriterDeps {
   readonly api: Pick<KubeApi, 'get' | 'apply' | 'remove'>;
-  /** The Leases with the label `inference.svc.dev/component=gateway`. They are few, so frequent lists can make up for a silent watch. */
+  /** The Leases with the label `inference.svc.dev/component=gateway`; none while this replica does not lead. */
   readonly leases: Pick<Reflector, 'items' | 'health' | 'changes'>;
   readonly leads: () => boolean;
   /** How often the leader looks for Leases of replicas that are gone. Default: a minute. */
@@ -21,7 +21,7 @@ export interface ReplicaReportsDeps extends ReportWriterDeps {
 }
 
 export interface ReplicaReports {
-  /** The traffic of all replicas. `abort` only ends requests of this replica: those of the others end with the pods, which wait for them. */
+  /** The traffic of all replicas if this one leads; otherwise its own. `abort` only ends requests of this replica: those of the others end with the pods, which wait for them. */
   readonly traffic: Traffic;
   /** Reports until the signal aborts. Then removes the report and resolves. */
   start(signal: AbortSignal): Promise<void>;

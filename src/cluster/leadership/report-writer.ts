@@ -4,7 +4,7 @@ import type { SourceLog } from '../../platform/log.ts';
 import { sleep } from '../../platform/pause.ts';
 import { FIELD_MANAGER, LABELS, MANAGER } from '../../schema/object-labels.ts';
 import { microTime } from './decide/lease-record.ts';
-import { COARSE_MS, composeReport, LEAST_MS, reportDueAt, type LastReport } from './decide/report-traffic.ts';
+import { COARSE_MS, composeReport, LEAST_MS, renewalMs, reportDueAt, type LastReport } from './decide/report-traffic.ts';
 import { formatTraffic, TRAFFIC_ANNOTATION, type TrafficReport } from './decide/traffic-annotation.ts';
 import type { KubeApi, KubeManifest } from '../client/ports.ts';
 import { LEASES } from '../client/resource-types.ts';
@@ -26,7 +26,7 @@ export interface ReportWriterDeps {
 }
 
 export const REPORT_LEASE_PREFIX = 'svc-gateway-';
-/** A replica that has not renewed its report for this many periods is considered gone. */
+/** After so many periods without a renewal, the requests in a report no longer count. */
 const STALE_AFTER_PERIODS = 2.5;
 /** New demand is checked at most this often. */
 const CHECK_MS = 200;
@@ -62,7 +62,7 @@ export async function reportTraffic(deps: ReportWriterDeps, signal: AbortSignal)
       return at + Math.min(COARSE_MS, leaseDurationMs);
     }
     const { reason, message } = written.failure;
-    if (failures === 0) log?.warn({ lease: name, reason }, `Could not report traffic to the other replicas: ${message}`);
+    if (failures === 0) log?.warn({ lease: name, reason }, `Could not report traffic to the leader: ${message}`);
     failures += 1;
     return monotonic() + Math.min(LONGEST_PAUSE_MS, LEAST_MS * 2 ** Math.min(failures - 1, 10));
   }
@@ -104,7 +104,7 @@ function reportManifest(
     },
     spec: {
       holderIdentity: identity,
-      leaseDurationSeconds: Math.ceil(staleAfterMs(leaseDurationMs) / 1000),
+      leaseDurationSeconds: Math.ceil(staleAfterMs(renewalMs(report, leaseDurationMs)) / 1000),
       acquireTime: microTime(begunAt),
       renewTime: microTime(now()),
     },

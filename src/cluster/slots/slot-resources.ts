@@ -12,7 +12,7 @@ import { SLOT_RESOURCE } from '../../schema/slot-resource.ts';
 import type { SpecProblem } from '../../schema/slot-spec.ts';
 import type { SlotStatus } from '../../schema/slot-status.ts';
 import { formatProblem } from '../../schema/spec-problem.ts';
-import { parseSlotResource, type ParsedResource } from './decide/parse-slot-resource.ts';
+import { parseSlotResource, recordLastGood, type LastGoodRecord, type ParsedResource } from './decide/parse-slot-resource.ts';
 import { parseResourceStatus } from '../status/decide/slot-resource-status.ts';
 import type { SourceLog } from '../../platform/log.ts';
 
@@ -21,6 +21,8 @@ export interface SlotResources extends SlotSource {
   ownerOf(slot: SlotName): OwnerReference | undefined;
   /** Returns the generation at the last read, also of a refused slot. */
   generationOf(slot: SlotName): number | undefined;
+  /** Returns the text that was in force at the last read, to be recorded in the status of the object with this uid; undefined if that object has none. */
+  lastGoodOf(slot: SlotName, uid: string | undefined): LastGoodRecord | undefined;
   /** Returns the statuses that the leader published, without incomplete ones. */
   statuses(): ReadonlyMap<SlotName, SlotStatus>;
 }
@@ -83,6 +85,10 @@ export function createSlotResources(options: SlotResourcesOptions): SlotResource
       return object === undefined ? undefined : ownerReference(object);
     },
     generationOf: (slot) => entries.get(slot)?.parsed?.generation,
+    lastGoodOf(slot, uid) {
+      const parsed = entries.get(slot)?.parsed;
+      return parsed?.lastGood === undefined || parsed.uid !== uid ? undefined : recordLastGood(parsed.lastGood);
+    },
     statuses() {
       const statuses = [...slots.items().values()].flatMap((object) => publishedStatus(object) ?? []);
       return new Map(statuses.map((status) => [status.name, status]));
@@ -126,6 +132,14 @@ function linesOf(state: DesiredState): ReadonlySet<string> {
 function findStale(health: ReturnType<Reflector['health']>, now: number): Result<never> | undefined {
   if (health.kind === 'starting') return fail('retry', 'SlotsUnreadable', 'Wait for the first list of SlotSpecs: it has not arrived yet');
   if (health.kind !== 'unreachable') return undefined;
+  // Until then nobody knows which slots there are. That there are none would be the reason to stop every workload.
+  if (!health.listed) {
+    return fail(
+      'retry',
+      'SlotsUnreadable',
+      `Restore the connection to the API server: SlotSpecs have never been listed (${health.message})`,
+    );
+  }
   const awayMs = now - health.sinceMs;
   if (awayMs < STALE_AFTER_MS) return undefined;
   const message = `Restore the connection to the API server: SlotSpecs have not been read for ${Math.round(awayMs / 1000)} s (${health.message})`;

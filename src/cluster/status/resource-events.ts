@@ -2,6 +2,7 @@
  * Publishes timeline entries as Events of the SlotSpecs, on the leader. Events are best effort: while the server is busy or away, or a slot has too many,
  * they are dropped. The timeline has all of them.
  */
+import { NO_OBSERVER, type KubeObserver } from '../client/kube-observer.ts';
 import type { KubeApi, Leadership, OwnerReference } from '../client/ports.ts';
 import { EVENTS } from '../client/resource-types.ts';
 import type { Clock, StatusSink } from '../../reconciler/ports.ts';
@@ -23,6 +24,11 @@ import { toSlotEvent, type SlotEvent } from './decide/slot-event.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 
+export interface ResourceEvents extends StatusSink {
+  /** Number of Events that are due and not written yet. */
+  waitingCount(): number;
+}
+
 interface ResourceEventsOptions {
   readonly api: Pick<KubeApi, 'create' | 'mergePatch' | 'namespace'>;
   readonly ownerOf: (slot: SlotName) => OwnerReference | undefined;
@@ -31,6 +37,7 @@ interface ResourceEventsOptions {
   readonly instance: string;
   readonly clock: Clock;
   readonly log: SourceLog;
+  readonly observer?: Pick<KubeObserver, 'publicationEnded'>;
 }
 
 /** Of all Events together; about the same as the API server's own limit for one namespace. */
@@ -54,8 +61,8 @@ interface Publication {
   readonly attempts: number;
 }
 
-export function createResourceEvents(options: ResourceEventsOptions): StatusSink {
-  const { ownerOf, leadership, clock, log } = options;
+export function createResourceEvents(options: ResourceEventsOptions): ResourceEvents {
+  const { ownerOf, leadership, clock, log, observer = NO_OBSERVER } = options;
   const publications = new Map<string, Publication>();
   /** Keys of `publications` that the server does not have in their present form. */
   const waiting = new Set<string>();
@@ -86,6 +93,7 @@ export function createResourceEvents(options: ResourceEventsOptions): StatusSink
     const writtenAt = clock.now();
     const { count } = publication.record;
     const failure = await writeEvent(options, publication);
+    if (failure?.reason !== 'Aborted') observer.publicationEnded({ what: 'event', result: failure === undefined ? 'done' : 'failed' });
     const present = publications.get(key);
     if (present === undefined) return undefined;
     if (failure !== undefined) return onFailure(key, present, failure);
@@ -166,6 +174,7 @@ export function createResourceEvents(options: ResourceEventsOptions): StatusSink
         if (event !== undefined) publish(event);
       }
     },
+    waitingCount: queue.waitingCount,
   };
 }
 

@@ -2,10 +2,11 @@
  * Publishes statuses in the `status` of their SlotSpecs, on the leader. A status is written only where the server has a different one, only the newest is
  * written, and not faster than anyone could read it. When to write is decided here; `write-queue.ts` keeps the order and the timers.
  */
+import { NO_OBSERVER, type KubeObserver, type Written } from '../client/kube-observer.ts';
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/resource-types.ts';
 import type { Clock, Report, StatusSink } from '../../reconciler/ports.ts';
-import type { Failure } from '../../schema/failure.ts';
+import type { Failure, Result } from '../../schema/failure.ts';
 import type { Reason } from '../../schema/reasons.ts';
 import type { SlotName } from '../../schema/names.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
@@ -20,6 +21,7 @@ import {
   refusedResourceStatus,
   toResourceStatus,
 } from './decide/slot-resource-status.ts';
+import { findUndeclared, withoutFields } from './decide/undeclared-fields.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 
@@ -28,6 +30,8 @@ export interface StatusResources extends StatusSink {
   start(signal: AbortSignal): void;
   /** Resolves when every status is written, or has failed once. */
   flush(): Promise<void>;
+  /** Number of statuses that are due and not written yet. */
+  waitingCount(): number;
 }
 
 interface StatusResourcesOptions {
@@ -36,8 +40,11 @@ interface StatusResourcesOptions {
   readonly leadership: Pick<Leadership, 'leads' | 'term' | 'changes'>;
   /** The generation whose text was refused, from `SlotResources`. */
   readonly generationOf: (slot: SlotName) => number | undefined;
+  /** The last good spec of the object with this uid, from `SlotResources`. */
+  readonly lastGoodOf: (slot: SlotName, uid: string | undefined) => SlotResourceStatus['lastGood'];
   readonly clock: Clock;
   readonly log: SourceLog;
+  readonly observer?: Pick<KubeObserver, 'publicationEnded'>;
 }
 
 const AS_STATUS = { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' } as const;
@@ -57,8 +64,10 @@ const FIRST_SETBACK_DELAY_MS = 3000;
 const COMPARE_WITHIN_MS = 1000;
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 60_000;
+/** Until the definition on the server may have been upgraded. */
+const UNDECLARED_FOR_MS = 600_000;
 /** Failures of the server or the connection, not of one status. */
-const SERVER_REASONS: ReadonlySet<Reason> = new Set(['ApiUnreachable', 'ApiBusy', 'Unauthorized']);
+const SERVER_REASONS: ReadonlySet<Reason> = new Set(['ApiUnreachable', 'ApiUntrusted', 'ApiBusy', 'Unauthorized']);
 
 type Wanted =
   | { readonly kind: 'status'; readonly status: SlotStatus }
@@ -88,8 +97,9 @@ interface Write {
 }
 
 export function createStatusResources(options: StatusResourcesOptions): StatusResources {
-  const { api, slots, leadership, clock } = options;
+  const { api, slots, leadership, clock, observer = NO_OBSERVER } = options;
   const publications = new Map<SlotName, Publication>();
+  const undeclared = createUndeclaredFields(options);
   let serverFailures = 0;
   let cancelCompare: (() => void) | undefined;
   let term: AbortSignal | undefined;
@@ -108,7 +118,9 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
       if (object.metadata.deletionTimestamp !== undefined) return undefined;
       // A status that does not match the schema is replaced.
       const present = SlotResourceStatus.safeParse(object['status']).data;
-      const next = render(name, publication.wanted, api.namespace, present);
+      const lastGood = options.lastGoodOf(name, object.metadata.uid);
+      const wanted = render(name, publication.wanted, api.namespace, present);
+      const next = undeclared.leaveOut(lastGood === undefined ? wanted : { ...wanted, lastGood });
       if (isSameStatus(next, present)) {
         update(name, { currentVersion: object.metadata.resourceVersion });
         return undefined;
@@ -129,6 +141,8 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
     const { resourceVersion } = object.metadata;
     const manifest = { metadata: { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) }, status: next };
     const result = await api.apply(SLOT_SPECS, manifest, AS_STATUS, leadership.term());
+    const written = writtenAs(result);
+    if (written !== undefined) observer.publicationEnded({ what: 'status', result: written });
     if (!result.ok) return onFailure(writing, writtenAt, result.failure);
     serverFailures = 0;
     slots.noteWritten(result.value);
@@ -136,12 +150,13 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
     update(name, { writtenAt, written: publication.wanted, currentVersion, failures: 0, notBefore: 0 });
     return publications.get(name)?.wanted === publication.wanted ? undefined : clock.now();
   };
-  const onFailure = ({ name, publication, object }: Write, writtenAt: number, failure: Failure): number | undefined => {
+  const onFailure = ({ name, publication, object, next }: Write, writtenAt: number, failure: Failure): number | undefined => {
     if (failure.reason === 'Aborted') return undefined;
     if (failure.reason === 'NotFound') {
       update(name, { currentVersion: object.metadata.resourceVersion });
       return undefined;
     }
+    if (undeclared.learn(failure, next)) return clock.now();
     if (SERVER_REASONS.has(failure.reason)) {
       if (serverFailures === 0) logFailure(options.log, name, failure);
       serverFailures += 1;
@@ -202,6 +217,30 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
       signal.addEventListener('abort', () => cancelCompare?.(), { once: true });
     },
     flush: queue.flush,
+    waitingCount: queue.waitingCount,
+  };
+}
+
+/** What the definition on the server lacks is left out for a while, so that the rest is published. */
+function createUndeclaredFields({ clock, log }: Pick<StatusResourcesOptions, 'clock' | 'log'>) {
+  const known = new Map<string, number>();
+  const present = (): ReadonlySet<string> => {
+    for (const [field, until] of known) if (clock.now() >= until) known.delete(field);
+    return new Set(known.keys());
+  };
+  return {
+    leaveOut: (status: SlotResourceStatus): SlotResourceStatus => withoutFields(status, present()),
+    /** Returns whether the server rejected the status for such fields, so that it can be written without them. */
+    learn(failure: Failure, sent: SlotResourceStatus): boolean {
+      const fields = findUndeclared(failure).filter((field) => Object.hasOwn(sent, field));
+      const before = present();
+      const found = fields.filter((field) => !before.has(field));
+      for (const field of found) known.set(field, clock.now() + UNDECLARED_FOR_MS);
+      const listed = found.map((field) => `"status.${field}"`).join(', ');
+      const message = `Apply the CustomResourceDefinition of this version ("kubectl apply --server-side -k crds"): the one on the server is older and has no ${listed}`;
+      if (found.length > 0) log.warn({}, message);
+      return fields.length > 0;
+    },
   };
 }
 
@@ -231,6 +270,14 @@ function earliestWrite(
 
 function delayAfter(failures: number): number {
   return Math.min(FIRST_DELAY_MS * 2 ** Math.min(failures - 1, 20), LONGEST_DELAY_MS);
+}
+
+/** For metrics. Undefined where the write was given up, or where nothing is left to write to: neither is a failure. */
+function writtenAs(result: Result<unknown>): Written | undefined {
+  if (result.ok) return 'done';
+  const { reason } = result.failure;
+  if (reason === 'Aborted' || reason === 'NotFound') return undefined;
+  return reason === 'Conflict' ? 'conflict' : 'failed';
 }
 
 /** Called for the first failure only, not for each attempt: an unreachable API server often stays so for a while. */

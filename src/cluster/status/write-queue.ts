@@ -106,5 +106,7 @@ export function createWriteQueue<Key>({ clock, concurrency, write }: WriteQueueO
     },
     /** Number of keys that are ready to be written. */
     readyCount: (): number => ready.size,
+    /** Number of keys that are due and not written yet. A key that is queued again while it is being written counts twice. */
+    waitingCount: (): number => ready.size + writing.size,
   };
 }

@@ -1,6 +1,14 @@
 /** Brings the objects of a workload to the wanted state: creates them, or updates them in place. */
 import type { KubeApi, KubeManifest, KubeObject, OwnerReference, ResourceType } from '../client/ports.ts';
-import { CLAIMS, CONFIG_MAPS, DEPLOYMENTS, PODS, RESOURCE_CLAIM_TEMPLATES, SERVICES } from '../client/resource-types.ts';
+import {
+  CLAIMS,
+  CONFIG_MAPS,
+  DEPLOYMENTS,
+  DISRUPTION_BUDGETS,
+  PODS,
+  RESOURCE_CLAIM_TEMPLATES,
+  SERVICES,
+} from '../client/resource-types.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import { WorkloadId, type SlotName } from '../../schema/names.ts';
 import { isSameValue } from '../../schema/same-value.ts';
@@ -125,15 +133,20 @@ async function applyDeployment(
 /** Applies everything that the pods need before they are created. */
 async function applyDependencies(application: Application, objects: KubeObjects): Promise<Result<never> | undefined> {
   const { writer, signal, reflectors } = application;
-  const { configMap, service, claim, claimTemplate } = objects;
+  const { configMap, service, disruptionBudget, claim, claimTemplate } = objects;
   const written = await Promise.all([
     applyIfChanged(application, CONFIG_MAPS, configMap, reflectors.configMaps.items().get(configMap.metadata.name)),
     applyIfChanged(application, SERVICES, service, reflectors.services.items().get(service.metadata.name)),
+    disruptionBudget === undefined ? UNCHANGED : writer.apply(DISRUPTION_BUDGETS, disruptionBudget, signal).then(orNotServed),
     claim === undefined ? UNCHANGED : writer.apply(CLAIMS, claim, signal),
     claimTemplate === undefined ? UNCHANGED : writer.apply(RESOURCE_CLAIM_TEMPLATES, claimTemplate, signal),
   ]);
   return written.find((result) => !result.ok);
 }
+
+/** A server without this type has no budgets; pods are evicted there without them. */
+const orNotServed = (written: Result<KubeObject>): Result<KubeObject | undefined> =>
+  written.ok || written.failure.reason !== 'NotFound' ? written : UNCHANGED;
 
 /** Replaces an object whose change the server rejects, such as an immutable ConfigMap. */
 async function applyIfChanged(

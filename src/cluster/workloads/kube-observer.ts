@@ -28,6 +28,8 @@ type PodsByOwner = ReadonlyMap<WorkloadId, readonly PodFacts[]>;
 /** The present objects of each kind, by name, and the warning Events about pods. */
 export interface KubeSnapshot extends Readonly<Record<keyof KubeReflectors, Objects>> {
   readonly warnings: PodWarnings;
+  /** Services and ConfigMaps are not copied, because this replica does not lead. */
+  readonly isPartial?: boolean;
 }
 
 export type KubeObserver = ReturnType<typeof createKubeObserver>;
@@ -42,6 +44,7 @@ interface Entry {
 interface View {
   readonly objects: readonly KubeObject[];
   readonly warnings: PodWarnings;
+  readonly isPartial: boolean;
   readonly workloads: readonly ObservedWorkload[];
   readonly pods: PodsByOwner;
 }
@@ -58,10 +61,10 @@ export function createKubeObserver() {
   let last: View | undefined;
 
   const view = (snapshot: KubeSnapshot): View => {
-    const { deployments, services, configMaps, pods, warnings } = snapshot;
+    const { deployments, services, configMaps, pods, warnings, isPartial = false } = snapshot;
     // Compared one by one, since the maps stay the same while their content changes.
     const objects = [deployments, services, configMaps, pods].flatMap((each) => [...each.values()]);
-    if (last !== undefined && last.warnings === warnings && isSameList(last.objects, objects)) return last;
+    if (last !== undefined && last.warnings === warnings && last.isPartial === isPartial && isSameList(last.objects, objects)) return last;
     const present = [...deployments.values()].flatMap((object) => parseDeploymentOnce(object) ?? []);
     const byOwner = owners.group(
       [...pods.values()].flatMap((object) => parsePodOnce(object) ?? []),
@@ -75,7 +78,7 @@ export function createKubeObserver() {
     }
     entries = next;
     const orphaned = [...byOwner].flatMap(([id, own]) => (next.has(id) ? [] : (observeOrphanedPods(id, own) ?? [])));
-    last = { objects, warnings, workloads: [...[...next.values()].map(({ observed }) => observed), ...orphaned], pods: byOwner };
+    last = { objects, warnings, isPartial, workloads: [...[...next.values()].map(({ observed }) => observed), ...orphaned], pods: byOwner };
     return last;
   };
 
@@ -97,10 +100,12 @@ function updateEntry(before: Entry | undefined, facts: DeploymentFacts, pods: re
   const service = snapshot.services.get(slotObjectName(facts.slot));
   const configMap = snapshot.configMaps.get(revisionedName(facts));
   const known = before?.record;
-  const isSameRecord = known?.deployment === facts && known.service === service && known.configMap === configMap;
+  const isPartial = snapshot.isPartial === true;
+  const isSameRecord =
+    known?.deployment === facts && known.service === service && known.configMap === configMap && known.isPartial === isPartial;
   const warnings = pods.map(({ metadata }) => snapshot.warnings?.get(metadata.uid));
   if (before !== undefined && isSameRecord && isSameList(before.pods, pods) && isSameList(before.warnings, warnings)) return before;
-  const record = isSameRecord ? known : { deployment: facts, service, configMap };
+  const record = isSameRecord ? known : { deployment: facts, service, configMap, isPartial };
   const previous = before?.observed.waitingReason ?? before?.observed.missing;
   return { record, pods, warnings, observed: observeWorkload(record, pods, { previous, warnings: snapshot.warnings }) };
 }

@@ -55,6 +55,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     configMaps: reflectors.configMaps.items(),
     pods: reflectors.pods.items(),
     warnings: poller.current(),
+    isPartial: deps.term().aborted,
   });
   const poller = createWarningPoller({ api, pods: () => observer.pods(snapshot()), term: deps.term, clock });
   const podsOf = (id: WorkloadId) => observer.podsOf(snapshot(), id);
@@ -64,7 +65,8 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     traits: { kind: 'kube', images: true, network: 'pods', modelsTarget: MODELS_TARGET, inPlace: inPlaceRepair(observer, ownerOf) },
     async observe(images, signal) {
       if (signal.aborted) return ABORTED;
-      const lost = findUnreachable(reflectors, api.server, clock.now());
+      const { deployments, pods } = reflectors;
+      const lost = findUnreachable(deps.term().aborted ? { deployments, pods } : reflectors, api.server, clock.now());
       if (lost !== undefined) return lost;
       // Kubelets pull images themselves.
       return ok({ workloads: observer.observe(snapshot()), images: images.map(({ reference }) => ({ reference, present: true })) });
@@ -105,7 +107,7 @@ function inPlaceRepair(observer: KubeObserver, ownerOf: KubeRuntimeDeps['ownerOf
   };
 }
 
-function findUnreachable(reflectors: KubeReflectors, server: string, now: number): Result<never> | undefined {
+function findUnreachable(reflectors: Partial<KubeReflectors>, server: string, now: number): Result<never> | undefined {
   for (const [kind, reflector] of Object.entries(reflectors)) {
     const health = reflector.health();
     if (health.kind === 'starting' || (health.kind === 'unreachable' && !health.listed)) {

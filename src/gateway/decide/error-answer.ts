@@ -1,4 +1,5 @@
 /** Renders an error of the service as an HTTP response. */
+import { createHash } from 'node:crypto';
 import { ERROR_CODES, errorBody, type ErrorCode } from '../../schema/error-codes.ts';
 import { OPENAI, type Dialect } from './dialect.ts';
 
@@ -10,8 +11,16 @@ export interface ErrorAnswer {
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
-/** Seconds after which to retry; OpenAI's SDKs honour at most 60. */
-const RETRY_AFTER: Partial<Record<ErrorCode, string>> = { 'slot.loading': '10', 'slot.queue_full': '5', 'server.overloaded': '1' };
+
+/**
+ * Seconds after which to retry, from the first number to the second: SDKs wait exactly as long as the header says, and those that are refused in the same moment
+ * must not return in the same second. OpenAI's honour at most 60.
+ */
+const RETRY_AFTER: Partial<Record<ErrorCode, readonly [number, number]>> = {
+  'slot.loading': [10, 20],
+  'slot.queue_full': [5, 10],
+  'server.overloaded': [1, 4],
+};
 
 export function errorAnswer(
   code: ErrorCode,
@@ -28,17 +37,22 @@ export function errorAnswer(
   const { status } = ERROR_CODES[code];
   const body = JSON.stringify(dialect.errorBody(errorBody(code, message, options.param ?? null).error, status, requestId));
   const own = dialect.requestIdHeader === undefined ? {} : { [dialect.requestIdHeader]: requestId };
-  const headers = { 'content-type': JSON_TYPE, 'x-request-id': requestId, ...own, ...retryHeaders(code), ...options.headers };
+  const headers = { 'content-type': JSON_TYPE, 'x-request-id': requestId, ...own, ...retryHeaders(code, requestId), ...options.headers };
   return { status, headers, body };
 }
 
-/** Headers that control a client's automatic retries. */
-function retryHeaders(code: ErrorCode): Readonly<Record<string, string>> {
+/** Headers that control a client's automatic retries. The id of the request stands for a random number. */
+function retryHeaders(code: ErrorCode, requestId: string): Readonly<Record<string, string>> {
   const facts: { readonly retry?: boolean; readonly status: number } = ERROR_CODES[code];
   if (facts.retry === false) return { 'x-should-retry': 'false' };
   const after = RETRY_AFTER[code];
-  if (after !== undefined) return { 'retry-after': after };
+  if (after !== undefined) return { 'retry-after': String(pickSecond(after, requestId)) };
   return facts.status === 401 ? { 'www-authenticate': 'Bearer' } : {};
+}
+
+/** A second of the range, evenly spread over ids. */
+function pickSecond([first, last]: readonly [number, number], requestId: string): number {
+  return first + (createHash('sha256').update(requestId).digest().readUInt32BE(0) % (last - first + 1));
 }
 
 /** Cuts text that comes from outside before it becomes part of a message. */

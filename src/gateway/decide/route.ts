@@ -11,7 +11,7 @@
  *   slot.loading               gateway/parking.ts: the slot stayed `park` longer than a request may wait, or the service is stopping
  *   slot.queue_full (429)      gateway/parking.ts: too many requests wait already
  *   server.overloaded          gateway/request-body.ts: bodies in memory; api/http-server.ts: connections
- *   server.starting, .stalled  api/manage/system-routes.ts: health routes only, never an inference request
+ *   server.starting, .stalled  api/manage/: health routes and routes of one slot, never an inference request
  *
  * While the runtime cannot be reached, the previous admission stays (reconciler/decide/steps/plan-unreachable.ts). A replica that is not the leader takes over
  * what the leader has given up (cluster/leadership/decide/follow-leader.ts). Errors of an upstream keep their own status.

@@ -3,7 +3,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { mkdir, open, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { Agent, interceptors, request, type Dispatcher } from 'undici';
+import { Agent, EnvHttpProxyAgent, interceptors, request, type Dispatcher } from 'undici';
 import type { Progress } from '../../reconciler/ports.ts';
 import type { Download } from '../catalogue.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
@@ -43,9 +43,7 @@ const RESUMES = 'the next attempt resumes it';
 /** A broken connection or an aborted signal leaves the part in place and is a failure to retry; the next call resumes it. */
 export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Result<void>> {
   const { part = `${file.target}.part`, silenceMs = SILENCE_MS } = file;
-  const agent = new Agent({ headersTimeout: silenceMs, bodyTimeout: silenceMs }).compose(
-    interceptors.redirect({ maxRedirections: MAX_REDIRECTS }),
-  );
+  const agent = connect(file.url, silenceMs).compose(interceptors.redirect({ maxRedirections: MAX_REDIRECTS }));
   try {
     await mkdir(path.dirname(file.target), { recursive: true });
     const partBytes = await usablePartBytes(part, file.sizeBytes);
@@ -59,6 +57,13 @@ export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Res
   } finally {
     await agent.destroy().catch(() => undefined);
   }
+}
+
+/** Through the proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY, if there are any. No proxy can reach the loopback address of this machine. */
+function connect(url: string, silenceMs: number): Dispatcher {
+  const options = { headersTimeout: silenceMs, bodyTimeout: silenceMs };
+  const isLocal = /^(localhost|127\.[0-9.]+|\[::1\])$/.test(new URL(url).hostname);
+  return isLocal ? new Agent(options) : new EnvHttpProxyAgent(options);
 }
 
 /** Returns the size of the part that an earlier attempt left. Removes a part that is too long to be resumed. */

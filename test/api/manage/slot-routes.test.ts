@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { EMPTY_BOARD } from '../../../src/reconciler/board.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import { startWorld, type World } from './world.ts';
 
@@ -59,6 +60,16 @@ describe('/api/slots', () => {
     expect(body.status.conditions).toContainEqual(
       expect.objectContaining({ type: 'SpecValid', status: 'False', message: 'bad.toml:3:1: Write TOML that can be read' }),
     );
+  });
+
+  test('says that no slot is missing before the first pass has found the slots', async () => {
+    world.board.publish(EMPTY_BOARD);
+    for (const path of ['/api/slots/other', '/api/slots/other/explain', '/api/slots/other/logs']) {
+      const answer = await call('GET', path);
+      expect(answer).toMatchObject({ status: 503, body: { error: { code: 'server.starting' } } });
+      expect(answer.headers.get('retry-after')).toBe('1');
+      expect(answer.headers.get('x-should-retry')).not.toBe('false');
+    }
   });
 
   test('answers 404 with the known names for an unknown slot, and 400 for an invalid name', async () => {

@@ -43,6 +43,14 @@ describe.each(WAYS)('%s', (_way, write) => {
     ['such an argument with its value', spec({}, ['--log-file=/etc/cron.d/x']), 'model.args'],
     ['an argument that nobody knows', spec({}, ['--ctx-size', '4096', '--new-flag']), 'model.args'],
     ['a value without a flag', spec({}, ['/etc/passwd']), 'model.args'],
+    ['a directory of nodes', { ...spec({}), storage: { host_path: '/etc' } }, 'storage.host_path'],
+    ['a service account', { ...spec({}), service_account_name: 'admin' }, 'service_account_name'],
+    ['labels of pods, which network policies select', { ...spec({}), pod: { labels: { app: 'bank' } } }, 'pod.labels'],
+    ['volumes', { ...spec({}), pod: { volumes: [{ name: 'a', host_path: { path: '/' } }] } }, 'pod.volumes'],
+    ['a security context', { ...spec({}), pod: { security_context: { run_as_user: 0 } } }, 'pod.security_context'],
+    ['privileges', { ...spec({}), pod: { server: { security_context: { privileged: true } } } }, 'pod.server.security_context'],
+    ['variables of Secrets', { ...spec({}), pod: { server: { env_from: [{ secret_ref: { name: 'bank' } }] } } }, 'pod.server.env_from'],
+    ['variables of the download', { ...spec({}), pod: { model: { env: [{ name: 'NODE_OPTIONS', value: '' }] } } }, 'pod.model.env'],
   ])('refuses %s, and changes nothing', async (_what, document, param) => {
     const { status, error } = await write(document);
     expect([status, error?.code, error?.param]).toEqual([422, 'slot.invalid', param]);
@@ -60,6 +68,29 @@ describe.each(WAYS)('%s', (_way, write) => {
       '-1',
     ]);
     expect((await write(document)).status).toBeLessThan(300);
+  });
+});
+
+describe('the pods of a slot', () => {
+  const declared = `${BY_HAND}[storage]\nhost_path = "/srv/models"\n[pod]\nlabels = { team = "search" }\n[pod.server]\nenv = [{ name = "MODE", value = "quiet" }]\n`;
+
+  test('can get other resources and other places through the API', async () => {
+    const pod = {
+      server: { resources: { limits: { cpu: 2 } } },
+      model: { resources: { requests: { memory: '64Mi' } } },
+      topology_spread_constraints: [{ max_skew: 1, topology_key: 'zone', when_unsatisfiable: 'ScheduleAnyway' }],
+    };
+    expect((await send('PATCH', '/api/slots/primary', { spec: { pod, storage: { size: '20Gi' } } })).status).toBe(200);
+  });
+
+  test('keep what their slot declares, also with other edits of the same table', async () => {
+    world.slots.texts.set(PRIMARY, declared);
+    const more = { pod: { server: { resources: { limits: { cpu: 2 } } } } };
+    expect((await send('PATCH', '/api/slots/primary', { spec: more })).status).toBe(200);
+    const other = await send('PATCH', '/api/slots/primary', { spec: { pod: { labels: { team: 'bank' } } } });
+    expect([other.status, other.error?.param]).toEqual([422, 'pod.labels']);
+    const path = await send('PATCH', '/api/slots/primary', { spec: { storage: { host_path: '/' } } });
+    expect([path.status, path.error?.param]).toEqual([422, 'storage.host_path']);
   });
 });
 

@@ -1,55 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { createMetrics } from '../../../src/api/metrics/metrics.ts';
-import { createBoard, EMPTY_BOARD, type BoardSlot } from '../../../src/reconciler/board.ts';
 import { METRICS } from '../../../src/api/metrics/metric-table.ts';
 import { SlotName } from '../../../src/schema/names.ts';
-import { parseSlot } from '../../../src/schema/slot-spec.ts';
-import { CONDITION_TYPES, type Condition, type SlotState } from '../../../src/schema/slot-status.ts';
-
-const img = SlotName.parse('primary');
-
-function boardWith(state?: SlotState, conditions: readonly Condition[] = []) {
-  const parsed = parseSlot(img, { model: { default: 'a' } });
-  if (!parsed.ok || state === undefined) return EMPTY_BOARD;
-  const { spec } = parsed;
-  const status = {
-    name: img,
-    state,
-    conditions,
-    observedGeneration: 1,
-    provider: spec.provider,
-    backend: spec.backend,
-    model: spec.model.default,
-    restarts: 0,
-    since: 0,
-  };
-  const slot: BoardSlot = {
-    name: img,
-    capabilities: [],
-    admission: { kind: 'park' },
-    targets: [],
-    status,
-    spec,
-    generation: 1,
-    problems: [],
-    explain: () => '',
-  };
-  return { ...EMPTY_BOARD, slots: new Map([[img, slot]]) };
-}
-
-function start(state: SlotState = 'ready') {
-  const board = createBoard();
-  const metrics = createMetrics({
-    version: '1',
-    runtime: 'in-memory',
-    board,
-    leads: () => true,
-    traffic: () => ({ inFlight: 3, parked: 4 }),
-  });
-  board.publish(boardWith(state));
-  return { board, metrics };
-}
+import { CONDITION_TYPES, type Condition } from '../../../src/schema/slot-status.ts';
+import { boardWith, CLUSTER, img, start } from './metrics-fixture.ts';
 
 describe('createMetrics()', () => {
   test('shows the state (one-hot) and the traffic of the slots on the board', async () => {
@@ -85,12 +39,12 @@ describe('createMetrics()', () => {
 
   test('counts what callers report with more fields than the labels of a series', async () => {
     const { metrics } = start();
-    const request = { verb: 'watch', resource: 'leases', namespace: 'svc', name: 'svc-controller' };
-    metrics.cluster.requestSent(request);
+    const request = { verb: 'watch', resource: 'leases', code: '200', seconds: 0.1, namespace: 'svc', name: 'svc-controller' };
+    metrics.cluster.requestEnded(request);
     const action = { action: 'apply', result: 'ok', slot: img };
     metrics.reconcile.actionFinished(action);
     const text = await metrics.text();
-    expect(text).toContain('svc_kube_requests_total{verb="watch",resource="leases"} 1');
+    expect(text).toContain('svc_kube_requests_total{verb="watch",resource="leases",code="200"} 1');
     expect(text).toContain('svc_actions_total{action="apply",result="ok"} 1');
   });
 
@@ -181,7 +135,7 @@ describe('createMetrics()', () => {
   });
 
   test('has exactly the metrics of the table, with their types and labels', async () => {
-    const { board, metrics } = start();
+    const { board, metrics } = start('ready', CLUSTER);
     const conditions = CONDITION_TYPES.map((type): Condition => ({
       type,
       status: 'True',
@@ -204,7 +158,10 @@ describe('createMetrics()', () => {
     metrics.reconcile.actionFinished({ action: 'apply', result: 'done' });
     metrics.reconcile.bytesPulled({ what: 'image', bytes: 1 });
     metrics.reconcile.write({ entries: [], moves: [{ slot: img, from: 'ready', to: 'idle' }] });
-    metrics.cluster.requestSent({ verb: 'get', resource: 'pods' });
+    metrics.cluster.requestEnded({ verb: 'get', resource: 'pods', code: '200', seconds: 0.1 });
+    metrics.cluster.copyListed({ resource: 'pods', cause: 'start' });
+    metrics.cluster.copyWatchEnded({ resource: 'pods', result: 'ended' });
+    metrics.cluster.publicationEnded({ what: 'status', result: 'done' });
     const text = await metrics.text();
     const types = Object.fromEntries([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]));
     expect(types).toEqual(Object.fromEntries(Object.entries(METRICS).map(([name, { type }]) => [name, type])));

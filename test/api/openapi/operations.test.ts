@@ -96,22 +96,25 @@ function serve(): void {
   );
 }
 
-const slot = (operation: string, ...errors: readonly Omit<Call, 'operation'>[]): readonly Call[] => [
-  ...errors.map((error) => ({ operation, ...error })),
-  {
+const beforeFirstPass = () => world.board.publish({ ...world.board.current(), version: 0 });
+
+const slot = (operation: string, ...errors: readonly Omit<Call, 'operation'>[]): readonly Call[] => {
+  const missing: Call = {
     operation,
     expect: 'slot.not_found',
     path: operation.split(' ')[1]?.replace('{name}', 'none') ?? '',
     ...(operation.startsWith('GET') || operation.startsWith('DELETE') ? {} : { body: operation.startsWith('POST') ? {} : SPEC }),
     ...(operation.startsWith('PUT') ? { headers: STALE } : {}),
-  },
-];
+  };
+  const early: readonly Call[] = operation.startsWith('PUT') ? [] : [{ ...missing, expect: 'server.starting', prepare: beforeFirstPass }];
+  return [...errors.map((error) => ({ operation, ...error })), missing, ...early];
+};
 
 const MANAGE_CALLS: readonly Call[] = [
   { operation: 'GET /api/health/system', expect: 200 },
   { operation: 'GET /api/health/system', expect: 503, prepare: () => void (world.lastPassAgeMs = 1e9) },
   { operation: 'GET /api/health/ready', expect: 200 },
-  { operation: 'GET /api/health/ready', expect: 503, prepare: () => world.board.publish({ ...world.board.current(), version: 0 }) },
+  { operation: 'GET /api/health/ready', expect: 503, prepare: beforeFirstPass },
   ...[
     'status',
     'metrics',

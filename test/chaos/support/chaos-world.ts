@@ -34,6 +34,7 @@ export async function openChaosWorld(runtime: ChaosRuntime, environment: Readonl
   const toolboxes = runtime === 'podman' ? { toolboxes: GGUF_TOOLBOX } : {};
   const service = await startService({ runtime, environment: { SVC_LOG_LEVEL: 'info', ...environment }, ...toolboxes });
   const servers = (): Promise<readonly number[]> => (runtime === 'podman' ? containerServers(service.configDir) : processServers(service));
+  let resets = 0;
   const settled = async (slots: readonly string[]): Promise<void> => {
     for (const slot of slots) await service.until(slot, 'answering', isAnswering, SETTLED_WITHIN_MS);
     await eventually(`${slots.length} model servers run`, async () => (await servers()).length === slots.length, SETTLED_WITHIN_MS);
@@ -63,7 +64,9 @@ export async function openChaosWorld(runtime: ChaosRuntime, environment: Readonl
     async reset() {
       for (const file of await readdir(path.join(service.configDir, 'slots')))
         if (file !== 'primary.toml') await service.remove(path.parse(file).name);
-      await service.save('primary', slotOf('demo-fox'));
+      // Each text is another one, so that crashes of the last case do not count towards a crash loop in the next one.
+      resets += 1;
+      await service.save('primary', slotOf('demo-fox', `priority = ${resets}`));
       await service.until('primary', 'fresh', (slot) => isAnswering(slot) && slot?.status.model === 'demo-fox', SETTLED_WITHIN_MS);
       await settled(['primary']);
     },
@@ -98,7 +101,8 @@ async function containerServers(configDir: string): Promise<readonly number[]> {
   const ids = (await podman('ps', '--quiet', '--filter', `label=inference.svc.dev/instance=${configDir}`))
     .split('\n')
     .filter((id) => id !== '');
-  return ids.length === 0 ? [] : (await podman('inspect', '--format', '{{.State.Pid}}', ...ids)).split('\n').map(Number);
+  // A container may be removed between the list and the question for its process.
+  return (await Promise.all(ids.map((id) => containerServer(id)))).filter((pid) => pid > 0);
 }
 
 /** Servers have the path of their model in their arguments. */

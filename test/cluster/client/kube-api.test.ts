@@ -3,6 +3,7 @@ import { CONFIG_MAPS, DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../../../src/clu
 import { startFakeKubeApi, type FakeKubeApi, type FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
 import { startStallingProxy } from '../../support/live-cluster/stalling-proxy.ts';
 import { createKubeApi } from '../../../src/cluster/client/kube-api.ts';
+import type { EndedRequest } from '../../../src/cluster/client/kube-observer.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
 import type { KubeApi, Transform } from '../../../src/cluster/client/ports.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -40,7 +41,7 @@ describe('createKubeApi()', () => {
     for (let index = 0; index < 1200; index += 1) fake.put(CONFIG_MAPS, 'default', { metadata: { name: `c-${index}` } });
     const { items } = valueOf(await api.list(CONFIG_MAPS, {}, SIGNAL));
     expect([new Set(items.map(({ metadata }) => metadata.name)).size, items.length]).toEqual([1200, 1200]);
-    expect(fake.faults.count({ verb: 'list' })).toBe(12);
+    expect(fake.faults.count({ verb: 'list' })).toBe(3);
   });
 
   test('reads the whole list again when it expired between two pages', async () => {
@@ -209,6 +210,39 @@ describe('createKubeApi()', () => {
     expect(sent).toEqual(['patch deployments.apps/status', 'list pods', 'get discovery', 'get deviceclasses.resource.k8s.io']);
     expect(fake.faults.count({ userAgent: 'svc/1.2.3' })).toBe(4);
     expect(fake.faults.requests.at(-1)?.url).toBe('/apis/resource.k8s.io/v1/deviceclasses/gpu.example');
+  });
+
+  test('reports how each request ended and how long it took: by status, or in a word where there was no answer', async () => {
+    const fake = await start();
+    const ended: EndedRequest[] = [];
+    const onRequest = (request: EndedRequest): void => void ended.push(request);
+    const api = await connectToFake(fake, 'default', { timeoutMs: 400, onRequest });
+    const own = new AbortController();
+    await api.get(CONFIG_MAPS, 'x', SIGNAL);
+    fake.faults.answer({}, { status: 429, retryAfterSeconds: 1 }, 1);
+    await api.list(PODS, {}, SIGNAL);
+    fake.faults.answer({}, { status: 403 }, 1);
+    await api.stream(PODS, WATCH, SIGNAL);
+    await api.stream(PODS, WATCH, own.signal);
+    const stopDelay = fake.faults.delay({}, 100);
+    await api.get(CONFIG_MAPS, 'slow', SIGNAL);
+    const aborted = api.get(CONFIG_MAPS, 'x', own.signal);
+    own.abort();
+    await aborted;
+    stopDelay();
+    await fake.goDown();
+    await api.get(CONFIG_MAPS, 'x', SIGNAL);
+    expect(ended.map(({ verb, resource, code }) => `${verb} ${resource} ${code}`)).toEqual([
+      'get configmaps 404',
+      'list pods 429',
+      'watch pods 403',
+      'watch pods 200',
+      'get configmaps 404',
+      'get configmaps aborted',
+      'get configmaps unreachable',
+    ]);
+    // The timer of the delay may fire a millisecond early.
+    expect(ended[4]?.seconds).toBeGreaterThanOrEqual(0.095);
   });
 
   test('a stream ends when it is aborted, even if nobody is reading it', async () => {

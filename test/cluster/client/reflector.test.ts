@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { CopyObserver } from '../../../src/cluster/client/copy-record.ts';
 import type { KubeApi, Reflector } from '../../../src/cluster/client/ports.ts';
 import { createReflector, type ReflectorOptions } from '../../../src/cluster/client/reflector.ts';
 import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
+import type { Clock } from '../../../src/reconciler/ports.ts';
+import { createClock } from '../../../src/platform/clock.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -157,6 +160,66 @@ describe('createReflector()', () => {
       await eventually('the copy agrees with the server', agrees(copy));
     }
     expect(fake.faults.count({ verb: 'list' })).toBe(1);
+  });
+
+  test('says how old its copy may be: nothing while a watch works, and the time since the last sign of the server otherwise', async () => {
+    put('a');
+    const real = createClock();
+    let passedMs = 0;
+    const clock: Clock = { ...real, now: () => real.now() + passedMs, at: (at, callback) => real.at(at - passedMs, callback) };
+    const copy = createReflector({ api, type: CONFIG_MAPS, clock, random: () => 0.01 });
+    expect(copy.ageMs()).toBeUndefined();
+    await fake.goDown();
+    copy.start(own.signal);
+    passedMs += 4000;
+    expect(copy.ageMs()).toBeGreaterThanOrEqual(4000);
+    await fake.comeUp();
+    await eventually('the first bookmark has arrived', () => copy.ageMs() === 0 && fake.watches.count() === 1);
+    fake.watches.silence();
+    passedMs += 60_000;
+    expect(copy.ageMs()).toBe(0);
+    await fake.goDown();
+    await eventually('the watch is known to be broken', () => (copy.ageMs() ?? 0) > 0);
+    passedMs += 30_000;
+    expect(copy.ageMs()).toBeGreaterThanOrEqual(30_000);
+    fake.watches.silence(false);
+    await fake.comeUp();
+    await eventually('the copy is current again', () => copy.ageMs() === 0);
+    own.abort();
+    expect(copy.ageMs()).toBeUndefined();
+  });
+
+  test('reports why it lists, and how its watches end', async () => {
+    const seen: string[] = [];
+    const observer: CopyObserver = {
+      copyListed: ({ resource, cause }) => void seen.push(`${resource} listed: ${cause}`),
+      copyWatchEnded: ({ resource, result }) => void seen.push(`${resource} watch: ${result}`),
+    };
+    const { copy } = await follow({ random: () => 0.01, observer });
+    const settled = async (what: string, count: number): Promise<void> => {
+      await eventually(what, () => seen.length >= count && copy.ageMs() === 0);
+      await eventually('the watch is open', () => fake.watches.count() > 0);
+    };
+    fake.watches.end();
+    await settled('the watch has ended', 2);
+    fake.watches.drop();
+    await settled('the watch is broken', 3);
+    fake.watches.expire();
+    await settled('events were lost', 5);
+    fake.faults.answer({ verb: 'watch' }, { status: 410, reason: 'Expired', message: 'too old resource version' }, 1);
+    fake.watches.end();
+    await settled('the version had expired', 8);
+    own.abort();
+    expect(seen).toEqual([
+      'configmaps listed: start',
+      'configmaps watch: ended',
+      'configmaps watch: broken',
+      'configmaps watch: lost',
+      'configmaps listed: lost',
+      'configmaps watch: ended',
+      'configmaps watch: expired',
+      'configmaps listed: expired',
+    ]);
   });
 
   test('contains our own writes immediately, and older events do not undo them', async () => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { createLeadership } from '../../../src/cluster/leadership/leadership.ts';
-import type { Leadership } from '../../../src/cluster/client/ports.ts';
+import { createLeadership, type LeaseLeadership } from '../../../src/cluster/leadership/leadership.ts';
 import { createLeaseServer, type LeaseConnection, type LeaseServer } from '../../support/kube/lease-api.ts';
 
 const LEASE = 'svc-controller';
@@ -10,7 +9,7 @@ const GARBAGE = { holderIdentity: 'nobody', leaseTransitions: -3, renewTime: 'so
 const RELEASED = { holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 4 };
 
 interface Replica {
-  readonly leadership: Leadership;
+  readonly leadership: LeaseLeadership;
   readonly connection: LeaseConnection;
   readonly warnings: string[];
   stop(): Promise<void>;
@@ -97,6 +96,10 @@ describe('createLeadership()', () => {
     expect(leader.leadership.term().aborted).toBe(false);
     expect(follower.leadership.term().aborted).toBe(true);
     expect(spec()['holderIdentity']).toBe(leader.leadership.holder());
+    expect([leader, follower].map(({ leadership }) => leadership.transitions())).toEqual([
+      spec()['leaseTransitions'],
+      spec()['leaseTransitions'],
+    ]);
     expect(spec()['leaseDurationSeconds']).toBe(2);
     expect(String(spec()['renewTime'])).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
   });
@@ -119,6 +122,7 @@ describe('createLeadership()', () => {
     expect([term.aborted, leads(leader)]).toEqual([true, false]);
     expect(await until(() => leads(follower))).toBeLessThan(DURATION_MS / 2);
     expect(Number(spec()['leaseTransitions'])).toBe(before + 1);
+    expect(follower.leadership.transitions()).toBe(before + 1);
   });
 
   scenario('hands over when the leader cannot reach the server, after its term has ended', async ({ until, twoReplicas }) => {

@@ -120,7 +120,7 @@ describe('createReplicaReports()', () => {
         labels: { 'inference.svc.dev/component': 'gateway', 'app.kubernetes.io/managed-by': 'svc' },
         ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'pod-a', uid: 'uid-of-pod-a' }],
       },
-      spec: { holderIdentity: 'pod-a', leaseDurationSeconds: 25 },
+      spec: { holderIdentity: 'pod-a', leaseDurationSeconds: 300 },
     });
   });
 
@@ -136,9 +136,10 @@ describe('createReplicaReports()', () => {
     expect(server.requests.length).toBeGreaterThanOrEqual(2);
   });
 
-  test('renews while nothing happens, and continues after an outage of the server', async () => {
+  test('renews while a request is in flight, and continues after an outage of the server', async () => {
     const server = createLeaseServer();
     const idle = begin(server, 'pod-a', { leaseDurationMs: 300 });
+    idle.observes(factsOf({}, { w: [1, idle.now()] }));
     await until(() => server.requests.length >= 3);
     idle.connection.network = 'refused';
     await until(() => idle.warnings.length === 1);

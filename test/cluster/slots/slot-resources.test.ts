@@ -73,6 +73,74 @@ describe('createSlotResources()', () => {
     expect((await read()).slots.get(primary)).toMatchObject({ generation: 3, problems: [], spec: { model: { default: 'c.gguf' } } });
   });
 
+  describe('after a restart, while the text has a mistake', () => {
+    const record = (generation: number, name = 'a.gguf', more: object = {}) => ({
+      observedGeneration: generation + 1,
+      lastGood: { generation, spec: { ...model(name), ...more } },
+    });
+    const edit = async (status: object) => {
+      kube.apply('primary', model('a.gguf'));
+      kube.apply('primary', { ...model('b.gguf'), enbaled: true });
+      kube.touch('primary', { status });
+      return await read();
+    };
+
+    test('the last good spec is the one that the leader recorded in the status', async () => {
+      const state = await edit(record(1));
+      expect(state.refused.size).toBe(0);
+      expect(state.slots.get(primary)).toMatchObject({
+        generation: 2,
+        spec: { model: { default: 'a.gguf' } },
+        problems: [{ path: ['enbaled'] }],
+      });
+      expect(source.lastGoodOf(primary, 'uid-1')).toEqual({ generation: 1, spec: model('a.gguf') });
+      // A status of its own changes nothing.
+      kube.touch('primary', { status: { ...record(1), state: 'ready' } });
+      expect((await read()).slots.get(primary)).toBe(state.slots.get(primary));
+    });
+
+    test('a record of another object of this name is never used, nor given to one', async () => {
+      const before = await edit(record(1));
+      expect(before.slots.size).toBe(1);
+      kube.drop('SlotSpec', 'primary');
+      kube.apply('primary', { model: {} });
+      expect((await read()).slots.size).toBe(0);
+      expect(source.lastGoodOf(primary, 'uid-1')).toBeUndefined();
+      expect(source.lastGoodOf(primary, 'uid-2')).toBeUndefined();
+    });
+
+    test.each<[string, object]>([
+      ['is invalid itself', record(1, 'a.gguf', { enbaled: true })],
+      ['claims the present generation', record(2)],
+      ['claims a later generation', record(7)],
+      ['has no generation', { observedGeneration: 2, lastGood: { spec: model('a.gguf') } }],
+      ['is no table', { observedGeneration: 2, lastGood: 'a.gguf' }],
+    ])('a record is ignored that %s', async (_, status) => {
+      const state = await edit(status);
+      expect([state.slots.size, state.refused.size]).toEqual([0, 1]);
+      expect(source.lastGoodOf(primary, 'uid-1')).toBeUndefined();
+    });
+
+    test('two replicas agree, whether or not they saw the valid text themselves', async () => {
+      kube.apply('primary', model('a.gguf'));
+      kube.apply('primary', model('b.gguf'));
+      await read();
+      kube.apply('primary', { ...model('c.gguf'), enbaled: true });
+      kube.touch('primary', { status: { observedGeneration: 1, lastGood: { generation: 1, spec: model('a.gguf') } } });
+      const modelOf = async () => (await read()).slots.get(primary)?.spec.model.default;
+      // The leader has not looked at this text yet: what this replica saw itself is newer.
+      expect(await modelOf()).toBe('b.gguf');
+      // The leader did not see generation 2, and has put generation 1 in force again.
+      kube.touch('primary', { status: { observedGeneration: 3, lastGood: { generation: 1, spec: model('a.gguf') } } });
+      expect(await modelOf()).toBe('a.gguf');
+      source = createSlotResources({ slots: kube.slots, log: kube.log, now: kube.clock.now });
+      expect(await modelOf()).toBe('a.gguf');
+      // A record that somebody removed is still known.
+      kube.touch('primary', { status: { observedGeneration: 3 } });
+      expect(await modelOf()).toBe('a.gguf');
+    });
+  });
+
   test('a resource that was never valid is refused, as is another object of the same name', async () => {
     kube.apply('mine', model('unheard-of'));
     const mine = SlotName.parse('mine');
@@ -121,6 +189,12 @@ describe('createSlotResources()', () => {
     kube.apply('primary', model('a.gguf'));
     kube.setHealth({ kind: 'starting' });
     expect(await source.read(signal)).toMatchObject({ ok: false, failure: { reason: 'SlotsUnreadable' } });
+    // A server that is away from the start has not said yet which slots there are: an empty copy is no desired state.
+    kube.setHealth({ kind: 'unreachable', sinceMs: kube.clock.now(), message: 'connection refused', listed: false });
+    expect(await source.read(signal)).toMatchObject({
+      ok: false,
+      failure: { kind: 'retry', reason: 'SlotsUnreadable', message: expect.stringContaining('connection refused') },
+    });
     kube.setHealth({ kind: 'unreachable', sinceMs: kube.clock.now(), message: 'connection refused', listed: true });
     expect((await read()).slots.size).toBe(1);
     await kube.clock.advance(61_000);

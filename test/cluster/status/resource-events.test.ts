@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { StatusSink } from '../../../src/reconciler/ports.ts';
-import { createResourceEvents } from '../../../src/cluster/status/resource-events.ts';
+import { createResourceEvents, type ResourceEvents } from '../../../src/cluster/status/resource-events.ts';
 import { createSlotResources } from '../../../src/cluster/slots/slot-resources.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import type { TimelineEntry } from '../../../src/schema/slot-status.ts';
@@ -8,12 +7,15 @@ import { createInMemoryKube, type MemoryKube } from '../../support/kube/in-memor
 
 describe('createResourceEvents()', () => {
   let kube: MemoryKube;
-  let sink: StatusSink;
+  let sink: ResourceEvents;
+  let ended: string[] = [];
+  const observer = { publicationEnded: ({ what, result }: Record<'what' | 'result', string>) => void ended.push(`${what} ${result}`) };
   beforeEach(() => {
     kube = createInMemoryKube();
     kube.apply('img', {});
     const { ownerOf } = createSlotResources({ slots: kube.slots, log: kube.log, now: kube.clock.now });
-    sink = createResourceEvents({ ...kube, ownerOf, instance: 'svc-0' });
+    sink = createResourceEvents({ ...kube, ownerOf, instance: 'svc-0', observer });
+    ended = [];
   });
   const report = (message: string, slot = 'img', changes: Partial<TimelineEntry> = {}) => {
     const entry: TimelineEntry = {
@@ -107,10 +109,13 @@ describe('createResourceEvents()', () => {
     await kube.clock.advance(600_000);
     expect(kube.requests).toHaveLength(3);
     expect(kube.warnings).toHaveLength(1);
+    expect([ended, sink.waitingCount()]).toEqual([['event failed', 'event failed', 'event failed'], 0]);
     kube.behaviour.fault = () => undefined;
     report('It ended');
+    expect(sink.waitingCount()).toBe(1);
     await kube.clock.advance(60_000);
     expect(events()).toMatchObject([{ count: 1 }]);
+    expect([ended.at(-1), sink.waitingCount()]).toEqual(['event done', 0]);
   });
 
   test('does not retry without permission', async () => {

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createStatusResources, type StatusResources } from '../../../src/cluster/status/status-resources.ts';
+import { isTable } from '../../../src/schema/key-case.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import type { SlotStatus } from '../../../src/schema/slot-status.ts';
 import { judge } from './decide/kstatus.ts';
@@ -14,17 +15,28 @@ describe('createStatusResources()', () => {
   let kube: MemoryKube;
   let sink: StatusResources;
   let running = new AbortController();
+  /** By slot and uid. */
+  let lastGood: Map<string, { readonly generation: number; readonly spec: Readonly<Record<string, unknown>> }>;
+  let ended: string[] = [];
+  const observer = { publicationEnded: ({ what, result }: Record<'what' | 'result', string>) => void ended.push(`${what} ${result}`) };
   /** Creates the sink of a restarted controller. */
   const create = () => {
     running.abort();
     running = new AbortController();
-    const created = createStatusResources({ ...kube, generationOf: () => undefined });
+    const created = createStatusResources({
+      ...kube,
+      generationOf: () => undefined,
+      lastGoodOf: (name, uid) => lastGood.get(`${name}/${uid}`),
+      observer,
+    });
     created.start(running.signal);
     return created;
   };
   beforeEach(() => {
     kube = createInMemoryKube();
+    lastGood = new Map();
     kube.behaviour.latencyMs = 5;
+    ended = [];
     sink = create();
   });
   const report = (...statuses: readonly SlotStatus[]) => sink.write({ at: kube.clock.now(), statuses, refused: new Map(), entries: [] });
@@ -47,6 +59,52 @@ describe('createStatusResources()', () => {
     expect(kube.requests[0]?.body).not.toHaveProperty('spec');
     report(slot(0));
     expect(await settle()).toBe(1);
+  });
+
+  test('records the last good spec of this very object, with the next status and without a write of its own', async () => {
+    createSlots(1);
+    const record = { generation: 1, spec: { model: { default: 'a.gguf' } } };
+    lastGood.set('s0/uid-1', record);
+    report(slot(0));
+    await settle();
+    expect(statusOf(0)).toMatchObject({ state: 'ready', lastGood: record });
+    // Too large to be recorded, or edited since.
+    lastGood.clear();
+    report(slot(0, { observedGeneration: 4 }));
+    expect(await settle()).toBe(2);
+    expect(statusOf(0)).not.toHaveProperty('lastGood');
+    lastGood.set('s0/uid-1', record);
+    kube.drop('SlotSpec', 's0');
+    kube.apply('s0', { model: {} });
+    report(slot(0));
+    expect(await settle()).toBe(3);
+    expect(statusOf(0)).not.toHaveProperty('lastGood');
+  });
+
+  test('publishes the rest where an older definition on the server lacks fields, and says what to do', async () => {
+    createSlots(2);
+    lastGood.set('s0/uid-1', { generation: 1, spec: { model: { default: 'a.gguf' } } });
+    const head = 'failed to create typed patch object (demo/s0; inference.svc.dev/v1alpha1, Kind=SlotSpec): ';
+    const upgraded = { yet: false };
+    kube.behaviour.fault = ({ body: { status } }) => {
+      const unknown = ['summary', 'lastGood'].filter((field) => isTable(status) && field in status);
+      if (upgraded.yet || unknown.length === 0) return undefined;
+      const message = head + unknown.map((field) => `.status.${field}: field not declared in schema`).join('\n');
+      return { kind: 'retry', reason: 'ApiFailed', message };
+    };
+    report(slot(0), slot(1));
+    await kube.clock.advance(1000);
+    expect([statusOf(0), statusOf(1)]).toMatchObject([{ state: 'ready' }, { state: 'ready' }]);
+    expect(kube.warnings).toEqual([expect.stringMatching(/^Apply the CustomResourceDefinition .*"status\.summary", "status\.lastGood"$/)]);
+    const made = await settle();
+    // Writes to one of them go on without the fields, until the definition may have been upgraded.
+    report(slot(0, { observedGeneration: 4 }), slot(1));
+    expect(await settle()).toBe(made + 1);
+    upgraded.yet = true;
+    await kube.clock.advance(600_000);
+    report(slot(0, { observedGeneration: 5 }), slot(1));
+    await settle();
+    expect(statusOf(0)).toMatchObject({ observedGeneration: 5, summary: { ready: 'True' }, lastGood: { generation: 1 } });
   });
 
   test('a new leader writes nothing that is already there', async () => {
@@ -116,7 +174,7 @@ describe('createStatusResources()', () => {
     }
     report(...all.map((index) => slot(index)));
     await kube.clock.advance(10_000);
-    const states = kube.all('SlotSpec').map(({ status }) => judge(3, status));
+    const states = kube.all('SlotSpec').map(({ status }) => judge({ metadata: { generation: 3 }, status }));
     expect(states.filter((state) => state === 'Current')).toHaveLength(2000);
     expect(kube.behaviour.most).toBe(4);
     expect(kube.requests.length).toBeLessThan(2000 * 1.15);
@@ -152,7 +210,7 @@ describe('createStatusResources()', () => {
     expect(kube.warnings).toEqual([expect.stringContaining('out of date')]);
     kube.behaviour.fault = () => undefined;
     await kube.clock.advance(61_000);
-    expect(kube.all('SlotSpec').every(({ status }) => judge(3, status) === 'Current')).toBe(true);
+    expect(kube.all('SlotSpec').every(({ status }) => judge({ metadata: { generation: 3 }, status }) === 'Current')).toBe(true);
   });
 
   test('a rejected status does not delay others, and is retried less and less often', async () => {
@@ -221,9 +279,33 @@ describe('createStatusResources()', () => {
     sink.write(refusal);
     sink.write(refusal);
     await settle();
-    expect(judge(2, statusOf(0))).toBe('Failed');
+    expect(judge({ metadata: { generation: 2 }, status: statusOf(0) })).toBe('Failed');
     expect(statusOf(0)).toMatchObject({ observedGeneration: 2, state: 'offline' });
     expect(kube.requests).toHaveLength(1);
+  });
+
+  test('reports each write, and how many wait while the server is away', async () => {
+    createSlots(3);
+    report(slot(0), slot(1), slot(2));
+    expect(sink.waitingCount()).toBe(3);
+    await settle();
+    expect([ended, sink.waitingCount()]).toEqual([['status done', 'status done', 'status done'], 0]);
+    ended = [];
+    kube.behaviour.fault = () => serverAway;
+    report(slot(0, WARMING), slot(1, WARMING), slot(2));
+    await kube.clock.advance(60_000);
+    expect(sink.waitingCount()).toBe(2);
+    expect(ended.length).toBeGreaterThan(2);
+    expect(new Set(ended)).toEqual(new Set(['status failed']));
+    ended = [];
+    kube.behaviour.fault = () => ({ kind: 'retry', reason: 'Conflict', message: 'changed' });
+    await kube.clock.advance(120_000);
+    expect(new Set(ended)).toEqual(new Set(['status conflict']));
+    ended = [];
+    // The slot is gone: nothing failed.
+    kube.behaviour.fault = () => ({ kind: 'retry', reason: 'NotFound', message: 'gone' });
+    await kube.clock.advance(120_000);
+    expect([ended, sink.waitingCount()]).toEqual([[], 0]);
   });
 
   test('flush() writes what waits for its time, and gives up if the server is unreachable', async () => {

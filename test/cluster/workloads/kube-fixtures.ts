@@ -10,10 +10,14 @@ import { ModelId, Revision, SlotName } from '../../../src/schema/names.ts';
 
 export const SETTINGS: KubeSettings = {
   SVC_IMAGE: 'registry.example/svc:1',
+  SVC_IMAGE_PULL_SECRETS: [],
+  SVC_POD_USER: 65_532,
+  SVC_POD_PROXY_SECRET: undefined,
   SVC_MODELS_CLAIM: undefined,
   SVC_MODELS_HOST_PATH: undefined,
   SVC_GPU_RESOURCES: { cuda: 'nvidia.com/gpu', rocm: 'amd.com/gpu', vulkan: 'amd.com/gpu' },
   SVC_GPU_ALLOCATION: 'auto',
+  SVC_DISRUPTION_BUDGETS: true,
 };
 
 export const OWNER: OwnerReference = {
@@ -73,8 +77,15 @@ export const context = (settings: Partial<KubeSettings> = {}, allocation: KubeCo
 });
 
 /** Every manifest that the workload needs. */
-export const manifestsOf = ({ configMap, service, claim, claimTemplate, deployment }: KubeObjects): readonly KubeManifest[] =>
-  [configMap, service, claim, claimTemplate, deployment].flatMap((each) => each ?? []);
+export const manifestsOf = ({
+  configMap,
+  service,
+  disruptionBudget,
+  claim,
+  claimTemplate,
+  deployment,
+}: KubeObjects): readonly KubeManifest[] =>
+  [configMap, service, disruptionBudget, claim, claimTemplate, deployment].flatMap((each) => each ?? []);
 
 /** Returns the object as a server stores it. */
 export const stored = (manifest: KubeManifest, uid = `uid-of-${manifest.metadata.name}`, at = '2026-11-21T09:00:00Z'): KubeObject => ({

@@ -1,8 +1,12 @@
 /** Checks rendered objects against the API of present Kubernetes, as its official client describes it: an unknown or mistyped field would be rejected or dropped. */
 import { describe, expect, test } from '@jest/globals';
 import * as client from '@kubernetes/client-node';
+import fc from 'fast-check';
 import { kubeObjects, type KubeObjects } from '../../../src/cluster/workloads/decide/kube-objects.ts';
 import type { ClusterWorkload } from '../../../src/reconciler/ports.ts';
+import { PodOverlay } from '../../../src/schema/pod-overlay.ts';
+import { podOverlays } from '../../schema/pod-arbitrary.ts';
+import { RICH_OVERLAY } from '../../schema/rich-overlay.ts';
 import { context, kubeWorkload, manifestsOf } from './kube-fixtures.ts';
 
 interface Attribute {
@@ -63,6 +67,7 @@ const CASES: readonly (readonly [string, Partial<ClusterWorkload>, 'device-plugi
 const MODEL_OF: Readonly<Record<string, string>> = {
   configMap: 'V1ConfigMap',
   service: 'V1Service',
+  disruptionBudget: 'V1PodDisruptionBudget',
   claim: 'V1PersistentVolumeClaim',
   claimTemplate: 'V1ResourceClaimTemplate',
   deployment: 'V1Deployment',
@@ -74,6 +79,19 @@ describe('kubeObjects() renders valid objects of Kubernetes 1.36:', () => {
     const objects = kubeObjects(workload, context({}, allocation));
     expect(manifestsOf(objects).length).toBeGreaterThanOrEqual(3);
     for (const [key, manifest] of Object.entries(objects)) expect(misfits(manifest, MODEL_OF[key] ?? key, key)).toEqual([]);
+  });
+
+  test('with any overlay', () => {
+    fc.assert(
+      fc.property(podOverlays, fc.constantFrom('cpu' as const, 'cuda' as const, 'npu' as const), (pod, backend) => {
+        const workload = kubeWorkload({ cluster: { backend, pod: PodOverlay.parse(pod) } });
+        const { deployment } = kubeObjects(workload, context({ SVC_IMAGE_PULL_SECRETS: ['registry'], SVC_POD_PROXY_SECRET: 'proxy' }));
+        expect(misfits(deployment, 'V1Deployment', 'deployment')).toEqual([]);
+      }),
+      { numRuns: 200 },
+    );
+    const { deployment } = kubeObjects(kubeWorkload({ cluster: { pod: PodOverlay.parse(RICH_OVERLAY) } }), context());
+    expect(misfits(deployment, 'V1Deployment', 'deployment')).toEqual([]);
   });
 
   test('and this test detects an unknown field', () => {

@@ -3,6 +3,7 @@ import {
   CONFIG_MAPS,
   DEPLOYMENTS,
   DEVICE_CLASSES,
+  DISRUPTION_BUDGETS,
   PODS,
   RESOURCE_CLAIM_TEMPLATES,
   SERVICES,
@@ -116,12 +117,35 @@ describe('apply() of the kube runtime', () => {
     expect(repaired === undefined ? undefined : world.runtime.traits.inPlace?.findAltered(wanted, repaired)).toEqual([]);
   });
 
+  test('adopts what an orphaning deletion left, once the slot is declared again', async () => {
+    await start();
+    const id = await world.apply(WORKLOAD);
+    await world.pod(WORKLOAD);
+    const kinds = [DEPLOYMENTS, SERVICES, CONFIG_MAPS];
+    const ours = (type: ResourceType) => world.fake.objects(type, 'default').filter(({ metadata }) => metadata.name !== 'owner');
+    for (const type of kinds)
+      for (const object of ours(type))
+        world.fake.put(type, 'default', { ...object, metadata: { ...object.metadata, ownerReferences: [] } });
+    const altered = await eventually('drift', async () => {
+      const [found] = await world.workloads();
+      const drift = found === undefined ? [] : (world.runtime.traits.inPlace?.findAltered(WORKLOAD, found) ?? []);
+      return drift.length === 3 ? drift : undefined;
+    });
+    expect(altered[0]).toContain('owner reference missing');
+    expect(await world.apply(WORKLOAD)).toBe(id);
+    for (const type of kinds) expect(ours(type).map(({ metadata }) => metadata.ownerReferences?.length)).toEqual([1]);
+    expect(await world.workloads()).toMatchObject([{ id, phase: 'running' }]);
+    const [adopted] = await world.workloads();
+    expect(adopted === undefined ? undefined : world.runtime.traits.inPlace?.findAltered(WORKLOAD, adopted)).toEqual([]);
+  });
+
   test('scales in place without restarting pods, even if another template would be rendered now', async () => {
     await start();
     const id = await world.apply(WORKLOAD);
     await world.pod(WORKLOAD);
     const template = JSON.stringify(Object(world.deployment()?.['spec']).template);
-    const wanted = withCluster({ replicas: 3, drainTimeoutMs: 1000, startTimeoutMs: 1000 });
+    // As a newer version of the program might render it.
+    const wanted = withCluster({ replicas: 3, readyPath: '/ready' });
     const [found] = await world.workloads();
     expect(found === undefined ? undefined : world.runtime.traits.inPlace?.isOutdated(wanted, found)).toBe(true);
     expect(await world.apply(wanted)).toBe(id);
@@ -154,13 +178,13 @@ describe('apply() of the kube runtime', () => {
     expect(writes()).not.toContain('delete pods');
   });
 
-  test('creates a crashed workload again if another template is rendered now: more time to start', async () => {
+  test('creates a crashed workload again if a newer version of the program renders another template', async () => {
     await start();
     const id = await world.apply(WORKLOAD);
     await world.pod(WORKLOAD, CRASHED);
-    const again = await world.apply(withCluster({ startTimeoutMs: 3_600_000 }));
+    const again = await world.apply(withCluster({ readyPath: '/ready' }));
     expect(again).not.toBe(id);
-    expect(JSON.stringify(world.deployment())).toContain('"failureThreshold":3615');
+    expect(JSON.stringify(world.deployment())).toContain('"path":"/ready"');
     expect((await world.workloads()).find(({ phase }) => phase === 'created')).toMatchObject({ id: again });
   });
 
@@ -183,6 +207,34 @@ describe('apply() of the kube runtime', () => {
     const [after] = world.fake.objects(CONFIG_MAPS, 'default').filter(({ metadata }) => metadata.name === name);
     expect(after).toMatchObject({ data: { GREETING: 'hello', EMPTY: '' } });
     expect(after?.metadata.uid).not.toBe(before?.metadata.uid);
+  });
+
+  test('gives a slot with several replicas a budget for evictions, also one that is scaled up later', async () => {
+    await start();
+    await world.apply(WORKLOAD);
+    expect(named(DISRUPTION_BUDGETS)).toEqual([]);
+    await world.apply(withCluster({ replicas: 2 }));
+    const [budget] = world.fake.objects(DISRUPTION_BUDGETS, 'default');
+    expect(budget).toMatchObject({
+      metadata: { name: 'svc-slot-primary', labels: { 'inference.svc.dev/slot': 'primary' }, ownerReferences: [{ name: 'owner' }] },
+      spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow' },
+    });
+    // All pods of the slot, whatever their revision.
+    expect(Object(budget?.['spec']).selector).toEqual({
+      matchLabels: { 'inference.svc.dev/slot': 'primary', 'app.kubernetes.io/managed-by': 'svc' },
+    });
+  });
+
+  test('creates no budget where that is turned off, and starts without one where the server has no such type', async () => {
+    await start({ SVC_DISRUPTION_BUDGETS: false });
+    await world.apply(withCluster({ replicas: 2 }));
+    expect(named(DISRUPTION_BUDGETS)).toEqual([]);
+    await world.close();
+    await start();
+    const missing = { status: 404, reason: 'NotFound', message: 'the server could not find the requested resource' };
+    world.fake.faults.answer({ verb: 'patch', resource: 'poddisruptionbudgets' }, missing);
+    await world.apply(withCluster({ replicas: 2 }));
+    expect(named(DEPLOYMENTS)).toEqual(['svc-slot-primary']);
   });
 
   test('requests GPUs through DRA only if there is a device class for them', async () => {

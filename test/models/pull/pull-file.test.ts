@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { access, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
@@ -149,4 +150,36 @@ test('too little disk space is reported before anything is downloaded', async ()
   serve({ ranges: true });
   expect(await pull({ sizeBytes: 2 ** 52 })).toMatchObject({ ok: false, failure: { kind: 'stalled', reason: 'DiskFull' } });
   expect(ranges).toEqual([]);
+});
+
+test('goes through the proxy of the environment, but not to this machine', async () => {
+  serve({ ranges: true });
+  const asked: string[] = [];
+  const proxy = createServer((request, response) => {
+    asked.push(request.url ?? '');
+    response.end(content);
+  });
+  // Accepts a tunnel to any host, and leads it to the server of the test.
+  proxy.on('connect', (request, socket) => {
+    asked.push(request.url ?? '');
+    const upstream = connect(Number(new URL(url()).port), '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      socket.pipe(upstream).pipe(socket);
+    });
+    upstream.on('error', () => socket.destroy());
+    socket.on('error', () => upstream.destroy());
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  const address = proxy.address();
+  process.env['http_proxy'] = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  try {
+    expect(await pull({ url: 'http://models.invalid/model' })).toEqual({ ok: true, value: undefined });
+    expect(asked).toEqual([expect.stringContaining('models.invalid')]);
+    expect(await pull({ target: `${target}.local` })).toEqual({ ok: true, value: undefined });
+    expect(asked).toHaveLength(1);
+  } finally {
+    delete process.env['http_proxy'];
+    proxy.closeAllConnections();
+    proxy.close();
+  }
 });

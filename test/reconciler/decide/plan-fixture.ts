@@ -16,6 +16,8 @@ export const NOW = 1_000_000_000_000;
 export const PRIMARY = slotName('primary');
 
 export interface Scene {
+  /** Size of the model. Default: 1000. */
+  readonly modelBytes?: number;
   readonly slot?: Partial<SlotDocument>;
   readonly model?: ModelPresence['kind'];
   readonly image?: boolean;
@@ -74,7 +76,7 @@ export function factsOf(scene: Scene): {
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
   const slot: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: scene.problems ?? [] };
   const modelsRoot = scene.store ?? '/store';
-  const facts = { id: ModelId.parse('a.gguf'), hostPath: `${modelsRoot}/a.gguf`, sizeBytes: 1000 };
+  const facts = { id: ModelId.parse('a.gguf'), hostPath: `${modelsRoot}/a.gguf`, sizeBytes: scene.modelBytes ?? 1000 };
   const templatingWith = (registry: ProviderRegistry) =>
     templatingOf({ providers: registry, runtime: { traits }, models: { root: modelsRoot } });
   const template = templatingWith({ gguf: FAKE_PROVIDER }).templateOf(slot, facts, traits.images ? IMAGE : undefined);

@@ -28,6 +28,8 @@ export interface InMemoryCluster extends InMemoryRuntime {
   evict(id: WorkloadId): void;
   /** Changes the number of pods from outside. */
   scale(id: WorkloadId, replicas: number): void;
+  /** What its pods were created with, and how many there are. */
+  podsOf(id: WorkloadId): Workload;
   /** Schedules pending pods, after `room` has changed. */
   place(): void;
 }
@@ -119,7 +121,8 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
     return id;
   };
   const applyNow = (workload: Workload): Result<WorkloadId> => {
-    const same = deployed.values().find(({ workload: other }) => other.name === workload.name);
+    // One that is being removed has given its name away: its Deployment is gone, and only its pods are left.
+    const same = deployed.values().find(({ workload: other, endsAt }) => other.name === workload.name && endsAt === undefined);
     if (same === undefined) return ok(create(workload));
     const updated = updateInPlace(same, workload);
     if (updated.ok) adjustPods(same);
@@ -183,6 +186,11 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
       each.replicas = replicas;
       adjustPods(each);
     },
+    podsOf(id) {
+      const each = deployed.get(id);
+      if (each?.workload.cluster === undefined) throw new Error(`There are no pods of "${id}"`);
+      return { ...each.workload, cluster: { ...each.workload.cluster, replicas: each.pods.length } };
+    },
     place: () => place(),
     plant: create,
     addImage: () => undefined,
@@ -241,13 +249,14 @@ function outageOf({ unreachable }: InMemoryClusterBehaviour): Failure | undefine
   return down === undefined ? undefined : { kind: 'retry', reason: 'RuntimeUnreachable', message: down };
 }
 
-/** Reverts changes from outside, and applies what the workload now asks for. */
-function updateInPlace(each: Deployed, workload: Workload): Result<WorkloadId> {
-  if (each.endsAt !== undefined || each.workload.revision !== workload.revision)
-    return fail('retry', 'NameTaken', `Wait until "${workload.name}" is gone: it is terminating, or has another revision`);
-  each.workload = workload;
-  each.container = workload;
-  each.replicas = workload.cluster?.replicas ?? 1;
+/** Reverts changes from outside, and applies the number of replicas. Pods keep everything else that they were created with. */
+function updateInPlace(each: Deployed, { name, revision, generation, cluster }: Workload): Result<WorkloadId> {
+  if (each.workload.revision !== revision) return fail('retry', 'NameTaken', `Remove "${name}" first: it has another revision`);
+  const replicas = cluster?.replicas ?? 1;
+  const present = each.workload;
+  each.workload = { ...present, generation, ...(present.cluster === undefined ? {} : { cluster: { ...present.cluster, replicas } }) };
+  each.container = present;
+  each.replicas = replicas;
   each.pods = each.pods.filter(({ stage }) => stage !== 'crashed');
   return ok(each.id);
 }

@@ -20,7 +20,7 @@ export interface Pod {
 
 export interface Deployed {
   readonly id: WorkloadId;
-  /** As it was applied last. */
+  /** As its pods were created, with the number of replicas that was applied last. */
   workload: Workload;
   /** As it is now, including changes from outside. */
   replicas: number;
@@ -48,12 +48,13 @@ export function addressesOf(serial: number, { port }: Workload): Endpoint {
 
 export function factsOf(each: Deployed): ObservedWorkload {
   const { id, workload, pods, endsAt } = each;
+  if (endsAt !== undefined) return leaving(each);
   const { name, slot, revision, generation, mounts, devices, port } = workload;
   const running = pods.filter(({ stage }) => stage === 'loading' || stage === 'ready');
-  const ready = endsAt === undefined ? pods.filter(({ stage }) => stage === 'ready') : [];
-  const phase = endsAt !== undefined ? 'stopping' : running.length > 0 ? 'running' : 'created';
-  const exit = endsAt === undefined ? lastExit(pods) : undefined;
-  const found = exit === undefined && endsAt === undefined ? waitingReasonOf(pods) : undefined;
+  const ready = pods.filter(({ stage }) => stage === 'ready');
+  const phase = running.length > 0 ? 'running' : 'created';
+  const exit = lastExit(pods);
+  const found = exit === undefined ? waitingReasonOf(pods) : undefined;
   const waitingReason = phase === 'created' ? found : undefined;
   const fetching =
     phase === 'created' && waitingReason === undefined && exit === undefined && pods.some(({ stage }) => stage === 'fetching');
@@ -75,6 +76,13 @@ export function factsOf(each: Deployed): ObservedWorkload {
     ...(found === undefined || waitingReason !== undefined ? {} : { missing: found }),
     ...(fetching ? { fetching: `Its pods fetch the model "${workload.cluster?.model ?? ''}"` } : {}),
   };
+}
+
+/** Its Deployment is gone, and what its pods say of it is its name, slot and revision. */
+function leaving({ id, workload: { name, slot, revision }, pods }: Deployed): ObservedWorkload {
+  const container = { imageId: undefined, argv: undefined, env: undefined, mounts: undefined, devices: undefined, port: undefined };
+  const replicas = { present: pods.length, ready: 0 };
+  return { id, name, slot, revision, generation: 0, phase: 'stopping', startedAt: undefined, endpoints: [], container, replicas };
 }
 
 /** The exit of the newest pod; with several pods, only while none is ready. */
@@ -111,13 +119,9 @@ export const IN_PLACE: InPlaceRepair = {
       ...(isSameValue(container.env, wanted.env) ? [] : ['env with other values']),
     ];
   },
-  isOutdated: (wanted, observed) => !isSameValue(timesOf(wanted), timesOf(recordOf(observed)?.applied)),
+  // Nothing else can be changed in place: a pod keeps what it was created with.
+  isOutdated: (wanted, observed) => wanted.cluster?.replicas !== recordOf(observed)?.applied.cluster?.replicas,
 };
-
-function timesOf(workload: Workload | undefined): unknown {
-  const { replicas, startTimeoutMs, drainTimeoutMs } = workload?.cluster ?? {};
-  return [replicas, startTimeoutMs, drainTimeoutMs];
-}
 
 function recordOf({ record }: ObservedWorkload): MemoryRecord | undefined {
   return isRecord(record) ? record : undefined;

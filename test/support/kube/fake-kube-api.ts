@@ -14,6 +14,7 @@ import { text } from 'node:stream/consumers';
 import { createFakeDeletion, type FakeDeletion } from './fake-kube-deletion.ts';
 import { createFakeFaults, type FakeFaults, type LoggedRequest, type InjectedAnswer } from './fake-kube-faults.ts';
 import { createFakeHandler } from './fake-kube-handler.ts';
+import { createFakeLists, type FakeLists, type StreamedLists } from './fake-kube-lists.ts';
 import { parseRequest, statusBody } from './fake-kube-requests.ts';
 import { createFakeStore, type FakeStore } from './fake-kube-store.ts';
 import { createFakeWatches, type FakeWatches } from './fake-kube-watches.ts';
@@ -28,6 +29,8 @@ export interface FakeKubeOptions {
   readonly longestGraceMs?: number;
   /** Bearer token that every request must carry. */
   readonly token?: string;
+  /** Default: refused. */
+  readonly streamedLists?: StreamedLists;
 }
 
 export interface FakeKubeApi {
@@ -35,14 +38,15 @@ export interface FakeKubeApi {
   readonly store: FakeStore;
   readonly faults: FakeFaults;
   readonly watches: FakeWatches;
+  readonly lists: Pick<FakeLists, 'freezeCache' | 'thawCache'>;
   /** Text of a kubeconfig (JSON is YAML) for this server. */
   kubeconfig(namespace?: string, token?: string): string;
   /** Objects of one kind in all namespaces, or in one. */
   objects(type: ResourceType, namespace?: string): readonly StoredObject[];
   /** A write by another client: creates or replaces the object, including its `status` if there is one. Throws if the server refuses it. */
   put(type: ResourceType, namespace: string, object: Readonly<Record<string, unknown>>): StoredObject;
-  /** A deletion by another client. A pod is removed immediately. */
-  remove(type: ResourceType, namespace: string, name: string): void;
+  /** A deletion by another client. A pod is removed immediately. With `Orphan`, what the object owns stays and has no owner any more. */
+  remove(type: ResourceType, namespace: string, name: string, propagation?: 'Orphan'): void;
   /** From now on every request must carry this bearer token. */
   requireToken(token: string): void;
   /** Sets the response of `…/pods/NAME/log`. */
@@ -64,8 +68,10 @@ export async function startFakeKubeApi(options: FakeKubeOptions = {}): Promise<F
   const deletion = createFakeDeletion(store, options.longestGraceMs ?? 1000);
   const faults = createFakeFaults();
   const watches = createFakeWatches(store, options.bookmarkMs ?? 60_000);
+  const lists = createFakeLists(store);
   const logs = new Map<string, string>();
-  const handle = createFakeHandler({ store, deletion, watches, served, logs });
+  const { streamedLists = 'refused' } = options;
+  const handle = createFakeHandler({ store, lists, streamedLists, deletion, watches, served, logs });
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     void answer(request, response).catch((error: unknown) => {
       response.destroy();
@@ -94,7 +100,8 @@ export async function startFakeKubeApi(options: FakeKubeOptions = {}): Promise<F
     if (token !== undefined && logged.authorization !== `Bearer ${token}`) {
       return sendInjected(response, { status: 401, reason: 'Unauthorized', message: 'Unauthorized' });
     }
-    handle(parsed, { body, contentType: request.headers['content-type'] ?? '', userAgent: logged.userAgent }, response);
+    const gzip = request.headers['accept-encoding'] === 'gzip';
+    handle(parsed, { body, contentType: request.headers['content-type'] ?? '', userAgent: logged.userAgent, gzip }, response);
   }
 
   const fake: FakeKubeApi = {
@@ -102,12 +109,13 @@ export async function startFakeKubeApi(options: FakeKubeOptions = {}): Promise<F
     store,
     faults,
     watches,
+    lists,
     kubeconfig: (namespace = 'default', carried = token) => kubeconfigText(fake.url, namespace, carried),
     objects: (type, namespace) => store.list(known(type, served), namespace),
     put: (type, namespace, object) => put(store, deletion, known(type, served), namespace, SentObject.parse(object)),
-    remove(type, namespace, name) {
+    remove(type, namespace, name, propagation) {
       const resource = known(type, served);
-      deletion.remove({ resource, namespace: resource.namespaced ? namespace : '', name }, { graceSeconds: 0 });
+      deletion.remove({ resource, namespace: resource.namespaced ? namespace : '', name }, { graceSeconds: 0, propagation });
     },
     requireToken(required) {
       token = required;

@@ -1,15 +1,19 @@
 /** Handles the requests to the fake API server: maps verbs on resources to operations of the store, and their results to HTTP. */
 import type { ServerResponse } from 'node:http';
+import { gzipSync } from 'node:zlib';
 import type { FakeDeletion } from './fake-kube-deletion.ts';
 import { isFields, type Fields } from './fake-kube-fields.ts';
 import { discovery, noSuchPage, statusBody, type Parsed, type Target } from './fake-kube-requests.ts';
 import { fieldSelector, labelSelector, type Selector } from './fake-kube-selectors.ts';
+import type { FakeLists, StreamedLists } from './fake-kube-lists.ts';
 import type { Address, FakeStore } from './fake-kube-store.ts';
-import { apiVersionOf, done, refuse, SentObject, type FakeResource, type Outcome, type StoredObject } from './fake-kube-types.ts';
-import { EXPIRED, type FakeWatches } from './fake-kube-watches.ts';
+import { done, refuse, SentObject, type FakeResource, type Outcome } from './fake-kube-types.ts';
+import type { FakeWatches } from './fake-kube-watches.ts';
 
 export interface HandlerParts {
   readonly store: FakeStore;
+  readonly lists: FakeLists;
+  readonly streamedLists: StreamedLists;
   readonly deletion: FakeDeletion;
   readonly watches: FakeWatches;
   readonly served: readonly FakeResource[];
@@ -20,6 +24,8 @@ interface Content {
   readonly body: string;
   readonly contentType: string;
   readonly userAgent: string;
+  /** The client accepts a compressed response. */
+  readonly gzip: boolean;
 }
 
 export type FakeHandler = (parsed: Parsed, content: Content, response: ServerResponse) => void;
@@ -30,10 +36,11 @@ interface Answer {
 }
 
 const LONGEST_WATCH_MS = 1_800_000;
+/** As in real API servers. */
+const COMPRESSED_ABOVE_BYTES = 128 * 1024;
 
 export function createFakeHandler(parts: HandlerParts): FakeHandler {
-  const { store, deletion, watches, served, logs } = parts;
-  const lists = createLists(store);
+  const { store, lists, deletion, watches, served, logs } = parts;
 
   function readSelectors(query: URLSearchParams): Outcome<Selector> {
     const labels = labelSelector(query.get('labelSelector') ?? '');
@@ -46,10 +53,14 @@ export function createFakeHandler(parts: HandlerParts): FakeHandler {
     const selects = readSelectors(query);
     if (!selects.done) return selects;
     const version = query.get('resourceVersion') ?? '';
+    const wrong = lists.refuseOptions(query, parts.streamedLists);
+    if (wrong !== undefined) return wrong;
+    const isStreamed = query.get('sendInitialEvents') === 'true';
     watches.open(response, {
       resource,
       namespace: resource.namespaced ? namespace : undefined,
-      from: version === '' || version === '0' ? undefined : Number(version),
+      from: version === '' || version === '0' || isStreamed ? undefined : Number(version),
+      marksEnd: isStreamed && parts.streamedLists === 'served',
       selects: selects.value,
       bookmarks: query.get('allowWatchBookmarks') === 'true',
       timeoutMs: Math.min(Number(query.get('timeoutSeconds') ?? '1800') * 1000, LONGEST_WATCH_MS),
@@ -60,7 +71,10 @@ export function createFakeHandler(parts: HandlerParts): FakeHandler {
   function list({ query }: Parsed, { resource, namespace }: Target): Outcome<Answer> {
     const selects = readSelectors(query);
     if (!selects.done) return selects;
-    return lists.page(resource, resource.namespaced ? namespace : undefined, selects.value, query);
+    return (
+      lists.refuseOptions(query, parts.streamedLists) ??
+      lists.page(resource, resource.namespaced ? namespace : undefined, selects.value, query)
+    );
   }
 
   function write(parsed: Parsed, target: Target, content: Content): Outcome<Answer> {
@@ -128,7 +142,7 @@ export function createFakeHandler(parts: HandlerParts): FakeHandler {
       const refused = watch(parsed, target, response);
       return refused === undefined ? undefined : send(response, refused);
     }
-    if (verb === 'list') return send(response, list(parsed, target));
+    if (verb === 'list') return send(response, list(parsed, target), content.gzip);
     if (verb === 'delete') return send(response, remove(parsed, target, content));
     if (verb !== 'get') return send(response, write(parsed, target, content));
     if (target.subresource === 'log') {
@@ -140,11 +154,6 @@ export function createFakeHandler(parts: HandlerParts): FakeHandler {
 }
 
 const SUCCESS = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' };
-
-/** Items of built-in kinds have no `kind` in lists; items of custom resources have one. */
-function asListed(resource: FakeResource, items: readonly StoredObject[]): readonly unknown[] {
-  return resource.group.includes('.svc.') ? items : items.map(({ apiVersion: _version, kind: _kind, ...item }) => item);
-}
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
@@ -174,35 +183,10 @@ function readBody(body: string, resource: FakeResource, name: string): Outcome<F
   return done(parsed);
 }
 
-function send(response: ServerResponse, outcome: Outcome<Answer>): void {
+function send(response: ServerResponse, outcome: Outcome<Answer>, gzip = false): void {
   const { code, body } = outcome.done ? outcome.value : { code: outcome.refusal.code, body: statusBody(outcome.refusal) };
-  response.writeHead(code, { 'content-type': 'application/json' });
-  response.end(typeof body === 'string' ? body : JSON.stringify(body));
-}
-
-/** Lists in pages: all pages of a list belong to the same version, until the history is compacted. */
-function createLists(store: FakeStore) {
-  const rests = new Map<string, { readonly version: number; readonly items: readonly StoredObject[] }>();
-  let made = 0;
-  return {
-    page(resource: FakeResource, namespace: string | undefined, selects: Selector, query: URLSearchParams): Outcome<Answer> {
-      const limit = Number(query.get('limit') ?? '0');
-      const token = query.get('continue') ?? '';
-      const rest = token === '' ? { version: store.version(), items: store.list(resource, namespace).filter(selects) } : rests.get(token);
-      if (rest === undefined || store.since(rest.version) === undefined) {
-        const { code, reason } = EXPIRED(0, 0);
-        return refuse(code, reason, 'The provided continue parameter is too old to display a consistent list result');
-      }
-      const items = limit > 0 ? rest.items.slice(0, limit) : rest.items;
-      const metadata: Record<string, unknown> = { resourceVersion: String(rest.version) };
-      if (items.length < rest.items.length) {
-        made += 1;
-        rests.set(String(made), { version: rest.version, items: rest.items.slice(items.length) });
-        metadata['continue'] = String(made);
-        metadata['remainingItemCount'] = rest.items.length - items.length;
-      }
-      const body = { kind: `${resource.kind}List`, apiVersion: apiVersionOf(resource), metadata, items: asListed(resource, items) };
-      return done({ code: 200, body });
-    },
-  };
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const isCompressed = gzip && text.length > COMPRESSED_ABOVE_BYTES;
+  response.writeHead(code, { 'content-type': 'application/json', ...(isCompressed ? { 'content-encoding': 'gzip' } : {}) });
+  response.end(isCompressed ? gzipSync(text, { level: 4 }) : text);
 }

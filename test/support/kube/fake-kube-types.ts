@@ -5,6 +5,7 @@ import {
   CONFIG_MAPS,
   DEPLOYMENTS,
   DEVICE_CLASSES,
+  DISRUPTION_BUDGETS,
   EVENTS,
   LEASES,
   PODS,
@@ -79,6 +80,7 @@ export const SERVED: readonly FakeResource[] = [
   plain({ group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true }),
   plain(EVENTS),
   plain(LEASES),
+  withStatus(DISRUPTION_BUDGETS),
 ];
 /** Served only with the option `dra`. */
 export const DRA_RESOURCES: readonly FakeResource[] = [plain(RESOURCE_CLAIM_TEMPLATES), plain(DEVICE_CLASSES)];

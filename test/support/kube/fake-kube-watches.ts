@@ -12,6 +12,8 @@ export interface WatchRequest {
   readonly from: number | undefined;
   readonly selects: Selector;
   readonly bookmarks: boolean;
+  /** Sends a bookmark that marks the end of the objects that existed before. */
+  readonly marksEnd: boolean;
   readonly timeoutMs: number;
 }
 
@@ -63,6 +65,7 @@ export function createFakeWatches(store: FakeStore, bookmarkMs: number): FakeWat
       const event = eventOf(change, request);
       if (event !== undefined) response.write(`${JSON.stringify(event)}\n`);
     }
+    if (request.marksEnd) response.write(`${JSON.stringify(bookmarkOf(request.resource, store.version(), END_OF_LIST))}\n`);
     listen(response, request, false);
   }
 
@@ -74,12 +77,7 @@ export function createFakeWatches(store: FakeStore, bookmarkMs: number): FakeWat
     const send: Open['send'] = (event) => void response.write(`${JSON.stringify(event)}\n`);
     const { resource } = request;
     const bookmark = (): void => {
-      const object = {
-        apiVersion: apiVersionOf(resource),
-        kind: resource.kind,
-        metadata: { resourceVersion: String(store.version()), creationTimestamp: null },
-      };
-      if (request.bookmarks) send({ type: 'BOOKMARK', object });
+      if (request.bookmarks) send(bookmarkOf(resource, store.version()));
     };
     const unsubscribe = store.subscribe((change) => {
       const event = eventOf(change, request);
@@ -129,6 +127,19 @@ export function createFakeWatches(store: FakeStore, bookmarkMs: number): FakeWat
     },
     close() {
       for (const { response } of watches) response.destroy();
+    },
+  };
+}
+
+const END_OF_LIST = { annotations: { 'k8s.io/initial-events-end': 'true' } };
+
+function bookmarkOf(resource: FakeResource, version: number, metadata: object = {}): { readonly type: string; readonly object: unknown } {
+  return {
+    type: 'BOOKMARK',
+    object: {
+      apiVersion: apiVersionOf(resource),
+      kind: resource.kind,
+      metadata: { resourceVersion: String(version), creationTimestamp: null, ...metadata },
     },
   };
 }

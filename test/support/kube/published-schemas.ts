@@ -18,6 +18,7 @@ import { Role } from 'kubernetes-models/rbac.authorization.k8s.io/v1/Role';
 import { RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1/RoleBinding';
 import { ConfigMap } from 'kubernetes-models/v1/ConfigMap';
 import { PersistentVolumeClaim } from 'kubernetes-models/v1/PersistentVolumeClaim';
+import { Pod } from 'kubernetes-models/v1/Pod';
 import { Service } from 'kubernetes-models/v1/Service';
 import { ServiceAccount } from 'kubernetes-models/v1/ServiceAccount';
 
@@ -51,6 +52,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   'source.toolkit.fluxcd.io/v1/GitRepository': by(GitRepository),
   'v1/ConfigMap': by(ConfigMap),
   'v1/PersistentVolumeClaim': by(PersistentVolumeClaim),
+  'v1/Pod': by(Pod),
   'v1/Service': by(Service),
   'v1/ServiceAccount': by(ServiceAccount),
 };

@@ -53,14 +53,17 @@ export interface InstallOptions {
   readonly namespace: string;
   /** YAML, merged over the values that the tests need. */
   readonly values?: string;
+  /** Creates in the namespace what the values refer to. */
+  readonly before?: (kubectl: Installation['kubectl']) => Promise<void>;
 }
 
 const GGUF_CPU = 'toolboxes:\n  gguf:\n    cpu:\n      image: localhost/svc-toolbox-gguf-cpu:v1\n';
 
-export async function install({ namespace, values = 'replicas: 1\n' }: InstallOptions): Promise<Installation> {
+export async function install({ namespace, values = 'replicas: 1\n', before }: InstallOptions): Promise<Installation> {
   const kubectl = async (args: readonly string[], input?: string) => run(['--namespace', namespace, ...args], input);
   await run(['delete', 'namespace', namespace, '--ignore-not-found', '--timeout=120s']);
   await run(['create', 'namespace', namespace]);
+  await before?.(kubectl);
   const versions = await run(['api-versions']);
   // The control plane of the test bed is older than the chart supports.
   const budget = versions.split('\n').includes('policy/v1') ? '' : 'podDisruptionBudget: { enabled: false }\n';
@@ -113,8 +116,22 @@ export async function install({ namespace, values = 'replicas: 1\n' }: InstallOp
   return installation;
 }
 
-/** Renders the chart as YAML, with `helm template` or its replacement. */
+/** Returns the objects that `helm install` creates, as YAML. */
 export async function render(namespace: string, values: string): Promise<string> {
+  return (await documents(namespace, values)).filter((document) => !HOOK.test(document)).join('---\n');
+}
+
+/** Returns the pod that `helm test` creates, as YAML. */
+export async function renderTest(namespace: string, values: string): Promise<string> {
+  const [pod, ...others] = (await documents(namespace, values)).filter((document) => HOOK.test(document));
+  if (pod === undefined || others.length > 0) throw new Error('Correct this helper: the chart does not have exactly one test');
+  return pod;
+}
+
+const HOOK = /^ {4}helm\.sh\/hook: test$/m;
+
+/** Renders the chart with `helm template` or its replacement. Both print hooks too. */
+async function documents(namespace: string, values: string): Promise<readonly string[]> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-chart-'));
   try {
     const [repository, tag] = (process.env['SVC_TEST_IMAGE'] ?? 'localhost/svc:test').split(':');
@@ -125,7 +142,7 @@ export async function render(namespace: string, values: string): Promise<string>
     const helm = process.env['SVC_TEST_HELM'];
     const common = ['svc', 'helm/svc', '--namespace', namespace, '--values', own, '--values', given];
     const { stdout } = await (helm === undefined ? execute('helm', ['template', ...common]) : execute(helm, common));
-    return stdout;
+    return stdout.split(/^---\n/m);
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

@@ -1,19 +1,19 @@
 /** Parses the metrics of a controller that the suites check: its requests to the API server, whether it is the leader, and its memory. */
 
 export interface Counts {
-  /** `verb resource` → count. A watch counts when it begins. */
+  /** `verb resource` → count, whatever the answer. A watch counts when it begins. */
   readonly requests: ReadonlyMap<string, number>;
   readonly leads: boolean;
   readonly residentBytes: number;
 }
 
-const REQUEST = /^svc_kube_requests_total\{verb="([^"]+)",resource="([^"]+)"\} ([0-9.e+]+)$/;
+const REQUEST = /^svc_kube_requests_total\{verb="([^"]+)",resource="([^"]+)",code="[^"]+"\} ([0-9.e+]+)$/;
 
 export function readCounts(text: string): Counts {
   const requests = new Map<string, number>();
   for (const line of text.split('\n')) {
     const [, verb, resource, count] = REQUEST.exec(line) ?? [];
-    if (verb !== undefined) requests.set(`${verb} ${resource}`, Number(count));
+    if (verb !== undefined) requests.set(`${verb} ${resource}`, (requests.get(`${verb} ${resource}`) ?? 0) + Number(count));
   }
   return { requests, leads: gauge(text, 'svc_leads') === 1, residentBytes: gauge(text, 'process_resident_memory_bytes') };
 }

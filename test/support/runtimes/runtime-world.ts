@@ -1,6 +1,6 @@
 /** What the contract suite needs from an adapter: the runtime under test, and ways to affect its workloads from outside. */
-import type { ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
-import { Revision, SlotName } from '../../../src/schema/names.ts';
+import type { ClusterWorkload, ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
+import { ModelId, Revision, SlotName } from '../../../src/schema/names.ts';
 
 export interface RuntimeWorld {
   readonly runtime: Runtime;
@@ -20,6 +20,10 @@ export interface RuntimeWorld {
   readonly alter: ((workload: ObservedWorkload) => Promise<void>) | undefined;
   /** Occupies a port of the host; undefined if workloads do not use ports of the host. */
   readonly occupy: ((port: number) => Promise<() => Promise<void>>) | undefined;
+  /** Changes the number of replicas without the runtime's knowledge; undefined if there are none. */
+  readonly scale?: (workload: ObservedWorkload, replicas: number) => Promise<void>;
+  /** What its pods were really created with, in the words of a workload: `argv`, `memoryLimitBytes` and all fields of `cluster` that a pod shows; undefined if there are no pods. */
+  readonly shows?: (workload: ObservedWorkload) => Promise<unknown>;
   /** Limit for its slowest step; default: 15 s. */
   readonly patienceMs?: number;
   /** Ends everything that still runs. */
@@ -53,6 +57,23 @@ export function tinyWorkload(choice: WorkloadChoice, listen: { readonly host: st
     memoryLimitBytes: undefined,
   };
 }
+
+/** What a cluster needs in addition for `tiny-server`. */
+export const TINY_CLUSTER: ClusterWorkload = {
+  provider: 'gguf',
+  backend: 'cpu',
+  model: ModelId.parse('none'),
+  replicas: 1,
+  gpus: undefined,
+  memoryBytes: 16 * 1024 * 1024,
+  readyPath: '/',
+  startTimeoutMs: 60_000,
+  drainTimeoutMs: 0,
+  nodeSelector: {},
+  tolerations: [],
+  storage: undefined,
+  serviceAccountName: undefined,
+};
 
 export { freePort, occupyPort } from '../free-port.ts';
 

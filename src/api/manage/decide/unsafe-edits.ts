@@ -1,10 +1,11 @@
 /**
  * Finds what an edit through the API may not set: environment variables and arguments with which the server of a slot loads code, or reads and writes files of the
- * editor's choice. Who may edit the files of slots, or SlotSpecs, may run programs anyway; who merely reaches the API may not.
+ * editor's choice, and what a pod may reach in a cluster: directories of nodes, service accounts, Secrets. Who may edit the files of slots, or SlotSpecs, may run programs anyway; who merely reaches the API may not.
  */
 import { isTable } from '../../../schema/key-case.ts';
 import type { SlotName } from '../../../schema/names.ts';
 import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KIND_NAMES, type ProviderKind } from '../../../schema/provider-kinds.ts';
+import { isSameValue } from '../../../schema/same-value.ts';
 import type { SpecProblem } from '../../../schema/spec-problem.ts';
 
 type Document = Readonly<Record<string, unknown>>;
@@ -36,7 +37,35 @@ export function isUnsafeVariable(name: string): boolean {
 
 /** Returns one problem for each unsafe setting that the edit adds or changes; what was stored before may stay. Pure. */
 export function findUnsafeEdits({ name, before, after }: Edit, safeFlags: SafeFlags): readonly SpecProblem[] {
-  return [...unsafeVariables(before, after), ...unsafeArguments({ name, before, after }, safeFlags)];
+  return [...unsafeVariables(before, after), ...unsafeArguments({ name, before, after }, safeFlags), ...unsafePods(before, after)];
+}
+
+/** Tables of a slot, each with the keys in it that anyone may set; everything else in them, also what is added later, is unsafe. */
+const SAFE_KEYS: Readonly<Record<string, readonly string[]>> = {
+  pod: ['server', 'model', 'affinity', 'topologySpreadConstraints'],
+  'pod.server': ['resources'],
+  'pod.model': ['resources'],
+  storage: ['size', 'className', 'accessModes', 'claimName'],
+};
+
+function unsafePods(before: Document | undefined, after: Document): readonly SpecProblem[] {
+  const inTables = Object.entries(SAFE_KEYS).flatMap(([table, safe]) => {
+    const path = table.split('.');
+    const stored = tableAt(before, path);
+    return Object.entries(tableAt(after, path))
+      .filter(([key, value]) => !safe.includes(key) && !isSameValue(stored[key], value))
+      .map(([key]) => [...path, key]);
+  });
+  const account = after['serviceAccountName'];
+  const isNewAccount = account !== undefined && account !== before?.['serviceAccountName'];
+  return [...(isNewAccount ? [['serviceAccountName']] : []), ...inTables].map((path) => ({
+    path,
+    message: `Set this key ${ELSEWHERE}: it decides what the pods of the slot can reach ("SVC_ALLOW_UNSAFE_EDITS" permits it)`,
+  }));
+}
+
+function tableAt(document: Document | undefined, path: readonly string[]): Document {
+  return path.reduce<Document>((table, key) => tableIn(table, key), document ?? {});
 }
 
 function unsafeVariables(before: Document | undefined, after: Document): readonly SpecProblem[] {

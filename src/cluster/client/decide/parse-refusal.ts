@@ -28,9 +28,18 @@ const Status = z.object({ message: z.string().default(''), reason: z.string().de
 
 /** If a server asks us to wait longer than this, we try again anyway. */
 const LONGEST_RETRY_AFTER_MS = 300_000;
+/** Added at random, up to as much as was asked for, but within these limits: a server that is busy refuses many clients at once, with the same time. */
+const LEAST_SPREAD_MS = 1000;
+const LONGEST_SPREAD_MS = 30_000;
+
+/** Monotonic milliseconds, and a random number in [0, 1). */
+export interface RefusedAt {
+  readonly now: number;
+  readonly random: number;
+}
 const LONGEST_MESSAGE = 1000;
 
-export function parseRefusal(request: RequestInfo & { readonly server: string }, refusal: Refusal, now: number): Failure {
+export function parseRefusal(request: RequestInfo & { readonly server: string }, refusal: Refusal, at: RefusedAt): Failure {
   const { message, reason } = statusOf(refusal);
   const details = message === '' ? `status ${refusal.status}` : message;
   const object = request.name === '' ? request.resource : `${request.resource} "${request.name}"`;
@@ -47,9 +56,13 @@ export function parseRefusal(request: RequestInfo & { readonly server: string },
         : failure('retry', 'Conflict', `The ${object} was changed in the meantime: ${details}`);
     case 410:
       return failure('retry', 'Expired', `The API server no longer has this version of ${request.resource}: ${details}`);
+    case 504:
+      return isTooNew(message)
+        ? failure('retry', 'Expired', `The API server does not have this version of ${request.resource} yet: ${details}`)
+        : failure('retry', 'ApiFailed', `The API server failed to ${request.verb} ${object}: ${details}`);
     case 429:
     case 503:
-      return busy(refusal, details, now);
+      return busy(refusal, details, at);
     case 400:
     case 405:
     case 406:
@@ -61,6 +74,9 @@ export function parseRefusal(request: RequestInfo & { readonly server: string },
       return failure('retry', 'ApiFailed', `The API server failed to ${request.verb} ${object}: ${details}`);
   }
 }
+
+/** A cache of the API server may lag behind, or have lost its newest versions with a restored backup. */
+const isTooNew = (message: string): boolean => message.includes('Too large resource version');
 
 /** 403 has two causes: a role that lacks a permission, and admission (quotas, pod security), whose own message says what to do. */
 function forbidden({ verb, resource, namespace, name }: RequestInfo, details: string): Failure {
@@ -87,11 +103,13 @@ function notFound({ resource, namespace, name }: RequestInfo, details: string): 
   return failure('retry', 'NotFound', `Could not find ${resource} "${name}"${namespace === '' ? '' : ` in namespace "${namespace}"`}`);
 }
 
-function busy({ retryAfter }: Refusal, details: string, now: number): Failure {
+function busy({ retryAfter }: Refusal, details: string, { now, random }: RefusedAt): Failure {
   const seconds = /^[0-9]{1,6}$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined;
   const message = `The API server is busy: ${details}`;
   if (seconds === undefined) return failure('retry', 'ApiBusy', message);
-  return { ...failure('waiting', 'ApiBusy', message), until: now + Math.min(seconds * 1000, LONGEST_RETRY_AFTER_MS) };
+  const askedMs = Math.min(seconds * 1000, LONGEST_RETRY_AFTER_MS);
+  const spreadMs = Math.min(Math.max(askedMs, LEAST_SPREAD_MS), LONGEST_SPREAD_MS);
+  return { ...failure('waiting', 'ApiBusy', message), until: now + askedMs + random * spreadMs };
 }
 
 const failure = (kind: Failure['kind'], reason: Reason, message: string): Failure => ({

@@ -5,6 +5,8 @@ const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 15_000;
 /** Spreads the clients after a server restart, which breaks the watches of all clients at the same moment. */
 const AFTER_BREAK_MS = 1000;
+/** The same for lists, which cost the server more than watches: it has lost the versions of all clients at the same moment. */
+const AFTER_EXPIRY_MS = 3000;
 /** A watch that lasted this long resets the failure count. */
 const GOOD_WATCH_MS = 10_000;
 
@@ -32,6 +34,11 @@ export function retryDelayMs(failures: number, random: number): number {
 export function rewatchDelayMs(failures: number, end: WatchEnd, random: number): number {
   if (failures > 0) return retryDelayMs(failures, random);
   return end.orderly ? 0 : random * AFTER_BREAK_MS;
+}
+
+/** Returns the delay before the list that follows when the server no longer has the version of a watch. `failures`: those in a row before this one. */
+export function expiredDelayMs(failures: number, random: number): number {
+  return failures > 0 ? retryDelayMs(failures, random) : random * AFTER_EXPIRY_MS;
 }
 
 export function watchSeconds(random: number): number {

@@ -17,7 +17,9 @@ export interface LastReport {
 export const COARSE_MS = 10_000;
 /** Minimum time between two reports. */
 export const LEAST_MS = 1000;
-/** Older activity is known to the other replicas, or the cluster was unreachable for so long that it no longer matters. */
+/** Renewal of a report without any requests. It only shows that the replica exists, which no decision needs. */
+const QUIET_RENEW_MS = 120_000;
+/** Older activity is known to the leader, or the cluster was unreachable for so long that it no longer matters. */
 const REPORTED_FOR_MS = 10 * 60_000;
 
 /** `now` in monotonic milliseconds, like the facts. */
@@ -28,11 +30,15 @@ export function composeReport({ demand, workloads }: TrafficFacts, now: number):
   };
 }
 
-/** When the next report is due. `renewMs`: interval in which the Lease is renewed even if nothing has changed. `now` and the result are in the same milliseconds as `last.at`. */
+/** How long a report is valid at least if nothing changes. `renewMs`: that of a report of requests, which must not count for long after a crash. */
+export const renewalMs = (report: TrafficReport, renewMs: number): number =>
+  [...report.demand.values(), ...report.use.values()].some(({ count }) => count > 0) ? renewMs : Math.max(renewMs, QUIET_RENEW_MS);
+
+/** When the next report is due. `renewMs`: interval in which the Lease is renewed even if nothing has changed, while requests wait or are in flight. `now` and the result are in the same milliseconds as `last.at`. */
 export function reportDueAt(last: LastReport | undefined, next: TrafficReport, now: number, renewMs: number): number {
   if (last === undefined) return now;
   if (demandBegan(last.report, next)) return last.at + LEAST_MS;
-  return last.at + (hasNews(last, next, now) ? Math.min(COARSE_MS, renewMs) : renewMs);
+  return last.at + (hasNews(last, next, now) ? Math.min(COARSE_MS, renewMs) : renewalMs(last.report, renewMs));
 }
 
 /** Whether requests wait for a slot that had none waiting before. */

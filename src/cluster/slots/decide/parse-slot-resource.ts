@@ -1,6 +1,8 @@
 /** Parses a SlotSpec resource into a desired slot, or into everything that is wrong with it. Pure. */
+import { z } from 'zod';
 import type { KubeObject } from '../../client/ports.ts';
 import type { DesiredSlot } from '../../../reconciler/ports.ts';
+import { isTable } from '../../../schema/key-case.ts';
 import type { SlotName } from '../../../schema/names.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
 import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot-spec.ts';
@@ -13,8 +15,17 @@ export interface ParsedResource {
   readonly document: unknown;
   /** Problems of the present document. */
   readonly problems: readonly SpecProblem[];
-  /** With the last valid spec of this object; undefined if it never had one. */
+  /** The newest valid text of this object that is known; undefined if there is none. */
+  readonly lastGood: LastGood | undefined;
+  /** With the last good spec. */
   readonly slot: DesiredSlot | undefined;
+}
+
+/** A valid text. The document is kept besides the spec, since a later version of the program may have other defaults. */
+export interface LastGood {
+  readonly generation: number;
+  readonly document: unknown;
+  readonly spec: SlotSpec;
 }
 
 /** Further problems are counted, since nobody reads that many. */
@@ -28,18 +39,80 @@ export function isDesiredChange(before: KubeObject | undefined, { metadata }: Ku
   return !isSameSpec || uid !== metadata.uid || deletionTimestamp !== metadata.deletionTimestamp;
 }
 
-/** Returns `before` itself if the desired state is unchanged. */
+/**
+ * Returns `before` itself if the desired state is unchanged. While the present text has a mistake, the last good one stays in force: what `before` has, or
+ * what the status of the object records, for a replica that did not see it itself.
+ */
 export function parseSlotResource(name: SlotName, object: KubeObject, before: ParsedResource | undefined): ParsedResource {
-  const { uid, generation = 1 } = object.metadata;
-  const known = before?.uid === uid ? before : undefined;
-  if (known?.generation === generation && object.metadata.generation !== undefined) return known;
-  const document = object['spec'];
-  const isSameDocument = known !== undefined && isSameValue(known.document, document);
-  if (isSameDocument && known.generation === generation) return known;
-  const parsed = isSameDocument ? undefined : parseSlot(name, document, 'camelCase');
-  const spec: SlotSpec | undefined = parsed?.ok === true ? parsed.spec : known?.slot?.spec;
-  const problems = parsed === undefined ? (known?.problems ?? []) : parsed.ok ? [] : limitProblems(parsed.problems);
-  return { name, uid, generation, document, problems, slot: spec === undefined ? undefined : { name, spec, generation, problems } };
+  const known = before?.uid === object.metadata.uid ? before : undefined;
+  const text = readText(name, object, known);
+  const lastGood = text.problems.length === 0 ? text.lastGood : chooseLastGood(known?.lastGood, recallLastGood(name, object));
+  if (known !== undefined && known.generation === text.generation && known.lastGood === lastGood) return known;
+  const { uid } = object.metadata;
+  const { generation, document, problems } = text;
+  return { name, uid, generation, document, problems, lastGood, slot: lastGood && { name, spec: lastGood.spec, generation, problems } };
+}
+
+/** The present text: what is wrong with it, and the text itself as the last good one if nothing is. */
+function readText(name: SlotName, { metadata, spec: document }: KubeObject, known: ParsedResource | undefined) {
+  const { generation = 1 } = metadata;
+  if (known?.generation === generation && metadata.generation !== undefined) return known;
+  if (known !== undefined && isSameValue(known.document, document)) {
+    if (known.generation === generation) return known;
+    const { problems, lastGood } = known;
+    return { generation, document, problems, lastGood: lastGood && problems.length === 0 ? { ...lastGood, generation } : lastGood };
+  }
+  const parsed = parseSlot(name, document, 'camelCase');
+  return parsed.ok
+    ? { generation, document, problems: NO_PROBLEMS, lastGood: { generation, document, spec: parsed.spec } }
+    : { generation, document, problems: limitProblems(parsed.problems), lastGood: undefined };
+}
+
+const NO_PROBLEMS: readonly SpecProblem[] = [];
+
+const Recorded = z.object({
+  observedGeneration: z.int().optional().catch(undefined),
+  lastGood: z.object({ generation: z.int().min(1), spec: z.record(z.string(), z.unknown()) }),
+});
+
+/** What the status of an object says of its last good text, and whether it was written by a leader that had read the present text. */
+interface RecordedLastGood extends LastGood {
+  readonly judged: boolean;
+}
+
+/**
+ * A record is believed as far as the text of a user is: it is parsed by the same rules. It is of this very object, since a status cannot be taken over by
+ * another one, and it can only be of an earlier generation than the present one. Anything else is ignored.
+ */
+function recallLastGood(name: SlotName, { metadata, ...object }: KubeObject): RecordedLastGood | undefined {
+  const recorded = Recorded.safeParse(object['status']).data;
+  const { generation: present } = metadata;
+  if (recorded === undefined || present === undefined || recorded.lastGood.generation >= present) return undefined;
+  const { generation, spec: document } = recorded.lastGood;
+  const parsed = parseSlot(name, document, 'camelCase');
+  return parsed.ok ? { generation, document, spec: parsed.spec, judged: recorded.observedGeneration === present } : undefined;
+}
+
+/** All replicas must choose the same one: what the leader has put in force beside the present text. Until it has, the newest one that is known. */
+function chooseLastGood(own: LastGood | undefined, recorded: RecordedLastGood | undefined): LastGood | undefined {
+  if (recorded === undefined || own?.generation === recorded.generation) return own;
+  if (own !== undefined && !recorded.judged && own.generation > recorded.generation) return own;
+  const { judged: _judged, ...lastGood } = recorded;
+  return lastGood;
+}
+
+/** As the status of the object records it. */
+export interface LastGoodRecord {
+  readonly generation: number;
+  readonly spec: Readonly<Record<string, unknown>>;
+}
+
+/** A status with a larger record might exceed what a server stores of one object (1.5 MiB with etcd's defaults), and would then not be written at all. */
+const LARGEST_RECORD = 262_144;
+
+/** Returns undefined for a text that is too large: after a restart, it cannot stay in force while the next one has a mistake. */
+export function recordLastGood({ generation, document }: LastGood): LastGoodRecord | undefined {
+  return isTable(document) && JSON.stringify(document).length <= LARGEST_RECORD ? { generation, spec: document } : undefined;
 }
 
 /** Names keys as the resource does. */

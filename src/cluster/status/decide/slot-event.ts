@@ -36,6 +36,8 @@ export function toSlotEvent(entry: TimelineEntry): SlotEvent | undefined {
       return stateEvent(entry);
     case 'drift':
       return eventWith(entry, 'Warning', 'WorkloadAltered', withoutCondition(entry.message).message);
+    case 'swap':
+      return eventWith(entry, 'Normal', parseReason(entry.cause) ?? 'Unknown', entry.message);
     case 'failure':
       return eventWith(entry, 'Warning', parseReason(entry.cause) ?? 'Failed', entry.message);
     case 'condition':

@@ -38,6 +38,7 @@ export function toResourceStatus(status: SlotStatus, namespace: string, present:
   const { name, replicas, progress: _progress, failures, ...same } = status;
   return {
     ...same,
+    summary: summarize(status.conditions),
     conditions: withoutReadyAtRest(status.conditions).map((condition) => toResourceCondition(condition, present)),
     endpoint: serviceUrl(status, namespace),
     memoryBytes: status.memoryBytes === undefined ? undefined : Math.round(status.memoryBytes),
@@ -67,6 +68,7 @@ export function refusedResourceStatus(
   ];
   return {
     state: 'offline',
+    summary: summarize(conditions),
     observedGeneration: slot.generation,
     conditions: conditions.map((condition) => toResourceCondition(condition, present)),
     since: keepSince(present, 'offline') ?? kubeTime(slot.at),
@@ -103,9 +105,12 @@ function comparable(status: SlotResourceStatus): unknown {
 
 const ACTIVE_STATES: ReadonlySet<unknown> = new Set(['ready', 'serving', 'idle']);
 
-function urgentPart({ since: _since, restarts: _restarts, memoryBytes: _memoryBytes, ...status }: SlotResourceStatus): unknown {
+/** A last good spec changes together with the generation. */
+function urgentPart(resource: SlotResourceStatus): unknown {
+  const { since: _since, restarts: _restarts, memoryBytes: _memoryBytes, lastGood: _lastGood, summary, ...status } = resource;
   const conditions = (status.conditions ?? []).map(({ type, status: value, reason }) => [type, [value, reason]] as const);
-  return { ...status, state: ACTIVE_STATES.has(status.state) ? 'active' : status.state, conditions: Object.fromEntries(conditions) };
+  const state = ACTIVE_STATES.has(status.state) ? 'active' : status.state;
+  return { ...status, state, summary: [summary?.ready, summary?.reason], conditions: Object.fromEntries(conditions) };
 }
 
 // ---- back ----
@@ -175,6 +180,15 @@ export function parseResourceStatus(name: SlotName, status: unknown): SlotStatus
 }
 
 // ---- conditions ----
+
+/** `UpToDate` says more than `Ready` where it is false: what the user has to do, or what is awaited. A slot always has both. */
+function summarize(conditions: readonly Condition[]): SlotResourceStatus['summary'] {
+  const ready = conditions.find(({ type }) => type === 'Ready');
+  const upToDate = conditions.find(({ type }) => type === 'UpToDate');
+  const telling = upToDate?.status === 'False' ? upToDate : ready;
+  if (ready === undefined || telling === undefined) return undefined;
+  return { ready: ready.status, reason: telling.reason, message: telling.message.slice(0, LONGEST_MESSAGE) };
+}
 
 /** Removes `Ready` from a slot at rest; `Reconciling` then explains why it rests. */
 function withoutReadyAtRest(conditions: readonly Condition[]): readonly Condition[] {

@@ -1,6 +1,6 @@
 /**
  * Finds outside changes to the objects of a workload, and what to apply to revert them. The Deployment's `spec` is compared with the last applied one, which
- * is stored in an annotation: a newer version of the program, other settings or edited timeouts render a different spec, and must not restart running pods.
+ * is stored in an annotation: a newer version of the program or other settings render a different spec, and must not restart running pods.
  * Pure.
  */
 import type { KubeManifest, KubeObject, OwnerReference } from '../../client/ports.ts';
@@ -43,8 +43,12 @@ export function findAlteredObjects(wanted: KubeWorkload, record: KubeRecord, own
       ? [`annotation "${APPLIED_ANNOTATION}" missing`]
       : findDifferences(applied, deployment.spec).map(phraseWithWriter)),
     ...Object.keys(overriddenEnv(wanted, deployment)).map((name) => `env "${name}" changed`),
-    ...findAltered('Service', serviceManifest(wanted, owner), record.service),
-    ...findAltered('ConfigMap', configMapManifest(wanted, owner), record.configMap),
+    ...(record.isPartial
+      ? []
+      : [
+          ...findAltered('Service', serviceManifest(wanted, owner), record.service),
+          ...findAltered('ConfigMap', configMapManifest(wanted, owner), record.configMap),
+        ]),
   ];
 }
 
@@ -58,9 +62,11 @@ export const isUpToDate = (manifest: KubeManifest, live: KubeObject | undefined)
 export function overriddenEnv(wanted: KubeWorkload, deployment: DeploymentFacts): Readonly<Record<string, string>> {
   const containers = tables(valueAt(deployment.spec, 'template', 'spec', 'containers'));
   const server = containers.find(({ name }) => name === SERVER_CONTAINER);
+  // What the overlay sets by name replaces what the provider sets.
+  const replaced = new Set(wanted.cluster.pod?.server?.env?.map(({ name }) => name));
   const overridden = new Set(
     tables(server?.['env']).flatMap(({ name, value, valueFrom }) => {
-      const own = typeof name === 'string' && Object.hasOwn(wanted.env, name) ? wanted.env[name] : undefined;
+      const own = typeof name === 'string' && Object.hasOwn(wanted.env, name) && !replaced.has(name) ? wanted.env[name] : undefined;
       return own === undefined || ((value ?? '') === verbatim(own) && valueFrom === undefined) ? [] : [name];
     }),
   );

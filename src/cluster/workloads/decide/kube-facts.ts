@@ -61,7 +61,7 @@ const Container = z.object({
   resources: z.object({ requests: Quantities, limits: Quantities }).optional(),
 });
 const NodeSelectorTerm = z.object({
-  matchExpressions: z.array(z.object({ key: z.string(), values: z.array(z.string()).optional() })).optional(),
+  matchExpressions: z.array(z.object({ key: z.string(), operator: Text, values: z.array(z.string()).optional() })).optional(),
 });
 const NodeAffinity = z.object({
   requiredDuringSchedulingIgnoredDuringExecution: z.object({ nodeSelectorTerms: z.array(NodeSelectorTerm) }).optional(),

@@ -22,6 +22,9 @@ export type KubeObjects = Readonly<ReturnType<typeof kubeObjects>>;
 /** Where a slot names a storage class but no size. Large enough for most models. */
 const DEFAULT_STORAGE = '50Gi';
 
+/** The largest number; Kubernetes and kstatus take it for "none". */
+const NO_DEADLINE = 2_147_483_647;
+
 /** `spec` of a Deployment. */
 export type DeploymentSpec = Readonly<Record<string, unknown>> & { readonly replicas: number };
 
@@ -29,6 +32,8 @@ export function kubeObjects(workload: KubeWorkload, context: KubeContext) {
   return {
     configMap: configMapManifest(workload, context.owner),
     service: serviceManifest(workload, context.owner),
+    /** Only with several replicas. */
+    disruptionBudget: disruptionBudgetManifest(workload, context),
     /** Only where the slot has storage of its own. */
     claim: claimManifest(workload, context),
     /** Only with DRA. */
@@ -42,6 +47,8 @@ export function deploymentSpec(workload: KubeWorkload, { settings, allocation }:
     replicas: workload.cluster.replicas,
     // Old ReplicaSets are not needed for rollbacks: another revision is another Deployment.
     revisionHistoryLimit: 1,
+    // The controller judges starts, by `startTimeout` and by what a pod waits for. After its default of ten minutes, Kubernetes would report a failure.
+    progressDeadlineSeconds: NO_DEADLINE,
     strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
     selector: { matchLabels: podLabels(workload) },
     template: podTemplate(workload, settings, allocation),
@@ -78,13 +85,25 @@ export function serviceManifest({ slot, port }: KubeWorkload, owner: OwnerRefere
   };
 }
 
+/**
+ * One per slot, so that those who drain nodes evict its next pod only after the replacement of the last one is ready. A pod that does not answer may always be
+ * evicted. A single pod gets no budget: one that forbids its eviction would block the drain, and one that allows it changes nothing.
+ */
+function disruptionBudgetManifest({ slot, cluster }: KubeWorkload, { owner, settings }: KubeContext): KubeManifest | undefined {
+  if (cluster.replicas < 2 || !settings.SVC_DISRUPTION_BUDGETS) return undefined;
+  return {
+    metadata: { name: slotObjectName(slot), labels: slotLabels(slot), ...ownedBy(owner) },
+    spec: { maxUnavailable: 1, selector: { matchLabels: slotLabels(slot) }, unhealthyPodEvictionPolicy: 'AlwaysAllow' },
+  };
+}
+
 function claimManifest({ slot, cluster }: KubeWorkload, { owner }: KubeContext): KubeManifest | undefined {
   const { storage } = cluster;
   if (storage === undefined || !createsClaim(cluster)) return undefined;
   return {
     metadata: { name: slotObjectName(slot), labels: slotLabels(slot), ...ownedBy(owner) },
     spec: {
-      accessModes: ['ReadWriteOnce'],
+      accessModes: storage.accessModes ?? ['ReadWriteOnce'],
       resources: { requests: { storage: storage.size === undefined ? DEFAULT_STORAGE : quantityOfBytes(parseSizeBytes(storage.size)) } },
       ...(storage.className === undefined ? {} : { storageClassName: storage.className }),
     },

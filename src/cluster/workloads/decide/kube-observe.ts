@@ -20,6 +20,8 @@ export interface KubeRecord {
   readonly deployment: DeploymentFacts;
   readonly service: KubeObject | undefined;
   readonly configMap: KubeObject | undefined;
+  /** Service and ConfigMap are not known, because this replica does not lead. */
+  readonly isPartial: boolean;
 }
 
 /** Drift is found in the objects themselves, by `kube-drift.ts`. */

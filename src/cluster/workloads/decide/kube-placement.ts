@@ -86,6 +86,21 @@ const KNOWN: readonly Known[] = [
     why: 'the models are on a volume of another node or zone',
     advice: 'Free resources there, or choose another "storage"',
   },
+  {
+    pattern: /didn't (?:match pod anti-affinity|satisfy existing pods anti-affinity) rules/,
+    why: 'pods run there that repel the pod',
+    advice: 'Add a node, or change "pod.affinity.podAntiAffinity" of the slots',
+  },
+  {
+    pattern: /didn't match pod affinity(?:\/anti-affinity)? rules/,
+    why: 'no pod runs there that must attract the pod',
+    advice: 'Start that pod, or change "pod.affinity.podAffinity"',
+  },
+  {
+    pattern: /didn't match pod topology spread constraints/,
+    why: 'too many of the pods that "pod.topologySpreadConstraints" counts run there',
+    advice: 'Add a node elsewhere, or set "whenUnsatisfiable" to "ScheduleAnyway"',
+  },
   { pattern: /^Too many pods$/, why: 'pod limit reached', advice: 'Add a node' },
   {
     pattern: /cannot allocate all claims|resourceclaim|resource claim/i,
@@ -99,7 +114,7 @@ const LABELS_MISMATCH = /didn't match (Pod's )?node (affinity\/selector|affinity
 const isKnown = (text: string): boolean => LABELS_MISMATCH.test(text) || KNOWN.some(({ pattern }) => pattern.test(text));
 
 function explain(text: string, pod: PodFacts): Explanation {
-  if (LABELS_MISMATCH.test(text)) return explainLabels(requiredLabels(pod));
+  if (LABELS_MISMATCH.test(text)) return explainLabels(requiredLabels(pod), Object.keys(pod.spec.nodeSelector ?? {}).length > 0);
   for (const { pattern, why, advice } of KNOWN) {
     const match = pattern.exec(text);
     if (match === null) continue;
@@ -110,10 +125,12 @@ function explain(text: string, pod: PodFacts): Explanation {
   return { why: truncate(text, LONGEST_CAUSE) };
 }
 
-function explainLabels(labels: readonly string[]): Explanation {
+/** `selected`: the first label is one of the slot's `nodeSelector`. */
+function explainLabels(labels: readonly string[], selected: boolean): Explanation {
   const [first] = labels;
-  if (first === undefined) return { why: 'no node has the requested labels' };
-  const keys = first.startsWith(BACKEND_LABEL) ? '"backend" or "gpus"' : '"nodeSelector"';
+  if (first === undefined)
+    return { why: 'no node has the requested labels', advice: 'Change "pod.affinity.nodeAffinity", or label a node' };
+  const keys = first.startsWith(BACKEND_LABEL) ? '"backend" or "gpus"' : selected ? '"nodeSelector"' : '"pod.affinity"';
   return {
     why: `no node has the ${labels.length === 1 ? 'label' : 'labels'} ${labels.map((label) => `"${label}"`).join(', ')}`,
     advice: `Label a suitable node with "kubectl label node NAME ${first}", or change ${keys}`,
@@ -132,6 +149,9 @@ function requiredLabels({ spec }: PodFacts): readonly string[] {
   const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
   return [
     ...Object.entries(spec.nodeSelector ?? {}).map(([key, value]) => `${key}=${value}`),
-    ...terms.flatMap(({ matchExpressions }) => matchExpressions ?? []).map(({ key, values }) => `${key}=${values?.[0] ?? ''}`),
+    // Other operators ask for no label with a certain value.
+    ...terms.flatMap(({ matchExpressions = [] }) =>
+      matchExpressions.filter(({ operator }) => operator === 'In').map(({ key, values }) => `${key}=${values?.[0] ?? ''}`),
+    ),
   ];
 }

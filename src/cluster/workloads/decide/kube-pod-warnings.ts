@@ -111,7 +111,8 @@ function volumeMessage(node: string, cause: string, pod: PodFacts): string {
   }
   const inUse = /^Multi-Attach error for volume "([^"]+)"/.exec(cause);
   if (inUse !== null) {
-    const advice = 'It becomes free when the pod there has ended; to share a claim between nodes, use the access mode "ReadWriteMany"';
+    const advice =
+      'It becomes free when the pod there has ended; to share a claim between nodes, use the access mode "ReadWriteMany" ("storage.accessModes")';
     return `${node} cannot attach the volume "${inUse[1]}"${claimOf(pod)}, which another node uses. ${advice}`;
   }
   const named = /for volume "([^"]+)"\s*: (.*)$/s.exec(cause);

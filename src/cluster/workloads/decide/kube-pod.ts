@@ -1,16 +1,17 @@
 /** Renders the pod template of a workload. Pure. Lists have a fixed order and quantities the server's own form, so that the server stores what was sent. */
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
+import type { PodOverlay } from '../../../schema/pod-overlay.ts';
 import { deviceDemand, needsRoot, nodeAffinity, type DeviceDemand, type GpuAllocation } from './kube-devices.ts';
 import { graceSeconds, preStopHook } from './kube-drain.ts';
 import { MODEL_CONTAINER, MODELS_TARGET, podLabels, PORT_NAME, revisionedName, SERVER_CONTAINER } from './kube-names.ts';
+import { containerSecurity, mergeAffinity, overlayContainer, overlayVolumes, podFields, podSecurity, pullSecrets } from './kube-overlay.ts';
+import { proxyEntries } from './kube-proxy.ts';
 import { quantityOfBytes } from '../../client/decide/kube-values.ts';
 import { podVolumes, type PodVolumes } from './kube-volumes.ts';
 import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
 
 type Part = Readonly<Record<string, unknown>>;
 
-/** The user `nonroot` of distroless images. Overrides the user of the image. */
-const USER = 65_532;
 /** Enough, since a fetched model is streamed to disk. */
 const FETCH_MEMORY = '64Mi';
 /** Frequent, since a slot opens when this probe passes. It fails a little later than the reconciler's own timeout, whose message is clearer. */
@@ -19,12 +20,14 @@ const STARTUP_MARGIN_S = 15;
 
 export function podTemplate(workload: KubeWorkload, settings: KubeSettings, allocation: GpuAllocation): Part {
   const { cluster } = workload;
+  const { pod = {} } = cluster;
   const demand = deviceDemand(workload, settings.SVC_GPU_RESOURCES, allocation);
   const volumes = podVolumes(workload, demand, settings);
   return {
     metadata: {
-      labels: podLabels(workload),
+      labels: { ...pod.labels, ...podLabels(workload) },
       annotations: {
+        ...pod.annotations,
         'kubectl.kubernetes.io/default-container': SERVER_CONTAINER,
         ...(demand.kind === 'files' && demand.cdiNames.length > 0 ? { 'cdi.k8s.io/svc': demand.cdiNames.join(',') } : {}),
       },
@@ -34,27 +37,23 @@ export function podTemplate(workload: KubeWorkload, settings: KubeSettings, allo
       enableServiceLinks: false,
       ...(cluster.serviceAccountName === undefined ? {} : { serviceAccountName: cluster.serviceAccountName }),
       terminationGracePeriodSeconds: graceSeconds(cluster.drainTimeoutMs),
-      securityContext: {
-        runAsNonRoot: true,
-        runAsUser: USER,
-        runAsGroup: USER,
-        fsGroup: USER,
-        fsGroupChangePolicy: 'OnRootMismatch',
-        seccompProfile: { type: 'RuntimeDefault' },
-      },
-      ...nodeAffinity(cluster, demand),
+      ...pullSecrets(pod, settings.SVC_IMAGE_PULL_SECRETS),
+      ...podFields(pod, podLabels(workload)),
+      securityContext: podSecurity(pod, settings.SVC_POD_USER),
+      ...mergeAffinity(pod, nodeAffinity(cluster, demand)),
       nodeSelector: cluster.nodeSelector,
       tolerations: cluster.tolerations,
       ...(demand.kind === 'claim' ? { resourceClaims: [{ name: 'gpu', resourceClaimTemplateName: demand.template }] } : {}),
-      ...initContainers(cluster, volumes, settings.SVC_IMAGE),
-      containers: [server(workload, demand, volumes)],
-      volumes: volumes.volumes,
+      ...initContainers(cluster, volumes, settings),
+      containers: [overlayContainer(server(workload, demand, volumes, settings), pod.server, demand)],
+      volumes: [...volumes.volumes, ...overlayVolumes(pod)],
     },
   };
 }
 
-function server(workload: KubeWorkload, demand: DeviceDemand, volumes: PodVolumes): Part {
+function server(workload: KubeWorkload, demand: DeviceDemand, volumes: PodVolumes, settings: KubeSettings): Part {
   const { cluster, port } = workload;
+  const { pod = {} } = cluster;
   const [program, ...rest] = workload.argv;
   return {
     name: SERVER_CONTAINER,
@@ -63,13 +62,14 @@ function server(workload: KubeWorkload, demand: DeviceDemand, volumes: PodVolume
     // Both are set, so that the entrypoint of the image never adds arguments.
     command: [verbatim(program)],
     args: rest.map(verbatim),
+    ...proxies(settings, pod.server, Object.keys(workload.env)),
     envFrom: [{ configMapRef: { name: revisionedName(workload) } }],
     ports: [{ name: PORT_NAME, containerPort: port.container, protocol: 'TCP' }],
     resources: resources(workload, demand),
     // The end of the log explains why the server exited.
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: volumes.mounts,
-    securityContext: securityContext(demand),
+    securityContext: securityContext(demand, pod),
     ...probes(cluster),
     lifecycle: preStopHook(port.container),
   };
@@ -98,10 +98,22 @@ function resources(workload: KubeWorkload, demand: DeviceDemand): Part {
 
 const CONFINED = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, readOnlyRootFilesystem: true } as const;
 const AS_ROOT = { runAsNonRoot: false, runAsUser: 0, runAsGroup: 0 } as const;
+const WRITER = { ...AS_ROOT, capabilities: { add: ['DAC_OVERRIDE'], drop: ['ALL'] } } as const;
 
-function securityContext(demand: DeviceDemand): Part {
-  if (demand.kind === 'files') return { privileged: true, readOnlyRootFilesystem: true, ...AS_ROOT };
-  return needsRoot(demand) ? { ...CONFINED, ...AS_ROOT } : CONFINED;
+function securityContext(demand: DeviceDemand, pod: PodOverlay): Part {
+  const confined = demand.kind === 'files' ? { privileged: true, readOnlyRootFilesystem: true } : CONFINED;
+  return containerSecurity(pod, pod.server, confined, needsRoot(demand) ? AS_ROOT : {});
+}
+
+/** The container's own variables, if there are proxies. */
+function proxies(
+  { podProxy, SVC_POD_PROXY_SECRET }: KubeSettings,
+  overlay: PodOverlay['server'],
+  taken: readonly string[],
+): { readonly env?: readonly Part[] } {
+  const names = [...taken, ...(overlay?.env ?? []).map(({ name }) => name)];
+  const env = proxyEntries(podProxy ?? {}, SVC_POD_PROXY_SECRET, names);
+  return env.length === 0 ? {} : { env };
 }
 
 /** Readiness removes a pod from load balancing quickly. Liveness is tolerant, since a server under full load answers late and a restart loses its requests. */
@@ -115,21 +127,24 @@ function probes({ readyPath, startTimeoutMs }: ClusterWorkload): Part {
   };
 }
 
-function initContainers(cluster: ClusterWorkload, volumes: PodVolumes, image: string | undefined): Part {
+function initContainers(cluster: ClusterWorkload, volumes: PodVolumes, settings: KubeSettings): Part {
+  const { SVC_IMAGE: image } = settings;
   if (image === undefined || volumes.modelMounts === undefined) return {};
+  const { pod = {} } = cluster;
+  const { env = [] } = proxies(settings, pod.model, []);
   const fetcher = {
     name: MODEL_CONTAINER,
     image,
     imagePullPolicy: 'IfNotPresent',
     command: ['svcctl', 'model', 'fetch', verbatim(cluster.model)],
     args: [],
-    env: [{ name: 'SVC_MODELS_DIR', value: MODELS_TARGET }],
+    env: [{ name: 'SVC_MODELS_DIR', value: MODELS_TARGET }, ...env],
     // The reason for a failure is taken from the termination message.
     terminationMessagePolicy: 'FallbackToLogsOnError',
     resources: { requests: { memory: FETCH_MEMORY } },
     volumeMounts: volumes.modelMounts,
     // A directory of the node may belong to any user; this one capability makes it writable on every node.
-    securityContext: volumes.modelsOnNode ? { ...CONFINED, ...AS_ROOT, capabilities: { add: ['DAC_OVERRIDE'], drop: ['ALL'] } } : CONFINED,
+    securityContext: containerSecurity(pod, pod.model, CONFINED, volumes.modelsOnNode ? WRITER : {}),
   };
-  return { initContainers: [fetcher] };
+  return { initContainers: [overlayContainer(fetcher, pod.model)] };
 }

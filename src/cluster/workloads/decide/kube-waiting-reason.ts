@@ -110,19 +110,30 @@ function pullAdvice(cause: string): string {
   if (/not found|manifest unknown|repository does not exist|NotFound/i.test(cause))
     return ': the registry does not have it. Push the image, or correct its name in the toolbox manifest';
   if (/unauthorized|authentication required|denied|forbidden/i.test(cause))
-    return ': the registry denied access. Add credentials to the service account ("imagePullSecrets")';
+    return ': the registry denied access. Name a Secret with credentials in "pod.imagePullSecrets" of the slot, or in "imagePullSecrets" of the chart';
   if (/no such host|connection refused|i\/o timeout|deadline exceeded|network is unreachable/i.test(cause))
     return `: the registry does not respond (${lastPart(cause)})`;
   if (/no space left/i.test(cause)) return ': the disk of the node is full';
   return `: ${truncate(cause)}`;
 }
 
+/** How the names of the controller's objects begin. */
+const OWN_OBJECTS = 'svc-slot-';
+
 function configMessage(cause: string, container: string): string {
   const absent = /^(configmap|secret) "([^"]+)" not found/.exec(cause);
-  if (absent !== null)
-    return `The pod waits for the ${absent[1] === 'secret' ? 'Secret' : 'ConfigMap'} "${absent[2]}", which does not exist; the controller recreates its own objects automatically`;
-  if (/runAsNonRoot/.test(cause))
-    return `The container "${container}" would run as root, which its security context forbids; build the image with another user`;
+  if (absent !== null) {
+    const [, type, name = ''] = absent;
+    const advice = name.startsWith(OWN_OBJECTS) ? 'the controller recreates it' : 'create it, or correct its name in "pod" of the slot';
+    return `The pod waits for the ${type === 'secret' ? 'Secret' : 'ConfigMap'} "${name}", which does not exist; ${advice}`;
+  }
+  const key = /^couldn't find key (\S+) in (Secret|ConfigMap) \S*?([^/\s]+)$/.exec(cause);
+  if (key !== null)
+    return `The pod waits for the key "${key[1]}" of the ${key[2]} "${key[3]}", which does not exist; add it, or correct "pod" of the slot`;
+  if (/runAsNonRoot/.test(cause)) {
+    const advice = 'set "pod.securityContext.runAsUser", or build the image with another user';
+    return `The container "${container}" would run as root, which its security context forbids; ${advice}`;
+  }
   return `The container "${container}" cannot be created: ${truncate(cause.replace(/ \(pod: "[^"]*", container: [^)]*\)/, ''))}`;
 }
 
@@ -171,7 +182,7 @@ function notCreated({ conditions }: DeploymentFacts, living: readonly PodFacts[]
   }
   const security = /^violates PodSecurity "([^"]+)": (.*)$/.exec(cause);
   if (security !== null) {
-    const message = `The namespace's Pod Security level "${security[1]}" does not allow the pod: ${truncate(security[2] ?? '')}. Choose another "backend", or set a less strict level`;
+    const message = `The namespace's Pod Security level "${security[1]}" does not allow the pod: ${truncate(security[2] ?? '')}. Change "pod" or "backend" of the slot, or set a less strict level`;
     return { kind: 'other', reason: 'PodForbidden', message };
   }
   return {

@@ -1,12 +1,24 @@
 /** A workload that can run in a cluster, and the settings that its objects depend on. Pure. */
 import type { ClusterWorkload, ImageReference, Workload } from '../../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../../schema/failure.ts';
+import type { ProxyVariables } from './kube-proxy.ts';
 import type { Settings } from '../../../schema/settings.ts';
 
-export type KubeSettings = Pick<
+export interface KubeSettings extends Pick<
   Settings,
-  'SVC_IMAGE' | 'SVC_MODELS_CLAIM' | 'SVC_MODELS_HOST_PATH' | 'SVC_GPU_RESOURCES' | 'SVC_GPU_ALLOCATION'
->;
+  | 'SVC_IMAGE'
+  | 'SVC_IMAGE_PULL_SECRETS'
+  | 'SVC_MODELS_CLAIM'
+  | 'SVC_MODELS_HOST_PATH'
+  | 'SVC_GPU_RESOURCES'
+  | 'SVC_GPU_ALLOCATION'
+  | 'SVC_POD_USER'
+  | 'SVC_POD_PROXY_SECRET'
+  | 'SVC_DISRUPTION_BUDGETS'
+> {
+  /** Proxy variables of this process that the pods get too. Default: none. */
+  readonly podProxy?: ProxyVariables;
+}
 
 export interface KubeWorkload extends Workload {
   readonly cluster: ClusterWorkload;

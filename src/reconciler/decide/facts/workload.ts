@@ -6,7 +6,8 @@ import { createHash } from 'node:crypto';
 import type { ModelFacts, Provider, SlotContext } from '../../../providers/provider.ts';
 import { Revision, type SlotName } from '../../../schema/names.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
-import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import { parseDurationMs } from '../../../schema/quantities.ts';
+import { DEFAULT_TIMES, type SlotSpec } from '../../../schema/slot-spec.ts';
 import type { ClusterWorkload, DesiredSlot, ImageReference, Mount, RuntimeTraits, Workload } from '../../ports.ts';
 
 export interface Template {
@@ -78,7 +79,7 @@ function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: strin
 }
 
 function clusterOf(spec: SlotSpec, provider: Provider, memoryBytes: number): ClusterWorkload {
-  const { replicas, nodeSelector, tolerations, storage, serviceAccountName } = spec.cluster;
+  const { replicas, nodeSelector, tolerations, storage, serviceAccountName, pod } = spec.cluster;
   return {
     provider: spec.provider,
     backend: spec.backend,
@@ -93,6 +94,7 @@ function clusterOf(spec: SlotSpec, provider: Provider, memoryBytes: number): Clu
     tolerations,
     storage,
     serviceAccountName,
+    pod,
   };
 }
 
@@ -136,12 +138,29 @@ function pathInWorkload(hostPath: string, root: string, target: string | undefin
 /** What a slot has that uses none of the cluster's keys. Hashed outside of clusters, where the keys have no effect, so that revisions stay as they were. */
 const NO_CLUSTER = { replicas: 1, nodeSelector: {}, tolerations: [] };
 
-/** Where a pod runs and what it sees. Without the number of pods and their times, which are updated in place. */
-function clusterParts({ cluster, backend }: SlotSpec): unknown {
-  const { nodeSelector, tolerations, storage, serviceAccountName } = cluster;
+/** Where a pod runs, what it sees and its times: all of it is fixed for the life of a pod. Without the number of pods, which is updated in place. */
+function clusterParts({ cluster, backend, lifecycle }: SlotSpec): unknown {
+  const { nodeSelector, tolerations, storage, serviceAccountName, pod } = cluster;
   const selector = Object.entries(nodeSelector).sort(([a], [b]) => (a < b ? -1 : 1));
-  return [backend, selector, tolerations, storage ?? null, serviceAccountName ?? null];
+  return [
+    backend,
+    selector,
+    tolerations,
+    storage ?? null,
+    serviceAccountName ?? null,
+    ...podTimes(lifecycle),
+    ...(pod === undefined ? [] : [pod]),
+  ];
 }
+
+/** Left out where a slot has the default times, so that its revision is the one that earlier versions gave it. */
+function podTimes({ startTimeoutMs, drainTimeoutMs }: SlotSpec['lifecycle']): readonly unknown[] {
+  const isDefault = startTimeoutMs === DEFAULT_START_MS && drainTimeoutMs === DEFAULT_DRAIN_MS;
+  return isDefault ? [] : [{ startTimeoutMs, drainTimeoutMs }];
+}
+
+const DEFAULT_START_MS = parseDurationMs(DEFAULT_TIMES.startTimeout);
+const DEFAULT_DRAIN_MS = parseDurationMs(DEFAULT_TIMES.drainTimeout);
 
 function hash(
   spec: SlotSpec,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
+import { SlotName } from '../../../../src/schema/names.ts';
 import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
-import { isDesiredChange } from '../../../../src/cluster/slots/decide/parse-slot-resource.ts';
+import { isDesiredChange, parseSlotResource, recordLastGood } from '../../../../src/cluster/slots/decide/parse-slot-resource.ts';
 
 const METADATA = { name: 'primary', uid: 'u', generation: 3, resourceVersion: '10' };
 const BEFORE: KubeObject = { metadata: METADATA, spec: {}, status: { state: 'starting' } };
@@ -20,5 +21,22 @@ describe('isDesiredChange()', () => {
     ['a server without generations', { metadata: { name: 'primary', uid: 'u' } }, { metadata: { name: 'primary', uid: 'u' } }, true],
   ])('%s', (_case, before, now, expected) => {
     expect(isDesiredChange(before, now)).toBe(expected);
+  });
+});
+
+describe('recordLastGood()', () => {
+  const recorded = (length: number) => {
+    const name = SlotName.parse('primary');
+    const spec = {
+      model: { default: 'a.gguf' },
+      env: Object.fromEntries(['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'I'].map((key) => [key, 'x'.repeat(length)])),
+    };
+    const { lastGood } = parseSlotResource(name, { ...BEFORE, spec }, undefined);
+    return lastGood === undefined ? 'invalid' : recordLastGood(lastGood);
+  };
+
+  test('leaves out a text that might not fit into the object a second time', () => {
+    expect(recorded(29_000)).toMatchObject({ generation: 3, spec: { model: { default: 'a.gguf' } } });
+    expect(recorded(30_000)).toBeUndefined();
   });
 });

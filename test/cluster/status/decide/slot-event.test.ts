@@ -72,6 +72,10 @@ describe('toSlotEvent()', () => {
       { type: 'Warning', reason: 'SpecInvalid', message: 'model: Add it' },
     ],
     [
+      { kind: 'swap', cause: 'SwapStarted', message: 'Model "b" replaces model "a"' },
+      { type: 'Normal', reason: 'SwapStarted', message: 'Model "b" replaces model "a"' },
+    ],
+    [
       { kind: 'condition', cause: 'NotStalled', message: 'Stalled is False: Nobody has to act' },
       { type: 'Normal', reason: 'NotStalled' },
     ],

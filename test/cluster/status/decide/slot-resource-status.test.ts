@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { parse } from 'yaml';
 import {
   refusedResourceStatus,
   toResourceStatus,
@@ -13,6 +16,7 @@ import { failed, planOf, PRIMARY, type Scene } from '../../../reconciler/decide/
 import { judge, type Verdict } from './kstatus.ts';
 import { AT, condition, primary, READY, slotStatus } from './status-fixture.ts';
 
+const judgeAt = (generation: number, status: unknown) => judge({ metadata: { generation }, status });
 const published = (status = slotStatus(), present?: SlotResourceStatus) => toResourceStatus(status, 'demo', present);
 
 describe('toResourceStatus()', () => {
@@ -88,7 +92,7 @@ describe('toResourceStatus()', () => {
     const status = published(slotStatus({ state: 'offline', conditions }));
     expect(status.conditions?.map(({ type }) => type)).toEqual(['Reconciling', 'Stalled']);
     expect(status.conditions?.[0]).toMatchObject({ status: 'False', reason });
-    expect(judge(3, status)).toBe('Current');
+    expect(judgeAt(3, status)).toBe('Current');
     const read = parseResourceStatus(primary, status)?.conditions.slice(0, 2);
     expect(read).toMatchObject([
       { type: 'Ready', status: 'False', reason },
@@ -111,30 +115,65 @@ describe('toResourceStatus()', () => {
     ['serving with a bad edit', 3, [condition('Ready', 'True'), condition('Reconciling', 'False'), condition('Stalled', 'True')], 'Failed'],
   ] as const;
   test.each(judged)('kstatus judges a slot correctly that is %s', (_, generation, conditions, verdict) => {
-    expect(judge(generation, published(slotStatus({ conditions })))).toBe(verdict);
+    expect(judgeAt(generation, published(slotStatus({ conditions })))).toBe(verdict);
   });
 });
 
 describe('The decisions of the planner', () => {
   const CRASHES = [5, 4, 3, 2, 1].map((minutes) => failed(minutes * 60_000, 'crash'));
-  const cases: Readonly<Record<string, readonly [Scene, Verdict]>> = {
-    'a slot that is ready': [{ workloads: [{ id: 'w1' }] }, 'Current'],
-    'one that is disabled': [{ slot: { enabled: false } }, 'Current'],
-    'one scaled to zero': [{ slot: { replicas: 0 }, traits: { network: 'pods' } }, 'Current'],
-    'one without a request': [{ slot: { load: 'on-demand' }, lastActive: undefined }, 'Current'],
-    'one unloaded as idle': [{ slot: { lifecycle: { idleTimeout: '1s' } }, lastActive: 2000 }, 'Current'],
-    'one that unloads': [{ slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 1 }] }, 'InProgress'],
-    'one that starts': [{}, 'InProgress'],
-    'one that is swapped': [{ workloads: [{ id: 'w0', revision: 'other' }] }, 'InProgress'],
-    'one that crashes again and again': [{ failures: CRASHES }, 'Failed'],
-    'one that serves with a bad edit': [{ workloads: [{ id: 'w1' }], problems: [{ path: [], message: 'Bad' }] }, 'Failed'],
-    'one whose cluster cannot be reached': [{ unreachable: 'Away' }, 'InProgress'],
+  const BAD = [{ path: [], message: 'Bad' }];
+  /** What kstatus says, and what "kubectl get" shows in the columns READY, UP-TO-DATE and REASON. */
+  const cases: Readonly<Record<string, readonly [Scene, Verdict, string]>> = {
+    'a slot that is ready': [{ workloads: [{ id: 'w1' }] }, 'Current', 'True True ProbePassed'],
+    'one that is disabled': [{ slot: { enabled: false } }, 'Current', 'False True Disabled'],
+    'one scaled to zero': [{ slot: { replicas: 0 }, traits: { network: 'pods' } }, 'Current', 'False True NoReplicas'],
+    'one without a request': [{ slot: { load: 'on-demand' }, lastActive: undefined }, 'Current', 'False True NotAskedFor'],
+    'one unloaded as idle': [{ slot: { lifecycle: { idleTimeout: '1s' } }, lastActive: 2000 }, 'Current', 'False True IdleTimedOut'],
+    'one without a request and with a bad edit': [
+      { slot: { load: 'on-demand' }, lastActive: undefined, problems: BAD },
+      'Failed',
+      'False False SpecInvalid',
+    ],
+    'one that unloads': [{ slot: { enabled: false }, workloads: [{ id: 'w1', inFlight: 1 }] }, 'InProgress', 'False False Disabled'],
+    'one that starts': [{}, 'InProgress', 'False False Starting'],
+    'one that warms up': [{ workloads: [{ id: 'w1', probe: 'loading' }] }, 'InProgress', 'False False Warming'],
+    'one that is swapped': [{ workloads: [{ id: 'w0', revision: 'other' }] }, 'InProgress', 'True False PreviousServes'],
+    'one that crashed and waits': [{ failures: [failed(100, 'crash')] }, 'InProgress', 'False False Crashed'],
+    'one that crashes again and again': [{ failures: CRASHES }, 'Failed', 'False False CrashLoop'],
+    'one that serves with a bad edit': [{ workloads: [{ id: 'w1' }], problems: BAD }, 'Failed', 'True False SpecInvalid'],
+    'one whose cluster cannot be reached': [{ unreachable: 'Away' }, 'InProgress', 'Unknown Unknown RuntimeUnreachable'],
   };
-  test.each(Object.entries(cases))('kstatus judges correctly: %s', (_, [told, verdict]) => {
+  const publishedFor = (told: Scene): SlotResourceStatus => {
     const decision = planOf(told).made.decisions.get(PRIMARY);
     const conditions = stampConditions(decision?.conditions ?? [], [], 3, AT);
     expect(conditions.length).toBeGreaterThan(3);
-    expect(judge(3, published(slotStatus({ state: decision?.state ?? 'offline', conditions })))).toBe(verdict);
+    return published(slotStatus({ state: decision?.state ?? 'offline', conditions }));
+  };
+
+  test.each(Object.entries(cases))('kstatus and users can tell: %s', (_, [told, verdict, columns]) => {
+    const status = publishedFor(told);
+    expect(judgeAt(3, status)).toBe(verdict);
+    const { ready, reason, message } = status.summary ?? {};
+    const upToDate = status.conditions?.find(({ type }) => type === 'UpToDate')?.status;
+    expect(`${ready} ${upToDate} ${reason}`).toBe(columns);
+    expect(message).toMatch(/^[A-Z].{5,}/s);
+  });
+
+  test('kstatus waits after an edit, and for the end of a slot that is being deleted', () => {
+    const status = publishedFor({ workloads: [{ id: 'w1' }] });
+    expect(judgeAt(4, status)).toBe('InProgress');
+    expect(judge({ metadata: { generation: 3, deletionTimestamp: '2026-01-01T00:00:00Z' }, status })).toBe('Terminating');
+  });
+
+  test('kstatus waits for a slot that no gateway has looked at, where the schema gives it its first status', () => {
+    const text = readFileSync(join(import.meta.dirname, '../../../../crds/slotspecs.inference.svc.dev.yaml'), 'utf8');
+    const { default: given, properties } = parse(text).spec.versions[0].schema.openAPIV3Schema.properties.status;
+    expect(judgeAt(1, undefined)).toBe('Current');
+    expect(judgeAt(1, given)).toBe('InProgress');
+    expect(SlotResourceStatus.parse(given)).toEqual(given);
+    expect(Object.keys(properties)).toEqual(expect.arrayContaining(Object.keys(given)));
+    // What a leader publishes replaces all of it.
+    expect(publishedFor({ slot: { enabled: false } })).toMatchObject({ observedGeneration: 3, summary: { reason: 'Disabled' } });
   });
 });
 
@@ -144,9 +183,10 @@ describe('refusedResourceStatus()', () => {
   test('is failed for the refused generation and names the field', () => {
     const refused = refusedResourceStatus({ name: primary, generation: 7, problems, at: AT }, undefined);
     expect(SlotResourceStatus.parse(refused)).toEqual(refused);
-    expect(judge(7, refused)).toBe('Failed');
-    expect(judge(8, refused)).toBe('InProgress');
+    expect(judgeAt(7, refused)).toBe('Failed');
+    expect(judgeAt(8, refused)).toBe('InProgress');
     expect(refused.state).toBe('offline');
+    expect(refused.summary).toEqual({ ready: 'False', reason: 'SpecInvalid', message: 'lifecycle.idleTimeout: Write a duration' });
     expect(refused.conditions?.find(({ type }) => type === 'SpecValid')).toMatchObject({
       status: 'False',
       reason: 'SpecInvalid',
@@ -188,6 +228,7 @@ describe('isUrgent() and isSetback()', () => {
     ['a request arrived', slotStatus({ state: 'serving', since: AT + 1 }), false],
     ['it restarted', slotStatus({ restarts: 9 }), false],
     ['another message', slotStatus({ conditions: READY.map((one) => ({ ...one, message: 'Yes' })) }), false],
+    ['another reason', slotStatus({ conditions: READY.map((one) => ({ ...one, reason: 'PreviousServes' as const })) }), true],
     ['another generation', slotStatus({ observedGeneration: 4 }), true],
     ['another model', slotStatus({ model: slotStatus().model, endpoint: 'http://1.2.3.4:9090' }), true],
     ['no longer ready', notReady, true],

@@ -28,7 +28,11 @@ function set(value: unknown, [key, ...rest]: readonly (string | number)[], to: u
   return { ...table, [key]: set(table[key], rest, to) };
 }
 
-function edited(kind: Exclude<keyof KubeSnapshot, 'warnings'>, path: readonly (string | number)[], to: unknown): KubeSnapshot {
+function edited(
+  kind: Exclude<keyof KubeSnapshot, 'warnings' | 'isPartial'>,
+  path: readonly (string | number)[],
+  to: unknown,
+): KubeSnapshot {
   const snapshot = snapshotOf([WORKLOAD]);
   const objects = new Map([...snapshot[kind]].map(([name, object]) => [name, edit(object, path, to)]));
   return { ...snapshot, [kind]: objects };
@@ -44,6 +48,12 @@ const SERVER = [...POD, 'containers', 0] as const;
 
 describe('findAlteredObjects()', () => {
   test('finds nothing in what was just applied', () => expect(altered(snapshotOf([WORKLOAD]))).toEqual([]));
+
+  test('does not miss what a replica that does not lead has no copies of', () => {
+    const snapshot = { ...snapshotOf([WORKLOAD]), services: new Map(), configMaps: new Map() };
+    expect(altered(snapshot)).toHaveLength(2);
+    expect(altered({ ...snapshot, isPartial: true })).toEqual([]);
+  });
 
   test('names the program that wrote the changed field last', () => {
     const written = (manager: string, time: string | undefined, fieldsV1: unknown) => ({ manager, operation: 'Update', time, fieldsV1 });
@@ -137,11 +147,9 @@ describe('findAlteredObjects()', () => {
     ]);
   });
 
-  test('a newer program, other settings and edited timeouts are no changes: running pods are not restarted for them', () => {
+  test('a newer program, other settings and another number of replicas are no changes: running pods are not restarted for them', () => {
     const snapshot = snapshotOf([WORKLOAD], [], context({ SVC_IMAGE: 'registry.example/svc:0', SVC_MODELS_CLAIM: 'old' }));
-    expect(altered(snapshot, { ...WORKLOAD, cluster: { ...WORKLOAD.cluster, drainTimeoutMs: 1, startTimeoutMs: 1, replicas: 5 } })).toEqual(
-      [],
-    );
+    expect(altered(snapshot, { ...WORKLOAD, cluster: { ...WORKLOAD.cluster, readyPath: '/ready', replicas: 5 } })).toEqual([]);
   });
 });
 

@@ -133,7 +133,7 @@ describe('as a message for users', () => {
       'FailedAttachVolume',
       'Multi-Attach error for volume "pvc-1" Volume is already exclusively attached to one node and can\'t be attached to another',
       CLAIM,
-      'Node "node1" cannot attach the volume "pvc-1" of the claim "models", which another node uses. It becomes free when the pod there has ended; to share a claim between nodes, use the access mode "ReadWriteMany"',
+      'Node "node1" cannot attach the volume "pvc-1" of the claim "models", which another node uses. It becomes free when the pod there has ended; to share a claim between nodes, use the access mode "ReadWriteMany" ("storage.accessModes")',
     ],
     [
       'NetworkNotReady',

@@ -140,6 +140,39 @@ describe('what keeps a recorded pod from running', () => {
   });
 });
 
+describe('what a customised pod waits for', () => {
+  const required = (operator: string, values: readonly string[]) => ({
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions: [{ key: 'disk', operator, values }] }] },
+      },
+    },
+  });
+  const mismatch = "0/1 nodes are available: 1 node(s) didn't match node selector.";
+
+  test.each([
+    ['In', ['fast'], 'Label a suitable node with "kubectl label node NAME disk=fast", or change "pod.affinity"'],
+    ['Exists', [], 'no node has the requested labels. Change "pod.affinity.nodeAffinity", or label a node'],
+  ])('a node with what its affinity requires: %s %j', (operator, values, advice) => {
+    expect(reasonOf([unscheduled(mismatch, required(operator, values))])?.message).toContain(advice);
+  });
+
+  test.each([
+    [
+      'secret "credentials" not found',
+      'the Secret "credentials", which does not exist; create it, or correct its name in "pod" of the slot',
+    ],
+    ['configmap "svc-slot-primary-0123456789ab" not found', 'which does not exist; the controller recreates it'],
+    ["couldn't find key token in Secret svc/credentials", 'the key "token" of the Secret "credentials", which does not exist; add it'],
+    [
+      'container has runAsNonRoot and image will run as root (pod: "x", container: server)',
+      'forbids; set "pod.securityContext.runAsUser", or build the image with another user',
+    ],
+  ])('%s', (cause, message) => {
+    expect(reasonOf([waiting('CreateContainerConfigError', cause)])?.message).toContain(message);
+  });
+});
+
 describe('Messages of newer servers', () => {
   test.each([
     [
@@ -157,6 +190,14 @@ describe('Messages of newer servers', () => {
     [
       '0/1 nodes are available: 1 cannot allocate all claims. preemption: none',
       expect.stringContaining('no free device of the requested class'),
+    ],
+    [
+      "0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 2 node(s) didn't match pod topology spread constraints.",
+      'No node fits the pod: pods run there that repel the pod (1 of 3 nodes), too many of the pods that "pod.topologySpreadConstraints" counts run there (2 of 3 nodes). Add a node, or change "pod.affinity.podAntiAffinity" of the slots; or add a node elsewhere, or set "whenUnsatisfiable" to "ScheduleAnyway"',
+    ],
+    [
+      "0/1 nodes are available: 1 node(s) didn't match pod affinity rules.",
+      'No node fits the pod: no pod runs there that must attract the pod. Start that pod, or change "pod.affinity.podAffinity"',
     ],
     ['0/1 nodes are available: 1 something new.', 'No node fits the pod: something new'],
     ['no nodes available to schedule pods', 'No node fits the pod yet: no nodes available to schedule pods'],

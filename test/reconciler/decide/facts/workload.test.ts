@@ -43,7 +43,7 @@ describe('a template', () => {
     expect(revision({ storage: { size: '1Gi' } })).toBe(revision({}));
   });
 
-  test('gets another revision in a cluster from where its pods run, but not from their number or times', () => {
+  test('gets another revision in a cluster from where its pods run and from their times, but not from their number', () => {
     const changes: readonly Partial<SlotDocument>[] = [
       {},
       { nodeSelector: { gpu: 'yes' } },
@@ -52,10 +52,15 @@ describe('a template', () => {
       { storage: { claimName: 'models' } },
       { serviceAccountName: 'me' },
       { resources: { gpus: 2 } },
+      { lifecycle: { startTimeout: '1h' } },
+      { lifecycle: { drainTimeout: '1h' } },
+      { lifecycle: { startTimeout: '1h', drainTimeout: '1h' } },
     ];
     expect(new Set(changes.map((change) => revision(change, PODS))).size).toBe(changes.length);
-    const same: readonly Partial<SlotDocument>[] = [{ replicas: 5 }, { lifecycle: { startTimeout: '1h', drainTimeout: '9s' } }];
+    const same: readonly Partial<SlotDocument>[] = [{ replicas: 5 }, { lifecycle: { startTimeout: '300s', drainTimeout: '30s' } }];
     for (const change of same) expect(revision(change, PODS)).toBe(revision({}, PODS));
+    // Outside of clusters only the controller uses the times.
+    expect(revision({ lifecycle: { startTimeout: '1h', drainTimeout: '1h' } })).toBe(revision({}));
     const [one, two] = [
       { a: '1', b: '2' },
       { b: '2', a: '1' },
@@ -84,7 +89,26 @@ describe('a template', () => {
   test('counts the larger of the requested and the estimated memory', () => {
     expect(templateOf({}).memoryBytes).toBe(1000);
     expect(templateOf({ resources: { memory: '1Mi' } }).memoryBytes).toBe(2 ** 20);
-    expect(templateOf({ resources: { memory: '1' } }).memoryBytes).toBe(1000);
+    const { template } = factsOf({ slot: { resources: { memory: '1Mi' } }, modelBytes: 2 ** 21 });
+    expect(template.memoryBytes).toBe(2 ** 21);
+  });
+});
+
+describe('the overlay of pods', () => {
+  const pod = { labels: { team: 'search' } };
+
+  test('makes another revision in a cluster, and none on a host', () => {
+    expect(new Set([revision({}, PODS), revision({ pod }, PODS), revision({ pod: { labels: { team: 'x' } } }, PODS)]).size).toBe(3);
+    expect(revision({ pod })).toBe(revision({}));
+  });
+
+  test('is carried over to the workload of each revision', () => {
+    expect(templateOf({ pod }, PODS).cluster?.pod).toEqual(pod);
+    expect(templateOf({ pod, restartedAt: '2026-01-01T00:00:00Z' }, PODS).cluster?.pod).toEqual(pod);
+  });
+
+  test('leaves the revision of slots without one as it was before overlays existed', () => {
+    expect(revision({ replicas: 2, nodeSelector: { disk: 'fast' } }, PODS)).toBe('4d4c8466babd');
   });
 });
 

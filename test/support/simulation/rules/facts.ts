@@ -35,9 +35,10 @@ export const judgeFacts: Rule = ({ world, life, wrong }) => {
   }
   /** What a workload was started with, and which requests there are, as the world has it. */
   function judgeTruth({ observed }: Planned): void {
-    for (const { id, container } of world.runtime.list()) {
+    for (const { id, container, phase } of world.runtime.list()) {
       const origin = observed.histories.get(id)?.origin;
-      if (origin === undefined || world.deeds.altered.has(id)) continue;
+      // What is left of a Deployment that was removed does not say what it ran.
+      if (origin === undefined || phase === 'stopping' || world.deeds.altered.has(id)) continue;
       if (container.argv?.[2]?.endsWith(origin.model.id) !== true)
         wrong(`"${id}" is taken for a workload with model "${origin.model.id}", which it has not`);
     }

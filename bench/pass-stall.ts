@@ -1,0 +1,62 @@
+/** The longest time that a request waits behind a pass over a thousand slots: one client asks without a pause while slot files are edited. */
+import { request, Agent } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import { atMost, median, type Row } from './measure.ts';
+import { startRealService, type Bed } from './proxies.ts';
+
+const SLOTS = 1000;
+const EDITS = 15;
+const BETWEEN_MS = 400;
+const BODY = JSON.stringify({ model: 'primary', messages: [{ role: 'user', content: 'z'.repeat(530) }] });
+
+export async function measurePassStall(bed: Bed): Promise<Row> {
+  const { service, port } = await startRealService(bed, SLOTS);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const times: number[] = [];
+  const ended = new AbortController();
+  try {
+    const load = askUntil(ended.signal, async () => void times.push(await ask(port, agent)));
+    await pause(3000);
+    const stalls: number[] = [];
+    for (let edit = 0; edit < EDITS; edit += 1) {
+      times.length = 0;
+      await service.save(
+        'at-rest-0',
+        `load = "on-demand"\npriority = ${edit}\nprovider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "demo-fox"\n`,
+      );
+      await pause(BETWEEN_MS);
+      stalls.push(Math.max(...times) - median(times));
+    }
+    ended.abort();
+    await load;
+    process.stdout.write(`  longest request behind each of ${EDITS} edits: ${stalls.map((ms) => ms.toFixed(1)).join(', ')} ms\n`);
+    return atMost(`longest stall of a request behind a pass, ${SLOTS} slots, median of edits`, median(stalls), {
+      limit: 10,
+      unit: 'ms',
+      digits: 1,
+    });
+  } finally {
+    agent.destroy();
+    await service.stop();
+  }
+}
+
+async function askUntil(signal: AbortSignal, once: () => Promise<void>): Promise<void> {
+  while (!signal.aborted) await once();
+}
+
+/** Returns the milliseconds until the end of the answer. */
+function ask(port: number, agent: Agent): Promise<number> {
+  const startedAt = performance.now();
+  return new Promise((resolve, reject) => {
+    const asked = request(
+      { port, host: '127.0.0.1', method: 'POST', path: '/v1/chat/completions', agent, headers: { 'content-type': 'application/json' } },
+      (answer) => {
+        if (answer.statusCode !== 200) reject(new Error(`A request was answered with ${answer.statusCode}`));
+        answer.resume().once('end', () => resolve(performance.now() - startedAt));
+      },
+    );
+    asked.once('error', reject);
+    asked.end(BODY);
+  });
+}

@@ -1,0 +1,158 @@
+/** Starts what `bench/gateway.ts` compares: upstreams, nginx, a bare forwarder, the gateway alone, the real service, and llama-swap where it is installed. */
+import { fork, spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { freePort } from '../test/support/free-port.ts';
+import type { Started } from './load.ts';
+import { accepts, startBenchService, type BenchService } from './service-process.ts';
+import { waitUntil } from './wait-until.ts';
+
+/** A directory for files, and the processes to end afterwards. */
+export interface Bed {
+  readonly directory: string;
+  readonly started: ChildProcess[];
+}
+
+/** What an OpenAI-compatible server answers to a short chat: some 300 bytes. */
+const ANSWER = JSON.stringify({
+  id: 'chatcmpl-1',
+  object: 'chat.completion',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'y'.repeat(80) }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 140, completion_tokens: 20, total_tokens: 160 },
+});
+
+/** nginx, which answers from memory: a server in Node would need more CPU for a request than the proxies in front of it. */
+export async function startNativeUpstream(bed: Bed): Promise<Started> {
+  const port = await freePort();
+  return startNginx(bed, port, nativeUpstream(port));
+}
+
+export async function startNginxProxy(bed: Bed, upstreamPort: number): Promise<Started> {
+  const port = await freePort();
+  // Without buffers on disk and without waiting for the whole body, as the gateway works too.
+  return startNginx(
+    bed,
+    port,
+    `upstream bare { server 127.0.0.1:${upstreamPort}; keepalive 256; }
+  server { listen 127.0.0.1:${port}; location / { proxy_pass http://bare; proxy_http_version 1.1; proxy_set_header Connection "";
+    proxy_buffering off; proxy_request_buffering off; } }`,
+  );
+}
+
+export function startNode({ started }: Pick<Bed, 'started'>, program: string, args: readonly string[]): Promise<Started> {
+  const child = fork(join(import.meta.dirname, program), args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
+  started.push(child);
+  return new Promise((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`"${program}" exited with code ${code}`)));
+    child.stdout?.once('data', (text: Buffer) => resolve({ process: child, pid: child.pid ?? 0, port: Number(text.toString()) }));
+  });
+}
+
+const slotOf = (model: string): string => `provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "${model}"\n`;
+
+export interface RealService {
+  readonly service: BenchService;
+  readonly port: number;
+  /** Ports of the servers in the slots `primary` (the native upstream) and `streams` (the upstream of streams). */
+  readonly upstreams: Readonly<Record<'primary' | 'streams', number>>;
+}
+
+/**
+ * Runs `svcctl serve` with its loop on. In its slots run the upstreams of this measurement, as programs called `llama-server`: they answer the probes of slots.
+ * `idle`: how many further slots are declared and never requested.
+ */
+export async function startRealService({ directory }: Bed, idle = 0): Promise<RealService> {
+  const programs = join(directory, 'programs');
+  await mkdir(programs, { recursive: true });
+  const program = join(programs, 'llama-server');
+  await writeFile(program, await serverProgram(directory));
+  await chmod(program, 0o755);
+  const atRest = Array.from({ length: idle }, (_, index) => [`slots/at-rest-${index}.toml`, `load = "on-demand"\n${slotOf('demo-fox')}`]);
+  const files = { 'slots/primary.toml': slotOf('demo-fox'), 'slots/streams.toml': slotOf('demo-owl'), ...Object.fromEntries(atRest) };
+  const env = {
+    SVC_RUNTIME: 'process',
+    PATH: `${programs}:${process.env['PATH'] ?? ''}`,
+    SVC_PORT_RANGE: idle === 0 ? '18080-18979' : '19080-21979',
+  };
+  const service = await startBenchService(env, files);
+  await waitUntil(async () => (await service.status()).filter((slot) => slot.ready).length === 2, {
+    withinMs: 60_000,
+    everyMs: 50,
+    failure: async () => `The slots did not become ready: ${await (await fetch(`${service.url}/api/status`)).text()}`,
+  });
+  const upstreams = { primary: await upstreamOf(service, 'primary'), streams: await upstreamOf(service, 'streams') };
+  return { service, port: Number(new URL(service.url).port), upstreams };
+}
+
+async function upstreamOf(service: BenchService, slot: string): Promise<number> {
+  const body: { status: { endpoint: string } } = JSON.parse(await (await fetch(`${service.url}/api/slots/${slot}`)).text());
+  return Number(new URL(body.status.endpoint).port);
+}
+
+/** Returns undefined where llama-swap is not installed. */
+export async function startLlamaSwap({ directory, started }: Bed, upstreamPort: number): Promise<Started | undefined> {
+  if (spawnSync('llama-swap', ['--version']).error !== undefined) return undefined;
+  const port = await freePort();
+  const file = join(directory, 'llama-swap.yaml');
+  // By default, it answers 429 to more than ten concurrent requests for a model.
+  const model = `cmd: sleep 1000000\n    proxy: http://127.0.0.1:${upstreamPort}\n    checkEndpoint: none\n    concurrencyLimit: 1000`;
+  await writeFile(file, `logLevel: error\nmodels:\n  primary:\n    ${model}\n`);
+  const child = spawn('llama-swap', ['--config', file, '--listen', `127.0.0.1:${port}`], { stdio: 'ignore' });
+  return opened(child, port, started, 'llama-swap');
+}
+
+/** A shell script with the arguments of llama-server. It becomes the server of the model that it is told to serve. */
+async function serverProgram(directory: string): Promise<string> {
+  const template = join(directory, 'slot.conf');
+  await writeFile(template, nginxConfig(directory, nativeUpstream('PORT'), 'slot'));
+  const nginx = spawnSync('sh', ['-c', 'command -v nginx']).stdout.toString().trim();
+  return `#!/bin/sh
+while [ $# -gt 0 ]; do
+  case $1 in
+  --port) port=$2; shift ;;
+  --model) model=$2; shift ;;
+  esac
+  shift
+done
+case $model in
+*owl*) exec "${process.execPath}" "${join(import.meta.dirname, 'upstream.ts')}" "$port" ;;
+esac
+sed "s/PORT/$port/g" "${template}" > "${directory}/slot-$port.conf"
+exec "${nginx}" -c "${directory}/slot-$port.conf" -e "${directory}/error.log"
+`;
+}
+
+function nativeUpstream(port: number | string): string {
+  const json = 'default_type application/json;';
+  return `server { listen 127.0.0.1:${port};
+    location = /health { ${json} return 200 '{"status":"ok"}'; }
+    location = /v1/completions { ${json} return 200 '{"choices":[{"text":"a"}]}'; }
+    location / { ${json} return 200 '${ANSWER}'; } }`;
+}
+
+function nginxConfig(directory: string, servers: string, name: string | number): string {
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => `${kind}_temp_path ${directory}/${kind};`);
+  return `daemon off; master_process off; pid ${directory}/nginx-${name}.pid; error_log ${directory}/error.log;
+events { worker_connections 4096; }
+http { access_log off; ${temporary.join(' ')} client_max_body_size 0; keepalive_requests 1000000000;
+  ${servers} }`;
+}
+
+async function startNginx({ directory, started }: Bed, port: number, servers: string): Promise<Started> {
+  const file = join(directory, `nginx-${port}.conf`);
+  await writeFile(file, nginxConfig(directory, servers, port));
+  return opened(spawn('nginx', ['-c', file, '-e', join(directory, 'error.log')], { stdio: 'ignore' }), port, started, 'nginx');
+}
+
+async function opened(child: ChildProcess, port: number, started: ChildProcess[], name: string): Promise<Started> {
+  started.push(child);
+  await waitUntil(() => child.exitCode !== null || accepts(port), {
+    withinMs: 10_000,
+    everyMs: 20,
+    failure: () => `${name} did not start`,
+  });
+  if (child.exitCode !== null) throw new Error(`${name} exited with code ${child.exitCode}`);
+  return { process: child, pid: child.pid ?? 0, port };
+}

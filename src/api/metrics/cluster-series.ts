@@ -1,0 +1,51 @@
+/**
+ * The metrics of a cluster: requests to the API server, the local copies of its objects, the writes of statuses and Events, and the leader. What is counted is
+ * reported while it happens; what is a size or an age is read when Prometheus scrapes.
+ */
+import type { MetricFactory } from './metric-factory.ts';
+
+export interface ClusterSources {
+  /** The local copies that are kept at present. */
+  copies(): readonly { readonly resource: string; readonly ageSeconds: number }[];
+  /** How many writes are due and not done yet. */
+  waiting(): Readonly<Record<'status' | 'event', number>>;
+  /** Undefined while this replica has not seen who leads. */
+  leaderTransitions(): number | undefined;
+}
+
+/** A status of HTTP, and not one of the words for requests without an answer. */
+const ANSWERED = /^\d/;
+const WRITTEN = ['status', 'event'];
+const WRITE_RESULTS = ['done', 'conflict', 'failed'];
+
+/** What is reported names each label, because callers may pass objects with more fields, and the library throws at a label that it does not know. */
+export function createClusterSeries(factory: MetricFactory, sources: ClusterSources | undefined) {
+  const { counter, histogram } = factory;
+  const requests = counter('svc_kube_requests_total');
+  const requestSeconds = histogram('svc_kube_request_seconds');
+  const lists = counter('svc_kube_copy_lists_total');
+  const watches = counter('svc_kube_copy_watches_total');
+  const writes = counter('svc_status_writes_total');
+  registerSources(factory, sources);
+  // A counter that began with its first event would hide that event from `increase()`.
+  if (sources !== undefined) for (const what of WRITTEN) for (const result of WRITE_RESULTS) writes.inc({ what, result }, 0);
+  return {
+    requestEnded({ verb, resource, code, seconds }: Record<'verb' | 'resource' | 'code', string> & { readonly seconds: number }) {
+      requests.inc({ verb, resource, code });
+      if (ANSWERED.test(code)) requestSeconds.observe({ verb, resource }, seconds);
+    },
+    copyListed: ({ resource, cause }: Readonly<Record<'resource' | 'cause', string>>) => lists.inc({ resource, cause }),
+    copyWatchEnded: ({ resource, result }: Readonly<Record<'resource' | 'result', string>>) => watches.inc({ resource, result }),
+    publicationEnded: ({ what, result }: Readonly<Record<'what' | 'result', string>>) => writes.inc({ what, result }),
+  };
+}
+
+function registerSources({ gauge, readCounter }: MetricFactory, sources: ClusterSources | undefined): void {
+  gauge('svc_kube_copy_age_seconds', (series) => {
+    for (const { resource, ageSeconds } of sources?.copies() ?? []) series.set({ resource }, ageSeconds);
+  });
+  gauge('svc_status_writes_waiting', (series) => {
+    for (const [what, count] of Object.entries(sources?.waiting() ?? {})) series.set({ what }, count);
+  });
+  readCounter('svc_leader_transitions_total', () => sources?.leaderTransitions());
+}

@@ -1,0 +1,49 @@
+/** How to read all objects of a type: which of the three ways of an API server, and which one after a failure. Pure. */
+import type { Reason } from '../../../schema/reasons.ts';
+
+/**
+ * - `streamed`: a watch that begins with all objects (`sendInitialEvents`). Served from the server's cache, object by object. `from` undefined: the newest
+ *   state; otherwise any state that is not older than this version.
+ * - `cached`: a list from the server's cache, which is not older than `notOlderThan`.
+ * - `newest`: a list of the newest state, page by page. Servers before 1.31 read it from etcd.
+ */
+export type ListWay =
+  | { readonly kind: 'streamed'; readonly from: string | undefined }
+  | { readonly kind: 'cached'; readonly notOlderThan: string }
+  | { readonly kind: 'newest' };
+
+export interface ListNeeds {
+  /** The resource version of the copy; empty if there is none yet. */
+  readonly version: string;
+  /** The newest state is needed, not one from a cache that may lag behind. */
+  readonly newest: boolean;
+  /** Whether the server can stream this type, as far as is known. */
+  readonly streams: boolean;
+}
+
+/** A copy never goes back in time: once it has a version, a list from a cache must not be older. The first one may have any age, unless `newest` is set. */
+export function chooseList({ version, newest, streams }: ListNeeds): ListWay {
+  if (streams) return { kind: 'streamed', from: newest || version === '' ? undefined : version };
+  if (newest) return { kind: 'newest' };
+  return { kind: 'cached', notOlderThan: version === '' ? '0' : version };
+}
+
+/** Whether the answer contains everything that was written before the request. */
+export const isNewest = (way: ListWay): boolean => way.kind === 'newest' || (way.kind === 'streamed' && way.from === undefined);
+
+/** The version that the answer must not be older than, if there is one. */
+export function oldestOf(way: ListWay): string | undefined {
+  if (way.kind === 'newest') return undefined;
+  return way.kind === 'cached' ? way.notOlderThan : way.from;
+}
+
+/** Servers that cannot stream refuse the parameters: before 1.27 they do not know them, later the refusal names the feature. */
+export const cannotStream = (way: ListWay, reason: Reason): boolean => way.kind === 'streamed' && reason === 'Invalid';
+
+/** Returns what is needed after a failed attempt, if another way may succeed at once; undefined if the failure concerns them all. */
+export function afterFailedList(way: ListWay, needs: ListNeeds, reason: Reason): ListNeeds | undefined {
+  if (way.kind === 'newest') return undefined;
+  // The version is gone, or the cache does not have it yet. After a restored backup it never will.
+  if (reason === 'Expired') return needs.newest ? { ...needs, streams: false } : { ...needs, newest: true };
+  return cannotStream(way, reason) ? { ...needs, streams: false } : undefined;
+}

@@ -1,0 +1,50 @@
+/**
+ * Copies of objects that only the leader needs. They exist during a term, and are empty otherwise: with fifty replicas, each change of an object that all of
+ * them watch is sent fifty times.
+ */
+import type { Wake } from '../../reconciler/ports.ts';
+import { addWake } from '../../platform/wakes.ts';
+import { resourceName } from './decide/resource-path.ts';
+import type { KubeObject, Reflector, ResourceType } from './ports.ts';
+import type { RefreshableReflector } from './reflector.ts';
+
+export interface TermCopies {
+  /** `open` is called for each term. The copy is started by `begin`, not by its own `start`. While there is no term, its health is "current". */
+  add(type: ResourceType, open: () => RefreshableReflector): Reflector;
+  /** Starts all copies. Resolves when each has read the newest state, or when the term has ended. */
+  begin(term: AbortSignal): Promise<void>;
+}
+
+export function createTermCopies(): TermCopies {
+  const nothing: ReadonlyMap<string, KubeObject> = new Map();
+  const begins: ((term: AbortSignal) => Promise<void>)[] = [];
+  return {
+    add(type, open) {
+      const wakes = new Set<Wake>();
+      let current: RefreshableReflector | undefined;
+      begins.push(async (term) => {
+        if (term.aborted) return;
+        const copy = open();
+        current = copy;
+        term.addEventListener('abort', () => (current = current === copy ? undefined : current), { once: true });
+        copy.changes((withinMs) => {
+          for (const wake of wakes) wake(withinMs);
+        }, term);
+        const isRead = copy.refresh(term);
+        copy.start(term);
+        await isRead;
+      });
+      return {
+        resource: resourceName(type),
+        ageMs: () => current?.ageMs(),
+        items: () => current?.items() ?? nothing,
+        health: () => current?.health() ?? { kind: 'current' },
+        noteWritten: (object) => current?.noteWritten(object),
+        noteRemoved: (name, uid) => current?.noteRemoved(name, uid),
+        changes: (wake, signal) => addWake(wakes, wake, signal),
+        start: () => undefined,
+      };
+    },
+    begin: async (term) => void (await Promise.all(begins.map(async (begin) => await begin(term)))),
+  };
+}

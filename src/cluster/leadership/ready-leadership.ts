@@ -1,0 +1,52 @@
+/**
+ * Leadership as everything but the Lease sees it: a replica that has just acquired the Lease leads only once it has prepared itself. Until then it goes on as a
+ * follower, and writes nothing. Nobody else leads in the meantime.
+ */
+import type { Wake } from '../../reconciler/ports.ts';
+import { addWake } from '../../platform/wakes.ts';
+import type { Leadership } from '../client/ports.ts';
+
+const NOT_READY = AbortSignal.abort();
+
+/** `prepare` is called with each term and must resolve when the term ends. It does not throw. */
+export function createReadyLeadership(lease: Leadership, prepare: (term: AbortSignal) => Promise<void>): Leadership {
+  const wakes = new Set<Wake>();
+  let begun: AbortSignal | undefined;
+  let ready: AbortSignal | undefined;
+
+  const wakeAll = (): void => {
+    for (const wake of wakes) wake();
+  };
+
+  async function begin(term: AbortSignal): Promise<void> {
+    begun = term;
+    await prepare(term);
+    if (term.aborted || begun !== term) return;
+    ready = term;
+    wakeAll();
+  }
+
+  function changed(): void {
+    const term = lease.term();
+    if (!term.aborted && term !== begun) void begin(term);
+    wakeAll();
+  }
+
+  const term = (): AbortSignal => {
+    const present = lease.term();
+    return present === ready ? present : NOT_READY;
+  };
+
+  return {
+    leads: () => lease.leads() && !term().aborted,
+    term,
+    holder: lease.holder,
+    changes: (wake, signal) => addWake(wakes, wake, signal),
+    async start(signal) {
+      const ended = new AbortController();
+      lease.changes(changed, ended.signal);
+      await lease.start(signal);
+      ended.abort();
+    },
+  };
+}

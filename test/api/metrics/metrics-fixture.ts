@@ -1,0 +1,58 @@
+/** Metrics of a board with one slot. */
+import type { ClusterSources } from '../../../src/api/metrics/cluster-series.ts';
+import { createMetrics } from '../../../src/api/metrics/metrics.ts';
+import { createBoard, EMPTY_BOARD, type BoardSlot } from '../../../src/reconciler/board.ts';
+import { SlotName } from '../../../src/schema/names.ts';
+import { parseSlot } from '../../../src/schema/slot-spec.ts';
+import type { Condition, SlotState } from '../../../src/schema/slot-status.ts';
+
+export const img = SlotName.parse('primary');
+
+export function boardWith(state?: SlotState, conditions: readonly Condition[] = []) {
+  const parsed = parseSlot(img, { model: { default: 'a' } });
+  if (!parsed.ok || state === undefined) return EMPTY_BOARD;
+  const { spec } = parsed;
+  const status = {
+    name: img,
+    state,
+    conditions,
+    observedGeneration: 1,
+    provider: spec.provider,
+    backend: spec.backend,
+    model: spec.model.default,
+    restarts: 0,
+    since: 0,
+  };
+  const slot: BoardSlot = {
+    name: img,
+    capabilities: [],
+    admission: { kind: 'park' },
+    targets: [],
+    status,
+    spec,
+    generation: 1,
+    problems: [],
+    explain: () => '',
+  };
+  return { ...EMPTY_BOARD, slots: new Map([[img, slot]]) };
+}
+
+export const CLUSTER: ClusterSources = {
+  copies: () => [{ resource: 'pods', ageSeconds: 1.5 }],
+  waiting: () => ({ status: 2, event: 3 }),
+  leaderTransitions: () => 7,
+};
+
+export function start(state: SlotState = 'ready', cluster?: ClusterSources) {
+  const board = createBoard();
+  const metrics = createMetrics({
+    version: '1',
+    runtime: 'in-memory',
+    board,
+    leads: () => true,
+    traffic: () => ({ inFlight: 3, parked: 4 }),
+    cluster,
+  });
+  board.publish(boardWith(state));
+  return { board, metrics };
+}

@@ -1,0 +1,107 @@
+/**
+ * What an edit of each key of a slot does in a cluster. Kubernetes never changes the template of a running pod, so whatever a key changes in the pods must
+ * make another revision: otherwise the edit would be reported as in force, and the pods would go on with what they were started with.
+ */
+import { describe, expect, test } from '@jest/globals';
+import { z } from 'zod';
+import { kubeObjects } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
+import { parseKubeWorkload } from '../../../../src/cluster/workloads/decide/kube-workload.ts';
+import { gguf } from '../../../../src/providers/gguf/gguf.ts';
+import { makeTemplate, workloadOf } from '../../../../src/reconciler/decide/facts/workload.ts';
+import type { RuntimeTraits, Workload } from '../../../../src/reconciler/ports.ts';
+import { ModelId, SlotName } from '../../../../src/schema/names.ts';
+import { parseSlot, SlotDocument } from '../../../../src/schema/slot-spec.ts';
+import { context } from '../kube-fixtures.ts';
+
+const PRIMARY = SlotName.parse('primary');
+const TRAITS: RuntimeTraits = { kind: 'kube', images: true, network: 'pods', modelsTarget: '/models' };
+const BASE: SlotDocument = { provider: 'gguf', backend: 'cpu', model: { default: 'a.gguf' } };
+
+/**
+ * One edit for each key. `restart`: other pods are needed. `in place`: the Deployment is updated and its pods stay. `controller`: no object changes, because
+ * only the controller uses the key. A key of the schema that is missing here fails the first test.
+ */
+const EDITS: Readonly<Record<string, readonly [SlotDocument, 'restart' | 'in place' | 'controller']>> = {
+  enabled: [{ ...BASE, enabled: false }, 'controller'],
+  provider: [BASE, 'controller'],
+  backend: [{ ...BASE, backend: 'cuda' }, 'restart'],
+  priority: [{ ...BASE, priority: 5 }, 'controller'],
+  load: [{ ...BASE, load: 'on-demand' }, 'controller'],
+  restartedAt: [{ ...BASE, restartedAt: '2026-01-01T00:00:00Z' }, 'restart'],
+  'model.default': [{ ...BASE, model: { default: 'b.gguf' } }, 'restart'],
+  // The server lists them as its models.
+  'model.aliases': [{ ...BASE, model: { default: 'a.gguf', aliases: ['other'] } }, 'restart'],
+  'model.context': [{ ...BASE, model: { default: 'a.gguf', context: 4096 } }, 'restart'],
+  'model.args': [{ ...BASE, model: { default: 'a.gguf', args: ['--threads', '1'] } }, 'restart'],
+  'lifecycle.idleTimeout': [{ ...BASE, lifecycle: { idleTimeout: '5m' } }, 'controller'],
+  'lifecycle.startTimeout': [{ ...BASE, lifecycle: { startTimeout: '1h' } }, 'restart'],
+  'lifecycle.drainTimeout': [{ ...BASE, lifecycle: { drainTimeout: '10m' } }, 'restart'],
+  'lifecycle.swap': [{ ...BASE, lifecycle: { swap: 'drain' } }, 'controller'],
+  'lifecycle.drift': [{ ...BASE, lifecycle: { drift: 'warn' } }, 'controller'],
+  'resources.memory': [{ ...BASE, resources: { memory: '12Gi' } }, 'restart'],
+  'resources.gpus': [{ ...BASE, resources: { gpus: 0 } }, 'restart'],
+  env: [{ ...BASE, env: { A: '1' } }, 'restart'],
+  replicas: [{ ...BASE, replicas: 3 }, 'in place'],
+  nodeSelector: [{ ...BASE, nodeSelector: { disk: 'fast' } }, 'restart'],
+  tolerations: [{ ...BASE, tolerations: [{ key: 'gpu', operator: 'Exists' }] }, 'restart'],
+  storage: [{ ...BASE, storage: { claimName: 'models' } }, 'restart'],
+  serviceAccountName: [{ ...BASE, serviceAccountName: 'reader' }, 'restart'],
+};
+
+function workload(document: SlotDocument): Workload {
+  const parsed = parseSlot(PRIMARY, document);
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  const { spec } = parsed;
+  const id = ModelId.parse(spec.model.default);
+  const model = { id, hostPath: `/models/${id}`, sizeBytes: 2 ** 30, trainedContext: 32_768 };
+  const template = makeTemplate({
+    name: PRIMARY,
+    spec,
+    provider: gguf,
+    model,
+    image: { reference: 'registry.example/gguf@sha256:00' },
+    traits: TRAITS,
+    modelsRoot: '/models',
+  });
+  return workloadOf({ name: PRIMARY, spec, generation: 1, problems: [] }, template, 8080, new Set());
+}
+
+/** Every object that is applied for the workload, without its revision: that is what the edit itself changes. */
+function objectsOf(document: SlotDocument): { readonly pods: string; readonly all: string } {
+  const fit = parseKubeWorkload(workload(document));
+  if (!fit.ok) throw new Error(fit.failure.message);
+  const withoutRevision = (value: unknown): string => JSON.stringify(value).replaceAll(fit.value.revision, 'REVISION');
+  const objects = kubeObjects(fit.value, context());
+  const spec = objects.deployment['spec'];
+  return { pods: withoutRevision([objects.configMap['data'], Object(spec).template]), all: withoutRevision(objects) };
+}
+
+describe('an edit of a slot in a cluster', () => {
+  test('is listed here for each key of a slot', () => {
+    expect(Object.keys(EDITS).toSorted()).toEqual(keysOf(SlotDocument).toSorted());
+  });
+
+  test.each(Object.entries(EDITS))('of "%s" makes another revision if it changes the pods', (_key, [edited, effect]) => {
+    const [before, after] = [objectsOf(BASE), objectsOf(edited)];
+    const found = {
+      revision: workload(edited).revision !== workload(BASE).revision,
+      pods: after.pods !== before.pods,
+      objects: after.all !== before.all,
+    };
+    // Some edits ask for new pods that look like the old ones: a restart.
+    if (effect === 'restart') expect(found).toMatchObject({ revision: true });
+    else expect(found).toEqual({ revision: false, pods: false, objects: effect === 'in place' });
+  });
+});
+
+/** `model.default` for a key of a table with keys of its own; tables of free keys and lists are one key. */
+function keysOf(schema: z.ZodType, path = ''): readonly string[] {
+  const table = inner(schema);
+  if (!(table instanceof z.ZodObject) || path === 'storage.') return path === '' ? [] : [path.slice(0, -1)];
+  return Object.entries(table.shape).flatMap(([key, value]) => (value instanceof z.ZodType ? keysOf(value, `${path}${key}.`) : []));
+}
+
+function inner(schema: unknown): unknown {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault) return inner(schema.unwrap());
+  return schema;
+}

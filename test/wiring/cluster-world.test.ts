@@ -1,0 +1,93 @@
+/** What each replica in a cluster watches, with a fake API server. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { NO_OBSERVER } from '../../src/cluster/client/kube-observer.ts';
+import { DEPLOYMENTS, LEASES, SLOT_SPECS } from '../../src/cluster/client/resource-types.ts';
+import type { Log } from '../../src/platform/log.ts';
+import type { Traffic } from '../../src/reconciler/ports.ts';
+import { parseSettings } from '../../src/schema/settings.ts';
+import { createClusterWorld } from '../../src/wiring/cluster-world.ts';
+import type { World } from '../../src/wiring/world.ts';
+import { eventually } from '../support/eventually.ts';
+import { startFakeKubeApi, type FakeKubeApi } from '../support/kube/fake-kube-api.ts';
+import { valueOf } from '../support/kube/kube-api-contract.ts';
+
+const NOTHING: ReturnType<Traffic['read']> = { workloads: new Map(), demand: new Map() };
+const IDLE: Traffic = { read: () => NOTHING, abort: () => undefined, changes: () => undefined };
+const ignore = (): void => undefined;
+const LOG: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+/** What requests are routed by. */
+const OF_EVERYONE = ['deployments', 'pods', 'slotspecs'];
+const OF_THE_LEADER = ['configmaps', 'leases', 'services'];
+
+let fake: FakeKubeApi;
+let dir: string;
+const worlds: World[] = [];
+
+beforeEach(async () => {
+  fake = await startFakeKubeApi({ streamedLists: 'served' });
+  dir = await mkdtemp(path.join(tmpdir(), 'svc-world-'));
+  await writeFile(path.join(dir, 'toolboxes.json'), '{"version":1,"toolboxes":{}}');
+});
+afterEach(async () => {
+  for (const world of worlds.splice(0)) {
+    await world.resign();
+    await world.stop();
+  }
+  await fake.close();
+  await rm(dir, { recursive: true, force: true });
+});
+
+async function start(name: string): Promise<World> {
+  const kubeconfig = path.join(dir, name);
+  await writeFile(kubeconfig, fake.kubeconfig('demo', name));
+  const env = { KUBECONFIG: kubeconfig, SVC_POD_NAME: name, SVC_CONFIG_DIR: dir, SVC_STATE_DIR: dir, SVC_LEASE_DURATION: '2s' };
+  const parsed = parseSettings({ ...env, SVC_RUNTIME: 'kube', SVC_NAMESPACE: 'demo', SVC_IMAGE: 'localhost/svc:test' });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed));
+  const options = { settings: parsed.settings, version: 'test', log: LOG, env, toolboxManifest: path.join(dir, 'toolboxes.json') };
+  const world = valueOf(await createClusterWorld(options));
+  worlds.push(world);
+  world.shareTraffic(IDLE);
+  world.start(NO_OBSERVER);
+  return world;
+}
+
+/** The kinds of which this replica follows all objects, whether they are streamed or listed first. The election follows a single Lease. */
+function kindsOf(name: string): readonly string[] {
+  const own = fake.faults.requests.filter(
+    ({ verb, authorization, url }) => verb === 'watch' && authorization === `Bearer ${name}` && !url.includes('fieldSelector'),
+  );
+  return [...new Set(own.map(({ resource }) => resource))].toSorted();
+}
+
+describe('createClusterWorld()', () => {
+  test('lets every replica watch what routing needs, and only the leader the rest, including the reports of the others', async () => {
+    const first = await start('pod-a');
+    await eventually('the first leads', () => first.leadership.leads());
+    await start('pod-b');
+    await eventually('the second has reported', () => fake.objects(LEASES, 'demo').some(({ metadata }) => metadata.name.endsWith('pod-b')));
+    await eventually('the second watches', () => kindsOf('pod-b').length >= OF_EVERYONE.length);
+    expect(kindsOf('pod-a')).toEqual([...OF_EVERYONE, ...OF_THE_LEADER].toSorted());
+    expect(kindsOf('pod-b')).toEqual(OF_EVERYONE);
+  });
+
+  test('lets a new leader act only after it has read the newest state of everything', async () => {
+    const first = await start('pod-a');
+    await eventually('the first leads', () => first.leadership.leads());
+    const second = await start('pod-b');
+    await eventually('the second watches', () => kindsOf('pod-b').length >= OF_EVERYONE.length);
+    fake.faults.answer({ verb: ['watch', 'list'], resource: 'services' }, { status: 500 }, 3);
+    fake.watches.silence();
+    fake.put(SLOT_SPECS, 'demo', { metadata: { name: 'late' }, spec: {} });
+    await first.resign();
+    await eventually('the second leads', () => second.leadership.leads(), 30_000);
+    expect(kindsOf('pod-b')).toEqual([...OF_EVERYONE, ...OF_THE_LEADER].toSorted());
+    const desired = valueOf(await second.source.read(new AbortController().signal));
+    expect([...desired.slots.keys(), ...desired.refused.keys()]).toEqual(['late']);
+    const refused = fake.faults.requests.filter(({ resource, status }) => resource === 'services' && status === 500);
+    expect(refused).toHaveLength(3);
+    expect(fake.objects(DEPLOYMENTS, 'demo')).toEqual([]);
+  });
+});
