@@ -11,6 +11,7 @@ export interface ClusterService extends ServiceProcess {
   untilBoard(slots: number): Promise<number>;
   /** Number of requests to the API server so far, by `verb resource`. */
   requests(): Promise<ReadonlyMap<string, number>>;
+  leads(): Promise<boolean>;
   /** Resolves when it is the leader; a new lease can be acquired only after some seconds. */
   untilLeads(): Promise<void>;
 }
@@ -20,11 +21,12 @@ const START_MS = 60_000;
 /** For profiling: `SVC_BENCH_NODE_FLAGS="--cpu-prof --cpu-prof-dir=/tmp/profiles"`. */
 const NODE_FLAGS = (process.env['SVC_BENCH_NODE_FLAGS'] ?? '').split(' ').filter((flag) => flag !== '');
 
-/** `replica`: the pod name of this controller. */
+/** `replica`: the pod name of this controller. `settings`: variables of the environment. */
 export async function startClusterService(
   account: Pick<PodAccount, 'env' | 'runner'>,
   namespace: string,
   replica = 'bench',
+  settings: Readonly<Record<string, string>> = {},
 ): Promise<ClusterService> {
   const dir = await mkdtemp(path.join(tmpdir(), 'svc-bench-'));
   await writeFile(path.join(dir, 'toolboxes.toml'), TOOLBOXES);
@@ -38,11 +40,14 @@ export async function startClusterService(
     SVC_STATE_DIR: path.join(dir, 'state'),
     SVC_CONFIG_DIR: dir,
     SVC_LOG_LEVEL: 'error',
+    ...settings,
   };
   const service = await startServiceProcess({ dir, env, runner: account.runner, nodeFlags: NODE_FLAGS, startMs: START_MS });
   const metrics = async (): Promise<string> => (await fetch(`${service.url}/api/metrics`)).text();
+  const leads = async (): Promise<boolean> => /^svc_leads 1$/m.test(await metrics());
   return {
     ...service,
+    leads,
     async untilBoard(slots) {
       let found = 0;
       const isComplete = async (): Promise<boolean> => (found = (await service.status()).length) >= slots;
@@ -59,7 +64,6 @@ export async function startClusterService(
       return counts;
     },
     async untilLeads() {
-      const leads = async (): Promise<boolean> => /^svc_leads 1$/m.test(await metrics());
       await waitUntil(leads, { withinMs: START_MS, everyMs: 50, failure: () => 'The controller did not become the leader' });
     },
   };

@@ -1,7 +1,7 @@
 /**
  * `npm run bench scale`: what 100 to 10,000 slots with several replicas cost, as tables in Markdown for `docs/cluster.md`. Runs against the API server of the
  * tests; with `KUBECONFIG` against the one it names, with up to 2,000 slots. Settings: `SVC_BENCH_SLOTS="100 1000"`, `SVC_BENCH_REPLICAS=2`,
- * `SVC_BENCH_STREAMS=refused`, `SVC_BENCH_RESTART` (a program that restarts the real API server), `SVC_BENCH_REST` (seconds).
+ * `SVC_BENCH_STREAMS=refused`, `SVC_BENCH_PASSES=skip`, `SVC_BENCH_RESTART` (a program that restarts the real API server), `SVC_BENCH_REST` (seconds).
  */
 import { answerForServers } from './cluster-kubelet.ts';
 import { whyNoPodAccount } from './cluster-account.ts';
@@ -33,7 +33,9 @@ export async function measureScale(): Promise<readonly Row[]> {
         slots,
         replicas: REPLICAS,
         // Pods of a real cluster stay pending here, so there is nothing to send requests to.
-        ...(isReal ? {} : { during: async (leader) => void passes.push(...passLines(slots, await measurePasses(ground, leader, slots))) }),
+        ...(isReal || process.env['SVC_BENCH_PASSES'] === 'skip'
+          ? {}
+          : { during: async (leader) => void passes.push(...passLines(slots, await measurePasses(ground, leader, slots))) }),
       });
       report(slots, measured);
       costs.push(...costLines(slots, measured));

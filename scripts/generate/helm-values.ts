@@ -59,6 +59,10 @@ const NOT_FOR_VALUES = {
   SVC_GPU_ALLOCATION: true,
   SVC_STOP_DELAY: true,
   SVC_STOP_GRACE: true,
+  // The pods of slots download models, not the gateway.
+  SVC_PULL_CONNECTIONS: true,
+  SVC_PULL_BANDWIDTH: true,
+  SVC_ACCEPTED_LICENSES: true,
 } as const;
 
 const Models = z.strictObject({

@@ -96,6 +96,14 @@ export const GLOSSARY = [
   { term: 'parking', meaning: 'Keeping a request waiting until its slot can answer; limited in number and time.' },
   { term: 'pass', meaning: 'One run of the loop: observe, plan, inspect, execute, report.' },
   {
+    term: 'part',
+    meaning: 'The file of a download that is not complete; a journal beside it lists its complete blocks.',
+  },
+  {
+    term: 'pin',
+    meaning: 'What the name of a model was resolved to: the exact files at one commit, with their hashes.',
+  },
+  {
     term: 'plan',
     meaning: 'What to do next and why, for all slots. A pure function computes it from the desired state, the observed facts and the time.',
   },

@@ -1,8 +1,11 @@
 /** What the API needs from the rest of the program besides the board and the gateway. `src/main.ts` supplies it. */
-import type { SlotName } from '../schema/names.ts';
+import type { Failure, Result } from '../schema/failure.ts';
+import type { ModelId, SlotName } from '../schema/names.ts';
 import type { SlotEditor } from '../schema/slot-editor.ts';
 import type { SlotDocument } from '../schema/slot-spec.ts';
-import type { TimelineEntry } from '../schema/slot-status.ts';
+import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
+
+type Progress = NonNullable<SlotStatus['progress']>;
 
 /** Who may call a route. `open`: anyone. `read`: any scope. `v1`: scope "v1-only" and above. `all`: scope "all" and above. `admin`: scope "admin". */
 export type Access = 'open' | 'read' | 'v1' | 'all' | 'admin';
@@ -52,6 +55,21 @@ export interface ModelListing {
   readonly reason: string | undefined;
 }
 
+/** A download of a model, with or without slots that wait for it. */
+export interface PullListing {
+  readonly id: string;
+  readonly progress: Progress | undefined;
+  /** Why a pull that was asked for has ended without the model. */
+  readonly failure: Failure | undefined;
+}
+
+export interface PullOptions {
+  readonly acceptLicense: boolean;
+  /** With `sha256`: fetch the model from there. */
+  readonly url: string | undefined;
+  readonly sha256: string | undefined;
+}
+
 export interface Manage {
   readonly version: string;
   readonly runtime: string;
@@ -71,6 +89,12 @@ export interface Manage {
   lastPassAgeMs(): number;
   providers(): Promise<readonly ProviderListing[]>;
   models(): Promise<readonly ModelListing[]>;
+  /** Downloads of models under way, and those that were asked for and failed. */
+  pulls(): readonly PullListing[];
+  /** Begins to download a model. Resolves as soon as it is clear what will be downloaded, and that it may be. */
+  pullModel(id: ModelId, options: PullOptions): Promise<Result<void>>;
+  /** Removes a model unless a slot wants or uses it. */
+  removeModel(id: ModelId): Promise<Result<'removed' | 'absent' | { readonly usedBy: readonly string[] }>>;
   hardware(): Promise<{ readonly memoryTotalBytes: number | undefined; readonly memoryAvailableBytes: number | undefined }>;
   installState(): Promise<{
     readonly complete: boolean;

@@ -5,6 +5,7 @@ import { defineRoute, NoInput } from './define-route.ts';
 import { createChangeRoutes } from './manage/change-routes.ts';
 import { createEventRoutes } from './manage/event-routes.ts';
 import { createInventoryRoutes } from './manage/inventory-routes.ts';
+import { createModelRoutes } from './manage/model-routes.ts';
 import type { ManageDeps } from './manage/manage-deps.ts';
 import { createSlotInsightRoutes } from './manage/slot-insight-routes.ts';
 import { createSlotRoutes } from './manage/slot-routes.ts';
@@ -24,6 +25,7 @@ export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): 
     ...createChangeRoutes(deps),
     ...createEventRoutes(deps),
     ...createInventoryRoutes(deps),
+    ...createModelRoutes(deps),
   ];
   let document: z.output<typeof OpenApi> | undefined;
   routes.push(

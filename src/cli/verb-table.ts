@@ -1,6 +1,7 @@
 /** All verbs of `svcctl` as data. The files in `verbs/` implement them. */
 import { CONDITION_TYPES, SLOT_STATES } from '../schema/slot-status.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from '../schema/provider-kinds.ts';
+import { MODEL_VERBS } from './model-verb-table.ts';
 import { OUTPUTS } from './output/output.ts';
 import type { Verb, VerbArgument, VerbGroup, VerbOption } from './verb.ts';
 
@@ -210,26 +211,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     examples: ['svcctl convert -f slots/ --to crd', 'svcctl convert -f slots.yaml --to toml --output-dir slots'],
     load: async () => (await import('./verbs/convert.ts')).runConvert,
   },
-  {
-    name: 'model',
-    help: 'Manage the model store',
-    verbs: [
-      {
-        name: 'fetch',
-        help: 'Verify a model in the store of this machine, and download it if it is missing',
-        arguments: [{ name: '<id>', help: 'Id in the catalogue, or path of a file in the store' }],
-        options: [
-          { flags: '--store <directory>', help: 'Directory of the store (default: $SVC_MODELS_DIR)', path: true },
-          {
-            flags: '--termination-log <file>',
-            help: 'File to write the reason of a failure to (default: /dev/termination-log if it exists)',
-            path: true,
-          },
-        ],
-        load: async () => (await import('./verbs/model-fetch.ts')).runModelFetch,
-      },
-    ],
-  },
+  { name: 'model', help: 'Pull, list, verify and remove models', verbs: MODEL_VERBS },
   {
     name: 'doctor',
     help: 'Look for problems on this machine or, with --context or -n, in a cluster',

@@ -5,14 +5,18 @@
  */
 import path from 'node:path';
 import type { ModelFacts } from '../providers/provider.ts';
-import type { ModelStore } from '../reconciler/ports.ts';
+import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
 import { fail } from '../schema/failure.ts';
 import type { ModelId } from '../schema/names.ts';
 import { CATALOGUE, downloadBytes, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
 import { parseGgufHeader } from '../models/decide/parse-gguf-header.ts';
+import { parseHubName } from '../models/decide/parse-model-name.ts';
 import { isProjector, modelFacts } from '../models/decide/model-facts.ts';
 import { encodeDemoModel, type DemoModelId } from '../models/demo/demo-models.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
+
+const NOT_IN_CLUSTERS =
+  'Name a model of the catalogue, or a file in the model store: in a cluster, models are not fetched from the Hugging Face Hub by name yet';
 
 export interface ClusterModelStoreOptions {
   /** The gateway's own store; its directory may be empty. */
@@ -38,7 +42,8 @@ export function createClusterModelStore({ store, catalogue = CATALOGUE }: Cluste
       const own = ids.filter((id) => !catalogue.has(id));
       const mounted = own.length === 0 ? new Map() : await store.observe(own, signal);
       return new Map(
-        ids.map((id) => {
+        ids.map((id): readonly [ModelId, ModelPresence] => {
+          if (parseHubName(id).kind !== 'other') return [id, { kind: 'missing', message: NOT_IN_CLUSTERS }];
           const presence = mounted.get(id);
           const found = presence?.kind === 'present' ? presence.facts : undefined;
           return [id, { kind: 'present', facts: catalogueFacts(id) ?? found ?? { id, hostPath: path.join(root, id), sizeBytes: 0 } }];

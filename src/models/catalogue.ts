@@ -15,6 +15,8 @@ export interface Download {
   /** Hexadecimal. */
   readonly sha256: string;
   readonly sizeBytes: number;
+  /** The repository, as `owner/repo`, if the file is on the Hugging Face Hub. */
+  readonly repo?: string;
 }
 
 export interface CatalogueEntry {
@@ -25,6 +27,8 @@ export interface CatalogueEntry {
   readonly files: readonly [CatalogueFile, ...CatalogueFile[]];
   readonly license: string;
   readonly licenseUrl: string;
+  /** The Hub itself asks for its terms to be accepted before it sends the files. */
+  readonly isGated?: boolean;
   readonly minVramBytes: number;
   /**
    * Facts from the header of a GGUF download, for a gateway that cannot read the file because only the pods of a cluster have it.

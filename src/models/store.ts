@@ -1,25 +1,33 @@
-/** The model store: a directory of model files, and the catalogue of models that can be pulled into it. */
+/** The model store: a directory of model files, and what can be pulled into it: models of the catalogue, and models that are named by where they are. */
 import { existsSync } from 'node:fs';
-import { mkdir, readdir } from 'node:fs/promises';
+import { mkdir, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { watch } from 'chokidar';
+import { createKeyedLock } from '../platform/keyed-lock.ts';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
-import { fail, type Result } from '../schema/failure.ts';
+import { fail } from '../schema/failure.ts';
 import { ModelId } from '../schema/names.ts';
 import { CATALOGUE, downloadBytes, type Catalogue, type CatalogueEntry } from './catalogue.ts';
 import { shardNames } from './decide/model-facts.ts';
-import { pullEntry } from './pull/pull-entry.ts';
+import { parseHubName } from './decide/parse-model-name.ts';
+import { readHubAccess } from './hub/hub-access.ts';
+import { createModelSources, type ModelSources } from './model-sources.ts';
+import { fetchModel, type Pace } from './pull/fetch-model.ts';
+import type { PullLimits } from './pull/pull-file.ts';
+import { createPulls, type Pulls } from './pulls.ts';
 import { createModelReader } from './read-model.ts';
 
 export interface ListedModel {
   readonly id: ModelId;
-  /** Undefined if the model is not in the catalogue. */
+  /** Undefined if nobody but the store has the model. */
   readonly entry: CatalogueEntry | undefined;
   readonly presence: ModelPresence;
 }
 
 export interface DirectoryModelStore extends ModelStore {
-  /** Lists every entry of the catalogue and every other GGUF model in the directory. */
+  readonly sources: ModelSources;
+  readonly pulls: Pulls;
+  /** Lists every entry of the catalogue, every model that was pulled or imported under a name, and every other GGUF model in the directory. */
   list(signal: AbortSignal): Promise<readonly ListedModel[]>;
 }
 
@@ -27,6 +35,12 @@ export interface ModelStoreOptions {
   /** Absolute. */
   readonly root: string;
   readonly catalogue?: Catalogue;
+  /** Default: the catalogue, and the Hub without a token. */
+  readonly sources?: ModelSources;
+  /** Distinguishes the downloads of this service from those of others in the same directory. The same after a restart, which then resumes them. */
+  readonly writer?: string;
+  readonly limits?: PullLimits;
+  readonly pace?: Pace;
 }
 
 /** Deeper directories are neither watched nor listed. A model that a slot names is found at any depth. */
@@ -35,62 +49,84 @@ const MAX_LISTED = 2000;
 /** A file that is being copied changes many times a second; one pass in this time is enough. */
 const WAKE_WITHIN_MS = 100;
 
-export function createModelStore({ root, catalogue = CATALOGUE }: ModelStoreOptions): DirectoryModelStore {
+export function createModelStore(options: ModelStoreOptions): DirectoryModelStore {
+  const { root, catalogue = CATALOGUE, writer = 'svc', limits, pace } = options;
+  const sources = options.sources ?? createModelSources({ root, hub: readHubAccess({}), catalogue });
   const reader = createModelReader(root);
-  const pulls = new Map<ModelId, Promise<Result<void>>>();
+  const lock = createKeyedLock();
+  const tuning = { ...(limits === undefined ? {} : { limits }), ...(pace === undefined ? {} : { pace }) };
+  const pulls = createPulls((id, onProgress, signal) =>
+    fetchModel({ root, id, catalogue, sources, writer, lock, onProgress, ...tuning }, signal),
+  );
 
   async function presence(id: ModelId): Promise<ModelPresence> {
-    const entry = catalogue.get(id);
-    const files = entry?.files.map((file) => file.path) ?? [id];
-    const reads = await Promise.all(files.map((file) => reader.read(id, file)));
-    const unusable = reads.find((read) => read.kind === 'unusable');
-    if (unusable !== undefined) return { kind: 'missing', message: unusable.message };
-    if (reads.some((read) => read.kind === 'absent')) {
-      if (entry !== undefined) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
-      return {
-        kind: 'missing',
-        message: `Put the file "${path.join(root, id)}" in place, or use an id from the catalogue: the model "${id}" does not exist`,
-      };
-    }
-    const [first] = reads;
-    if (first?.kind !== 'present') return { kind: 'missing', message: `The catalogue entry "${id}" has no files` };
-    const sizeBytes = reads.reduce((sum, read) => sum + (read.kind === 'present' ? read.facts.sizeBytes : 0), 0);
-    return { kind: 'present', facts: { ...first.facts, sizeBytes } };
+    const entry = await sources.known(id);
+    if (entry === undefined) return presenceOfOther(id);
+    const read = await reader.read(id, entry.files[0].path);
+    if (read.kind === 'unusable') return { kind: 'missing', message: read.message };
+    const others = await Promise.all(entry.files.slice(1).map(async ({ path: file }) => sizeOf(path.join(root, file))));
+    if (read.kind === 'absent' || others.includes(undefined)) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
+    const sizeBytes = entry.files.length === 1 ? read.facts.sizeBytes : (downloadBytes(entry) ?? read.facts.sizeBytes);
+    return { kind: 'present', facts: { ...read.facts, sizeBytes } };
+  }
+
+  async function presenceOfOther(id: ModelId): Promise<ModelPresence> {
+    const name = parseHubName(id);
+    if (name.kind === 'hub') return { kind: 'pullable', sizeBytes: undefined };
+    if (name.kind === 'invalid') return { kind: 'missing', message: name.message };
+    const read = await reader.read(id, id);
+    if (read.kind === 'present') return { kind: 'present', facts: read.facts };
+    if (read.kind === 'unusable') return { kind: 'missing', message: read.message };
+    const file = path.join(root, id);
+    const message = `Put the file "${file}" in place, or use an id from the catalogue: the model "${id}" does not exist`;
+    return { kind: 'missing', message };
   }
 
   return {
     root,
+    sources,
+    pulls,
     async observe(ids, signal) {
       signal.throwIfAborted();
       return new Map(await Promise.all([...new Set(ids)].map(async (id) => [id, await presence(id)] as const)));
     },
     async pull(id, onProgress, signal) {
-      const running = pulls.get(id);
-      if (running !== undefined) return running;
       const above = path.dirname(root);
       if (!existsSync(above))
         return fail('retry', 'ModelPullFailed', `Put "${above}" back, or create it: the model store is missing with it`);
-      const pull = pullEntry({ root, id, entry: catalogue.get(id), onProgress }, signal).finally(() => pulls.delete(id));
-      pulls.set(id, pull);
-      return pull;
+      return pulls.join(id, onProgress, signal);
     },
     changes(wake, signal) {
       void watchRoot(root, () => wake(WAKE_WITHIN_MS), signal);
     },
     async list(signal) {
-      const known = new Set([...catalogue.values()].flatMap((entry) => entry.files.map((file) => file.path)));
+      const pins = await sources.pins.list();
+      const named = [...catalogue.values()].flatMap((entry) => entry.files.map((file) => file.path));
+      const known = new Set([...named, ...pins.flatMap((pin) => pin.files.map((file) => file.path))]);
       const found = (await findModels(root)).filter((file) => !known.has(file));
-      const ids = [...catalogue.keys(), ...found].flatMap((id) => ModelId.safeParse(id).data ?? []);
+      const ids = [...catalogue.keys(), ...pins.map((pin) => pin.id), ...found].flatMap((id) => ModelId.safeParse(id).data ?? []);
       signal.throwIfAborted();
-      return Promise.all(ids.map(async (id) => ({ id, entry: catalogue.get(id), presence: await presence(id) })));
+      return Promise.all([...new Set(ids)].map(async (id) => ({ id, entry: await sources.known(id), presence: await presence(id) })));
     },
   };
+}
+
+async function sizeOf(file: string): Promise<number | undefined> {
+  return stat(file).then(
+    ({ size }) => size,
+    () => undefined,
+  );
 }
 
 async function watchRoot(root: string, changed: () => void, signal: AbortSignal): Promise<void> {
   await mkdir(root, { recursive: true }).catch(() => undefined);
   if (signal.aborted) return;
-  const watcher = watch(root, { depth: DEPTH, ignoreInitial: true, followSymlinks: false, ignored: (file) => file.endsWith('.part') });
+  const watcher = watch(root, {
+    depth: DEPTH,
+    ignoreInitial: true,
+    followSymlinks: false,
+    ignored: (file) => /\.(?:part|journal)$/.test(file),
+  });
   // A store that cannot be watched is still read by the timed resync.
   watcher.on('error', () => undefined);
   watcher.on('all', changed);

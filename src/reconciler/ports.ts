@@ -206,6 +206,8 @@ export interface Progress {
   readonly what: string;
   readonly doneBytes: number;
   readonly totalBytes?: number;
+  /** Over the last seconds; undefined if that is not known. */
+  readonly bytesPerSecond?: number;
 }
 
 /**

@@ -67,6 +67,11 @@ const Origins = ListOf(
   'Write each origin as scheme, host and port, such as "https://chat.example.com" or "http://192.168.1.5:3001"',
 );
 
+const LicenseNames = ListOf(
+  (entry) => (/^[A-Za-z0-9][A-Za-z0-9._+-]{0,95}$/.test(entry) ? entry.toLowerCase() : undefined),
+  'Write licences as the Hugging Face Hub names them, such as "llama3.2" or "gemma"',
+);
+
 /** Returns the origin as browsers send it. The URL standard defines none for schemes that browsers do not know. */
 function serialiseOrigin(text: string): string {
   const { origin } = new URL(text);
@@ -130,6 +135,13 @@ export const SettingsSchema = z.strictObject({
     'Quiet period: how long the files of slots must be unchanged before they are read',
   ),
   SVC_MEMORY_BUDGET: SizeBytes.optional().describe('Memory for all slots together. Default: 90 % of the host; in a cluster, no limit'),
+  SVC_PULL_CONNECTIONS: Count(1, 16).prefault('4').describe('Connections for the download of one large model'),
+  SVC_PULL_BANDWIDTH: SizeBytes.optional().describe(
+    'Bytes per second for all downloads of models together, such as `50Mi`. Default: no limit',
+  ),
+  SVC_ACCEPTED_LICENSES: LicenseNames.describe(
+    'Comma-separated licences that restrict the use of a model, such as `llama3.2,gemma`, and that you accept. Others have to be accepted with `svcctl model pull --accept-license`',
+  ),
   SVC_PARK_LIMIT: Count(0, 100_000).prefault('64').describe('Parked requests per slot. Further requests fail with 429 `slot.queue_full`'),
   SVC_PARK_TIMEOUT: DurationMs.prefault('300s').describe('How long a request waits for its slot; then it fails with 503 `slot.loading`'),
   SVC_BODY_LIMIT: SizeBytes.prefault('64Mi').describe('Maximum size of a request body; larger ones fail with 413 `request.too_large`'),

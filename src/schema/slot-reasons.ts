@@ -82,7 +82,7 @@ export const PROBLEM_REASONS = {
     'Check the image name, its digest, the credentials for the registry, and the network',
   ),
   ModelMissing: stalling(
-    'The model is neither in the store nor in the catalogue',
+    'The model is neither in the store nor in the catalogue, and its repository does not have it',
     'Put its file into the store, or correct `model.default`',
   ),
   ModelUnusable: stalling('The file of the model cannot be served', 'Replace the file that the message names'),
@@ -91,8 +91,24 @@ export const PROBLEM_REASONS = {
     'Check the network and the server that the message names',
   ),
   ModelHashMismatch: stalling(
-    'The downloaded file is not the one that the catalogue describes',
-    'Correct the SHA-256 in the catalogue, or the file on its server, and restart the slot',
+    'The downloaded file is not the one that the catalogue or its repository describes',
+    'Correct the SHA-256, or the file on its server, and restart the slot',
+  ),
+  ModelSourceRefused: stalling(
+    'The server of the model refuses to send it',
+    'Correct the address that the message names, or make the file readable; then restart the slot',
+  ),
+  ModelGated: stalling(
+    'The repository of the model wants to know who reads it, or does not exist',
+    'Accept its terms in a browser, set `HF_TOKEN` to a token of that account, and restart the service; or correct the name',
+  ),
+  ModelTooLarge: stalling(
+    'No quantisation that the repository of the model offers fits into the memory of this machine',
+    'Choose a smaller model, or name the quantisation to try it anyway',
+  ),
+  LicenseNotAccepted: stalling(
+    'The licence of the model restricts what it may be used for, and nobody has accepted it here',
+    'Read the licence, then accept it with the command in the message, or list it in `SVC_ACCEPTED_LICENSES`',
   ),
   CatalogueInvalid: stalling('The catalogue entry of the model cannot be used', 'Correct the entry as the message says'),
   ModelStoreReadOnly: stalling('The model store cannot be written to', 'Make the store writable, or put the model there yourself'),

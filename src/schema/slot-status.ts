@@ -75,7 +75,7 @@ export interface SlotStatus {
   /** Unix milliseconds since which the slot is in `state`. */
   readonly since: number;
   /** Progress of a running pull. */
-  readonly progress?: { readonly what: string; readonly doneBytes: number; readonly totalBytes?: number };
+  readonly progress?: { readonly what: string; readonly doneBytes: number; readonly totalBytes?: number; readonly bytesPerSecond?: number };
 }
 
 export interface StateMove {

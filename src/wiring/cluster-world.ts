@@ -2,8 +2,8 @@
 import { hostname } from 'node:os';
 import { createKubeApi, type KubeApiOptions } from '../cluster/client/kube-api.ts';
 import { createLateObserver, type KubeObserver } from '../cluster/client/kube-observer.ts';
-import { createLeadership, type LeaseLeadership } from '../cluster/leadership/leadership.ts';
-import type { KubeApi, Leadership, Reflector } from '../cluster/client/ports.ts';
+import { createLeadership } from '../cluster/leadership/leadership.ts';
+import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
 import { createReflector } from '../cluster/client/reflector.ts';
 import { createReadyLeadership } from '../cluster/leadership/ready-leadership.ts';
 import { createTermCopies } from '../cluster/client/term-copies.ts';
@@ -58,7 +58,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   });
   const copies = createCopies(api.value, settings.SVC_RELIST, observer);
   const leadership = createReadyLeadership(lease, copies.prepare);
-  const parts = await createParts({ choice, api: api.value, lease, leadership, identity, copies, observer });
+  const parts = await createParts({ choice, api: api.value, leadership, identity, copies, observer });
   const running = new AbortController();
   const candidacy = new AbortController();
   let released: Promise<void> | undefined;
@@ -67,6 +67,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   return ok({
     ...parts.world,
     leadership,
+    cluster: { waiting: parts.waiting, leaderTransitions: lease.transitions },
     shareTraffic(local) {
       reports = createReplicaReports({
         api: leaseApi.value,
@@ -107,9 +108,7 @@ function createCopies(api: KubeApi, relistMs: number, observer: KubeObserver) {
   const ofTerm = createTermCopies();
   const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange, observer });
   const objects = createKubeReflectors({ api, relistMs, observer }, ofTerm.add);
-  const leases = ofTerm.add(LEASES, () =>
-    createReflector({ api, type: LEASES, labelSelector: `${LABELS.component}=gateway`, relistMs, observer }),
-  );
+  const leases = ofTerm.add(() => createReflector({ api, type: LEASES, labelSelector: `${LABELS.component}=gateway`, relistMs, observer }));
   const always = [slots, objects.deployments, objects.pods];
   return {
     slots,
@@ -126,14 +125,13 @@ function createCopies(api: KubeApi, relistMs: number, observer: KubeObserver) {
 interface PartsInput {
   readonly choice: ServiceOptions;
   readonly api: KubeApi;
-  readonly lease: LeaseLeadership;
   readonly leadership: Leadership;
   readonly identity: string;
   readonly copies: ReturnType<typeof createCopies>;
   readonly observer: KubeObserver;
 }
 
-async function createParts({ choice, api, lease, leadership, identity, copies, observer }: PartsInput) {
+async function createParts({ choice, api, leadership, identity, copies, observer }: PartsInput) {
   const { settings, env, log } = choice;
   const { slots, objects } = copies;
   const clock = createClock();
@@ -170,19 +168,7 @@ async function createParts({ choice, api, lease, leadership, identity, copies, o
     editor: createResourceEditor({ api, slots }),
     sinks: [statuses, events],
     publishedView: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),
-    cluster: {
-      copies: () => copyAges([...copies.always, objects.services, objects.configMaps, copies.leases]),
-      waiting: () => ({ status: statuses.waitingCount(), event: events.waitingCount() }),
-      leaderTransitions: lease.transitions,
-    },
   } satisfies Partial<World>;
-  return { world, statuses, leftovers };
-}
-
-/** Without the copies that this replica does not keep at present. */
-function copyAges(reflectors: readonly Reflector[]) {
-  return reflectors.flatMap(({ resource, ageMs }) => {
-    const age = ageMs();
-    return age === undefined ? [] : [{ resource, ageSeconds: age / 1000 }];
-  });
+  const waiting = () => ({ status: statuses.waitingCount(), event: events.waitingCount() });
+  return { world, statuses, leftovers, waiting };
 }

@@ -12,6 +12,7 @@ import { PROVIDERS } from '../providers/registry.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 import type { Controller } from './create-controller.ts';
 import { createInventory } from './inventory.ts';
+import { createModelManagement } from './manage-models.ts';
 import { createLogSource } from './service-parts.ts';
 import { readSitePolicy } from './site-policy.ts';
 import type { ServiceOptions, World } from './world.ts';
@@ -30,6 +31,7 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
   const startedAt = clock.now();
   const manage: Manage = {
     ...createInventory(world, board, settings.SVC_STATE_DIR),
+    ...createModelManagement(world, board),
     version,
     runtime: runtime.traits.kind,
     startedAt,

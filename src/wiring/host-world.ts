@@ -1,6 +1,5 @@
 /** The world of a single machine: slots are files, workloads run in podman or as processes, and there is only one replica. */
 import path from 'node:path';
-import { createModelStore } from '../models/store.ts';
 import type { Runtime } from '../reconciler/ports.ts';
 import { createStatusRecords } from '../files/status-records.ts';
 import { readDevices } from '../host/device-probe.ts';
@@ -9,6 +8,7 @@ import { createHostProbe } from '../host/host-probe.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { createTomlEditor } from '../host/slots/toml-editor.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
+import { createHostModelStore } from './model-store.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 /** Asked again whenever the devices, as text, may have changed. */
@@ -24,13 +24,14 @@ export async function createHostWorld(options: ServiceOptions, runtime: Runtime,
     quietPeriodMs: settings.SVC_QUIET_PERIOD,
     log,
   });
-  const models = createModelStore({ root: settings.SVC_MODELS_DIR });
+  const host = createHostProbe({ devices: async () => readHostDevices(programs) });
+  const models = createHostModelStore(options, host);
   return {
     ...(await createDesiredInputs(options, slots, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json') })),
     runtime,
     models,
     modelFiles: models,
-    host: createHostProbe({ devices: async () => readHostDevices(programs) }),
+    host,
     records: createStatusRecords(path.join(settings.SVC_STATE_DIR, 'status'), log),
     editor: createTomlEditor({ directory }),
     sinks: [],

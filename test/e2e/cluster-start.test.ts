@@ -13,7 +13,7 @@ describe('The service in a cluster', () => {
   let api: FakeKubeApi;
   let controller: ClusterController;
   beforeAll(async () => {
-    api = await startFakeKubeApi();
+    api = await startFakeKubeApi({ bookmarkMs: 500 });
     controller = await createClusterController({
       namespace: NAMESPACE,
       identity: 'svc-0',
@@ -42,6 +42,36 @@ describe('The service in a cluster', () => {
     const state = () => SlotResource.parse(api.objects(SLOT_SPECS, NAMESPACE)[0]).status?.state;
     await eventually('the status says that the slot starts', () => state() === 'starting');
   });
+
+  test('shows what it wrote, how many replicas the slot should have, and that its copies are current', async () => {
+    const copies = ['configmaps', 'deployments.apps', 'leases.coordination.k8s.io', 'pods', 'services', 'slotspecs.inference.svc.dev'];
+    await eventually('every copy is current', async () => {
+      const text = await metrics();
+      return copies.every((resource) => text.includes(`svc_kube_copy_age_seconds{resource="${resource}"} 0\n`));
+    });
+    const text = await metrics();
+    expect(text).toMatch(/^svc_status_writes_total\{what="status",result="done"\} [1-9]/m);
+    expect(text).toMatch(/^svc_slot_replicas_desired\{slot="primary"\} 1$/m);
+    expect(text).toMatch(/^svc_leader_transitions_total \d+$/m);
+    expect(text).toMatch(/^svc_kube_request_seconds_count\{verb="patch",resource="deployments\.apps"\} [1-9]/m);
+  }, 30_000);
+
+  test('shows that the API server is away, that its copies age, and that both are over', async () => {
+    await api.goDown();
+    await eventually('requests fail', async () => /^svc_kube_requests_total\{.*code="unreachable"\} [1-9]/m.test(await metrics()), 30_000);
+    await eventually(
+      'the copy of pods ages',
+      async () => /^svc_kube_copy_age_seconds\{resource="pods"\} (?!0$)/m.test(await metrics()),
+      30_000,
+    );
+    await api.comeUp();
+    await eventually(
+      'the copy of pods is current',
+      async () => /^svc_kube_copy_age_seconds\{resource="pods"\} 0$/m.test(await metrics()),
+      60_000,
+    );
+    await eventually('the service leads again', async () => (await metrics()).includes('\nsvc_leads 1\n'), 30_000);
+  }, 150_000);
 
   test('exits after SIGTERM, and releases the Lease', async () => {
     await controller.kill('SIGTERM');

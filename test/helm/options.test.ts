@@ -138,6 +138,10 @@ describeWithHelm('The chart', () => {
     const withoutUsers = { runAsNonRoot: true, fsGroupChangePolicy: 'OnRootMismatch', seccompProfile: { type: 'RuntimeDefault' } };
     expect(at(podOf(objects), 'securityContext')).toEqual(withoutUsers);
     expect(at(ofKind(objects, 'Pod')[0], 'spec', 'securityContext')).toEqual(withoutUsers);
+    const onOpenShift = ['--api-versions', 'security.openshift.io/v1'];
+    expect(at(podOf(await renderValues({}, 'a', onOpenShift)), 'securityContext')).toEqual(withoutUsers);
+    const given = await renderValues({ podSecurityContext: { runAsUser: 1000, fsGroup: null } }, 'a', onOpenShift);
+    expect(at(podOf(given), 'securityContext')).toEqual({ ...withoutUsers, runAsUser: 1000 });
   });
 
   test('replaces gateways one after the other, or all at once', async () => {

@@ -47,6 +47,14 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
         replicas: 2,
         storage: { size: '50Gi', className: 'fast' },
         tolerations: [{ key: 'nvidia.com/gpu', operator: 'Exists' }],
+        pod: {
+          labels: { team: 'search' },
+          securityContext: { runAsUser: 1_000_680_000 },
+          server: {
+            resources: { limits: { cpu: 2, 'ephemeral-storage': '1Gi' } },
+            env: [{ name: 'API_TOKEN', valueFrom: { secretKeyRef: { name: 'credentials', key: 'token' } } }],
+          },
+        },
       },
       embed: { backend: 'cpu', load: 'on-demand', lifecycle: { idleTimeout: '15m' }, model: { default: 'demo-embed' } },
     },

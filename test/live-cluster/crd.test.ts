@@ -93,7 +93,7 @@ describeWithCluster('The definition of slots', () => {
   });
 
   test.each(WITHIN_LIMITS)('accepts %j, which is within the limits', async (part) => {
-    expect(await rejection('primary', { model: MODEL, ...part })).toBe('');
+    expect(await rejection('embed', { model: MODEL, ...part })).toBe('');
   });
 
   test.each<readonly [pod: object, message: RegExp]>([
@@ -208,7 +208,7 @@ describeWithCluster('The definition of slots', () => {
     expect(explained).toMatch(/context\s+<integer>\s+Context length in tokens/);
     expect(await explainedIn('spec')).not.toContain('Cluster only');
     const pod = await explainedIn('spec.pod');
-    expect(pod).toContain('with the keys of a pod template');
+    expect(pod).toMatch(/What is added to the pods, and changed in them, with the keys of a pod\s+template/);
     expect(pod).toMatch(/imagePullSecrets\s+<\[\]Object>\s+Secrets with credentials for registries/);
     expect(await explainedIn('spec.pod.server.env')).toMatch(/valueFrom\s+<Object>\s+Where the value comes from/);
   }, 180_000);

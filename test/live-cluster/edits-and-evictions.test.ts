@@ -11,7 +11,7 @@ import { chatText, pause } from '../support/service.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
 
 const ROUNDS = Number(process.env['SVC_TEST_ROUNDS'] ?? 3);
-const DEPLOYMENT = 'deployment/svc-slot-primary';
+const OF_SLOT = 'inference.svc.dev/slot=primary';
 const MODELS = ['demo-owl', 'demo-fox'] as const;
 /** The same budget as that of the service, which this older API server does not know as policy/v1. */
 const BUDGET = `apiVersion: policy/v1beta1
@@ -54,10 +54,20 @@ describeWithCluster('A slot in the hands of operators', () => {
       '--output',
       'jsonpath={.items[*].message}',
     ]);
+  /** Its name depends on the swaps before. */
+  const deployment = async (): Promise<string> =>
+    (await svc.kubectl(['get', 'deployments', '--selector', OF_SLOT, '--output', 'name'])).trim();
   /** Writes to the Deployment as another program would. */
   const scaleAs = async (manager: string, replicas: number): Promise<unknown> =>
-    svc.kubectl(['patch', DEPLOYMENT, `--field-manager=${manager}`, '--type=merge', '--patch', JSON.stringify({ spec: { replicas } })]);
-  const wanted = async (): Promise<string> => svc.kubectl(['get', DEPLOYMENT, '--output', 'jsonpath={.spec.replicas}']);
+    svc.kubectl([
+      'patch',
+      await deployment(),
+      `--field-manager=${manager}`,
+      '--type=merge',
+      '--patch',
+      JSON.stringify({ spec: { replicas } }),
+    ]);
+  const wanted = async (): Promise<string> => svc.kubectl(['get', await deployment(), '--output', 'jsonpath={.spec.replicas}']);
   const readyPods = async (count: number, withinMs = 90_000): Promise<readonly SlotPod[]> =>
     eventually(
       `${count} pods are ready`,
@@ -98,9 +108,10 @@ describeWithCluster('A slot in the hands of operators', () => {
   test('has its new timeouts in its pods once it is up to date', async () => {
     await patch({ model: { default: 'demo-owl' }, lifecycle: { startTimeout: '7m', drainTimeout: '77s' } });
     await upToDate();
-    await readyPods(1);
-    const path = 'jsonpath={.items[*].spec.terminationGracePeriodSeconds} {.items[*].spec.containers[0].startupProbe.failureThreshold}';
-    const times = await svc.kubectl(['get', 'pods', '--selector', 'inference.svc.dev/slot=primary', '--output', path]);
+    // A pod that has ended may be listed for another half minute.
+    const [pod] = await readyPods(1);
+    const path = 'jsonpath={.spec.terminationGracePeriodSeconds} {.spec.containers[0].startupProbe.failureThreshold}';
+    const times = await svc.kubectl(['get', 'pod', pod?.name ?? '', '--output', path]);
     expect(times).toBe(`${77 + 12} ${7 * 60 + 15}`);
   }, 180_000);
 
@@ -190,7 +201,7 @@ describeWithCluster('A slot in the hands of operators', () => {
       await svc.kubectl([
         'drain',
         await node(),
-        '--pod-selector=inference.svc.dev/slot=primary',
+        `--pod-selector=${OF_SLOT}`,
         '--ignore-daemonsets',
         '--delete-emptydir-data',
         '--timeout=120s',

@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createKubeApi } from '../../src/cluster/client/kube-api.ts';
-import type { KubeApi } from '../../src/cluster/client/ports.ts';
+import type { KubeApi, KubeObject } from '../../src/cluster/client/ports.ts';
 import { createReflector } from '../../src/cluster/client/reflector.ts';
-import { CONFIG_MAPS, DEPLOYMENTS, PODS } from '../../src/cluster/client/resource-types.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, PODS, SLOT_SPECS } from '../../src/cluster/client/resource-types.ts';
+import { eventually } from '../support/eventually.ts';
 import { describeKubeApi, reasonOf, valueOf } from '../support/kube/kube-api-contract.ts';
 import { describeWithCluster, kubectl, KUBECONFIG } from '../support/require/require-cluster.ts';
 
@@ -53,6 +54,28 @@ describeWithCluster('createKubeApi() on a real API server', () => {
     expect(await untrusting.get(CONFIG_MAPS, 'x', SIGNAL)).toMatchObject({
       failure: { reason: 'ApiUntrusted', message: expect.stringContaining('Check the certificates') },
     });
+  });
+
+  test.each([CONFIG_MAPS, SLOT_SPECS])('a reflector reads the same as a list, in the way that the server allows: $plural', async (type) => {
+    const sent: string[] = [];
+    const counted = valueOf(
+      await createKubeApi({ env: { KUBECONFIG }, namespace, version: 'test', onRequest: ({ verb }) => void sent.push(verb) }),
+    );
+    const spec = type === SLOT_SPECS ? { spec: { backend: 'cpu', model: { default: 'demo-fox' }, enabled: false } } : {};
+    for (const name of ['read-a', 'read-b']) {
+      valueOf(await api.apply(type, { metadata: { name }, ...spec }, { fieldManager: 'svc-controller' }, SIGNAL));
+    }
+    const listed = valueOf(await api.list(type, {}, SIGNAL)).items;
+    const own = new AbortController();
+    const copy = createReflector({ api: counted, type });
+    copy.start(own.signal);
+    await eventually('the newest state is read', async () => copy.health().kind === 'current' && copy.items().size === listed.length);
+    await copy.refresh(own.signal);
+    const identities = (objects: Iterable<KubeObject>) =>
+      new Map([...objects].map(({ apiVersion, kind, metadata: { name, uid } }) => [name, { apiVersion, kind, uid }]));
+    expect(identities(copy.items().values())).toEqual(identities(listed));
+    process.stdout.write(`${type.plural}: ${sent.join(', ')}\n`);
+    own.abort();
   });
 
   test('names the verb and the resource that a service account lacks, also in the reflector', async () => {

@@ -142,7 +142,7 @@ describeWithCluster('The kube runtime on a real cluster', () => {
         await inPod(
           'echo "$API_TOKEN $MODE $CPUS $FROM_colour $token $GREETING $HTTPS_PROXY $https_proxy"; test -s /var/run/identity/token && touch /tmp/cache/x',
         ),
-      ).toBe('t0ken quiet 2 blue t0ken hello http://proxy.example http://proxy.example');
+      ).toBe(`t0ken quiet 2 blue t0ken ${plain.env['GREETING']} http://proxy.example http://proxy.example`);
       // Applying it again is no roll-out, and what others change in the overlay is reverted.
       const generation = async (): Promise<string> =>
         await kubectl('get', 'deployment', workload.name, '--output', 'jsonpath={.metadata.generation}');

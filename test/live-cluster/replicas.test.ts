@@ -4,6 +4,7 @@ import { conditionOf, demoSlot, install, render, type Installation } from '../su
 import {
   eventually,
   gatewaysOf,
+  metric,
   metricOfAll,
   slotPods,
   startClients,
@@ -118,6 +119,36 @@ describeWithCluster('Two gateways', () => {
     expect(await metricOfAll([leader], 'svc_leads')).toBe(1);
     expect(await metricOfAll([follower], 'svc_leads')).toBe(0);
   }, 60_000);
+
+  test('export their own requests to the API server and the age of their copies, the same replicas of slots, and what only the leader writes', async () => {
+    const { leader, follower } = await both();
+    for (const { url, leads } of [leader, follower]) {
+      const who = leads ? 'the leader' : 'the follower';
+      const answered = 'verb="watch",resource="pods"';
+      expect(await metric(url, 'svc_kube_requests_total', `${answered},code="200"`)).toBeGreaterThan(0);
+      expect(await metric(url, 'svc_kube_request_seconds_count', answered)).toBeGreaterThan(0);
+      // Servers send bookmarks about once a minute, but a watch that lasts is enough.
+      for (const resource of ['pods', 'slotspecs.inference.svc.dev']) {
+        const label = `resource="${resource}"`;
+        await eventually(
+          `the copy of ${resource} is current on ${who}`,
+          async () => (await fetch(`${url}/api/metrics`)).text(),
+          (text) => text.includes(`svc_kube_copy_age_seconds{${label}} 0\n`),
+        );
+        expect(await metric(url, 'svc_kube_copy_lists_total', label)).toBeGreaterThan(0);
+      }
+      const replicas = async (slot: string) =>
+        Promise.all(['desired', 'present', 'ready'].map(async (kind) => metric(url, `svc_slot_replicas_${kind}`, `slot="${slot}"`)));
+      await eventually(
+        `the replicas of slots are known to ${who}`,
+        async () => [await replicas('primary'), await replicas('closed'), await replicas('nap'), (await replicas('homeless'))[0]],
+        (seen) => JSON.stringify(seen) === JSON.stringify([[1, 1, 1], [0, 0, 0], [0, 0, 0], 1]),
+      );
+    }
+    const transitions = await Promise.all([leader, follower].map(async ({ url }) => metric(url, 'svc_leader_transitions_total')));
+    expect(transitions[0]).toBe(transitions[1]);
+    expect(await metric(leader.url, 'svc_status_writes_total', 'what="status",result="done"')).toBeGreaterThan(0);
+  }, 120_000);
 
   test('show the same states, conditions and restarts of every slot', async () => {
     const { leader, follower } = await both();

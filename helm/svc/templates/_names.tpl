@@ -124,3 +124,14 @@ annotations:
 {{- .Values.models.claim.name -}}
 {{- end -}}
 {{- end -}}
+
+{{/* The security context of the gateway's pods. OpenShift chooses users and groups itself and refuses the default ones; others are an intention. */}}
+{{- define "svc.podSecurityContext" -}}
+{{- $context := .Values.podSecurityContext -}}
+{{- if .Capabilities.APIVersions.Has "security.openshift.io/v1" -}}
+{{- range $key := list "runAsUser" "runAsGroup" "fsGroup" -}}
+{{- if eq (get $context $key | toString) "65532" -}}{{- $context = omit $context $key -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with $context -}}{{- toYaml . -}}{{- end -}}
+{{- end -}}

@@ -61,8 +61,7 @@ const OF_THE_API_SERVER: readonly Alert[] = [
   {
     name: 'SvcApiServerErrors',
     severity: 'warning',
-    expr:
-      `${requests('5..|unreachable', BY_INSTANCE, '10m')} ` + `/ sum by (${BY_INSTANCE}) (rate(svc_kube_requests_total[10m])) > 0.05 < 1`,
+    expr: `${requests('5..|unreachable', BY_INSTANCE, '5m')} ` + `/ sum by (${BY_INSTANCE}) (rate(svc_kube_requests_total[5m])) > 0.05 < 1`,
     for: '15m',
     summary: 'More than 5 % of the requests of {{ $labels.instance }} to the API server fail',
     meaning: 'The API server is overloaded or partly away. What the controller does is delayed, since it tries again.',

@@ -81,7 +81,14 @@ function render({ title, description, kind, unit = 'short', queries }: Panel, id
 }
 
 function dataSourceVariable(): object {
-  return { name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus', current: {}, hide: 0 };
+  return {
+    name: 'datasource',
+    label: 'Data source',
+    type: 'datasource',
+    query: 'prometheus',
+    current: { text: 'default', value: 'default' },
+    hide: 0,
+  };
 }
 
 function queryVariable(name: string, query: string): object {
@@ -92,7 +99,6 @@ function queryVariable(name: string, query: string): object {
     type: 'query',
     datasource: DATA_SOURCE,
     query: { query, refId: name },
-    definition: query,
     refresh: 2,
     sort: 1,
     ...all,

@@ -25,6 +25,8 @@ export const Progress = z.object({
   what: z.string().describe('The file or image that is being downloaded'),
   done_bytes: Bytes,
   total_bytes: Bytes.nullable(),
+  bytes_per_second: z.number().min(0).nullable().describe('Over the last seconds; null if not known'),
+  seconds_left: Count.nullable().describe('At this speed; null if not known'),
 });
 
 export const Problem = z.object({
@@ -128,7 +130,20 @@ export const ModelEntry = z.object({
 
 export const Models = z.object({ models: z.array(ModelEntry) });
 
-export const Pulls = z.object({ pulls: z.array(Progress.extend({ slot: SlotName })) });
+export const Pulls = z.object({
+  pulls: z.array(
+    Progress.extend({
+      slot: SlotName.nullable().describe('The slot that waits for the download; null if somebody asked for the model itself'),
+      model: z.string().nullable().describe('Null for the download of an image'),
+      failed: z
+        .boolean()
+        .describe('The download has ended without success; it stays listed until it is asked for again or the model is removed'),
+      message: z.string().describe('Why it has failed'),
+    }),
+  ),
+});
+
+export const PullRequested = z.object({ id: z.string() });
 
 export const ProviderEntry = z.object({
   kind: z.string(),

@@ -12,7 +12,7 @@ export function createInventoryRoutes({ manage, board }: ManageDeps): readonly D
     list('/api/models', 'Models of the catalogue and of the store', Models, async () => ({
       models: (await manage.models()).map(viewModel),
     })),
-    list('/api/pulls', 'Downloads in progress', Pulls, () => viewPulls(board.current())),
+    list('/api/pulls', 'Downloads in progress', Pulls, () => viewPulls(board.current(), manage.pulls())),
     list('/api/providers', 'Kinds of runtime, and whether this host can run them', Providers, async () => ({
       providers: (await manage.providers()).map(viewProvider),
     })),

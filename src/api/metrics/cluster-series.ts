@@ -4,9 +4,13 @@
  */
 import type { MetricFactory } from './metric-factory.ts';
 
+/** A local copy of objects of the API server. */
+interface Copy {
+  readonly resource: string;
+  ageMs(): number;
+}
+
 export interface ClusterSources {
-  /** The local copies that are kept at present. */
-  copies(): readonly { readonly resource: string; readonly ageSeconds: number }[];
   /** How many writes are due and not done yet. */
   waiting(): Readonly<Record<'status' | 'event', number>>;
   /** Undefined while this replica has not seen who leads. */
@@ -20,19 +24,30 @@ const WRITE_RESULTS = ['done', 'conflict', 'failed'];
 
 /** What is reported names each label, because callers may pass objects with more fields, and the library throws at a label that it does not know. */
 export function createClusterSeries(factory: MetricFactory, sources: ClusterSources | undefined) {
-  const { counter, histogram } = factory;
+  const { counter, gauge, histogram } = factory;
   const requests = counter('svc_kube_requests_total');
   const requestSeconds = histogram('svc_kube_request_seconds');
   const lists = counter('svc_kube_copy_lists_total');
   const watches = counter('svc_kube_copy_watches_total');
   const writes = counter('svc_status_writes_total');
+  /** Those that are kept up to date at present. */
+  const copies = new Set<Copy>();
   registerSources(factory, sources);
+  gauge('svc_kube_copy_age_seconds', (series) => {
+    for (const [resource, ageMs] of oldestOf(copies)) series.set({ resource }, ageMs / 1000);
+  });
   // A counter that began with its first event would hide that event from `increase()`.
   if (sources !== undefined) for (const what of WRITTEN) for (const result of WRITE_RESULTS) writes.inc({ what, result }, 0);
   return {
     requestEnded({ verb, resource, code, seconds }: Record<'verb' | 'resource' | 'code', string> & { readonly seconds: number }) {
       requests.inc({ verb, resource, code });
       if (ANSWERED.test(code)) requestSeconds.observe({ verb, resource }, seconds);
+    },
+    copyStarted({ resource, ageMs }: Copy, signal: AbortSignal) {
+      const copy = { resource, ageMs };
+      if (signal.aborted) return;
+      copies.add(copy);
+      signal.addEventListener('abort', () => copies.delete(copy), { once: true });
     },
     copyListed: ({ resource, cause }: Readonly<Record<'resource' | 'cause', string>>) => lists.inc({ resource, cause }),
     copyWatchEnded: ({ resource, result }: Readonly<Record<'resource' | 'result', string>>) => watches.inc({ resource, result }),
@@ -41,11 +56,15 @@ export function createClusterSeries(factory: MetricFactory, sources: ClusterSour
 }
 
 function registerSources({ gauge, readCounter }: MetricFactory, sources: ClusterSources | undefined): void {
-  gauge('svc_kube_copy_age_seconds', (series) => {
-    for (const { resource, ageSeconds } of sources?.copies() ?? []) series.set({ resource }, ageSeconds);
-  });
   gauge('svc_status_writes_waiting', (series) => {
     for (const [what, count] of Object.entries(sources?.waiting() ?? {})) series.set({ what }, count);
   });
   readCounter('svc_leader_transitions_total', () => sources?.leaderTransitions());
+}
+
+/** A copy that ends and its successor overlap for a moment. */
+function oldestOf(copies: ReadonlySet<Copy>): ReadonlyMap<string, number> {
+  const oldest = new Map<string, number>();
+  for (const { resource, ageMs } of copies) oldest.set(resource, Math.max(ageMs(), oldest.get(resource) ?? 0));
+  return oldest;
 }

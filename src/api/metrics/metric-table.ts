@@ -118,7 +118,7 @@ export const METRICS = {
   svc_kube_copy_lists_total: counter(
     ['resource', 'cause'],
     'lists',
-    'How often the local copy was read as a whole, and why: "start", "periodic", "lost" (events were missing), "expired" (the server no longer had the version)',
+    'How often the local copy was read as a whole, and why: "start", "due", "lost" (events were missing), "expired" (the server no longer had the version)',
   ),
   svc_kube_copy_watches_total: counter(
     ['resource', 'result'],

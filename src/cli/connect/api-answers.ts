@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 const text = z.string().nullish();
 const count = z.number().nullish();
-const transfer = { what: z.string(), done_bytes: z.number(), total_bytes: count };
+const transfer = { what: z.string(), done_bytes: z.number(), total_bytes: count, bytes_per_second: count, seconds_left: count };
 
 export const SlotAnswer = z.looseObject({
   name: z.string(),
@@ -50,7 +50,9 @@ export const ModelsAnswer = z.looseObject({
   ),
 });
 
-export const PullsAnswer = z.looseObject({ pulls: z.array(z.looseObject({ slot: z.string(), ...transfer })) });
+export const PullsAnswer = z.looseObject({
+  pulls: z.array(z.looseObject({ slot: text, model: text, failed: z.boolean().optional(), message: text, ...transfer })),
+});
 
 export const ProvidersAnswer = z.looseObject({
   providers: z.array(

@@ -10,7 +10,11 @@ export function sizeText(bytes: number | null | undefined): string {
 export function ageText(since: string | null | undefined, now: number): string {
   const at = Date.parse(since ?? '');
   if (Number.isNaN(at)) return '-';
-  const seconds = Math.max(0, Math.round((now - at) / 1000));
+  return secondsText(Math.max(0, Math.round((now - at) / 1000)));
+}
+
+/** `42s`, `5m`, `3h` or `12d`. */
+export function secondsText(seconds: number): string {
   if (seconds < 120) return `${seconds}s`;
   if (seconds < 7200) return `${Math.floor(seconds / 60)}m`;
   if (seconds < 172_800) return `${Math.floor(seconds / 3600)}h`;

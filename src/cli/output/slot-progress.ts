@@ -1,6 +1,6 @@
 /** Summarises the status of a slot for tables, progress lines and waiting. Pure. */
 import type { SlotAnswer } from '../connect/api-answers.ts';
-import { sizeText } from './quantities-text.ts';
+import { secondsText, sizeText } from './quantities-text.ts';
 import { withoutControls, type Progress } from './terminal.ts';
 
 type Condition = SlotAnswer['status']['conditions'][number];
@@ -58,7 +58,7 @@ export function progressLine(slot: SlotAnswer): string {
   const detail =
     progress === null || progress === undefined
       ? notice && ` (${notice})`
-      : ` ${progress.what}, ${transferText(progress.done_bytes, progress.total_bytes)}`;
+      : ` ${progress.what}, ${transferText(progress.done_bytes, progress.total_bytes)}${speedText(progress)}`;
   return withoutControls(`${slot.name}: ${state}${detail}`);
 }
 
@@ -66,6 +66,17 @@ export function progressLine(slot: SlotAnswer): string {
 export function transferText(done: number, total: number | null | undefined): string {
   const share = shareOf(done, total);
   return share === undefined ? sizeText(done) : `${sizeText(done)} of ${sizeText(total)} (${Math.floor(100 * share)} %)`;
+}
+
+/** `, 40 MiB/s, 3m left`; empty if the speed is unknown. */
+export function speedText({ bytes_per_second: speed, seconds_left: left }: TransferSpeed): string {
+  if (speed === null || speed === undefined) return '';
+  return `, ${sizeText(speed)}/s${left === null || left === undefined ? '' : `, ${secondsText(left)} left`}`;
+}
+
+interface TransferSpeed {
+  readonly bytes_per_second?: number | null | undefined;
+  readonly seconds_left?: number | null | undefined;
 }
 
 /** From 0 to 1. Undefined if the total is unknown. */

@@ -3,7 +3,7 @@ import type { Cli } from '../cli.ts';
 import { ModelsAnswer, ProvidersAnswer, PullsAnswer, SlotsAnswer, StatusAnswer, type SlotAnswer } from '../connect/api-answers.ts';
 import type { Client } from '../connect/client.ts';
 import { cellText, toRows, type Column, type Rows } from '../output/output.ts';
-import { ageText, sizeText } from '../output/quantities-text.ts';
+import { ageText, secondsText, sizeText } from '../output/quantities-text.ts';
 import { readinessOf, reasonedNoticeOf } from '../output/slot-progress.ts';
 
 export interface Listing {
@@ -58,12 +58,15 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
       return toRows({
         key: 'pulls',
         items: pulls,
-        nameOf: (pull) => pull.slot,
+        nameOf: (pull) => pull.model ?? pull.slot ?? pull.what,
         columns: [
-          { title: 'SLOT', cell: (pull) => pull.slot },
+          { title: 'SLOT', cell: (pull) => cellText(pull.slot) },
+          { title: 'MODEL', cell: (pull) => cellText(pull.model) },
           { title: 'DONE', cell: (pull) => sizeText(pull.done_bytes) },
           { title: 'TOTAL', cell: (pull) => sizeText(pull.total_bytes) },
-          { title: 'WHAT', cell: (pull) => cellText(pull.what) },
+          { title: 'SPEED', moves: true, cell: ({ bytes_per_second: speed }) => (isKnown(speed) ? `${sizeText(speed)}/s` : '-') },
+          { title: 'LEFT', moves: true, cell: ({ seconds_left: left }) => (isKnown(left) ? secondsText(left) : '-') },
+          { title: 'WHAT', cell: (pull) => (pull.failed === true ? `failed: ${cellText(pull.message)}` : cellText(pull.what)) },
         ],
       });
     },
@@ -88,6 +91,10 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
     },
   },
 };
+
+function isKnown(value: number | null | undefined): value is number {
+  return typeof value === 'number';
+}
 
 /** Shown only if the service reports replicas, which it does in a cluster. */
 const REPLICAS = 'REPLICAS';

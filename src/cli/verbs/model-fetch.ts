@@ -4,14 +4,17 @@
  */
 import { constants, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import path from 'node:path';
+import { readHubAccess } from '../../models/hub/hub-access.ts';
+import { createModelSources } from '../../models/model-sources.ts';
+import { createDiskRoom } from '../../models/pull/disk-room.ts';
+import { UNLIMITED } from '../../models/pull/throttle.ts';
 import { fetchModel, type FetchedModel } from '../../models/pull/fetch-model.ts';
 import type { Progress } from '../../reconciler/ports.ts';
-import { ModelId } from '../../schema/names.ts';
 import type { Cli } from '../cli.ts';
-import { CliFailure, usageFailure } from '../output/exit-codes.ts';
+import { CliFailure } from '../output/exit-codes.ts';
 import { sizeText } from '../output/quantities-text.ts';
 import { shareOf, transferText } from '../output/slot-progress.ts';
+import { parseModelId, storeRoot } from './model-store.ts';
 
 export interface ModelFetchOptions {
   readonly store?: string;
@@ -22,8 +25,8 @@ export interface ModelFetchOptions {
 const TERMINATION_LOG = '/dev/termination-log';
 /** The kubelet's limit. https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/ */
 const TERMINATION_BYTES = 4096;
-/** The same default as in `settings.ts`, whose other settings need not be valid here. */
-const STATE_DIR = '/var/lib/svc';
+/** For one large file. */
+const CONNECTIONS = 4;
 
 export async function runModelFetch(cli: Cli, options: ModelFetchOptions, name: string): Promise<void> {
   try {
@@ -35,15 +38,20 @@ export async function runModelFetch(cli: Cli, options: ModelFetchOptions, name: 
 }
 
 async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptions, name: string): Promise<void> {
-  const id = ModelId.safeParse(name);
-  if (!id.success) throw usageFailure(`${id.error.issues[0]?.message ?? 'Write a model id'}: "${name}" is not a model id`);
-  const root = path.resolve(store ?? env['SVC_MODELS_DIR'] ?? path.join(env['SVC_STATE_DIR'] ?? STATE_DIR, 'models'));
+  const id = parseModelId(name);
+  const root = storeRoot({ env }, store === undefined ? {} : { store });
+  const sources = createModelSources({
+    root,
+    hub: readHubAccess(env),
+    acceptedLicenses: (env['SVC_ACCEPTED_LICENSES'] ?? '').split(/[\s,]+/),
+  });
+  const limits = { connections: CONNECTIONS, throttle: UNLIMITED, room: createDiskRoom() };
   const onProgress = (progress: Progress): void => terminal.progress(progressOf(progress));
-  const source = { root, id: id.data, writer: writerName(), onProgress };
+  const source = { root, id, sources, writer: writerName(), onProgress, limits };
   const result = await fetchModel(source, stopOnSignal());
   terminal.endProgress();
   if (!result.ok) throw new CliFailure(result.failure.message);
-  terminal.line(`model/${id.data} ${describe(result.value)}`);
+  terminal.line(`model/${id} ${describe(result.value)}`);
 }
 
 function describe({ file, sizeBytes, fetched, verified }: FetchedModel): string {

@@ -5,32 +5,30 @@ import { causeAfter, watchResult } from './decide/watch-result.ts';
 import type { KubeObserver, ListCause } from './kube-observer.ts';
 import type { WatchOutcome } from './read-watch.ts';
 
-export type CopyObserver = Pick<KubeObserver, 'copyListed' | 'copyWatchEnded'>;
+export type CopyObserver = Pick<KubeObserver, 'copyStarted' | 'copyListed' | 'copyWatchEnded'>;
 
 export function createCopyRecord(resource: string, clock: Clock, observer: CopyObserver) {
-  /** Undefined while the copy is not kept up to date. */
-  let age: CopyAge | undefined;
+  let age: CopyAge = confirmed(clock.now());
   let cause: ListCause = 'start';
   return {
     started(signal: AbortSignal): void {
       age = confirmed(clock.now());
-      signal.addEventListener('abort', () => void (age = undefined), { once: true });
+      observer.copyStarted({ resource, ageMs: () => copyAgeMs(age, clock.now()) }, signal);
     },
     listed(): void {
-      if (age !== undefined) age = confirmed(clock.now());
+      age = confirmed(clock.now());
       observer.copyListed({ resource, cause });
-      cause = 'periodic';
+      cause = 'due';
     },
-    watchOpened: (): void => void (age &&= afterWatchOpened(age, clock.now())),
-    received: (): void => void (age &&= afterReceived(age, clock.now())),
+    watchOpened: (): void => void (age = afterWatchOpened(age, clock.now())),
+    /** An event or a bookmark. */
+    received: (): void => void (age = afterReceived(age, clock.now())),
     watchEnded(outcome: WatchOutcome): void {
       const result = watchResult(outcome);
-      age &&= afterWatchEnded(age, result === 'ended', clock.now());
+      age = afterWatchEnded(age, result === 'ended', clock.now());
       observer.copyWatchEnded({ resource, result });
-      // A watch that is refused again and again does not hide why the list became necessary.
+      // A watch that is refused does not change why the next list becomes necessary.
       if (result !== 'refused') cause = causeAfter(result);
     },
-    /** Milliseconds; undefined while the copy is not kept up to date. */
-    ageMs: (): number | undefined => (age === undefined ? undefined : copyAgeMs(age, clock.now())),
   };
 }

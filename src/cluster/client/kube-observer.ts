@@ -17,7 +17,7 @@ export type ListCause =
   /** The first time. */
   | 'start'
   /** It was time for it. */
-  | 'periodic'
+  | 'due'
   /** Events were missing. */
   | 'lost'
   /** The server no longer had the version from which to watch. */
@@ -40,8 +40,18 @@ export type WatchResult =
 
 export type Written = 'done' | 'conflict' | 'failed';
 
+/** A copy of all objects of one kind, which a reflector keeps up to date. */
+export interface ObservedCopy {
+  /** As in RBAC: `deployments.apps`. */
+  readonly resource: string;
+  /** How long ago the copy was certainly current, in milliseconds: 0 while its watch works. */
+  ageMs(): number;
+}
+
 export interface KubeObserver {
   requestEnded(request: EndedRequest): void;
+  /** From now on until the signal aborts, a reflector keeps this copy up to date. */
+  copyStarted(copy: ObservedCopy, signal: AbortSignal): void;
   /** A list has replaced the copy of a reflector. */
   copyListed(copy: { readonly resource: string; readonly cause: ListCause }): void;
   /** A watch of a reflector has ended. */
@@ -52,6 +62,7 @@ export interface KubeObserver {
 
 export const NO_OBSERVER: KubeObserver = {
   requestEnded: () => undefined,
+  copyStarted: () => undefined,
   copyListed: () => undefined,
   copyWatchEnded: () => undefined,
   publicationEnded: () => undefined,
@@ -62,6 +73,7 @@ export function createLateObserver() {
   let target = NO_OBSERVER;
   const observer: KubeObserver = {
     requestEnded: (request) => target.requestEnded(request),
+    copyStarted: (copy, signal) => target.copyStarted(copy, signal),
     copyListed: (copy) => target.copyListed(copy),
     copyWatchEnded: (copy) => target.copyWatchEnded(copy),
     publicationEnded: (publication) => target.publicationEnded(publication),

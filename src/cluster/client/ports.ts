@@ -123,8 +123,6 @@ export interface KubeApi {
  * go silent without an error. The copy lags behind the server; our own writes are added with `noteWritten` and `noteRemoved`.
  */
 export interface Reflector {
-  /** As in RBAC: `deployments.apps`. */
-  readonly resource: string;
   /** By name. Returns the same object as long as its resource version is the same. */
   items(): ReadonlyMap<string, KubeObject>;
   /**
@@ -133,8 +131,6 @@ export interface Reflector {
   health():
     | { readonly kind: 'starting' | 'current' }
     | { readonly kind: 'unreachable'; readonly sinceMs: number; readonly message: string; readonly listed: boolean };
-  /** How long ago the copy was certainly current, in milliseconds: 0 while its watch works. Undefined before `start`, and after its signal has aborted. */
-  ageMs(): number | undefined;
   /** Adds the object that a write returned. Ignored if the copy has a newer version. */
   noteWritten(object: KubeObject): void;
   /** Removes an object that we removed. It does not reappear through older events, only with another UID, or if a later list still contains it. */

@@ -46,31 +46,24 @@ export interface ReflectorOptions {
 }
 
 export interface RefreshableReflector extends Reflector {
-  /**
-   * Reads the newest state, unless it was read a few seconds ago. Resolves when that has succeeded, which may need several attempts, or when the signal aborts.
-   */
+  /** Reads the newest state. Resolves when that has succeeded, which may need several attempts, or when the signal aborts. */
   refresh(signal: AbortSignal): Promise<void>;
 }
 
 const RELIST_MS = 21_600_000;
-/** A watch that continues such a recent list is certainly alive. */
-const FRESH_MS = 10_000;
 const SILENT_MS = 180_000;
 const BATCH_MS = 200;
 
 export function createReflector(options: ReflectorOptions): RefreshableReflector {
   const { api, type, labelSelector, transform = withoutManagedFields, clock = createClock(), random = Math.random } = options;
   const { relistMs = RELIST_MS, silentMs = SILENT_MS } = options;
-  const resource = resourceName(type);
   const copy = createObjectCopy(transform, options.isUrgent);
-  const record = createCopyRecord(resource, clock, options.observer ?? NO_OBSERVER);
+  const record = createCopyRecord(resourceName(type), clock, options.observer ?? NO_OBSERVER);
   const wakes = new Set<Wake>();
-  /** Called when a list of the newest state, begun after they were added, has succeeded. */
-  const refreshes = new Set<() => void>();
+  /** Who waits for a list of the newest state, and since when. */
+  const refreshes = new Map<() => void, number>();
   /** Aborts to end the watch for a list. */
   let relist = new AbortController();
-  /** When the last list of the newest state began. */
-  let newestAt = Number.NEGATIVE_INFINITY;
   /** Until the server shows that it cannot. */
   let streams = true;
   let listed = false;
@@ -107,9 +100,9 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
 
   async function list(signal: AbortSignal): Promise<Result<void>> {
     const begun = copy.beginList();
-    const [beganAt, awaited] = [clock.now(), [...refreshes]];
+    const beganAt = clock.now();
     relist = new AbortController();
-    let needs = { version: copy.resourceVersion(), newest: awaited.length > 0, streams };
+    let needs = { version: copy.resourceVersion(), newest: refreshes.size > 0, streams };
     for (;;) {
       const way = chooseList(needs);
       const answer = withoutOlder(way, await read(way, signal));
@@ -122,12 +115,15 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
         continue;
       }
       replace(answer.value, begun);
-      if (isNewest(way)) {
-        newestAt = beganAt;
-        for (const each of awaited) each();
-      }
+      if (isNewest(way)) readNewest(beganAt);
       return ok(undefined);
     }
+  }
+
+  function readNewest(beganAt: number): void {
+    for (const [done, since] of refreshes) if (beganAt >= since) done();
+    // Nobody needs a list after this one.
+    if (refreshes.size === 0) relist = new AbortController();
   }
 
   function replace(next: ObjectList, begun: number): void {
@@ -141,14 +137,14 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
   }
 
   async function refresh(signal: AbortSignal): Promise<void> {
-    if (signal.aborted || clock.now() - newestAt < FRESH_MS) return;
+    if (signal.aborted) return;
     await new Promise<void>((resolve) => {
       const done = (): void => {
         refreshes.delete(done);
         signal.removeEventListener('abort', done);
         resolve();
       };
-      refreshes.add(done);
+      refreshes.set(done, clock.now());
       signal.addEventListener('abort', done, { once: true });
       relist.abort();
     });
@@ -184,7 +180,6 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
   }
 
   return {
-    resource,
     items: copy.items,
     health() {
       if (outage !== undefined) return { kind: 'unreachable', ...outage, listed };
@@ -196,7 +191,6 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
     noteRemoved(name, uid) {
       if (copy.noteRemoved(name, uid)) changed();
     },
-    ageMs: record.ageMs,
     refresh,
     changes: (wake, signal) => addWake(wakes, wake, signal),
     start(signal) {

@@ -4,13 +4,12 @@
  */
 import type { Wake } from '../../reconciler/ports.ts';
 import { addWake } from '../../platform/wakes.ts';
-import { resourceName } from './decide/resource-path.ts';
-import type { KubeObject, Reflector, ResourceType } from './ports.ts';
+import type { KubeObject, Reflector } from './ports.ts';
 import type { RefreshableReflector } from './reflector.ts';
 
 export interface TermCopies {
   /** `open` is called for each term. The copy is started by `begin`, not by its own `start`. While there is no term, its health is "current". */
-  add(type: ResourceType, open: () => RefreshableReflector): Reflector;
+  add(open: () => RefreshableReflector): Reflector;
   /** Starts all copies. Resolves when each has read the newest state, or when the term has ended. */
   begin(term: AbortSignal): Promise<void>;
 }
@@ -19,7 +18,7 @@ export function createTermCopies(): TermCopies {
   const nothing: ReadonlyMap<string, KubeObject> = new Map();
   const begins: ((term: AbortSignal) => Promise<void>)[] = [];
   return {
-    add(type, open) {
+    add(open) {
       const wakes = new Set<Wake>();
       let current: RefreshableReflector | undefined;
       begins.push(async (term) => {
@@ -35,8 +34,6 @@ export function createTermCopies(): TermCopies {
         await isRead;
       });
       return {
-        resource: resourceName(type),
-        ageMs: () => current?.ageMs(),
         items: () => current?.items() ?? nothing,
         health: () => current?.health() ?? { kind: 'current' },
         noteWritten: (object) => current?.noteWritten(object),

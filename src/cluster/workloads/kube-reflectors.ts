@@ -16,7 +16,7 @@ type ServingReflectors = Readonly<Record<'deployments' | 'pods', RefreshableRefl
  */
 export function createKubeReflectors(
   options: Omit<ReflectorOptions, 'type' | 'labelSelector' | 'transform' | 'isUrgent'>,
-  whileLeading: (type: ResourceType, open: () => RefreshableReflector) => Reflector = (_type, open) => open(),
+  whileLeading: (open: () => RefreshableReflector) => Reflector = (open) => open(),
 ): KubeReflectors & ServingReflectors {
   const labelSelector = `${LABELS.managedBy}=${MANAGER},${LABELS.slot}`;
   // Only pods are urgent: the result of our own writes is known when they are answered.
@@ -24,8 +24,8 @@ export function createKubeReflectors(
     createReflector({ ...options, type, labelSelector, transform, isUrgent: () => type === PODS });
   return {
     deployments: open(DEPLOYMENTS, pruneDeployment),
-    services: whileLeading(SERVICES, () => open(SERVICES, prunePlain)),
-    configMaps: whileLeading(CONFIG_MAPS, () => open(CONFIG_MAPS, prunePlain)),
+    services: whileLeading(() => open(SERVICES, prunePlain)),
+    configMaps: whileLeading(() => open(CONFIG_MAPS, prunePlain)),
     pods: open(PODS, prunePod),
   };
 }

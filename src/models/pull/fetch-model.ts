@@ -10,8 +10,12 @@ import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
 import { CATALOGUE, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
 import { codeOf } from '../../platform/error-text.ts';
+import type { KeyedLock } from '../../platform/keyed-lock.ts';
+import type { ModelSources } from '../model-sources.ts';
 import { createPartFiles, type PartFiles } from './part-files.ts';
-import { pullEntryFile, targetOf, writeFailure } from './pull-entry.ts';
+import { pullEntryFile, targetOf } from './pull-entry.ts';
+import type { PullLimits } from './pull-file.ts';
+import { storageFailure } from './storage-failure.ts';
 import { createModelReader } from '../read-model.ts';
 import { verifyFile } from './verify-file.ts';
 
@@ -24,6 +28,11 @@ export interface FetchModel {
   readonly writer: string;
   readonly onProgress: (progress: Progress) => void;
   readonly pace?: Pace;
+  readonly limits?: PullLimits;
+  /** Resolves names that are not in the catalogue. Default: there are none. */
+  readonly sources?: ModelSources;
+  /** Files that this process fetches at the moment, by their paths: two names may mean the same file. */
+  readonly lock?: KeyedLock;
 }
 
 export interface Pace {
@@ -53,19 +62,21 @@ interface FileJob extends Required<Pick<FetchModel, 'onProgress' | 'pace'>> {
 }
 
 const PACE: Pace = { pollMs: 2000, retryMs: 1000 };
-/** In a row, without receiving anything new. */
+/** Of one connection in a row, without receiving anything new. */
 const MAX_FRUITLESS_ATTEMPTS = 6;
 
 export async function fetchModel(options: FetchModel, signal: AbortSignal): Promise<Result<FetchedModel>> {
-  const { root, id } = options;
-  const entry = (options.catalogue ?? CATALOGUE).get(id);
+  const { root, id, sources } = options;
   try {
-    if (entry !== undefined) return await fetchEntry(options, entry, 'missing or damaged', signal);
+    const listed = (options.catalogue ?? CATALOGUE).get(id);
+    const resolved = listed === undefined && sources !== undefined ? await sources.resolve(id, signal) : ok(listed);
+    if (!resolved.ok) return resolved;
+    if (resolved.value !== undefined) return await fetchEntry(options, resolved.value, 'missing or damaged', signal);
     const model = await readModel(root, id, id);
     return model.ok ? ok({ ...model.value, fetched: false, verified: 'header' }) : model;
   } catch (error) {
     if (signal.aborted) return fail('retry', 'Aborted', `Fetching the model "${id}" was interrupted; the next attempt resumes it`);
-    return writeFailure(root, error);
+    return { ok: false, failure: storageFailure(root, error) };
   }
 }
 
@@ -83,17 +94,19 @@ async function fetchEntry(
   which: 'missing or damaged' | 'all',
   signal: AbortSignal,
 ): Promise<Result<FetchedModel>> {
+  const { lock = async (_, work) => work() } = options;
   let fetched = false;
   let verified: FetchedModel['verified'] = 'content';
+  let doneBytes = 0;
   for (const file of entry.files) {
     const target = targetOf(options.root, options.id, file);
     if (!target.ok) return target;
-    const match = which === 'all' ? undefined : await verifyFile(target.value, file, signal);
-    if (match === 'size') verified = 'header';
-    if (match !== undefined) continue;
-    const done = await fetchFile(options, file, target.value, signal);
-    if (!done.ok) return done;
-    fetched = true;
+    const job: FileOfEntry = { options: inWhole(options, entry, doneBytes), entry, file, target: target.value };
+    const found = await lock(target.value, () => ensureFile(job, which, signal));
+    if (!found.ok) return found;
+    if (found.value === 'size') verified = 'header';
+    if (found.value === 'fetched') fetched = true;
+    doneBytes += bytesOf(file);
   }
   const model = await readModel(options.root, options.id, entry.files[0].path);
   if (model.ok) return ok({ ...model.value, fetched, verified });
@@ -101,14 +114,58 @@ async function fetchEntry(
   return which === 'all' ? model : fetchEntry(options, entry, 'all', signal);
 }
 
+interface FileOfEntry {
+  readonly options: FetchModel;
+  readonly entry: CatalogueEntry;
+  readonly file: CatalogueFile;
+  /** Absolute path. */
+  readonly target: string;
+}
+
+async function ensureFile(
+  { options, entry, file, target }: FileOfEntry,
+  which: 'missing or damaged' | 'all',
+  signal: AbortSignal,
+): Promise<Result<'content' | 'size' | 'fetched'>> {
+  signal.throwIfAborted();
+  const match = which === 'all' ? undefined : await verifyFile(target, file, signal);
+  if (match !== undefined) return ok(match);
+  const allowed = (await options.sources?.checkLicense(entry)) ?? ok(undefined);
+  if (!allowed.ok) return allowed;
+  const done = await fetchFile(options, file, target, signal);
+  return done.ok ? ok('fetched') : done;
+}
+
+/** Reports the progress of one file as that of all files of the model. */
+function inWhole(options: FetchModel, { files }: CatalogueEntry, beforeBytes: number): FetchModel {
+  if (files.length === 1) return options;
+  const totalBytes = files.reduce((sum, file) => sum + bytesOf(file), 0);
+  const onProgress = (progress: Progress): void =>
+    options.onProgress({ ...progress, doneBytes: beforeBytes + progress.doneBytes, totalBytes });
+  return { ...options, onProgress };
+}
+
+function bytesOf({ from }: CatalogueFile): number {
+  return from.kind === 'url' ? from.sizeBytes : 0;
+}
+
 async function fetchFile(options: FetchModel, file: CatalogueFile, target: string, signal: AbortSignal): Promise<Result<void>> {
-  const { writer, onProgress, pace = PACE } = options;
+  const { writer, onProgress, pace = PACE, limits, sources } = options;
   await failUnlessWritable(path.dirname(target));
   // Generating takes only a moment and replaces the file atomically, so there is nothing to coordinate.
   if (file.from.kind === 'generated') return pullEntryFile(file, { target, onProgress }, signal);
   const parts = createPartFiles({ target, writer, stillMs: pace.stillMs });
   const job: FileJob = { file, totalBytes: file.from.sizeBytes, target, parts, onProgress, pace };
-  const done = (await waitForOthers(job, signal)) ? ok(undefined) : await pullWithRetries(job, signal);
+  if (await waitForOthers(job, signal)) {
+    await parts.clear();
+    return ok(undefined);
+  }
+  const patience = { attempts: MAX_FRUITLESS_ATTEMPTS, pauseMs: pace.retryMs };
+  const done = await pullEntryFile(
+    file,
+    { target, part: parts.own, onProgress, patience, hub: sources?.hub, ...(limits === undefined ? {} : { limits }) },
+    signal,
+  );
   if (done.ok) await parts.clear();
   return done;
 }
@@ -126,7 +183,7 @@ async function failUnlessWritable(directory: string): Promise<void> {
 
 /** Waits as long as another writer is ahead. Resolves to true if the file has appeared. */
 async function waitForOthers({ file, totalBytes, target, parts, onProgress, pace }: FileJob, signal: AbortSignal): Promise<boolean> {
-  const what = `${path.basename(target)} (downloaded by another pod)`;
+  const what = `${path.basename(target)} (downloaded by another program)`;
   let verifiedStamp = await stampOf(target);
   for (;;) {
     const ahead = await parts.ahead();
@@ -145,23 +202,4 @@ async function stampOf(file: string): Promise<string> {
     ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
     () => 'absent',
   );
-}
-
-/** Resumes a broken download as long as each attempt receives something new. */
-async function pullWithRetries({ file, target, parts, onProgress, pace }: FileJob, signal: AbortSignal): Promise<Result<void>> {
-  let mostBytes = -1;
-  let fruitless = 0;
-  for (;;) {
-    let reachedBytes = 0;
-    const report = (progress: Progress): void => {
-      reachedBytes = Math.max(reachedBytes, progress.doneBytes);
-      onProgress(progress);
-    };
-    const pulled = await pullEntryFile(file, { target, part: parts.own, onProgress: report }, signal);
-    if (pulled.ok || pulled.failure.kind === 'stalled' || signal.aborted) return pulled;
-    fruitless = reachedBytes > mostBytes ? 1 : fruitless + 1;
-    mostBytes = Math.max(mostBytes, reachedBytes);
-    if (fruitless >= MAX_FRUITLESS_ATTEMPTS) return pulled;
-    await sleep(pace.retryMs * 2 ** (fruitless - 1), undefined, { signal });
-  }
 }

@@ -7,6 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { removePart } from './part-blocks.ts';
 
 export interface Part {
   readonly name: string;
@@ -80,8 +81,8 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
       return active.filter((part) => compare(part, mine) < 0).toSorted(compare)[0];
     },
     async clear() {
-      await rm(own, { force: true });
-      for (const { name, ageMs } of await readOthers()) if (ageMs > ABANDONED_MS) await rm(path.join(directory, name), { force: true });
+      await removePart(own);
+      for (const { name, ageMs } of await readOthers()) if (ageMs > ABANDONED_MS) await removePart(path.join(directory, name));
     },
   };
 }

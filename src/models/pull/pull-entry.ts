@@ -1,31 +1,16 @@
-/** Brings the files of a catalogue entry into a store: downloads or generates them. Each file appears completely or not at all. */
+/** Brings one file of a catalogue entry into a store: downloads or generates it. The file appears completely or not at all. */
 import path from 'node:path';
-import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
-import type { CatalogueEntry, CatalogueFile } from '../catalogue.ts';
+import type { CatalogueFile, Download } from '../catalogue.ts';
 import { writeDemoModel } from '../demo/demo-models.ts';
-import { codeOf, messageOf } from '../../platform/error-text.ts';
+import type { HubAccess } from '../hub/hub-client.ts';
 import type { PullFile } from './pull-file.ts';
+import { storageFailure } from './storage-failure.ts';
 
-export interface PullEntry {
-  /** Absolute path of the store. */
-  readonly root: string;
-  readonly id: ModelId;
-  readonly entry: CatalogueEntry | undefined;
-  readonly onProgress: (progress: Progress) => void;
-}
-
-export async function pullEntry({ root, id, entry, onProgress }: PullEntry, signal: AbortSignal): Promise<Result<void>> {
-  if (entry === undefined)
-    return fail('stalled', 'ModelMissing', `Put the file of the model "${id}" into "${root}": the catalogue has no such model`);
-  for (const file of entry.files) {
-    const target = targetOf(root, id, file);
-    if (!target.ok) return target;
-    const pulled = await pullEntryFile(file, { target: target.value, onProgress }, signal);
-    if (!pulled.ok) return pulled;
-  }
-  return ok(undefined);
+export interface PullEntryFile extends Pick<PullFile, 'target' | 'part' | 'onProgress' | 'patience' | 'limits'> {
+  /** For files on the Hub. */
+  readonly hub?: HubAccess | undefined;
 }
 
 /** Returns the absolute path of a catalogue file in this store. */
@@ -35,28 +20,22 @@ export function targetOf(root: string, id: ModelId, file: CatalogueFile): Result
   return fail('stalled', 'CatalogueInvalid', `Correct the catalogue entry "${id}": its file "${file.path}" is outside the store`);
 }
 
-export async function pullEntryFile(
-  { from }: CatalogueFile,
-  to: Pick<PullFile, 'target' | 'part' | 'onProgress'>,
-  signal: AbortSignal,
-): Promise<Result<void>> {
+export async function pullEntryFile({ from }: CatalogueFile, { hub, ...to }: PullEntryFile, signal: AbortSignal): Promise<Result<void>> {
   if (from.kind === 'generated') {
-    return writeDemoModel(from.model, to.target).then(ok, (error: unknown) => writeFailure(path.dirname(to.target), error));
+    return writeDemoModel(from.model, to.target).then(ok, (error: unknown) => ({
+      ok: false,
+      failure: storageFailure(path.dirname(to.target), error),
+    }));
   }
   // Imported with the first download, because undici is large.
   const { pullFile } = await import('./pull-file.ts');
-  return pullFile({ ...from, ...to }, signal);
+  return pullFile({ ...from, ...to, ...(await hubFacts(from, hub)) }, signal);
 }
 
-/** Explains a failed write below `directory`. */
-export function writeFailure(directory: string, error: unknown): Result<never> {
-  const code = codeOf(error);
-  if (code === 'EROFS' || code === 'EACCES' || code === 'EPERM') {
-    const user = process.getuid?.() ?? 'of this process';
-    const message = `Make "${directory}" writable for user ${user}, or put the model there: it is missing or damaged and cannot be fetched (${code})`;
-    return fail('stalled', 'ModelStoreReadOnly', message);
-  }
-  const why = messageOf(error);
-  if (code === 'ENOSPC' || code === 'EDQUOT') return fail('stalled', 'DiskFull', `Free disk space in "${directory}" for the model: ${why}`);
-  return fail('retry', 'ModelPullFailed', `The model cannot be written to "${directory}": ${why}`);
+/** The token belongs to the Hub alone, wherever the file is sent from. */
+async function hubFacts({ repo }: Download, hub: HubAccess | undefined): Promise<Pick<PullFile, 'bearer' | 'hub'>> {
+  if (repo === undefined || hub === undefined) return {};
+  const token = await hub.token();
+  const bearer = token === undefined ? undefined : { origin: new URL(hub.endpoint).origin, token };
+  return { bearer, hub: { repo, page: `${hub.endpoint}/${repo}` } };
 }

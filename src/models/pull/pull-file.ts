@@ -1,16 +1,31 @@
-/** Downloads one file. Resumes an earlier attempt, checks size and hash, and moves the file into place only if both are correct. */
-import { createHash, type Hash } from 'node:crypto';
-import { mkdir, open, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises';
+/**
+ * Downloads one file. Resumes an earlier attempt, checks size and hash, and puts the file into its place only if both are correct: no other program ever sees
+ * a part of it under its name. Nothing here knows what the file is for.
+ */
+import { link, mkdir, open, rename } from 'node:fs/promises';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
-import { Agent, EnvHttpProxyAgent, interceptors, request, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { Progress } from '../../reconciler/ports.ts';
-import type { Download } from '../catalogue.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
-import { messageOf } from '../../platform/error-text.ts';
-import { hashFile } from './verify-file.ts';
+import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { addSample, bytesPerSecond, type RateSample } from '../decide/transfer-rate.ts';
+import { connectTo } from './connect-to.ts';
+import { createDiskRoom, type DiskRoom } from './disk-room.ts';
+import { createOrderedHash } from './ordered-hash.ts';
+import { openPart, removePart, type PartBlocks } from './part-blocks.ts';
+import { storageFailure } from './storage-failure.ts';
+import { UNLIMITED, type Throttle } from './throttle.ts';
+import { runTransfer, type Transfer, type TransferEnd, type TransferSource } from './transfer.ts';
 
-export interface PullFile extends Pick<Download, 'url' | 'sha256' | 'sizeBytes'> {
+/** What all downloads of a process share. */
+export interface PullLimits {
+  /** Connections for one large file. */
+  readonly connections: number;
+  readonly throttle: Throttle;
+  readonly room: DiskRoom;
+}
+
+export interface PullFile extends TransferSource {
   /** Absolute path. */
   readonly target: string;
   /** Absolute path of the partial download, in the directory of the target, with one writer at a time. Default: `<target>.part`. */
@@ -18,147 +33,140 @@ export interface PullFile extends Pick<Download, 'url' | 'sha256' | 'sizeBytes'>
   readonly onProgress: (progress: Progress) => void;
   /** How long the server may send nothing. */
   readonly silenceMs?: number;
+  /** Default: one attempt. */
+  readonly patience?: Transfer['patience'];
+  readonly limits?: PullLimits;
 }
 
-interface Transfer {
-  readonly file: PullFile;
+interface Pull extends PullFile {
   readonly part: string;
+  readonly limits: PullLimits;
+  readonly patience: Transfer['patience'];
   readonly dispatcher: Dispatcher;
-  readonly signal: AbortSignal;
-}
-
-interface Received {
-  readonly bytes: number;
-  /** Covers all of `bytes`. */
-  readonly hash: Hash;
 }
 
 const SILENCE_MS = 60_000;
-const MAX_REDIRECTS = 5;
-/** Left free on the disk, so that other programs can still write to it. */
-const RESERVE_BYTES = 256 * 2 ** 20;
 const PROGRESS_EVERY_MS = 250;
 const RESUMES = 'the next attempt resumes it';
 
+const NO_LIMITS = (): PullLimits => ({ connections: 1, throttle: UNLIMITED, room: createDiskRoom() });
+
 /** A broken connection or an aborted signal leaves the part in place and is a failure to retry; the next call resumes it. */
 export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Result<void>> {
-  const { part = `${file.target}.part`, silenceMs = SILENCE_MS } = file;
-  const agent = connect(file.url, silenceMs).compose(interceptors.redirect({ maxRedirections: MAX_REDIRECTS }));
+  const { part = `${file.target}.part`, silenceMs = SILENCE_MS, limits = NO_LIMITS(), patience = { attempts: 1, pauseMs: 0 } } = file;
+  const dispatcher = connectTo(file.url, silenceMs);
+  const pull: Pull = { ...file, part, limits, patience, dispatcher };
   try {
     await mkdir(path.dirname(file.target), { recursive: true });
-    const partBytes = await usablePartBytes(part, file.sizeBytes);
-    const room = await checkRoom(file, partBytes);
-    if (!room.ok) return room;
-    const received = await receive({ file, part, dispatcher: agent, signal }, partBytes);
-    return received.ok ? await moveIntoPlace(file, part, received.value) : received;
+    const resumed = await attempt(pull, 'resume', signal);
+    const triesAgain = resumed.kind === 'restart' || (resumed.kind === 'mismatch' && !resumed.inOnePiece);
+    if (!triesAgain) return await resultOf(pull, resumed);
+    // A server that lies about ranges, or a file that changed meanwhile, cannot harm a download in one piece.
+    const again = await attempt({ ...pull, limits: { ...limits, connections: 1 } }, 'fresh', signal);
+    return await resultOf(pull, again);
   } catch (error) {
     if (signal.aborted) return fail('retry', 'Aborted', `The download of "${file.url}" was interrupted; ${RESUMES}`);
+    if (/^E[A-Z]+$/.test(codeOf(error))) return { ok: false, failure: storageFailure(path.dirname(file.target), error) };
     return fail('retry', 'ModelPullFailed', `The download of "${file.url}" failed: ${messageOf(error)}; ${RESUMES}`);
   } finally {
-    await agent.destroy().catch(() => undefined);
+    await dispatcher.destroy().catch(() => undefined);
   }
 }
 
-/** Through the proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY, if there are any. No proxy can reach the loopback address of this machine. */
-function connect(url: string, silenceMs: number): Dispatcher {
-  const options = { headersTimeout: silenceMs, bodyTimeout: silenceMs };
-  const isLocal = /^(localhost|127\.[0-9.]+|\[::1\])$/.test(new URL(url).hostname);
-  return isLocal ? new Agent(options) : new EnvHttpProxyAgent(options);
-}
+type AttemptEnd = TransferEnd | { readonly kind: 'mismatch'; readonly digest: string; readonly inOnePiece: boolean };
 
-/** Returns the size of the part that an earlier attempt left. Removes a part that is too long to be resumed. */
-async function usablePartBytes(part: string, sizeBytes: number): Promise<number> {
-  const bytes = await stat(part).then(
-    ({ size }) => size,
-    () => 0,
-  );
-  if (bytes <= sizeBytes) return bytes;
-  await rm(part, { force: true });
-  return 0;
-}
-
-async function checkRoom({ target, sizeBytes }: PullFile, partBytes: number): Promise<Result<void>> {
-  const directory = path.dirname(target);
-  const disk = await statfs(directory);
-  const freeBytes = disk.bavail * disk.bsize;
-  const neededBytes = sizeBytes - partBytes + RESERVE_BYTES;
-  if (freeBytes >= neededBytes) return ok(undefined);
-  const message = `Free disk space in "${directory}", or move the model store with "SVC_MODELS_DIR": ${freeBytes} bytes are free, but ${neededBytes} are needed`;
-  return fail('stalled', 'DiskFull', message);
-}
-
-async function receive({ file, part, dispatcher, signal }: Transfer, partBytes: number): Promise<Result<Received>> {
-  if (partBytes > 0 && partBytes === file.sizeBytes) return ok({ bytes: partBytes, hash: await hashFile(part, signal) });
-  const headers = partBytes === 0 ? {} : { range: `bytes=${partBytes}-` };
-  const response = await request(file.url, { dispatcher, signal, headers });
-  const start = startOf(response.statusCode, response.headers['content-range'], partBytes);
-  if (start === undefined) {
-    response.body.on('error', () => undefined).destroy();
-    return refusal(file, part, response.statusCode);
-  }
-  const hash = start > 0 ? await hashFile(part, signal) : createHash('sha256');
-  const handle = await open(part, start === 0 ? 'w' : 'a');
+async function attempt(pull: Pull, how: 'resume' | 'fresh', signal: AbortSignal): Promise<AttemptEnd> {
+  const blocks = await openPart(pull.part, pull, how === 'fresh');
+  const had = blocks.doneBytes();
   try {
-    const received = await append(file, response.body, handle, { bytes: start, hash });
-    await handle.sync();
-    return ok(received);
+    const room = await pull.limits.room.reserve(path.dirname(pull.target), () => Math.max(0, pull.sizeBytes - blocks.doneBytes()));
+    if (!room.ok) return { kind: 'failed', failure: room.failure };
+    try {
+      const hash = createOrderedHash(blocks, pull.sizeBytes);
+      const end = await runTransfer(transferOf(pull, blocks, hash), signal);
+      if (end.kind !== 'complete') return end;
+      const digest = hash.digest();
+      if (digest !== pull.sha256.toLowerCase())
+        return { kind: 'mismatch', digest, inOnePiece: how === 'fresh' || (had === 0 && pull.limits.connections === 1) };
+      await blocks.handle.sync();
+      return end;
+    } finally {
+      room.value();
+    }
   } finally {
-    await handle.close();
+    await blocks.close();
   }
 }
 
-/** Returns the offset of the response's first byte: 0 if the server ignores ranges, undefined if the response is not the rest of the file. */
-function startOf(status: number, contentRange: string | string[] | undefined, partBytes: number): number | undefined {
-  if (status === 200) return 0;
-  if (status !== 206 || typeof contentRange !== 'string') return undefined;
-  return Number(/^bytes ([0-9]+)-/.exec(contentRange)?.[1]) === partBytes ? partBytes : undefined;
-}
-
-async function refusal({ url }: PullFile, part: string, status: number): Promise<Result<never>> {
-  // The part may belong to another version of the file.
-  if (status === 416 || status === 206) {
-    await rm(part, { force: true });
-    return fail(
-      'retry',
-      'ModelPullFailed',
-      `The server cannot resume the download of "${url}"; the next attempt starts from the beginning`,
-    );
-  }
-  const kind = status === 429 || status === 408 || status >= 500 ? 'retry' : 'stalled';
-  return fail(kind, 'ModelPullFailed', `The download of "${url}" failed with HTTP status ${status}: check the address and who may read it`);
-}
-
-async function append(file: PullFile, body: Readable, handle: FileHandle, { bytes: start, hash }: Received): Promise<Received> {
-  const { sizeBytes: totalBytes } = file;
-  const what = path.basename(file.target);
-  let bytes = start;
-  let reportedAt = 0;
-  const report = (): void => {
-    reportedAt = performance.now();
-    file.onProgress({ what, doneBytes: bytes, totalBytes });
+function transferOf(pull: Pull, blocks: PartBlocks, hash: Transfer['hash']): Transfer {
+  const { limits, target, sizeBytes: totalBytes, onProgress } = pull;
+  const what = path.basename(target);
+  let samples: readonly RateSample[] = [];
+  let reportedAt = -Infinity;
+  const report = (at: number): void => {
+    reportedAt = at;
+    samples = addSample(samples, { at, bytes: blocks.doneBytes() });
+    const rate = bytesPerSecond(samples);
+    onProgress({ what, doneBytes: blocks.doneBytes(), totalBytes, ...(rate === undefined ? {} : { bytesPerSecond: rate }) });
   };
-  for await (const chunk of body) {
-    if (!Buffer.isBuffer(chunk)) continue;
-    if (bytes + chunk.length > totalBytes) throw new Error(`The server sent more than ${totalBytes} bytes`);
-    await handle.write(chunk);
-    hash.update(chunk);
-    bytes += chunk.length;
-    if (performance.now() - reportedAt >= PROGRESS_EVERY_MS) report();
-  }
-  report();
-  return { bytes, hash };
+  return {
+    source: pull,
+    blocks,
+    hash,
+    dispatcher: pull.dispatcher,
+    throttle: limits.throttle,
+    connections: limits.connections,
+    patience: pull.patience,
+    directory: path.dirname(target),
+    onBytes() {
+      const now = performance.now();
+      if (now - reportedAt >= PROGRESS_EVERY_MS || blocks.doneBytes() === totalBytes) report(now);
+    },
+    onWait(waitMs) {
+      const seconds = Math.round(waitMs / 1000);
+      onProgress({ what: `${what} (the server asks to wait for ${seconds} s)`, doneBytes: blocks.doneBytes(), totalBytes });
+    },
+  };
 }
 
-async function moveIntoPlace({ url, target, sha256, sizeBytes }: PullFile, part: string, { bytes, hash }: Received): Promise<Result<void>> {
-  if (bytes < sizeBytes) {
-    return fail('retry', 'ModelPullFailed', `The download of "${url}" ended after ${bytes} of ${sizeBytes} bytes; ${RESUMES}`);
+async function resultOf(pull: Pull, end: AttemptEnd): Promise<Result<void>> {
+  const { url, target, part, sha256 } = pull;
+  switch (end.kind) {
+    case 'complete':
+      await publish(part, target);
+      return ok(undefined);
+    case 'failed':
+      return { ok: false, failure: end.failure };
+    case 'restart':
+      await removePart(part);
+      return fail('retry', 'ModelPullFailed', `${end.message}; the next attempt starts from the beginning`);
+    case 'mismatch': {
+      await removePart(part);
+      const message = `The download of "${url}" was deleted because its SHA-256 is "${end.digest}", not "${sha256}": the file was altered, or the catalogue is out of date`;
+      return fail('stalled', 'ModelHashMismatch', message);
+    }
+    default:
+      return end satisfies never;
   }
-  const digest = hash.digest('hex');
-  if (digest !== sha256.toLowerCase()) {
-    await rm(part, { force: true });
-    const message = `The download of "${url}" was deleted because its SHA-256 is "${digest}", not "${sha256}": the file was altered, or the catalogue is out of date`;
-    return fail('stalled', 'ModelHashMismatch', message);
-  }
-  await rename(part, target);
-  return ok(undefined);
+}
+
+/**
+ * Gives the complete file its name. A file that is there already is one that was found damaged before the download, or the same file of another writer;
+ * a rename replaces it at once, and a server that has it open keeps what it has.
+ */
+async function publish(part: string, target: string): Promise<void> {
+  const linked = await link(part, target).then(
+    () => true,
+    () => false,
+  );
+  if (!linked) await rename(part, target);
+  await removePart(part);
+  await syncDirectory(path.dirname(target));
+}
+
+/** So that the name survives a power failure as the content does. Some file systems do not offer it. */
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r').catch(() => undefined);
+  await handle?.sync().catch(() => undefined);
+  await handle?.close();
 }

@@ -16,6 +16,8 @@ import type { ManageDeps } from '../../../src/api/manage/manage-deps.ts';
 import type { DocumentedRoute } from '../../../src/api/route.ts';
 import { createBoard, type Board, type BoardSlot } from '../../../src/reconciler/board.ts';
 import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
+import type { PullListing } from '../../../src/api/ports.ts';
+import { fail, ok } from '../../../src/schema/failure.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
 import type { Reason } from '../../../src/schema/reasons.ts';
@@ -39,6 +41,7 @@ export interface World {
   /** Number of open log streams. */
   openLogs(): number;
   lastPassAgeMs: number;
+  pulls: readonly PullListing[];
   save(name: SlotName, text: string): void;
   /** Resolves when the controller has nothing left to do. */
   idle(): Promise<void>;
@@ -148,6 +151,15 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
           reason: undefined,
         },
       ],
+      pulls: () => world.pulls,
+      async pullModel(id) {
+        if (id === 'none') return fail('stalled', 'ModelMissing', 'Use a name such as "hf:owner/repo": nothing provides "none"');
+        return id === 'away' ? fail('retry', 'ModelPullFailed', 'The server does not answer') : ok(undefined);
+      },
+      async removeModel(id) {
+        if (id === 'stuck') return fail('stalled', 'PulledByPods', 'The gateway has no model store in a cluster');
+        return ok(id === 'none' ? 'absent' : id === 'used' ? { usedBy: ['primary'] } : 'removed');
+      },
       hardware: async () => ({ memoryTotalBytes: 8e9, memoryAvailableBytes: undefined }),
       installState: async () => ({ complete: installed, steps: [{ id: 'slots', done: true, hint: '' }] }),
       async completeInstall() {
@@ -208,6 +220,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     parked: () => traffics.ofSlot(SlotName.parse('primary')).parked,
     openLogs: () => openLogs,
     lastPassAgeMs: 0,
+    pulls: [],
     save(name, text) {
       slots.texts.set(name, text);
       reconcileSoon(0);

@@ -2,10 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import { boardWith, CLUSTER, start } from './metrics-fixture.ts';
 
 describe('createMetrics() in a cluster', () => {
-  test('shows the age of each copy, the writes that wait, and the changes of the leader; nothing of that on a host', async () => {
+  test('shows the writes that wait and the changes of the leader, and nothing of that on a host', async () => {
     const { metrics } = start('ready', CLUSTER);
     const text = await metrics.text();
-    expect(text).toContain('svc_kube_copy_age_seconds{resource="pods"} 1.5');
     expect(text).toContain('svc_status_writes_waiting{what="status"} 2');
     expect(text).toContain('svc_status_writes_waiting{what="event"} 3');
     expect(text).toMatch(/^svc_leader_transitions_total 7$/m);
@@ -21,6 +20,21 @@ describe('createMetrics() in a cluster', () => {
     expect(await metrics.text()).toMatch(/^svc_leader_transitions_total 7$/m);
     transitions = undefined;
     expect(await metrics.text()).not.toMatch(/^svc_leader_transitions_total/m);
+  });
+
+  test('shows the age of each copy as long as it is kept, and of two copies the older one', async () => {
+    const { metrics } = start('ready', CLUSTER);
+    const ages = async () => (await metrics.text()).match(/^svc_kube_copy_age_seconds\{.*$/gm) ?? [];
+    const [first, second] = [new AbortController(), new AbortController()];
+    metrics.cluster.copyStarted({ resource: 'leases', ageMs: () => 1500 }, first.signal);
+    metrics.cluster.copyStarted({ resource: 'leases', ageMs: () => 0 }, second.signal);
+    metrics.cluster.copyStarted({ resource: 'pods', ageMs: () => 0 }, second.signal);
+    metrics.cluster.copyStarted({ resource: 'services', ageMs: () => 0 }, AbortSignal.abort());
+    expect(await ages()).toEqual(['svc_kube_copy_age_seconds{resource="leases"} 1.5', 'svc_kube_copy_age_seconds{resource="pods"} 0']);
+    first.abort();
+    expect(await ages()).toEqual(['svc_kube_copy_age_seconds{resource="leases"} 0', 'svc_kube_copy_age_seconds{resource="pods"} 0']);
+    second.abort();
+    expect(await ages()).toEqual([]);
   });
 
   test('measures the time of answered requests only', async () => {

@@ -38,7 +38,6 @@ export function boardWith(state?: SlotState, conditions: readonly Condition[] = 
 }
 
 export const CLUSTER: ClusterSources = {
-  copies: () => [{ resource: 'pods', ageSeconds: 1.5 }],
   waiting: () => ({ status: 2, event: 3 }),
   leaderTransitions: () => 7,
 };

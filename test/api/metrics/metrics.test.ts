@@ -159,6 +159,7 @@ describe('createMetrics()', () => {
     metrics.reconcile.bytesPulled({ what: 'image', bytes: 1 });
     metrics.reconcile.write({ entries: [], moves: [{ slot: img, from: 'ready', to: 'idle' }] });
     metrics.cluster.requestEnded({ verb: 'get', resource: 'pods', code: '200', seconds: 0.1 });
+    metrics.cluster.copyStarted({ resource: 'pods', ageMs: () => 0 }, new AbortController().signal);
     metrics.cluster.copyListed({ resource: 'pods', cause: 'start' });
     metrics.cluster.copyWatchEnded({ resource: 'pods', result: 'ended' });
     metrics.cluster.publicationEnded({ what: 'status', result: 'done' });

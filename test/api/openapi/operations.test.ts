@@ -12,6 +12,7 @@ import { until } from '../../gateway/support/gateway-fixture.ts';
 import { startWorld, type World } from '../manage/world.ts';
 import { createAnswerChecker, type CheckAnswer, type SeenAnswer } from './answer-checker.ts';
 import { publishPull, publishRefused } from './boards.ts';
+import { MODEL_CALLS, PULLS } from './model-calls.ts';
 import { documentedPath } from './documented-path.ts';
 import { upstreamAnswer } from './upstream-answer.ts';
 
@@ -130,6 +131,8 @@ const MANAGE_CALLS: readonly Call[] = [
     'slots',
   ].map((name): Call => ({ operation: `GET /api/${name}`, expect: 200 })),
   { operation: 'GET /api/pulls', expect: 200, prepare: () => publishPull(world.board) },
+  { operation: 'GET /api/pulls', expect: 200, prepare: () => void (world.pulls = PULLS) },
+  ...MODEL_CALLS,
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishPull(world.board) },
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishRefused(world.board) },
   { operation: 'GET /api/status', expect: 200, prepare: () => publishRefused(world.board) },

@@ -87,12 +87,6 @@ describe('The lists of a reflector', () => {
     expect(reads().at(-1)).toBe('list newest');
   });
 
-  test('that are asked for are not repeated a few seconds later', async () => {
-    const copy = await follow({ streamedLists: 'served' }, ['a']);
-    await copy.refresh(own.signal);
-    expect(reads()).toHaveLength(1);
-  });
-
   test('that are asked for while the server fails come when it has recovered, and the wait ends with its signal', async () => {
     const copy = await follow({}, ['a']);
     const stop = fake.faults.answer({ verb: 'list' }, { status: 500 });

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { CopyObserver } from '../../../src/cluster/client/copy-record.ts';
+import { NO_OBSERVER, type ObservedCopy } from '../../../src/cluster/client/kube-observer.ts';
 import type { KubeApi, Reflector } from '../../../src/cluster/client/ports.ts';
 import { createReflector, type ReflectorOptions } from '../../../src/cluster/client/reflector.ts';
 import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
@@ -167,37 +168,39 @@ describe('createReflector()', () => {
     const real = createClock();
     let passedMs = 0;
     const clock: Clock = { ...real, now: () => real.now() + passedMs, at: (at, callback) => real.at(at - passedMs, callback) };
-    const copy = createReflector({ api, type: CONFIG_MAPS, clock, random: () => 0.01 });
-    expect(copy.ageMs()).toBeUndefined();
+    const copies: ObservedCopy[] = [];
+    const observer: CopyObserver = { ...NO_OBSERVER, copyStarted: (copy) => void copies.push(copy) };
+    const ageMs = (): number => copies[0]?.ageMs() ?? Number.NaN;
     await fake.goDown();
-    copy.start(own.signal);
+    createReflector({ api, type: CONFIG_MAPS, clock, random: () => 0.01, observer }).start(own.signal);
+    expect(copies).toMatchObject([{ resource: 'configmaps' }]);
     passedMs += 4000;
-    expect(copy.ageMs()).toBeGreaterThanOrEqual(4000);
+    expect(ageMs()).toBeGreaterThanOrEqual(4000);
     await fake.comeUp();
-    await eventually('the first bookmark has arrived', () => copy.ageMs() === 0 && fake.watches.count() === 1);
+    await eventually('the first bookmark has arrived', () => ageMs() === 0 && fake.watches.count() === 1);
     fake.watches.silence();
     passedMs += 60_000;
-    expect(copy.ageMs()).toBe(0);
+    expect(ageMs()).toBe(0);
     await fake.goDown();
-    await eventually('the watch is known to be broken', () => (copy.ageMs() ?? 0) > 0);
+    await eventually('the watch is known to be broken', () => ageMs() > 0);
     passedMs += 30_000;
-    expect(copy.ageMs()).toBeGreaterThanOrEqual(30_000);
+    expect(ageMs()).toBeGreaterThanOrEqual(30_000);
     fake.watches.silence(false);
     await fake.comeUp();
-    await eventually('the copy is current again', () => copy.ageMs() === 0);
-    own.abort();
-    expect(copy.ageMs()).toBeUndefined();
+    await eventually('the copy is current again', () => ageMs() === 0);
   });
 
   test('reports why it lists, and how its watches end', async () => {
     const seen: string[] = [];
+    let ageMs = (): number => Number.NaN;
     const observer: CopyObserver = {
+      copyStarted: (copy) => void (ageMs = copy.ageMs),
       copyListed: ({ resource, cause }) => void seen.push(`${resource} listed: ${cause}`),
       copyWatchEnded: ({ resource, result }) => void seen.push(`${resource} watch: ${result}`),
     };
-    const { copy } = await follow({ random: () => 0.01, observer });
+    await follow({ random: () => 0.01, observer });
     const settled = async (what: string, count: number): Promise<void> => {
-      await eventually(what, () => seen.length >= count && copy.ageMs() === 0);
+      await eventually(what, () => seen.length >= count && ageMs() === 0);
       await eventually('the watch is open', () => fake.watches.count() > 0);
     };
     fake.watches.end();

@@ -15,7 +15,7 @@ test('Copies of a term are empty before and after it, and contain the newest sta
   fake = await startFakeKubeApi();
   const api = await connectToFake(fake);
   const copies = createTermCopies();
-  const copy = copies.add(CONFIG_MAPS, () => createReflector({ api, type: CONFIG_MAPS }));
+  const copy = copies.add(() => createReflector({ api, type: CONFIG_MAPS }));
   const ever = new AbortController();
   let woken = 0;
   copy.changes(() => void (woken += 1), ever.signal);
@@ -47,7 +47,7 @@ test('The wait for copies ends with the term', async () => {
   fake.faults.answer({}, { status: 500 });
   const api = await connectToFake(fake);
   const copies = createTermCopies();
-  const copy = copies.add(CONFIG_MAPS, () => createReflector({ api, type: CONFIG_MAPS }));
+  const copy = copies.add(() => createReflector({ api, type: CONFIG_MAPS }));
   const term = new AbortController();
   const begun = copies.begin(term.signal);
   await eventually('a list has failed', () => copy.health().kind === 'unreachable');

@@ -81,7 +81,7 @@ describe('createKubeLeftovers()', () => {
     // The planner stops the Deployment when its requests have ended.
     expect([names().length, deletions()]).toEqual([4, []]);
     fake.remove(DEPLOYMENTS, SPACE, 'svc-slot-primary');
-    await eventually('only the claim is left', () => names().length === 1);
+    await eventually('only the claim is left', () => names().length === 1 && logged.length === 2);
     expect(names()).toEqual(['PersistentVolumeClaim svc-slot-primary']);
     await eventually('both are logged', () => logged.length === 2);
     expect(logged).toEqual([

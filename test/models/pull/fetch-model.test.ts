@@ -157,7 +157,7 @@ describe('several pods that fetch one model to a shared volume', () => {
     const growing = setInterval(() => void appendFile(theirs, 'x').catch(() => {}), 50);
     const done = await mine.finally(() => clearInterval(growing));
     expect(done).toMatchObject({ ok: true });
-    expect(new Set(reported)).toEqual(new Set(['w.bin (downloaded by another pod)']));
+    expect(new Set(reported)).toEqual(new Set(['w.bin (downloaded by another program)']));
     expect(requests).toBe(0);
   });
 

@@ -136,6 +136,12 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
     }
     clock.at(clock.now() + RETRY_MS, () => end(each));
   };
+  /** Its Deployment is gone at once, and its pods end when their requests have. */
+  const leave = (each: Deployed): void => {
+    each.endsAt = clock.now() + (each.workload.cluster?.drainTimeoutMs ?? 0) + MARGIN_MS;
+    touch(each);
+    clock.at(clock.now() + LINGER_MS, () => end(each));
+  };
   const facts = (): ObservedWorkload[] => [...deployed.values()].map((each) => (each.facts ??= factsOf(each)));
 
   return {
@@ -163,7 +169,10 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
       }
       touch(each);
     },
-    vanish: remove,
+    vanish(id) {
+      const each = deployed.get(id);
+      if (each !== undefined && each.endsAt === undefined) leave(each);
+    },
     alter(id, part) {
       const each = deployed.get(id);
       if (each === undefined || each.endsAt !== undefined) return;
@@ -223,11 +232,7 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
       if (signal.aborted) return GIVEN_UP;
       const failure = outageOf(behaviour) ?? behaviour.stopFailure?.();
       const each = deployed.get(id);
-      if (failure === undefined && each !== undefined && each.endsAt === undefined) {
-        each.endsAt = clock.now() + (each.workload.cluster?.drainTimeoutMs ?? 0) + MARGIN_MS;
-        touch(each);
-        clock.at(clock.now() + LINGER_MS, () => end(each));
-      }
+      if (failure === undefined && each !== undefined && each.endsAt === undefined) leave(each);
       while (failure === undefined && deployed.has(id) && !signal.aborted) await passTime(clock, LINGER_MS);
       await passTime(clock, answerMs);
       if (failure === undefined && deployed.has(id)) return GIVEN_UP;

@@ -122,8 +122,6 @@ export function createInMemoryKube() {
   };
 
   const slots: Reflector = {
-    resource: 'slotspecs.inference.svc.dev',
-    ageMs: () => 0,
     items() {
       const own = [...objects].filter(([key]) => key.startsWith('SlotSpec/'));
       return new Map(own.map(([, object]) => [object.metadata.name, object]));

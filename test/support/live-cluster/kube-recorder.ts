@@ -84,14 +84,22 @@ function forward(target: Target, incoming: IncomingMessage, outgoing: ServerResp
   incoming.pipe(sent);
 }
 
-/** Returns the rights that the API server checks. A patch that creates the object needs the right to create as well. */
-function rightsOf({ method = 'GET', url = '/' }: IncomingMessage, status: number): readonly string[] {
+/**
+ * Returns the rights that the API server checks. A patch that creates the object needs the right to create as well; so would one of a type that an older server
+ * does not have, which is the only reason why it does not find what is applied.
+ */
+function rightsOf({ method = 'GET', url = '/', headers }: IncomingMessage, status: number): readonly string[] {
   const { pathname, searchParams } = new URL(url, 'http://localhost');
   const match = /^\/(?:api|apis\/([^/]+))\/[^/]+\/(?:namespaces\/[^/]+\/)?([a-z]+)(?:\/([^/]+))?(?:\/([a-z]+))?$/.exec(pathname);
   if (match === null) return [];
   const [, group = '', plural = '', name, subresource] = match;
   const resource = `${group}/${plural}${subresource === undefined ? '' : `/${subresource}`}`;
   const verb = VERBS[method] ?? method;
+  // A server that streams lists checks the right to watch only; the others need the right to list.
+  if (method === 'GET' && searchParams.has('sendInitialEvents')) return [`watch ${resource}`, `list ${resource}`];
   if (method === 'GET' && name === undefined) return [`${searchParams.get('watch') === null ? 'list' : 'watch'} ${resource}`];
-  return method === 'PATCH' && status === 201 ? [`patch ${resource}`, `create ${resource}`] : [`${verb} ${resource}`];
+  const isApplied = headers['content-type']?.includes('apply-patch') === true;
+  return method === 'PATCH' && (status === 201 || (isApplied && status === 404))
+    ? [`patch ${resource}`, `create ${resource}`]
+    : [`${verb} ${resource}`];
 }

@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import type { BoardView } from '../../../reconciler/board.ts';
 import type { Immutable } from '../../answer.ts';
-import type { ModelListing, ProviderListing } from '../../ports.ts';
+import type { ModelListing, ProviderListing, PullListing } from '../../ports.ts';
 import type { ModelEntry, ProviderEntry, Pulls } from '../answers.ts';
 import { viewProgress } from './slot-view.ts';
 
@@ -29,12 +29,22 @@ export function viewProvider(provider: ProviderListing): Immutable<z.output<type
   return { kind, serves, backends, default_backend: defaultBackend, available, reason };
 }
 
-/** Pure. */
-export function viewPulls(board: BoardView): z.output<typeof Pulls> {
-  return {
-    pulls: [...board.slots.values()].flatMap(({ name, status }) => {
-      const progress = viewProgress(status);
-      return progress === null ? [] : [{ slot: name, ...progress }];
-    }),
-  };
+/** A download that slots wait for is listed once for each of them, and any other one by itself. Pure. */
+export function viewPulls(board: BoardView, pulls: readonly PullListing[]): z.output<typeof Pulls> {
+  const ofSlots = [...board.slots.values()].flatMap(({ name, spec, status }) => {
+    const progress = viewProgress(status);
+    if (progress === null) return [];
+    const pull = pulls.find(({ id, progress: own }) => id === spec?.model.default && own?.what === status.progress?.what);
+    return [{ slot: name, model: pull?.id ?? null, failed: false, message: '', ...progress }];
+  });
+  const listed = new Set(ofSlots.map(({ model }) => model));
+  const others = pulls.filter(({ id }) => !listed.has(id)).map(viewPull);
+  return { pulls: [...ofSlots, ...others] };
 }
+
+function viewPull({ id, progress, failure }: PullListing): z.output<typeof Pulls>['pulls'][number] {
+  const shown = viewProgress({ progress: progress ?? { what: id, doneBytes: 0 } }) ?? NOTHING;
+  return { slot: null, model: id, failed: failure !== undefined, message: failure?.message ?? '', ...shown };
+}
+
+const NOTHING = { what: '', done_bytes: 0, total_bytes: null, bytes_per_second: null, seconds_left: null };

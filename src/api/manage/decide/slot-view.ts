@@ -105,8 +105,15 @@ function renderStatus(facts: StatusFacts): Body<typeof SlotStatusBody> {
 /** Returns null if nothing is being downloaded. Pure. */
 export function viewProgress({ progress }: Pick<SlotStatus, 'progress'>): Body<typeof Progress> | null {
   if (progress === undefined) return null;
-  const { what, doneBytes, totalBytes } = progress;
-  return { what, done_bytes: doneBytes, total_bytes: totalBytes ?? null };
+  const { what, doneBytes, totalBytes, bytesPerSecond } = progress;
+  const knowsLeft = totalBytes !== undefined && bytesPerSecond !== undefined && bytesPerSecond > 0;
+  return {
+    what,
+    done_bytes: doneBytes,
+    total_bytes: totalBytes ?? null,
+    bytes_per_second: bytesPerSecond === undefined ? null : Math.round(bytesPerSecond),
+    seconds_left: knowsLeft ? Math.max(0, Math.ceil((totalBytes - doneBytes) / bytesPerSecond)) : null,
+  };
 }
 
 function viewCondition(condition: Condition): Body<typeof ConditionBody> {

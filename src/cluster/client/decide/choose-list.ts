@@ -45,5 +45,6 @@ export function afterFailedList(way: ListWay, needs: ListNeeds, reason: Reason):
   if (way.kind === 'newest') return undefined;
   // The version is gone, or the cache does not have it yet. After a restored backup it never will.
   if (reason === 'Expired') return needs.newest ? { ...needs, streams: false } : { ...needs, newest: true };
-  return cannotStream(way, reason) ? { ...needs, streams: false } : undefined;
+  // The refusal of the list then names the right that is missing first.
+  return cannotStream(way, reason) || (way.kind === 'streamed' && reason === 'Forbidden') ? { ...needs, streams: false } : undefined;
 }

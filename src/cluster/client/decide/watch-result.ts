@@ -18,5 +18,5 @@ export function watchResult(outcome: WatchOutcome): WatchResult {
 
 /** Why the next list is read if one follows a watch with this result. */
 export function causeAfter(result: WatchResult): ListCause {
-  return result === 'lost' || result === 'expired' ? result : 'periodic';
+  return result === 'lost' || result === 'expired' ? result : 'due';
 }

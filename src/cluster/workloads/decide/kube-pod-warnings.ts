@@ -113,18 +113,19 @@ function volumeMessage(node: string, cause: string, pod: PodFacts): string {
   if (inUse !== null) {
     const advice =
       'It becomes free when the pod there has ended; to share a claim between nodes, use the access mode "ReadWriteMany" ("storage.accessModes")';
-    return `${node} cannot attach the volume "${inUse[1]}"${claimOf(pod)}, which another node uses. ${advice}`;
+    return `${node} cannot attach the volume "${inUse[1]}"${claimOf(pod, inUse[1] ?? '')}, which another node uses. ${advice}`;
   }
   const named = /for volume "([^"]+)"\s*: (.*)$/s.exec(cause);
   if (named !== null)
-    return `${node} cannot mount the volume "${named[1]}"${claimOf(pod)} and will retry: ${truncate(lastLine(named[2] ?? ''))}`;
+    return `${node} cannot mount the volume "${named[1]}"${claimOf(pod, named[1] ?? '')} and will retry: ${truncate(lastLine(named[2] ?? ''))}`;
   return `${node} cannot mount the pod's volumes and will retry: ${truncate(lastLine(cause))}`;
 }
 
-/** Kubelets name the volume, but users know the claim. */
-function claimOf({ spec }: PodFacts): string {
-  const claims = spec.volumes?.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []) ?? [];
-  return claims[0] === undefined ? '' : ` of the claim "${claims[0]}"`;
+/** Kubelets name the volume, but users know the claim. A volume of the cluster is that of the only claim; of several, it is not known which. */
+function claimOf({ spec: { volumes = [] } }: PodFacts, named: string): string {
+  const inPod = volumes.filter(({ name }) => name === named);
+  const claims = (inPod.length > 0 ? inPod : volumes).flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []);
+  return claims.length === 1 ? ` of the claim "${claims[0]}"` : '';
 }
 
 /** The last line that a mount command printed, without paths in kubelet's own directory, which contain the pod's uid. */

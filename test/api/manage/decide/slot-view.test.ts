@@ -35,7 +35,7 @@ describe('the JSON of the management API', () => {
     });
     const stored = { name: NAME, document: { model: { default: 'a.gguf' }, nodeSelector: { aB: 'c' } }, resourceVersion: '7' };
     expect(JSON.stringify(viewSlot(NAME, stored, board))).toMatchInlineSnapshot(
-      `"{"name":"primary","spec":{"model":{"default":"a.gguf"},"node_selector":{"aB":"c"}},"status":{"state":"ready","conditions":[{"type":"Ready","status":"True","reason":"ProbePassed","message":"It answers","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":4}],"observed_generation":1,"provider":"gguf","backend":"cpu","model":"a.gguf","wanted_model":"a.gguf","capabilities":["chat","completion","embedding","rerank"],"endpoint":"http://127.0.0.1:1","memory_bytes":5,"restarts":0,"replicas":{"present":2,"ready":1},"since":null,"progress":{"what":"a.gguf","done_bytes":1,"total_bytes":null},"problems":[{"key":"lifecycle.idle_timeout","message":"Write a duration","file":"primary.toml","line":3,"column":null}]},"generation":5,"resource_version":"7"}"`,
+      `"{"name":"primary","spec":{"model":{"default":"a.gguf"},"node_selector":{"aB":"c"}},"status":{"state":"ready","conditions":[{"type":"Ready","status":"True","reason":"ProbePassed","message":"It answers","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":4}],"observed_generation":1,"provider":"gguf","backend":"cpu","model":"a.gguf","wanted_model":"a.gguf","capabilities":["chat","completion","embedding","rerank"],"endpoint":"http://127.0.0.1:1","memory_bytes":5,"restarts":0,"replicas":{"present":2,"ready":1},"since":null,"progress":{"what":"a.gguf","done_bytes":1,"total_bytes":null,"bytes_per_second":null,"seconds_left":null},"problems":[{"key":"lifecycle.idle_timeout","message":"Write a duration","file":"primary.toml","line":3,"column":null}]},"generation":5,"resource_version":"7"}"`,
     );
   });
 
@@ -99,6 +99,6 @@ describe('the JSON of the management API', () => {
     );
     expect(
       JSON.stringify([viewProgress({ ...status, progress: { what: 'a', doneBytes: 1 } }), viewProgress(status)]),
-    ).toMatchInlineSnapshot(`"[{"what":"a","done_bytes":1,"total_bytes":null},null]"`);
+    ).toMatchInlineSnapshot(`"[{"what":"a","done_bytes":1,"total_bytes":null,"bytes_per_second":null,"seconds_left":null},null]"`);
   });
 });

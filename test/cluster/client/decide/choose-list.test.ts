@@ -24,6 +24,7 @@ describe('chooseList()', () => {
     ['a server without streams and with a lagging cache', { version: '7', newest: false, streams: true }, 'Invalid', [STREAMED, CACHED]],
     ['a version that is gone', { version: '7', newest: false, streams: true }, 'Expired', [STREAMED, STREAMED_NEWEST, NEWEST]],
     ['a version that a cache does not have', { version: '7', newest: false, streams: false }, 'Expired', [CACHED, NEWEST]],
+    ['no right to watch', { version: '', newest: false, streams: true }, 'Forbidden', [STREAMED_NEWEST, ANY]],
     ['an unreachable server', { version: '7', newest: false, streams: true }, 'ApiUnreachable', [STREAMED]],
     ['a busy server', { version: '', newest: false, streams: false }, 'ApiBusy', [ANY]],
     ['a refused list', { version: '', newest: true, streams: false }, 'Invalid', [NEWEST]],

@@ -7,12 +7,12 @@ const refused = (reason: Reason): WatchOutcome => ({ kind: 'refused', failure: {
 
 describe('watchResult() and causeAfter()', () => {
   test.each([
-    [{ kind: 'ended', orderly: true, livedMs: 1, bookmarked: true }, 'ended', 'periodic'],
-    [{ kind: 'ended', orderly: false, livedMs: 1, bookmarked: true }, 'broken', 'periodic'],
+    [{ kind: 'ended', orderly: true, livedMs: 1, bookmarked: true }, 'ended', 'due'],
+    [{ kind: 'ended', orderly: false, livedMs: 1, bookmarked: true }, 'broken', 'due'],
     [{ kind: 'lost', orderly: false, livedMs: 1 }, 'lost', 'lost'],
-    [{ kind: 'relist' }, 'relist', 'periodic'],
+    [{ kind: 'relist' }, 'relist', 'due'],
     [refused('Expired'), 'expired', 'expired'],
-    [refused('ApiUnreachable'), 'refused', 'periodic'],
+    [refused('ApiUnreachable'), 'refused', 'due'],
   ] as const satisfies readonly (readonly [WatchOutcome, string, string])[])(
     '%j is "%s", and a list after it "%s"',
     (outcome, result, cause) => {

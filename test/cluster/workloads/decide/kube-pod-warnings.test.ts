@@ -136,6 +136,18 @@ describe('as a message for users', () => {
       'Node "node1" cannot attach the volume "pvc-1" of the claim "models", which another node uses. It becomes free when the pod there has ended; to share a claim between nodes, use the access mode "ReadWriteMany" ("storage.accessModes")',
     ],
     [
+      'FailedMount',
+      'MountVolume.SetUp failed for volume "credentials" : secret "credentials" not found',
+      { volumes: [{ name: 'models', persistentVolumeClaim: { claimName: 'models' } }, { name: 'credentials' }] },
+      'Node "node1" cannot mount the volume "credentials" and will retry: secret "credentials" not found',
+    ],
+    [
+      'FailedMount',
+      'MountVolume.SetUp failed for volume "pv-7" : it is broken',
+      { volumes: ['a', 'b'].map((name) => ({ name, persistentVolumeClaim: { claimName: name } })) },
+      'Node "node1" cannot mount the volume "pv-7" and will retry: it is broken',
+    ],
+    [
       'NetworkNotReady',
       'network is not ready: container runtime network not ready: NetworkReady=false',
       {},

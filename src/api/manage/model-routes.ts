@@ -1,0 +1,74 @@
+/** Pulling and removing models. The lists of models and downloads are in `inventory-routes.ts`. */
+import { z } from 'zod';
+import type { Failure } from '../../schema/failure.ts';
+import { ModelId } from '../../schema/names.ts';
+import { ApiError } from '../api-error.ts';
+import { empty, json } from '../answer.ts';
+import { defineRoute } from '../define-route.ts';
+import type { DocumentedRoute } from '../route.ts';
+import { PullRequested } from './answers.ts';
+import type { ManageDeps } from './manage-deps.ts';
+
+const ModelParams = z.object({ id: ModelId.describe('The name of the model; a "/" in it is written as "%2F"') });
+
+const PullBody = z
+  .strictObject({
+    accept_license: z.boolean().default(false).describe('Accept the licence of the model, if it restricts the use of the model'),
+    url: z
+      .url({ protocol: /^https?$/ })
+      .optional()
+      .describe('Address of the file, if the model is to be fetched from there; the name is then its path in the store'),
+    sha256: z
+      .string()
+      .regex(/^[0-9a-fA-F]{64}$/, 'Write 64 hexadecimal digits')
+      .optional()
+      .describe('SHA-256 of the file at this address'),
+  })
+  .refine(({ url, sha256 }) => (url === undefined) === (sha256 === undefined), {
+    error: 'Send "url" and "sha256" together: a file from an address is only fetched if its hash is known',
+    path: ['sha256'],
+  });
+
+export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRoute[] {
+  return [
+    defineRoute({
+      method: 'POST',
+      path: '/api/models/:id/pull',
+      access: 'admin',
+      tag: 'changes',
+      summary: 'Downloads a model into the store',
+      input: z.object({ params: ModelParams, body: PullBody }),
+      answers: { 202: json('The download has begun, or was not necessary; "/api/pulls" shows its progress', PullRequested) },
+      errors: ['model.unavailable', 'model.source_failed'],
+      async handler({ params: { id }, body }) {
+        const requested = await manage.pullModel(id, { acceptLicense: body.accept_license, url: body.url, sha256: body.sha256 });
+        if (!requested.ok) throw refusal(requested.failure);
+        return { status: 202, body: { id } };
+      },
+    }),
+    defineRoute({
+      method: 'DELETE',
+      path: '/api/models/:id',
+      access: 'admin',
+      tag: 'changes',
+      summary: 'Removes a model from the store, and ends its download',
+      input: z.object({ params: ModelParams }),
+      answers: { 204: empty('The model was removed') },
+      errors: ['model.not_found', 'model.in_use', 'model.unavailable'],
+      async handler({ params: { id } }) {
+        const removed = await manage.removeModel(id);
+        if (!removed.ok) throw refusal(removed.failure);
+        if (removed.value === 'absent') throw new ApiError('model.not_found', `The model store has no "${id}"`, { param: 'id' });
+        if (typeof removed.value === 'object') {
+          const slots = removed.value.usedBy.map((slot) => `"${slot}"`).join(', ');
+          throw new ApiError('model.in_use', `Give the slot ${slots} another model first: it uses "${id}"`, { param: 'id' });
+        }
+        return { status: 204, body: undefined };
+      },
+    }),
+  ];
+}
+
+function refusal({ kind, message }: Failure): ApiError {
+  return new ApiError(kind === 'stalled' ? 'model.unavailable' : 'model.source_failed', message, { param: 'id' });
+}

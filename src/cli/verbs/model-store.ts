@@ -1,0 +1,77 @@
+/** `svcctl model verify|prune`, which work on a store of this machine, with or without a service. */
+import path from 'node:path';
+import { readHubAccess } from '../../models/hub/hub-access.ts';
+import { filesOf, verifyModelFile } from '../../models/model-files.ts';
+import { createModelSources } from '../../models/model-sources.ts';
+import { findLeftovers, forgetLostModels, removeLeftovers } from '../../models/prune-store.ts';
+import { createModelStore } from '../../models/store.ts';
+import { ModelId } from '../../schema/names.ts';
+import type { Cli } from '../cli.ts';
+import { CliFailure, usageFailure } from '../output/exit-codes.ts';
+import { sizeText } from '../output/quantities-text.ts';
+
+export interface StoreOptions {
+  readonly store?: string;
+}
+
+export interface PruneOptions extends StoreOptions {
+  readonly dryRun?: boolean;
+}
+
+/** The same default as in `settings.ts`, whose other settings need not be valid here. */
+const STATE_DIR = '/var/lib/svc';
+
+/** Returns the absolute path of the store. */
+export function storeRoot({ env }: Pick<Cli, 'env'>, { store }: StoreOptions): string {
+  return path.resolve(store ?? env['SVC_MODELS_DIR'] ?? path.join(env['SVC_STATE_DIR'] ?? STATE_DIR, 'models'));
+}
+
+export function parseModelId(name: string): ModelId {
+  const id = ModelId.safeParse(name);
+  if (!id.success) throw usageFailure(`${id.error.issues[0]?.message ?? 'Write a model id'}: "${name}" is not a model id`);
+  return id.data;
+}
+
+/** Reads every byte of the models again. Fails if one differs from what its source states. */
+export async function runVerify(cli: Cli, options: StoreOptions, ...names: string[]): Promise<void> {
+  const root = storeRoot(cli, options);
+  const sources = createModelSources({ root, hub: readHubAccess(cli.env) });
+  const { signal } = new AbortController();
+  const ids = names.length > 0 ? names.map(parseModelId) : await presentModels(root, signal);
+  let damaged = 0;
+  for (const id of ids) {
+    for (const file of await filesOf(sources, id)) {
+      cli.terminal.progress({ text: `Reading ${file.path}`, step: `Reading ${file.path}` });
+      const { result, digest } = await verifyModelFile(root, file, signal);
+      if (result === 'differs' || result === 'missing') damaged += 1;
+      cli.terminal.line(`model/${id} ${file.path}: ${VERDICTS[result]}${digest === undefined ? '' : `, sha256 ${digest}`}`);
+    }
+  }
+  if (damaged > 0) throw new CliFailure('Some files are damaged or missing', { hint: 'Fetch them again with "svcctl model fetch NAME"' });
+}
+
+const VERDICTS = {
+  matches: 'correct',
+  differs: 'DAMAGED: it is not the file that its source describes',
+  missing: 'MISSING',
+  unknown: 'nothing to compare with',
+} as const;
+
+async function presentModels(root: string, signal: AbortSignal): Promise<readonly ModelId[]> {
+  const listed = await createModelStore({ root }).list(signal);
+  return listed.filter(({ presence }) => presence.kind === 'present').map(({ id }) => id);
+}
+
+export async function runPrune(cli: Cli, options: PruneOptions): Promise<void> {
+  const root = storeRoot(cli, options);
+  const leftovers = await findLeftovers(root, cli.now());
+  const verb = options.dryRun === true ? 'would remove' : 'removed';
+  if (options.dryRun !== true) {
+    await removeLeftovers(root, leftovers);
+    const lost = await forgetLostModels(root, createModelSources({ root, hub: readHubAccess(cli.env) }));
+    for (const id of lost) cli.terminal.line(`model/${id}: forgot which files it has, because they are gone`);
+  }
+  for (const { path: file, sizeBytes } of leftovers) cli.terminal.line(`${verb} ${file}, ${sizeText(sizeBytes)}`);
+  const bytes = leftovers.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  cli.terminal.line(`${verb} ${leftovers.length} files of abandoned downloads, ${sizeText(bytes)}`);
+}

@@ -1,0 +1,152 @@
+/**
+ * Chooses the files of a model from the list of a repository: the shards of one quantisation, and the projector that belongs to it. Which files are models,
+ * and how a quantisation is found in a name, follows llama.cpp (`common/download.cpp`), so that a name means the same as for `llama-server -hf`. Pure.
+ */
+import { shardNames } from './model-facts.ts';
+import type { HubName } from './parse-model-name.ts';
+
+export interface RepoFile {
+  /** Path in the repository. */
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** Hexadecimal; undefined for a file that is not stored as a large one. */
+  readonly sha256: string | undefined;
+}
+
+export interface ChosenFiles {
+  /** The shards, in order; the server loads the first one. */
+  readonly model: readonly [RepoFile, ...RepoFile[]];
+  readonly projector: RepoFile | undefined;
+  /** The quantisation, as the name of the file writes it. Undefined if it does not say. */
+  readonly quantisation: string | undefined;
+}
+
+export type FileChoice =
+  | { readonly kind: 'chosen'; readonly files: ChosenFiles }
+  /** There is no such file. The message says what there is. */
+  | { readonly kind: 'none'; readonly message: string }
+  /** Nothing of what there is fits. */
+  | { readonly kind: 'too-large'; readonly message: string };
+
+interface Candidate extends ChosenFiles {
+  readonly sizeBytes: number;
+}
+
+/** Not models of their own: projectors, importance matrices, and the small models for speculative decoding. */
+const NOT_A_MODEL = /mmproj|imatrix|mtp-|eagle3-|dflash-|dspark-/i;
+/**
+ * Preferred where no quantisation is named, and nothing says that it would not fit: llama.cpp's own default first, then the nearest to it. `MXFP4` is how some models
+ * are published in full quality.
+ */
+const PREFERRED = ['Q4_K_M', 'UD-Q4_K_XL', 'Q4_K_XL', 'Q4_K_S', 'Q4_K_L', 'Q4_0', 'MXFP4', 'IQ4_NL', 'IQ4_XS', 'Q5_K_M', 'Q6_K', 'Q8_0'];
+const MAX_LISTED = 12;
+
+export function chooseFiles(files: readonly RepoFile[], { repo, quantisation, file }: HubName, fitsBytes: number | undefined): FileChoice {
+  const candidates = listCandidates(files);
+  if (file !== undefined) return chooseNamed(files, candidates, repo, file);
+  const [first] = candidates;
+  if (first === undefined) return none(`Name a repository with GGUF files: "${repo}" has none`);
+  if (quantisation !== undefined) {
+    const found = candidates.find(({ model }) => hasQuantisation(model[0].path, quantisation));
+    return found === undefined
+      ? none(`Choose a quantisation that "${repo}" has: ${listOf(candidates)}; it has no "${quantisation}"`)
+      : chosen(found);
+  }
+  const fitting = candidates.filter(({ sizeBytes }) => fitsBytes === undefined || sizeBytes <= fitsBytes);
+  const preferred = PREFERRED.map((each) => fitting.find((candidate) => hasQuantisation(candidate.model[0].path, each))).find(Boolean);
+  if (preferred !== undefined) return chosen(preferred);
+  // Below the preferred ones, the largest file that fits loses the least.
+  const best = fitsBytes === undefined ? fitting[0] : fitting.toSorted((a, b) => b.sizeBytes - a.sizeBytes)[0];
+  return best === undefined ? tooLarge(repo, candidates, fitsBytes ?? 0) : chosen(best);
+}
+
+/** Returns the quantisation in the name of a GGUF file, such as `Q4_K_M`. */
+export function quantisationOf(path: string): string | undefined {
+  const stem = stemOf(path);
+  return /(?:^|[-._])((?:UD-)?(?:I?Q[0-9]\w*|T?Q[0-9]_[0-9]\w*|TQ[0-9]_[0-9]|MXFP4\w*|NVFP4|BF16|F16|F32))$/i.exec(stem)?.[1];
+}
+
+function chooseNamed(files: readonly RepoFile[], candidates: readonly Candidate[], repo: string, file: string): FileChoice {
+  const found = candidates.find(({ model }) => model.some(({ path }) => path === file));
+  if (found !== undefined) return chosen(found);
+  const other = files.find(({ path }) => path === file);
+  if (other !== undefined) return chosen({ model: [other], projector: undefined, quantisation: undefined });
+  const names = candidates.map(({ model }) => `"${model[0].path}"`);
+  return none(`Choose a file that "${repo}" has: ${shorten(names) || 'it has no GGUF files'}; it has no "${file}"`);
+}
+
+/** Each model once, in the order of the list. A split model of which a shard is missing is none. */
+function listCandidates(files: readonly RepoFile[]): readonly Candidate[] {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  return files.flatMap((file): Candidate[] => {
+    const name = baseOf(file.path);
+    if (!/\.gguf$/i.test(name) || NOT_A_MODEL.test(name)) return [];
+    const names = shardNames(name);
+    if (names[0] !== name) return [];
+    const [first, ...more] = names.map((shard) => byPath.get(directoryOf(file.path) + shard));
+    if (first === undefined || more.some((shard) => shard === undefined)) return [];
+    const model = [first, ...more.flatMap((shard) => shard ?? [])] as const;
+    const projector = projectorOf(file.path, files);
+    const sizeBytes = [...model, ...(projector === undefined ? [] : [projector])].reduce((sum, each) => sum + each.sizeBytes, 0);
+    return [{ model, projector, sizeBytes, quantisation: quantisationOf(file.path) }];
+  });
+}
+
+/** `Q4_K_M` is in `model-Q4_K_M.gguf` and `Q4_K_M/model-00001-of-00002.gguf`, but not in `model-Q4_K_M_L.gguf`. */
+function hasQuantisation(path: string, quantisation: string): boolean {
+  const wanted = quantisation.toLowerCase();
+  return path
+    .toLowerCase()
+    .split('/')
+    .some((part) => part === wanted || new RegExp(`(?:^|[-._])${escape(wanted)}[-.]`).test(`${part}.`));
+}
+
+/** Returns the projector closest to a model: in its directory or one above it, and then the one with the most similar number of bits. */
+function projectorOf(model: string, files: readonly RepoFile[]): RepoFile | undefined {
+  const projectors = files.filter(({ path }) => /mmproj[^/]*\.gguf$/i.test(path) && model.startsWith(directoryOf(path)));
+  const bits = bitsOf(model);
+  const rank = ({ path }: RepoFile): readonly [number, number] => [-directoryOf(path).length, Math.abs(bitsOf(path) - bits)];
+  return projectors.toSorted((a, b) => rank(a)[0] - rank(b)[0] || rank(a)[1] - rank(b)[1] || (a.path < b.path ? -1 : 1))[0];
+}
+
+function bitsOf(path: string): number {
+  const quantisation = quantisationOf(path) ?? '';
+  return Number(/[0-9]+/.exec(quantisation)?.[0] ?? 16);
+}
+
+function chosen({ model, projector, quantisation }: ChosenFiles): FileChoice {
+  return { kind: 'chosen', files: { model, projector, quantisation } };
+}
+
+function none(message: string): FileChoice {
+  return { kind: 'none', message };
+}
+
+function tooLarge(repo: string, candidates: readonly Candidate[], fitsBytes: number): FileChoice {
+  const smallest = candidates.toSorted((a, b) => a.sizeBytes - b.sizeBytes)[0];
+  const gib = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+  const named = smallest?.quantisation === undefined ? '' : `, "${smallest.quantisation}",`;
+  const message = `Choose a smaller model, or name a quantisation to try it: the smallest of "${repo}"${named} has ${gib(smallest?.sizeBytes ?? 0)}, and ${gib(fitsBytes)} fit here`;
+  return { kind: 'too-large', message };
+}
+
+function listOf(candidates: readonly Candidate[]): string {
+  return shorten([...new Set(candidates.map(({ quantisation, model }) => `"${quantisation ?? baseOf(model[0].path)}"`))]);
+}
+
+function shorten(names: readonly string[]): string {
+  const more = names.length > MAX_LISTED ? ` and ${names.length - MAX_LISTED} more` : '';
+  return names.slice(0, MAX_LISTED).join(', ') + more;
+}
+
+const baseOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
+/** With the slash at the end; empty at the top. */
+const directoryOf = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1);
+const escape = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\-]/g, String.raw`\$&`);
+
+/** Returns the name of a file without its directory, its number as a shard and its ending. */
+export function stemOf(path: string): string {
+  return baseOf(path)
+    .replace(/\.gguf$/i, '')
+    .replace(/-[0-9]{5}-of-[0-9]{5}$/, '');
+}

@@ -1,0 +1,129 @@
+/**
+ * How other tools lay out the models that they have downloaded, as lists of paths: which files in their directories are models, and what they are called. Pure.
+ * Sources: ollama `manifest/paths.go` and `server/images.go`; LM Studio's documentation "import models"; llama.cpp `common/download.cpp` and `common/hf-cache.cpp`;
+ * huggingface_hub's documentation "understand caching".
+ */
+import { z } from 'zod';
+import { parseJson } from '../../platform/decide/parse-json.ts';
+import { shardNames } from './model-facts.ts';
+
+export const FOREIGN_TOOLS = ['ollama', 'lm-studio', 'llama.cpp', 'huggingface'] as const;
+export type ForeignTool = (typeof FOREIGN_TOOLS)[number];
+
+/** `file`: a file that somebody named. */
+export type ForeignOrigin = ForeignTool | 'file';
+
+export interface ForeignFile {
+  /** Relative to the directory of the tool. */
+  readonly path: string;
+  /** The name that the file gets in the store. */
+  readonly name: string;
+  /** Hexadecimal, where the tool keeps files by their hash. */
+  readonly sha256: string | undefined;
+}
+
+export interface ForeignModel {
+  readonly tool: ForeignOrigin;
+  /** What the tool calls it. */
+  readonly label: string;
+  /** Directory in the store. */
+  readonly directory: string;
+  /** The model first, or its shards in order, and then its projector. */
+  readonly files: readonly [ForeignFile, ...ForeignFile[]];
+}
+
+const Manifest = z.object({
+  layers: z.array(z.object({ mediaType: z.string(), digest: z.string().regex(/^sha256[:-][0-9a-f]{64}$/) })),
+});
+const OLLAMA_TYPES = { model: 'application/vnd.ollama.image.model', projector: 'application/vnd.ollama.image.projector' } as const;
+
+/** `path` is that of the manifest below `manifests/`: `registry.ollama.ai/library/llama3.2/3b`. Undefined if it is not the manifest of a GGUF model. */
+export function ollamaModel(path: string, manifest: string): ForeignModel | undefined {
+  const parsed = Manifest.safeParse(parseJson(manifest));
+  const [host = '', namespace = '', name = '', tag = '', ...more] = path.split('/');
+  if (!parsed.success || tag === '' || more.length > 0) return undefined;
+  const layersOf = (type: string): readonly string[] =>
+    parsed.data.layers.filter(({ mediaType }) => mediaType === type).map(({ digest }) => digest.slice('sha256:'.length));
+  const stem = `${name}-${tag}`;
+  const models = layersOf(OLLAMA_TYPES.model);
+  const [first, ...others] = models;
+  // A model of several layers is not stored as GGUF.
+  if (first === undefined || others.length > 0) return undefined;
+  const blob = (sha256: string, fileName: string): ForeignFile => ({ path: `blobs/sha256-${sha256}`, name: fileName, sha256 });
+  const projectors = layersOf(OLLAMA_TYPES.projector).map((sha256) => blob(sha256, `mmproj-${stem}.gguf`));
+  const where = host === 'registry.ollama.ai' ? (namespace === 'library' ? '' : `${namespace}/`) : `${host}/${namespace}/`;
+  return {
+    tool: 'ollama',
+    label: `${where}${name}:${tag}`,
+    directory: storeDirectory('ollama', `${where}${name}/${tag}`),
+    files: [blob(first, `${stem}.gguf`), ...projectors.slice(0, 1)],
+  };
+}
+
+/** `paths` are those of all files below the directory: `publisher/model/file.gguf`. Files at the top are ignored, as LM Studio does. */
+export function lmStudioModels(paths: readonly string[]): readonly ForeignModel[] {
+  return groupByModel(
+    'lm-studio',
+    paths.filter((path) => path.split('/').length >= 3),
+    (path) => path.split('/').slice(0, -1).join('/'),
+  );
+}
+
+/** The older cache of llama.cpp: `owner_repo_file.gguf`, all in one directory. */
+export function llamaCppModels(paths: readonly string[]): readonly ForeignModel[] {
+  return groupByModel(
+    'llama.cpp',
+    paths.filter((path) => !path.includes('/')),
+    () => '',
+  );
+}
+
+/** The cache of the Hub, which newer versions of llama.cpp share: `models--owner--repo/snapshots/commit/file.gguf`. Of several commits, the one of `refs/main`. */
+export function huggingFaceModels(paths: readonly string[], mainOf: (repo: string) => string | undefined): readonly ForeignModel[] {
+  const current = paths.filter((path) => {
+    const [repo = '', snapshots = '', commit = '', ...file] = path.split('/');
+    if (!repo.startsWith('models--') || snapshots !== 'snapshots' || file.length === 0) return false;
+    return commit === (mainOf(repo) ?? commit);
+  });
+  return groupByModel('huggingface', current, (path) => {
+    const [repo = '', , , ...file] = path.split('/');
+    return [...repo.split('--').slice(1), ...file.slice(0, -1)].join('/');
+  });
+}
+
+/** One file that somebody named, with its other shards and its projector. `siblings` are the names of all files beside it. */
+export function namedModel(name: string, siblings: readonly string[]): ForeignModel | undefined {
+  return groupByModel('file', siblings, () => '').find(({ files }) => files.some((file) => file.path === name));
+}
+
+/** Puts shards together, and the projector of a directory with the models in it. */
+function groupByModel(tool: ForeignOrigin, paths: readonly string[], labelOf: (path: string) => string): readonly ForeignModel[] {
+  const ggufs = paths.filter((path) => /\.gguf$/i.test(path)).toSorted();
+  const all = new Set(ggufs);
+  return ggufs.flatMap((path): ForeignModel[] => {
+    const name = path.slice(path.lastIndexOf('/') + 1);
+    const above = path.slice(0, path.length - name.length);
+    const shards = shardNames(name);
+    const isModel = !/mmproj/i.test(name) && shards[0] === name && shards.every((shard) => all.has(above + shard));
+    if (!isModel) return [];
+    const projector = ggufs.find(
+      (other) => other.startsWith(above) && !other.slice(above.length).includes('/') && /mmproj/i.test(other.slice(above.length)),
+    );
+    const label = [labelOf(path), name].filter((part) => part !== '').join('/');
+    const file = (each: string): ForeignFile => ({ path: above + each, name: cleanName(each), sha256: undefined });
+    const extra = projector === undefined ? [] : [file(projector.slice(above.length))];
+    const stem = name.replace(/\.gguf$/i, '').replace(/-[0-9]{5}-of-[0-9]{5}$/, '');
+    const directory = storeDirectory(tool, [labelOf(path), stem].filter((part) => part !== '').join('/'));
+    return [{ tool, label, directory, files: [file(name), ...shards.slice(1).map(file), ...extra] }];
+  });
+}
+
+function storeDirectory(tool: ForeignOrigin, path: string): string {
+  return [tool, ...path.split('/').map(cleanName)].join('/');
+}
+
+/** Only characters that names in the store may have, and no part that means another directory. */
+function cleanName(name: string): string {
+  const clean = name.replaceAll(/[^A-Za-z0-9_.:@+-]/g, '-');
+  return /^\.{0,2}$/.test(clean) ? `_${clean}` : clean;
+}

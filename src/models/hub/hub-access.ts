@@ -1,0 +1,49 @@
+/**
+ * Where the Hub is, and with which token it is asked: the variables and files of Hugging Face's own tools, so that a login there counts here.
+ * https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables
+ */
+import { readFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import type { HubAccess } from './hub-client.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const ENDPOINT = 'https://huggingface.co';
+
+/** A value of `HF_ENDPOINT` that is no address is ignored. */
+export function readHubAccess(env: Environment): HubAccess {
+  const named = env['HF_ENDPOINT']?.trim().replace(/\/+$/, '') ?? '';
+  const endpoint = /^https?:\/\//.test(named) && URL.canParse(named) ? named : ENDPOINT;
+  return { endpoint, token: () => readToken(env) };
+}
+
+/** `HF_HOME`, or its default. */
+export function huggingFaceHome(env: Environment): string {
+  return valueOf(env, 'HF_HOME') ?? path.join(cacheHome(env), 'huggingface');
+}
+
+/** `XDG_CACHE_HOME`, or its default. */
+export function cacheHome(env: Environment): string {
+  return valueOf(env, 'XDG_CACHE_HOME') ?? path.join(valueOf(env, 'HOME') ?? homedir(), '.cache');
+}
+
+/** An empty variable counts as one that is not set. https://specifications.freedesktop.org/basedir-spec/latest/ */
+function valueOf(env: Environment, name: string): string | undefined {
+  const value = env[name];
+  return value === '' ? undefined : value;
+}
+
+async function readToken(env: Environment): Promise<string | undefined> {
+  const direct = valueOf(env, 'HF_TOKEN') ?? valueOf(env, 'HUGGING_FACE_HUB_TOKEN');
+  if (direct !== undefined) return clean(direct);
+  const file = valueOf(env, 'HF_TOKEN_PATH') ?? path.join(huggingFaceHome(env), 'token');
+  const text = await readFile(file, 'utf8').catch(() => '');
+  return clean(text);
+}
+
+/** Undefined for a text that cannot be a token, such as one with a line break, which would end the header. */
+function clean(text: string): string | undefined {
+  const token = text.trim();
+  return /^[\x21-\x7e]{1,512}$/.test(token) ? token : undefined;
+}

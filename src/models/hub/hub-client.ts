@@ -1,0 +1,161 @@
+/**
+ * The two questions that are asked of the Hugging Face Hub, or of a server with the same API: which commit and licence a repository has, and which files that
+ * commit has. Own code instead of the npm client, whose errors have lost the headers that explain them; see docs/decisions/0056.
+ */
+import { z } from 'zod';
+import { connectTo } from '../pull/connect-to.ts';
+import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
+import type { RepoFile } from '../decide/choose-files.ts';
+import { explainRefusal } from '../decide/explain-refusal.ts';
+import { openUrl } from '../pull/open-url.ts';
+
+export interface HubAccess {
+  /** Without a slash at the end. */
+  readonly endpoint: string;
+  /** Returns undefined if there is none. Asked again for each request, so that a new token needs no restart. */
+  readonly token: () => Promise<string | undefined>;
+}
+
+export interface RepoFacts {
+  /** 40 hexadecimal digits. */
+  readonly commit: string;
+  /** Whether the Hub asks for its terms to be accepted before it sends files. */
+  readonly isGated: boolean;
+  /** As the repository names it, such as `apache-2.0`. */
+  readonly license: string | undefined;
+  readonly licenseUrl: string | undefined;
+}
+
+export interface HubClient {
+  describe(repo: string, signal: AbortSignal): Promise<Result<RepoFacts>>;
+  /** Lists all files of a commit. */
+  list(repo: string, commit: string, signal: AbortSignal): Promise<Result<readonly RepoFile[]>>;
+}
+
+/** Only what is used; the Hub sends much more. */
+const Repo = z.object({
+  sha: z.string().regex(/^[0-9a-f]{40}$/),
+  gated: z.union([z.boolean(), z.string()]).optional(),
+  tags: z.array(z.string()).optional(),
+  cardData: z
+    .object({
+      license: z.union([z.string(), z.array(z.string())]).optional(),
+      license_name: z.string().optional(),
+      license_link: z.string().optional(),
+    })
+    .nullish(),
+});
+const Tree = z.array(
+  z.object({
+    type: z.string(),
+    path: z.string().max(1000),
+    size: z.number().min(0),
+    lfs: z.object({ oid: z.string().regex(/^[0-9a-f]{64}$/), size: z.number().min(0) }).optional(),
+  }),
+);
+
+const SILENCE_MS = 30_000;
+const MAX_ANSWER_BYTES = 16 * 2 ** 20;
+/** Of 1000 files each. */
+const MAX_PAGES = 20;
+
+export function createHubClient({ endpoint, token }: HubAccess): HubClient {
+  async function ask<T>(
+    url: string,
+    repo: string,
+    schema: z.ZodType<T>,
+    signal: AbortSignal,
+  ): Promise<Result<{ readonly value: T; readonly next: string | undefined }>> {
+    const dispatcher = connectTo(url, SILENCE_MS);
+    try {
+      const own = await token();
+      const bearer = own === undefined ? undefined : { origin: new URL(endpoint).origin, token: own };
+      const opened = await openUrl({ url, dispatcher, bearer }, signal);
+      if (!opened.ok) return opened;
+      const { status, headers, body, sentToken } = opened.value;
+      const text = await readText(body);
+      if (status !== 200) {
+        const hub = { page: `${endpoint}/${repo}`, repo, sentToken };
+        return { ok: false, failure: explainRefusal({ status, headers, url: opened.value.url, hub }).failure };
+      }
+      const parsed = schema.safeParse(parseJson(text));
+      if (parsed.success) return ok({ value: parsed.data, next: nextLink(headers['link'], url) });
+      return fail('retry', 'ModelPullFailed', `Check "HF_ENDPOINT": the answer of "${url}" is not that of the Hugging Face Hub`);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const why = messageOf(error) || codeOf(error);
+      return fail('retry', 'ModelPullFailed', `Check the network: "${new URL(url).origin}" does not answer: ${why}`);
+    } finally {
+      await dispatcher.destroy().catch(() => undefined);
+    }
+  }
+
+  return {
+    async describe(repo, signal) {
+      const asked = await ask(`${endpoint}/api/models/${repo}/revision/main`, repo, Repo, signal);
+      return asked.ok ? ok(repoFacts(asked.value.value, `${endpoint}/${repo}`)) : asked;
+    },
+    async list(repo, commit, signal) {
+      const files: RepoFile[] = [];
+      let url: string | undefined = `${endpoint}/api/models/${repo}/tree/${commit}?recursive=true`;
+      for (let page = 0; url !== undefined && page < MAX_PAGES; page += 1) {
+        const asked: Result<{ readonly value: z.output<typeof Tree>; readonly next: string | undefined }> = await ask(
+          url,
+          repo,
+          Tree,
+          signal,
+        );
+        if (!asked.ok) return asked;
+        for (const { type, path, size, lfs } of asked.value.value) {
+          if (type === 'file') files.push({ path, sizeBytes: lfs?.size ?? size, sha256: lfs?.oid });
+        }
+        url = asked.value.next;
+      }
+      return ok(files);
+    },
+  };
+}
+
+/** Returns the address of a file of a commit. */
+export function fileUrl(endpoint: string, repo: string, commit: string, path: string): string {
+  return `${endpoint}/${repo}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
+}
+
+function repoFacts({ sha, gated, tags = [], cardData }: z.output<typeof Repo>, page: string): RepoFacts {
+  const stated = cardData?.license;
+  const inTags = tags.find((tag) => tag.startsWith('license:'))?.slice('license:'.length);
+  const license = (typeof stated === 'string' ? stated : stated?.[0]) ?? inTags;
+  // "other" says that the name is in another field.
+  const name = license === 'other' ? (cardData?.license_name ?? license) : license;
+  const link = cardData?.license_link;
+  const isLink = link !== undefined && /^https?:\/\//.test(link);
+  return {
+    commit: sha,
+    isGated: gated !== undefined && gated !== false,
+    license: name,
+    licenseUrl: isLink ? link : license === undefined ? undefined : page,
+  };
+}
+
+/** A page that another server is to send is not asked for. */
+function nextLink(link: string | string[] | undefined, url: string): string | undefined {
+  const text = typeof link === 'string' ? link : (link?.[0] ?? '');
+  const next = /<([^>]+)>\s*;\s*rel="next"/.exec(text)?.[1];
+  if (next === undefined || !URL.canParse(next, url)) return undefined;
+  const resolved = new URL(next, url);
+  return resolved.origin === new URL(url).origin ? resolved.href : undefined;
+}
+
+async function readText(body: AsyncIterable<unknown>): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    if (!Buffer.isBuffer(chunk)) continue;
+    bytes += chunk.length;
+    if (bytes > MAX_ANSWER_BYTES) throw new Error(`The answer has more than ${MAX_ANSWER_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

@@ -1,0 +1,124 @@
+/**
+ * Takes a model of another tool, or any GGUF file, into the store: by hard link or reflink, which take no room, else by copy. Every byte is hashed before the model
+ * appears, so that a damaged download of another tool is noticed here. A hard link shares its content with the original; both tools only ever replace files.
+ */
+import { randomUUID } from 'node:crypto';
+import { constants, copyFile, link, mkdir, open, realpath, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { fail, ok, type Result } from '../../schema/failure.ts';
+import { ModelId } from '../../schema/names.ts';
+import { codeOf } from '../../platform/error-text.ts';
+import type { ForeignFile } from '../decide/foreign-models.ts';
+import type { Pin } from '../decide/pin.ts';
+import type { Pins } from '../pins.ts';
+import { createDiskRoom } from '../pull/disk-room.ts';
+import { storageFailure } from '../pull/storage-failure.ts';
+import { hashFile } from '../pull/verify-file.ts';
+import { createModelReader } from '../read-model.ts';
+import type { FoundModel } from './find-foreign-models.ts';
+
+export interface ImportOptions {
+  /** Absolute path of the store. */
+  readonly root: string;
+  readonly pins: Pins;
+  readonly onFile: (name: string) => void;
+}
+
+export type ImportMethod = 'hard link' | 'reflink' | 'copy';
+
+export interface ImportedModel {
+  readonly id: ModelId;
+  /** `present`: the store had it already. */
+  readonly how: ImportMethod | 'present';
+  readonly sizeBytes: number;
+}
+
+export async function importModel(
+  { root, pins, onFile }: ImportOptions,
+  model: FoundModel,
+  signal: AbortSignal,
+): Promise<Result<ImportedModel>> {
+  const [first] = model.files;
+  const id = ModelId.safeParse(`${model.directory}/${first.name}`);
+  if (!id.success) return fail('stalled', 'ModelUnusable', `Rename "${first.path}": its name is too long for the model store`);
+  const taken: Pin['files'] = [];
+  let how: ImportMethod | 'present' = 'present';
+  try {
+    for (const file of model.files) {
+      onFile(file.name);
+      const target = path.join(root, model.directory, file.name);
+      const one = await takeFile(path.resolve(model.root, file.path), target, file, signal);
+      if (!one.ok) return one;
+      if (one.value.how !== 'present') how = one.value.how;
+      const { sha256, sizeBytes } = one.value;
+      taken.push({ path: `${model.directory}/${file.name}`, sha256, sizeBytes, from: { kind: 'import', tool: model.tool } });
+    }
+    const read = await createModelReader(root).read(id.data, id.data);
+    if (read.kind !== 'present') {
+      for (const file of taken) if (how !== 'present') await rm(path.join(root, file.path), { force: true });
+      return fail('stalled', 'ModelUnusable', read.kind === 'unusable' ? read.message : `The file of "${id.data}" has disappeared`);
+    }
+    await pins.write({ version: 1, id: id.data, files: taken, isGated: false });
+    return ok({ id: id.data, how, sizeBytes: taken.reduce((sum, file) => sum + file.sizeBytes, 0) });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return { ok: false, failure: storageFailure(root, error) };
+  }
+}
+
+interface TakenFile {
+  readonly how: ImportMethod | 'present';
+  /** Hexadecimal. */
+  readonly sha256: string;
+  readonly sizeBytes: number;
+}
+
+async function takeFile(from: string, target: string, { sha256: expected }: ForeignFile, signal: AbortSignal): Promise<Result<TakenFile>> {
+  // The tools link to their blobs; a link into a directory of another user would end there.
+  const source = await realpath(from);
+  const { size, ino, dev } = await stat(source);
+  const there = await stat(target).catch(() => undefined);
+  const isSame = there?.ino === ino && there.dev === dev;
+  const part = `${target}.${randomUUID()}.import.part`;
+  await mkdir(path.dirname(target), { recursive: true });
+  try {
+    const how = isSame ? 'present' : await takeBytes(source, part, size);
+    if (typeof how !== 'string') return how;
+    const sha256 = (await hashFile(isSame ? target : part, signal)).digest('hex');
+    if (expected !== undefined && sha256 !== expected) {
+      const message = `Download "${from}" again with its own tool: its SHA-256 is "${sha256}", not "${expected}"`;
+      return fail('stalled', 'ModelHashMismatch', message);
+    }
+    if (there !== undefined && !isSame && (await hashFile(target, signal)).digest('hex') === sha256) {
+      return ok({ how: 'present', sha256, sizeBytes: size });
+    }
+    if (!isSame) await rename(part, target);
+    return ok({ how, sha256, sizeBytes: size });
+  } finally {
+    await rm(part, { force: true });
+  }
+}
+
+/** The kernel forbids most users to link to files of others (`fs.protected_hardlinks`); those are cloned or copied. */
+async function takeBytes(source: string, part: string, sizeBytes: number): Promise<Result<never> | ImportMethod> {
+  const linked = await link(source, part).then(
+    () => true,
+    () => false,
+  );
+  if (linked) return 'hard link';
+  const cloned = await copyFile(source, part, constants.COPYFILE_FICLONE_FORCE).then(
+    () => true,
+    () => false,
+  );
+  if (cloned) return 'reflink';
+  await rm(part, { force: true });
+  const room = await createDiskRoom().reserve(path.dirname(part), () => sizeBytes);
+  if (!room.ok) return room;
+  await copyFile(source, part);
+  const handle = await open(part, 'r');
+  await handle.sync().catch((error: unknown) => {
+    if (codeOf(error) !== 'EINVAL') throw error;
+  });
+  await handle.close();
+  return 'copy';
+}

@@ -1,0 +1,99 @@
+/** Which files a model consists of, whatever its name is, and what can be done with them as a whole: hashing them again, and removing them. */
+import { readdir, rm, rmdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { codeOf } from '../platform/error-text.ts';
+import type { ModelId } from '../schema/names.ts';
+import type { CatalogueFile } from './catalogue.ts';
+import { shardNames } from './decide/model-facts.ts';
+import { parseHubName } from './decide/parse-model-name.ts';
+import { encodeDemoModel } from './demo/demo-models.ts';
+import type { ModelSources } from './model-sources.ts';
+import { removePart } from './pull/part-blocks.ts';
+import { hashFile } from './pull/verify-file.ts';
+import { createHash } from 'node:crypto';
+
+export interface ModelFile {
+  /** Relative to the root of the store. */
+  readonly path: string;
+  /** Hexadecimal. Undefined if nobody has stated it. */
+  readonly sha256: string | undefined;
+}
+
+/** Returns the files of a model, also of one that is not there. A file in the store that nobody describes stands for itself and its shards. */
+export async function filesOf(sources: ModelSources, id: ModelId): Promise<readonly ModelFile[]> {
+  const pin = await sources.pins.read(id);
+  if (pin !== undefined) return pin.files.map((file) => ({ path: file.path, sha256: file.sha256 }));
+  const entry = await sources.known(id);
+  if (entry !== undefined) return entry.files.map(describeFile);
+  if (parseHubName(id).kind !== 'other') return [];
+  const directory = path.dirname(id) === '.' ? '' : `${path.dirname(id)}/`;
+  return shardNames(path.basename(id)).map((name) => ({ path: directory + name, sha256: undefined }));
+}
+
+function describeFile({ path: file, from }: CatalogueFile): ModelFile {
+  if (from.kind === 'url') return { path: file, sha256: from.sha256.toLowerCase() };
+  return { path: file, sha256: createHash('sha256').update(encodeDemoModel(from.model)).digest('hex') };
+}
+
+export interface VerifiedFile extends ModelFile {
+  /** `unknown`: the file is there, and nobody has stated what its hash should be. */
+  readonly result: 'matches' | 'differs' | 'missing' | 'unknown';
+  /** What the file really has. */
+  readonly digest: string | undefined;
+}
+
+/** Reads every byte of a file in the store again. */
+export async function verifyModelFile(root: string, file: ModelFile, signal: AbortSignal): Promise<VerifiedFile> {
+  try {
+    const digest = (await hashFile(path.join(root, file.path), signal)).digest('hex');
+    const result = file.sha256 === undefined ? 'unknown' : digest === file.sha256 ? 'matches' : 'differs';
+    return { ...file, result, digest };
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return { ...file, result: 'missing', digest: undefined };
+    throw error;
+  }
+}
+
+/**
+ * Removes a model: its files, what was downloaded of them, and what its name was resolved to. Files that another name means as well stay. Returns the bytes
+ * of the files that were removed; undefined if there was nothing. A server that still has a file open keeps it until it ends.
+ */
+export async function removeModel(root: string, sources: ModelSources, id: ModelId): Promise<number | undefined> {
+  const pins = await sources.pins.list();
+  const ofOthers = new Set(pins.filter((pin) => pin.id !== id).flatMap((pin) => pin.files.map((file) => file.path)));
+  const files = (await filesOf(sources, id)).filter((file) => !ofOthers.has(file.path));
+  let removedBytes: number | undefined = pins.some((pin) => pin.id === id) ? 0 : undefined;
+  for (const { path: file } of files) {
+    const full = path.join(root, file);
+    const size = await stat(full).then(
+      (facts) => (facts.isFile() ? facts.size : undefined),
+      () => undefined,
+    );
+    if (size !== undefined) {
+      await rm(full);
+      removedBytes = (removedBytes ?? 0) + size;
+    }
+    await removePartsOf(full);
+  }
+  await sources.pins.remove(id);
+  for (const { path: file } of files) await removeEmptyAbove(root, path.dirname(file));
+  return removedBytes;
+}
+
+async function removePartsOf(target: string): Promise<void> {
+  const directory = path.dirname(target);
+  const names = await readdir(directory).catch(() => []);
+  const own = names.filter((name) => name.startsWith(`${path.basename(target)}.`) && name.endsWith('.part'));
+  for (const name of own) await removePart(path.join(directory, name));
+}
+
+/** Removes a directory and those above it as long as they are empty, but never the store itself. */
+async function removeEmptyAbove(root: string, directory: string): Promise<void> {
+  for (let each = directory; each !== '.' && each !== ''; each = path.dirname(each)) {
+    const removed = await rmdir(path.join(root, each)).then(
+      () => true,
+      () => false,
+    );
+    if (!removed) return;
+  }
+}

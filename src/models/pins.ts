@@ -1,0 +1,49 @@
+/** Reads and writes the pins of a store: what names were resolved to. */
+import { randomUUID } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { parseJson } from '../platform/decide/parse-json.ts';
+import type { ModelId } from '../schema/names.ts';
+import { Pin, pinPath, PINS_DIRECTORY } from './decide/pin.ts';
+
+export interface Pins {
+  /** Undefined if there is none, or if it cannot be read; the name is then resolved again. */
+  read(id: ModelId): Promise<Pin | undefined>;
+  write(pin: Pin): Promise<void>;
+  remove(id: ModelId): Promise<void>;
+  list(): Promise<readonly Pin[]>;
+}
+
+/** `root` is the absolute path of the store. */
+export function createPins(root: string): Pins {
+  const parse = async (file: string): Promise<Pin | undefined> => {
+    const text = await readFile(path.join(root, file), 'utf8').catch(() => undefined);
+    return text === undefined ? undefined : Pin.safeParse(parseJson(text)).data;
+  };
+  return {
+    async read(id) {
+      const pin = await parse(pinPath(id));
+      return pin?.id === id ? pin : undefined;
+    },
+    async write(pin) {
+      const file = path.join(root, pinPath(pin.id));
+      const part = `${file}.${randomUUID()}.part`;
+      await mkdir(path.dirname(file), { recursive: true });
+      try {
+        await writeFile(part, `${JSON.stringify(pin, undefined, 2)}\n`);
+        await rename(part, file);
+      } catch (error) {
+        await rm(part, { force: true }).catch(() => undefined);
+        throw error;
+      }
+    },
+    async remove(id) {
+      await rm(path.join(root, pinPath(id)), { force: true });
+    },
+    async list() {
+      const names = await readdir(path.join(root, PINS_DIRECTORY)).catch(() => []);
+      const pins = await Promise.all(names.filter((name) => name.endsWith('.json')).map((name) => parse(`${PINS_DIRECTORY}/${name}`)));
+      return pins.flatMap((pin) => pin ?? []);
+    },
+  };
+}

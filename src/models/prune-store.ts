@@ -1,0 +1,61 @@
+/** Finds what downloads left in a store and nobody will continue: parts, their journals, and descriptions of models whose files are gone. */
+import { readdir, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import type { ModelSources } from './model-sources.ts';
+
+export interface Leftover {
+  /** Relative to the root of the store. */
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
+/** A download that is tried again changes its part far more often. */
+const ABANDONED_MS = 24 * 3_600_000;
+const DEPTH = 8;
+
+/** `now`: Unix milliseconds, by the clock that gives the files their times. */
+export async function findLeftovers(root: string, now: number): Promise<readonly Leftover[]> {
+  const found: Leftover[] = [];
+  const visit = async (directory: string, depth: number): Promise<void> => {
+    const entries = await readdir(path.join(root, directory), { withFileTypes: true }).catch(() => []);
+    for (const entry of entries) {
+      const file = path.join(directory, entry.name);
+      if (entry.isDirectory() && depth < DEPTH) await visit(file, depth + 1);
+      if (!entry.isFile() || !/\.part(?:\.journal)?$/.test(entry.name)) continue;
+      const facts = await stat(path.join(root, file)).catch(() => undefined);
+      // Sparse files take less room than their size says.
+      if (facts !== undefined && now - facts.mtimeMs > ABANDONED_MS)
+        found.push({ path: file, sizeBytes: Math.min(facts.size, 512 * facts.blocks) });
+    }
+  };
+  await visit('', 0);
+  return found;
+}
+
+export async function removeLeftovers(root: string, leftovers: readonly Leftover[]): Promise<void> {
+  for (const { path: file } of leftovers) await rm(path.join(root, file), { force: true });
+}
+
+/** Removes what names were resolved to, where none of the files exists any more, so that the next pull asks again. Returns the names. */
+export async function forgetLostModels(root: string, { pins }: Pick<ModelSources, 'pins'>): Promise<readonly string[]> {
+  const lost: string[] = [];
+  for (const pin of await pins.list()) {
+    const present = await Promise.all(
+      pin.files.map(async (file) =>
+        stat(path.join(root, file.path))
+          .then(() => true)
+          .catch(() => false),
+      ),
+    );
+    const parts = await Promise.all(pin.files.map(async (file) => hasPart(path.join(root, file.path))));
+    if ([...present, ...parts].includes(true)) continue;
+    await pins.remove(pin.id);
+    lost.push(pin.id);
+  }
+  return lost;
+}
+
+async function hasPart(target: string): Promise<boolean> {
+  const names = await readdir(path.dirname(target)).catch(() => []);
+  return names.some((name) => name.startsWith(`${path.basename(target)}.`) && name.endsWith('.part'));
+}

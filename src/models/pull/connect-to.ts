@@ -1,0 +1,12 @@
+/** Connections for downloads. */
+import { Agent, EnvHttpProxyAgent, type Dispatcher } from 'undici';
+
+/**
+ * Through the proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY, if there are any. No proxy can reach the loopback address of this machine. A connection fails if nothing
+ * is received for `silenceMs`. The caller destroys the dispatcher.
+ */
+export function connectTo(url: string, silenceMs: number): Dispatcher {
+  const options = { headersTimeout: silenceMs, bodyTimeout: silenceMs };
+  const isLocal = /^(localhost|127\.[0-9.]+|\[::1\])$/.test(new URL(url).hostname);
+  return isLocal ? new Agent(options) : new EnvHttpProxyAgent(options);
+}

@@ -1,0 +1,118 @@
+/**
+ * The downloads of this process: one for each model, however many wait for it. Each of those who wait leaves by itself; when nobody is left, the download
+ * ends and keeps what it has. Someone who asks through the API waits as a slot does, until the download ends or is cancelled.
+ */
+import type { Progress } from '../reconciler/ports.ts';
+import { fail, type Failure, type Result } from '../schema/failure.ts';
+import type { ModelId } from '../schema/names.ts';
+import { messageOf } from '../platform/error-text.ts';
+
+export interface ModelPull {
+  readonly id: ModelId;
+  readonly progress: Progress | undefined;
+  /** Whether somebody asked for it by itself, besides slots that need it. */
+  readonly isRequested: boolean;
+  /** Set once a requested pull has failed; it stays listed until it is requested or cancelled again. */
+  readonly failure: Failure | undefined;
+}
+
+export interface Pulls {
+  /** Waits for the download of a model and begins it if necessary. Ends early for this caller when its signal aborts. */
+  join(id: ModelId, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Result<void>>;
+  /** Begins the download on behalf of someone who does not stay. A second request joins the first. */
+  request(id: ModelId): void;
+  /** Withdraws a request. Resolves to whether there was one. */
+  cancel(id: ModelId): boolean;
+  list(): readonly ModelPull[];
+}
+
+export type FetchInto = (id: ModelId, onProgress: (progress: Progress) => void, signal: AbortSignal) => Promise<Result<unknown>>;
+
+interface Running {
+  readonly waiting: Set<(progress: Progress) => void>;
+  readonly abort: AbortController;
+  readonly result: Promise<Result<void>>;
+  progress: Progress | undefined;
+}
+
+interface Request {
+  readonly abort: AbortController;
+  failure: Failure | undefined;
+}
+
+export function createPulls(fetch: FetchInto): Pulls {
+  const running = new Map<ModelId, Running>();
+  const requests = new Map<ModelId, Request>();
+
+  function begin(id: ModelId): Running {
+    const abort = new AbortController();
+    const waiting: Running['waiting'] = new Set();
+    const onProgress = (progress: Progress): void => {
+      run.progress = progress;
+      for (const listener of waiting) listener(progress);
+    };
+    const result = fetch(id, onProgress, abort.signal)
+      .then(
+        (fetched): Result<void> => (fetched.ok ? { ok: true, value: undefined } : fetched),
+        (error: unknown) => fail('retry', 'InternalError', messageOf(error)),
+      )
+      .finally(() => {
+        if (running.get(id) === run) running.delete(id);
+      });
+    const run: Running = { waiting, abort, result, progress: undefined };
+    running.set(id, run);
+    return run;
+  }
+
+  async function join(id: ModelId, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Result<void>> {
+    if (signal.aborted) return interrupted(id);
+    const run = running.get(id) ?? begin(id);
+    const listener = (progress: Progress): void => onProgress(progress);
+    run.waiting.add(listener);
+    if (run.progress !== undefined) onProgress(run.progress);
+    const left = Promise.withResolvers<Result<void>>();
+    const leave = (): void => left.resolve(interrupted(id));
+    signal.addEventListener('abort', leave, { once: true });
+    try {
+      return await Promise.race([run.result, left.promise]);
+    } finally {
+      signal.removeEventListener('abort', leave);
+      run.waiting.delete(listener);
+      if (run.waiting.size === 0) {
+        // The next caller begins a new one, which waits until this one has let go of its file.
+        if (running.get(id) === run) running.delete(id);
+        run.abort.abort();
+      }
+    }
+  }
+
+  return {
+    join,
+    request(id) {
+      const before = requests.get(id);
+      if (before !== undefined && before.failure === undefined) return;
+      const request: Request = { abort: new AbortController(), failure: undefined };
+      requests.set(id, request);
+      void join(id, () => undefined, request.abort.signal).then((result) => {
+        if (requests.get(id) !== request) return;
+        if (result.ok) requests.delete(id);
+        else request.failure = result.failure;
+      });
+    },
+    cancel(id) {
+      requests.get(id)?.abort.abort();
+      return requests.delete(id);
+    },
+    list() {
+      const failed = [...requests].flatMap(([id, { failure }]) => (failure === undefined || running.has(id) ? [] : [{ id, failure }]));
+      return [
+        ...[...running].map(([id, { progress }]) => ({ id, progress, isRequested: requests.has(id), failure: undefined })),
+        ...failed.map(({ id, failure }) => ({ id, progress: undefined, isRequested: true, failure })),
+      ];
+    },
+  };
+}
+
+function interrupted(id: ModelId): Result<never> {
+  return fail('retry', 'Aborted', `Fetching the model "${id}" was interrupted; the next attempt resumes it`);
+}

@@ -1,0 +1,82 @@
+/** Pulls and removes models for the management API. */
+import type { Manage, PullListing } from '../api/ports.ts';
+import { filesOf, removeModel } from '../models/model-files.ts';
+import { pinUrl } from '../models/pin-url.ts';
+import { needsAcceptance } from '../models/decide/needs-acceptance.ts';
+import type { Board } from '../reconciler/board.ts';
+import { fail, ok, type Result } from '../schema/failure.ts';
+import type { ModelId } from '../schema/names.ts';
+import type { World } from './world.ts';
+
+/** How long the Hub may take to say what a name means. */
+const RESOLVE_TIMEOUT_MS = 30_000;
+
+export function createModelManagement(
+  { modelFiles: store, runtime }: World,
+  board: Pick<Board, 'current'>,
+): Pick<Manage, 'pullModel' | 'removeModel' | 'pulls'> {
+  const { sources, pulls, root } = store;
+  const isCluster = runtime.traits.network === 'pods';
+
+  /** Returns the slots that want one of these files, or still use it. */
+  async function slotsUsing(files: ReadonlySet<string>, id: ModelId): Promise<readonly string[]> {
+    const used: string[] = [];
+    for (const { name, spec, status } of board.current().slots.values()) {
+      const models = [spec?.model.default, status.model].filter((model) => model !== undefined);
+      const paths = await Promise.all(models.map(async (model) => (await filesOf(sources, model)).map((file) => file.path)));
+      if (models.includes(id) || paths.flat().some((file) => files.has(file))) used.push(name);
+    }
+    return used;
+  }
+
+  return {
+    pulls: (): readonly PullListing[] => pulls.list(),
+    async pullModel(id, { acceptLicense, url, sha256 }) {
+      if (isCluster)
+        return fail('stalled', 'PulledByPods', `Set the model "${id}" in a slot: in a cluster, the pods of a slot fetch its model`);
+      const signal = AbortSignal.timeout(RESOLVE_TIMEOUT_MS);
+      if (url !== undefined && sha256 !== undefined) {
+        const pinned = await pinUrl(sources, { id, url, sha256 }, signal);
+        if (!pinned.ok) return pinned;
+      }
+      const resolved = await sources.resolve(id, signal);
+      if (!resolved.ok) return resolved;
+      const entry = resolved.value;
+      if (entry === undefined) {
+        const present = (await store.observe([id], signal)).get(id)?.kind === 'present';
+        return present
+          ? ok(undefined)
+          : fail(
+              'stalled',
+              'ModelMissing',
+              `Use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue: nothing provides "${id}"`,
+            );
+      }
+      const asks = needsAcceptance(entry, await sources.licenses.accepted());
+      if (asks && acceptLicense) await sources.licenses.accept(entry.license, id);
+      const allowed = await sources.checkLicense(entry);
+      if (allowed.ok) pulls.request(id);
+      return allowed;
+    },
+    async removeModel(id): Promise<Result<'removed' | 'absent' | { readonly usedBy: readonly string[] }>> {
+      if (isCluster)
+        return fail(
+          'stalled',
+          'PulledByPods',
+          `Remove the model "${id}" from the volume of the pods: the gateway has no model store in a cluster`,
+        );
+      const files = new Set((await filesOf(sources, id)).map((file) => file.path));
+      const usedBy = await slotsUsing(files, id);
+      if (usedBy.length > 0) return ok({ usedBy });
+      const cancelled = pulls.cancel(id);
+      await untilEnded(() => pulls.list().some((pull) => pull.id === id));
+      const removed = await removeModel(root, sources, id);
+      return ok(removed !== undefined || cancelled ? 'removed' : 'absent');
+    },
+  };
+}
+
+/** A download that was cancelled still writes what it has received. */
+async function untilEnded(isRunning: () => boolean): Promise<void> {
+  for (let waits = 0; isRunning() && waits < 100; waits += 1) await new Promise((resolve) => setTimeout(resolve, 20));
+}

@@ -1,0 +1,25 @@
+/** The calls of the routes for models, and the downloads that they see. What the names stand for is in `test/api/manage/world.ts`. */
+import type { PullListing } from '../../../src/api/ports.ts';
+
+export const PULLS: readonly PullListing[] = [
+  { id: 'hf:o/r', progress: { what: 'm.gguf', doneBytes: 10, totalBytes: 30, bytesPerSecond: 10 }, failure: undefined },
+  { id: 'hf:o/s', progress: undefined, failure: { kind: 'stalled', reason: 'ModelMissing', message: 'Name another one' } },
+];
+
+const PULL = 'POST /api/models/{id}/pull';
+const REMOVE = 'DELETE /api/models/{id}';
+const URL_BODY = { url: 'https://a.test/m', sha256: 'a'.repeat(64) };
+
+export const MODEL_CALLS = [
+  { operation: PULL, expect: 202, path: '/api/models/hf:o%2Fr:Q4_K_M/pull', body: {} },
+  { operation: PULL, expect: 202, path: '/api/models/url%2Fm.gguf/pull', body: URL_BODY },
+  { operation: PULL, expect: 'model.unavailable', path: '/api/models/none/pull', body: {} },
+  { operation: PULL, expect: 'model.source_failed', path: '/api/models/away/pull', body: {} },
+  { operation: PULL, expect: 'request.invalid', path: '/api/models/..%2Fetc/pull', body: {} },
+  { operation: PULL, expect: 'request.invalid', path: '/api/models/a/pull', body: { url: 'https://a.test/m' } },
+  { operation: REMOVE, expect: 204, path: '/api/models/hf:o%2Fr' },
+  { operation: REMOVE, expect: 'model.not_found', path: '/api/models/none' },
+  { operation: REMOVE, expect: 'model.in_use', path: '/api/models/used' },
+  { operation: REMOVE, expect: 'model.unavailable', path: '/api/models/stuck' },
+  { operation: REMOVE, expect: 'request.invalid', path: '/api/models/%00' },
+] as const;

@@ -1,0 +1,13 @@
+/** A process that downloads one file, to be killed at any moment: `node pull-child.ts URL SHA256 SIZE TARGET CONNECTIONS`. Prints a line when it is done. */
+import { createDiskRoom } from '../../../src/models/pull/disk-room.ts';
+import { pullFile } from '../../../src/models/pull/pull-file.ts';
+import { UNLIMITED } from '../../../src/models/pull/throttle.ts';
+
+const [url = '', sha256 = '', size = '', target = '', connections = ''] = process.argv.slice(2);
+const limits = { connections: Number(connections), throttle: UNLIMITED, room: createDiskRoom() };
+const patience = { attempts: 5, pauseMs: 50 };
+process.stdout.write('begin\n');
+const file = { url, sha256, sizeBytes: Number(size), target, limits, patience, onProgress: () => {} };
+const result = await pullFile(file, new AbortController().signal);
+process.stdout.write(`${result.ok ? 'complete' : result.failure.message}\n`);
+process.exitCode = result.ok ? 0 : 1;
