@@ -15,6 +15,12 @@ const SPACING_MS = 5;
 const LONGEST_SPACING_MS = 250;
 /** In the long run, passes rest eight times as long as they compute: the actions under way need the processor, too. */
 const REST_OF_BUSY = 8;
+/**
+ * A wake that can wait, such as a request that begins or ends, is not followed by a pass before this many times the computing time of the last pass is over. Passes over
+ * thousands of slots would otherwise delay a twentieth of all requests or more, for a state that only people look at.
+ */
+const PATIENT_REST_OF_BUSY = 20;
+const LONGEST_PATIENCE_MS = 5000;
 /** Computing time that needs no such rest, saved up while little happens, so that an edit of one among thousands of slots is carried out immediately. */
 const CREDIT_MS = 2000;
 
@@ -28,7 +34,10 @@ export interface Passed {
 /** `quiet` returns whether no action is under way. */
 export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean, pass: (signal: AbortSignal) => Promise<Passed>): Pacer {
   let dueAt = Number.POSITIVE_INFINITY;
+  /** The same for wakes that can wait. */
+  let patientDueAt = Number.POSITIVE_INFINITY;
   let notBefore = Number.NEGATIVE_INFINITY;
+  let patientNotBefore = Number.NEGATIVE_INFINITY;
   /** Milliseconds of computing that were not yet followed by a rest. */
   let owed = 0;
   let owedAt = Number.NEGATIVE_INFINITY;
@@ -41,13 +50,14 @@ export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean
 
   function wake(withinMs = 0): void {
     requested = true;
-    dueAt = Math.min(dueAt, clock.now() + withinMs);
+    if (withinMs > 0) patientDueAt = Math.min(patientDueAt, clock.now() + withinMs);
+    else dueAt = Math.min(dueAt, clock.now());
     arm();
   }
 
   function arm(): void {
-    if (!alive || passing || dueAt === Number.POSITIVE_INFINITY) return;
-    const at = Math.max(dueAt, notBefore);
+    const at = Math.max(notBefore, Math.min(dueAt, Math.max(patientDueAt, patientNotBefore)));
+    if (!alive || passing || at === Number.POSITIVE_INFINITY) return;
     if (timer !== undefined && timer.at <= at) return;
     timer?.cancel();
     timer = { at, cancel: clock.at(at, () => begin?.()) };
@@ -74,6 +84,7 @@ export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean
     const tookMs = now - startedAt;
     const spacingMs = owed > CREDIT_MS ? Math.max(2 * tookMs, REST_OF_BUSY * passed.busyMs) : 2 * tookMs - passed.busyMs;
     notBefore = startedAt + Math.min(Math.max(SPACING_MS, spacingMs), LONGEST_SPACING_MS);
+    patientNotBefore = now + Math.min(PATIENT_REST_OF_BUSY * passed.busyMs, LONGEST_PATIENCE_MS);
     dueAt = Math.min(dueAt, now + resyncMs, passed.wakeAt ?? Number.POSITIVE_INFINITY);
   }
 
@@ -99,6 +110,7 @@ export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean
           passing = true;
           requested = false;
           dueAt = Number.POSITIVE_INFINITY;
+          patientDueAt = Number.POSITIVE_INFINITY;
           void once(signal, onError).then(() => {
             passing = false;
             if (!alive) return resolve();

@@ -20,8 +20,9 @@ function createScene(busyMs: number) {
       return { wakeAt: undefined, busyMs };
     },
   );
+  let within = 0;
   const wakeOn = (): void => {
-    pacer.wake();
+    pacer.wake(within);
     if (Number.isFinite(wakesEvery)) clock.at(clock.now() + wakesEvery, wakeOn);
   };
   const done = pacer.run(ends.signal, (error) => {
@@ -31,8 +32,9 @@ function createScene(busyMs: number) {
     clock,
     began,
     pacer,
-    wakeWithoutPause() {
+    wakeWithoutPause(withinMs = 0) {
       wakesEvery = 1;
+      within = withinMs;
       wakeOn();
     },
     async end() {
@@ -81,6 +83,34 @@ describe('createPacer()', () => {
     scene.wakeWithoutPause();
     await scene.clock.advance(20_000);
     expect(Math.max(...gapsOf(scene.began))).toBe(250);
+    await scene.end();
+  });
+
+  test.each([
+    [5, 250 + 5],
+    [50, 20 * 50 + 50],
+    [1000, 5000 + 1000],
+  ])('lets wakes that can wait take a twentieth of the time at most: passes of %i ms', async (busyMs, gapMs) => {
+    const scene = createScene(busyMs);
+    await scene.clock.advance(10_000);
+    scene.began.length = 0;
+    scene.wakeWithoutPause(250);
+    await scene.clock.advance(60_000);
+    const gaps = gapsOf(scene.began);
+    expect(gaps.length).toBeGreaterThan(5);
+    // A wake that arrives during a pass counts from there.
+    for (const gap of gaps) expect(Math.abs(gap - gapMs)).toBeLessThanOrEqual(busyMs);
+    await scene.end();
+  });
+
+  test('does not let a wake that cannot wait wait for one that can', async () => {
+    const scene = createScene(50);
+    scene.pacer.wake(250);
+    await scene.clock.advance(400);
+    scene.pacer.wake(250);
+    scene.pacer.wake();
+    await scene.clock.advance(1);
+    expect(scene.began.at(-1)).toBe(400);
     await scene.end();
   });
 });

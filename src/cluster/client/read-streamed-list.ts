@@ -85,7 +85,7 @@ async function collect(
     }
     return undefined;
   } catch (error) {
-    return fail('retry', 'ApiUnreachable', `The connection to the API server broke during a list: ${String(error)}`);
+    return fail('retry', 'ApiFailed', `The connection to the API server broke during a list: ${String(error)}`);
   }
 }
 

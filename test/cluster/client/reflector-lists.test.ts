@@ -47,6 +47,7 @@ describe('The lists of a reflector', () => {
   test.each<[string, FakeKubeOptions['streamedLists'], readonly string[]]>([
     ['are streamed by a server that can', 'served', ['watch newest']],
     ['come from the cache of a server that refuses to stream', 'refused', ['watch newest', 'list 0']],
+    ['come from the cache of a server whose storage cannot stream', 'failed', ['watch newest', 'list 0']],
     ['come from the cache of a server that does not know the parameters', 'ignored', ['watch newest', 'list 0']],
   ])('%s', async (_name, streamedLists = 'refused', expected) => {
     const copy = await follow({ streamedLists }, ['a', 'b'], { clock: createFastClock(streamedLists === 'ignored' ? 50 : 1) });

@@ -56,6 +56,11 @@ export function createFakeHandler(parts: HandlerParts): FakeHandler {
     const wrong = lists.refuseOptions(query, parts.streamedLists);
     if (wrong !== undefined) return wrong;
     const isStreamed = query.get('sendInitialEvents') === 'true';
+    if (isStreamed && parts.streamedLists === 'failed') {
+      const message = 'the required storage feature RequestWatchProgress is disabled';
+      response.end(`${JSON.stringify({ type: 'ERROR', object: statusBody({ code: 500, reason: 'InternalError', message }) })}\n`);
+      return undefined;
+    }
     watches.open(response, {
       resource,
       namespace: resource.namespaced ? namespace : undefined,

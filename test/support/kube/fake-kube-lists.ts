@@ -7,8 +7,11 @@ import type { FakeStore } from './fake-kube-store.ts';
 import { apiVersionOf, done, refuse, type FakeResource, type Outcome, type StoredObject } from './fake-kube-types.ts';
 import { EXPIRED } from './fake-kube-watches.ts';
 
-/** What the server does with `sendInitialEvents`. Those from 1.34 on (and 1.32) stream lists, the others refuse; a proxy may drop the parameters. */
-export type StreamedLists = 'served' | 'refused' | 'ignored';
+/**
+ * What the server does with `sendInitialEvents`. Those from 1.34 on (and 1.32) stream lists, but fail with an older etcd; the others refuse; a proxy may drop
+ * the parameters.
+ */
+export type StreamedLists = 'served' | 'failed' | 'refused' | 'ignored';
 
 export interface FakeLists {
   page(

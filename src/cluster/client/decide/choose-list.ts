@@ -28,6 +28,12 @@ export function chooseList({ version, newest, streams }: ListNeeds): ListWay {
   return { kind: 'cached', notOlderThan: version === '' ? '0' : version };
 }
 
+/**
+ * The server answered, and a list may succeed: it cannot stream (`Invalid`), it cannot at present because its etcd is older than 3.4.31 or 3.5.13 (`ApiFailed`), or the right to
+ * watch is missing; the refusal of the list then names the right that is missing first.
+ */
+const ANSWERED: ReadonlySet<Reason> = new Set<Reason>(['Invalid', 'ApiFailed', 'Forbidden']);
+
 /** Whether the answer contains everything that was written before the request. */
 export const isNewest = (way: ListWay): boolean => way.kind === 'newest' || (way.kind === 'streamed' && way.from === undefined);
 
@@ -45,6 +51,5 @@ export function afterFailedList(way: ListWay, needs: ListNeeds, reason: Reason):
   if (way.kind === 'newest') return undefined;
   // The version is gone, or the cache does not have it yet. After a restored backup it never will.
   if (reason === 'Expired') return needs.newest ? { ...needs, streams: false } : { ...needs, newest: true };
-  // The refusal of the list then names the right that is missing first.
-  return cannotStream(way, reason) || (way.kind === 'streamed' && reason === 'Forbidden') ? { ...needs, streams: false } : undefined;
+  return way.kind === 'streamed' && ANSWERED.has(reason) ? { ...needs, streams: false } : undefined;
 }

@@ -25,6 +25,7 @@ describe('chooseList()', () => {
     ['a version that is gone', { version: '7', newest: false, streams: true }, 'Expired', [STREAMED, STREAMED_NEWEST, NEWEST]],
     ['a version that a cache does not have', { version: '7', newest: false, streams: false }, 'Expired', [CACHED, NEWEST]],
     ['no right to watch', { version: '', newest: false, streams: true }, 'Forbidden', [STREAMED_NEWEST, ANY]],
+    ['a storage that cannot stream', { version: '7', newest: true, streams: true }, 'ApiFailed', [STREAMED_NEWEST, NEWEST]],
     ['an unreachable server', { version: '7', newest: false, streams: true }, 'ApiUnreachable', [STREAMED]],
     ['a busy server', { version: '', newest: false, streams: false }, 'ApiBusy', [ANY]],
     ['a refused list', { version: '', newest: true, streams: false }, 'Invalid', [NEWEST]],
