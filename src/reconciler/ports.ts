@@ -83,8 +83,8 @@ export interface Workload {
   readonly cluster?: ClusterWorkload;
 }
 
-/** Where a workload runs in a cluster, and how many replicas it has. */
-export interface ClusterWorkload {
+/** Where a workload runs in a cluster, how many replicas it has, and what is added to its pods. */
+export interface ClusterWorkload extends Pick<SlotSpec['cluster'], 'nodeSelector' | 'tolerations' | 'storage' | 'pod'> {
   readonly provider: ProviderKind;
   readonly backend: Backend;
   readonly model: ModelId;
@@ -99,12 +99,7 @@ export interface ClusterWorkload {
   /** Both times are fixed for the life of a replica, and hold also for what the runtime does on its own: restarts, and replicas that others remove. */
   readonly startTimeoutMs: number;
   readonly drainTimeoutMs: number;
-  readonly nodeSelector: SlotSpec['cluster']['nodeSelector'];
-  readonly tolerations: SlotSpec['cluster']['tolerations'];
-  readonly storage: SlotSpec['cluster']['storage'];
   readonly serviceAccountName: string | undefined;
-  /** What is added to the pods, and changed in them. */
-  readonly pod?: SlotSpec['cluster']['pod'];
 }
 
 /** The parts of a container in which drift is detected, without what the image and the runtime add themselves. Undefined if this runtime cannot tell. */

@@ -11,17 +11,22 @@ import { makeTemplate, workloadOf } from '../../../../src/reconciler/decide/fact
 import type { RuntimeTraits, Workload } from '../../../../src/reconciler/ports.ts';
 import { ModelId, SlotName } from '../../../../src/schema/names.ts';
 import { parseSlot, SlotDocument } from '../../../../src/schema/slot-spec.ts';
+import type { PodOverlay } from '../../../../src/schema/pod-overlay.ts';
+import { RICH_OVERLAY } from '../../../schema/rich-overlay.ts';
 import { context } from '../kube-fixtures.ts';
+
+type Effect = 'restart' | 'pods' | 'in place' | 'controller';
 
 const PRIMARY = SlotName.parse('primary');
 const TRAITS: RuntimeTraits = { kind: 'kube', images: true, network: 'pods', modelsTarget: '/models' };
+const OVERLAY = { ...RICH_OVERLAY, runtimeClassName: 'gvisor', schedulerName: 'batch' } satisfies PodOverlay;
 const BASE: SlotDocument = { provider: 'gguf', backend: 'cpu', model: { default: 'a.gguf' } };
 
 /**
- * One edit for each key. `restart`: other pods are needed. `in place`: the Deployment is updated and its pods stay. `controller`: no object changes, because
+ * One edit for each key. `restart`: other pods are needed. `pods`: likewise, and they look different. `in place`: the Deployment is updated and its pods stay. `controller`: no object changes, because
  * only the controller uses the key. A key of the schema that is missing here fails the first test.
  */
-const EDITS: Readonly<Record<string, readonly [SlotDocument, 'restart' | 'in place' | 'controller']>> = {
+const EDITS: Readonly<Record<string, readonly [SlotDocument, Effect]>> = {
   enabled: [{ ...BASE, enabled: false }, 'controller'],
   provider: [BASE, 'controller'],
   backend: [{ ...BASE, backend: 'cuda' }, 'restart'],
@@ -46,7 +51,20 @@ const EDITS: Readonly<Record<string, readonly [SlotDocument, 'restart' | 'in pla
   tolerations: [{ ...BASE, tolerations: [{ key: 'gpu', operator: 'Exists' }] }, 'restart'],
   storage: [{ ...BASE, storage: { claimName: 'models' } }, 'restart'],
   serviceAccountName: [{ ...BASE, serviceAccountName: 'reader' }, 'restart'],
+  ...Object.fromEntries(podKeys().map((key) => [`pod.${key}`, [{ ...BASE, pod: overlayWith(key) }, 'pods']])),
 };
+
+/** The overlay's own keys, of which each changes the pods. */
+function podKeys(): readonly string[] {
+  return Object.keys(OVERLAY);
+}
+
+/** What a container mounts must be declared. */
+function overlayWith(key: string): PodOverlay {
+  const { volumes } = OVERLAY;
+  const needed = key === 'server' || key === 'model' ? { volumes } : {};
+  return { ...needed, ...Object.fromEntries(Object.entries(OVERLAY).filter(([each]) => each === key)) };
+}
 
 function workload(document: SlotDocument): Workload {
   const parsed = parseSlot(PRIMARY, document);
@@ -90,14 +108,15 @@ describe('an edit of a slot in a cluster', () => {
     };
     // Some edits ask for new pods that look like the old ones: a restart.
     if (effect === 'restart') expect(found).toMatchObject({ revision: true });
+    else if (effect === 'pods') expect(found).toMatchObject({ revision: true, pods: true });
     else expect(found).toEqual({ revision: false, pods: false, objects: effect === 'in place' });
   });
 });
 
-/** `model.default` for a key of a table with keys of its own; tables of free keys and lists are one key. */
+/** `model.default` for a key of a table with keys of its own; tables of free keys, lists, and what the overlay of pods has for one part of a pod are one key. */
 function keysOf(schema: z.ZodType, path = ''): readonly string[] {
   const table = inner(schema);
-  if (!(table instanceof z.ZodObject) || path === 'storage.') return path === '' ? [] : [path.slice(0, -1)];
+  if (!(table instanceof z.ZodObject) || path === 'storage.' || /^pod\../.test(path)) return path === '' ? [] : [path.slice(0, -1)];
   return Object.entries(table.shape).flatMap(([key, value]) => (value instanceof z.ZodType ? keysOf(value, `${path}${key}.`) : []));
 }
 
