@@ -24,8 +24,8 @@ const SILENT_MS = 10_000;
 const WITHIN_S = 120;
 
 /**
- * Fails with `Invalid` if the server cannot do this, whether it refuses the parameters or ignores them: then no mark follows the objects. Other failures are
- * those of any watch.
+ * Fails with `Invalid` if the server cannot do this, whether it refuses the parameters, ignores them, so that no mark follows the objects, or reports an error
+ * in the stream, as servers do whose etcd cannot report its progress. Other failures are those of any watch.
  */
 export async function readStreamedList(options: StreamedListOptions, signal: AbortSignal): Promise<Result<ObjectList>> {
   const { api, type, labelSelector, from, clock } = options;
@@ -80,7 +80,8 @@ async function collect(
         else if (step.kind === 'bookmark') {
           return endsList(event) ? ok({ items: [...objects.values()], resourceVersion: step.resourceVersion ?? '' }) : undefined;
         } else if (step.kind === 'expired') return fail('retry', 'Expired', 'The API server no longer has this version of the list');
-        else if (step.kind === 'failed') return fail('retry', 'ApiFailed', `The API server failed to stream a list: ${step.message}`);
+        // Whatever the error is, a list that is not streamed may succeed.
+        else if (step.kind === 'failed') return fail('stalled', 'Invalid', `The API server failed to stream a list: ${step.message}`);
       }
     }
     return undefined;

@@ -1,8 +1,10 @@
 /** How a reflector reads all objects: from which versions of API servers, how old they may be, and how often. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createReflector, type RefreshableReflector, type ReflectorOptions } from '../../../src/cluster/client/reflector.ts';
 import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
+import { ok } from '../../../src/schema/failure.ts';
 import { startFakeKubeApi, type FakeKubeApi, type FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
 import { createFastClock } from '../../support/kube/fast-clock.ts';
@@ -55,6 +57,29 @@ describe('The lists of a reflector', () => {
     put('c');
     await eventually('the copy follows', () => copy.items().has('c'));
     expect(copy.items().get('c')).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMap' });
+  });
+
+  test('come from the cache of a server that accepts the request for a stream and then reports that it cannot send one', async () => {
+    fake = await startFakeKubeApi();
+    put('a');
+    const api = await connectToFake(fake);
+    // As a server of 1.34 answers whose etcd cannot report its progress.
+    const message = 'a watch stream was requested by the client but the required storage feature RequestWatchProgress is disabled';
+    const event = { type: 'ERROR', object: { kind: 'Status', status: 'Failure', message, code: 500 } };
+    const copy = createReflector({
+      api: {
+        ...api,
+        stream: async (type, options, signal) =>
+          options.query['sendInitialEvents'] === 'true'
+            ? ok(Readable.from([Buffer.from(`${JSON.stringify(event)}\n`)]))
+            : await api.stream(type, options, signal),
+      },
+      type: CONFIG_MAPS,
+      random: () => 0.01,
+    });
+    copy.start(own.signal);
+    await eventually('the first list', () => copy.health().kind === 'current');
+    expect([namesIn(copy), reads()]).toEqual([['a'], ['list 0']]);
   });
 
   test.each(['served', 'refused'] as const)('never go back in time, whatever a cache contains: %s', async (streamedLists) => {
