@@ -139,22 +139,6 @@ describe('apply() of the kube runtime', () => {
     expect(adopted === undefined ? undefined : world.runtime.traits.inPlace?.findAltered(WORKLOAD, adopted)).toEqual([]);
   });
 
-  test('scales in place without restarting pods, even if another template would be rendered now', async () => {
-    await start();
-    const id = await world.apply(WORKLOAD);
-    await world.pod(WORKLOAD);
-    const template = JSON.stringify(Object(world.deployment()?.['spec']).template);
-    // As a newer version of the program might render it.
-    const wanted = withCluster({ replicas: 3, readyPath: '/ready' });
-    const [found] = await world.workloads();
-    expect(found === undefined ? undefined : world.runtime.traits.inPlace?.isOutdated(wanted, found)).toBe(true);
-    expect(await world.apply(wanted)).toBe(id);
-    expect(world.deployment()).toMatchObject({ spec: { replicas: 3 } });
-    expect(JSON.stringify(Object(world.deployment()?.['spec']).template)).toBe(template);
-    const [scaled] = await world.workloads();
-    expect(scaled === undefined ? undefined : world.runtime.traits.inPlace?.isOutdated(wanted, scaled)).toBe(false);
-  });
-
   test('replaces crashed pods, whose exit is then no longer reported', async () => {
     await start();
     const id = await world.apply(WORKLOAD);
@@ -165,17 +149,6 @@ describe('apply() of the kube runtime', () => {
     const [left] = await world.workloads();
     expect(left).toMatchObject({ id, phase: 'created' });
     expect(left).not.toHaveProperty('exit');
-  });
-
-  test('scales without replacing crashed pods, for which their kubelet waits longer and longer', async () => {
-    await start();
-    const id = await world.apply(WORKLOAD);
-    await world.pod(WORKLOAD, CRASHED);
-    const pods = named(PODS);
-    for (const replicas of [3, 2, 4]) expect(await world.apply(withCluster({ replicas }))).toBe(id);
-    expect(world.deployment()).toMatchObject({ spec: { replicas: 4 } });
-    expect(named(PODS)).toEqual(pods);
-    expect(writes()).not.toContain('delete pods');
   });
 
   test('creates a crashed workload again if a newer version of the program renders another template', async () => {

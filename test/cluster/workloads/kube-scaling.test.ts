@@ -1,0 +1,60 @@
+/** Scaling a workload in a cluster: its Deployment is updated in place, and nothing else happens to its pods. */
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { PODS } from '../../../src/cluster/client/resource-types.ts';
+import type { KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
+import { createFakeKubeWorld } from './kube-fake-world.ts';
+import type { FakeKubeWorld } from './kube-fake-world.ts';
+import { kubeWorkload } from './kube-fixtures.ts';
+
+const WORKLOAD = kubeWorkload();
+const CRASHED = {
+  ready: false,
+  server: {
+    restartCount: 1,
+    started: false,
+    state: { waiting: { reason: 'CrashLoopBackOff' } },
+    lastState: { terminated: { exitCode: 3, finishedAt: '2026-11-21T09:01:00Z' } },
+  },
+} as const;
+
+let world: FakeKubeWorld;
+afterEach(async () => await world.close());
+const start = async (): Promise<void> => {
+  world = await createFakeKubeWorld();
+};
+
+const pods = (): readonly string[] => world.fake.objects(PODS, 'default').map(({ metadata }) => metadata.name);
+const deletedPods = () => world.fake.faults.requests.filter(({ verb, resource }) => verb === 'delete' && resource === 'pods');
+const withCluster = (cluster: Partial<KubeWorkload['cluster']>): KubeWorkload => ({
+  ...WORKLOAD,
+  cluster: { ...WORKLOAD.cluster, ...cluster },
+});
+
+describe('apply() of the kube runtime', () => {
+  test('scales in place without restarting pods, even if another template would be rendered now', async () => {
+    await start();
+    const id = await world.apply(WORKLOAD);
+    await world.pod(WORKLOAD);
+    const template = JSON.stringify(Object(world.deployment()?.['spec']).template);
+    // As a newer version of the program might render it.
+    const wanted = withCluster({ replicas: 3, readyPath: '/ready' });
+    const [found] = await world.workloads();
+    expect(found === undefined ? undefined : world.runtime.traits.inPlace?.isOutdated(wanted, found)).toBe(true);
+    expect(await world.apply(wanted)).toBe(id);
+    expect(world.deployment()).toMatchObject({ spec: { replicas: 3 } });
+    expect(JSON.stringify(Object(world.deployment()?.['spec']).template)).toBe(template);
+    const [scaled] = await world.workloads();
+    expect(scaled === undefined ? undefined : world.runtime.traits.inPlace?.isOutdated(wanted, scaled)).toBe(false);
+  });
+
+  test('scales without replacing crashed pods, for which their kubelet waits longer and longer', async () => {
+    await start();
+    const id = await world.apply(WORKLOAD);
+    await world.pod(WORKLOAD, CRASHED);
+    const before = pods();
+    for (const replicas of [3, 2, 4]) expect(await world.apply(withCluster({ replicas }))).toBe(id);
+    expect(world.deployment()).toMatchObject({ spec: { replicas: 4 } });
+    expect(pods()).toEqual(before);
+    expect(deletedPods()).toEqual([]);
+  });
+});
