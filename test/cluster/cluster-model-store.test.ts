@@ -49,6 +49,12 @@ async function templateOf(store: ModelStore, id: ModelId) {
 }
 
 describe('createClusterModelStore()', () => {
+  test('says that names on the Hub are not resolved in a cluster yet, instead of starting a server without its model', async () => {
+    const id = ModelId.parse('hf:owner/repo:Q4_K_M');
+    const message = expect.stringContaining('Name a model of the catalogue, or a file in the model store');
+    expect((await clusterStore().observe([id], signal)).get(id)).toEqual({ kind: 'missing', message });
+  });
+
   test.each(ids)('renders the same workload for %s whether or not its file is mounted, like a store that reads the file', async (id) => {
     const unseen = await templateOf(clusterStore(), id);
     expect(unseen.argv).toContain(`/models/demo/${id}.gguf`);
