@@ -24,6 +24,8 @@ export interface OrderedHash {
 
 export function createOrderedHash(blocks: PartBlocks, sizeBytes: number): OrderedHash {
   const hash = createHash('sha256');
+  /** One for all blocks, since a new one for each would be garbage of the size of the file. */
+  const memory = Buffer.allocUnsafe(Math.min(BLOCK_BYTES, sizeBytes));
   let position = 0;
   let running: Promise<void> | undefined;
 
@@ -34,9 +36,10 @@ export function createOrderedHash(blocks: PartBlocks, sizeBytes: number): Ordere
       const from = position % BLOCK_BYTES;
       const { bytes, crc } = blocks.record(block);
       if (position >= sizeBytes || bytes <= from || !(partial || blocks.isComplete(block))) return;
-      const buffer = Buffer.allocUnsafe(bytes - from);
+      const buffer = memory.subarray(0, bytes - from);
       const { bytesRead } = await blocks.handle.read(buffer, 0, buffer.length, position);
-      const isDamaged = bytesRead < buffer.length || (from === 0 && crc !== undefined && crc32(buffer) !== crc);
+      const isDamaged =
+        bytesRead < buffer.length || (blocks.isInherited(block) && from === 0 && crc !== undefined && crc32(buffer) !== crc);
       if (isDamaged && from === 0) {
         blocks.forget(block);
         return;

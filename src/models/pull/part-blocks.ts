@@ -27,6 +27,8 @@ export interface PartBlocks {
   /** What the part has of a block. */
   record(block: number): BlockRecord;
   isComplete(block: number): boolean;
+  /** Whether an earlier process has written some of the block, so that its CRC must be compared. */
+  isInherited(block: number): boolean;
   /** Reserves the next run of blocks for a connection, which releases it when it ends. */
   take(maxBlocks: number): Stretch | undefined;
   release(stretch: Stretch): void;
@@ -97,6 +99,7 @@ function createPartBlocks({ handle, journal, known, sizeBytes }: OpenPart): Part
   /** Blocks that have grown since they were last recorded, and when that was. */
   const unrecorded = new Map<number, number>();
   const taken = new Set<number>();
+  const inherited = new Set(known.keys());
   const count = blockCount(sizeBytes);
   let doneBytes = [...records.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   const record = (block: number): BlockRecord => records.get(block) ?? NOTHING;
@@ -110,6 +113,7 @@ function createPartBlocks({ handle, journal, known, sizeBytes }: OpenPart): Part
     doneBytes: () => doneBytes,
     record,
     isComplete,
+    isInherited: (block) => inherited.has(block),
     take(maxBlocks) {
       const stretch = nextStretch((block) => !isComplete(block) && !taken.has(block), count, maxBlocks);
       if (stretch !== undefined) for (let block = stretch.first; block <= stretch.last; block += 1) taken.add(block);
@@ -132,6 +136,7 @@ function createPartBlocks({ handle, journal, known, sizeBytes }: OpenPart): Part
     forget(block) {
       doneBytes -= record(block).bytes;
       records.delete(block);
+      inherited.delete(block);
       unrecorded.delete(block);
     },
     async close() {

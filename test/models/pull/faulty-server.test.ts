@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, open, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { BLOCK_BYTES } from '../../../src/models/decide/transfer-blocks.ts';
 import { createDiskRoom } from '../../../src/models/pull/disk-room.ts';
 import { pullFile, type PullFile } from '../../../src/models/pull/pull-file.ts';
 import { createThrottle, UNLIMITED } from '../../../src/models/pull/throttle.ts';
@@ -137,6 +138,19 @@ describe('a download that cannot succeed says why', () => {
     const result = await pull('small');
     expect(result).toMatchObject({ ok: false, failure: { kind: 'stalled', reason, message: expect.stringContaining(message) } });
   });
+});
+
+test.each([1, 4])('a block that was damaged on the disk is fetched again, and nothing else, with %i connections', async (connections) => {
+  breakFiles({ cutAfter: 10_000_000 });
+  const once = { patience: { attempts: 1, pauseMs: 1 }, limits: limits(1) };
+  expect(await pull('large', once)).toMatchObject({ ok: false, failure: { kind: 'retry' } });
+  hub.fault = () => undefined;
+  const part = await open(path.join(directory, 'm.gguf.part'), 'r+');
+  await part.write(Buffer.from('damaged'), 0, 7, BLOCK_BYTES + 5);
+  await part.close();
+  expect(await pull('large', { limits: limits(connections) })).toEqual({ ok: true, value: undefined });
+  await expectComplete('large');
+  expect(hub.sentBytes()).toBe(large.sizeBytes + BLOCK_BYTES);
 });
 
 test('a token reaches the server it belongs to and no other', async () => {
