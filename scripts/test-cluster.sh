@@ -27,14 +27,14 @@ eval "$settings"
 export SVC_TEST_IMAGE=localhost/svc:test
 BASE=localhost/svc-base:forky bash scripts/build-image.sh "$SVC_TEST_IMAGE" >&2
 
-# import NAME: loads an image into the nodes, unless the same image was imported before
+# import NAME: loads an image into the nodes, unless it was the last one that was imported under this name
 dir=${SVC_TEST_DIR:-/var/tmp/svc-test}
 nodes=$(kubectl get nodes --output 'jsonpath={.items[*].metadata.uid}')
 import() {
   local name=$1 id archive stamp
   id=$(podman --remote --url "$CONTAINER_HOST" image inspect --format '{{.Id}}' "$name")
-  stamp=$dir/imported-$(echo "$nodes $name $id" | sha256sum | cut -c 1-24)
-  [ -e "$stamp" ] && return
+  stamp=$dir/imported-$(echo "$nodes $name" | sha256sum | cut -c 1-24)
+  [ "$(cat "$stamp" 2>/dev/null)" = "$id" ] && return
   say "Importing $name"
   archive=$(mktemp --suffix=.tar)
   podman --remote --url "$CONTAINER_HOST" save --quiet --format docker-archive --output "$archive" "$name" >&2
@@ -44,7 +44,7 @@ import() {
     exit 1
   }
   rm -f "$archive"
-  touch "$stamp"
+  echo "$id" >"$stamp"
 }
 for image in localhost/svc-test-workload:v1 localhost/svc-toolbox-gguf-cpu:v1 "$SVC_TEST_IMAGE"; do import "$image"; done
 
