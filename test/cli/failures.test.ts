@@ -1,12 +1,15 @@
 import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { EMPTY_BOARD } from '../../src/reconciler/board.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
 import { svcctl } from './run-svcctl.ts';
 
 let world: World;
 beforeAll(async () => {
   world = await startWorld();
+  // A first pass has found no slots.
+  world.board.publish({ ...EMPTY_BOARD, version: 1 });
 });
 afterAll(() => world.close());
 

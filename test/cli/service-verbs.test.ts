@@ -6,7 +6,7 @@ import { startSvcctl, svcctl, type RunOptions } from './run-svcctl.ts';
 const primary = SlotName.parse('primary');
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ loadMs: 300 });
+  world = await startWorld({ loadMs: 1000 });
   world.save(primary, '[model]\ndefault = "a"\n');
   await world.idle();
 });
