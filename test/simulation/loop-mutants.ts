@@ -192,8 +192,8 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'passes without a pause',
     file: PACER,
-    find: 'Math.max(dueAt, notBefore)',
-    replace: 'dueAt',
+    find: 'Math.max(notBefore, Math.min(dueAt, Math.max(patientDueAt, patientNotBefore)))',
+    replace: 'Math.min(dueAt, patientDueAt)',
   },
   {
     fault: 'counts the memory of its own host in a cluster',
