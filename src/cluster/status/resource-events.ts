@@ -42,7 +42,7 @@ interface ResourceEventsOptions {
 
 /** Of all Events together; about the same as the API server's own limit for one namespace. */
 const GLOBAL_BUCKET = { burst: 50, perSecond: 10 };
-/** Of one slot: a few loads and unloads at once, then one Event a minute. */
+/** Of one slot and type: a few loads and unloads at once, then one Event a minute. What goes well never displaces a warning. */
 const SLOT_BUCKET = { burst: 25, perSecond: 1 / 60 };
 /** The count of a repeated Event is updated on the server no faster than this. */
 const COUNT_GAP_MS = 10_000;
@@ -67,7 +67,7 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
   /** Keys of `publications` that the server does not have in their present form. */
   const waiting = new Set<string>();
   const recentMessages = new Map<string, RecentMessages>();
-  const slotBuckets = new Map<SlotName, Bucket>();
+  const slotBuckets = new Map<string, Bucket>();
   let globalBucket: Bucket | undefined;
   let dropping = false;
   let failing = false;
@@ -131,8 +131,9 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
   const publish = (event: SlotEvent): void => {
     const owner = ownerOf(event.slot);
     if (owner === undefined) return;
-    const token = takeToken(slotBuckets.get(event.slot), SLOT_BUCKET, clock.now());
-    remember(slotBuckets, event.slot, token.bucket);
+    const bucket = `${event.slot}/${event.type}`;
+    const token = takeToken(slotBuckets.get(bucket), SLOT_BUCKET, clock.now());
+    remember(slotBuckets, bucket, token.bucket);
     if (!token.taken) return;
     const similar = similarKey(event, owner);
     const correlated = correlate(event, similar, recentMessages.get(similar));

@@ -78,6 +78,16 @@ describe('createResourceEvents()', () => {
     expect(kube.requests.length).toBeLessThanOrEqual(26);
   });
 
+  test('publishes a warning about a slot that was edited and swapped many times before', async () => {
+    for (let round = 0; round < 40; round++) {
+      report(`Model "${round}" answers now`, 'img', { kind: 'swap', cause: 'SwapFinished' });
+      await kube.clock.advance(1000);
+    }
+    report('It ended');
+    await kube.clock.advance(1000);
+    expect(events().filter(({ type }) => type === 'Warning')).toMatchObject([{ reason: 'Crashed', message: 'It ended' }]);
+  });
+
   test('limits all slots together to a burst of 50 and then ten Events a second, drops the oldest, and logs that once', async () => {
     for (let index = 0; index < 2000; index++) {
       kube.apply(`s${index}`, {});
