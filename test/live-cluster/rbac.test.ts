@@ -105,6 +105,12 @@ describeWithCluster('The chart’s service account', () => {
     await rm(directory, { recursive: true, force: true });
   }, 240_000);
 
+  /** With kubectl, because the management API does not accept every key. */
+  const createSlot = async (name: string, storage: Json) => {
+    const spec = { provider: 'gguf', backend: 'cpu', model: { default: 'demo-fox' }, storage };
+    const slot = { apiVersion: 'inference.svc.dev/v1alpha1', kind: 'SlotSpec', metadata: { name }, spec };
+    return inNamespace(['create', '--filename', '-'], JSON.stringify(slot));
+  };
   const deployment = async (slot: string, jsonPath: string) =>
     inNamespace(['get', 'deployments', '--selector', `inference.svc.dev/slot=${slot}`, '--output', `jsonpath={.items[*]${jsonPath}}`]);
   const replicas = async (field: string) =>
@@ -130,7 +136,7 @@ describeWithCluster('The chart’s service account', () => {
     await inNamespace(['delete', 'service', 'svc-slot-primary']);
     await inNamespace(['create', '--filename', '-'], JSON.stringify(replacement));
     child.kill('SIGCONT');
-    // Two replicas, one of which crashes until its restart is delayed; an edit that is applied in place then replaces it.
+    // Two replicas, one of which crashes until its restart is delayed; a repair then replaces it.
     await change('PATCH', '/api/slots/primary', { replicas: 2 });
     await until('two replicas', async () => (await replicas('ready')) === 'true true', 120_000);
     const [pod = ''] = (await inNamespace(['get', 'pods', '--selector', PRIMARY, '--output', 'jsonpath={.items[*].metadata.name}'])).split(
@@ -147,21 +153,16 @@ describeWithCluster('The chart’s service account', () => {
       },
       120_000,
     );
-    await change('PATCH', '/api/slots/primary', { replicas: 3 });
+    await inNamespace(['patch', 'service', 'svc-slot-primary', '--type=merge', '--patch', '{"spec":{"selector":{"altered":"yes"}}}']);
     await until('the crashed replica to be removed', isUsed('delete /pods'), 120_000);
     // Another model: another Deployment, and a ConfigMap that is no longer used.
     await change('PATCH', '/api/slots/primary', { model: { default: 'demo-owl' } });
     await until('the old ConfigMap to be removed', isUsed('delete /configmaps'), 120_000);
-    // A claim of its own, created with kubectl; it need not be bound.
-    const claiming = { provider: 'gguf', backend: 'cpu', model: { default: 'demo-fox' }, storage: { size: '1Gi' } };
-    await inNamespace(
-      ['create', '--filename', '-'],
-      JSON.stringify({ apiVersion: 'inference.svc.dev/v1alpha1', kind: 'SlotSpec', metadata: { name: 'claiming' }, spec: claiming }),
-    );
+    // A claim of its own; it need not be bound.
+    await createSlot('claiming', { size: '1Gi' });
     await until('a claim', isUsed('create /persistentvolumeclaims'));
     // Its pod waits for a directory that is actually a file.
-    const misplaced = { provider: 'gguf', backend: 'cpu', model: { default: 'demo-fox' }, storage: { host_path: '/etc/hostname' } };
-    await change('PUT', '/api/slots/misplaced', misplaced);
+    await createSlot('misplaced', { hostPath: '/etc/hostname' });
     await until('the reason why it does not start', isUsed('list /events'));
     await change('DELETE', '/api/slots/misplaced');
     // A server that exits immediately each time.
