@@ -147,6 +147,7 @@ describeWithCluster('The status of slots', () => {
   }, 90_000);
 
   test('of a slot that was deleted and declared again without a gateway is that of the server that still runs', async () => {
+    await eventually('the server of the last model has ended', async () => !(await podsOf('pet')).includes(' '), 60_000);
     const pods = await podsOf('pet');
     await Promise.all(gateways.map(async (each) => each.kill('SIGKILL')));
     await space.kubectl(['delete', 'slot', 'pet', '--cascade=orphan']);
