@@ -31,6 +31,8 @@ const BOARD_MS = 600_000;
 /** Until followers have probed all slots. */
 const PROBED_MS = 15_000;
 const LEAD_MS = 120_000;
+/** The number of the first slot that is applied after a restart. Every measurement takes another one, because the slots of the last one are still there. */
+const LATE_SLOTS = 90_000;
 /** Longer than any measurement. */
 const HELD_S = 3600;
 
@@ -93,9 +95,12 @@ async function measureRestart(ground: Ground, started: readonly Replica[], slots
   if (ground.restart === undefined) return undefined;
   const before = await Promise.all(started.map(readCost));
   await ground.restart();
-  const [late = ''] = slotNames(1, 90_000);
+  const [late = ''] = slotNames(1, LATE_SLOTS + slots);
   await applySlotSpec(ground.api, late, { enabled: false });
-  await untilBoards(started, slots + 1);
+  for (const { service, name } of started) {
+    const isKnown = async (): Promise<boolean> => (await service.status()).some((slot) => slot.name === late);
+    await waitUntil(isKnown, { withinMs: BOARD_MS, everyMs: 500, failure: () => `"${name}" does not know "${late}"` });
+  }
   const after = await Promise.all(started.map(readCost));
   return after.map((cost, index) => between(before[index], cost));
 }

@@ -17,7 +17,7 @@ export interface ServiceProcess {
   /** Milliseconds from the start until the port accepted a connection. */
   readonly listeningMs: number;
   /** Requests the slots of `GET /api/status`. */
-  status(): Promise<readonly { readonly ready: boolean }[]>;
+  status(): Promise<readonly { readonly name: string; readonly ready: boolean }[]>;
   /** Also removes `dir`. */
   stop(): Promise<void>;
 }
@@ -54,7 +54,7 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
     startedAt,
     listeningMs: performance.now() - startedAt,
     async status() {
-      const body: { slots: { ready: boolean }[] } = JSON.parse(await (await fetch(`${url}/api/status`)).text());
+      const body: { slots: { name: string; ready: boolean }[] } = JSON.parse(await (await fetch(`${url}/api/status`)).text());
       return body.slots;
     },
     async stop() {

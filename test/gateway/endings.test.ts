@@ -4,6 +4,7 @@ import { PARK, publish, slotName, workloadId } from './support/board-fixture.ts'
 import { begin, CHAT, chatBody, errorOf, post, responseOf } from './support/client.ts';
 import { sendJson, startUpstream, type FakeUpstream, type UpstreamOptions } from './support/fake-upstream.ts';
 import { startGateway, until, type GatewayFixture } from './support/gateway-fixture.ts';
+import { collectGarbage } from '../support/collect-garbage.ts';
 
 const PRIMARY = slotName('primary');
 let gateway: GatewayFixture;
@@ -237,6 +238,7 @@ describe('back-pressure', () => {
     }
     // The sockets' own buffers, which are large on a loopback; the stream itself is endless.
     expect(written).toBeLessThan(64 * 1024 * 1024);
+    collectGarbage();
     expect(process.memoryUsage().arrayBuffers).toBeLessThan(64 * 1024 * 1024);
     req.destroy();
     await until(() => upstream.left() === 1);

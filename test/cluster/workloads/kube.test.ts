@@ -232,7 +232,12 @@ describe('stop() of the kube runtime', () => {
     await world.pod(WORKLOAD);
     const stopping = stop(id);
     await eventually('the Deployment is gone', async () => (world.deployment() === undefined ? true : undefined));
-    expect(await world.workloads()).toMatchObject([{ id, phase: 'stopping', endpoints: [] }]);
+    // The runtime learns that from its watch.
+    await eventually('the workload is stopping', async () =>
+      (await world.workloads()).some((each) => each.id === id && each.phase === 'stopping' && each.endpoints.length === 0)
+        ? true
+        : undefined,
+    );
     expect(await stopping).toEqual({ ok: true, value: undefined });
     expect([named(PODS), named(CONFIG_MAPS), await world.workloads()]).toEqual([[], [], []]);
     // The slot keeps its Service, whatever runs in it.
