@@ -30,6 +30,7 @@ export function modelFacts({ headers, ...files }: ModelFiles): ModelFacts {
     trainedContext: number('context_length'),
     blockCount: number('block_count'),
     embeddingLength: number('embedding_length'),
+    embeddingLengthOut: number('embedding_length_out'),
     headCount: number('attention.head_count'),
     headCountKv: number('attention.head_count_kv'),
     keyLength: number('attention.key_length'),
