@@ -138,6 +138,10 @@ export const PROBLEM_REASONS = {
     'The process of the server was killed because it ran out of memory',
     'Raise `resources.memory`, or choose a smaller model or context',
   ),
+  ModelAnswersNonsense: stalling(
+    'The server runs, and what its model computes makes no sense; it gets no requests, and after a second attempt it is not started again',
+    'Get the model again (`svcctl model verify` shows whether its file is correct), or choose another model or `backend`; then restart the slot',
+  ),
   CrashLoop: stalling(
     'The slot has failed too often in a short time and is not started again',
     'Read `svcctl slot logs <slot>`, then edit the slot or run `svcctl slot restart <slot>`',

@@ -33,6 +33,7 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   modelMissing,
   templateBroken,
   failedFinally,
+  answersNonsense,
   crashLooping,
   backingOff,
   modelNotLookedUp,
@@ -70,6 +71,17 @@ function templateBroken({ templateProblem, spec }: SlotView): Gate | undefined {
 export function failedFinally({ failures, imagePresent, model }: SlotView): Gate | undefined {
   const failure = finalFailure(failures, { image: imagePresent, model: model?.kind === 'present' });
   return failure === undefined ? undefined : { kind: 'stalled', reason: failure.reason, message: failure.message };
+}
+
+/** A second start rules out a fluke. More would load the model again and again for the same answer. */
+const NONSENSE_LIMIT = 2;
+
+function answersNonsense({ failures, slot, leads }: SlotView): Gate | undefined {
+  const answers = failures.filter(({ failure }) => failure.reason === 'ModelAnswersNonsense');
+  const last = answers.at(-1);
+  if (!leads || last === undefined || answers.length < NONSENSE_LIMIT) return undefined;
+  const message = `Get the model again or choose another one, then run "svcctl slot restart ${slot.name}": ${last.failure.message}`;
+  return { kind: 'stalled', reason: 'ModelAnswersNonsense', message };
 }
 
 /** How much of a log line a message quotes. */
