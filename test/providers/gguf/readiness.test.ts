@@ -6,7 +6,7 @@ import { describe, expect, test } from '@jest/globals';
 import { createProbeIo } from '../../../src/platform/probe-io.ts';
 import { checksFor, deriveReadiness, worstOf } from '../../../src/providers/gguf/decide/derive-health.ts';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
-import type { Health, ModelFacts, ProbeIo } from '../../../src/providers/provider.ts';
+import type { Health, ProbeIo } from '../../../src/providers/provider.ts';
 import { CAUSAL, contextOf, ENCODER, saying } from './slot-context.ts';
 
 const LOWEST = -3.4028234663852886e38;
