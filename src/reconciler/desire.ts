@@ -7,7 +7,7 @@ import type { Desired } from './decide/facts/facts.ts';
 import { makeTemplate, type Template } from './decide/facts/workload.ts';
 import { compareWorkload } from './decide/facts/drift.ts';
 import { createMemo } from './memo.ts';
-import { withBackend } from './decide/rules/choose-backend.ts';
+import { withBackends } from './decide/rules/choose-backend.ts';
 import type { DesiredState, HostFacts, ImageReference, ModelStore, ObservedWorkload, Runtime } from './ports.ts';
 
 export interface DesireDeps {
@@ -28,15 +28,16 @@ const SHARE_OF_HOST = 0.9;
 export function desire(
   { providers, images, settings, models, runtime }: DesireDeps,
   { slots, refused }: DesiredState,
-  { memoryTotalBytes, devices }: HostFacts,
+  { memoryTotalBytes, devices, hardware }: HostFacts,
   templating: Templating,
 ): Desired {
+  const machine = { devices, hardware };
   // Pods do not run in the memory of this host.
   const ownMemory = runtime.traits.network === 'pods' ? undefined : memoryTotalBytes;
   const share = ownMemory === undefined ? undefined : Math.floor(ownMemory * SHARE_OF_HOST);
   return {
-    slots: devices === undefined ? slots : new Map(slots.entries().map(([name, slot]) => [name, withBackend(slot, devices)])),
-    devices,
+    slots: withBackends(slots, providers, machine),
+    machine,
     refused,
     providers,
     images,

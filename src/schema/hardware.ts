@@ -13,6 +13,9 @@ export interface HostFacts {
   readonly hardware?: Hardware | undefined;
 }
 
+/** What decides which backends a machine can run. */
+export type Machine = Pick<HostFacts, 'devices' | 'hardware'>;
+
 export interface Hardware {
   readonly source: HardwareSource;
   readonly cpu: Cpu;

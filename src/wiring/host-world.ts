@@ -9,13 +9,10 @@ import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { createTomlEditor } from '../host/slots/toml-editor.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
 import { createHostModelStore } from './model-store.ts';
-import type { ServiceOptions, World } from './world.ts';
+import type { OwnProgram, ServiceOptions, World } from './world.ts';
 
-/** Asked again whenever the devices, as text, may have changed. */
-export type ReadPrograms = (devices: string) => Promise<DeviceFacts['programs']>;
-
-/** `programs` looks up what the programs that this runtime starts on the host can compute with; undefined where they run in images. */
-export async function createHostWorld(options: ServiceOptions, runtime: Runtime, programs?: ReadPrograms): Promise<World> {
+/** `programs` are those that this runtime starts on the host itself; undefined where workloads run in images. */
+export async function createHostWorld(options: ServiceOptions, runtime: Runtime, programs?: readonly OwnProgram[]): Promise<World> {
   const { settings, log } = options;
   const directory = path.join(settings.SVC_CONFIG_DIR, 'slots');
   const slots = createTomlDirectory({
@@ -29,6 +26,7 @@ export async function createHostWorld(options: ServiceOptions, runtime: Runtime,
   return {
     ...(await createDesiredInputs(options, slots, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json') })),
     runtime,
+    ...(programs === undefined ? {} : { programs }),
     models,
     modelFiles: models,
     host,
@@ -45,12 +43,17 @@ export async function createHostWorld(options: ServiceOptions, runtime: Runtime,
 }
 
 /** In a container, the files of devices say nothing; what programs report counts everywhere. */
-async function readHostDevices(programs: ReadPrograms | undefined): Promise<DeviceFacts | undefined> {
+async function readHostDevices(programs: readonly OwnProgram[] | undefined): Promise<DeviceFacts | undefined> {
   const found = await readDevices();
   if (programs === undefined) return found === undefined ? undefined : { ...found, programs: {} };
-  const known = await programs(JSON.stringify(found ?? null));
+  const known = await backendsOf(programs, JSON.stringify(found ?? null));
   if (found !== undefined) return { ...found, programs: known };
   return Object.keys(known).length === 0 ? undefined : { ...NO_DEVICES, programs: known };
+}
+
+async function backendsOf(programs: readonly OwnProgram[], devices: string): Promise<DeviceFacts['programs']> {
+  const reports = programs.map(async ({ kind, reportBackends }) => [kind, await reportBackends?.(devices)] as const);
+  return Object.fromEntries((await Promise.all(reports)).filter(([, report]) => report !== undefined));
 }
 
 const NO_DEVICES = { kfd: false, nvidia: false, accel: false, renderDrivers: [] } as const;

@@ -1,8 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { backendMissing, computesWith, withBackend } from '../../../../src/reconciler/decide/rules/choose-backend.ts';
+import { gguf } from '../../../../src/providers/gguf/gguf.ts';
+import { rankBackends } from '../../../../src/providers/decide/rank-backends.ts';
+import type { ProviderRegistry } from '../../../../src/providers/provider.ts';
+import { backendMissing, computesWith, withBackends } from '../../../../src/reconciler/decide/rules/choose-backend.ts';
 import type { DesiredSlot } from '../../../../src/reconciler/ports.ts';
 import type { DeviceFacts } from '../../../../src/schema/device-facts.ts';
 import { SlotName } from '../../../../src/schema/names.ts';
+import { PLAIN_PROVIDER } from '../../../support/plain-provider.ts';
 import { parseSlot, type SlotDocument } from '../../../../src/schema/slot-spec.ts';
 
 const NONE: DeviceFacts = { kfd: false, nvidia: false, accel: false, renderDrivers: [], programs: {} };
@@ -20,6 +24,21 @@ function slot(document: Partial<SlotDocument> = {}): DesiredSlot {
   return { name, spec: parsed.spec, generation: 1, problems: [] };
 }
 
+/** The provider of images as it may come to be: it computes with one backend only. */
+const PROVIDERS: ProviderRegistry = {
+  gguf,
+  image: { ...PLAIN_PROVIDER, kind: 'image', rankBackends: (machine) => rankBackends('image', machine) },
+};
+
+function chosen(asked: DesiredSlot, devices: DeviceFacts | undefined): DesiredSlot {
+  const found = withBackends(new Map([['it', asked]]), PROVIDERS, { devices }).get('it');
+  if (found === undefined) throw new Error('The slot is gone');
+  return found;
+}
+
+const missing = (spec: DesiredSlot['spec'], devices: DeviceFacts | undefined) =>
+  backendMissing(spec, PROVIDERS[spec.provider], { devices });
+
 describe('a slot without a backend', () => {
   const cases: readonly (readonly [string, DeviceFacts | undefined, string])[] = [
     ['gets the default where the devices are not known', undefined, 'vulkan'],
@@ -32,32 +51,43 @@ describe('a slot without a backend', () => {
   ];
   for (const [sentence, devices, expected] of cases) {
     test(sentence, () => {
-      const chosen = withBackend(slot(), devices).spec;
-      expect(chosen.backend).toBe(expected);
-      expect(backendMissing(chosen, devices)).toBeUndefined();
+      const { spec } = chosen(slot(), devices);
+      expect(spec.backend).toBe(expected);
+      expect(missing(spec, devices)).toBeUndefined();
     });
   }
 
   test('stays the same object where nothing changes', () => {
     const plain = slot();
-    expect(withBackend(plain, AMD)).toBe(plain);
-    expect(withBackend(plain, undefined)).toBe(plain);
+    expect(chosen(plain, AMD)).toBe(plain);
+    expect(chosen(plain, undefined)).toBe(plain);
   });
+});
+
+test('a slot keeps its backend if its provider fails to judge', () => {
+  const asked = slot();
+  const broken = {
+    ...gguf,
+    rankBackends: () => {
+      throw new Error('It exploded');
+    },
+  };
+  expect(withBackends(new Map([['it', asked]]), { gguf: broken }, { devices: NONE }).get('it')).toBe(asked);
 });
 
 describe('a slot with a backend', () => {
   test('keeps it, and it is missing only if no device is there', () => {
     const asked = slot({ backend: 'cuda' });
-    expect(withBackend(asked, NONE)).toBe(asked);
-    expect(backendMissing(asked.spec, undefined)).toBeUndefined();
-    expect(backendMissing(asked.spec, NVIDIA)).toBeUndefined();
-    expect(backendMissing(slot({ backend: 'rocm' }).spec, AMD)).toBeUndefined();
-    expect(backendMissing(slot({ backend: 'cpu' }).spec, NONE)).toBeUndefined();
+    expect(chosen(asked, NONE)).toBe(asked);
+    expect(missing(asked.spec, undefined)).toBeUndefined();
+    expect(missing(asked.spec, NVIDIA)).toBeUndefined();
+    expect(missing(slot({ backend: 'rocm' }).spec, AMD)).toBeUndefined();
+    expect(missing(slot({ backend: 'cpu' }).spec, NONE)).toBeUndefined();
   });
 
   test('says why it is missing, and what can be used instead', () => {
     const messageOf = (backend: NonNullable<SlotDocument['backend']>, devices: DeviceFacts): string | undefined =>
-      backendMissing(slot({ backend }).spec, devices)?.message;
+      missing(slot({ backend }).spec, devices)?.message;
     expect(messageOf('cuda', NONE)).toBe('Set "backend" to "cpu": "cuda" is not available here, because this machine has no NVIDIA device');
     expect(messageOf('rocm', INTEL)).toBe(
       'Set "backend" to "vulkan" or "cpu": "rocm" is not available here, because this machine has no "/dev/kfd" with a GPU',
@@ -72,8 +102,8 @@ describe('a slot with a backend', () => {
 
   test('is refused where its provider has no other one', () => {
     const image = slot({ provider: 'image', model: { default: 'sdxl-turbo' } });
-    expect(withBackend(image, NONE)).toBe(image);
-    expect(backendMissing(image.spec, NONE)).toMatchObject({
+    expect(chosen(image, NONE)).toBe(image);
+    expect(missing(image.spec, NONE)).toMatchObject({
       reason: 'DeviceMissing',
       message: expect.stringMatching(/^Make the device available: "rocm" is not available here/),
     });
