@@ -1,5 +1,4 @@
 /** Whether a machine can run a provider, with which backends, and why not with the others. Pure. */
-import type { Result } from '../../schema/failure.ts';
 import type { Machine } from '../../schema/hardware.ts';
 import type { Backend } from '../../schema/provider-kinds.ts';
 import type { BackendVerdict, HostProgram, Provider } from '../provider.ts';
