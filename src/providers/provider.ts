@@ -3,7 +3,7 @@
  * a request. It has no state and starts nothing itself. A new provider is a folder here and a line in `registry.ts`.
  */
 import type { Result } from '../schema/failure.ts';
-import type { Machine, ProgramBackends } from '../schema/hardware.ts';
+import type { Hardware, ProgramBackends } from '../schema/hardware.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type { Backend, Capability, ProviderKind } from '../schema/provider-kinds.ts';
 import type { SlotSpec } from '../schema/slot-spec.ts';
@@ -167,7 +167,7 @@ export interface HostProgram {
       readonly installs?: string;
     }>
   >;
-  /** Asks the program what it can compute with; undefined if it does not say. `devices` changes whenever the devices of the machine do. Default: it does not say. */
+  /** Asks the program what it can compute with; undefined if it does not say. `devices` is a text that changes whenever the devices of the machine do. Default: it does not say. */
   reportBackends?(devices: string): Promise<ProgramBackends | undefined>;
 }
 
@@ -191,10 +191,10 @@ export interface Provider {
   /** Called once, if workloads run without containers. Only what it returns looks at the machine. */
   openProgram(host: ProgramHost): HostProgram;
   /**
-   * Judges each backend of its kind on this machine: the one that a slot gets that names none first. What is not known of the machine counts as there. The names of
-   * devices and what `reportBackends` has said are in `machine`. Pure.
+   * Judges each backend of its kind on this machine: the one that a slot gets that names none first. What is not known of the machine counts as there; what `reportBackends`
+   * has said is in `hardware.programs`. Pure.
    */
-  rankBackends(machine: Machine): readonly BackendVerdict[];
+  rankBackends(hardware: Hardware | undefined): readonly BackendVerdict[];
   /** Returns the devices that a backend needs, as paths or CDI names. Pure. */
   devices(backend: Backend): readonly string[];
   /** Returns the environment of the server; the caller adds the `[env]` of the slot, which takes precedence. Pure. */

@@ -28,16 +28,15 @@ const SHARE_OF_HOST = 0.9;
 export function desire(
   { providers, images, settings, models, runtime }: DesireDeps,
   { slots, refused }: DesiredState,
-  { memoryTotalBytes, devices, hardware }: HostFacts,
+  { memoryTotalBytes, hardware }: HostFacts,
   templating: Templating,
 ): Desired {
-  const machine = { devices, hardware };
   // Pods do not run in the memory of this host.
   const ownMemory = runtime.traits.network === 'pods' ? undefined : memoryTotalBytes;
   const share = ownMemory === undefined ? undefined : Math.floor(ownMemory * SHARE_OF_HOST);
   return {
-    slots: withBackends(slots, providers, machine),
-    machine,
+    slots: withBackends(slots, providers, hardware),
+    hardware,
     refused,
     providers,
     images,

@@ -1,7 +1,7 @@
 /** Chooses the world of the service: the runtime in the settings, or the first one that is available. */
 import { existsSync } from 'node:fs';
 import { createProcessRuntime } from '../host/process/process-runtime.ts';
-import { fail, ok, type Result } from '../schema/failure.ts';
+import { fail, type Result } from '../schema/failure.ts';
 import { createHostWorld } from './host-world.ts';
 import type { ServiceOptions, World } from './world.ts';
 
@@ -13,7 +13,7 @@ export async function chooseWorld(choice: ServiceOptions): Promise<Result<World>
   const { createPodmanRuntime, findPodmanSocket, podmanAnswers } = await loadPodman();
   const socketPath = await findPodmanSocket(env);
   if (socketPath !== undefined && (wanted === 'podman' || (await podmanAnswers(socketPath)))) {
-    return ok(await createHostWorld(choice, createPodmanRuntime({ socketPath, instance: settings.SVC_CONFIG_DIR })));
+    return await createHostWorld(choice, createPodmanRuntime({ socketPath, instance: settings.SVC_CONFIG_DIR }));
   }
   if (wanted === 'podman') {
     const message = 'Start podman with "systemctl enable --now podman.socket", or set "SVC_PODMAN_SOCKET": no podman socket was found';
@@ -54,5 +54,5 @@ async function processWorld(choice: ServiceOptions): Promise<Result<World>> {
       return fail('stalled', 'StartFailed', `Install a version that supports the program "${name}": this one does not know it`);
     },
   });
-  return ok(await createHostWorld(choice, runtime, programs));
+  return createHostWorld(choice, runtime, programs);
 }

@@ -53,8 +53,8 @@ async function listProvider(kind: ProviderKind, provider: Provider | undefined, 
   if (provider === undefined) {
     return { ...listing, available: false, reason: 'This version does not include the provider yet', availability: [] };
   }
-  const host = await world.host.read(AbortSignal.timeout(PROBE_TIMEOUT_MS));
-  const { backends, ...verdict } = describeAvailability(provider, await runsIn(kind, facts.backends, world), host);
+  const { hardware } = await world.host.read(AbortSignal.timeout(PROBE_TIMEOUT_MS));
+  const { backends, ...verdict } = describeAvailability(provider, await runsIn(kind, facts.backends, world), hardware);
   return { ...listing, ...verdict, availability: backends };
 }
 

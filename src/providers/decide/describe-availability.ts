@@ -1,5 +1,5 @@
 /** Whether a machine can run a provider, with which backends, and why not with the others. Pure. */
-import type { Machine } from '../../schema/hardware.ts';
+import type { Hardware } from '../../schema/hardware.ts';
 import type { Backend } from '../../schema/provider-kinds.ts';
 import type { BackendVerdict, HostProgram, Provider } from '../provider.ts';
 
@@ -23,8 +23,8 @@ export type RunsIn =
   | { readonly kind: 'images'; readonly backends: readonly Backend[] }
   | { readonly kind: 'process'; readonly program: Awaited<ReturnType<HostProgram['describe']>> };
 
-export function describeAvailability(provider: Provider, runsIn: RunsIn, machine: Machine): Availability {
-  const verdicts = provider.rankBackends(machine);
+export function describeAvailability(provider: Provider, runsIn: RunsIn, hardware: Hardware | undefined): Availability {
+  const verdicts = provider.rankBackends(hardware);
   const backends = verdicts.map((verdict) => judge(verdict, runsIn));
   const usable = backends.filter(({ available }) => available).map(({ backend }) => backend);
   const unusable = backends.filter(({ available }) => !available);

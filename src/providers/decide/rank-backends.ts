@@ -1,36 +1,40 @@
-/** Which backends a machine can run, from the names of its devices and from what programs report. Providers whose backends need nothing else rank them with this. Pure. */
-import type { DeviceFacts } from '../../schema/device-facts.ts';
-import type { Machine } from '../../schema/hardware.ts';
+/** Which backends a machine can run, from its devices and from what programs report. Providers whose backends need nothing else rank them with this. Pure. */
+import type { Device, Hardware } from '../../schema/hardware.ts';
 import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../schema/provider-kinds.ts';
 import type { BackendVerdict } from '../provider.ts';
 
 /** The default backend of the kind first, and then the others in their order. */
-export function rankBackends(kind: ProviderKind, { devices }: Machine): readonly BackendVerdict[] {
+export function rankBackends(kind: ProviderKind, hardware: Hardware | undefined): readonly BackendVerdict[] {
   const { backends, defaultBackend }: { readonly backends: readonly Backend[]; readonly defaultBackend: Backend } = PROVIDER_KINDS[kind];
   const ranked = [defaultBackend, ...backends.filter((backend) => backend !== defaultBackend)];
   return ranked.map((backend) => {
-    const missing = devices === undefined ? undefined : whyMissing(kind, backend, devices);
+    const missing = whyMissing(kind, backend, hardware);
     return missing === undefined ? { backend } : { backend, missing };
   });
 }
 
-/** A program that runs on the host itself knows best; for a container, the device files decide. */
-function whyMissing(kind: ProviderKind, backend: Backend, devices: DeviceFacts): string | undefined {
-  if (backend === 'cpu') return undefined;
-  const program = devices.programs[kind];
-  if (program === undefined) return MISSING[backend](devices);
-  return program.backends.includes(backend) ? undefined : `${program.name} reports no device for it`;
+/** A program that runs on the host itself knows best; for a container, the devices decide. A clause; undefined where it is available, or where that is not known. */
+function whyMissing(kind: ProviderKind, backend: Backend, hardware: Hardware | undefined): string | undefined {
+  if (backend === 'cpu' || hardware === undefined) return undefined;
+  const program = hardware.programs[kind];
+  if (program !== undefined) return program.backends.includes(backend) ? undefined : `${program.name} reports no device for it`;
+  const { devices, devicesHidden } = hardware;
+  if (devicesHidden !== undefined || devices.some(({ backends }) => backends.includes(backend))) return undefined;
+  const labels = Map.groupBy(
+    devices.filter((device) => device.unavailable?.[backend] !== undefined),
+    (device) => device.unavailable?.[backend],
+  );
+  const reasons = [...labels].map(([why, affected]) => `${why} (${affected.map(labelOf).join(', ')})`);
+  return reasons.length === 0 ? NOTHING_FOR[backend] : reasons.join('; ');
 }
 
-/** The driver whose render node only its own libraries can use, which toolbox images for Vulkan do not have. */
-const NVIDIA_DRIVER = 'nvidia';
+function labelOf({ id, name }: Device): string {
+  return name === undefined ? id : `${id}: ${name}`;
+}
 
-const MISSING: Readonly<Record<Exclude<Backend, 'cpu'>, (devices: DeviceFacts) => string | undefined>> = {
-  vulkan: ({ renderDrivers }) => {
-    if (renderDrivers.length === 0) return 'this machine has no "/dev/dri/renderD*"';
-    return renderDrivers.some((driver) => driver !== NVIDIA_DRIVER) ? undefined : 'the only GPU of this machine is one of NVIDIA';
-  },
-  rocm: ({ kfd, renderDrivers }) => (kfd && renderDrivers.length > 0 ? undefined : 'this machine has no "/dev/kfd" with a GPU'),
-  cuda: ({ nvidia }) => (nvidia ? undefined : 'this machine has no NVIDIA device'),
-  npu: ({ accel }) => (accel ? undefined : 'this machine has no "/dev/accel"'),
+const NOTHING_FOR: Readonly<Record<Exclude<Backend, 'cpu'>, string>> = {
+  vulkan: 'this machine has no GPU',
+  rocm: 'this machine has no GPU of AMD',
+  cuda: 'this machine has no GPU of NVIDIA',
+  npu: 'this machine has no NPU',
 };

@@ -24,7 +24,7 @@ export const gguf: Provider = {
   safeFlags: SAFE_FLAGS,
   models: ggufFormat,
   openProgram: openLlamaServer,
-  rankBackends: (machine) => rankBackends('gguf', machine),
+  rankBackends: (hardware) => rankBackends('gguf', hardware),
   devices: devicesOf,
   buildEnv: (slot) => serverEnvironment(ggufSlot(slot)),
   startCmd: (slot) => serverCommand(ggufSlot(slot)),

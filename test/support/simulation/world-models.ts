@@ -65,7 +65,7 @@ export const FAKE_PROVIDER: Provider = {
   ...PLAIN_PROVIDER,
   program: 'fake-server',
   containerPort: 8080,
-  rankBackends: (machine) => rankBackends('gguf', machine),
+  rankBackends: (hardware) => rankBackends('gguf', hardware),
   buildEnv: ({ name }) => ({ SLOT: name }),
   startCmd: ({ modelPath, listen: { port }, spec }) => ['fake-server', '--model', modelPath, '--port', String(port), ...spec.model.args],
   estimateMemory: (_name, _spec, { sizeBytes }) => ({ hostBytes: sizeBytes, deviceBytes: 0 }),

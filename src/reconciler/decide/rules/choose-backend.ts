@@ -5,8 +5,8 @@
  */
 import type { BackendVerdict, Provider, ProviderRegistry } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/failure.ts';
-import type { Machine } from '../../../schema/hardware.ts';
-import type { Backend } from '../../../schema/provider-kinds.ts';
+import type { Hardware } from '../../../schema/hardware.ts';
+import { PROVIDER_KINDS, type Backend } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { DesiredSlot } from '../../ports.ts';
 
@@ -14,10 +14,10 @@ import type { DesiredSlot } from '../../ports.ts';
 export function withBackends<Name>(
   slots: ReadonlyMap<Name, DesiredSlot>,
   providers: ProviderRegistry,
-  machine: Machine,
+  hardware: Hardware | undefined,
 ): ReadonlyMap<Name, DesiredSlot> {
-  if (machine.devices === undefined) return slots;
-  const best = new Map(Object.values(providers).map((provider) => [provider.kind, bestBackend(provider, machine)]));
+  if (hardware === undefined) return slots;
+  const best = new Map(Object.values(providers).map((provider) => [provider.kind, bestBackend(provider, hardware)]));
   return new Map(slots.entries().map(([name, slot]) => [name, withBackend(slot, best.get(slot.spec.provider))]));
 }
 
@@ -27,9 +27,9 @@ function withBackend(slot: DesiredSlot, best: Backend | undefined): DesiredSlot 
 }
 
 /** Undefined if the machine can run none of them, or if the provider fails: it fails again when the slots that use it are planned, which then say so. */
-function bestBackend(provider: Provider, machine: Machine): Backend | undefined {
+function bestBackend(provider: Provider, hardware: Hardware): Backend | undefined {
   try {
-    return provider.rankBackends(machine).find(isUsable)?.backend;
+    return provider.rankBackends(hardware).find(isUsable)?.backend;
   } catch {
     return undefined;
   }
@@ -40,13 +40,35 @@ function isUsable({ missing }: BackendVerdict): boolean {
 }
 
 /** Why the backend of a spec cannot be used; undefined where it can, or where that is not known. */
-export function backendMissing({ backend }: SlotSpec, provider: Provider | undefined, machine: Machine): Finding | undefined {
-  const verdicts = machine.devices === undefined ? [] : (provider?.rankBackends(machine) ?? []);
-  const why = verdicts.find((verdict) => verdict.backend === backend)?.missing;
+export function backendMissing({ backend }: SlotSpec, provider: Provider | undefined, hardware: Hardware | undefined): Finding | undefined {
+  const verdicts = judgedBy(provider, hardware);
+  const why = whyMissing(backend, verdicts);
   if (why === undefined) return undefined;
   const usable = verdicts.filter(isUsable).map((verdict) => `"${verdict.backend}"`);
   const advice = usable.length === 0 ? 'Make the device available' : `Set "backend" to ${usable.join(' or ')}`;
   return { reason: 'DeviceMissing', message: `${advice}: "${backend}" is not available here, because ${why}` };
+}
+
+/**
+ * Why a slot without a backend does not get the default one of its provider; undefined where it does, or where the slot names its backend. A statement about
+ * the machine, which nobody has to act on.
+ */
+export function backendChoice(
+  { provider: kind, backend, backendGiven }: SlotSpec,
+  provider: Provider | undefined,
+  hardware: Hardware | undefined,
+): string | undefined {
+  const { defaultBackend } = PROVIDER_KINDS[kind];
+  const why = backendGiven || backend === defaultBackend ? undefined : whyMissing(defaultBackend, judgedBy(provider, hardware));
+  return why === undefined ? undefined : `It computes with "${backend}", as the default "${defaultBackend}" is not available here: ${why}`;
+}
+
+function judgedBy(provider: Provider | undefined, hardware: Hardware | undefined): readonly BackendVerdict[] {
+  return hardware === undefined ? [] : (provider?.rankBackends(hardware) ?? []);
+}
+
+function whyMissing(backend: Backend, verdicts: readonly BackendVerdict[]): string | undefined {
+  return verdicts.find((verdict) => verdict.backend === backend)?.missing;
 }
 
 /** What the server of a slot computes with once it runs. */

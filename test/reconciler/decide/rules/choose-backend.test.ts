@@ -1,20 +1,28 @@
+/** Decided from recordings of machines, in `test/host/hardware/recorded`. */
 import { describe, expect, test } from '@jest/globals';
-import { gguf } from '../../../../src/providers/gguf/gguf.ts';
 import { rankBackends } from '../../../../src/providers/decide/rank-backends.ts';
+import { gguf } from '../../../../src/providers/gguf/gguf.ts';
 import type { ProviderRegistry } from '../../../../src/providers/provider.ts';
-import { backendMissing, computesWith, withBackends } from '../../../../src/reconciler/decide/rules/choose-backend.ts';
+import { backendChoice, backendMissing, computesWith, withBackends } from '../../../../src/reconciler/decide/rules/choose-backend.ts';
 import type { DesiredSlot } from '../../../../src/reconciler/ports.ts';
-import type { DeviceFacts } from '../../../../src/schema/device-facts.ts';
+import type { Hardware } from '../../../../src/schema/hardware.ts';
 import { SlotName } from '../../../../src/schema/names.ts';
-import { PLAIN_PROVIDER } from '../../../support/plain-provider.ts';
+import type { Backend } from '../../../../src/schema/provider-kinds.ts';
 import { parseSlot, type SlotDocument } from '../../../../src/schema/slot-spec.ts';
+import { PLAIN_PROVIDER } from '../../../support/plain-provider.ts';
+import { recordedHardware } from '../../../support/hardware/recorded-machines.ts';
 
-const NONE: DeviceFacts = { kfd: false, nvidia: false, accel: false, renderDrivers: [], programs: {} };
-const AMD: DeviceFacts = { ...NONE, kfd: true, renderDrivers: ['amdgpu'] };
-const INTEL: DeviceFacts = { ...NONE, renderDrivers: ['i915'] };
-const NVIDIA: DeviceFacts = { ...NONE, nvidia: true, renderDrivers: ['nvidia'] };
-const program = (...backends: NonNullable<DeviceFacts['programs']['gguf']>['backends']): DeviceFacts['programs'] => ({
-  gguf: { name: '"/usr/bin/llama-server"', backends },
+const NONE = recordedHardware('server-without-gpu');
+const AMD = recordedHardware('w7900');
+const STRIX_HALO = recordedHardware('strix-halo-128gb');
+const INTEL = recordedHardware('arc-a750');
+const NVIDIA = recordedHardware('rtx-3090-and-4090');
+const NOUVEAU = recordedHardware('intel-graphics-and-nouveau');
+const MAC = recordedHardware('macbook-m2-max');
+const HIDDEN: Hardware = { ...NONE, devicesHidden: 'the service runs in a container' };
+const reporting = (hardware: Hardware, ...backends: readonly Backend[]): Hardware => ({
+  ...hardware,
+  programs: { gguf: { name: '"/usr/bin/llama-server"', backends } },
 });
 
 function slot(document: Partial<SlotDocument> = {}): DesiredSlot {
@@ -24,36 +32,44 @@ function slot(document: Partial<SlotDocument> = {}): DesiredSlot {
   return { name, spec: parsed.spec, generation: 1, problems: [] };
 }
 
-/** The provider of images as it may come to be: it computes with one backend only. */
-const PROVIDERS: ProviderRegistry = {
-  gguf,
-  image: { ...PLAIN_PROVIDER, kind: 'image', rankBackends: (machine) => rankBackends('image', machine) },
-};
+/** Providers as they may come to be: each computes with one backend only. */
+const only = (kind: 'image' | 'npu') => ({
+  ...PLAIN_PROVIDER,
+  kind,
+  rankBackends: (hardware: Hardware | undefined) => rankBackends(kind, hardware),
+});
+const PROVIDERS: ProviderRegistry = { gguf, image: only('image'), npu: only('npu') };
 
-function chosen(asked: DesiredSlot, devices: DeviceFacts | undefined): DesiredSlot {
-  const found = withBackends(new Map([['it', asked]]), PROVIDERS, { devices }).get('it');
+function chosen(asked: DesiredSlot, hardware: Hardware | undefined): DesiredSlot {
+  const found = withBackends(new Map([['it', asked]]), PROVIDERS, hardware).get('it');
   if (found === undefined) throw new Error('The slot is gone');
   return found;
 }
 
-const missing = (spec: DesiredSlot['spec'], devices: DeviceFacts | undefined) =>
-  backendMissing(spec, PROVIDERS[spec.provider], { devices });
+const missing = (spec: DesiredSlot['spec'], hardware: Hardware | undefined) => backendMissing(spec, PROVIDERS[spec.provider], hardware);
+const choice = (spec: DesiredSlot['spec'], hardware: Hardware | undefined) => backendChoice(spec, PROVIDERS[spec.provider], hardware);
 
 describe('a slot without a backend', () => {
-  const cases: readonly (readonly [string, DeviceFacts | undefined, string])[] = [
-    ['gets the default where the devices are not known', undefined, 'vulkan'],
+  const cases: readonly (readonly [string, Hardware | undefined, string])[] = [
+    ['gets the default where the hardware is not known', undefined, 'vulkan'],
+    ['gets the default where the devices cannot be seen', HIDDEN, 'vulkan'],
     ['gets the default with a GPU of AMD, where rocm is possible too', AMD, 'vulkan'],
+    ['gets the default with the GPU of an APU', STRIX_HALO, 'vulkan'],
     ['gets the default with a GPU of Intel', INTEL, 'vulkan'],
-    ['gets cuda with a GPU of NVIDIA, as images for Vulkan cannot use it', NVIDIA, 'cuda'],
+    ['gets cuda with GPUs of NVIDIA, as images for Vulkan cannot use them', NVIDIA, 'cuda'],
     ['gets cpu without any GPU', NONE, 'cpu'],
-    ['gets what the program on the host reports, whatever the devices are', { ...AMD, programs: program('cpu') }, 'cpu'],
-    ['gets the best one that the program reports', { ...NONE, programs: program('cpu', 'rocm') }, 'rocm'],
+    ['gets cpu on a Mac, whose GPU none of the backends uses', MAC, 'cpu'],
+    ['gets what the program on the host reports, whatever the devices are', reporting(AMD, 'cpu'), 'cpu'],
+    ['gets the best one that the program reports', reporting(NONE, 'cpu', 'rocm'), 'rocm'],
+    ['gets what the program reports also where the devices cannot be seen', reporting(HIDDEN, 'cpu'), 'cpu'],
   ];
-  for (const [sentence, devices, expected] of cases) {
+  for (const [sentence, hardware, expected] of cases) {
     test(sentence, () => {
-      const { spec } = chosen(slot(), devices);
+      const { spec } = chosen(slot(), hardware);
       expect(spec.backend).toBe(expected);
-      expect(missing(spec, devices)).toBeUndefined();
+      expect(missing(spec, hardware)).toBeUndefined();
+      // Whoever did not name a backend is told why it is not the usual one.
+      expect(choice(spec, hardware) === undefined).toBe(expected === 'vulkan');
     });
   }
 
@@ -62,40 +78,48 @@ describe('a slot without a backend', () => {
     expect(chosen(plain, AMD)).toBe(plain);
     expect(chosen(plain, undefined)).toBe(plain);
   });
+
+  test('says why it does not compute with the default one', () => {
+    const sentenceOf = (hardware: Hardware): string | undefined => choice(chosen(slot(), hardware).spec, hardware);
+    expect(sentenceOf(NONE)).toBe('It computes with "cpu", as the default "vulkan" is not available here: this machine has no GPU');
+    expect(sentenceOf(MAC)).toBe(
+      'It computes with "cpu", as the default "vulkan" is not available here: macOS has no driver for Vulkan (gpu0: Apple M2 Max)',
+    );
+    expect(choice(slot({ backend: 'cpu' }).spec, NONE)).toBeUndefined();
+  });
 });
 
 test('a slot keeps its backend if its provider fails to judge', () => {
   const asked = slot();
-  const broken = {
-    ...gguf,
-    rankBackends: () => {
-      throw new Error('It exploded');
-    },
+  const rankBackends = (): never => {
+    throw new Error('It exploded');
   };
-  expect(withBackends(new Map([['it', asked]]), { gguf: broken }, { devices: NONE }).get('it')).toBe(asked);
+  expect(withBackends(new Map([['it', asked]]), { gguf: { ...gguf, rankBackends } }, NONE).get('it')).toBe(asked);
 });
 
 describe('a slot with a backend', () => {
   test('keeps it, and it is missing only if no device is there', () => {
     const asked = slot({ backend: 'cuda' });
     expect(chosen(asked, NONE)).toBe(asked);
-    expect(missing(asked.spec, undefined)).toBeUndefined();
-    expect(missing(asked.spec, NVIDIA)).toBeUndefined();
+    for (const hardware of [undefined, NVIDIA, HIDDEN]) expect(missing(asked.spec, hardware)).toBeUndefined();
     expect(missing(slot({ backend: 'rocm' }).spec, AMD)).toBeUndefined();
     expect(missing(slot({ backend: 'cpu' }).spec, NONE)).toBeUndefined();
+    expect(missing(slot({ provider: 'npu', model: { default: 'llama3.2:1b' } }).spec, STRIX_HALO)).toBeUndefined();
   });
 
   test('says why it is missing, and what can be used instead', () => {
-    const messageOf = (backend: NonNullable<SlotDocument['backend']>, devices: DeviceFacts): string | undefined =>
-      missing(slot({ backend }).spec, devices)?.message;
-    expect(messageOf('cuda', NONE)).toBe('Set "backend" to "cpu": "cuda" is not available here, because this machine has no NVIDIA device');
+    const messageOf = (backend: Backend, hardware: Hardware): string | undefined => missing(slot({ backend }).spec, hardware)?.message;
+    expect(messageOf('cuda', NONE)).toBe('Set "backend" to "cpu": "cuda" is not available here, because this machine has no GPU of NVIDIA');
     expect(messageOf('rocm', INTEL)).toBe(
-      'Set "backend" to "vulkan" or "cpu": "rocm" is not available here, because this machine has no "/dev/kfd" with a GPU',
+      'Set "backend" to "vulkan" or "cpu": "rocm" is not available here, because this machine has no GPU of AMD',
     );
     expect(messageOf('vulkan', NVIDIA)).toBe(
-      'Set "backend" to "cuda" or "cpu": "vulkan" is not available here, because the only GPU of this machine is one of NVIDIA',
+      'Set "backend" to "cuda" or "cpu": "vulkan" is not available here, because images for Vulkan cannot use the driver of NVIDIA (gpu0: NVIDIA GeForce RTX 3090, gpu1: NVIDIA GeForce RTX 4090)',
     );
-    expect(messageOf('cuda', { ...NVIDIA, programs: program('cpu', 'vulkan') })).toBe(
+    expect(messageOf('cuda', NOUVEAU)).toBe(
+      'Set "backend" to "vulkan" or "cpu": "cuda" is not available here, because the GPU uses the driver "nouveau" instead of "nvidia" (gpu1: GeForce GTX 1060 6GB)',
+    );
+    expect(messageOf('cuda', reporting(NVIDIA, 'cpu', 'vulkan'))).toBe(
       'Set "backend" to "vulkan" or "cpu": "cuda" is not available here, because "/usr/bin/llama-server" reports no device for it',
     );
   });
