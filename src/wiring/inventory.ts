@@ -70,7 +70,7 @@ function listModel({ id, entry, presence }: ListedModel): ModelListing {
   const present = presence.kind === 'present';
   return {
     id,
-    provider: entry?.provider ?? (present ? presence.facts.provider : undefined) ?? 'gguf',
+    provider: (present ? presence.facts.provider : undefined) ?? entry?.provider ?? 'gguf',
     family: entry?.family ?? (present ? (presence.facts.family ?? 'unknown') : 'unknown'),
     present,
     sizeBytes: present ? presence.facts.sizeBytes : presence.kind === 'pullable' ? presence.sizeBytes : undefined,

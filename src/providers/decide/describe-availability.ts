@@ -51,7 +51,7 @@ function where(runsIn: RunsIn, usable: readonly Backend[]): string {
   const named = listOf(usable);
   if (runsIn.kind === 'images') return `Runs in toolbox images for ${named}`;
   const program = runsIn.program.ok ? runsIn.program.value : { name: '' };
-  const installs = program.installs === undefined ? '' : `, of which ${program.installs}`;
+  const installs = program.installs === undefined ? '' : ` (${program.installs})`;
   return `Runs as a process on this machine with ${named}: ${program.name}${installs}`;
 }
 
