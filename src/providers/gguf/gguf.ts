@@ -7,7 +7,9 @@ import { roleOf } from './decide/model-role.ts';
 import { SAFE_FLAGS } from './decide/safe-flags.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/server-command.ts';
 import { serverMemory } from './decide/server-memory.ts';
+import { rankBackends } from '../decide/rank-backends.ts';
 import { ggufFormat } from './gguf-format.ts';
+import { openLlamaServer } from './host-program.ts';
 
 export const gguf: Provider = {
   kind: 'gguf',
@@ -16,6 +18,8 @@ export const gguf: Provider = {
   readyPath: '/health',
   safeFlags: SAFE_FLAGS,
   models: ggufFormat,
+  openProgram: openLlamaServer,
+  rankBackends: (hardware) => rankBackends('gguf', hardware),
   devices: devicesOf,
   buildEnv: (slot) => serverEnvironment(ggufSlot(slot)),
   startCmd: (slot) => serverCommand(ggufSlot(slot)),
