@@ -20,6 +20,7 @@ import type {
   WorkloadActivity,
   WaitingReason,
 } from '../../ports.ts';
+import type { Hardware } from '../../../schema/hardware.ts';
 import type { DeviceFacts } from '../../../schema/device-facts.ts';
 import type { Action, AttemptKind, Origin } from './actions.ts';
 import type { MemoryVerdict } from '../rules/share-memory.ts';
@@ -35,8 +36,10 @@ export interface Desired {
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
   readonly portRange: { readonly first: number; readonly last: number };
   readonly modelsRoot: string;
-  /** How much memory admission may hand out; undefined where everything fits. */
+  /** How much memory of the host admission may hand out; undefined where everything fits. */
   readonly memoryBudgetBytes: number | undefined;
+  /** The devices of this host with their memory; undefined where they are not known or do not matter. */
+  readonly hardware?: Hardware | undefined;
   /** The devices of this host; undefined where they are not known or do not matter. */
   readonly devices?: DeviceFacts | undefined;
   /** `makeTemplate` for this slot; undefined if its provider is not part of this installation. */
