@@ -66,12 +66,13 @@ function placeAgain(needs: PlacementQuestion, present: readonly PoolBytes[]): Po
   return placeMemory(needs, (id) => (present.some((bytes) => (bytes[id] ?? 0) > 0) ? Number.POSITIVE_INFINITY : 0));
 }
 
-function findTurn({ spec, inFlight, waiting, workloads, lastActiveAt, now }: SlotView, incumbent: boolean): Turn {
+function findTurn({ spec, inFlight, waiting, waitingSince, workloads, lastActiveAt, now }: SlotView, incumbent: boolean): Turn {
   const passing = workloads.find(({ alive, known }) => alive && known.probe?.passed === true);
   return turnOf({
     onDemand: spec.load === 'on-demand',
     busy: inFlight > 0 || waiting > 0,
     incumbent,
+    waitingSince,
     passingSince: passing?.known.probe?.since,
     startedAt: passing?.known.seenAt,
     lastActiveAt: lastActiveAt ?? 0,

@@ -1,30 +1,13 @@
 /** Which slots get memory, in which memories of the machine, with everything that led to each verdict. Decided again in each pass. Pure. */
 import type { SlotName } from '../../../schema/names.ts';
 import { addBytes, HOST, NO_BYTES, sumBytes, totalBytes, type MemoryPool, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
-import { inOrder, type MemoryGroup, type Turn } from './memory-turns.ts';
+import { inOrder, type MemoryGroup, type MemoryRequest } from './memory-turns.ts';
 import { placeMemory, type PlacementQuestion } from './place-memory.ts';
-
-/** What decides the place of a slot in the order. */
-export interface MemoryRequest {
-  readonly slot: SlotName;
-  readonly priority: number;
-  readonly turn: Turn;
-  /** A request is in flight or waiting. */
-  readonly busy: boolean;
-  /** It is running or being started. */
-  readonly incumbent: boolean;
-  /** Since when its oldest request waits; undefined where none does. Monotonic milliseconds. */
-  readonly waitingSince: number | undefined;
-  /** What is read from the disk to load it. */
-  readonly reloadBytes: number;
-  /** Monotonic milliseconds; 0 for never. */
-  readonly lastActiveAt: number;
-}
 
 export interface MemoryClaim extends MemoryRequest {
   /** What it holds, or will hold where it runs; undefined where it has to be placed. */
   readonly held: PoolBytes | undefined;
-  /** What it needs, where it is placed anew. */
+  /** What it needs, where it has no place yet. */
   readonly needs: PlacementQuestion;
 }
 
@@ -73,7 +56,7 @@ const MOST_NAMES = 10;
 
 /**
  * Admits claims in order while the budgets last. A claim that is too large does not block smaller ones that run already, but it blocks those that are still to be
- * started: else small models would keep a large one from its turn for ever. Other programs of the machine only limit what is started.
+ * started: else small models would keep a large one from its turn indefinitely. Other programs of the machine only limit what is started.
  */
 export function shareMemory(claims: readonly MemoryClaim[], pools: readonly MemoryPool[]): MemoryShares {
   if (pools.every(({ budgetBytes }) => budgetBytes === undefined)) return admitAll(claims);

@@ -26,7 +26,7 @@ function claim(name: string, words: Words = {}): MemoryClaim {
   return {
     slot: slotName(name),
     priority,
-    turn: turnOf({ onDemand, busy, incumbent, passingSince, startedAt: 0, lastActiveAt, now: NOW }),
+    turn: turnOf({ onDemand, busy, incumbent, waitingSince: words.waitingSince, passingSince, startedAt: 0, lastActiveAt, now: NOW }),
     busy,
     incumbent,
     waitingSince: words.waitingSince,
@@ -99,6 +99,21 @@ describe('shareMemory()', () => {
     const small = claim('c', { ...asked, bytes: 3, waitingSince: 2 });
     expect(admitted([claim('a', { ...serves, passingSince: NOW - 1 }), large, small], 15)).toEqual(['a']);
     expect(admitted([claim('a', serves), large, small], 15)).toEqual(['b']);
+  });
+
+  test('prefers the higher priority among those that wait, unless another one has waited for 30 s', () => {
+    const high = claim('high', { ...asked, priority: 1, waitingSince: NOW - 1 });
+    const low = (ms: number): MemoryClaim => claim('low', { ...asked, waitingSince: NOW - ms });
+    expect(admitted([claim('a', serves), high, low(29_999)], 15)).toEqual(['high']);
+    expect(admitted([claim('a', serves), high, low(30_000)], 15)).toEqual(['low']);
+    expect(admitted([claim('a', { ...serves, priority: 2 }), high, low(29_999)], 15)).toEqual(['a']);
+    expect(admitted([claim('a', { ...serves, priority: 2 }), high, low(30_000)], 15)).toEqual(['low']);
+  });
+
+  test('lets a turn end before a slot of higher priority loads on demand, but not before one that is always loaded', () => {
+    const running = claim('a', { ...serves, passingSince: NOW - 1 });
+    expect(admitted([running, claim('b', { ...asked, priority: 1 })], 15)).toEqual(['a']);
+    expect(admitted([running, claim('b', { priority: 1 })], 15)).toEqual(['b']);
   });
 
   test('takes an idle slot that is loaded fast before one that is used more often', () => {
@@ -192,7 +207,7 @@ describe('shareMemory()', () => {
     );
   });
 
-  test('takes nothing back from a slot that it has just been given to', () => {
+  test('takes nothing back from a slot that was asked for and has just been given memory', () => {
     fc.assert(
       fc.property(claims, fc.nat({ max: 300 }), (words, budget) => {
         const first = new Set(admitted(claimsOf(words), budget));
@@ -203,7 +218,7 @@ describe('shareMemory()', () => {
         });
         const second = admitted(claimsOf(next), budget);
         for (const { slot, busy, onDemand, incumbent } of words)
-          if (!incumbent && first.has(slot) && (busy || !onDemand)) expect(second).toContain(slot);
+          if (!incumbent && first.has(slot) && busy && onDemand) expect(second).toContain(slot);
       }),
     );
   });
