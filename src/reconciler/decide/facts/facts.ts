@@ -21,7 +21,6 @@ import type {
   WaitingReason,
 } from '../../ports.ts';
 import type { Hardware } from '../../../schema/hardware.ts';
-import type { DeviceFacts } from '../../../schema/device-facts.ts';
 import type { Action, AttemptKind, Origin } from './actions.ts';
 import type { MemoryVerdict } from '../rules/share-memory.ts';
 import type { Comparison } from './drift.ts';
@@ -38,10 +37,8 @@ export interface Desired {
   readonly modelsRoot: string;
   /** How much memory of the host admission may hand out; undefined where everything fits. */
   readonly memoryBudgetBytes: number | undefined;
-  /** The devices of this host with their memory; undefined where they are not known or do not matter. */
+  /** The hardware of this host; undefined where it is not known or does not matter. */
   readonly hardware?: Hardware | undefined;
-  /** The devices of this host; undefined where they are not known or do not matter. */
-  readonly devices?: DeviceFacts | undefined;
   /** `makeTemplate` for this slot; undefined if its provider is not part of this installation. */
   readonly templateOf: (slot: DesiredSlot, model: ModelFacts, image: ImageReference | undefined) => Template | undefined;
   /** `compareWorkload` in this runtime. */
