@@ -36,7 +36,7 @@ export function plan(desired: Desired, observed: Observed, now: number, planEach
   for (const candidate of candidates) {
     const { view, gates, notWanted } = candidate;
     const verdict = shares.verdicts.get(view.slot.name);
-    const question = { view, gates, notWanted, memory: slotMemory(candidate, verdict), verdict };
+    const question = { view, gates, notWanted, memory: slotMemory(candidate, verdict, desired.hardware), verdict };
     const slot = planOrHoldUp(question, allocation, planEach, observed.published.get(view.slot.name)?.decision);
     slots.push(slot);
     allocation = afterStarts(allocation, slot.actions);

@@ -32,6 +32,8 @@ export interface Allocation {
 export interface SlotMemory {
   /** What one more workload of it needs. */
   readonly needed: PoolBytes;
+  /** What its environment gets, so that it uses the devices on which it is placed. */
+  readonly variables: Readonly<Record<string, string>>;
   /** Its part of the admitted memory. */
   readonly claimed: PoolBytes;
   /** What its workloads hold. */
@@ -97,7 +99,7 @@ export function afterStarts(allocation: Allocation, actions: readonly Action[]):
 
 /** Whether one more workload of a slot has enough memory: now, and permanently beside the one that serves. */
 export function roomFor(
-  { needed, claimed, held }: SlotMemory,
+  { needed, claimed, held }: Pick<SlotMemory, 'needed' | 'claimed' | 'held'>,
   { resources, started }: Allocation,
 ): { readonly fitsNow: boolean; readonly fitsBeside: boolean } {
   const { pools, availableBytes } = resources;

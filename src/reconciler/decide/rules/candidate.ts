@@ -1,9 +1,10 @@
 /** A slot before memory is shared out: whether it should run, what prevents that, and how much memory it claims. Pure. */
 import type { Finding } from '../../../schema/failure.ts';
 import type { Hardware } from '../../../schema/hardware.ts';
-import { mostBytes, NO_BYTES, poolsOfBackend, sumBytes, type PoolBytes } from '../facts/memory-pools.ts';
+import { mostBytes, NO_BYTES, poolsOfBackend, sumBytes, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { SlotMemory } from './allocator.ts';
+import { devicesGiven, placementVariables } from '../facts/visible-devices.ts';
 import { findGates, type Gate } from './gates.ts';
 import { turnOf, type Turn } from './memory-turns.ts';
 import { placeMemory, type PlacementQuestion } from './place-memory.ts';
@@ -26,7 +27,9 @@ export function makeCandidate(view: SlotView, hardware: Hardware | undefined): C
   const notWanted = whyNotWanted(view);
   const gates = findGates(view);
   const needs = { demand: template?.memory ?? NOTHING, pools: poolsOfBackend(hardware, spec.backend), gpus: spec.resources.gpus };
-  const held = view.workloads.map((workload) => heldBytes(workload, needs));
+  const held = view.workloads.map((workload) =>
+    heldBytes(workload, needs, devicesGiven(workload.fact.container.env, hardware, spec.backend)),
+  );
   const incumbent = view.workloads.some(({ alive }) => alive) || applying !== undefined;
   const willRun = notWanted === undefined && (incumbent || gates.every(({ kind }) => kind === 'waiting'));
   const claims = willRun && (template !== undefined || held.length > 0);
@@ -81,13 +84,21 @@ function findTurn({ spec, inFlight, waiting, waitingSince, workloads, lastActive
 }
 
 /** The memory of a slot, once it is known what it gets. */
-export function slotMemory({ claim, needs, held }: Candidate, verdict: MemoryVerdict | undefined): SlotMemory {
+export function slotMemory(
+  { view, claim, needs, held }: Candidate,
+  verdict: MemoryVerdict | undefined,
+  hardware: Hardware | undefined,
+): SlotMemory {
   const needed = claim?.held === undefined ? (verdict?.placement ?? placeMemory(needs, UNLIMITED)) : placeAgain(needs, [claim.held]);
-  return { needed, claimed: claim === undefined ? NO_BYTES : (verdict?.placement ?? NO_BYTES), held };
+  const variables = placementVariables(needed, hardware, view.spec.backend, view.template?.env ?? {});
+  return { needed, variables, claimed: claim === undefined ? NO_BYTES : (verdict?.placement ?? NO_BYTES), held };
 }
 
 const UNLIMITED = (): number => Number.POSITIVE_INFINITY;
 
-function heldBytes({ fact, known }: WorkloadView, needs: PlacementQuestion): PoolBytes {
-  return fact.phase === 'exited' ? NO_BYTES : (known.origin?.memory ?? placeMemory(needs, UNLIMITED));
+function heldBytes({ fact, known }: WorkloadView, needs: PlacementQuestion, given: readonly PoolId[] | undefined): PoolBytes {
+  if (fact.phase === 'exited') return NO_BYTES;
+  if (known.origin !== undefined) return known.origin.memory;
+  const own = given ?? needs.pools.own;
+  return placeMemory({ ...needs, pools: { ...needs.pools, own }, gpus: given?.length ?? needs.gpus }, UNLIMITED);
 }
