@@ -17,6 +17,7 @@ export const AT_REST_REASONS = {
   Disabled: reason('The slot is not enabled', 'Run `svcctl slot load <slot>`, or set `enabled = true`'),
   NoReplicas: reason('The slot is scaled to zero replicas', 'Set `replicas` to 1 or more'),
   NotAskedFor: reason('The slot loads on demand, and no request has asked for it yet', 'Send a request, or set `load` to `always`'),
+  GaveWay: reason('The slot loads on demand, and other slots that were asked for have its memory', 'Send a request to the slot'),
   IdleTimedOut: reason(
     'The slot had no request for as long as `idle_timeout` allows, so it was unloaded',
     'Send a request: it loads the slot again',
