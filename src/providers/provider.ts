@@ -32,6 +32,14 @@ export interface ModelFacts {
   readonly projectorPath?: string | undefined;
 }
 
+/** The memory that a server needs. On machines where both are one memory, it is their sum that counts. */
+export interface MemoryDemand {
+  /** Bytes of the memory of the host. */
+  readonly hostBytes: number;
+  /** Bytes of the memory of its devices, over all of them. 0 where it computes with the CPU only. */
+  readonly deviceBytes: number;
+}
+
 /** Everything from which a provider may compute a workload. */
 export interface SlotContext {
   readonly name: SlotName;
@@ -115,8 +123,8 @@ export interface Provider {
   buildEnv(slot: SlotContext): Readonly<Record<string, string>>;
   /** Returns the command, starting with `program`. Each element is one argument; no shell is involved. Pure. */
   startCmd(slot: SlotContext): readonly [string, ...string[]];
-  /** Returns the bytes that admission counts unless the spec sets more. Pure. */
-  estimateMemoryBytes(spec: SlotSpec, model: ModelFacts): number;
+  /** Returns what the server of a slot needs, computed before it is started; its backend is known. The same for the same arguments. Pure. */
+  estimateMemory(name: SlotName, spec: SlotSpec, model: ModelFacts): MemoryDemand;
   /** Returns what this model serves in this slot, which may be less than its kind `serves`. Pure. */
   capabilities(name: SlotName, spec: SlotSpec, model: ModelFacts): readonly Capability[];
   /**

@@ -5,7 +5,7 @@ import { roleOf } from './decide/model-role.ts';
 import { deriveHealth, type Probe } from './decide/derive-health.ts';
 import { SAFE_FLAGS } from './decide/safe-flags.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment } from './decide/server-command.ts';
-import { serverMemoryBytes } from './decide/server-memory.ts';
+import { serverMemory } from './decide/server-memory.ts';
 
 /** The first request may compile shaders, which takes many seconds on a slow GPU. */
 const PROBE_TIMEOUT_MS = 30_000;
@@ -21,7 +21,7 @@ export const gguf: Provider = {
   devices: devicesOf,
   buildEnv: serverEnvironment,
   startCmd: serverCommand,
-  estimateMemoryBytes: (spec, model) => serverMemoryBytes('', spec, model),
+  estimateMemory: serverMemory,
   capabilities: (name, spec, model) => roleOf(name, spec, model).capabilities,
   /** A server that is busy with long requests answers the probe late, but `/health` immediately. */
   async health(endpoint, io, slot, signal) {

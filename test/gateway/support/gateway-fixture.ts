@@ -44,7 +44,7 @@ const PROVIDER: Provider = {
   devices: () => [],
   buildEnv: () => ({}),
   startCmd: () => ['none'],
-  estimateMemoryBytes: () => 0,
+  estimateMemory: () => ({ hostBytes: 0, deviceBytes: 0 }),
   capabilities: () => [],
   health: () => Promise.resolve({ kind: 'passing' }),
   infer: ({ path }) => ({ kind: 'forward', path: path === '/v1/rerankings' ? '/v1/rerank' : path }),

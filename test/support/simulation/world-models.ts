@@ -67,7 +67,7 @@ export const FAKE_PROVIDER: Provider = {
   devices: () => [],
   buildEnv: ({ name }) => ({ SLOT: name }),
   startCmd: ({ modelPath, listen: { port }, spec }) => ['fake-server', '--model', modelPath, '--port', String(port), ...spec.model.args],
-  estimateMemoryBytes: (_spec, model) => model.sizeBytes,
+  estimateMemory: (_name, _spec, { sizeBytes }) => ({ hostBytes: sizeBytes, deviceBytes: 0 }),
   capabilities: () => ['chat', 'completion'],
   // As real servers are probed: the first request tells whether the server answers at all, the second one whether its model does.
   async health(endpoint, io, _slot, signal) {

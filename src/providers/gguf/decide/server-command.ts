@@ -4,6 +4,7 @@ import type { Backend } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import { isEncoder, roleOf } from './model-role.ts';
 import { cacheRamMiB, contextOf } from './server-memory.ts';
+import { usesGpu } from './uses-gpu.ts';
 
 export const PROGRAM = 'llama-server';
 
@@ -103,8 +104,4 @@ function visibleDevices(spec: SlotSpec): Readonly<Record<string, string>> {
   const variable = VISIBLE_DEVICES[spec.backend];
   if (gpus === undefined || variable === undefined) return {};
   return { [variable]: Array.from({ length: gpus }, (_, index) => index).join(',') };
-}
-
-function usesGpu(spec: SlotSpec): boolean {
-  return spec.backend !== 'cpu' && spec.resources.gpus !== 0;
 }

@@ -3,9 +3,10 @@
  * file; the key-value cache (`llama_kv_cache`: keys and values of each layer, token and KV head as 16-bit floats); the compute buffer of
  * one batch; and the prompt cache of llama-server. The latter is limited here, because its default of 8 GiB is too much to reserve. Pure.
  */
-import type { ModelFacts } from '../../provider.ts';
+import type { MemoryDemand, ModelFacts } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import { isEncoder, roleOf } from './model-role.ts';
+import { usesGpu } from './uses-gpu.ts';
 
 const MIB = 2 ** 20;
 
@@ -51,10 +52,14 @@ export function cacheRamMiB(slot: string, spec: SlotSpec, model: ModelFacts): nu
   return Math.min(MAX_CACHE_RAM_MIB, Math.max(MIN_CACHE_RAM_MIB, Math.ceil(kvCacheBytes(slot, spec, model) / MIB)));
 }
 
-export function serverMemoryBytes(slot: string, spec: SlotSpec, model: ModelFacts): number {
+/** On a GPU, all layers, their cache and the buffers of a batch are in its memory; the process and its cache of prompts stay in that of the host. */
+export function serverMemory(slot: string, spec: SlotSpec, model: ModelFacts): MemoryDemand {
   const { start } = roleOf(slot, spec, model);
   const context = contextOf(slot, spec, model);
   const batch = start === 'generate' ? Math.min(BATCH, context) : context;
   const rows = batch * (model.embeddingLength ?? 4096) * WIDE_ROWS * BYTES_PER_FLOAT;
-  return Math.ceil(BASE_BYTES + model.sizeBytes + kvCacheBytes(slot, spec, model) + rows + cacheRamMiB(slot, spec, model) * MIB);
+  const processBytes = BASE_BYTES + cacheRamMiB(slot, spec, model) * MIB;
+  const computedBytes = Math.ceil(model.sizeBytes + kvCacheBytes(slot, spec, model) + rows);
+  if (!usesGpu(spec)) return { hostBytes: processBytes + computedBytes, deviceBytes: 0 };
+  return { hostBytes: processBytes, deviceBytes: computedBytes };
 }
