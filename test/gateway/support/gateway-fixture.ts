@@ -41,6 +41,13 @@ const PROVIDER: Provider = {
   program: 'none',
   containerPort: 1,
   readyPath: '/health',
+  models: {
+    kind: 'gguf',
+    recognize: () => undefined,
+    filesOf: (name) => [name],
+    read: () => Promise.reject(new Error('No file is of this provider')),
+    contentsFrom: (stated) => stated,
+  },
   devices: () => [],
   buildEnv: () => ({}),
   startCmd: () => ['none'],

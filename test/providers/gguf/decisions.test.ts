@@ -6,7 +6,7 @@ import { PROVIDERS } from '../../../src/providers/registry.ts';
 import type { ModelFacts } from '../../../src/providers/provider.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
-import { CAUSAL, ENCODER, specOf } from './slot-context.ts';
+import { CAUSAL, ENCODER, saying, specOf } from './slot-context.ts';
 
 const GIB = 2 ** 30;
 
@@ -41,7 +41,7 @@ describe('estimateMemory()', () => {
 
   test('uses the lengths of keys and values from the file', () => {
     const spec = specOf('primary', { model: { default: CAUSAL.id, context: 65_536 } });
-    const wide = bytesOf(spec, { ...CAUSAL, keyLength: 256, valueLength: 256 });
+    const wide = bytesOf(spec, saying(CAUSAL, { keyLength: 256, valueLength: 256 }));
     expect(wide - bytesOf(spec, CAUSAL)).toBe(8 * GIB);
   });
 

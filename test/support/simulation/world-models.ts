@@ -64,6 +64,13 @@ export const FAKE_PROVIDER: Provider = {
   program: 'fake-server',
   containerPort: 8080,
   readyPath: '/health',
+  models: {
+    kind: 'gguf',
+    recognize: () => undefined,
+    filesOf: (name) => [name],
+    read: () => Promise.reject(new Error('No file is of this provider')),
+    contentsFrom: (stated) => stated,
+  },
   devices: () => [],
   buildEnv: ({ name }) => ({ SLOT: name }),
   startCmd: ({ modelPath, listen: { port }, spec }) => ['fake-server', '--model', modelPath, '--port', String(port), ...spec.model.args],

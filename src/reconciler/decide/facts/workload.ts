@@ -48,7 +48,6 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     spec,
     model,
     modelPath: inWorkload(model.hostPath),
-    ...(model.projectorPath === undefined ? {} : { projectorPath: inWorkload(model.projectorPath) }),
     listen: shared ? { host: '127.0.0.1', port } : { host: '0.0.0.0', port: provider.containerPort },
   });
   const symbolic = context(SYMBOLIC_PORT);
