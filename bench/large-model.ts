@@ -4,7 +4,7 @@
  */
 import { randomFillSync } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
-import { tensorBytes } from '../src/models/decide/ggml-types.ts';
+import { tensorBytes } from '../src/providers/gguf/decide/ggml-types.ts';
 import { buildVocabulary } from '../src/models/demo/demo-vocabulary.ts';
 import { text, u32, type GgufValue } from '../src/models/demo/encode-gguf.ts';
 

@@ -6,7 +6,7 @@ import { roleOf } from './decide/model-role.ts';
 import { deriveHealth, type Probe } from './decide/derive-health.ts';
 import { SAFE_FLAGS } from './decide/safe-flags.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/server-command.ts';
-import { serverMemory } from './decide/server-memory.ts';
+import { serverMemory } from './decide/server-layout.ts';
 import { ggufFormat } from './gguf-format.ts';
 
 /** The first request may compile shaders, which takes many seconds on a slow GPU. */
