@@ -164,14 +164,17 @@ export function latentModel(sizes: Sizes, { rank, rope }: { readonly rank: numbe
 }
 
 /** A model that keeps a state instead of keys and values, as Mamba does. */
-export function recurrentModel(sizes: Sizes, { inner, state, convolution, rank }: Readonly<Record<'inner' | 'state' | 'convolution' | 'rank', number>>): LargeModel {
+export function recurrentModel(
+  sizes: Sizes,
+  { inner, state, convolution, rank }: Readonly<Record<'inner' | 'state' | 'convolution' | 'rank', number>>,
+): LargeModel {
   const { width, format } = sizes;
   return {
     architecture: 'mamba',
     vocabulary: sizes.vocabulary,
     metadata: {
       ...common(sizes),
-      'feed_forward_length': u32(0),
+      feed_forward_length: u32(0),
       'attention.head_count': u32(0),
       'attention.head_count_kv': u32(0),
       'ssm.conv_kernel': u32(convolution),

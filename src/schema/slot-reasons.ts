@@ -86,6 +86,10 @@ export const PROBLEM_REASONS = {
     'Put its file into the store, or correct `model.default`',
   ),
   ModelUnusable: stalling('The file of the model cannot be served', 'Replace the file that the message names'),
+  ModelUnsuitable: stalling(
+    'The server would accept the model with the settings of the slot, and then answer with nonsense or crash',
+    'Change the arguments or the model as the message says',
+  ),
   ModelPullFailed: reason(
     'The model could not be downloaded or verified; the download is tried again and resumes',
     'Check the network and the server that the message names',

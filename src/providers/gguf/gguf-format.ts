@@ -35,7 +35,10 @@ export const ggufFormat: ModelFormat = {
       return { kind: 'unusable', message: `"${id}" is a vision projector, not a model: use the model that it belongs to` };
     }
     const projector = projectorFor(name, await files.names());
-    const contents = ggufContents(headers, projector === undefined ? undefined : { name: projector, sizeBytes: await files.sizeOf(projector) });
+    const contents = ggufContents(
+      headers,
+      projector === undefined ? undefined : { name: projector, sizeBytes: await files.sizeOf(projector) },
+    );
     return { kind: 'model', sizeBytes, contents, family: contents.architecture };
   },
 };

@@ -2,11 +2,11 @@
 import type { Provider, SlotContext } from '../provider.ts';
 import { inferPath } from './decide/infer-path.ts';
 import { ggufModel } from './decide/gguf-model.ts';
-import { roleOf } from './decide/model-role.ts';
+import { objectionTo, roleOf } from './decide/model-role.ts';
 import { deriveHealth, type Probe } from './decide/derive-health.ts';
 import { SAFE_FLAGS } from './decide/safe-flags.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/server-command.ts';
-import { serverMemory } from './decide/server-layout.ts';
+import { largestContext, serverMemory } from './decide/server-layout.ts';
 import { ggufFormat } from './gguf-format.ts';
 
 /** The first request may compile shaders, which takes many seconds on a slow GPU. */
@@ -25,6 +25,8 @@ export const gguf: Provider = {
   buildEnv: (slot) => serverEnvironment(ggufSlot(slot)),
   startCmd: (slot) => serverCommand(ggufSlot(slot)),
   estimateMemory: (name, spec, model) => serverMemory(name, spec, ggufModel(model)),
+  largestContext: (name, spec, model, fits) => largestContext({ slot: name, spec, model: ggufModel(model) }, fits),
+  objection: (_name, spec, model) => objectionTo(spec, ggufModel(model)),
   capabilities: (name, spec, model) => roleOf(name, spec, ggufModel(model)).capabilities,
   /** A server that is busy with long requests answers the probe late, but `/health` immediately. */
   async health(endpoint, io, slot, signal) {

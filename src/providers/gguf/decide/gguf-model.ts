@@ -28,7 +28,9 @@ const Contents = z.object({
   keyLength: z.number().optional(),
   valueLength: z.number().optional(),
   /** What each token and each sequence costs. Absent where only the counts above are known. */
-  layers: z.object({ whole: KeysAndValues, window: KeysAndValues.extend({ tokens: z.number() }).optional(), stateBytes: z.number() }).optional(),
+  layers: z
+    .object({ whole: KeysAndValues, window: KeysAndValues.extend({ tokens: z.number() }).optional(), stateBytes: z.number() })
+    .optional(),
   /** Number of experts, and how many of them compute a token. */
   expertCount: z.number().optional(),
   expertUsedCount: z.number().optional(),

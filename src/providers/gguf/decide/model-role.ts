@@ -7,7 +7,6 @@ import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { POOLINGS, serverOptions, type Pooling } from './server-options.ts';
 
-
 /** How the server is started and what it then serves. */
 export interface Role {
   readonly start: 'generate' | 'embed' | 'rerank';
@@ -25,9 +24,9 @@ export function isEncoder(model: GgufModel): boolean {
   return model.architecture !== undefined && ENCODERS.test(model.architecture);
 }
 
-/** A reranker needs a classifier head: without one, its scores are uninitialised memory. */
-function isReranker(model: GgufModel): boolean {
-  return model.poolingType === 4 || model.hasClassifier === true;
+/** A reranker needs a classifier head: without one, its scores are uninitialised memory. What a header says counts only where its tensors are not known. */
+function isReranker({ poolingType, hasClassifier }: GgufModel): boolean {
+  return hasClassifier ?? POOLINGS[poolingType ?? 0] === 'rank';
 }
 
 export function roleOf(slot: string, spec: SlotSpec, model: GgufModel): Role {
@@ -48,4 +47,24 @@ export function roleOf(slot: string, spec: SlotSpec, model: GgufModel): Role {
 
 function pooled(pooling: Pooling): readonly Capability[] {
   return pooling === 'none' || pooling === 'rank' ? [] : ['embedding'];
+}
+
+/**
+ * Returns why the server must not be started for this slot, and what to do; undefined if it may be. llama-server accepts all of these: it would answer with numbers that
+ * mean nothing, or end with the first request.
+ */
+export function objectionTo(spec: Pick<SlotSpec, 'model' | 'env'>, model: GgufModel): string | undefined {
+  const { rerank, embeddings, pooling } = serverOptions(spec);
+  const ranks = isReranker(model);
+  const noHead = `model "${model.id}" has no classifier head, so its scores would mean nothing`;
+  if (rerank && !ranks) return `Remove "--rerank" from the arguments of the slot, or set a reranker model: ${noHead}`;
+  if (pooling === 'rank' && !ranks) return `Set "--pooling" to "mean", "cls" or "last", or set a reranker model: ${noHead}`;
+  if (POOLINGS[model.poolingType ?? 0] === 'rank' && !ranks) {
+    return `Get another file of the reranker: ${noHead}; its header says that it ranks, but the tensors for it were not converted`;
+  }
+  if (pooling !== 'none' || ranks || !(embeddings || isEncoder(model))) return undefined;
+  const what = isEncoder(model)
+    ? 'there would be no embedding of a text, only one for each token'
+    : 'the first chat request would end the server';
+  return `Set "--pooling" to "mean", "cls" or "last" in the arguments of the slot: with "--pooling none", ${what}`;
 }

@@ -54,7 +54,7 @@ const MAX_LIST_ITEMS = 1024;
 const MAX_KEPT_TEXT_BYTES = 2 ** 20;
 const MAX_KEPT_BYTES = 8 * 2 ** 20;
 /** A vocabulary of 260,000 tokens with its merges takes 15 MiB. */
-const MAX_HEADER_BYTES = 2 ** 28;
+const MAX_HEADER_BYTES = 2 ** 26;
 const NUMBER_BYTES = 8;
 const MAX_SHOWN_CHARACTERS = 60;
 
@@ -63,7 +63,7 @@ const ARRAY = 9;
 /** Parses a file that is completely in memory. */
 export function parseGgufHeader(bytes: Uint8Array): ParsedHeader {
   const parser = createHeaderParser();
-  for (let at = 0; ; ) {
+  for (let at = 0; ;) {
     const parsed = parser.push(bytes.subarray(at));
     if (parsed.kind !== 'more' || parsed.position >= bytes.length || parsed.position === at) return parsed;
     at = parsed.position;

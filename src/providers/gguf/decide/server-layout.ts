@@ -6,32 +6,9 @@ import type { MemoryDemand } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf } from './model-role.ts';
-import { cacheBytes, MIB, serverParts, splitMemory } from './server-memory.ts';
+import { cacheBytes, MIB, serverParts, splitMemory, type ServerLayout } from './server-memory.ts';
 import { serverOptions, type ServerOptions } from './server-options.ts';
 import { usesGpu } from './uses-gpu.ts';
-
-export interface ServerLayout {
-  /** Tokens of all sequences together. */
-  readonly context: number;
-  /** Sequences at the same time. */
-  readonly parallel: number;
-  /** Whether all sequences share the context; otherwise each has an equal part to itself. */
-  readonly unified: boolean;
-  /** Tokens that are computed at once. */
-  readonly physicalBatch: number;
-  readonly cacheRamMiB: number;
-  /** Of each sequence. */
-  readonly checkpoints: number;
-  readonly keyType: string | undefined;
-  readonly valueType: string | undefined;
-  readonly flashAttention: boolean;
-  readonly fullWindows: boolean;
-  /** An encoder has no cache of keys and values. */
-  readonly encoder: boolean;
-  readonly gpu: boolean;
-  readonly cacheOnHost: boolean;
-  readonly expertsOnHost: boolean;
-}
 
 /** What the provider sets on the command line, because the slot leaves it open. */
 export interface ChosenLayout {

@@ -8,9 +8,32 @@ import type { MemoryDemand } from '../../provider.ts';
 import { cacheNumberBytes } from './cache-types.ts';
 import type { GgufModel } from './gguf-model.ts';
 import type { LayerMemory } from './layer-memory.ts';
-import type { ServerLayout } from './server-layout.ts';
 
 export const MIB = 2 ** 20;
+
+/** How the server divides its memory. */
+export interface ServerLayout {
+  /** Tokens of all sequences together. */
+  readonly context: number;
+  /** Sequences at the same time. */
+  readonly parallel: number;
+  /** Whether all sequences share the context; otherwise each has an equal part to itself. */
+  readonly unified: boolean;
+  /** Tokens that are computed at once. */
+  readonly physicalBatch: number;
+  readonly cacheRamMiB: number;
+  /** Of each sequence. */
+  readonly checkpoints: number;
+  readonly keyType: string | undefined;
+  readonly valueType: string | undefined;
+  readonly flashAttention: boolean;
+  readonly fullWindows: boolean;
+  /** An encoder has no cache of keys and values. */
+  readonly encoder: boolean;
+  readonly gpu: boolean;
+  readonly cacheOnHost: boolean;
+  readonly expertsOnHost: boolean;
+}
 
 /** Of the process with its libraries. Measured: 23 MiB, and about 8 MiB more after requests. */
 const BASE_BYTES = 32 * MIB;
@@ -26,7 +49,7 @@ const WIDE_MASK_BYTES = 4;
 const INNER_ROWS = 3;
 const OUTER_ROWS = 5;
 /** More rows of the embedding length in a layer that keeps a state. */
-const STATE_ROWS = 10;
+const STATE_ROWS = 11;
 /** For files that do not say it. */
 const UNKNOWN_WIDTH = 4096;
 const UNKNOWN_INNER = 4;
@@ -49,7 +72,6 @@ export interface ServerParts {
   readonly base: number;
 }
 
-/** `withCache`: an encoder keeps no keys and values. */
 export function serverParts(model: GgufModel, layout: ServerLayout): ServerParts {
   const layers = layersOf(model);
   const { cells, windowCells, streams } = cellsOf(layers, layout);
@@ -110,7 +132,8 @@ function cellsOf(
 ): { readonly cells: number; readonly windowCells: number; readonly streams: number } {
   const { context, parallel, unified, physicalBatch, fullWindows } = layout;
   const streams = unified ? 1 : parallel;
-  const cells = padded(context / streams);
+  // Layers that keep only a state need no cells, and no mask of them.
+  const cells = layers.whole.keys === 0 && layers.window === undefined ? 0 : padded(context / streams);
   if (layers.window === undefined) return { cells, windowCells: 0, streams };
   const seen = layers.window.tokens * (unified ? parallel : 1) + physicalBatch;
   return { cells, windowCells: fullWindows ? cells : padded(Math.min(cells, seen)), streams };

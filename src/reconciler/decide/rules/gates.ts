@@ -31,6 +31,7 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   deviceMissing,
   imageUnknown,
   modelMissing,
+  modelUnsuitable,
   templateBroken,
   failedFinally,
   crashLooping,
@@ -58,6 +59,12 @@ function imageUnknown({ imagesUsed, image, spec }: SlotView): Gate | undefined {
 
 function modelMissing({ model }: SlotView): Gate | undefined {
   return model?.kind === 'missing' ? { kind: 'stalled', reason: 'ModelMissing', message: model.message } : undefined;
+}
+
+/** A server would start, and answer with nonsense. */
+function modelUnsuitable({ template }: SlotView): Gate | undefined {
+  const message = template?.objection;
+  return message === undefined ? undefined : { kind: 'stalled', reason: 'ModelUnsuitable', message };
 }
 
 function templateBroken({ templateProblem, spec }: SlotView): Gate | undefined {
