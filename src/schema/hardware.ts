@@ -1,5 +1,4 @@
-/** What a machine consists of, as far as models are concerned. `host/hardware-probe.ts` reads it; the plan, `svcctl hardware` and `GET /api/hardware` use it. */
-import type { DeviceFacts } from './device-facts.ts';
+/** What a machine consists of, as far as models are concerned. `host/hardware/` reads it; the plan, `svcctl hardware` and `GET /api/hardware` use it. */
 import type { Backend, ProviderKind } from './provider-kinds.ts';
 
 /** What a pass knows of the machine. */
@@ -7,8 +6,6 @@ export interface HostFacts {
   /** What workloads may use: that of the machine, or the limit of our own container. Undefined if it is not known; admission then lets everything in. */
   readonly memoryTotalBytes: number | undefined;
   readonly memoryAvailableBytes: number | undefined;
-  /** Undefined if it is not known, or if the host does not decide, as in a cluster. */
-  readonly devices?: DeviceFacts | undefined;
   /** Undefined if it is not known, or if the host does not decide, as in a cluster. */
   readonly hardware?: Hardware | undefined;
 }
@@ -67,7 +64,7 @@ export interface Device {
   readonly path?: string;
   /** Never `cpu`. Empty if no backend can use it. */
   readonly backends: readonly Backend[];
-  /** Why a backend that devices of this vendor are used with is not among `backends`: a clause, such as `its driver is "nouveau"`. */
+  /** Why a backend that devices of this vendor are used with is not among `backends`: a clause, such as `the GPU uses the driver "nouveau"`. */
   readonly unavailable?: Readonly<Partial<Record<Backend, string>>>;
   /** Undefined if it cannot be read. */
   readonly memory: DeviceMemory | undefined;
@@ -80,6 +77,8 @@ export interface DeviceMemory {
   readonly totalBytes: number;
   /** With a unified device, not more than what the host has available besides what is free of `dedicatedBytes`. */
   readonly freeBytes: number;
+  /** The driver does not report what is in use, so that `freeBytes` is `totalBytes`. */
+  readonly useUnknown?: true;
   /**
    * With a unified device: what the firmware sets aside for it, which `Hardware.memory` does not contain (`mem_info_vram_total` of amdgpu). Only the rest of
    * `totalBytes` counts against the memory of the host. Default: 0. With other devices, all of the memory is its own, and this is undefined.
