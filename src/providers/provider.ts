@@ -30,6 +30,16 @@ export interface ModelFacts {
   readonly valueLength?: number | undefined;
   /** Absolute path on the host of the model's vision projector. */
   readonly projectorPath?: string | undefined;
+  /** Set where the pods of a cluster fetch the model: its files are then those of this pin. */
+  readonly pinnedBy?: PinReference | undefined;
+}
+
+/** Where the list of the files of a model is kept that others fetch. */
+export interface PinReference {
+  /** Name of the object that has it. */
+  readonly object: string;
+  /** Another digest is another version of the model. */
+  readonly digest: string;
 }
 
 /** Everything from which a provider may compute a workload. */

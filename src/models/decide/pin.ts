@@ -18,7 +18,8 @@ const PinnedFile = z.object({
   sizeBytes: z.int().min(0),
   from: z.discriminatedUnion('kind', [
     z.object({ kind: z.literal('hub'), repo: z.string(), commit: z.string(), path: z.string() }),
-    z.object({ kind: z.literal('url'), url: z.string() }),
+    /** `repo`: the repository on the Hub, as `owner/repo`, if the address is there. */
+    z.object({ kind: z.literal('url'), url: z.string(), repo: z.string().optional() }),
     /** It was imported, and cannot be fetched again. */
     z.object({ kind: z.literal('import'), tool: z.string() }),
   ]),
@@ -41,6 +42,11 @@ export type Pin = z.output<typeof Pin>;
 export function pinPath(id: ModelId): string {
   return `${PINS_DIRECTORY}/${createHash('sha256').update(id).digest('hex').slice(0, 40)}.json`;
 }
+
+/** The variable in which a program that only fetches gets its pin, as JSON. */
+export const PIN_VARIABLE = 'SVC_MODEL_PIN';
+/** The key of the pin in the object of a cluster that keeps it. */
+export const PIN_KEY = 'pin';
 
 /** Relative to the root of the store. */
 export const PINS_DIRECTORY = '.svc/pins';
