@@ -9,6 +9,7 @@ import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
 import { fetchModel, type FetchModel } from '../../../src/models/pull/fetch-model.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ModelId } from '../../../src/schema/names.ts';
+import { MODEL_FORMATS } from '../../../src/providers/registry.ts';
 
 const fox = encodeDemoModel('demo-fox');
 const weights = randomBytes(2_000_000);
@@ -55,7 +56,7 @@ function catalogueOf(more: Partial<Download> = {}): Catalogue {
 }
 
 const fetch = (id: string, more: Partial<FetchModel> = {}, signal = new AbortController().signal) =>
-  fetchModel({ root, id: ModelId.parse(id), writer: 'me', onProgress: () => {}, pace: PACE, ...more }, signal);
+  fetchModel({ root, formats: MODEL_FORMATS, id: ModelId.parse(id), writer: 'me', onProgress: () => {}, pace: PACE, ...more }, signal);
 const leftovers = async (directory = path.join(root, 'far')): Promise<readonly string[]> =>
   (await readdir(directory)).filter((name) => name.endsWith('.part'));
 
