@@ -89,10 +89,10 @@ export function judgeLicense(entry: CatalogueEntry, accepted: ReadonlySet<string
 
 /** Undefined for a pin of which no file can be downloaded: it was imported. */
 export function entryOf(pin: Pin, endpoint: string): CatalogueEntry | undefined {
-  const { id, isGated, license = '', licenseUrl = '' } = pin;
+  const { id, isGated, provider = 'gguf', directory, license = '', licenseUrl = '' } = pin;
   const [first, ...more] = pin.files.flatMap((file) => fileOf(file, endpoint) ?? []);
   if (first === undefined) return undefined;
-  const facts = { provider: 'gguf', family: '', minVramBytes: 0, selectable: true } as const;
+  const facts = { provider, ...(directory === undefined ? {} : { directory }), family: '', minVramBytes: 0, selectable: true };
   return { id, files: [first, ...more], license, licenseUrl, isGated, ...facts };
 }
 

@@ -13,7 +13,7 @@ type Inventory = Pick<Manage, 'providers' | 'models' | 'installState' | 'complet
 
 export function createInventory(world: World, board: Pick<Board, 'current'>, stateDir: string): Inventory {
   const sentinel = path.join(stateDir, 'install-complete');
-  const listModels = async () => world.modelFiles.list(new AbortController().signal);
+  const listModels = async () => (world.clusterModels ?? world.modelFiles).list(new AbortController().signal);
   return {
     providers: async () => PROVIDER_KIND_NAMES.map((kind) => listProvider(kind, world)),
     models: async () => (await listModels()).map(listModel),

@@ -60,7 +60,7 @@ async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptio
     root,
     hub: readHubAccess(env),
     given,
-    // Whoever gives a pin has checked its licence.
+    // The service that gives a pin has checked its licence.
     acceptedLicenses: [...(env['SVC_ACCEPTED_LICENSES'] ?? '').split(/[\s,]+/), given?.license ?? ''],
   });
   const limits = { connections: CONNECTIONS, throttle: UNLIMITED, room: createDiskRoom() };

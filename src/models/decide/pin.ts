@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { MODEL_ID_PATTERN, ModelId } from '../../schema/names.ts';
+import { PROVIDER_KIND_NAMES } from '../../schema/provider-kinds.ts';
 import type { ChosenFiles, RepoFile } from './choose-files.ts';
 import { stemOf } from './choose-files.ts';
 
@@ -31,6 +32,10 @@ export const Pin = z.object({
   id: ModelId,
   /** The server loads the first one. */
   files: z.array(PinnedFile).min(1).max(1000),
+  /** Default: `gguf`. */
+  provider: z.enum(PROVIDER_KIND_NAMES).optional(),
+  /** What the server loads, if that is the directory of the files. Relative to the root of the store. */
+  directory: StorePath.optional(),
   license: z.string().optional(),
   licenseUrl: z.string().optional(),
   /** The Hub itself has asked for its terms to be accepted. */

@@ -141,13 +141,13 @@ function configMessage(cause: string, container: string): string {
 function failedInit(pod: PodFacts, status: ContainerStatus): WaitingReason | undefined {
   const end = status.state?.terminated ?? status.lastState?.terminated;
   if (end === undefined || end.exitCode === 0 || status.state?.running !== undefined) return undefined;
-  const said = splitReason(end.message ?? '');
-  const output = logTail(said.message) || `it exited with code ${end.exitCode}`;
+  const reported = splitReason(end.message ?? '');
+  const output = logTail(reported.message) || `it exited with code ${end.exitCode}`;
   if (status.name !== MODEL_CONTAINER) {
     return { kind: 'other', reason: 'InitContainerFailed', message: `The init container "${status.name}" failed: ${output}` };
   }
   const why = end.reason === 'OOMKilled' ? fetchOutOfMemory(pod) : `${output}${modelsLocation(output, pod)}`;
-  const reason = end.reason === 'OOMKilled' ? 'ModelPullFailed' : said.reason;
+  const reason = end.reason === 'OOMKilled' ? 'ModelPullFailed' : reported.reason;
   return { kind: 'model', reason, message: `The model could not be fetched and will be retried: ${why}` };
 }
 

@@ -148,7 +148,7 @@ describe('the models of a workload', () => {
 
 describe('a model that the pods fetch', () => {
   const pinnedBy = { object: 'svc-model-0123', digest: 'abc' };
-  const envOf = (settings: Partial<KubeSettings> = {}, pod: KubeWorkload['cluster']['pod'] = undefined) =>
+  const envOf = (settings: Partial<KubeSettings> = {}, pod?: KubeWorkload['cluster']['pod']) =>
     at(podSpec(kubeWorkload({ cluster: { pinnedBy, pod } }), context(settings)), 'initContainers', 0, 'env');
   const PIN = { name: 'SVC_MODEL_PIN', valueFrom: { configMapKeyRef: { name: 'svc-model-0123', key: 'pin' } } };
   const MODELS = { name: 'SVC_MODELS_DIR', value: '/models' };
