@@ -19,7 +19,8 @@ const IDLE: Traffic = { read: () => NOTHING, abort: () => undefined, changes: ()
 const ignore = (): void => undefined;
 const LOG: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 /** What requests are routed by. */
-const OF_EVERYONE = ['deployments', 'pods', 'slotspecs'];
+/** The ConfigMaps of models; those of slots are watched by the leader. */
+const OF_EVERYONE = ['configmaps', 'deployments', 'pods', 'slotspecs'];
 const OF_THE_LEADER = ['configmaps', 'leases', 'services'];
 
 let fake: FakeKubeApi;
