@@ -23,6 +23,16 @@ export interface ModelFacts {
   readonly contents?: ModelContents | undefined;
   /** What kind of model it is, for lists: `llama`. */
   readonly family?: string | undefined;
+  /** Set where the pods of a cluster fetch the model: its files are then those of this pin. */
+  readonly pinnedBy?: PinReference | undefined;
+}
+
+/** Where the list of the files of a model is kept that others fetch. */
+export interface PinReference {
+  /** Name of the object that has it. */
+  readonly object: string;
+  /** Another digest is another version of the model. */
+  readonly digest: string;
 }
 
 /** A file or a directory of the store that may be a model. */

@@ -182,6 +182,9 @@ export const SettingsSchema = z.strictObject({
   SVC_POD_PROXY_SECRET: ObjectName.optional().describe(
     'Cluster only: Secret with the keys `HTTP_PROXY` and `HTTPS_PROXY` for the pods of slots. Default: those of the environment of this service, unless they contain credentials',
   ),
+  SVC_HF_TOKEN_SECRET: ObjectName.optional().describe(
+    'Cluster only: Secret with the key `HF_TOKEN`, with which the pods of slots fetch models from the Hugging Face Hub. The service itself uses the `HF_TOKEN` of its own environment',
+  ),
   SVC_MODELS_CLAIM: ObjectName.optional().describe('Cluster only: claim with the models of slots that do not set `storage`'),
   SVC_MODELS_HOST_PATH: AbsolutePath.optional().describe(
     'Cluster only: directory on each node with these models, instead of a claim. With neither, each new pod downloads its model',
