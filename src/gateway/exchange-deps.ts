@@ -47,7 +47,10 @@ export interface ActiveExchange {
 
 export interface ExchangeDeps extends GatewayDeps {
   readonly upstreams: Upstreams;
+  /** Bytes of bodies in memory. */
   readonly budget: BufferBudget;
+  /** Bytes of bodies on disk. */
+  readonly spoolBudget: BufferBudget;
   readonly batcher: WriteBatcher;
   readonly active: DenseSet<ActiveExchange>;
   /** Milliseconds of a clock that advances about once a second: precise enough for time limits, and cheaper than reading the real one. */

@@ -66,7 +66,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     this.#deps = deps;
     this.#request = request;
     this.#answer = new ClientAnswer({ ...request, dialect: path.dialect ?? OPENAI }, deps.batcher);
-    this.#requestBody = new RequestBody(req, head, deps, this);
+    this.#requestBody = new RequestBody({ req, head, isMultipart: path.body === 'multipart' }, deps, this);
     this.#bodyAt = deps.tick();
     this.#member = deps.active.add(this);
   }

@@ -16,6 +16,7 @@ import type { RequestBody } from './request-body.ts';
 import { AnswerTail } from './answer-tail.ts';
 import { CollectedAnswer } from './collected-answer.ts';
 import type { Usage } from './decide/find-usage.ts';
+import { authorityOf } from './decide/forward-plan.ts';
 import { judgeAnswer } from './decide/judge-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
@@ -72,13 +73,11 @@ export class Forward implements UpstreamSink {
 
   start(fresh = false): void {
     const { deps, hold, path, headerLines, requestId, requestBody } = this.#request;
-    const { host, port } = hold.endpoint;
     // Only a body that is kept can be sent again if an idle connection turns out to be dead.
-    const connection = deps.upstreams.connect(hold.endpoint, this, fresh || !requestBody.whole);
+    const connection = deps.upstreams.connect(hold.endpoint, this, fresh || !requestBody.isKept);
     this.#connection = connection;
-    const authority = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-    const head = `POST ${path} HTTP/1.1\r\nhost: ${authority}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
-    if (requestBody.whole) {
+    const head = `POST ${path} HTTP/1.1\r\nhost: ${authorityOf(hold.endpoint)}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
+    if (requestBody.inMemory) {
       connection.send(head, requestBody.chunks, requestBody.received);
       return;
     }
@@ -90,6 +89,7 @@ export class Forward implements UpstreamSink {
   /** Ends the attempt without a call to the owner. */
   destroy(): void {
     this.#ended = true;
+    this.#request.requestBody.stopFlow();
     this.#connection?.destroy();
     this.#connection = undefined;
   }
@@ -172,7 +172,7 @@ export class Forward implements UpstreamSink {
     if (this.#begun || this.#head === undefined) return;
     this.#begun = true;
     const { requestBody, answer, startedAt } = this.#request;
-    if (requestBody.whole) requestBody.release();
+    requestBody.releaseIfSent();
     this.ttftMs = performance.now() - startedAt;
     answer.begin(this.#head, this.ttftMs);
   }

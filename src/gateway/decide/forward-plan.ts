@@ -1,5 +1,5 @@
 /** Where a request is forwarded, as the provider of its slot decides. Pure. */
-import type { InferRequest, Provider } from '../../providers/provider.ts';
+import type { Endpoint, InferRequest, Provider } from '../../providers/provider.ts';
 import type { BoardSlot } from '../../reconciler/board.ts';
 import type { ErrorCode } from '../../schema/error-codes.ts';
 
@@ -22,4 +22,9 @@ export function planForward(
     const message = `Report this as a bug of provider "${spec.provider}": it cannot say where the request goes: ${String(error)}`;
     return { kind: 'refuse', code: 'server.internal', message, param: null };
   }
+}
+
+/** The value of `Host`. */
+export function authorityOf({ host, port }: Endpoint): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

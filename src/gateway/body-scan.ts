@@ -1,0 +1,20 @@
+/** What routing needs of a request body, and how a scanner finds it while the body arrives. */
+
+export interface BodyProblem {
+  readonly message: string;
+  readonly param: string | null;
+}
+
+/** Reads a body in the pieces in which it arrives, and keeps no more of it than it reports. */
+export interface BodyScan {
+  /** `more`: the body is not complete yet. */
+  readonly status: 'more' | 'done' | 'invalid';
+  /** A `model` with its value was read. */
+  readonly modelSeen: boolean;
+  readonly model: string | undefined;
+  /** What is wrong; set with `invalid`. */
+  readonly problem: BodyProblem | undefined;
+  /** What to say about a body that ends while the status is `more`. */
+  readonly unfinished: string;
+  feed(chunk: Buffer): void;
+}
