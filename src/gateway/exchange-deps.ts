@@ -36,6 +36,8 @@ export interface GatewayDeps {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly report: ReportRequest;
+  /** Called with what a translation of a provider threw. */
+  readonly onFault: (fault: unknown, requestId: string) => void;
 }
 
 export interface ActiveExchange {

@@ -73,6 +73,17 @@ export class KeptBody {
     this.#spool?.end();
   }
 
+  /** Reads up to `bytes` bytes from an offset; fewer only at the end of a piece or of the body. */
+  async read(from: number, bytes: number): Promise<Uint8Array | undefined> {
+    if (this.#spool !== undefined) return await this.#spool.read(from, bytes);
+    let offset = from;
+    for (const chunk of this.chunks) {
+      if (offset < chunk.length) return chunk.subarray(offset, offset + bytes);
+      offset -= chunk.length;
+    }
+    return Buffer.alloc(0);
+  }
+
   /** Sends a body that is on disk, also while its end is on its way. Ends an earlier flow. */
   flowTo(sink: Omit<SpoolFlowSink, 'fail'>): void {
     this.stopFlow();

@@ -4,13 +4,7 @@
  * A state machine: `#place` goes from `start` over `after-boundary`, `head` and `content`, in a circle, to `end`.
  */
 import { parsePartHead, type PartHead } from './decide/multipart-head.ts';
-import type { BodyProblem, BodyScan } from './body-scan.ts';
-
-export interface BodyPart extends PartHead {
-  /** Offset of the content in the body, in bytes. */
-  readonly from: number;
-  readonly bytes: number;
-}
+import type { BodyPart, BodyProblem, BodyScan } from './body-scan.ts';
 
 /** Longer than the disposition of any file name that a file system allows. */
 const HEAD_LIMIT = 4096;

@@ -6,7 +6,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../schema/error-codes.ts';
-import type { BodyScan } from './body-scan.ts';
+import type { BodyPart, BodyScan } from './body-scan.ts';
 import { BodyScanner } from './body-scanner.ts';
 import { BodyWriter } from './body-writer.ts';
 import { boundaryOf } from './decide/multipart-head.ts';
@@ -49,6 +49,7 @@ export class RequestBody {
   #released = false;
   /** The body is sent in chunks, because its length was not known when the request began. */
   #chunked = false;
+  #onWhole: (() => void) | undefined;
   /** Set while the body flows without being kept. */
   #writer: BodyWriter | undefined;
 
@@ -72,6 +73,11 @@ export class RequestBody {
 
   get model(): string | undefined {
     return this.#scan.model;
+  }
+
+  /** The parts of a form; undefined for JSON. */
+  get parts(): readonly BodyPart[] | undefined {
+    return this.#scan.parts;
   }
 
   /** The request can be sent from its first byte, also a second time. */
@@ -133,6 +139,18 @@ export class RequestBody {
   /** Reads the rest of the body into memory, or onto the disk, because the request has to wait. */
   keepReading(): void {
     if (!this.#released && !this.whole) this.#request.req.resume();
+  }
+
+  /** Reads the rest of the body, and calls back once the whole of it can be read. */
+  whenWhole(callback: () => void): void {
+    this.#onWhole = callback;
+    if (this.whole) callback();
+    else this.keepReading();
+  }
+
+  /** Reads up to `bytes` bytes of the whole body from an offset. Undefined once the body is released. Rejects if the disk fails. */
+  async read(from: number, bytes: number): Promise<Uint8Array | undefined> {
+    return this.#released ? undefined : await this.#kept.read(from, bytes);
   }
 
   resumeFlow(): void {
@@ -202,7 +220,10 @@ export class RequestBody {
     if (this.#request.isMultipart && !this.#checkEnd()) return;
     if (this.#writer !== undefined) this.#writer.end();
     else if (!this.#ready) this.#complete();
-    else this.#setWhole();
+    else if (!this.whole) {
+      this.#setWhole();
+      this.#onWhole?.();
+    }
   }
 
   #complete(): void {

@@ -77,6 +77,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     settings,
     now,
     report: (exchange) => void finished.push(exchange),
+    onFault: (fault) => void faults.push(fault),
   });
   const routes = [...createV1Routes({ board, gateway, startedAt: 1_700_000_000_000 }), ...(options.routes ?? [])];
   const { authorize = allowEveryone } = options;
