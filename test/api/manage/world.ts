@@ -206,6 +206,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     settings: parsed.settings,
     now: deps.now,
     report: metrics.requestFinished,
+    onFault: () => undefined,
   });
   const v1 = options.v1 === true ? createV1Routes({ board, gateway, startedAt: deps.manage.startedAt }) : [];
   const routes = createRoutes(v1, deps);
