@@ -11,6 +11,7 @@ import type { ProviderRegistry } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/registry.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 import type { Controller } from './create-controller.ts';
+import { createFit } from './fit-model.ts';
 import { createInventory } from './inventory.ts';
 import { createModelManagement } from './manage-models.ts';
 import { createLogSource } from './service-parts.ts';
@@ -32,6 +33,7 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
   const manage: Manage = {
     ...createInventory(world, board, settings.SVC_STATE_DIR),
     ...createModelManagement(world, board),
+    ...createFit(world, board, settings),
     version,
     runtime: runtime.traits.kind,
     startedAt,
