@@ -7,7 +7,7 @@ import type { Desired } from './decide/facts/facts.ts';
 import { makeTemplate, type Template } from './decide/facts/workload.ts';
 import { compareWorkload } from './decide/facts/drift.ts';
 import { createMemo } from './memo.ts';
-import { withBackend } from './decide/rules/choose-backend.ts';
+import { withBackends } from './decide/rules/choose-backend.ts';
 import type { DesiredState, HostFacts, ImageReference, ModelStore, ObservedWorkload, Runtime } from './ports.ts';
 
 export interface DesireDeps {
@@ -34,7 +34,7 @@ export function desire(
   // Pods do not run in the memory of this host.
   const ownMemory = runtime.traits.network === 'pods' ? undefined : memoryTotalBytes;
   return {
-    slots: hardware === undefined ? slots : new Map(slots.entries().map(([name, slot]) => [name, withBackend(slot, hardware)])),
+    slots: withBackends(slots, providers, hardware),
     hardware,
     refused,
     providers,

@@ -10,7 +10,7 @@ import { slotName } from '../support/simulation/world.ts';
 
 const SLOT = slotName('primary');
 const ID = WorkloadId.parse('w1');
-const PASSING = { health: { kind: 'passing' }, failingEndpoints: [] } as const;
+const PASSING = { health: { kind: 'passing' }, endpoints: [], failingEndpoints: [] } as const;
 const CRASH = { kind: 'retry', reason: 'Crashed', message: 'It crashed' } as const;
 
 const seen = (tracker: Tracker, met: Partial<SeenWorkload>, now: number): void => {

@@ -43,6 +43,8 @@ export interface ActionArgs {
     readonly patienceMs: number;
     /** Since when the first pass is awaited, in monotonic milliseconds: the pauses between attempts grow with this age. */
     readonly since: number;
+    /** Where it has passed before: at any other endpoint its readiness is checked. */
+    readonly passedEndpoints: readonly Endpoint[];
     /** It has passed before, so that no answer to the cheapest request means that it is frozen, and not that it starts. */
     readonly passed: boolean;
   };

@@ -32,8 +32,11 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   deviceMissing,
   imageUnknown,
   modelMissing,
+  modelOfAnother,
+  modelUnsuitable,
   templateBroken,
   failedFinally,
+  answersNonsense,
   crashLooping,
   backingOff,
   modelNotLookedUp,
@@ -61,6 +64,20 @@ function modelMissing({ model }: SlotView): Gate | undefined {
   return model?.kind === 'missing' ? { kind: 'stalled', reason: 'ModelMissing', message: model.message } : undefined;
 }
 
+/** Its server could not load the model. */
+function modelOfAnother({ model, spec }: SlotView): Gate | undefined {
+  const owner = model?.kind === 'present' ? model.facts.provider : undefined;
+  if (owner === undefined || owner === spec.provider) return undefined;
+  const message = `Set "provider" to "${owner}", or choose another model: "${spec.model.default}" is no model of "${spec.provider}"`;
+  return { kind: 'stalled', reason: 'ModelUnusable', message };
+}
+
+/** A server would start, and answer with nonsense. */
+function modelUnsuitable({ template }: SlotView): Gate | undefined {
+  const message = template?.objection;
+  return message === undefined ? undefined : { kind: 'stalled', reason: 'ModelUnsuitable', message };
+}
+
 function templateBroken({ templateProblem, spec }: SlotView): Gate | undefined {
   if (templateProblem === undefined) return undefined;
   const message = `Report this as a bug of provider "${spec.provider}": it cannot say how to run the slot: ${templateProblem}`;
@@ -71,6 +88,17 @@ function templateBroken({ templateProblem, spec }: SlotView): Gate | undefined {
 export function failedFinally({ failures, imagePresent, model }: SlotView): Gate | undefined {
   const failure = finalFailure(failures, { image: imagePresent, model: model?.kind === 'present' });
   return failure === undefined ? undefined : { kind: 'stalled', reason: failure.reason, message: failure.message };
+}
+
+/** A second start rules out a fluke. More would load the model again and again for the same answer. */
+const NONSENSE_LIMIT = 2;
+
+function answersNonsense({ failures, slot, leads }: SlotView): Gate | undefined {
+  const answers = failures.filter(({ failure }) => failure.reason === 'ModelAnswersNonsense');
+  const last = answers.at(-1);
+  if (!leads || last === undefined || answers.length < NONSENSE_LIMIT) return undefined;
+  const message = `Get the model again or choose another one, then run "svcctl slot restart ${slot.name}": ${last.failure.message}`;
+  return { kind: 'stalled', reason: 'ModelAnswersNonsense', message };
 }
 
 /** How much of a log line a message quotes. */
