@@ -122,7 +122,9 @@ export type Health =
   | { readonly kind: 'loading'; readonly message: string }
   /** Not even the cheapest request was answered: nothing listens, or the process is frozen. */
   | { readonly kind: 'silent'; readonly message: string }
-  | { readonly kind: 'failing'; readonly message: string };
+  | { readonly kind: 'failing'; readonly message: string }
+  /** It answers, and what its model computed cannot come from a sound model. Only `readiness` finds this. */
+  | { readonly kind: 'nonsense'; readonly message: string };
 
 /** The part of a client's request that determines where it is sent. */
 export interface InferRequest {
@@ -210,6 +212,11 @@ export interface Provider {
    * the port is open.
    */
   health(endpoint: Endpoint, io: ProbeIo, slot: Pick<SlotContext, 'name' | 'spec' | 'model'>, signal: AbortSignal): Promise<Health>;
+  /**
+   * Asked instead of `health` until a server has passed once, so once for each start of a server, and in a cluster for each pod. Sends one request for each thing that the
+   * slot serves, at the same time, and judges what the model computed. It must never refuse a sound model. Default: `health`.
+   */
+  readiness?(endpoint: Endpoint, io: ProbeIo, slot: Pick<SlotContext, 'name' | 'spec' | 'model'>, signal: AbortSignal): Promise<Health>;
   /** Decides where the gateway forwards a request. Pure. */
   infer(request: InferRequest, capabilities: readonly Capability[]): InferPlan;
 }

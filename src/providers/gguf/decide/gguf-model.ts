@@ -16,6 +16,8 @@ const Contents = z.object({
   trainedContext: z.number().optional(),
   blockCount: z.number().optional(),
   embeddingLength: z.number().optional(),
+  /** `<arch>.embedding_length_out`: the length of the vectors that it makes, where it is another one. */
+  embeddingLengthOut: z.number().optional(),
   headCount: z.number().optional(),
   /** The mean over all layers. */
   headCountKv: z.number().optional(),
@@ -70,6 +72,7 @@ export function ggufContents(headers: readonly GgufHeader[], projector: string |
     trainedContext: number('context_length'),
     blockCount: number('block_count'),
     embeddingLength: number('embedding_length'),
+    embeddingLengthOut: number('embedding_length_out'),
     headCount: number('attention.head_count'),
     headCountKv: number('attention.head_count_kv'),
     keyLength: number('attention.key_length'),
