@@ -13,6 +13,8 @@ import type { ClusterWorkload, DesiredSlot, ImageReference, Mount, RuntimeTraits
 export interface Template {
   readonly revision: Revision;
   readonly capabilities: readonly Capability[];
+  /** Why the provider refuses to serve this model with these settings, and what to do. */
+  readonly objection?: string | undefined;
   /** What admission counts: the larger of the spec's and the estimate, by where it is. */
   readonly memory: MemoryDemand;
   /** All of it. */
@@ -68,6 +70,7 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     revision: hash(spec, parts, provider.startCmd(symbolic), traits),
     capabilities: provider.capabilities(name, spec, model),
     memory,
+    objection: provider.objection?.(name, spec, model),
     memoryBytes,
     containerPort: shared ? undefined : provider.containerPort,
     cluster: traits.network === 'pods' ? clusterOf(spec, provider, memoryBytes) : undefined,
