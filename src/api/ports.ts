@@ -1,5 +1,6 @@
 /** What the API needs from the rest of the program besides the board and the gateway. `src/main.ts` supplies it. */
 import type { Failure, Result } from '../schema/failure.ts';
+import type { HostFacts } from '../schema/hardware.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type { SlotEditor } from '../schema/slot-editor.ts';
 import type { SlotDocument } from '../schema/slot-spec.ts';
@@ -95,7 +96,7 @@ export interface Manage {
   pullModel(id: ModelId, options: PullOptions): Promise<Result<void>>;
   /** Removes a model unless a slot wants or uses it. */
   removeModel(id: ModelId): Promise<Result<'removed' | 'absent' | { readonly usedBy: readonly string[] }>>;
-  hardware(): Promise<{ readonly memoryTotalBytes: number | undefined; readonly memoryAvailableBytes: number | undefined }>;
+  hardware(): Promise<HostFacts>;
   installState(): Promise<{
     readonly complete: boolean;
     readonly steps: readonly { readonly id: string; readonly done: boolean; readonly hint: string }[];

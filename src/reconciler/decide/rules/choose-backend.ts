@@ -39,13 +39,13 @@ export function backendMissing({ provider, backend }: SlotSpec, hardware: Hardwa
 }
 
 /**
- * Why a slot without a backend does not get the default one of its provider; undefined where it does, or where the slot names its backend. A statement about
- * the machine, which nobody has to act on.
+ * Why a slot without a backend does not get the default one of its provider; undefined where it does, or where the slot names its backend. Nobody
+ * has to act on it.
  */
 export function backendChoice({ provider, backend, backendGiven }: SlotSpec, hardware: Hardware | undefined): string | undefined {
   const { defaultBackend }: OfferedBackends = PROVIDER_KINDS[provider];
   const why = backendGiven || backend === defaultBackend ? undefined : whyUnavailable(provider, defaultBackend, hardware);
-  return why === undefined ? undefined : `It computes with "${backend}", as the default "${defaultBackend}" is not available here: ${why}`;
+  return why === undefined ? undefined : `"${backend}", as the default "${defaultBackend}" is not available here: ${why}`;
 }
 
 /** What the server of a slot computes with once it runs. */
