@@ -15,6 +15,7 @@ import { authority, localAuthority, type Environment } from '../connect/service-
 import { parseToml } from '../manifests/read-manifests.ts';
 import { sizeText } from '../output/quantities-text.ts';
 import { fail, ok, warn, type Check } from './check.ts';
+import { checkHardware } from './hardware-check.ts';
 
 /** `engines` of package.json. */
 const MIN_NODE = [24, 12] as const;
@@ -37,6 +38,7 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
       checkToolboxes(settings),
       checkPodman(settings, env),
       checkEngine(settings, env),
+      checkHardware(settings, env),
       checkModelsDir(settings),
       checkAddress(settings),
     ])),
