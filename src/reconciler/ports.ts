@@ -255,6 +255,8 @@ export interface WorkloadActivity {
 export interface Demand {
   /** Requests parked for the slot now. */
   readonly waiting: number;
+  /** In milliseconds of the clock's `now()`: since when the oldest of them waits; undefined if that is not known. */
+  readonly waitingSince?: number | undefined;
   /** In milliseconds of the clock's `now()`: when a request last asked for the slot, or gave up waiting for it. */
   readonly lastAskedAt: number;
 }

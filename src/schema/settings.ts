@@ -134,7 +134,9 @@ export const SettingsSchema = z.strictObject({
   SVC_QUIET_PERIOD: DurationMs.prefault('10ms').describe(
     'Quiet period: how long the files of slots must be unchanged before they are read',
   ),
-  SVC_MEMORY_BUDGET: SizeBytes.optional().describe('Memory for all slots together. Default: 90 % of the host; in a cluster, no limit'),
+  SVC_MEMORY_BUDGET: SizeBytes.optional().describe(
+    'Memory of the host for all slots together. Default: 90 % of it; in a cluster, no limit',
+  ),
   SVC_HARDWARE_FILE: AbsolutePath.optional().describe(
     'Recording of another machine, written by `svcctl hardware record`, that takes the place of this one in every decision. For development',
   ),

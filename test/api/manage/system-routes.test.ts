@@ -161,7 +161,12 @@ describe('inventory', () => {
       min_vram_bytes: null,
       reason: null,
     });
-    expect((await get('/api/providers')).body.providers[0]).toMatchObject({ kind: 'gguf', default_backend: 'cpu', available: true });
+    expect((await get('/api/providers')).body.providers[0]).toMatchObject({
+      kind: 'gguf',
+      default_backend: 'cpu',
+      available: true,
+      availability: [{ backend: 'cpu' }],
+    });
     expect((await get('/api/pulls')).body).toEqual({ pulls: [] });
   });
 

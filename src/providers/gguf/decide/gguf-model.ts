@@ -16,6 +16,8 @@ const Contents = z.object({
   trainedContext: z.number().optional(),
   blockCount: z.number().optional(),
   embeddingLength: z.number().optional(),
+  /** `<arch>.embedding_length_out`: the length of the vectors that it makes, where it is another one. */
+  embeddingLengthOut: z.number().optional(),
   headCount: z.number().optional(),
   /** The mean over all layers. */
   headCountKv: z.number().optional(),
@@ -32,8 +34,20 @@ export type GgufModel = Pick<ModelFacts, 'id' | 'hostPath' | 'sizeBytes'> & Gguf
 
 /** Also for a model of another provider, or with contents that were written by another version: nothing is known of them then. */
 export function ggufModel({ id, hostPath, sizeBytes, provider, contents }: ModelFacts): GgufModel {
-  const known = provider === 'gguf' ? Contents.safeParse(contents).data : undefined;
+  const known = provider === 'gguf' ? Contents.safeParse(withoutOddValues(contents)).data : undefined;
   return { ...known, id, hostPath, sizeBytes };
+}
+
+/**
+ * A header may state any number, also one that no model can have: what is computed from the others must stay a number of bytes. A projector outside the directory of the
+ * model is none.
+ */
+function withoutOddValues(contents: ModelContents | undefined): ModelContents {
+  const isOdd = (key: string, value: unknown): boolean => {
+    if (key === 'projector') return typeof value !== 'string' || value.startsWith('/') || value.split('/').includes('..');
+    return typeof value === 'number' && (!(value >= 0 && value <= Number.MAX_SAFE_INTEGER) || (key === 'headCount' && value === 0));
+  };
+  return Object.fromEntries(Object.entries(contents ?? {}).filter(([key, value]) => !isOdd(key, value)));
 }
 
 /** The architecture of a vision projector, which is not a model of its own. */
@@ -58,6 +72,7 @@ export function ggufContents(headers: readonly GgufHeader[], projector: string |
     trainedContext: number('context_length'),
     blockCount: number('block_count'),
     embeddingLength: number('embedding_length'),
+    embeddingLengthOut: number('embedding_length_out'),
     headCount: number('attention.head_count'),
     headCountKv: number('attention.head_count_kv'),
     keyLength: number('attention.key_length'),
