@@ -90,6 +90,10 @@ export const PROBLEM_REASONS = {
     'The file of the model cannot be served, or is one of another provider',
     'Replace the file that the message names, or correct `provider`',
   ),
+  ModelUnsuitable: stalling(
+    'The server would accept the model with the settings of the slot, and then answer with nonsense or crash',
+    'Change the arguments or the model as the message says',
+  ),
   ModelPullFailed: reason(
     'The model could not be downloaded or verified; the download is tried again and resumes',
     'Check the network and the server that the message names',

@@ -3,10 +3,10 @@ import type { Provider, SlotContext } from '../provider.ts';
 import { askHealth, askReadiness } from './ask-health.ts';
 import { inferPath } from './decide/infer-path.ts';
 import { ggufModel } from './decide/gguf-model.ts';
-import { roleOf } from './decide/model-role.ts';
+import { objectionTo, roleOf } from './decide/model-role.ts';
 import { SAFE_FLAGS } from './decide/safe-flags.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/server-command.ts';
-import { serverMemory } from './decide/server-memory.ts';
+import { largestContext, serverMemory } from './decide/server-layout.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import { ggufFormat } from './gguf-format.ts';
 import { openLlamaServer } from './host-program.ts';
@@ -24,6 +24,8 @@ export const gguf: Provider = {
   buildEnv: (slot) => serverEnvironment(ggufSlot(slot)),
   startCmd: (slot) => serverCommand(ggufSlot(slot)),
   estimateMemory: (name, spec, model) => serverMemory(name, spec, ggufModel(model)),
+  largestContext: (name, spec, model, fits) => largestContext({ slot: name, spec, model: ggufModel(model) }, fits),
+  objection: (_name, spec, model) => objectionTo(spec, ggufModel(model)),
   capabilities: (name, spec, model) => roleOf(name, spec, ggufModel(model)).capabilities,
   health: askHealth,
   readiness: askReadiness,

@@ -33,6 +33,7 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   imageUnknown,
   modelMissing,
   modelOfAnother,
+  modelUnsuitable,
   templateBroken,
   failedFinally,
   answersNonsense,
@@ -69,6 +70,12 @@ function modelOfAnother({ model, spec }: SlotView): Gate | undefined {
   if (owner === undefined || owner === spec.provider) return undefined;
   const message = `Set "provider" to "${owner}", or choose another model: "${spec.model.default}" is no model of "${spec.provider}"`;
   return { kind: 'stalled', reason: 'ModelUnusable', message };
+}
+
+/** A server would start, and answer with nonsense. */
+function modelUnsuitable({ template }: SlotView): Gate | undefined {
+  const message = template?.objection;
+  return message === undefined ? undefined : { kind: 'stalled', reason: 'ModelUnsuitable', message };
 }
 
 function templateBroken({ templateProblem, spec }: SlotView): Gate | undefined {
