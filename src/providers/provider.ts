@@ -2,6 +2,8 @@
  * The provider contract. A provider knows one kind of inference server: how to start it, how to check its health, and which path serves
  * a request. It has no state and starts nothing itself. A new provider is a folder here and a line in `registry.ts`.
  */
+import type { Result } from '../schema/failure.ts';
+import type { Hardware, ProgramBackends } from '../schema/hardware.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type { Backend, Capability, ProviderKind } from '../schema/provider-kinds.ts';
 import type { SlotSpec } from '../schema/slot-spec.ts';
@@ -136,9 +138,42 @@ export type InferPlan =
   /** The model does not support the request; the client gets a 4xx with this message. */
   | { readonly kind: 'refuse'; readonly message: string };
 
+/** Whether this machine can run a backend. */
+export interface BackendVerdict {
+  readonly backend: Backend;
+  /** Why it cannot: a clause, such as `this machine has no NVIDIA device`. Undefined: it can, or that is not known. */
+  readonly missing?: string | undefined;
+}
+
+/** What a provider may use of a machine to find its program, or to install it. */
+export interface ProgramHost {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Absolute path of the state directory of the service. A provider may create one directory in it, with a name of its own. */
+  readonly stateDir: string;
+  /** Called with a message when something takes long. */
+  readonly onProgress: (message: string) => void;
+}
+
+/** The program of a provider on a machine where it runs without a container. */
+export interface HostProgram {
+  /** Returns its path, and the arguments that come first. May install it, which may take minutes. Fails with reason `ProgramMissing`, and says what to install. */
+  resolve(signal: AbortSignal): Promise<Result<readonly [string, ...string[]]>>;
+  /** Returns what `resolve` would use, without installing anything. Fails as `resolve` would. */
+  describe(): Promise<
+    Result<{
+      /** For messages: `"/usr/bin/llama-server"`. */
+      readonly name: string;
+      /** What `resolve` would install first: a clause. */
+      readonly installs?: string;
+    }>
+  >;
+  /** Asks the program what it can compute with; undefined if it does not say. `devices` is a text that changes whenever the devices of the machine do. Default: it does not say. */
+  reportBackends?(devices: string): Promise<ProgramBackends | undefined>;
+}
+
 export interface Provider {
   readonly kind: ProviderKind;
-  /** The program in the toolbox image, and on the `PATH` of a host: `llama-server`. */
+  /** The program in the toolbox image, and on a machine without containers: `llama-server`. No two providers have the same one. */
   readonly program: string;
   /** The port on which the server listens inside its container. */
   readonly containerPort: number;
@@ -153,6 +188,13 @@ export interface Provider {
    */
   readonly safeFlags?: ReadonlySet<string>;
   readonly models: ModelFormat;
+  /** Called once, if workloads run without containers. Only what it returns looks at the machine. */
+  openProgram(host: ProgramHost): HostProgram;
+  /**
+   * Judges each backend of its kind on this machine: the one that a slot gets that names none first. What is not known of the machine counts as there; what `reportBackends`
+   * has said is in `hardware.programs`. Pure.
+   */
+  rankBackends(hardware: Hardware | undefined): readonly BackendVerdict[];
   /** Returns the devices that a backend needs, as paths or CDI names. Pure. */
   devices(backend: Backend): readonly string[];
   /** Returns the environment of the server; the caller adds the `[env]` of the slot, which takes precedence. Pure. */

@@ -6,6 +6,8 @@ import type { Log } from '../platform/log.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
 import type { BoardView } from '../reconciler/board.ts';
 import type { HostProbe, ModelStore, Runtime, SlotSource, StatusSink, Traffic, Wake } from '../reconciler/ports.ts';
+import type { HostProgram, ProviderRegistry } from '../providers/provider.ts';
+import type { ProviderKind } from '../schema/provider-kinds.ts';
 import type { ToolboxImages } from '../files/toolbox-manifest.ts';
 import type { Settings } from '../schema/settings.ts';
 import type { SlotEditor } from '../schema/slot-editor.ts';
@@ -18,10 +20,19 @@ export interface ServiceOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Path of the shipped `toolboxes/manifest.json`. */
   readonly toolboxManifest: string;
+  readonly providers: ProviderRegistry;
+}
+
+/** A program that slots run without containers. */
+export interface OwnProgram extends HostProgram {
+  readonly kind: ProviderKind;
+  readonly name: string;
 }
 
 export interface World {
   readonly runtime: Runtime;
+  /** Undefined where workloads run in images. */
+  readonly programs?: readonly OwnProgram[];
   readonly source: SlotSource;
   /** The images as of the last read of the source. */
   readonly toolboxes: () => ToolboxImages;

@@ -151,7 +151,12 @@ export const ProviderEntry = z.object({
   backends: z.array(z.string()),
   default_backend: z.string(),
   available: z.boolean(),
-  reason: z.string(),
+  reason: z.string().describe('What it runs in here; or why it cannot run, and what to do'),
+  availability: z
+    .array(
+      z.object({ backend: z.string(), available: z.boolean(), reason: z.string().describe('Why this machine cannot run it, or empty') }),
+    )
+    .describe('Each backend, the preferred one first; empty if this version does not include the provider'),
 });
 
 export const Providers = z.object({ providers: z.array(ProviderEntry) });

@@ -7,7 +7,9 @@ import { deriveHealth, type Probe } from './decide/derive-health.ts';
 import { SAFE_FLAGS } from './decide/safe-flags.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/server-command.ts';
 import { largestContext, serverMemory } from './decide/server-layout.ts';
+import { rankBackends } from '../decide/rank-backends.ts';
 import { ggufFormat } from './gguf-format.ts';
+import { openLlamaServer } from './host-program.ts';
 
 /** The first request may compile shaders, which takes many seconds on a slow GPU. */
 const PROBE_TIMEOUT_MS = 30_000;
@@ -21,6 +23,8 @@ export const gguf: Provider = {
   readyPath: '/health',
   safeFlags: SAFE_FLAGS,
   models: ggufFormat,
+  openProgram: openLlamaServer,
+  rankBackends: (hardware) => rankBackends('gguf', hardware),
   devices: devicesOf,
   buildEnv: (slot) => serverEnvironment(ggufSlot(slot)),
   startCmd: (slot) => serverCommand(ggufSlot(slot)),

@@ -135,7 +135,17 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
         return lines === undefined ? undefined : stream(lines.slice(-tail), follow, signal);
       },
       lastPassAgeMs: () => world.lastPassAgeMs,
-      providers: async () => [{ kind: 'gguf', serves: ['chat'], backends: ['cpu'], defaultBackend: 'cpu', available: true, reason: '' }],
+      providers: async () => [
+        {
+          kind: 'gguf',
+          serves: ['chat'],
+          backends: ['cpu'],
+          defaultBackend: 'cpu',
+          available: true,
+          reason: '',
+          availability: [{ backend: 'cpu', available: true, reason: '' }],
+        },
+      ],
       models: async () => [
         {
           id: 'demo-fox',

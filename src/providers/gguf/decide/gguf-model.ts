@@ -59,8 +59,20 @@ export type GgufModel = Pick<ModelFacts, 'id' | 'hostPath' | 'sizeBytes'> & Gguf
 
 /** Also for a model of another provider, or with contents that were written by another version: nothing is known of them then. */
 export function ggufModel({ id, hostPath, sizeBytes, provider, contents }: ModelFacts): GgufModel {
-  const known = provider === 'gguf' ? Contents.safeParse(contents).data : undefined;
+  const known = provider === 'gguf' ? Contents.safeParse(withoutOddValues(contents)).data : undefined;
   return { ...known, id, hostPath, sizeBytes };
+}
+
+/**
+ * A header may state any number, also one that no model can have: what is computed from the others must stay a number of bytes. A projector outside the directory of the
+ * model is none.
+ */
+function withoutOddValues(contents: ModelContents | undefined): ModelContents {
+  const isOdd = (key: string, value: unknown): boolean => {
+    if (key === 'projector') return typeof value !== 'string' || value.startsWith('/') || value.split('/').includes('..');
+    return typeof value === 'number' && (!(value >= 0 && value <= Number.MAX_SAFE_INTEGER) || (key === 'headCount' && value === 0));
+  };
+  return Object.fromEntries(Object.entries(contents ?? {}).filter(([key, value]) => !isOdd(key, value)));
 }
 
 /** The architecture of a vision projector, which is not a model of its own. */

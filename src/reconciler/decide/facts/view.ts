@@ -163,7 +163,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     network: observed.traits.network,
     leads: observed.leads,
     aliasConflicts: gathered.aliasConflicts.get(slot.name) ?? NO_CONFLICTS,
-    backendMissing: backendMissing(spec, desired.hardware),
+    backendMissing: backendMissing(spec, desired.providers[spec.provider], desired.hardware),
     providerKnown: desired.providers[spec.provider] !== undefined,
     model,
     imagesUsed: observed.traits.images,
@@ -187,9 +187,9 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
   };
 }
 
-/** The view of a slot whose template cannot be made: its workloads cannot be compared, and stay as they are. */
+/** The view of a slot whose provider fails: its workloads cannot be compared, and stay as they are. */
 export function viewWithoutTemplate(slot: DesiredSlot, gathered: Gathered, problem: string): SlotView {
-  const desired: Desired = { ...gathered.desired, templateOf: () => undefined };
+  const desired: Desired = { ...gathered.desired, templateOf: () => undefined, hardware: undefined };
   return { ...viewSlot(slot, { ...gathered, desired }), templateProblem: problem };
 }
 

@@ -31,6 +31,7 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   deviceMissing,
   imageUnknown,
   modelMissing,
+  modelOfAnother,
   modelUnsuitable,
   templateBroken,
   failedFinally,
@@ -59,6 +60,14 @@ function imageUnknown({ imagesUsed, image, spec }: SlotView): Gate | undefined {
 
 function modelMissing({ model }: SlotView): Gate | undefined {
   return model?.kind === 'missing' ? { kind: 'stalled', reason: 'ModelMissing', message: model.message } : undefined;
+}
+
+/** Its server could not load the model. */
+function modelOfAnother({ model, spec }: SlotView): Gate | undefined {
+  const owner = model?.kind === 'present' ? model.facts.provider : undefined;
+  if (owner === undefined || owner === spec.provider) return undefined;
+  const message = `Set "provider" to "${owner}", or choose another model: "${spec.model.default}" is no model of "${spec.provider}"`;
+  return { kind: 'stalled', reason: 'ModelUnusable', message };
 }
 
 /** A server would start, and answer with nonsense. */
