@@ -17,6 +17,7 @@ export const AT_REST_REASONS = {
   Disabled: reason('The slot is not enabled', 'Run `svcctl slot load <slot>`, or set `enabled = true`'),
   NoReplicas: reason('The slot is scaled to zero replicas', 'Set `replicas` to 1 or more'),
   NotAskedFor: reason('The slot loads on demand, and no request has asked for it yet', 'Send a request, or set `load` to `always`'),
+  GaveWay: reason('The slot loads on demand, and other slots that were asked for have its memory', 'Send a request to the slot'),
   IdleTimedOut: reason(
     'The slot had no request for as long as `idle_timeout` allows, so it was unloaded',
     'Send a request: it loads the slot again',
@@ -148,6 +149,10 @@ export const PROBLEM_REASONS = {
   OutOfMemory: reason(
     'The process of the server was killed because it ran out of memory',
     'Raise `resources.memory`, or choose a smaller model or context',
+  ),
+  ModelAnswersNonsense: stalling(
+    'The server runs, and what its model computes makes no sense; it gets no requests, and after a second attempt it is not started again',
+    'Get the model again (`svcctl model verify` shows whether its file is correct), or choose another model or `backend`; then restart the slot',
   ),
   CrashLoop: stalling(
     'The slot has failed too often in a short time and is not started again',

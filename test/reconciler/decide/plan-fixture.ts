@@ -48,7 +48,7 @@ export interface SceneWorkload {
   readonly phase?: ObservedWorkload['phase'];
   readonly exit?: ObservedWorkload['exit'];
   readonly notedExit?: string;
-  readonly probe?: 'passing' | 'none' | 'loading' | 'dead' | 'doubtful' | 'silent';
+  readonly probe?: 'passing' | 'none' | 'loading' | 'nonsense' | 'dead' | 'doubtful' | 'silent';
   readonly inFlight?: number;
   readonly used?: boolean;
   /** Milliseconds ago. */
@@ -62,6 +62,8 @@ export interface SceneWorkload {
   readonly name?: string;
   readonly fact?: Partial<ObservedWorkload>;
   readonly failingEndpoints?: readonly Endpoint[];
+  /** Default: all, once it has passed. */
+  readonly passedEndpoints?: readonly Endpoint[];
 }
 
 const TRAITS: RuntimeTraits = { kind: 'in-memory', images: true, network: 'published', modelsTarget: '/models' };
@@ -134,7 +136,7 @@ export function factsOf(scene: Scene): {
       ]),
     ),
     demand: scene.waiting === undefined ? new Map() : new Map([[PRIMARY, { waiting: scene.waiting, lastAskedAt: NOW }]]),
-    histories: new Map(workloads.map((each) => [WorkloadId.parse(each.id), historyOf(each)])),
+    histories: new Map(workloads.map((each) => [WorkloadId.parse(each.id), historyOf(each, observedOf(each, slot, template).endpoints)])),
     attempts: new Map([[PRIMARY, { generation: 3, failures: scene.failures ?? [], repairs: repairsOf(scene), starts: 1 }]]),
     running: new Map(),
     lastActive: 'lastActive' in scene && scene.lastActive === undefined ? new Map() : new Map([[PRIMARY, NOW - (scene.lastActive ?? 0)]]),
@@ -185,7 +187,9 @@ function observedOf(scene: SceneWorkload, slot: DesiredSlot, template: Template)
   };
 }
 
-function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoints = [], fact, notedExit }: SceneWorkload): WorkloadHistory {
+function historyOf(scene: SceneWorkload, all: readonly Endpoint[]): WorkloadHistory {
+  const { probe = 'passing', draining, seen = 60_000, failingEndpoints = [], fact, notedExit } = scene;
+  const endpoints = { failingEndpoints, passedEndpoints: scene.passedEndpoints ?? all };
   const since = NOW - 5000;
   const facts = {
     none: undefined,
@@ -197,7 +201,7 @@ function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoint
       consecutiveSilences: 0,
       message: '',
       passed: true,
-      failingEndpoints,
+      ...endpoints,
     },
     loading: {
       status: 'loading',
@@ -207,7 +211,19 @@ function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoint
       consecutiveSilences: 0,
       message: 'Loading',
       passed: false,
-      failingEndpoints,
+      failingEndpoints: all,
+      passedEndpoints: [],
+    },
+    nonsense: {
+      status: 'nonsense',
+      since,
+      lastAt: NOW - 1000,
+      consecutiveFailures: 1,
+      consecutiveSilences: 0,
+      message: 'The model answers nonsense: zeros',
+      passed: false,
+      failingEndpoints: all,
+      passedEndpoints: [],
     },
     dead: {
       status: 'failing',
@@ -217,7 +233,7 @@ function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoint
       consecutiveSilences: 0,
       message: 'No answer',
       passed: true,
-      failingEndpoints,
+      ...endpoints,
     },
     doubtful: {
       status: 'silent',
@@ -227,7 +243,7 @@ function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoint
       consecutiveSilences: 2,
       message: 'No answer',
       passed: true,
-      failingEndpoints,
+      ...endpoints,
     },
     silent: {
       status: 'silent',
@@ -237,7 +253,7 @@ function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoint
       consecutiveSilences: 3,
       message: 'No answer',
       passed: true,
-      failingEndpoints,
+      ...endpoints,
     },
   } as const;
   return {

@@ -15,6 +15,7 @@ const onDemand = { load: 'on-demand' } as const;
 const drain = { lifecycle: { swap: 'drain' } } as const;
 const crash = { phase: 'exited', exit: { code: 1, outOfMemory: false, at: NOW } } as const;
 const idle = { lifecycle: { idleTimeout: '10s' } } as const;
+const nonsense = (ago: number) => failed(ago, 'probe', 'ModelAnswersNonsense');
 const crashes = [5, 4, 3, 2, 1].map((minutes) => failed(minutes * 60_000, 'crash'));
 
 /** The facts, and the actions, the state and the admission that follow from them. */
@@ -77,6 +78,20 @@ const CASES: Readonly<Record<string, readonly [Scene, readonly string[], string,
     ['stop:w1'],
     'unloading',
     'park',
+  ],
+  'stops a workload whose model answers nonsense': [{ workloads: [{ ...one, probe: 'nonsense' }] }, ['stop:w1'], 'unloading', 'park'],
+  'keeps what served before while the new model answers nonsense': [
+    { workloads: [old, { ...next, probe: 'nonsense' }] },
+    ['stop:w1'],
+    'ready',
+    'open',
+  ],
+  'starts a model that answered nonsense once more': [{ failures: [nonsense(2000)] }, ['apply:primary'], 'starting', 'park'],
+  'does not start a model a third time that answered nonsense twice': [
+    { failures: [nonsense(60_000), nonsense(30_000)] },
+    [],
+    'offline',
+    'slot.stalled',
   ],
   'replaces a workload that stopped answering': [{ workloads: [{ ...one, probe: 'dead' }] }, ['stop:w1'], 'unloading', 'park'],
   'tolerates failing probes while requests are in flight': [{ workloads: [{ ...one, probe: 'dead', inFlight: 1 }] }, [], 'serving', 'open'],

@@ -61,6 +61,11 @@ export function listen(wakes: Set<Wake>, wake: Wake, signal: AbortSignal): void 
   signal.addEventListener('abort', () => wakes.delete(wake), { once: true });
 }
 
+/** Only readiness checks ask it. */
+export const READINESS_PATH = '/readiness';
+/** What a model answers that computes nonsense. */
+export const NONSENSE = 'nonsense';
+
 export const FAKE_PROVIDER: Provider = {
   ...PLAIN_PROVIDER,
   program: 'fake-server',
@@ -79,4 +84,11 @@ export const FAKE_PROVIDER: Provider = {
     const { status, error } = await io.request(endpoint, { method: 'POST', path: '/v1/completions', timeoutMs: 30_000, signal });
     return status === 0 ? { kind: 'loading', message: error ?? 'Busy' } : { kind: 'passing' };
   },
+};
+
+export const fakeReadiness: NonNullable<Provider['readiness']> = async (endpoint, io, slot, signal) => {
+  const health = await FAKE_PROVIDER.health(endpoint, io, slot, signal);
+  if (health.kind !== 'passing') return health;
+  const { body } = await io.request(endpoint, { method: 'POST', path: READINESS_PATH, timeoutMs: 30_000, signal });
+  return body === NONSENSE ? { kind: 'nonsense', message: 'The model answers nonsense: zeros' } : health;
 };

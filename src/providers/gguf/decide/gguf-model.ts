@@ -19,6 +19,8 @@ const Contents = z.object({
   trainedContext: z.number().optional(),
   blockCount: z.number().optional(),
   embeddingLength: z.number().optional(),
+  /** `<arch>.embedding_length_out`: the length of the vectors that it makes, where it is another one. */
+  embeddingLengthOut: z.number().optional(),
   /** The largest of all layers, and of the experts that compute one token together. */
   feedForwardLength: z.number().optional(),
   headCount: z.number().optional(),
@@ -96,6 +98,7 @@ export function ggufContents(headers: readonly GgufHeader[], projector: Projecto
     trainedContext: header.count('context_length'),
     blockCount: header.count('block_count'),
     embeddingLength: header.count('embedding_length'),
+    embeddingLengthOut: header.count('embedding_length_out'),
     feedForwardLength: feedForwardLength(header),
     headCount: header.largest('attention.head_count'),
     headCountKv: header.mean('attention.head_count_kv'),
