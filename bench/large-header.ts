@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { rm, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { encodeDemoModel } from '../src/models/demo/demo-models.ts';
 import { encodeGguf, text, texts, u32 } from '../src/models/demo/encode-gguf.ts';
 import { median } from './measure.ts';
 
@@ -19,6 +20,7 @@ export async function readLargeHeader(directory: string): Promise<ReadHeader> {
   const file = path.join(directory, 'm.gguf');
   await writeFile(file, headerWithVocabulary());
   await truncate(file, 40e9);
+  await writeFile(path.join(directory, 'small.gguf'), encodeDemoModel('demo-fox'));
   const rounds: ReadHeader[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     const { stdout } = await run(process.execPath, ['bench/header-process.ts', directory]);
