@@ -10,7 +10,7 @@ import { ModelId, SlotName } from '../../../src/schema/names.ts';
 import { BACKENDS, CAPABILITIES, PROVIDER_KINDS, type Backend, type Capability } from '../../../src/schema/provider-kinds.ts';
 import { RECORDED_MACHINES, recordedHardware } from '../hardware/recorded-machines.ts';
 import { filesOf, NoSuchFile, type SampleModel } from './files-in-memory.ts';
-import { describeHealthContract } from './health-contract.ts';
+import { describeHealthContract, type SoundAnswer } from './health-contract.ts';
 import { contextOf, frozen, oddModels, specOf, specs } from './odd-models.ts';
 
 export interface ProviderSamples {
@@ -18,6 +18,7 @@ export interface ProviderSamples {
   readonly models: Readonly<Record<string, SampleModel>>;
   /** How much of these models may be read. */
   readonly maxReadBytes: number;
+  readonly sound: SoundAnswer;
 }
 
 /** Small models, so that few runs find what there is to find. */
@@ -165,6 +166,24 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
         }
       });
 
+      test('decides on the largest context: one that fits, and not a smaller one with more memory', () => {
+        const { largestContext } = provider;
+        if (largestContext === undefined) return;
+        for (const model of ordinary) {
+          const spec = specOf(kind);
+          let before = 0;
+          for (const budget of [0, 1, 2 ** 20, 2 ** 28, 2 ** 34, Number.POSITIVE_INFINITY]) {
+            const context = largestContext(NAME, spec, model, ({ hostBytes, deviceBytes }) => hostBytes + deviceBytes <= budget);
+            expect(context ?? 0).toBeGreaterThanOrEqual(before);
+            before = context ?? 0;
+            if (context === undefined) continue;
+            expect(bytesOf({ ...spec, model: { ...spec.model, context } }, model)).toBeLessThanOrEqual(budget);
+          }
+          expect(before).toBeGreaterThan(0);
+        }
+        always((spec, model) => void largestContext(NAME, spec, model, () => false));
+      });
+
       test('is that of the host alone without a device', () => {
         always((spec, model) => {
           if (spec.backend !== 'cpu' && spec.resources.gpus !== 0) return;
@@ -181,6 +200,15 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
           expect(new Set(capabilities).size).toBe(capabilities.length);
         });
         for (const model of ordinary) expect(provider.capabilities(NAME, specOf(kind), model)).not.toEqual([]);
+      });
+
+      test('is refused in a sentence where it must not be served, and never an ordinary model', () => {
+        always((spec, model) => {
+          const objection = provider.objection?.(NAME, spec, model);
+          if (objection !== undefined) expect(objection).toMatch(/^[A-Z].{20,}[^.]$/s);
+          expect(provider.objection?.(NAME, spec, model)).toBe(objection);
+        });
+        for (const model of ordinary) expect(provider.objection?.(NAME, specOf(kind), model)).toBeUndefined();
       });
 
       test('decides on every path, and refuses in a sentence what the model cannot do', () => {
@@ -230,7 +258,7 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
     });
 
     describeFormatContract(provider, samples);
-    describeHealthContract(provider, () => ordinary);
+    describeHealthContract(provider, () => ordinary, samples.sound);
 
     test('says without installing anything how its program is found on a machine that has none', async () => {
       const stateDir = await mkdtemp(join(tmpdir(), 'svc-contract-'));
