@@ -120,7 +120,7 @@ describe('a slot with a backend', () => {
       'Set "backend" to "vulkan" or "cpu": "cuda" is not available here, because the GPU uses the driver "nouveau" instead of "nvidia" (gpu1: GeForce GTX 1060 6GB)',
     );
     expect(messageOf('cuda', reporting(NVIDIA, 'cpu', 'vulkan'))).toBe(
-      'Set "backend" to "vulkan" or "cpu": "cuda" is not available here, because "/usr/bin/llama-server" reports no device for it',
+      'Set "backend" to "vulkan" or "cpu": "cuda" is not available here, because "/usr/bin/llama-server" reports no such device',
     );
   });
 
