@@ -9,6 +9,7 @@ import { createV1Routes } from '../api/v1/v1-routes.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 import type { Controller } from './create-controller.ts';
+import { createFit } from './fit-model.ts';
 import { createInventory } from './inventory.ts';
 import { createModelManagement } from './manage-models.ts';
 import { createLogSource } from './service-parts.ts';
@@ -28,6 +29,7 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
   const manage: Manage = {
     ...createInventory(options, world, board),
     ...createModelManagement(world, board),
+    ...createFit(world, board, settings),
     version,
     runtime: runtime.traits.kind,
     startedAt,
@@ -38,12 +40,15 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
     lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
     hardware: async () => world.host.read(AbortSignal.timeout(HARDWARE_TIMEOUT_MS)),
   };
+  const onFault = (error: unknown, requestId: string) =>
+    log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
   const gateway = createGateway({
     board,
     providers,
     traffic,
     settings,
     now: clock.now,
+    onFault,
     report(finished) {
       heap.growForTraffic();
       metrics.requestFinished(finished);
@@ -66,8 +71,6 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
     wallNow: clock.wallNow,
     stopping,
   });
-  const onFault = (error: unknown, requestId: string) =>
-    log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
   return buildServer({
     routes,
     settings,

@@ -18,7 +18,7 @@ type Inventory = Pick<Manage, 'providers' | 'models' | 'installState' | 'complet
 export function createInventory({ settings, providers }: ServiceOptions, world: World, board: Pick<Board, 'current'>): Inventory {
   const stateDir = settings.SVC_STATE_DIR;
   const sentinel = path.join(stateDir, 'install-complete');
-  const listModels = async () => world.modelFiles.list(new AbortController().signal);
+  const listModels = async () => (world.clusterModels ?? world.modelFiles).list(new AbortController().signal);
   return {
     providers: async () => Promise.all(PROVIDER_KIND_NAMES.map(async (kind) => listProvider(kind, providers[kind], world))),
     models: async () => (await listModels()).map(listModel),

@@ -102,6 +102,23 @@ export const TimelineEntry = z.object({
 
 export const Timeline = z.object({ entries: z.array(TimelineEntry) });
 
+export const FitAnswer = z.object({
+  model: z.string(),
+  message: z.string().describe('The answer in words'),
+  backend: Backend,
+  fits: z.boolean().describe('It fits beside other programs, if other slots give way'),
+  fits_now: z.boolean().describe('It fits beside everything that slots have now'),
+  needed_bytes: Bytes,
+  placement: z.array(z.object({ memory: z.string(), bytes: Bytes })).describe('What it needs, by where it would be'),
+  room_bytes: Bytes.nullable().describe('What there is for slots in the memory that decides; null without a limit'),
+  context: z.int().nullable().describe('As asked for; null: that of the model'),
+  largest_context: z.int().nullable().describe('The largest context with which it fits; null if it fits anyway, or with none'),
+  exact: z.boolean().describe('Whether the model was read; otherwise only its size is known'),
+  quantisations: z
+    .array(z.object({ name: z.string(), size_bytes: Bytes, needed_bytes: Bytes, fits: z.boolean() }))
+    .describe('What the repository of the model offers, the largest first, if its name does not say which one'),
+});
+
 const MemoryPart = z.object({ memory: z.string().describe('"host", or the id of a device'), bytes: Bytes });
 
 export const MemoryShare = z

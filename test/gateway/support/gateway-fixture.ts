@@ -1,4 +1,5 @@
 /** The request path wired as in `src/main.ts`, on its own port, with a board that the test publishes. */
+import { tmpdir } from 'node:os';
 import { buildServer, type HttpApi } from '../../../src/api/server.ts';
 import { allowEveryone, type Authorize } from '../../../src/api/authorize.ts';
 import { createSiteGuard } from '../../../src/api/site-guard.ts';
@@ -45,7 +46,7 @@ const PROVIDER: Provider = {
 export const GGUF_PROVIDERS: ProviderRegistry = { gguf: PROVIDER };
 
 export async function startGateway(options: FixtureOptions = {}): Promise<GatewayFixture> {
-  const parsed = parseSettings({ SVC_PARK_TIMEOUT: '20s', ...options.settings });
+  const parsed = parseSettings({ SVC_PARK_TIMEOUT: '20s', SVC_STATE_DIR: tmpdir(), ...options.settings });
   if (!parsed.ok) throw new Error(parsed.problems.join('; '));
   const { settings } = parsed;
   const board = createBoard();
@@ -61,6 +62,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     settings,
     now,
     report: (exchange) => void finished.push(exchange),
+    onFault: (fault) => void faults.push(fault),
   });
   const routes = [...createV1Routes({ board, gateway, startedAt: 1_700_000_000_000 }), ...(options.routes ?? [])];
   const { authorize = allowEveryone } = options;
