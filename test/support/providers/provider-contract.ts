@@ -13,6 +13,7 @@ import { filesOf, type SampleModel } from './files-in-memory.ts';
 import { describeFormatContract } from './format-contract.ts';
 import { describeMemoryContract } from './memory-contract.ts';
 import { describeHealthContract, type SoundAnswer } from './health-contract.ts';
+import { describeTranslationContract } from './translation-contract.ts';
 import { contextOf, frozen, oddModels, specOf, specs } from './odd-models.ts';
 
 export interface ProviderSamples {
@@ -208,6 +209,7 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
 
     describeFormatContract(provider, samples.models, samples.maxReadBytes);
     describeHealthContract(provider, () => ordinary, samples.sound);
+    describeTranslationContract(provider);
 
     test('says without installing anything how its program is found on a machine that has none', async () => {
       const stateDir = await mkdtemp(join(tmpdir(), 'svc-contract-'));
