@@ -10,7 +10,7 @@ export const MAY_IMPORT = {
   reconciler: { values: [...SHARED, 'providers/provider.ts'] },
   gateway: { values: [...SHARED, 'providers/provider.ts', 'reconciler/board.ts'], types: ['reconciler/ports.ts'] },
   providers: { values: SHARED },
-  models: { values: SHARED, types: ['reconciler/ports.ts', 'providers/provider.ts'] },
+  models: { values: [...SHARED, 'files/'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   auth: { values: SHARED },
   files: { values: [...SHARED, 'reconciler/ports.ts'] },
   host: { values: [...SHARED, 'files/', 'reconciler/ports.ts'] },

@@ -8,7 +8,7 @@ import type { ModelFacts } from '../providers/provider.ts';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
 import { fail } from '../schema/failure.ts';
 import type { ModelId } from '../schema/names.ts';
-import { CATALOGUE, downloadBytes, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
+import { DEMO_CATALOGUE, downloadBytes, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
 import { parseGgufHeader } from '../models/decide/parse-gguf-header.ts';
 import { parseHubName } from '../models/decide/parse-model-name.ts';
 import { isProjector, modelFacts } from '../models/decide/model-facts.ts';
@@ -24,15 +24,15 @@ export interface ClusterModelStoreOptions {
   readonly catalogue?: Catalogue;
 }
 
-export function createClusterModelStore({ store, catalogue = CATALOGUE }: ClusterModelStoreOptions): ModelStore {
+export function createClusterModelStore({ store, catalogue = DEMO_CATALOGUE }: ClusterModelStoreOptions): ModelStore {
   const { root } = store;
-  const cache = new Map<ModelId, ModelFacts>();
+  const cache = new WeakMap<CatalogueEntry, ModelFacts>();
 
   function catalogueFacts(id: ModelId): ModelFacts | undefined {
     const entry = catalogue.get(id);
     if (entry === undefined) return undefined;
-    const facts = cache.get(id) ?? factsOfEntry(root, id, entry);
-    cache.set(id, facts);
+    const facts = cache.get(entry) ?? factsOfEntry(root, id, entry);
+    cache.set(entry, facts);
     return facts;
   }
 
@@ -44,6 +44,9 @@ export function createClusterModelStore({ store, catalogue = CATALOGUE }: Cluste
       return new Map(
         ids.map((id): readonly [ModelId, ModelPresence] => {
           if (parseHubName(id).kind !== 'other') return [id, { kind: 'missing', message: NOT_IN_CLUSTERS }];
+          const entry = catalogue.get(id);
+          const refusal = entry === undefined ? undefined : whyNotSelectable(entry);
+          if (refusal !== undefined) return [id, { kind: 'missing', message: refusal }];
           const presence = mounted.get(id);
           const found = presence?.kind === 'present' ? presence.facts : undefined;
           return [id, { kind: 'present', facts: catalogueFacts(id) ?? found ?? { id, hostPath: path.join(root, id), sizeBytes: 0 } }];

@@ -26,6 +26,7 @@ import { createStatusResources } from '../cluster/status/status-resources.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import { CONTROLLER_LEASE, LABELS } from '../schema/object-labels.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
+import { createServiceCatalogue } from './model-store.ts';
 import type { ServiceOptions, World } from './world.ts';
 import { sleep } from '../platform/pause.ts';
 
@@ -150,9 +151,10 @@ async function createParts({ choice, api, leadership, identity, copies, observer
   const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
   const { variables: podProxy, problems } = parsePodProxy(env, settings.SVC_POD_PROXY_SECRET);
   for (const problem of problems) log.warn({}, problem);
-  const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR });
+  const catalogue = await createServiceCatalogue(choice);
+  const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR, catalogue: catalogue.catalogue });
   const world = {
-    ...(await createDesiredInputs(choice, source)),
+    ...(await createDesiredInputs(choice, source, { catalogue })),
     runtime: createKubeRuntime({
       api,
       reflectors: objects,
@@ -161,7 +163,7 @@ async function createParts({ choice, api, leadership, identity, copies, observer
       term: leadership.term,
       clock,
     }),
-    models: createClusterModelStore({ store: modelFiles }),
+    models: createClusterModelStore({ store: modelFiles, catalogue: catalogue.catalogue }),
     modelFiles,
     host: UNKNOWN_HOST,
     records: { read: async () => source.statuses() },

@@ -8,7 +8,7 @@ import { createHostProbe } from '../host/host-probe.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { createTomlEditor } from '../host/slots/toml-editor.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
-import { createHostModelStore } from './model-store.ts';
+import { createHostModelStore, createServiceCatalogue } from './model-store.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 /** Asked again whenever the devices, as text, may have changed. */
@@ -25,9 +25,10 @@ export async function createHostWorld(options: ServiceOptions, runtime: Runtime,
     log,
   });
   const host = createHostProbe({ devices: async () => readHostDevices(programs) });
-  const models = createHostModelStore(options, host);
+  const catalogue = await createServiceCatalogue(options, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'models.json') });
+  const models = createHostModelStore(options, host, catalogue.catalogue);
   return {
-    ...(await createDesiredInputs(options, slots, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json') })),
+    ...(await createDesiredInputs(options, slots, { catalogue, lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json') })),
     runtime,
     models,
     modelFiles: models,

@@ -1,6 +1,7 @@
 /** Pulls and removes models for the management API. */
 import type { Manage, PullListing } from '../api/ports.ts';
 import { filesOf, removeModel } from '../models/model-files.ts';
+import { suggestModels } from '../models/decide/suggest-models.ts';
 import { needsAcceptance } from '../models/decide/needs-acceptance.ts';
 import type { Board } from '../reconciler/board.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
@@ -50,7 +51,7 @@ export function createModelManagement(
           : fail(
               'stalled',
               'ModelMissing',
-              `Use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue: nothing provides "${id}"`,
+              `Use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue: nothing provides "${id}"${suggestModels(id, store.catalogue.keys())}`,
             );
       }
       const asks = needsAcceptance(entry, await sources.licenses.accepted());

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { CATALOGUE, type Catalogue } from '../../src/models/catalogue.ts';
+import { DEMO_CATALOGUE, type Catalogue } from '../../src/models/catalogue.ts';
 import { createClusterModelStore } from '../../src/cluster/cluster-model-store.ts';
 import { DEMO_MODEL_IDS, encodeDemoModel, writeDemoModels } from '../../src/models/demo/demo-models.ts';
 import { createModelStore } from '../../src/models/store.ts';
@@ -87,7 +87,7 @@ describe('createClusterModelStore()', () => {
   });
 
   test('takes the facts of a download from the catalogue', async () => {
-    const demo = CATALOGUE.get('demo-fox');
+    const demo = DEMO_CATALOGUE.get('demo-fox');
     if (demo === undefined) throw new Error('No demo model');
     const from = (sizeBytes: number) => ({ kind: 'url', url: 'http://127.0.0.1:1/x', sha256: '', sizeBytes }) as const;
     const catalogue: Catalogue = new Map([
@@ -116,7 +116,7 @@ describe('createClusterModelStore()', () => {
   });
 
   test('the catalogue has the header facts of every GGUF download, since the gateway of a cluster has no other source', () => {
-    const silent = [...CATALOGUE.values()].filter(
+    const silent = [...DEMO_CATALOGUE.values()].filter(
       ({ files, headerFacts }) => files[0].from.kind === 'url' && files[0].path.endsWith('.gguf') && headerFacts === undefined,
     );
     expect(silent).toEqual([]);

@@ -14,7 +14,7 @@ import type { Cli } from '../cli.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import { sizeText } from '../output/quantities-text.ts';
 import { shareOf, transferText } from '../output/slot-progress.ts';
-import { parseModelId, storeRoot } from './model-store.ts';
+import { parseModelId, readCatalogue, storeRoot } from './model-store.ts';
 
 export interface ModelFetchOptions {
   readonly store?: string;
@@ -39,15 +39,17 @@ export async function runModelFetch(cli: Cli, options: ModelFetchOptions, name: 
 
 async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptions, name: string): Promise<void> {
   const id = parseModelId(name);
+  const catalogue = await readCatalogue({ terminal, env });
   const root = storeRoot({ env }, store === undefined ? {} : { store });
   const sources = createModelSources({
     root,
+    catalogue,
     hub: readHubAccess(env),
     acceptedLicenses: (env['SVC_ACCEPTED_LICENSES'] ?? '').split(/[\s,]+/),
   });
   const limits = { connections: CONNECTIONS, throttle: UNLIMITED, room: createDiskRoom() };
   const onProgress = (progress: Progress): void => terminal.progress(progressOf(progress));
-  const source = { root, id, sources, writer: writerName(), onProgress, limits };
+  const source = { root, id, catalogue, sources, writer: writerName(), onProgress, limits };
   const result = await fetchModel(source, stopOnSignal());
   terminal.endProgress();
   if (!result.ok) throw new CliFailure(result.failure.message);

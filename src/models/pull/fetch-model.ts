@@ -8,12 +8,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
-import { CATALOGUE, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
+import { DEMO_CATALOGUE, whyNotSelectable, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import type { KeyedLock } from '../../platform/keyed-lock.ts';
 import type { ModelSources } from '../model-sources.ts';
 import { createPartFiles, type PartFiles } from './part-files.ts';
 import { pullEntryFile, targetOf } from './pull-entry.ts';
+import { suggestModels } from '../decide/suggest-models.ts';
 import type { PullLimits } from './pull-file.ts';
 import { storageFailure } from './storage-failure.ts';
 import { createModelReader } from '../read-model.ts';
@@ -66,13 +67,18 @@ const PACE: Pace = { pollMs: 2000, retryMs: 1000 };
 const MAX_FRUITLESS_ATTEMPTS = 6;
 
 export async function fetchModel(options: FetchModel, signal: AbortSignal): Promise<Result<FetchedModel>> {
-  const { root, id, sources } = options;
+  const { root, id, sources, catalogue = DEMO_CATALOGUE } = options;
   try {
-    const listed = (options.catalogue ?? CATALOGUE).get(id);
+    const listed = catalogue.get(id);
+    const refusal = listed === undefined ? undefined : whyNotSelectable(listed);
+    if (refusal !== undefined) return fail('stalled', 'ModelMissing', refusal);
     const resolved = listed === undefined && sources !== undefined ? await sources.resolve(id, signal) : ok(listed);
     if (!resolved.ok) return resolved;
-    if (resolved.value !== undefined) return await fetchEntry(options, resolved.value, 'missing or damaged', signal);
-    const model = await readModel(root, id, id);
+    if (resolved.value !== undefined) {
+      const fetched = await fetchEntry(options, resolved.value, 'missing or damaged', signal);
+      return listed === undefined ? fetched : explainGone(listed, fetched);
+    }
+    const model = await readModel({ root, id, catalogue }, id);
     return model.ok ? ok({ ...model.value, fetched: false, verified: 'header' }) : model;
   } catch (error) {
     if (signal.aborted) return fail('retry', 'Aborted', `Fetching the model "${id}" was interrupted; the next attempt resumes it`);
@@ -80,11 +86,23 @@ export async function fetchModel(options: FetchModel, signal: AbortSignal): Prom
   }
 }
 
-async function readModel(root: string, id: ModelId, file: string): Promise<Result<Pick<FetchedModel, 'file' | 'sizeBytes'>>> {
+/** What helps against a name on the Hub that has moved on does not help against an entry of the catalogue. */
+function explainGone<T>({ id, isOwn, files }: CatalogueEntry, fetched: Result<T>): Result<T> {
+  if (fetched.ok || fetched.failure.reason !== 'ModelMissing') return fetched;
+  const repo = files.flatMap(({ from }) => (from.kind === 'url' ? (from.repo ?? []) : []))[0];
+  const name = repo === undefined ? 'another model' : `the model "hf:${repo}"`;
+  const advice = isOwn === true ? `Correct the entry "${id}" in "models.toml"` : `Use ${name} instead of "${id}"`;
+  return fail('stalled', 'ModelMissing', `${advice}: its files are not where the catalogue says`);
+}
+
+async function readModel(
+  { root, id, catalogue = DEMO_CATALOGUE }: Pick<FetchModel, 'root' | 'id' | 'catalogue'>,
+  file: string,
+): Promise<Result<Pick<FetchedModel, 'file' | 'sizeBytes'>>> {
   const model = await createModelReader(root).read(id, file);
   if (model.kind === 'present') return ok({ file: model.facts.hostPath, sizeBytes: model.facts.sizeBytes });
   if (model.kind === 'unusable') return fail('stalled', 'ModelUnusable', model.message);
-  const message = `Put the file "${path.join(root, file)}" into the model store: it does not exist, and the catalogue cannot provide it`;
+  const message = `Put the file "${path.join(root, file)}" into the model store: it does not exist, and the catalogue cannot provide it${suggestModels(id, catalogue.keys())}`;
   return fail('stalled', 'ModelMissing', message);
 }
 
@@ -108,7 +126,7 @@ async function fetchEntry(
     if (found.value === 'fetched') fetched = true;
     doneBytes += bytesOf(file);
   }
-  const model = await readModel(options.root, options.id, entry.files[0].path);
+  const model = await readModel(options, entry.files[0].path);
   if (model.ok) return ok({ ...model.value, fetched, verified });
   // A file of the right size that is too large to be hashed may be damaged all the same.
   return which === 'all' ? model : fetchEntry(options, entry, 'all', signal);
