@@ -2,14 +2,14 @@
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { Manage, ModelListing, ProviderListing } from '../api/ports.ts';
-import type { ListedModel } from '../models/store.ts';
+import type { Manage, ProviderListing } from '../api/ports.ts';
 import { PROVIDERS } from '../providers/registry.ts';
 import type { Board } from '../reconciler/board.ts';
 import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type ProviderKind } from '../schema/provider-kinds.ts';
+import { describeModel, listModel } from './describe-model.ts';
 import type { World } from './world.ts';
 
-type Inventory = Pick<Manage, 'providers' | 'models' | 'installState' | 'completeInstall'>;
+type Inventory = Pick<Manage, 'providers' | 'models' | 'model' | 'installState' | 'completeInstall'>;
 
 export function createInventory(world: World, board: Pick<Board, 'current'>, stateDir: string): Inventory {
   const sentinel = path.join(stateDir, 'install-complete');
@@ -17,6 +17,7 @@ export function createInventory(world: World, board: Pick<Board, 'current'>, sta
   return {
     providers: async () => PROVIDER_KIND_NAMES.map((kind) => listProvider(kind, world)),
     models: async () => (await listModels()).map(listModel),
+    model: async (id) => describeModel(world.modelFiles, id, new AbortController().signal),
     async installState() {
       const listed = await listModels();
       const slots = [...board.current().slots.values()];
@@ -51,21 +52,4 @@ function listProvider(kind: ProviderKind, { runtime, toolboxes }: World): Provid
   return pinned.length === 0
     ? { ...listing, available: false, reason: 'Build a toolbox image and add it to "toolboxes.toml": none is configured' }
     : { ...listing, available: true, reason: `Toolbox images for ${pinned.map((backend) => `"${backend}"`).join(', ')}` };
-}
-
-function listModel({ id, entry, presence }: ListedModel): ModelListing {
-  const present = presence.kind === 'present';
-  return {
-    id,
-    provider: entry?.provider ?? 'gguf',
-    family: entry?.family ?? (present ? (presence.facts.architecture ?? 'unknown') : 'unknown'),
-    present,
-    sizeBytes: present ? presence.facts.sizeBytes : presence.kind === 'pullable' ? presence.sizeBytes : undefined,
-    memoryBytes: undefined,
-    minVramBytes: entry?.minVramBytes,
-    license: entry?.license,
-    licenseUrl: entry?.licenseUrl,
-    selectable: (entry?.selectable ?? true) && presence.kind !== 'missing',
-    reason: presence.kind === 'missing' ? presence.message : undefined,
-  };
 }

@@ -14,7 +14,7 @@ import type { Cli } from '../cli.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import { sizeText } from '../output/quantities-text.ts';
 import { shareOf, transferText } from '../output/slot-progress.ts';
-import { parseModelId, readCatalogue, storeRoot } from './model-store.ts';
+import { catalogueOf, parseModelId, storeRoot } from './model-store.ts';
 
 export interface ModelFetchOptions {
   readonly store?: string;
@@ -39,7 +39,7 @@ export async function runModelFetch(cli: Cli, options: ModelFetchOptions, name: 
 
 async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptions, name: string): Promise<void> {
   const id = parseModelId(name);
-  const catalogue = await readCatalogue({ terminal, env });
+  const catalogue = await catalogueOf({ terminal, env });
   const root = storeRoot({ env }, store === undefined ? {} : { store });
   const sources = createModelSources({
     root,

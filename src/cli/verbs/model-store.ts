@@ -3,15 +3,13 @@ import path from 'node:path';
 import { readHubAccess } from '../../models/hub/hub-access.ts';
 import { filesOf, verifyModelFile } from '../../models/model-files.ts';
 import type { Catalogue } from '../../models/catalogue.ts';
-import { readCatalogueOnce } from '../../models/catalogue-source.ts';
 import { createModelSources } from '../../models/model-sources.ts';
 import { findLeftovers, forgetLostModels, removeLeftovers } from '../../models/prune-store.ts';
 import { createModelStore } from '../../models/store.ts';
-import { PROVIDERS } from '../../providers/registry.ts';
 import { ModelId } from '../../schema/names.ts';
-import { PROVIDER_KIND_NAMES } from '../../schema/provider-kinds.ts';
 import { formatProblem } from '../../schema/spec-problem.ts';
 import type { Cli } from '../cli.ts';
+import { readCatalogue } from '../read-catalogue.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { sizeText } from '../output/quantities-text.ts';
 
@@ -23,9 +21,8 @@ export interface PruneOptions extends StoreOptions {
   readonly dryRun?: boolean;
 }
 
-/** The same defaults as in `settings.ts`, whose other settings need not be valid here. */
+/** The same default as in `settings.ts`, whose other settings need not be valid here. */
 const STATE_DIR = '/var/lib/svc';
-const CONFIG_DIR = '/etc/svc';
 
 /** Returns the absolute path of the store. */
 export function storeRoot({ env }: Pick<Cli, 'env'>, { store }: StoreOptions): string {
@@ -38,11 +35,9 @@ export function parseModelId(name: string): ModelId {
   return id.data;
 }
 
-/** Reads the catalogue as a service of this machine does. Mistakes in "models.toml" are printed, and their entries left out. */
-export async function readCatalogue({ env, terminal }: Pick<Cli, 'env' | 'terminal'>): Promise<Catalogue> {
-  const local = path.join(path.resolve(env['SVC_CONFIG_DIR'] ?? CONFIG_DIR), 'models.toml');
-  const providers = PROVIDER_KIND_NAMES.filter((kind) => Object.hasOwn(PROVIDERS, kind));
-  const { catalogue, problems } = await readCatalogueOnce({ local, hub: readHubAccess(env), providers });
+/** Mistakes in "models.toml" are printed, and their entries left out. */
+export async function catalogueOf({ env, terminal }: Pick<Cli, 'env' | 'terminal'>): Promise<Catalogue> {
+  const { catalogue, problems } = await readCatalogue(env);
   for (const problem of problems) terminal.note(formatProblem(problem));
   return catalogue;
 }
@@ -50,7 +45,7 @@ export async function readCatalogue({ env, terminal }: Pick<Cli, 'env' | 'termin
 /** Reads every byte of the models again. Fails if one differs from what its source states. */
 export async function runVerify(cli: Cli, options: StoreOptions, ...names: string[]): Promise<void> {
   const root = storeRoot(cli, options);
-  const catalogue = await readCatalogue(cli);
+  const catalogue = await catalogueOf(cli);
   const sources = createModelSources({ root, hub: readHubAccess(cli.env), catalogue });
   const { signal } = new AbortController();
   const ids = names.length > 0 ? names.map(parseModelId) : await presentModels(root, catalogue, signal);
