@@ -3,7 +3,7 @@
  * `models.toml` of the users; `catalogue-source.ts` reads both. The demo models are generated and always there.
  */
 import { DEMO_MODEL_IDS, demoModelPath, type DemoModelId } from './demo/demo-models.ts';
-import type { ModelFacts } from '../providers/provider.ts';
+import type { ModelContents } from '../providers/provider.ts';
 import type { ModelKind } from '../schema/model-kinds.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 
@@ -29,8 +29,9 @@ export interface CatalogueEntry {
   readonly kind?: ModelKind;
   readonly provider: ProviderKind;
   readonly family: string;
-  /** The server loads the first one. */
   readonly files: readonly [CatalogueFile, ...CatalogueFile[]];
+  /** The directory that the server loads, relative to the root of the store. Default: it loads the first file. */
+  readonly directory?: string;
   readonly license: string;
   readonly licenseUrl: string;
   /** The Hub itself asks for its terms to be accepted before it sends the files. */
@@ -41,10 +42,10 @@ export interface CatalogueEntry {
   /** Longest context in tokens. Undefined if no source states it. */
   readonly context?: number;
   /**
-   * Facts that the header of a GGUF download has or ought to have, for a gateway that cannot read the file because only the pods of a cluster have it.
-   * Not needed for generated models.
+   * What the files say or ought to say, in the terms of the provider, for a gateway that cannot read them because only the pods of a cluster have them, and for
+   * files that do not say it. Not needed for generated models.
    */
-  readonly headerFacts?: Omit<ModelFacts, 'id' | 'hostPath' | 'sizeBytes' | 'projectorPath'>;
+  readonly headerFacts?: ModelContents;
   /** Whether the files were downloaded and compared with the entry. */
   readonly verified?: boolean;
   /** Pages that state what the entry says. */
@@ -67,6 +68,11 @@ export interface Catalogue {
 
 /** Only the models that need no download. */
 export const DEMO_CATALOGUE: ReadonlyMap<string, CatalogueEntry> = new Map(DEMO_MODEL_IDS.map((id) => [id, demoEntry(id)]));
+
+/** Returns the path of what the server loads, relative to the root of the store. */
+export function loadedPath({ directory, files }: CatalogueEntry): string {
+  return directory ?? files[0].path;
+}
 
 /** Returns the size of all files of an entry, or undefined if they are not downloaded. */
 export function downloadBytes({ files }: Pick<CatalogueEntry, 'files'>): number | undefined {

@@ -4,11 +4,11 @@ import { mkdir, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { watch } from 'chokidar';
 import { createKeyedLock } from '../platform/keyed-lock.ts';
+import type { ModelContents, ModelFormat, StoreEntry } from '../providers/provider.ts';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
 import { fail } from '../schema/failure.ts';
 import { ModelId } from '../schema/names.ts';
-import { DEMO_CATALOGUE, downloadBytes, whyNotSelectable, type Catalogue, type CatalogueEntry } from './catalogue.ts';
-import { shardNames } from './decide/model-facts.ts';
+import { DEMO_CATALOGUE, downloadBytes, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from './catalogue.ts';
 import { parseHubName } from './decide/parse-model-name.ts';
 import { suggestModels } from './decide/suggest-models.ts';
 import { readHubAccess } from './hub/hub-access.ts';
@@ -27,15 +27,18 @@ export interface ListedModel {
 
 export interface DirectoryModelStore extends ModelStore {
   readonly catalogue: Catalogue;
+  readonly formats: readonly ModelFormat[];
   readonly sources: ModelSources;
   readonly pulls: Pulls;
-  /** Lists every entry of the catalogue, every model that was pulled or imported under a name, and every other GGUF model in the directory. */
+  /** Lists every entry of the catalogue, every model that was pulled or imported under a name, and every other model in the directory that a provider knows. */
   list(signal: AbortSignal): Promise<readonly ListedModel[]>;
 }
 
 export interface ModelStoreOptions {
   /** Absolute. */
   readonly root: string;
+  /** How models look on disk. A file that several would take belongs to the first one. */
+  readonly formats: readonly ModelFormat[];
   readonly catalogue?: Catalogue;
   /** Default: the catalogue, and the Hub without a token. */
   readonly sources?: ModelSources;
@@ -52,13 +55,13 @@ const MAX_LISTED = 2000;
 const WAKE_WITHIN_MS = 100;
 
 export function createModelStore(options: ModelStoreOptions): DirectoryModelStore {
-  const { root, catalogue = DEMO_CATALOGUE, writer = 'svc', limits, pace } = options;
+  const { root, formats, catalogue = DEMO_CATALOGUE, writer = 'svc', limits, pace } = options;
   const sources = options.sources ?? createModelSources({ root, hub: readHubAccess({}), catalogue });
-  const reader = createModelReader(root);
+  const reader = createModelReader(root, formats);
   const lock = createKeyedLock();
   const tuning = { ...(limits === undefined ? {} : { limits }), ...(pace === undefined ? {} : { pace }) };
   const pulls = createPulls((id, onProgress, signal) =>
-    fetchModel({ root, id, catalogue, sources, writer, lock, onProgress, ...tuning }, signal),
+    fetchModel({ root, formats, id, catalogue, sources, writer, lock, onProgress, ...tuning }, signal),
   );
 
   async function presence(id: ModelId): Promise<ModelPresence> {
@@ -66,14 +69,13 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     if (entry === undefined) return presenceOfOther(id);
     const refusal = whyNotSelectable(entry);
     if (refusal !== undefined) return { kind: 'missing', message: refusal };
-    const read = await reader.read(id, entry.files[0].path);
+    const read = await reader.read(id, loadedPath(entry), entry.provider);
     if (read.kind === 'unusable') return { kind: 'missing', message: read.message };
     const others = await Promise.all(entry.files.slice(1).map(async ({ path: file }) => sizeOf(path.join(root, file))));
     if (read.kind === 'absent' || others.includes(undefined)) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
     const sizeBytes = entry.files.length === 1 ? read.facts.sizeBytes : (downloadBytes(entry) ?? read.facts.sizeBytes);
-    // Some embedding models have a header that does not say how to pool.
-    const poolingType = read.facts.poolingType ?? entry.headerFacts?.poolingType;
-    return { kind: 'present', facts: { ...read.facts, poolingType, sizeBytes } };
+    const contents = completed(read.facts.contents, entry.headerFacts);
+    return { kind: 'present', facts: { ...read.facts, ...(contents === undefined ? {} : { contents }), sizeBytes } };
   }
 
   async function presenceOfOther(id: ModelId): Promise<ModelPresence> {
@@ -91,6 +93,7 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
   return {
     root,
     catalogue,
+    formats,
     sources,
     pulls,
     async observe(ids, signal) {
@@ -110,12 +113,18 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
       const pins = await sources.pins.list();
       const named = [...catalogue.values()].flatMap((entry) => entry.files.map((file) => file.path));
       const known = new Set([...named, ...pins.flatMap((pin) => pin.files.map((file) => file.path))]);
-      const found = (await findModels(root)).filter((file) => !known.has(file));
+      const found = (await findModels(root, formats)).filter((file) => !known.has(file));
       const ids = [...catalogue.keys(), ...pins.map((pin) => pin.id), ...found].flatMap((id) => ModelId.safeParse(id).data ?? []);
       signal.throwIfAborted();
       return Promise.all([...new Set(ids)].map(async (id) => ({ id, entry: await sources.known(id), presence: await presence(id) })));
     },
   };
+}
+
+/** What the files say has the last word. Some do not say everything: the header of some embedding models does not say how to pool. */
+function completed(found: ModelContents | undefined, stated: ModelContents | undefined): ModelContents | undefined {
+  if (stated === undefined) return found;
+  return { ...stated, ...Object.fromEntries(Object.entries(found ?? {}).filter(([, value]) => value !== undefined)) };
 }
 
 async function sizeOf(file: string): Promise<number | undefined> {
@@ -140,16 +149,22 @@ async function watchRoot(root: string, changed: () => void, signal: AbortSignal)
   signal.addEventListener('abort', () => void watcher.close(), { once: true });
 }
 
-/** Returns the paths of GGUF files relative to the root: only the first shard of a split model, and no projectors. */
-async function findModels(root: string): Promise<readonly string[]> {
+/** Returns the paths of models relative to the root: files, and directories that are a model as a whole. */
+async function findModels(root: string, formats: readonly ModelFormat[]): Promise<readonly string[]> {
   const found: string[] = [];
+  const isModel = (entry: StoreEntry): boolean => {
+    const whats = formats.map((format) => format.recognize(entry)).filter((what) => what !== undefined);
+    return whats[0] === 'model' && found.length < MAX_LISTED;
+  };
   const visit = async (directory: string, depth: number): Promise<void> => {
     const entries = await readdir(path.join(root, directory), { withFileTypes: true }).catch(() => []);
+    const names = entries.map(({ name }) => name);
+    if (directory !== '' && isModel({ name: path.basename(directory), names })) return void found.push(directory);
     for (const entry of entries.toSorted((a, b) => a.name.localeCompare(b.name))) {
       const file = path.join(directory, entry.name);
-      if (entry.isDirectory() && depth < DEPTH) await visit(file, depth + 1);
-      const isModel = !entry.isDirectory() && /\.gguf$/i.test(entry.name) && !/mmproj/i.test(entry.name);
-      if (isModel && shardNames(entry.name)[0] === entry.name && found.length < MAX_LISTED) found.push(file);
+      if (entry.isDirectory()) {
+        if (depth < DEPTH) await visit(file, depth + 1);
+      } else if (isModel({ name: entry.name })) found.push(file);
     }
   };
   await visit('', 0);

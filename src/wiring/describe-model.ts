@@ -15,14 +15,14 @@ export function listModel({ id, entry, presence }: ListedModel): ModelListing {
   return {
     id,
     kind: entry?.kind,
-    provider: entry?.provider ?? 'gguf',
-    family: entry === undefined || entry.family === '' ? (facts?.architecture ?? 'unknown') : entry.family,
+    provider: entry?.provider ?? facts?.provider ?? 'gguf',
+    family: entry === undefined || entry.family === '' ? (facts?.family ?? 'unknown') : entry.family,
     present,
     sizeBytes: present ? presence.facts.sizeBytes : presence.kind === 'pullable' ? presence.sizeBytes : sizeOf(entry),
     memoryBytes: undefined,
     minMemoryBytes: entry?.minMemoryBytes,
     minVramBytes: entry?.minVramBytes,
-    context: facts?.trainedContext ?? entry?.context,
+    context: entry?.context,
     license: entry?.license,
     licenseUrl: entry?.licenseUrl,
     verified: entry?.verified,
@@ -45,7 +45,7 @@ export async function describeModel(store: DirectoryModelStore, id: ModelId, sig
   if (isUnknown) return fail('stalled', 'ModelMissing', `There is no model "${id}"${suggestModels(id, catalogue.keys())}`);
   const sourceOf = new Map(entry?.files.map((file) => [file.path, file.from]));
   const files = await Promise.all(
-    (await filesOf(sources, id)).map(async (file) => {
+    (await filesOf(store, id)).map(async (file) => {
       const from = sourceOf.get(file.path);
       const storedBytes = await storedSize(path.join(root, file.path));
       return {

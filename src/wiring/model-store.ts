@@ -8,7 +8,7 @@ import { createModelSources } from '../models/model-sources.ts';
 import { createDiskRoom } from '../models/pull/disk-room.ts';
 import { createThrottle } from '../models/pull/throttle.ts';
 import { createModelStore, type DirectoryModelStore } from '../models/store.ts';
-import { PROVIDERS } from '../providers/registry.ts';
+import { MODEL_FORMATS, PROVIDERS } from '../providers/registry.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
 import { PROVIDER_KIND_NAMES } from '../schema/provider-kinds.ts';
 import type { ServiceOptions } from './world.ts';
@@ -41,6 +41,7 @@ export function createHostModelStore({ settings, env }: ServiceOptions, host: Ho
   return createModelStore({
     root,
     catalogue,
+    formats: MODEL_FORMATS,
     sources: createModelSources({
       root,
       catalogue,

@@ -9,6 +9,7 @@ import { encodeGguf, text } from '../../src/models/demo/encode-gguf.ts';
 import { readHubAccess } from '../../src/models/hub/hub-access.ts';
 import { createModelSources } from '../../src/models/model-sources.ts';
 import { createModelStore, type DirectoryModelStore } from '../../src/models/store.ts';
+import { MODEL_FORMATS } from '../../src/providers/registry.ts';
 import type { Progress } from '../../src/reconciler/ports.ts';
 import { ModelId } from '../../src/schema/names.ts';
 import { startFakeHub, type FakeHub } from '../support/hub/fake-hub.ts';
@@ -72,7 +73,7 @@ beforeEach(async () => {
   const { catalogue } = source;
   const own = path.join(root, 'store');
   const sources = createModelSources({ root: own, hub: access, catalogue });
-  store = createModelStore({ root: own, catalogue, sources, pace: { pollMs: 10, stillMs: 50, retryMs: 5 } });
+  store = createModelStore({ root: own, formats: MODEL_FORMATS, catalogue, sources, pace: { pollMs: 10, stillMs: 50, retryMs: 5 } });
 });
 afterEach(async () => {
   await hub.close();
@@ -99,7 +100,7 @@ test('a model and its projector are pulled from their commit, with progress over
     kind: 'present',
     facts: {
       hostPath: path.join(root, 'store', directory, 'm-Q4_K_M.gguf'),
-      projectorPath: path.join(root, 'store', directory, 'mmproj-F16.gguf'),
+      contents: { projector: 'mmproj-F16.gguf' },
     },
   });
   expect(hub.log.filter((request) => request.server === 'hub').every(({ path: each }) => each.includes(`/resolve/${COMMIT}/`))).toBe(true);
@@ -119,7 +120,7 @@ test('a restrictive licence has to be accepted first, and the message says where
 
 test('a header that does not say how to pool is completed by the catalogue', async () => {
   expect(await pull('own-embed')).toMatchObject({ ok: true });
-  expect(await look('own-embed')).toMatchObject({ kind: 'present', facts: { architecture: 'qwen3', poolingType: 3 } });
+  expect(await look('own-embed')).toMatchObject({ kind: 'present', facts: { contents: { architecture: 'qwen3', poolingType: 3 } } });
 });
 
 const GONE = 'Correct the entry "own-moved" in "models.toml": its files are not where the catalogue says';

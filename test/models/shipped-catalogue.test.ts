@@ -5,7 +5,7 @@ import { DEMO_CATALOGUE } from '../../src/models/catalogue.ts';
 import { needsAcceptance } from '../../src/models/decide/needs-acceptance.ts';
 import { entryOf } from '../../src/models/decide/catalogue-entry.ts';
 import { parseCatalogue } from '../../src/models/decide/parse-catalogue.ts';
-import { projectorFor } from '../../src/models/decide/model-facts.ts';
+import { projectorFor } from '../../src/providers/gguf/decide/gguf-model.ts';
 import { fileUrl } from '../../src/models/hub/hub-access.ts';
 import { MODEL_KINDS } from '../../src/schema/model-kinds.ts';
 import { ModelId } from '../../src/schema/names.ts';

@@ -1,6 +1,6 @@
 /** Turns an entry of the catalogue as it is written into what the store works with: addresses, places in the store, and what follows from the kind. Pure. */
 import { createHash } from 'node:crypto';
-import type { ModelFacts } from '../../providers/provider.ts';
+import type { ModelContents } from '../../providers/provider.ts';
 import type { ProviderKind } from '../../schema/provider-kinds.ts';
 import { parseSizeBytes } from '../../schema/quantities.ts';
 import type { CatalogueEntry, CatalogueFile } from '../catalogue.ts';
@@ -76,8 +76,8 @@ function whyNot(record: CatalogueRecord, { providers }: EntryContext): string | 
 }
 
 /** The header of the file has the last word. This is for a gateway that cannot read it, and for headers that do not say it. */
-function headerFactsOf({ kind, pooling, architecture, context }: CatalogueRecord): NonNullable<CatalogueEntry['headerFacts']> {
-  const pooled: Pick<ModelFacts, 'poolingType'> = kind === 'embed' ? { poolingType: POOLING_TYPES[pooling ?? 'mean'] } : {};
+function headerFactsOf({ kind, pooling, architecture, context }: CatalogueRecord): ModelContents {
+  const pooled = kind === 'embed' ? { poolingType: POOLING_TYPES[pooling ?? 'mean'] } : {};
   return {
     ...pooled,
     ...(kind === 'rerank' ? { hasClassifier: true } : {}),

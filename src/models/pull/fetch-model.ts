@@ -5,10 +5,12 @@
 import { access, constants, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ModelFormat } from '../../providers/provider.ts';
 import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
-import { DEMO_CATALOGUE, whyNotSelectable, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
+import type { ProviderKind } from '../../schema/provider-kinds.ts';
+import { DEMO_CATALOGUE, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import type { KeyedLock } from '../../platform/keyed-lock.ts';
 import type { ModelSources } from '../model-sources.ts';
@@ -24,6 +26,7 @@ export interface FetchModel {
   /** Absolute path of the store. */
   readonly root: string;
   readonly id: ModelId;
+  readonly formats: readonly ModelFormat[];
   readonly catalogue?: Catalogue;
   /** Distinguishes the parts of this process from those of others on a shared volume. The same after a restart, which then resumes them. */
   readonly writer: string;
@@ -46,7 +49,7 @@ export interface Pace {
 }
 
 export interface FetchedModel {
-  /** Absolute path of the file that the server loads. */
+  /** Absolute path of the file, or of the directory, that the server loads. */
   readonly file: string;
   readonly sizeBytes: number;
   readonly fetched: boolean;
@@ -67,7 +70,7 @@ const PACE: Pace = { pollMs: 2000, retryMs: 1000 };
 const MAX_FRUITLESS_ATTEMPTS = 6;
 
 export async function fetchModel(options: FetchModel, signal: AbortSignal): Promise<Result<FetchedModel>> {
-  const { root, id, sources, catalogue = DEMO_CATALOGUE } = options;
+  const { root, sources, id, catalogue = DEMO_CATALOGUE } = options;
   try {
     const listed = catalogue.get(id);
     const refusal = listed === undefined ? undefined : whyNotSelectable(listed);
@@ -78,7 +81,7 @@ export async function fetchModel(options: FetchModel, signal: AbortSignal): Prom
       const fetched = await fetchEntry(options, resolved.value, 'missing or damaged', signal);
       return listed === undefined ? fetched : explainGone(listed, fetched);
     }
-    const model = await readModel({ root, id, catalogue }, id);
+    const model = await readModel(options, id);
     return model.ok ? ok({ ...model.value, fetched: false, verified: 'header' }) : model;
   } catch (error) {
     if (signal.aborted) return fail('retry', 'Aborted', `Fetching the model "${id}" was interrupted; the next attempt resumes it`);
@@ -96,10 +99,11 @@ function explainGone<T>({ id, isOwn, files }: CatalogueEntry, fetched: Result<T>
 }
 
 async function readModel(
-  { root, id, catalogue = DEMO_CATALOGUE }: Pick<FetchModel, 'root' | 'id' | 'catalogue'>,
+  { root, formats, id, catalogue = DEMO_CATALOGUE }: FetchModel,
   file: string,
+  provider?: ProviderKind,
 ): Promise<Result<Pick<FetchedModel, 'file' | 'sizeBytes'>>> {
-  const model = await createModelReader(root).read(id, file);
+  const model = await createModelReader(root, formats).read(id, file, provider);
   if (model.kind === 'present') return ok({ file: model.facts.hostPath, sizeBytes: model.facts.sizeBytes });
   if (model.kind === 'unusable') return fail('stalled', 'ModelUnusable', model.message);
   const message = `Put the file "${path.join(root, file)}" into the model store: it does not exist, and the catalogue cannot provide it${suggestModels(id, catalogue.keys())}`;
@@ -126,7 +130,7 @@ async function fetchEntry(
     if (found.value === 'fetched') fetched = true;
     doneBytes += bytesOf(file);
   }
-  const model = await readModel(options, entry.files[0].path);
+  const model = await readModel(options, loadedPath(entry), entry.provider);
   if (model.ok) return ok({ ...model.value, fetched, verified });
   // A file of the right size that is too large to be hashed may be damaged all the same.
   return which === 'all' ? model : fetchEntry(options, entry, 'all', signal);

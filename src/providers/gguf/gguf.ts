@@ -1,11 +1,13 @@
 /** The provider for models in GGUF files, which llama-server of llama.cpp serves. */
 import type { Provider, SlotContext } from '../provider.ts';
 import { inferPath } from './decide/infer-path.ts';
+import { ggufModel } from './decide/gguf-model.ts';
 import { roleOf } from './decide/model-role.ts';
 import { deriveHealth, type Probe } from './decide/derive-health.ts';
 import { SAFE_FLAGS } from './decide/safe-flags.ts';
-import { devicesOf, PROGRAM, serverCommand, serverEnvironment } from './decide/server-command.ts';
-import { serverMemoryBytes } from './decide/server-memory.ts';
+import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/server-command.ts';
+import { serverMemory } from './decide/server-memory.ts';
+import { ggufFormat } from './gguf-format.ts';
 
 /** The first request may compile shaders, which takes many seconds on a slow GPU. */
 const PROBE_TIMEOUT_MS = 30_000;
@@ -18,11 +20,12 @@ export const gguf: Provider = {
   containerPort: 8080,
   readyPath: '/health',
   safeFlags: SAFE_FLAGS,
+  models: ggufFormat,
   devices: devicesOf,
-  buildEnv: serverEnvironment,
-  startCmd: serverCommand,
-  estimateMemoryBytes: (spec, model) => serverMemoryBytes('', spec, model),
-  capabilities: (name, spec, model) => roleOf(name, spec, model).capabilities,
+  buildEnv: (slot) => serverEnvironment(ggufSlot(slot)),
+  startCmd: (slot) => serverCommand(ggufSlot(slot)),
+  estimateMemory: (name, spec, model) => serverMemory(name, spec, ggufModel(model)),
+  capabilities: (name, spec, model) => roleOf(name, spec, ggufModel(model)).capabilities,
   /** A server that is busy with long requests answers the probe late, but `/health` immediately. */
   async health(endpoint, io, slot, signal) {
     const alive = await io.request(endpoint, { method: 'GET', path: '/health', timeoutMs: ALIVE_TIMEOUT_MS, signal });
@@ -42,8 +45,12 @@ const PROBES: Readonly<Record<Probe, { readonly path: string; readonly body: str
   rerank: { path: '/v1/rerank', body: JSON.stringify({ query: 'Hi', documents: ['Hello'] }) },
 };
 
-function probeFor(slot: Pick<SlotContext, 'name' | 'spec' | 'model'>): Probe {
-  const { start } = roleOf(slot.name, slot.spec, slot.model);
+function ggufSlot(slot: SlotContext): GgufSlot {
+  return { ...slot, model: ggufModel(slot.model) };
+}
+
+function probeFor({ name, spec, model }: Pick<SlotContext, 'name' | 'spec' | 'model'>): Probe {
+  const { start } = roleOf(name, spec, ggufModel(model));
   if (start === 'rerank') return 'rerank';
   return start === 'embed' ? 'embedding' : 'completion';
 }
