@@ -75,6 +75,7 @@ const Models = z.strictObject({
     storageClassName: z.string(),
   }),
   hostPath: OrEmpty(z.string().startsWith('/')).describe('Directory on each node, instead of a claim'),
+  catalogue: z.string().max(900_000).describe('Text of models.toml, which adds models to the shipped catalogue'),
   mountInGateway: z.boolean().describe('Whether to mount the models into the gateway too, read-only'),
 });
 
