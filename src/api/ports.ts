@@ -40,6 +40,8 @@ export interface ProviderListing {
   readonly defaultBackend: string;
   readonly available: boolean;
   readonly reason: string;
+  /** Each backend, in the order of preference on this machine. Empty if the provider is not included. */
+  readonly availability: readonly { readonly backend: string; readonly available: boolean; readonly reason: string }[];
 }
 
 export interface ModelListing {

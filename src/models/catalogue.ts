@@ -42,10 +42,12 @@ export interface CatalogueEntry {
   /** Longest context in tokens. Undefined if no source states it. */
   readonly context?: number;
   /**
-   * What the files say or ought to say, in the terms of the provider, for a gateway that cannot read them because only the pods of a cluster have them, and for
-   * files that do not say it. Not needed for generated models.
+   * What the files say, in the terms of the provider, for a gateway that cannot read them because only the pods of a cluster have them. Undefined: it reads them
+   * at their source. Not needed for generated models.
    */
   readonly headerFacts?: ModelContents;
+  /** What the catalogue states in the same terms. It completes what the files say. */
+  readonly stated?: ModelContents;
   /** Whether the files were downloaded and compared with the entry. */
   readonly verified?: boolean;
   /** Pages that state what the entry says. */

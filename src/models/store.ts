@@ -4,11 +4,12 @@ import { mkdir, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { watch } from 'chokidar';
 import { createKeyedLock } from '../platform/keyed-lock.ts';
-import type { ModelContents, ModelFormat, StoreEntry } from '../providers/provider.ts';
+import type { ModelFormat, StoreEntry } from '../providers/provider.ts';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
 import { fail } from '../schema/failure.ts';
 import { ModelId } from '../schema/names.ts';
 import { DEMO_CATALOGUE, downloadBytes, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from './catalogue.ts';
+import { completeContents } from './decide/complete-contents.ts';
 import { parseHubName } from './decide/parse-model-name.ts';
 import { suggestModels } from './decide/suggest-models.ts';
 import { readHubAccess } from './hub/hub-access.ts';
@@ -74,7 +75,7 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     const others = await Promise.all(entry.files.slice(1).map(async ({ path: file }) => sizeOf(path.join(root, file))));
     if (read.kind === 'absent' || others.includes(undefined)) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
     const sizeBytes = entry.files.length === 1 ? read.facts.sizeBytes : (downloadBytes(entry) ?? read.facts.sizeBytes);
-    const contents = completed(read.facts.contents, entry.headerFacts);
+    const contents = completeContents(read.facts.contents, entry.stated);
     return { kind: 'present', facts: { ...read.facts, ...(contents === undefined ? {} : { contents }), sizeBytes } };
   }
 
@@ -119,12 +120,6 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
       return Promise.all([...new Set(ids)].map(async (id) => ({ id, entry: await sources.known(id), presence: await presence(id) })));
     },
   };
-}
-
-/** What the files say has the last word. Some do not say everything: the header of some embedding models does not say how to pool. */
-function completed(found: ModelContents | undefined, stated: ModelContents | undefined): ModelContents | undefined {
-  if (stated === undefined) return found;
-  return { ...stated, ...Object.fromEntries(Object.entries(found ?? {}).filter(([, value]) => value !== undefined)) };
 }
 
 async function sizeOf(file: string): Promise<number | undefined> {

@@ -7,7 +7,7 @@ import type { Desired } from './decide/facts/facts.ts';
 import { makeTemplate, type Template } from './decide/facts/workload.ts';
 import { compareWorkload } from './decide/facts/drift.ts';
 import { createMemo } from './memo.ts';
-import { withBackend } from './decide/rules/choose-backend.ts';
+import { withBackends } from './decide/rules/choose-backend.ts';
 import type { DesiredState, HostFacts, ImageReference, ModelStore, ObservedWorkload, Runtime } from './ports.ts';
 
 export interface DesireDeps {
@@ -35,7 +35,7 @@ export function desire(
   const ownMemory = runtime.traits.network === 'pods' ? undefined : memoryTotalBytes;
   const share = ownMemory === undefined ? undefined : Math.floor(ownMemory * SHARE_OF_HOST);
   return {
-    slots: hardware === undefined ? slots : new Map(slots.entries().map(([name, slot]) => [name, withBackend(slot, hardware)])),
+    slots: withBackends(slots, providers, hardware),
     hardware,
     refused,
     providers,

@@ -7,6 +7,7 @@ import { filesOf } from '../models/model-files.ts';
 import type { DirectoryModelStore, ListedModel } from '../models/store.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import type { ModelId } from '../schema/names.ts';
+import type { World } from './world.ts';
 
 /** Pure. */
 export function listModel({ id, entry, presence }: ListedModel): ModelListing {
@@ -36,28 +37,53 @@ function sizeOf(entry: ListedModel['entry']): number | undefined {
   return sizes.length === 0 ? undefined : sizes.reduce((sum, size) => sum + size, 0);
 }
 
+/** Where the service looks models up. In a cluster, it has no files, and says of them what it has decided. */
+export type DescribedStore = Pick<World, 'modelFiles' | 'clusterModels'>;
+
 /** Fails for a name that nothing provides, with those that may have been meant. */
-export async function describeModel(store: DirectoryModelStore, id: ModelId, signal: AbortSignal): Promise<Result<ModelDetail>> {
-  const { root, sources, catalogue } = store;
-  const entry = await sources.known(id);
+export async function describeModel(
+  { modelFiles, clusterModels }: DescribedStore,
+  id: ModelId,
+  signal: AbortSignal,
+): Promise<Result<ModelDetail>> {
+  const store = clusterModels ?? modelFiles;
+  const entry = await store.sources.known(id);
   const presence = (await store.observe([id], signal)).get(id);
   const isUnknown = presence === undefined || (entry === undefined && presence.kind === 'missing');
-  if (isUnknown) return fail('stalled', 'ModelMissing', `There is no model "${id}"${suggestModels(id, catalogue.keys())}`);
-  const sourceOf = new Map(entry?.files.map((file) => [file.path, file.from]));
-  const files = await Promise.all(
-    (await filesOf(store, id)).map(async (file) => {
-      const from = sourceOf.get(file.path);
-      const storedBytes = await storedSize(path.join(root, file.path));
-      return {
-        path: file.path,
-        sizeBytes: from?.kind === 'url' ? from.sizeBytes : storedBytes,
-        sha256: file.sha256,
-        url: from?.kind === 'url' ? from.url : undefined,
-        present: storedBytes !== undefined,
-      };
+  if (isUnknown) return fail('stalled', 'ModelMissing', `There is no model "${id}"${suggestModels(id, modelFiles.catalogue.keys())}`);
+  const present = presence.kind === 'present';
+  const files = await (clusterModels === undefined
+    ? storedFiles(modelFiles, id)
+    : (entry?.files ?? []).map(({ path: file }) => ({ path: file, present })));
+  const fromOf = new Map(entry?.files.map((file) => [file.path, file.from]));
+  const described = files.map((file: StoredFile) => {
+    const from = fromOf.get(file.path);
+    const source = from?.kind === 'url' ? from : undefined;
+    return {
+      path: file.path,
+      sizeBytes: source?.sizeBytes ?? file.storedBytes,
+      sha256: source?.sha256 ?? file.sha256,
+      url: source?.url,
+      present: file.present,
+    };
+  });
+  return ok({ ...listModel({ id, entry, presence }), files: described, sources: entry?.sources ?? [] });
+}
+
+interface StoredFile {
+  readonly path: string;
+  readonly present: boolean;
+  readonly storedBytes?: number | undefined;
+  readonly sha256?: string | undefined;
+}
+
+async function storedFiles(store: DirectoryModelStore, id: ModelId): Promise<readonly StoredFile[]> {
+  return await Promise.all(
+    (await filesOf(store, id)).map(async ({ path: file, sha256 }) => {
+      const storedBytes = await storedSize(path.join(store.root, file));
+      return { path: file, sha256, storedBytes, present: storedBytes !== undefined };
     }),
   );
-  return ok({ ...listModel({ id, entry, presence }), files, sources: entry?.sources ?? [] });
 }
 
 async function storedSize(file: string): Promise<number | undefined> {

@@ -6,17 +6,18 @@ import { needsAcceptance } from '../models/decide/needs-acceptance.ts';
 import type { Board } from '../reconciler/board.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import type { ModelId } from '../schema/names.ts';
+import { manageClusterModels } from './manage-cluster-models.ts';
 import type { World } from './world.ts';
 
 /** How long the Hub may take to say what a name means. */
 const RESOLVE_TIMEOUT_MS = 30_000;
 
 export function createModelManagement(
-  { modelFiles: store, runtime }: World,
+  { modelFiles: store, clusterModels }: World,
   board: Pick<Board, 'current'>,
 ): Pick<Manage, 'pullModel' | 'removeModel' | 'pulls'> {
+  if (clusterModels !== undefined) return manageClusterModels(clusterModels, board);
   const { sources, pulls } = store;
-  const isCluster = runtime.traits.network === 'pods';
 
   /** Returns the slots that want one of these files, or still use it. */
   async function slotsUsing(files: ReadonlySet<string>, id: ModelId): Promise<readonly string[]> {
@@ -32,8 +33,6 @@ export function createModelManagement(
   return {
     pulls: (): readonly PullListing[] => pulls.list(),
     async pullModel(id, { acceptLicense, url, sha256 }) {
-      if (isCluster)
-        return fail('stalled', 'PulledByPods', `Set the model "${id}" in a slot: in a cluster, the pods of a slot fetch its model`);
       const signal = AbortSignal.timeout(RESOLVE_TIMEOUT_MS);
       if (url !== undefined && sha256 !== undefined) {
         // Imported when it is needed, because undici is large.
@@ -61,12 +60,6 @@ export function createModelManagement(
       return allowed;
     },
     async removeModel(id): Promise<Result<'removed' | 'absent' | { readonly usedBy: readonly string[] }>> {
-      if (isCluster)
-        return fail(
-          'stalled',
-          'PulledByPods',
-          `Remove the model "${id}" from the volume of the pods: the gateway has no model store in a cluster`,
-        );
       const files = new Set((await filesOf(store, id)).map((file) => file.path));
       const usedBy = await slotsUsing(files, id);
       if (usedBy.length > 0) return ok({ usedBy });

@@ -8,7 +8,7 @@ import { createModelSources } from '../models/model-sources.ts';
 import { createDiskRoom } from '../models/pull/disk-room.ts';
 import { createThrottle } from '../models/pull/throttle.ts';
 import { createModelStore, type DirectoryModelStore } from '../models/store.ts';
-import { MODEL_FORMATS, PROVIDERS } from '../providers/registry.ts';
+import { modelFormats } from '../providers/model-formats.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
 import { PROVIDER_KIND_NAMES } from '../schema/provider-kinds.ts';
 import type { ServiceOptions } from './world.ts';
@@ -21,13 +21,13 @@ const PROBE_TIMEOUT_MS = 5000;
 
 /** `lastGoodFile` keeps the last valid entries of `models.toml`. Without it, they are kept in memory only. */
 export async function createServiceCatalogue(
-  { settings, env, log }: ServiceOptions,
+  { settings, env, log, providers }: ServiceOptions,
   keep: { readonly lastGoodFile?: string } = {},
 ): Promise<CatalogueSource> {
   const source = await createCatalogueSource({
     local: path.join(settings.SVC_CONFIG_DIR, 'models.toml'),
     hub: readHubAccess(env),
-    providers: PROVIDER_KIND_NAMES.filter((kind) => Object.hasOwn(PROVIDERS, kind)),
+    providers: PROVIDER_KIND_NAMES.filter((kind) => providers[kind] !== undefined),
     quietPeriodMs: settings.SVC_QUIET_PERIOD,
     log,
     ...keep,
@@ -36,12 +36,16 @@ export async function createServiceCatalogue(
   return source;
 }
 
-export function createHostModelStore({ settings, env }: ServiceOptions, host: HostProbe, catalogue: Catalogue): DirectoryModelStore {
+export function createHostModelStore(
+  { settings, env, providers }: ServiceOptions,
+  host: HostProbe,
+  catalogue: Catalogue,
+): DirectoryModelStore {
   const root = settings.SVC_MODELS_DIR;
   return createModelStore({
     root,
     catalogue,
-    formats: MODEL_FORMATS,
+    formats: modelFormats(providers),
     sources: createModelSources({
       root,
       catalogue,

@@ -57,8 +57,7 @@ describe.each(entries.map((entry) => [entry.id, entry] as const))('%s', (id, ent
     const [first = ''] = names;
     expect(projectorFor(first, names) !== undefined).toBe(entry.kind === 'vision');
     expect(entry.selectable).toBe(entry.provider === 'gguf');
-    // The gateway of a cluster has no other source.
-    expect(entry.headerFacts !== undefined).toBe(entry.provider === 'gguf');
+    expect(entry.stated !== undefined).toBe(entry.provider === 'gguf');
     expect(id).toBe(id.toLowerCase());
   });
 

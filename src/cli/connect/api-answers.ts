@@ -72,6 +72,7 @@ export const ProvidersAnswer = z.looseObject({
       backends: z.array(z.string()),
       available: z.boolean(),
       reason: z.string(),
+      availability: z.array(z.looseObject({ backend: z.string(), available: z.boolean() })).optional(),
     }),
   ),
 });

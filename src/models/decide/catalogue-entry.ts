@@ -39,7 +39,7 @@ export function entryOf(record: CatalogueRecord, context: EntryContext): Catalog
     minVramBytes: minVram === undefined ? 0 : parseSizeBytes(minVram),
     minMemoryBytes: minMemory === undefined ? leastMemory(sizeBytes) : parseSizeBytes(minMemory),
     ...(record.context === undefined ? {} : { context: record.context }),
-    ...(provider === 'gguf' ? { headerFacts: headerFactsOf(record) } : {}),
+    ...(provider === 'gguf' ? { stated: statedOf(record) } : {}),
     verified,
     sources,
     isOwn: context.isOwn,
@@ -75,8 +75,8 @@ function whyNot(record: CatalogueRecord, { providers }: EntryContext): string | 
   return record.notSelectable;
 }
 
-/** The header of the file has the last word. This is for a gateway that cannot read it, and for headers that do not say it. */
-function headerFactsOf({ kind, pooling, architecture, context }: CatalogueRecord): ModelContents {
+/** In the terms of the provider for GGUF. */
+function statedOf({ kind, pooling, architecture, context }: CatalogueRecord): ModelContents {
   const pooled = kind === 'embed' ? { poolingType: POOLING_TYPES[pooling ?? 'mean'] } : {};
   return {
     ...pooled,

@@ -33,7 +33,7 @@ export interface FetchModel {
   readonly onProgress: (progress: Progress) => void;
   readonly pace?: Pace;
   readonly limits?: PullLimits;
-  /** Resolves names that are not in the catalogue. Default: there are none. */
+  /** Resolves names, also those of the catalogue. Default: only the catalogue. */
   readonly sources?: ModelSources;
   /** Files that this process fetches at the moment, by their paths: two names may mean the same file. */
   readonly lock?: KeyedLock;
@@ -75,7 +75,7 @@ export async function fetchModel(options: FetchModel, signal: AbortSignal): Prom
     const listed = catalogue.get(id);
     const refusal = listed === undefined ? undefined : whyNotSelectable(listed);
     if (refusal !== undefined) return fail('stalled', 'ModelMissing', refusal);
-    const resolved = listed === undefined && sources !== undefined ? await sources.resolve(id, signal) : ok(listed);
+    const resolved = sources === undefined ? ok(listed) : await sources.resolve(id, signal);
     if (!resolved.ok) return resolved;
     if (resolved.value !== undefined) {
       const fetched = await fetchEntry(options, resolved.value, 'missing or damaged', signal);
@@ -178,18 +178,20 @@ async function fetchFile(options: FetchModel, file: CatalogueFile, target: strin
   if (file.from.kind === 'generated') return pullEntryFile(file, { target, onProgress }, signal);
   const parts = createPartFiles({ target, writer, stillMs: pace.stillMs });
   const job: FileJob = { file, totalBytes: file.from.sizeBytes, target, parts, onProgress, pace };
-  if (await waitForOthers(job, signal)) {
-    await parts.clear();
-    return ok(undefined);
+  let isThere = false;
+  try {
+    isThere = await waitForOthers(job, signal);
+    if (isThere) return ok(undefined);
+    await parts.takeOver();
+    const patience = { attempts: MAX_FRUITLESS_ATTEMPTS, pauseMs: pace.retryMs };
+    const to = { target, part: parts.own, onProgress, patience, hub: sources?.hub, ...(limits === undefined ? {} : { limits }) };
+    const done = await pullEntryFile(file, to, signal);
+    isThere = done.ok;
+    return done;
+  } finally {
+    // A volume that cannot be written to any more has been reported by then.
+    await (isThere ? parts.clear() : parts.release()).catch(() => undefined);
   }
-  const patience = { attempts: MAX_FRUITLESS_ATTEMPTS, pauseMs: pace.retryMs };
-  const done = await pullEntryFile(
-    file,
-    { target, part: parts.own, onProgress, patience, hub: sources?.hub, ...(limits === undefined ? {} : { limits }) },
-    signal,
-  );
-  if (done.ok) await parts.clear();
-  return done;
 }
 
 /** Throws unless the directory, or the closest existing one above it, is writable. `mkdir` on a read-only volume fails with a misleading ENOENT. */

@@ -136,7 +136,17 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
         return lines === undefined ? undefined : stream(lines.slice(-tail), follow, signal);
       },
       lastPassAgeMs: () => world.lastPassAgeMs,
-      providers: async () => [{ kind: 'gguf', serves: ['chat'], backends: ['cpu'], defaultBackend: 'cpu', available: true, reason: '' }],
+      providers: async () => [
+        {
+          kind: 'gguf',
+          serves: ['chat'],
+          backends: ['cpu'],
+          defaultBackend: 'cpu',
+          available: true,
+          reason: '',
+          availability: [{ backend: 'cpu', available: true, reason: '' }],
+        },
+      ],
       models: async () => MODELS,
       async model(id) {
         const [listed] = MODELS.filter((model) => model.id === id);
@@ -190,6 +200,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     settings: parsed.settings,
     now: deps.now,
     report: metrics.requestFinished,
+    onFault: () => undefined,
   });
   const v1 = options.v1 === true ? createV1Routes({ board, gateway, startedAt: deps.manage.startedAt }) : [];
   const routes = createRoutes(v1, deps);
