@@ -33,7 +33,6 @@ export function desire(
 ): Desired {
   // Pods do not run in the memory of this host.
   const ownMemory = runtime.traits.network === 'pods' ? undefined : memoryTotalBytes;
-  const share = ownMemory === undefined ? undefined : Math.floor(ownMemory * SHARE_OF_HOST);
   return {
     slots: withBackends(slots, providers, hardware),
     hardware,
@@ -42,9 +41,14 @@ export function desire(
     images,
     portRange: settings.SVC_PORT_RANGE,
     modelsRoot: models.root,
-    memoryBudgetBytes: settings.SVC_MEMORY_BUDGET ?? share,
+    memoryBudgetBytes: budgetOf(settings, ownMemory),
     ...templating,
   };
+}
+
+/** The budget for the memory of this machine; undefined where its size is not known. */
+export function budgetOf(settings: Pick<Settings, 'SVC_MEMORY_BUDGET'>, memoryTotalBytes: number | undefined): number | undefined {
+  return settings.SVC_MEMORY_BUDGET ?? (memoryTotalBytes === undefined ? undefined : Math.floor(memoryTotalBytes * SHARE_OF_HOST));
 }
 
 export function templatingOf({ providers, models, runtime: { traits } }: Pick<DesireDeps, 'providers' | 'models' | 'runtime'>): Templating {

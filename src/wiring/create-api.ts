@@ -9,6 +9,7 @@ import { createV1Routes } from '../api/v1/v1-routes.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 import type { Controller } from './create-controller.ts';
+import { createFit } from './fit-model.ts';
 import { createInventory } from './inventory.ts';
 import { createModelManagement } from './manage-models.ts';
 import { createLogSource } from './service-parts.ts';
@@ -28,6 +29,7 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
   const manage: Manage = {
     ...createInventory(options, world, board),
     ...createModelManagement(world, board),
+    ...createFit(world, board, settings),
     version,
     runtime: runtime.traits.kind,
     startedAt,

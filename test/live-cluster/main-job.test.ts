@@ -253,7 +253,7 @@ describeWithCluster('A slot in a cluster', () => {
   }, 200_000);
 
   test.each([
-    ['hf:test/none', 'ModelGated', /Correct the name "test\/none"/],
+    ['hf:test/none', 'ModelGated', /Correct "HF_TOKEN", or the name "test\/none"/],
     ['hf:test/tiny:Q9_9', 'ModelMissing', /it has no "Q9_9"/],
   ])(
     'that names %s is stalled with what to do',

@@ -17,6 +17,7 @@ import { parseToml } from '../manifests/read-manifests.ts';
 import { readCatalogue } from '../read-catalogue.ts';
 import { sizeText } from '../output/quantities-text.ts';
 import { fail, ok, warn, type Check } from './check.ts';
+import { checkHardware } from './hardware-check.ts';
 
 /** `engines` of package.json. */
 const MIN_NODE = [24, 12] as const;
@@ -40,6 +41,7 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
       checkCatalogue(env),
       checkPodman(settings, env),
       ...Object.values(PROVIDERS).map(async (provider) => checkProgram(provider, settings, env)),
+      checkHardware(settings, env),
       checkModelsDir(settings),
       checkAddress(settings),
     ])),

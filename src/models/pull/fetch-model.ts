@@ -2,7 +2,7 @@
  * Makes sure that a model is complete in the store before a server is started; the pods of a slot run this first. A model of the
  * catalogue is verified and downloaded if it is missing or damaged. Any other model must already be there.
  */
-import { access, constants, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ModelFormat } from '../../providers/provider.ts';
@@ -11,9 +11,9 @@ import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
 import type { ProviderKind } from '../../schema/provider-kinds.ts';
 import { DEMO_CATALOGUE, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
-import { codeOf } from '../../platform/error-text.ts';
 import type { KeyedLock } from '../../platform/keyed-lock.ts';
 import type { ModelSources } from '../model-sources.ts';
+import { failUnlessWritable } from './check-writable.ts';
 import { createPartFiles, type PartFiles } from './part-files.ts';
 import { pullEntryFile, targetOf } from './pull-entry.ts';
 import { suggestModels } from '../decide/suggest-models.ts';
@@ -191,17 +191,6 @@ async function fetchFile(options: FetchModel, file: CatalogueFile, target: strin
   } finally {
     // A volume that cannot be written to any more has been reported by then.
     await (isThere ? parts.clear() : parts.release()).catch(() => undefined);
-  }
-}
-
-/** Throws unless the directory, or the closest existing one above it, is writable. `mkdir` on a read-only volume fails with a misleading ENOENT. */
-async function failUnlessWritable(directory: string): Promise<void> {
-  try {
-    await access(directory, constants.W_OK);
-  } catch (error) {
-    const above = path.dirname(directory);
-    if (codeOf(error) !== 'ENOENT' || above === directory) throw error;
-    await failUnlessWritable(above);
   }
 }
 

@@ -6,7 +6,7 @@ import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { SlotState } from '../../../schema/slot-status.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
-import { backendMissing } from '../rules/choose-backend.ts';
+import { backendChoice, backendMissing } from '../rules/choose-backend.ts';
 import type { Action } from './actions.ts';
 import type { Comparison } from './drift.ts';
 import type { Attempt, Attempts, Desired, Observed, Repairs, RunningAction, WorkloadHistory } from './facts.ts';
@@ -46,6 +46,8 @@ export interface SlotView {
   readonly aliasConflicts: readonly string[];
   /** Why the backend cannot be used on this machine. */
   readonly backendMissing: Finding | undefined;
+  /** Why it computes with another backend than the default one. */
+  readonly backendChoice: string | undefined;
   readonly model: ModelPresence | undefined;
   readonly imagesUsed: boolean;
   readonly image: ImageReference | undefined;
@@ -168,6 +170,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     leads: observed.leads,
     aliasConflicts: gathered.aliasConflicts.get(slot.name) ?? NO_CONFLICTS,
     backendMissing: backendMissing(spec, desired.providers[spec.provider], desired.hardware),
+    backendChoice: backendChoice(spec, desired.providers[spec.provider], desired.hardware),
     providerKnown: desired.providers[spec.provider] !== undefined,
     model,
     imagesUsed: observed.traits.images,

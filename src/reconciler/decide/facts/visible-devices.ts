@@ -1,5 +1,5 @@
 /**
- * How a server is told which of several devices it may use: through the variable of its backend's driver, by numbers. Servers use all devices that they see, so
+ * How a server learns which of several devices it may use: from the variable of its backend's driver, by numbers. Servers use all devices that they see, so
  * this matters only where there are several. Which ones is decided when a server is started, so that the variable is no part of its revision. Pure.
  */
 import type { Hardware } from '../../../schema/hardware.ts';

@@ -50,8 +50,8 @@ export function backendMissing({ backend }: SlotSpec, provider: Provider | undef
 }
 
 /**
- * Why a slot without a backend does not get the default one of its provider; undefined where it does, or where the slot names its backend. A statement about
- * the machine, which nobody has to act on.
+ * Why a slot without a backend does not get the default one of its provider; undefined where it does, or where the slot names its backend. Nobody
+ * has to act on it.
  */
 export function backendChoice(
   { provider: kind, backend, backendGiven }: SlotSpec,
@@ -60,7 +60,7 @@ export function backendChoice(
 ): string | undefined {
   const { defaultBackend } = PROVIDER_KINDS[kind];
   const why = backendGiven || backend === defaultBackend ? undefined : whyMissing(defaultBackend, judgedBy(provider, hardware));
-  return why === undefined ? undefined : `It computes with "${backend}", as the default "${defaultBackend}" is not available here: ${why}`;
+  return why === undefined ? undefined : `"${backend}", as the default "${defaultBackend}" is not available here: ${why}`;
 }
 
 function judgedBy(provider: Provider | undefined, hardware: Hardware | undefined): readonly BackendVerdict[] {
