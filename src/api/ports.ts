@@ -1,5 +1,6 @@
 /** What the API needs from the rest of the program besides the board and the gateway. `src/main.ts` supplies it. */
 import type { Failure, Result } from '../schema/failure.ts';
+import type { HostFacts } from '../schema/hardware.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type { Backend } from '../schema/provider-kinds.ts';
 import type { SlotEditor } from '../schema/slot-editor.ts';
@@ -129,7 +130,7 @@ export interface Manage {
   removeModel(id: ModelId): Promise<Result<'removed' | 'absent' | { readonly usedBy: readonly string[] }>>;
   /** Whether a model would fit here. Fails if nothing is known of the model. */
   fit(question: FitRequest): Promise<Result<FitListing>>;
-  hardware(): Promise<{ readonly memoryTotalBytes: number | undefined; readonly memoryAvailableBytes: number | undefined }>;
+  hardware(): Promise<HostFacts>;
   installState(): Promise<{
     readonly complete: boolean;
     readonly steps: readonly { readonly id: string; readonly done: boolean; readonly hint: string }[];

@@ -16,6 +16,7 @@ import { authority, localAuthority, type Environment } from '../connect/service-
 import { parseToml } from '../manifests/read-manifests.ts';
 import { sizeText } from '../output/quantities-text.ts';
 import { fail, ok, warn, type Check } from './check.ts';
+import { checkHardware } from './hardware-check.ts';
 
 /** `engines` of package.json. */
 const MIN_NODE = [24, 12] as const;
@@ -38,6 +39,7 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
       checkToolboxes(settings),
       checkPodman(settings, env),
       ...Object.values(PROVIDERS).map(async (provider) => checkProgram(provider, settings, env)),
+      checkHardware(settings, env),
       checkModelsDir(settings),
       checkAddress(settings),
     ])),

@@ -47,24 +47,6 @@ export function describeMemoryContract(provider: Provider, { ordinary, always }:
       }
     });
 
-    test('decides on the largest context: one that fits, and not a smaller one with more memory', () => {
-      const { largestContext } = provider;
-      if (largestContext === undefined) return;
-      for (const model of ordinary) {
-        const spec = specOf(kind);
-        let before = 0;
-        for (const budget of [0, 1, 2 ** 20, 2 ** 28, 2 ** 34, Number.POSITIVE_INFINITY]) {
-          const context = largestContext(NAME, spec, model, ({ hostBytes, deviceBytes }) => hostBytes + deviceBytes <= budget);
-          expect(context ?? 0).toBeGreaterThanOrEqual(before);
-          before = context ?? 0;
-          if (context === undefined) continue;
-          expect(bytesOf({ ...spec, model: { ...spec.model, context } }, model)).toBeLessThanOrEqual(budget);
-        }
-        expect(before).toBeGreaterThan(0);
-      }
-      always((spec, model) => void largestContext(NAME, spec, model, () => false));
-    });
-
     test('is that of the host alone without a device', () => {
       always((spec, model) => {
         if (spec.backend !== 'cpu' && spec.resources.gpus !== 0) return;

@@ -6,7 +6,7 @@ import type { Capability, ProviderKind } from '../../../schema/provider-kinds.ts
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { SlotState } from '../../../schema/slot-status.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
-import { backendMissing, judgeAll, type Judgement } from '../rules/choose-backend.ts';
+import { backendChoice, backendMissing, judgeAll, type Judgement } from '../rules/choose-backend.ts';
 import type { Action } from './actions.ts';
 import type { Comparison } from './drift.ts';
 import type { Attempt, Attempts, Desired, Observed, Repairs, RunningAction, WorkloadHistory } from './facts.ts';
@@ -46,6 +46,8 @@ export interface SlotView {
   readonly aliasConflicts: readonly string[];
   /** Why the backend cannot be used on this machine. */
   readonly backendMissing: Finding | undefined;
+  /** Why it computes with another backend than the default one. */
+  readonly backendChoice: string | undefined;
   readonly model: ModelPresence | undefined;
   readonly imagesUsed: boolean;
   readonly image: ImageReference | undefined;
@@ -171,6 +173,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     leads: observed.leads,
     aliasConflicts: gathered.aliasConflicts.get(slot.name) ?? NO_CONFLICTS,
     backendMissing: backendMissing(spec, gathered.judged.get(spec.provider)),
+    backendChoice: backendChoice(spec, gathered.judged.get(spec.provider)),
     providerKnown: desired.providers[spec.provider] !== undefined,
     model,
     imagesUsed: observed.traits.images,

@@ -63,13 +63,13 @@ export function backendMissing({ backend }: SlotSpec, judged: Judgement | undefi
 }
 
 /**
- * Why a slot without a backend does not get the default one of its provider; undefined where it does, or where the slot names its backend. A statement about
- * the machine, which nobody has to act on.
+ * Why a slot without a backend does not get the default one of its provider; undefined where it does, or where the slot names its backend. Nobody
+ * has to act on it.
  */
 export function backendChoice({ provider, backend, backendGiven }: SlotSpec, judged: Judgement | undefined): string | undefined {
   const { defaultBackend } = PROVIDER_KINDS[provider];
   const why = backendGiven || backend === defaultBackend ? undefined : whyMissing(defaultBackend, verdictsOf(judged));
-  return why === undefined ? undefined : `It computes with "${backend}", as the default "${defaultBackend}" is not available here: ${why}`;
+  return why === undefined ? undefined : `"${backend}", as the default "${defaultBackend}" is not available here: ${why}`;
 }
 
 function verdictsOf(judged: Judgement | undefined): readonly BackendVerdict[] {

@@ -89,9 +89,9 @@ describe('a slot without a backend', () => {
 
   test('says why it does not compute with the default one', () => {
     const sentenceOf = (hardware: Hardware): string | undefined => choice(chosen(slot(), hardware).spec, hardware);
-    expect(sentenceOf(NONE)).toBe('It computes with "cpu", as the default "vulkan" is not available here: this machine has no GPU');
+    expect(sentenceOf(NONE)).toBe('"cpu", as the default "vulkan" is not available here: this machine has no GPU');
     expect(sentenceOf(MAC)).toBe(
-      'It computes with "cpu", as the default "vulkan" is not available here: macOS has no driver for Vulkan (gpu0: Apple M2 Max)',
+      '"cpu", as the default "vulkan" is not available here: macOS has no driver for Vulkan (gpu0: Apple M2 Max)',
     );
     expect(choice(slot({ backend: 'cpu' }).spec, NONE)).toBeUndefined();
   });
