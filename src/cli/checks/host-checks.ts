@@ -14,6 +14,7 @@ import { formatProblem } from '../../schema/spec-problem.ts';
 import { StatusAnswer } from '../connect/api-answers.ts';
 import { authority, localAuthority, type Environment } from '../connect/service-options.ts';
 import { parseToml } from '../manifests/read-manifests.ts';
+import { readCatalogue } from '../read-catalogue.ts';
 import { sizeText } from '../output/quantities-text.ts';
 import { fail, ok, warn, type Check } from './check.ts';
 import { checkHardware } from './hardware-check.ts';
@@ -37,6 +38,7 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
       checkConfigDir(settings),
       checkSlots(settings),
       checkToolboxes(settings),
+      checkCatalogue(env),
       checkPodman(settings, env),
       ...Object.values(PROVIDERS).map(async (provider) => checkProgram(provider, settings, env)),
       checkHardware(settings, env),
@@ -94,6 +96,17 @@ async function checkToolboxes({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check>
     'toolboxes',
     problems.map((problem) => formatProblem(problem)).join('; '),
     'Fix the file; until then, the service uses the last valid version',
+  );
+}
+
+async function checkCatalogue(env: Environment): Promise<Check> {
+  const { catalogue, problems } = await readCatalogue(env);
+  const own = [...catalogue.values()].filter(({ isOwn }) => isOwn === true).length;
+  if (problems.length === 0) return ok('catalogue', own === 0 ? 'The shipped models' : `The shipped models, and ${own} of "models.toml"`);
+  return fail(
+    'catalogue',
+    problems.map((problem) => formatProblem(problem)).join('; '),
+    'Fix the file; until then, the service uses the last valid version of these entries',
   );
 }
 
