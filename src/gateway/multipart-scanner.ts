@@ -25,6 +25,8 @@ export class MultipartScanner implements BodyScan {
   modelSeen = false;
   model: string | undefined = undefined;
   problem: BodyProblem | undefined = undefined;
+  readonly isForm = true;
+  readonly readsAll = true;
   readonly unfinished = 'End the multipart body with its last boundary: the body ends too early';
   /** Complete parts in their order. */
   readonly parts: BodyPart[] = [];

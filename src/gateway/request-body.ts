@@ -7,13 +7,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { BodyPart, BodyScan } from './body-scan.ts';
-import { BodyScanner } from './body-scanner.ts';
 import { BodyWriter } from './body-writer.ts';
-import { boundaryOf } from './decide/multipart-head.ts';
 import { bodyTooLarge, refuseBody } from './decide/refuse-body.ts';
 import type { RequestHead } from './decide/request-head.ts';
 import { KeptBody, type KeptBodyDeps } from './kept-body.ts';
-import { MultipartScanner } from './multipart-scanner.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
 
 export interface RequestBodyOwner {
@@ -31,8 +28,7 @@ const JOIN_BYTES = 16 * 1024;
 export interface ReadRequest {
   readonly req: IncomingMessage;
   readonly head: RequestHead;
-  /** The body is a form and not JSON. */
-  readonly isMultipart: boolean;
+  readonly scan: BodyScan;
 }
 
 // oxlint-disable-next-line house/function-length -- One state machine over the body on its way through memory, disk and connection: its states share all of its fields
@@ -54,7 +50,7 @@ export class RequestBody {
   #writer: BodyWriter | undefined;
 
   constructor(request: ReadRequest, deps: KeptBodyDeps, owner: RequestBodyOwner) {
-    const { req, head, isMultipart } = request;
+    const { req } = request;
     this.#request = request;
     this.#limitBytes = deps.settings.SVC_BODY_LIMIT;
     this.#owner = owner;
@@ -63,7 +59,7 @@ export class RequestBody {
       pauseReading: () => void req.pause(),
       resumeReading: () => void req.resume(),
     });
-    this.#scan = isMultipart ? new MultipartScanner(boundaryOf(head.contentType ?? '') ?? '') : new BodyScanner();
+    this.#scan = request.scan;
   }
 
   /** The complete body, or the part that was read before the pause; nothing if it is on disk. */
@@ -96,7 +92,7 @@ export class RequestBody {
   }
 
   start(): void {
-    const refusal = refuseBody(this.#request, this.#limitBytes);
+    const refusal = refuseBody({ head: this.#request.head, isMultipart: this.#scan.isForm }, this.#limitBytes);
     if (refusal !== undefined) {
       this.#fail(...refusal);
       return;
@@ -176,16 +172,16 @@ export class RequestBody {
       this.#fail(...bodyTooLarge(this.#limitBytes));
       return;
     }
-    const { isMultipart } = this.#request;
+    const { readsAll } = this.#scan;
     if (this.#writer !== undefined) {
-      // Scanned first: an upstream never gets the end of a form that is not valid.
-      if (isMultipart && !(this.#feed(chunk) && (!this.#isAll() || this.#checkEnd()))) return;
+      // Scanned first: an upstream never gets the end of a body that is not valid.
+      if (readsAll && !(this.#feed(chunk) && (!this.#isAll() || this.#checkEnd()))) return;
       if (!this.#passOn(this.#writer, chunk)) this.#request.req.pause();
       return;
     }
     if (!this.#kept.add(chunk)) return;
     this.#owner.onBodyProgress();
-    if ((isMultipart || !this.#ready) && this.#feed(chunk)) this.#decide();
+    if ((readsAll || !this.#ready) && this.#feed(chunk)) this.#decide();
   }
 
   #isAll(): boolean {
@@ -206,18 +202,18 @@ export class RequestBody {
       if (!this.#ready) this.#complete();
       return;
     }
-    if (this.received <= KEPT_BODY_BYTES || this.#kept.isOnDisk) return;
+    if (this.received <= KEPT_BODY_BYTES || this.#kept.isOnDisk || this.#scan.keepsAll === true) return;
     if (!this.#ready && this.#scan.modelSeen) {
       if (this.#scan.problem !== undefined) return this.#invalid();
       this.#request.req.pause();
       this.#ready = true;
       this.#owner.onBodyReady();
-    } else if (this.#request.isMultipart) this.#kept.moveToDisk();
+    } else if (this.#scan.isForm) this.#kept.moveToDisk();
   }
 
   #onEnd(): void {
     if (this.#released) return;
-    if (this.#request.isMultipart && !this.#checkEnd()) return;
+    if (this.#scan.readsAll && !this.#checkEnd()) return;
     if (this.#writer !== undefined) this.#writer.end();
     else if (!this.#ready) this.#complete();
     else if (!this.whole) {
