@@ -10,7 +10,10 @@ import type { BodyPart, BodyScan } from './body-scan.ts';
 import { BodyWriter } from './body-writer.ts';
 import { bodyTooLarge, refuseBody } from './decide/refuse-body.ts';
 import type { RequestHead } from './decide/request-head.ts';
+import type { ExchangeDeps } from './exchange-deps.ts';
+import { inlineImages } from './inline-images.ts';
 import { KeptBody, type KeptBodyDeps } from './kept-body.ts';
+import type { FoundUrl } from './media-scanner.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
 
 export interface RequestBodyOwner {
@@ -31,6 +34,8 @@ export interface ReadRequest {
   readonly scan: BodyScan;
 }
 
+type BodyDeps = KeptBodyDeps & Pick<ExchangeDeps, 'fetchImage'>;
+
 // oxlint-disable-next-line house/function-length -- One state machine over the body on its way through memory, disk and connection: its states share all of its fields
 export class RequestBody {
   received = 0;
@@ -38,6 +43,7 @@ export class RequestBody {
   whole = false;
   readonly #scan: BodyScan;
   readonly #request: ReadRequest;
+  readonly #deps: BodyDeps;
   readonly #limitBytes: number;
   readonly #owner: RequestBodyOwner;
   readonly #kept: KeptBody;
@@ -45,11 +51,13 @@ export class RequestBody {
   #released = false;
   /** The body is sent in chunks, because its length was not known when the request began. */
   #chunked = false;
+  #fetching: AbortController | undefined;
   #onWhole: (() => void) | undefined;
   /** Set while the body flows without being kept. */
   #writer: BodyWriter | undefined;
 
-  constructor(request: ReadRequest, deps: KeptBodyDeps, owner: RequestBodyOwner) {
+  constructor(request: ReadRequest, deps: BodyDeps, owner: RequestBodyOwner) {
+    this.#deps = deps;
     const { req } = request;
     this.#request = request;
     this.#limitBytes = deps.settings.SVC_BODY_LIMIT;
@@ -162,6 +170,7 @@ export class RequestBody {
   /** Frees the body's memory and disk space. Later calls do nothing. */
   release(): void {
     this.#released = true;
+    this.#fetching?.abort();
     this.#kept.release();
   }
 
@@ -226,6 +235,33 @@ export class RequestBody {
     if (!this.#checkEnd()) return;
     this.#setWhole();
     this.#ready = true;
+    const { urls = [] } = this.#scan;
+    if (urls.length === 0) this.#owner.onBodyReady();
+    else void this.#inlineImages(urls);
+  }
+
+  async #inlineImages(urls: readonly FoundUrl[]): Promise<void> {
+    const fetching = new AbortController();
+    this.#fetching = fetching;
+    const onBytes = (bytes: number): boolean => {
+      this.#owner.onBodyProgress();
+      // The image itself, and its text in base64.
+      return !this.#released && this.#kept.reserve(bytes * 3);
+    };
+    const body = Buffer.concat(this.chunks);
+    const pieces = await inlineImages(body, urls, (url) => this.#deps.fetchImage(url, { signal: fetching.signal, onBytes }));
+    fetching.abort();
+    if (this.#released) return;
+    if ('message' in pieces) {
+      this.#fail('request.invalid', pieces.message, pieces.param);
+      return;
+    }
+    this.received = pieces.reduce((bytes, piece) => bytes + piece.length, 0);
+    if (this.received > this.#limitBytes) {
+      this.#fail(...bodyTooLarge(this.#limitBytes));
+      return;
+    }
+    this.#kept.replace(pieces);
     this.#owner.onBodyReady();
   }
 

@@ -155,6 +155,7 @@ export const SettingsSchema = z.strictObject({
     .describe(
       'Whether the service fetches images that chats name by URL. `off`: only `data:` URLs are accepted; `https`: from public addresses over HTTPS; `http`: over HTTP as well',
     ),
+  SVC_FETCH_IMAGE_LIMIT: SizeBytes.prefault('20Mi').describe('Maximum size of an image that is fetched; larger ones fail with 400'),
   SVC_SPOOL_LIMIT: SizeBytes.prefault('512Mi').describe(
     'Disk space in the state directory for uploads over 1 MiB that have to wait, or whose `model` comes last; then 503 `server.overloaded`',
   ),

@@ -5,7 +5,7 @@ import type { FoundUrl } from '../media-scanner.ts';
 import { shorten } from './error-answer.ts';
 
 /** Of one request. */
-export const MOST_IMAGES = 8;
+const MOST_IMAGES = 8;
 /** Of a URL in a message. */
 const SHOWN = 120;
 
