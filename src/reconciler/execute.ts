@@ -3,6 +3,7 @@ import type { Endpoint, Health, ProbeIo, Provider, ProviderRegistry } from '../p
 import { fail, type Failure } from '../schema/failure.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
 import { isSameValue } from '../schema/same-value.ts';
+import { isAmong, type ProbeFact } from './decide/facts/workload-history.ts';
 import { changesWorld, keyOfAction, probeKey, type Action, type ActionArgs } from './decide/facts/actions.ts';
 import { warmingPauseMs } from './decide/steps/plan-probes.ts';
 import type { Deadline } from './deadline.ts';
@@ -162,13 +163,18 @@ async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: Abort
     const waitMs = warmingPauseMs(clock.now() - args.since);
     if (health.kind === 'passing' || clock.now() + waitMs >= until) {
       const before = tracker.histories.all.get(args.workload)?.probe;
-      const asBefore = health.kind === 'passing' && before?.status === 'passing' && isSameValue(before.failingEndpoints, failingEndpoints);
-      tracker.histories.probed(args.workload, { health, failingEndpoints }, clock.now());
+      tracker.histories.probed(args.workload, { health, endpoints: args.endpoints, failingEndpoints }, clock.now());
+      const asBefore = passesAsBefore(before, tracker.histories.all.get(args.workload)?.probe);
       return asBefore ? { kind: 'done', asBefore } : DONE;
     }
     await pause(clock, waitMs, signal);
     if (signal.aborted) return NONE;
   }
+}
+
+function passesAsBefore(before: ProbeFact | undefined, after: ProbeFact | undefined): boolean {
+  if (before?.status !== 'passing' || after?.status !== 'passing') return false;
+  return isSameValue(before.failingEndpoints, after.failingEndpoints) && isSameValue(before.passedEndpoints, after.passedEndpoints);
 }
 
 /** Returns the best answer of all endpoints, and the endpoints that did not pass. */
@@ -186,18 +192,22 @@ async function askAll(
   return { health: best ?? { kind: 'failing', message: 'It has no endpoint' }, failingEndpoints };
 }
 
-const BEST_FIRST = ['passing', 'loading', 'failing', 'silent'] as const;
+const BEST_FIRST = ['passing', 'loading', 'nonsense', 'failing', 'silent'] as const;
 
-/** Asks a server for its health, and at the same time, if it has passed before, whether it answers at all: the first may wait behind other requests. */
+/** Asks a server for its health, or, until it has passed once, whether it is ready, and at the same time, if it has passed before, whether it answers at all: the first may wait behind other requests. */
 async function askOne(
   { probeIo, clock }: ExecuteDeps,
   provider: Provider,
-  { endpoint, slot: name, spec, model, passed }: ActionArgs['probe'] & { readonly endpoint: Endpoint },
+  { endpoint, slot: name, spec, model, passed, passedEndpoints }: ActionArgs['probe'] & { readonly endpoint: Endpoint },
   signal: AbortSignal,
 ): Promise<Health> {
   const own = new AbortController();
   const both = AbortSignal.any([signal, own.signal]);
-  const asking = Promise.resolve().then(async () => await provider.health(endpoint, probeIo, { name, spec, model }, both));
+  const asking = Promise.resolve().then(async () => {
+    if (provider.readiness === undefined || isAmong(endpoint, passedEndpoints))
+      return await provider.health(endpoint, probeIo, { name, spec, model }, both);
+    return await provider.readiness(endpoint, probeIo, { name, spec, model }, both);
+  });
   const watching = watchSilence({ probeIo, clock }, passed ? provider.readyPath : undefined, endpoint, both);
   const health = await Promise.race([asking, watching]).catch(failing);
   own.abort();

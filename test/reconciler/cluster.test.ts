@@ -84,6 +84,32 @@ describe('a slot with pods', () => {
     await expectRest(world);
   });
 
+  test('sends no request to a new pod before it has shown that it is ready, and checks each pod once', async () => {
+    const checks: string[] = [];
+    const pods: { first?: string | undefined; broken?: string } = {};
+    const nonsense = (_model: string, { host }: { readonly host: string }): boolean => {
+      checks.push(host);
+      if (pods.first !== undefined && host !== pods.first) pods.broken ??= host;
+      return host === pods.broken;
+    };
+    const world = await serving({ nonsense });
+    pods.first = world.slot('primary').targets[0]?.endpoint.host;
+    const sent = new Set<string>();
+    world.edit('primary', { model: { default: 'a.gguf' }, replicas: 3 });
+    for (let step = 0; step < 6000; step += 1) {
+      await world.clock.advance(10);
+      for (const { endpoint } of world.slot('primary').targets) sent.add(endpoint.host);
+    }
+    expect(only(world).endpoints).toHaveLength(3);
+    expect(pods.broken).toBeDefined();
+    expect(sent.size).toBe(2);
+    expect(sent).not.toContain(pods.broken);
+    expect(checks.filter((host) => host === pods.first)).toHaveLength(1);
+    const counts = [...sent].map((host) => checks.filter((each) => each === host).length);
+    await world.clock.advance(200_000);
+    expect([...sent].map((host) => checks.filter((each) => each === host).length)).toEqual(counts);
+  });
+
   test('leaves out a pod that does not answer its probe while another one does', async () => {
     let failingEndpoints: string | undefined;
     const world = await serving({ answers: (_port, { host }) => host !== failingEndpoints }, { replicas: 2 });

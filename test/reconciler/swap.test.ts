@@ -197,3 +197,67 @@ describe('a swap', () => {
     await expectRest(world);
   });
 });
+
+describe('a model that answers nonsense', () => {
+  const state = (world: World, type: string) => world.slot('primary').status.conditions.find((each) => each.type === type);
+  const nonsense = (model: string): boolean => model.includes('b.gguf');
+
+  test('does not replace one that serves, and is given up after a second attempt', async () => {
+    const started: string[] = [];
+    const applyFailure = ({ argv }: { readonly argv: readonly string[] }) => void started.push(argv[2] ?? '');
+    const world = await serving({ nonsense, behaviour: { applyFailure } });
+    world.life().traffic.ask(slotName('primary'), 3000);
+    world.edit2('b.gguf');
+    for (let step = 0; step < 300; step += 1) {
+      await world.clock.advance(100);
+      expect(world.slot('primary').admission.kind).toBe('open');
+    }
+    expect(models(world)).toEqual(['a.gguf']);
+    expect(served(world)).toBe('a.gguf');
+    expect(state(world, 'Ready')).toMatchObject({
+      status: 'True',
+      reason: 'PreviousServes',
+      message: expect.stringContaining('nonsense: zeros'),
+    });
+    expect(state(world, 'Stalled')).toMatchObject({
+      status: 'True',
+      reason: 'ModelAnswersNonsense',
+      message: expect.stringContaining('svcctl slot restart primary'),
+    });
+    expect(started).toEqual(['/models/a.gguf', '/models/b.gguf', '/models/b.gguf']);
+    await expectRest(world);
+    world.edit2('a.gguf');
+    await world.clock.advance(2000);
+    expect(state(world, 'Stalled')).toMatchObject({ status: 'False' });
+  });
+
+  test('never becomes ready where nothing served before', async () => {
+    const world = createWorld({ nonsense });
+    world.setModel('b.gguf', 'present', SIZE);
+    world.edit('primary', { model: { default: 'b.gguf' } });
+    await world.clock.advance(10);
+    const request = world.life().traffic.ask(slotName('primary'), 5);
+    await world.clock.until(() => state(world, 'Stalled')?.status === 'True', 30_000);
+    expect(state(world, 'Ready')).toMatchObject({ status: 'False', reason: 'ModelAnswersNonsense' });
+    expect(world.slot('primary').admission).toMatchObject({ kind: 'refuse', code: 'slot.stalled' });
+    expect(request.answers).not.toContain('served');
+    expect(world.life().reports.flatMap(({ entries }) => entries)).not.toContainEqual(
+      expect.objectContaining({ kind: 'state', message: expect.stringContaining('ready') }),
+    );
+    await expectRest(world);
+  });
+});
+
+test('a model that its provider refuses is not started, the old one keeps serving, and the slot says why', async () => {
+  const message = 'Set a reranker model: model "b.gguf" has no classifier head';
+  const world = await serving({ provider: { objection: (_name, _spec, { id }) => (id === 'b.gguf' ? message : undefined) } });
+  world.edit2('b.gguf');
+  await world.clock.advance(60_000);
+  expect(served(world)).toBe('a.gguf');
+  expect(models(world)).toEqual(['a.gguf']);
+  const { conditions } = world.slot('primary').status;
+  expect(conditions.find(({ type }) => type === 'Stalled')).toMatchObject({ status: 'True', reason: 'ModelUnsuitable', message });
+  world.edit2('a.gguf');
+  await world.clock.advance(60_000);
+  expect(world.slot('primary').status.conditions.find(({ type }) => type === 'Stalled')).toMatchObject({ status: 'False' });
+});

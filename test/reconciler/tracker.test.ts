@@ -10,7 +10,7 @@ import { slotName } from '../support/simulation/world.ts';
 
 const SLOT = slotName('primary');
 const ID = WorkloadId.parse('w1');
-const PASSING = { health: { kind: 'passing' }, failingEndpoints: [] } as const;
+const PASSING = { health: { kind: 'passing' }, endpoints: [], failingEndpoints: [] } as const;
 const CRASH = { kind: 'retry', reason: 'Crashed', message: 'It crashed' } as const;
 
 const seen = (tracker: Tracker, met: Partial<SeenWorkload>, now: number): void => {
@@ -129,6 +129,6 @@ describe('the tracker on a slot that is removed while its workload starts', () =
     tracker.begin(apply, 100);
     tracker.keepOnly(new Map());
     tracker.started(ID, SLOT, 200);
-    expect(known(tracker)?.origin?.memoryBytes).toBe(1000);
+    expect(known(tracker)?.origin?.memory['host']).toBe(1000);
   });
 });

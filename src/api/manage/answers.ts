@@ -1,6 +1,7 @@
 /** The answers of `/api` as schemas: the source of the OpenAPI document and of the types that handlers return. Keys are in snake_case; unknown values are null. */
 import { z } from 'zod';
 import { SlotName } from '../../schema/names.ts';
+import { DEVICE_VENDORS } from '../../schema/hardware.ts';
 import { BACKENDS, CAPABILITIES, PROVIDER_KIND_NAMES } from '../../schema/provider-kinds.ts';
 import { CONDITION_TYPES, SLOT_STATES, TIMELINE_KINDS } from '../../schema/slot-status.ts';
 
@@ -11,6 +12,9 @@ const Time = z.iso.datetime();
 const State = z.enum(SLOT_STATES);
 const Provider = z.enum(PROVIDER_KIND_NAMES);
 const Backend = z.enum(BACKENDS);
+const HardwareSource = z
+  .enum(['machine', 'recording', 'none'])
+  .describe('"recording": the file of "SVC_HARDWARE_FILE" takes the place of this machine; "none": the service runs in a cluster');
 
 export const Condition = z.object({
   type: z.enum(CONDITION_TYPES),
@@ -84,6 +88,7 @@ export const SlotLine = z.object({
 export const Status = z.object({
   version: z.string(),
   runtime: z.string(),
+  hardware_source: HardwareSource,
   auth_enabled: z.boolean(),
   uptime_seconds: Count,
   slots: z.array(SlotLine),
@@ -102,7 +107,56 @@ export const TimelineEntry = z.object({
 
 export const Timeline = z.object({ entries: z.array(TimelineEntry) });
 
-export const Explanation = z.object({ name: SlotName, text: z.string(), problems: z.array(z.string()) });
+export const FitAnswer = z.object({
+  model: z.string(),
+  message: z.string().describe('The answer in words'),
+  backend: Backend,
+  fits: z.boolean().describe('It fits beside other programs, if other slots give way'),
+  fits_now: z.boolean().describe('It fits beside everything that slots have now'),
+  needed_bytes: Bytes,
+  placement: z.array(z.object({ memory: z.string(), bytes: Bytes })).describe('What it needs, by where it would be'),
+  room_bytes: Bytes.nullable().describe('What there is for slots in the memory that decides; null without a limit'),
+  context: z.int().nullable().describe('As asked for; null: that of the model'),
+  largest_context: z.int().nullable().describe('The largest context with which it fits; null if it fits anyway, or with none'),
+  exact: z.boolean().describe('Whether the model was read; otherwise only its size is known'),
+  quantisations: z
+    .array(z.object({ name: z.string(), size_bytes: Bytes, needed_bytes: Bytes, fits: z.boolean() }))
+    .describe('What the repository of the model offers, the largest first, if its name does not say which one'),
+});
+
+const MemoryPart = z.object({ memory: z.string().describe('"host", or the id of a device'), bytes: Bytes });
+
+export const MemoryShare = z
+  .object({
+    admitted: z.boolean(),
+    may_wait: z.boolean().describe('Not admitted, but the memory will be released automatically'),
+    placement: z.array(MemoryPart).describe('What the slot needs, by where it is or would be'),
+    short: MemoryPart.extend({ budget_bytes: Bytes, promised_bytes: Bytes, others_bytes: Bytes })
+      .nullable()
+      .describe('The memory that decides, with what slots before this one get and what other programs use; null without a budget'),
+    candidates: z
+      .array(
+        z.object({
+          slot: SlotName,
+          bytes: Bytes,
+          priority: z.int(),
+          running: z.boolean(),
+          admitted: z.boolean(),
+          because: z
+            .enum(['always', 'loading', 'turn', 'overdue', 'waiting', 'served', 'idle', 'unloaded'])
+            .describe('What gives the slot its place'),
+        }),
+      )
+      .describe('The slots that share the memory, if it is short: at most ten without memory, and ten with it, in order'),
+  })
+  .describe('How memory was shared out, as far as the slot is concerned');
+
+export const Explanation = z.object({
+  name: SlotName,
+  text: z.string(),
+  problems: z.array(z.string()),
+  memory: MemoryShare.nullable().describe('Null if the slot needs no memory now'),
+});
 
 export const Plan = z.object({
   text: z.string(),
@@ -151,9 +205,49 @@ export const ProviderEntry = z.object({
   backends: z.array(z.string()),
   default_backend: z.string(),
   available: z.boolean(),
-  reason: z.string(),
+  reason: z.string().describe('What it runs in here; or why it cannot run, and what to do'),
+  availability: z
+    .array(
+      z.object({ backend: z.string(), available: z.boolean(), reason: z.string().describe('Why this machine cannot run it, or empty') }),
+    )
+    .describe('Each backend, the preferred one first; empty if this version does not include the provider'),
 });
 
 export const Providers = z.object({ providers: z.array(ProviderEntry) });
 
-export const Hardware = z.object({ memory_total_bytes: Bytes.nullable(), memory_available_bytes: Bytes.nullable() });
+export const DeviceEntry = z.object({
+  id: z.string().describe('"gpu0", "npu0": stable as long as no device is added or removed'),
+  kind: z.enum(['gpu', 'npu']),
+  vendor: z.enum(DEVICE_VENDORS),
+  name: z.string().nullable(),
+  pci_address: z.string().nullable(),
+  driver: z.string().nullable().describe('The kernel driver'),
+  architecture: z.string().nullable().describe('What programs are built for, such as "gfx1151" or "sm_86"'),
+  path: z.string().nullable().describe('The device file'),
+  backends: z.array(Backend),
+  unavailable: z
+    .array(z.object({ backend: z.string(), reason: z.string() }))
+    .describe('Backends that the device cannot be used with, and why'),
+  memory_total_bytes: Bytes.nullable(),
+  memory_free_bytes: Bytes.nullable().describe('null if the driver does not report what is in use'),
+  memory_dedicated_bytes: Bytes.nullable().describe('Of a device that shares the memory of the host: what the firmware sets aside for it'),
+  unified: z.boolean().describe('Whether it computes in the memory of the host'),
+});
+
+export const Hardware = z.object({
+  source: HardwareSource,
+  recording: z.object({ file: z.string(), about: z.string() }).nullable(),
+  cpu: z.object({ model: z.string().nullable(), architecture: z.string(), threads: Count, cores: Count.nullable() }).nullable(),
+  memory_total_bytes: Bytes.nullable().describe(
+    'What workloads may use: the memory of the machine, or the limit of the service’s own container',
+  ),
+  memory_available_bytes: Bytes.nullable(),
+  devices: z.array(DeviceEntry),
+  devices_hidden: z
+    .string()
+    .nullable()
+    .describe('Why devices cannot be seen, as in a container; then the list says nothing about the machine'),
+  programs: z
+    .array(z.object({ provider: z.string(), name: z.string(), backends: z.array(Backend) }))
+    .describe('What the model servers that are installed on this machine report that they can compute with'),
+});

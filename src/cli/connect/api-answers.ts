@@ -34,6 +34,33 @@ export const StatusAnswer = z.looseObject({
   slots: z.array(z.looseObject({ name: z.string(), in_flight: z.number(), parked: z.number() })),
 });
 
+export const HardwareAnswer = z.looseObject({
+  recording: z.looseObject({ file: z.string(), about: z.string() }).nullable(),
+  cpu: z
+    .looseObject({ model: z.string().nullable(), architecture: z.string(), threads: z.number(), cores: z.number().nullable() })
+    .nullable(),
+  memory_total_bytes: z.number().nullable(),
+  memory_available_bytes: z.number().nullable(),
+  devices: z.array(
+    z.looseObject({
+      id: z.string(),
+      vendor: z.string(),
+      name: z.string().nullable(),
+      pci_address: z.string().nullable(),
+      driver: z.string().nullable(),
+      architecture: z.string().nullable(),
+      path: z.string().nullable(),
+      backends: z.array(z.string()),
+      unavailable: z.array(z.looseObject({ backend: z.string(), reason: z.string() })),
+      memory_total_bytes: z.number().nullable(),
+      memory_free_bytes: z.number().nullable(),
+      unified: z.boolean(),
+    }),
+  ),
+  devices_hidden: z.string().nullable(),
+  programs: z.array(z.looseObject({ provider: z.string(), name: z.string(), backends: z.array(z.string()) })),
+});
+
 export const ModelsAnswer = z.looseObject({
   models: z.array(
     z.looseObject({
@@ -62,6 +89,7 @@ export const ProvidersAnswer = z.looseObject({
       backends: z.array(z.string()),
       available: z.boolean(),
       reason: z.string(),
+      availability: z.array(z.looseObject({ backend: z.string(), available: z.boolean() })).optional(),
     }),
   ),
 });
@@ -76,6 +104,13 @@ export const ApplyAnswer = z.looseObject({
 export const TimelineAnswer = z.looseObject({
   entries: z.array(z.looseObject({ at: text, kind: z.string(), message: z.string(), cause: text })),
 });
+
+export const FitAnswer = z.looseObject({
+  message: z.string(),
+  fits: z.boolean(),
+  quantisations: z.array(z.looseObject({ name: z.string(), size_bytes: z.number(), needed_bytes: z.number(), fits: z.boolean() })),
+});
+export type FitAnswer = z.output<typeof FitAnswer>;
 
 export const ExplainAnswer = z.looseObject({ text: z.string(), problems: z.array(z.string()) });
 

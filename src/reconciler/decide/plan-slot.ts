@@ -57,7 +57,7 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
 
   const stops = planStops(view, roles);
   const pulls = wanted ? planPulls(view, gates) : NO_PULLS;
-  const start = roles.start ? planStart(view, allocation) : {};
+  const start = roles.start ? planStart(view, allocation, memory) : {};
   const updates = planInPlaceUpdates(view, roles, gates.length > 0);
   const probes = planProbes(view, roles);
   const notes = planCrashNotes(view, unwanted);
@@ -118,6 +118,7 @@ function describe(view: SlotView, roles: Roles) {
     draining: roles.draining.filter(({ workload }) => workload.alive).map(({ workload }) => workload.fact.id),
     revision: template?.revision,
     backend: servedBackend(view, roles),
+    backendChoice: view.backendChoice,
     capabilities: template?.capabilities ?? lastCapabilities ?? PROVIDER_KINDS[spec.provider].serves,
     lastFailure: view.failures.at(-1),
     stable: isStable(view, roles),

@@ -19,6 +19,7 @@ import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts
 import type { PullListing } from '../../../src/api/ports.ts';
 import { fail, ok } from '../../../src/schema/failure.ts';
 import { SlotName } from '../../../src/schema/names.ts';
+import type { HostFacts } from '../../../src/schema/hardware.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
 import type { Reason } from '../../../src/schema/reasons.ts';
 import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
@@ -42,6 +43,7 @@ export interface World {
   openLogs(): number;
   lastPassAgeMs: number;
   pulls: readonly PullListing[];
+  hardware: HostFacts;
   save(name: SlotName, text: string): void;
   /** Resolves when the controller has nothing left to do. */
   idle(): Promise<void>;
@@ -135,7 +137,17 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
         return lines === undefined ? undefined : stream(lines.slice(-tail), follow, signal);
       },
       lastPassAgeMs: () => world.lastPassAgeMs,
-      providers: async () => [{ kind: 'gguf', serves: ['chat'], backends: ['cpu'], defaultBackend: 'cpu', available: true, reason: '' }],
+      providers: async () => [
+        {
+          kind: 'gguf',
+          serves: ['chat'],
+          backends: ['cpu'],
+          defaultBackend: 'cpu',
+          available: true,
+          reason: '',
+          availability: [{ backend: 'cpu', available: true, reason: '' }],
+        },
+      ],
       models: async () => [
         {
           id: 'demo-fox',
@@ -160,7 +172,23 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
         if (id === 'stuck') return fail('stalled', 'PulledByPods', 'The gateway has no model store in a cluster');
         return ok(id === 'none' ? 'absent' : id === 'used' ? { usedBy: ['primary'] } : 'removed');
       },
-      hardware: async () => ({ memoryTotalBytes: 8e9, memoryAvailableBytes: undefined }),
+      fit: async ({ model, backend = 'cpu' }) =>
+        model === 'none'
+          ? fail('stalled', 'ModelMissing', 'The model "none" does not exist')
+          : model === 'away'
+            ? fail('retry', 'ModelPullFailed', 'Check the network')
+            : ok({
+                message: `"${model}" fits`,
+                backend,
+                fits: true,
+                fitsNow: false,
+                placement: { host: 2, gpu0: 3 },
+                roomBytes: undefined,
+                largestContext: 512,
+                exact: true,
+                quantisations: [{ name: 'hf:o/r:Q8_0', sizeBytes: 4, neededBytes: 5, fits: true }],
+              }),
+      hardware: async () => world.hardware,
       installState: async () => ({ complete: installed, steps: [{ id: 'slots', done: true, hint: '' }] }),
       async completeInstall() {
         installed = true;
@@ -222,6 +250,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     openLogs: () => openLogs,
     lastPassAgeMs: 0,
     pulls: [],
+    hardware: { memoryTotalBytes: 8e9, memoryAvailableBytes: undefined },
     save(name, text) {
       slots.texts.set(name, text);
       reconcileSoon(0);

@@ -13,6 +13,7 @@ import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic
 import type { Provider, ProviderRegistry } from '../../../src/providers/provider.ts';
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
+import { PLAIN_PROVIDER } from '../../support/plain-provider.ts';
 
 export interface GatewayFixture {
   readonly board: Board;
@@ -40,23 +41,7 @@ export interface FixtureOptions {
 
 /** Forwards each path as llama.cpp expects it. */
 const PROVIDER: Provider = {
-  kind: 'gguf',
-  program: 'none',
-  containerPort: 1,
-  readyPath: '/health',
-  models: {
-    kind: 'gguf',
-    recognize: () => undefined,
-    filesOf: (name) => [name],
-    read: () => Promise.reject(new Error('No file is of this provider')),
-    contentsFrom: (stated) => stated,
-  },
-  devices: () => [],
-  buildEnv: () => ({}),
-  startCmd: () => ['none'],
-  estimateMemory: () => ({ hostBytes: 0, deviceBytes: 0 }),
-  capabilities: () => [],
-  health: () => Promise.resolve({ kind: 'passing' }),
+  ...PLAIN_PROVIDER,
   infer: ({ path }) => ({ kind: 'forward', path: path === '/v1/rerankings' ? '/v1/rerank' : path }),
 };
 

@@ -1,13 +1,15 @@
 /** Facts for one slot, described in a few words: everything that is not described is in order. */
-import type { Endpoint, ProviderRegistry } from '../../../src/providers/provider.ts';
+import type { Endpoint, ModelFacts, ProviderRegistry } from '../../../src/providers/provider.ts';
 import type { WorkloadHistory, Attempt, Desired, Observed, Plan, Repairs } from '../../../src/reconciler/decide/facts/facts.ts';
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { workloadOf, type Template } from '../../../src/reconciler/decide/facts/workload.ts';
 import { templatingOf } from '../../../src/reconciler/desire.ts';
 import type { ContainerFacts, DesiredSlot, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../../src/reconciler/ports.ts';
+import { withBackends } from '../../../src/reconciler/decide/rules/choose-backend.ts';
 import type { Hardware } from '../../../src/schema/hardware.ts';
 import { ModelId, Revision, WorkloadId } from '../../../src/schema/names.ts';
+import type { ProviderKind } from '../../../src/schema/provider-kinds.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot-spec.ts';
 import { FAKE_PROVIDER, IMAGE, slotName } from '../../support/simulation/world.ts';
 import type { Reason } from '../../../src/schema/reasons.ts';
@@ -18,6 +20,8 @@ export const PRIMARY = slotName('primary');
 export interface Scene {
   /** Size of the model. Default: 1000. */
   readonly modelBytes?: number;
+  /** The provider whose model it is. Default: not known. */
+  readonly modelOf?: ProviderKind;
   readonly slot?: Partial<SlotDocument>;
   readonly model?: ModelPresence['kind'];
   readonly image?: boolean;
@@ -45,7 +49,7 @@ export interface SceneWorkload {
   readonly phase?: ObservedWorkload['phase'];
   readonly exit?: ObservedWorkload['exit'];
   readonly notedExit?: string;
-  readonly probe?: 'passing' | 'none' | 'loading' | 'dead' | 'doubtful' | 'silent';
+  readonly probe?: 'passing' | 'none' | 'loading' | 'nonsense' | 'dead' | 'doubtful' | 'silent';
   readonly inFlight?: number;
   readonly used?: boolean;
   /** Milliseconds ago. */
@@ -59,6 +63,8 @@ export interface SceneWorkload {
   readonly name?: string;
   readonly fact?: Partial<ObservedWorkload>;
   readonly failingEndpoints?: readonly Endpoint[];
+  /** Default: all, once it has passed. */
+  readonly passedEndpoints?: readonly Endpoint[];
 }
 
 const TRAITS: RuntimeTraits = { kind: 'in-memory', images: true, network: 'published', modelsTarget: '/models' };
@@ -74,9 +80,15 @@ export function factsOf(scene: Scene): {
   const providers = scene.without === 'provider' ? {} : { gguf: FAKE_PROVIDER };
   const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...scene.slot });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-  const slot: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: scene.problems ?? [] };
+  const written: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: scene.problems ?? [] };
+  const slot = withBackends(new Map([[PRIMARY, written]]), providers, scene.hardware).get(PRIMARY) ?? written;
   const modelsRoot = scene.store ?? '/store';
-  const facts = { id: ModelId.parse('a.gguf'), hostPath: `${modelsRoot}/a.gguf`, sizeBytes: scene.modelBytes ?? 1000 };
+  const facts: ModelFacts = {
+    id: ModelId.parse('a.gguf'),
+    hostPath: `${modelsRoot}/a.gguf`,
+    sizeBytes: scene.modelBytes ?? 1000,
+    provider: scene.modelOf,
+  };
   const templatingWith = (registry: ProviderRegistry) =>
     templatingOf({ providers: registry, runtime: { traits }, models: { root: modelsRoot } });
   const template = templatingWith({ gguf: FAKE_PROVIDER }).templateOf(slot, facts, traits.images ? IMAGE : undefined);
@@ -126,7 +138,7 @@ export function factsOf(scene: Scene): {
       ]),
     ),
     demand: scene.waiting === undefined ? new Map() : new Map([[PRIMARY, { waiting: scene.waiting, lastAskedAt: NOW }]]),
-    histories: new Map(workloads.map((each) => [WorkloadId.parse(each.id), historyOf(each)])),
+    histories: new Map(workloads.map((each) => [WorkloadId.parse(each.id), historyOf(each, observedOf(each, slot, template).endpoints)])),
     attempts: new Map([[PRIMARY, { generation: 3, failures: scene.failures ?? [], repairs: repairsOf(scene), starts: 1 }]]),
     running: new Map(),
     lastActive: 'lastActive' in scene && scene.lastActive === undefined ? new Map() : new Map([[PRIMARY, NOW - (scene.lastActive ?? 0)]]),
@@ -177,7 +189,9 @@ function observedOf(scene: SceneWorkload, slot: DesiredSlot, template: Template)
   };
 }
 
-function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoints = [], fact, notedExit }: SceneWorkload): WorkloadHistory {
+function historyOf(scene: SceneWorkload, all: readonly Endpoint[]): WorkloadHistory {
+  const { probe = 'passing', draining, seen = 60_000, failingEndpoints = [], fact, notedExit } = scene;
+  const endpoints = { failingEndpoints, passedEndpoints: scene.passedEndpoints ?? all };
   const since = NOW - 5000;
   const facts = {
     none: undefined,
@@ -189,7 +203,7 @@ function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoint
       consecutiveSilences: 0,
       message: '',
       passed: true,
-      failingEndpoints,
+      ...endpoints,
     },
     loading: {
       status: 'loading',
@@ -199,7 +213,19 @@ function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoint
       consecutiveSilences: 0,
       message: 'Loading',
       passed: false,
-      failingEndpoints,
+      failingEndpoints: all,
+      passedEndpoints: [],
+    },
+    nonsense: {
+      status: 'nonsense',
+      since,
+      lastAt: NOW - 1000,
+      consecutiveFailures: 1,
+      consecutiveSilences: 0,
+      message: 'The model answers nonsense: zeros',
+      passed: false,
+      failingEndpoints: all,
+      passedEndpoints: [],
     },
     dead: {
       status: 'failing',
@@ -209,7 +235,7 @@ function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoint
       consecutiveSilences: 0,
       message: 'No answer',
       passed: true,
-      failingEndpoints,
+      ...endpoints,
     },
     doubtful: {
       status: 'silent',
@@ -219,7 +245,7 @@ function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoint
       consecutiveSilences: 2,
       message: 'No answer',
       passed: true,
-      failingEndpoints,
+      ...endpoints,
     },
     silent: {
       status: 'silent',
@@ -229,7 +255,7 @@ function historyOf({ probe = 'passing', draining, seen = 60_000, failingEndpoint
       consecutiveSilences: 3,
       message: 'No answer',
       passed: true,
-      failingEndpoints,
+      ...endpoints,
     },
   } as const;
   return {

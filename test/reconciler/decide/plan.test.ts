@@ -3,7 +3,7 @@ import { explain } from '../../../src/reconciler/decide/outcome/explain.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { warmingPauseMs } from '../../../src/reconciler/decide/steps/plan-probes.ts';
-import { IMAGE } from '../../support/simulation/world.ts';
+import { FAKE_PROVIDER, IMAGE } from '../../support/simulation/world.ts';
 import { failed, NOW, planOf, PRIMARY, factsOf, type Scene } from './plan-fixture.ts';
 import { recordedHardware } from '../../support/hardware/recorded-machines.ts';
 
@@ -15,6 +15,7 @@ const onDemand = { load: 'on-demand' } as const;
 const drain = { lifecycle: { swap: 'drain' } } as const;
 const crash = { phase: 'exited', exit: { code: 1, outOfMemory: false, at: NOW } } as const;
 const idle = { lifecycle: { idleTimeout: '10s' } } as const;
+const nonsense = (ago: number) => failed(ago, 'probe', 'ModelAnswersNonsense');
 const crashes = [5, 4, 3, 2, 1].map((minutes) => failed(minutes * 60_000, 'crash'));
 
 /** The facts, and the actions, the state and the admission that follow from them. */
@@ -27,6 +28,8 @@ const CASES: Readonly<Record<string, readonly [Scene, readonly string[], string,
   'pulls a missing model': [{ model: 'pullable' }, ['pullModel:a.gguf'], 'pulling', 'park'],
   'pulls both at once': [{ model: 'pullable', image: false }, [`pullImage:${IMAGE.reference}`, 'pullModel:a.gguf'], 'pulling', 'park'],
   'stalls on a model that cannot be pulled': [{ model: 'missing' }, [], 'offline', 'slot.stalled'],
+  'stalls on a model of another provider': [{ modelOf: 'tts' }, [], 'offline', 'slot.stalled'],
+  'starts with a model of its own provider': [{ modelOf: 'gguf' }, ['apply:primary'], 'starting', 'park'],
   'stalls on a provider that is not installed': [{ without: 'provider' }, [], 'offline', 'slot.stalled'],
   'stalls on an image that the manifest does not name': [{ without: 'imageName' }, [], 'offline', 'slot.stalled'],
   'needs no image where the runtime has none': [{ image: false, traits: { images: false } }, ['apply:primary'], 'starting', 'park'],
@@ -75,6 +78,20 @@ const CASES: Readonly<Record<string, readonly [Scene, readonly string[], string,
     ['stop:w1'],
     'unloading',
     'park',
+  ],
+  'stops a workload whose model answers nonsense': [{ workloads: [{ ...one, probe: 'nonsense' }] }, ['stop:w1'], 'unloading', 'park'],
+  'keeps what served before while the new model answers nonsense': [
+    { workloads: [old, { ...next, probe: 'nonsense' }] },
+    ['stop:w1'],
+    'ready',
+    'open',
+  ],
+  'starts a model that answered nonsense once more': [{ failures: [nonsense(2000)] }, ['apply:primary'], 'starting', 'park'],
+  'does not start a model a third time that answered nonsense twice': [
+    { failures: [nonsense(60_000), nonsense(30_000)] },
+    [],
+    'offline',
+    'slot.stalled',
   ],
   'replaces a workload that stopped answering': [{ workloads: [{ ...one, probe: 'dead' }] }, ['stop:w1'], 'unloading', 'park'],
   'tolerates failing probes while requests are in flight': [{ workloads: [{ ...one, probe: 'dead', inFlight: 1 }] }, [], 'serving', 'open'],
@@ -228,6 +245,19 @@ describe('the backend', () => {
     expect(made.decisions.get(PRIMARY)).toMatchObject({ backend: undefined, findings: [{ reason: 'DeviceMissing' }] });
     expect(made.decisions.get(PRIMARY)?.conditions).toContainEqual(
       expect.objectContaining({ type: 'Stalled', status: 'True', reason: 'DeviceMissing' }),
+    );
+  });
+
+  test('that its provider fails to judge holds up the slot, which says so, and what runs stays', () => {
+    const scene: Scene = { slot: { backend: 'cuda' }, workloads: [one], hardware: NO_GPU };
+    const { desired, observed } = factsOf(scene);
+    const rankBackends = (): never => {
+      throw new TypeError('It exploded');
+    };
+    const made = plan({ ...desired, providers: { gguf: { ...FAKE_PROVIDER, rankBackends } } }, observed, NOW);
+    expect(made.actions).toEqual([]);
+    expect(made.decisions.get(PRIMARY)?.conditions).toContainEqual(
+      expect.objectContaining({ type: 'Stalled', status: 'True', reason: 'InternalError' }),
     );
   });
 

@@ -66,21 +66,22 @@ export function witnessCluster(cluster: InMemoryCluster, deeds: Deeds, clock: Cl
 
 /** What one controller learns of the health of servers. `probes`: the ones to ask, while nobody witnesses the single requests. */
 export function witnessProvider(provider: Provider, probes: ProbeIo, witness: ProbeWitness): Provider {
-  return {
-    ...provider,
-    async health(endpoint, _io, slot, signal) {
+  const witnessed =
+    (ask: Provider['health']): Provider['health'] =>
+    async (endpoint, _io, slot, signal) => {
       const asked = { endpoint, signal, since: witness.clock.now() };
       witness.began.set(signal, asked.since);
       try {
-        const health = await provider.health(endpoint, probes, slot, signal);
+        const health = await ask(endpoint, probes, slot, signal);
         note(witness, asked, health.kind === 'passing');
         return health;
       } catch (error) {
         note(witness, asked, false);
         throw error;
       }
-    },
-  };
+    };
+  const { health, readiness } = provider;
+  return { ...provider, health: witnessed(health), ...(readiness === undefined ? {} : { readiness: witnessed(readiness) }) };
 }
 
 /** What is asked besides, while a server computes: whether it responds at all. An answer says nothing of its health. */

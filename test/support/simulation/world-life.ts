@@ -17,7 +17,7 @@ import { witnessProbes, witnessProvider, type Deeds } from './deeds.ts';
 import { disturbDownloads, disturbRuntime } from './faults/runtime.ts';
 import { disturbHost, disturbModels, disturbProbes, disturbRecords, disturbSource } from './faults/senses.ts';
 import { createJournal, type Journal } from './journal.ts';
-import { FAKE_PROVIDER } from './world-models.ts';
+import { fakeReadiness, FAKE_PROVIDER, NONSENSE, READINESS_PATH } from './world-models.ts';
 import { shareTraffic } from './world-shares.ts';
 import { createWorldTraffic, type WorldTraffic } from './world-traffic.ts';
 import { IMAGE, type WorldOptions } from './world-options.ts';
@@ -103,7 +103,11 @@ export function beginLife({
   });
   const probes = cable.probes(disturbProbes(asked, clock, disturb));
   const witness = { deeds, clock, by: journal, began: new WeakMap<AbortSignal, number>() };
-  const provider = witnessProvider({ ...FAKE_PROVIDER, ...options.provider }, probes, witness);
+  const provider = witnessProvider(
+    { ...FAKE_PROVIDER, ...(options.nonsense === undefined ? {} : { readiness: fakeReadiness }), ...options.provider },
+    probes,
+    witness,
+  );
   // A cluster keeps statuses where every controller sees them, and not what its predecessor published.
   const earlier = leadership === undefined ? new Map(statuses) : undefined;
   const loop = createLoop({
@@ -183,7 +187,7 @@ const BUSY_MS = 500;
 /** Answers as llama-server does: `GET` at once, `POST` behind the requests in flight; nothing at all while it is frozen. */
 function createWorldProbes({ options, clock, runtime, isFrozen, inFlight }: WorldProbes): ProbeIo {
   return {
-    async request(endpoint, { method, timeoutMs, signal }) {
+    async request(endpoint, { method, path, timeoutMs, signal }) {
       const workload = runtime.at(endpoint);
       if (workload === undefined) return { status: 0, body: '', error: 'Nothing listens on this port' };
       const until = clock.now() + timeoutMs;
@@ -199,7 +203,7 @@ function createWorldProbes({ options, clock, runtime, isFrozen, inFlight }: Worl
       if (options.errs?.(endpoint) === true) return { status: 500, body: '' };
       const model = workload.container.argv?.[2] ?? '';
       const ready = runtime.runningMs(workload.id) >= (options.readyMs?.(model) ?? 50);
-      return { status: ready ? 200 : 503, body: '' };
+      return { status: ready ? 200 : 503, body: path === READINESS_PATH && options.nonsense?.(model, endpoint) === true ? NONSENSE : '' };
     },
   };
 }

@@ -20,6 +20,8 @@ export interface WorldOptions {
   readonly answers?: (port: number, endpoint: Endpoint) => boolean;
   /** Whether a server answers its probes with errors. Default: false. */
   readonly errs?: (endpoint: Endpoint) => boolean;
+  /** Whether the model at this path answers nonsense; asked once for each check of readiness. Default: no model does, and readiness is not checked. */
+  readonly nonsense?: (model: string, endpoint: Endpoint) => boolean;
   readonly modelPullMs?: () => number;
   readonly modelPullFailure?: () => Failure | undefined;
   readonly losesWake?: () => boolean;

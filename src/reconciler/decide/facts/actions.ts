@@ -4,6 +4,7 @@ import type { Finding } from '../../../schema/failure.ts';
 import type { ModelId, SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { ImageReference, Workload } from '../../ports.ts';
+import type { PoolBytes } from './memory-pools.ts';
 
 /** What failed. */
 export type AttemptKind = 'crash' | 'vanish' | 'apply' | 'pull-image' | 'pull-model' | 'start-timeout' | 'probe';
@@ -17,7 +18,8 @@ export interface Fault extends Finding {
 export interface Origin {
   readonly spec: SlotSpec;
   readonly model: ModelFacts;
-  readonly memoryBytes: number;
+  /** What admission counts for it, and where it was placed. */
+  readonly memory: PoolBytes;
 }
 
 export interface ActionArgs {
@@ -41,6 +43,8 @@ export interface ActionArgs {
     readonly patienceMs: number;
     /** Since when the first pass is awaited, in monotonic milliseconds: the pauses between attempts grow with this age. */
     readonly since: number;
+    /** Where it has passed before: at any other endpoint its readiness is checked. */
+    readonly passedEndpoints: readonly Endpoint[];
     /** It has passed before, so that no answer to the cheapest request means that it is frozen, and not that it starts. */
     readonly passed: boolean;
   };

@@ -35,7 +35,7 @@ export interface Desired {
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
   readonly portRange: { readonly first: number; readonly last: number };
   readonly modelsRoot: string;
-  /** How much memory admission may hand out; undefined where everything fits. */
+  /** How much memory of the host admission may hand out; undefined where everything fits. */
   readonly memoryBudgetBytes: number | undefined;
   /** The hardware of this host; undefined where it is not known or does not matter. */
   readonly hardware?: Hardware | undefined;
@@ -138,6 +138,8 @@ export interface Decision {
   readonly revision: Revision | undefined;
   /** What the serving workload computes with; undefined where none serves, or where it cannot be what was asked for. */
   readonly backend?: Backend | undefined;
+  /** Why it computes with another backend than the default one of its provider, if nobody asked for it. */
+  readonly backendChoice?: string | undefined;
   readonly capabilities: readonly Capability[];
   readonly nextAttemptAt: number | undefined;
   readonly lastFailure: Attempt | undefined;

@@ -36,6 +36,8 @@ export interface ProbeFact {
   readonly passed: boolean;
   /** Endpoints that did not pass the last time; the workload passes as long as one of its endpoints does. */
   readonly failingEndpoints: readonly Endpoint[];
+  /** Endpoints that have passed once; a server at any other one has not shown yet that it is ready. */
+  readonly passedEndpoints: readonly Endpoint[];
 }
 
 /** A history with what is needed to tell what the next observation means. */
@@ -144,15 +146,18 @@ export function countUpdate(before: WorkloadHistory['updates'], generation: numb
 
 export interface ProbeResult {
   readonly health: Health;
+  /** All that were asked. */
+  readonly endpoints: readonly Endpoint[];
   readonly failingEndpoints: readonly Endpoint[];
 }
 
 /** A workload that passed before and now says that it is loading is busy, which counts as no failure. */
-export function mergeProbe(before: ProbeFact | undefined, { health, failingEndpoints }: ProbeResult, now: number): ProbeFact {
+export function mergeProbe(before: ProbeFact | undefined, { health, endpoints, failingEndpoints }: ProbeResult, now: number): ProbeFact {
   const passing = health.kind === 'passing';
   const same = before !== undefined && (before.status === 'passing') === passing;
   const failures = before?.consecutiveFailures ?? 0;
-  const failed = health.kind === 'failing' || health.kind === 'silent';
+  const failed = !passing && health.kind !== 'loading';
+  const passedBefore = before?.passedEndpoints ?? [];
   return {
     status: health.kind,
     since: same ? before.since : now,
@@ -162,7 +167,12 @@ export function mergeProbe(before: ProbeFact | undefined, { health, failingEndpo
     message: passing ? '' : health.message,
     passed: passing || before?.passed === true,
     failingEndpoints,
+    passedEndpoints: endpoints.filter((each) => isAmong(each, passedBefore) || !isAmong(each, failingEndpoints)),
   };
+}
+
+export function isAmong({ host, port }: Endpoint, endpoints: readonly Endpoint[]): boolean {
+  return endpoints.some((endpoint) => endpoint.host === host && endpoint.port === port);
 }
 
 /** Distinguishes two exits of a workload. Their times come from another clock and may be as coarse as a second. */

@@ -3,16 +3,19 @@ import type { Finding } from '../../../schema/failure.ts';
 import type { SlotName } from '../../../schema/names.ts';
 import type { Admission, Target } from '../../board.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
+import { isAmong } from '../facts/workload-history.ts';
 import type { Roles } from './assign-roles.ts';
 import type { Gate } from './gates.ts';
 
-/** Leaves out an endpoint that did not pass its last probe while there is another one. */
+/** Leaves out an endpoint that did not pass its last probe, or that has not passed one yet, while there is another one. */
 export function targetsOf(serving: WorkloadView | undefined): readonly Target[] {
   if (serving === undefined) return [];
   const { id, endpoints } = serving.fact;
-  const failing = serving.known.probe?.failingEndpoints ?? [];
-  const passing = endpoints.filter((endpoint) => !failing.some(({ host, port }) => host === endpoint.host && port === endpoint.port));
-  return (passing.length === 0 ? endpoints : passing).map((endpoint) => ({ workload: id, endpoint }));
+  const { failingEndpoints = [], passedEndpoints = [] } = serving.known.probe ?? {};
+  const notFailing = endpoints.filter((endpoint) => !isAmong(endpoint, failingEndpoints));
+  const passing = notFailing.filter((endpoint) => isAmong(endpoint, passedEndpoints));
+  const best = [passing, notFailing, endpoints].find((some) => some.length > 0) ?? [];
+  return best.map((endpoint) => ({ workload: id, endpoint }));
 }
 
 /** `stuck`: what prevents a start of a slot that should run, memory first. */

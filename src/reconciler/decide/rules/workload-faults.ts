@@ -3,6 +3,7 @@
  *
  *     its process ended, and the runtime does not restart it   fault "crash"
  *     it did not answer within "start_timeout"                 fault "start-timeout"
+ *     it answers, and its model computes nonsense              fault "probe", before it gets a request
  *     it answered once, and answers nothing at all any more    fault "probe" after three probes, within 30 s
  *     it answered once, and its probes fail or its model       fault "probe", later if it has requests
  *     does not answer
@@ -28,7 +29,7 @@ const STUCK_PATIENCE_MS = 600_000;
 
 /** Why the workload must be stopped; undefined where it may stay. */
 export function findFault(workload: WorkloadView, view: SlotView): Fault | undefined {
-  return exited(workload) ?? startTimedOut(workload, view) ?? probeFailing(workload, view);
+  return exited(workload) ?? answersNonsense(workload) ?? startTimedOut(workload, view) ?? probeFailing(workload, view);
 }
 
 /** It has passed a probe and is not unhealthy since. It can take requests while it has an endpoint. */
@@ -68,6 +69,12 @@ function exited({ fact: { phase, exit } }: WorkloadView): Fault | undefined {
 
 /** A server that could not be asked for longer than this is asked again before it is given up: it may have become ready while its runtime did not answer. */
 const STALE_PROBE_MS = 5000;
+
+/** It has never passed. Trying longer would not change what it computes, and it might keep memory that what served before needs. */
+function answersNonsense({ fact, known: { probe } }: WorkloadView): Fault | undefined {
+  if (fact.phase !== 'running' || fact.endpoints.length === 0 || probe?.status !== 'nonsense' || probe.passed) return undefined;
+  return { kind: 'probe', reason: 'ModelAnswersNonsense', message: probe.message };
+}
 
 /** Only the leader knows since when the workload has been starting. */
 function startTimedOut({ fact, known }: WorkloadView, { spec, now, leads }: SlotView): Fault | undefined {

@@ -1,7 +1,7 @@
 /** Which workloads are probed now, and when the next probes are due. Pure. */
-import type { ModelFacts } from '../../../providers/provider.ts';
+import type { Endpoint, ModelFacts } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/failure.ts';
-import type { ProbeFact } from '../facts/workload-history.ts';
+import { isAmong, type ProbeFact } from '../facts/workload-history.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Roles } from '../rules/assign-roles.ts';
 import { joinTimed, NOTHING_DUE, type TimedActions } from './plan-stops.ts';
@@ -35,7 +35,7 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
   const { fact, known } = workload;
   const { probe } = known;
   if (fact.phase !== 'running' || fact.endpoints.length === 0 || workload.probeUnderWay) return NOTHING_DUE;
-  const dueAt = nextProbeAt(probe, known.seenAt, view);
+  const dueAt = nextProbeAt(workload, view);
   const slack = probe?.status !== 'passing' ? 0 : isProbedByCluster(probe, view) ? LIVENESS_SLACK_OF_PODS_MS : LIVENESS_SLACK_MS;
   if (dueAt - slack > view.now) return { actions: [], wakes: [dueAt], validUntil: dueAt - slack };
   const patienceMs = once || probe?.passed === true ? 0 : PATIENCE_MS;
@@ -48,6 +48,7 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
     model: origin.model,
     patienceMs,
     since: known.seenAt,
+    passedEndpoints: probe?.passedEndpoints ?? [],
     passed: probe?.passed === true,
   };
   return { actions: [{ name: 'probe', slot: view.slot.name, because: whyProbe(probe), args }], wakes: [] };
@@ -57,11 +58,16 @@ function isProbedByCluster({ failingEndpoints }: ProbeFact, { network }: SlotVie
   return network === 'pods' && failingEndpoints.length === 0;
 }
 
-function nextProbeAt(probe: ProbeFact | undefined, seenAt: number, view: SlotView): number {
-  if (probe === undefined) return view.now;
+function nextProbeAt({ fact, known: { probe, seenAt } }: WorkloadView, view: SlotView): number {
+  if (probe === undefined || isNew(fact.endpoints, probe)) return view.now;
   if (!probe.passed) return probe.lastAt + warmingPauseMs(probe.lastAt - seenAt);
   if (probe.status !== 'passing') return probe.lastAt + DOUBT_MS;
   return probe.lastAt + (isProbedByCluster(probe, view) ? LIVENESS_OF_PODS_MS : LIVENESS_MS);
+}
+
+/** A replica that has not been asked yet: it gets no requests until it has shown that it is ready. */
+function isNew(endpoints: readonly Endpoint[], { passedEndpoints, failingEndpoints }: ProbeFact): boolean {
+  return endpoints.some((endpoint) => !isAmong(endpoint, passedEndpoints) && !isAmong(endpoint, failingEndpoints));
 }
 
 function whyProbe(probe: ProbeFact | undefined): Finding {
