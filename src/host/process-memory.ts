@@ -5,7 +5,7 @@ import { memoryOfProcess, sumOfProcesses, type ProcessMemory } from './decide/pr
 
 type Used = ObservedWorkload['memoryBytes'];
 
-/** Servers take their memory when they start and when they compute; more often would cost more than it tells. */
+/** Servers take their memory when they start and when they compute; more often would cost more than it is worth. */
 const FRESH_MS = 10_000;
 /** A server has few processes. */
 const MOST_PROCESSES = 64;
