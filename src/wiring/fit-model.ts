@@ -11,7 +11,7 @@ import { explainFit } from '../reconciler/decide/outcome/explain-fit.ts';
 import { backendMissing, judge, withBackends } from '../reconciler/decide/rules/choose-backend.ts';
 import type { DesiredSlot } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
-import { ModelId, SlotName } from '../schema/names.ts';
+import { SlotName, type ModelId } from '../schema/names.ts';
 import { PROVIDER_KINDS, type ProviderKind } from '../schema/provider-kinds.ts';
 import type { Settings } from '../schema/settings.ts';
 import { parseSlot } from '../schema/slot-spec.ts';

@@ -7,6 +7,7 @@ import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { SlotState } from '../../../schema/slot-status.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import { backendChoice, backendMissing, judgeAll, type Judgement } from '../rules/choose-backend.ts';
+import type { MeasuredMemory } from '../rules/measured-memory.ts';
 import type { Action } from './actions.ts';
 import type { Comparison } from './drift.ts';
 import type { Attempt, Attempts, Desired, Observed, Repairs, RunningAction, WorkloadHistory } from './facts.ts';
@@ -55,6 +56,8 @@ export interface SlotView {
   readonly template: Template | undefined;
   /** Why there is no template though everything that it is made from is there: the provider is broken. */
   readonly templateProblem: string | undefined;
+  /** What servers of this revision were measured to use; undefined where that is not known. */
+  readonly measured: MeasuredMemory | undefined;
   readonly workloads: readonly WorkloadView[];
   readonly inFlight: number;
   readonly waiting: number;
@@ -181,6 +184,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     imagePresent: image === undefined ? !observed.traits.images : gathered.images.has(image.reference),
     template,
     templateProblem: undefined,
+    measured: measuredOf(slot.name, template, observed),
     workloads,
     inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),
     waiting: demand?.waiting ?? 0,
@@ -197,6 +201,11 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     lastUnserved: last !== undefined && (LOADING.has(last.state) || last.findings.some(({ reason }) => reason === 'NotAskedFor')),
     lastGaveWay: last?.findings.some(({ reason }) => reason === 'InsufficientMemory' || reason === 'GaveWay') === true,
   };
+}
+
+function measuredOf(name: SlotName, template: Template | undefined, { measured }: Observed): MeasuredMemory | undefined {
+  const known = measured?.get(name);
+  return known?.revision === template?.revision ? known : undefined;
 }
 
 /** The view of a slot whose provider fails: its workloads cannot be compared, and stay as they are. */
