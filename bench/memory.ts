@@ -17,7 +17,7 @@ import { ModelId, SlotName } from '../src/schema/names.ts';
 import { parseSlot, type SlotSpec } from '../src/schema/slot-spec.ts';
 import { startLlamaServer, type LlamaServer } from './llama-server.ts';
 import { writeLargeModel, type LargeModel } from './large-model.ts';
-import { denseModel, expertModel, windowModel } from './large-shapes.ts';
+import { denseModel, expertModel, latentModel, recurrentModel, windowModel } from './large-shapes.ts';
 import { atMost, type Row } from './measure.ts';
 
 const MIB = 2 ** 20;
@@ -42,6 +42,14 @@ const MODELS: Readonly<Record<string, LargeModel>> = {
     1024,
   ),
   dense: denseModel({ ...SIZES, vocabulary: 220_000, layers: 12, width: 1024, heads: 8, headsKv: 4, headLength: 128, feedForward: 2048 }),
+  latent: latentModel(
+    { ...SIZES, vocabulary: 220_000, layers: 12, width: 1024, heads: 8, headsKv: 1, headLength: 64, feedForward: 2048 },
+    { rank: 512, rope: 64 },
+  ),
+  states: recurrentModel(
+    { ...SIZES, vocabulary: 220_000, layers: 12, width: 1024, heads: 0, headsKv: 0, headLength: 0, feedForward: 0 },
+    { inner: 2048, state: 16, convolution: 4, rank: 64 },
+  ),
 };
 /** Several threads wait for each other in a busy loop, which takes long where something else runs as well. */
 const ONE_THREAD = ['--threads', '1'];
