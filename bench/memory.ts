@@ -17,7 +17,7 @@ import { ModelId, SlotName } from '../src/schema/names.ts';
 import { parseSlot, type SlotSpec } from '../src/schema/slot-spec.ts';
 import { startLlamaServer, type LlamaServer } from './llama-server.ts';
 import { writeLargeModel, type LargeModel } from './large-model.ts';
-import { denseModel, expertModel, windowModel } from './large-shapes.ts';
+import { denseModel, expertModel, latentModel, recurrentModel, windowModel } from './large-shapes.ts';
 import { atMost, type Row } from './measure.ts';
 
 const MIB = 2 ** 20;
@@ -25,21 +25,38 @@ const NAME = SlotName.parse('primary');
 const CONTEXTS = [4096, 16_384, 32_768, 65_536, 131_072] as const;
 const GOAL_PERCENT = 15;
 const PROMPT_TOKENS = 2048;
-const VOCABULARY = 4000;
-/** Below it, tokens are not words. */
-const FIRST_WORD = 400;
+/** Tokens that all models but the one for the baseline have. */
+const FIRST_TOKEN = 300;
+const TOKENS = 3500;
 
-const SIZES = { vocabulary: VOCABULARY, context: 131_072, format: 'q8_0' } as const;
-/** Little is computed for each token, so that a cache of prompts is full soon. Keys and values of a token take 8 KiB. */
+const SIZES = { context: 131_072, format: 'q8_0' } as const;
+/** Most of a file is in experts or in the vocabulary, so that little is computed for each token. */
 const MODELS: Readonly<Record<string, LargeModel>> = {
-  experts: expertModel({ ...SIZES, layers: 8, width: 256, heads: 4, headsKv: 2, headLength: 128, feedForward: 256 }, 330, 1),
-  windows: windowModel({ ...SIZES, layers: 24, width: 1024, heads: 4, headsKv: 2, headLength: 128, feedForward: 6400 }, 1024),
-  dense: denseModel({ ...SIZES, layers: 12, width: 1536, heads: 12, headsKv: 2, headLength: 128, feedForward: 8192 }),
+  experts: expertModel(
+    { ...SIZES, vocabulary: 4000, layers: 8, width: 256, heads: 4, headsKv: 2, headLength: 128, feedForward: 256 },
+    330,
+    1,
+  ),
+  windows: windowModel(
+    { ...SIZES, vocabulary: 220_000, layers: 24, width: 1024, heads: 4, headsKv: 2, headLength: 128, feedForward: 1024 },
+    1024,
+  ),
+  dense: denseModel({ ...SIZES, vocabulary: 220_000, layers: 12, width: 1024, heads: 8, headsKv: 4, headLength: 128, feedForward: 2048 }),
+  latent: latentModel(
+    { ...SIZES, vocabulary: 220_000, layers: 12, width: 1024, heads: 8, headsKv: 1, headLength: 64, feedForward: 2048 },
+    { rank: 512, rope: 64 },
+  ),
+  states: recurrentModel(
+    { ...SIZES, vocabulary: 220_000, layers: 12, width: 1024, heads: 0, headsKv: 0, headLength: 0, feedForward: 0 },
+    { inner: 2048, state: 16, convolution: 4, rank: 64 },
+  ),
 };
 /** Several threads wait for each other in a busy loop, which takes long where something else runs as well. */
 const ONE_THREAD = ['--threads', '1'];
-/** Those which compute much for each token are measured without filling their cache of prompts. */
+/** The others are measured without a cache of prompts: filling it would take hours. */
 const FILLED: ReadonlySet<string> = new Set(['experts']);
+/** More than one batch. */
+const SHORT_PROMPT_TOKENS = 600;
 
 export async function measureMemory(): Promise<readonly Row[]> {
   const directory = await mkdtemp(path.join(tmpdir(), 'svc-bench-memory-'));
@@ -87,9 +104,9 @@ async function measure(
   try {
     const { layout } = chooseLayout(NAME, spec, ggufModel(model));
     const tokenBytes = serverParts(ggufModel(model), layout).cache / layout.context;
-    const length = Math.min(PROMPT_TOKENS, Math.floor(context / 4));
-    // So many prompts that the cache of earlier ones is full, and one for each sequence.
-    const prompts = layout.parallel + 1 + Math.ceil((layout.cacheRamMiB * MIB) / tokenBytes / length);
+    const length = filled ? Math.min(PROMPT_TOKENS, Math.floor(context / 4)) : SHORT_PROMPT_TOKENS;
+    // So many prompts that the cache of earlier ones is full.
+    const prompts = 2 + Math.ceil((layout.cacheRamMiB * MIB) / tokenBytes / length);
     for (let index = 0; index < prompts; index += 1) await complete(server, length);
     return { residentBytes: await server.residentBytes(), expectedBytes: gguf.estimateMemory(NAME, spec, model).hostBytes };
   } finally {
@@ -110,12 +127,11 @@ function specOf(model: string, context: number, args: readonly string[]): SlotSp
 }
 
 async function complete({ url }: LlamaServer, tokens: number): Promise<void> {
-  const words = VOCABULARY - FIRST_WORD;
-  const prompt = Array.from({ length: tokens }, () => FIRST_WORD - 100 + Math.floor(Math.random() * (words - 200)));
+  const prompt = Array.from({ length: tokens }, () => FIRST_TOKEN + Math.floor(Math.random() * TOKENS));
   const body = JSON.stringify({ prompt, max_tokens: 1, temperature: 0 });
   const answer = await fetch(`${url}/v1/completions`, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
   const text = await answer.text();
-  // The model for the baseline has fewer tokens.
+  // The model for the baseline has fewer tokens, and refuses the others.
   if (!answer.ok && answer.status !== 400) throw new Error(`The server answered ${answer.status}: ${text.slice(0, 200)}`);
 }
 

@@ -2,7 +2,7 @@
 import type { ModelFiles, ModelFormat, ModelReading } from '../provider.ts';
 import { shardNames } from '../../schema/gguf-names.ts';
 import { ggufContents, isProjector, isProjectorName, projectorFor, withListedProjector } from './decide/gguf-model.ts';
-import { createHeaderParser, WINDOW_BYTES, type GgufHeader } from './decide/parse-gguf-header.ts';
+import { NO_PROGRESS, parseHeaderWindow, WINDOW_BYTES, type GgufHeader } from './decide/parse-gguf-header.ts';
 
 type Shard =
   | { readonly ok: true; readonly header: GgufHeader; readonly sizeBytes: number }
@@ -45,17 +45,17 @@ export const ggufFormat: ModelFormat = {
 
 async function readShard(files: ModelFiles, name: string): Promise<Shard> {
   const sizeBytes = await files.sizeOf(name);
-  const parser = createHeaderParser();
-  let window = FIRST_WINDOW_BYTES;
-  for (let position = 0; position < sizeBytes; window = WINDOW_BYTES) {
+  let progress = NO_PROGRESS;
+  for (let window = FIRST_WINDOW_BYTES; progress.position < sizeBytes; window = WINDOW_BYTES) {
+    const { position } = progress;
     const length = Math.min(window, sizeBytes - position);
     const bytes = await files.read(name, position, length);
-    const parsed = parser.push(bytes);
+    const parsed = parseHeaderWindow(progress, bytes);
     if (parsed.kind === 'header') return checkComplete(parsed.header, sizeBytes);
     if (parsed.kind === 'corrupt') return refuse(`is damaged or not a GGUF file: ${parsed.message}; get it again`);
     // The file has become shorter meanwhile, or ends within a value.
-    if (bytes.length < length || (parsed.position === position && position + length >= sizeBytes)) break;
-    position = parsed.position;
+    if (bytes.length < length || (parsed.progress.position === position && position + length >= sizeBytes)) break;
+    progress = parsed.progress;
   }
   return refuse(`is incomplete: it ends within its header, after ${sizeBytes} bytes; ${WAIT_OR_RETRY}`);
 }

@@ -34,8 +34,8 @@ export interface TensorTotals {
 
 export type ParsedHeader =
   | { readonly kind: 'header'; readonly header: GgufHeader }
-  /** More of the file is needed, from `position` on. */
-  | { readonly kind: 'more'; readonly position: number }
+  /** More of the file is needed, from the position of `progress` on. */
+  | { readonly kind: 'more'; readonly progress: HeaderProgress }
   | { readonly kind: 'corrupt'; readonly message: string };
 
 /** A window of this length always gets the parser further, because nothing that is read at once is longer. */
@@ -62,24 +62,26 @@ const ARRAY = 9;
 
 /** Parses a file that is completely in memory. */
 export function parseGgufHeader(bytes: Uint8Array): ParsedHeader {
-  const parser = createHeaderParser();
-  for (let at = 0; ;) {
-    const parsed = parser.push(bytes.subarray(at));
-    if (parsed.kind !== 'more' || parsed.position >= bytes.length || parsed.position === at) return parsed;
-    at = parsed.position;
+  for (let progress = NO_PROGRESS; ;) {
+    const at = progress.position;
+    const parsed = parseHeaderWindow(progress, bytes.subarray(at));
+    if (parsed.kind !== 'more' || parsed.progress.position >= bytes.length || parsed.progress.position === at) return parsed;
+    progress = parsed.progress;
   }
 }
 
-export interface HeaderParser {
-  /** `window`: the bytes of the file from the last returned position on; the first time, from its beginning. */
-  push(window: Uint8Array): ParsedHeader;
+/** What is known of a header of which the beginning was parsed. */
+export interface HeaderProgress extends Readonly<Omit<Progress, 'values' | 'lists'>> {
+  readonly values: ReadonlyMap<string, Scalar>;
+  readonly lists: ReadonlyMap<string, readonly number[]>;
 }
 
 type Phase = 'start' | 'values' | 'texts' | 'tensors' | 'done';
 
-// What the parser has found so far. It is part of no value that leaves this file.
+// A copy that is changed while one window is parsed.
 interface Progress {
   phase: Phase;
+  /** In the file: where the next window has to begin. */
   position: number;
   valuesLeft: number;
   tensorsLeft: number;
@@ -95,34 +97,33 @@ interface Progress {
 
 const NO_TENSORS: TensorTotals = { hasClassifier: false, hasOutput: false, parameters: 0, inputBytes: 0, expertBytes: 0 };
 
-export function createHeaderParser(): HeaderParser {
-  const progress: Progress = {
-    phase: 'start',
-    position: 0,
-    valuesLeft: 0,
-    tensorsLeft: 0,
-    textsLeft: 0,
-    keptBytes: 0,
-    vocabularySize: undefined,
-    values: new Map(),
-    lists: new Map(),
-    tensors: NO_TENSORS,
-    dataBytes: 0,
-  };
-  return {
-    push(window) {
-      try {
-        const cursor = new ByteCursor(window, progress.position);
-        parseWindow(progress, cursor);
-        if (progress.phase === 'done') return { kind: 'header', header: headerOf(progress) };
-        if (progress.position <= MAX_HEADER_BYTES) return { kind: 'more', position: progress.position };
-        return { kind: 'corrupt', message: 'its header is longer than that of any model' };
-      } catch (error) {
-        if (error instanceof CorruptHeader) return { kind: 'corrupt', message: error.message };
-        throw error;
-      }
-    },
-  };
+/** Before the first window. */
+export const NO_PROGRESS: HeaderProgress = {
+  phase: 'start',
+  position: 0,
+  valuesLeft: 0,
+  tensorsLeft: 0,
+  textsLeft: 0,
+  keptBytes: 0,
+  vocabularySize: undefined,
+  values: new Map(),
+  lists: new Map(),
+  tensors: NO_TENSORS,
+  dataBytes: 0,
+};
+
+/** `window`: the bytes of the file from the position of `before` on, as many as there are or `WINDOW_BYTES`. */
+export function parseHeaderWindow(before: HeaderProgress, window: Uint8Array): ParsedHeader {
+  try {
+    const progress = { ...before, values: new Map(before.values), lists: new Map(before.lists) };
+    parseWindow(progress, new ByteCursor(window, progress.position));
+    if (progress.phase === 'done') return { kind: 'header', header: headerOf(progress) };
+    if (progress.position <= MAX_HEADER_BYTES) return { kind: 'more', progress };
+    return { kind: 'corrupt', message: 'its header is longer than that of any model' };
+  } catch (error) {
+    if (error instanceof CorruptHeader) return { kind: 'corrupt', message: error.message };
+    throw error;
+  }
 }
 
 /** Parses one thing after the other. One that the window does not hold completely is left for the next window. */

@@ -7,8 +7,9 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ggufContents } from '../../../../src/providers/gguf/decide/gguf-model.ts';
 import {
-  createHeaderParser,
+  NO_PROGRESS,
   parseGgufHeader,
+  parseHeaderWindow,
   WINDOW_BYTES,
   type GgufHeader,
   type ParsedHeader,
@@ -140,14 +141,14 @@ function expectFinite(header: GgufHeader): void {
 
 /** A window that does not hold the next value is repeated with twice the length, as a reader would. */
 function parseInWindows(bytes: Uint8Array, length: number): ParsedHeader {
-  const parser = createHeaderParser();
-  let window = length;
-  for (let at = 0; ;) {
-    const parsed = parser.push(bytes.subarray(at, at + window));
-    if (parsed.kind !== 'more' || parsed.position >= bytes.length) return parsed;
-    if (parsed.position === at && at + window >= bytes.length) return parsed;
-    window = parsed.position === at ? window * 2 : length;
-    at = parsed.position;
+  let progress = NO_PROGRESS;
+  for (let window = length; ;) {
+    const at = progress.position;
+    const parsed = parseHeaderWindow(progress, bytes.subarray(at, at + window));
+    if (parsed.kind !== 'more' || parsed.progress.position >= bytes.length) return parsed;
+    if (parsed.progress.position === at && at + window >= bytes.length) return parsed;
+    window = parsed.progress.position === at ? window * 2 : length;
+    progress = parsed.progress;
   }
 }
 
