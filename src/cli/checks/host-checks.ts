@@ -127,7 +127,9 @@ async function checkProgram({ kind, openProgram }: Provider, settings: Settings,
   const found = await openProgram({ env, stateDir: settings.SVC_STATE_DIR, onProgress: () => undefined }).describe();
   if (!found.ok) return warn(check, 'It is not on this machine, and slots that run as processes need it', found.failure.message);
   const { name, installs } = found.value;
-  return installs === undefined ? ok(check, name) : warn(check, `${name} is not installed yet`, `Nothing to do: ${installs}`);
+  return installs === undefined
+    ? ok(check, name)
+    : warn(check, `Slots that run as processes will use ${name}`, `Nothing to do: ${installs}`);
 }
 
 async function checkModelsDir({ SVC_MODELS_DIR: dir }: Settings): Promise<Check> {
