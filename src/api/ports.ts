@@ -78,7 +78,7 @@ export interface ModelDetail extends ModelListing {
     readonly url: string | undefined;
     readonly present: boolean;
   }[];
-  /** Pages that state what the catalogue says. */
+  /** Pages where what the catalogue says can be checked. */
   readonly sources: readonly string[];
 }
 

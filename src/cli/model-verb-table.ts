@@ -21,7 +21,7 @@ export const MODEL_VERBS: readonly Verb[] = [
   },
   {
     name: 'show',
-    help: 'Show the files of a model, its licence, what it needs, and where these facts are stated',
+    help: 'Show the files of a model, its licence, what it needs, and where these facts can be checked',
     arguments: [{ name: '<name>', help: 'Id in the catalogue, or another name of a model', suggestions: 'models' }],
     options: [{ flags: '-o, --output <format>', help: 'Output format', default: 'table', choices: ['table', 'json', 'yaml'] }],
     examples: ['svcctl model show qwen3-4b-instruct'],

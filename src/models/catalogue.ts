@@ -50,7 +50,7 @@ export interface CatalogueEntry {
   readonly stated?: ModelContents;
   /** Whether the files were downloaded and compared with the entry. */
   readonly verified?: boolean;
-  /** Pages that state what the entry says. */
+  /** Pages where what the entry says can be checked. */
   readonly sources?: readonly string[];
   /** Whether the entry is from `models.toml`. */
   readonly isOwn?: boolean;

@@ -200,7 +200,7 @@ export const ModelDetail = ModelEntry.extend({
       present: z.boolean(),
     }),
   ),
-  sources: z.array(z.string()).describe('Pages that state what the catalogue says'),
+  sources: z.array(z.string()).describe('Pages where what the catalogue says can be checked'),
 });
 
 export const Models = z.object({ models: z.array(ModelEntry) });

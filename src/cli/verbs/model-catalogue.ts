@@ -89,7 +89,7 @@ function describe(model: Detail): readonly string[] {
     model.id,
     ...rows,
     ...(files.length === 0 ? [] : ['  Files', ...files]),
-    ...(sources.length === 0 ? [] : ['  Where these facts are stated', ...sources]),
+    ...(sources.length === 0 ? [] : ['  Where these facts can be checked', ...sources]),
   ];
 }
 

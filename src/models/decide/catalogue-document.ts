@@ -99,7 +99,7 @@ export const CatalogueRecord = z
     gated: z.boolean().default(false).describe('The Hub sends the files only to accounts that have accepted its terms'),
     notSelectable: PlainLine.optional().describe('Why the model cannot be used, although its provider is there'),
     verified: z.boolean().default(false).describe('Whether the files were downloaded and compared with what is written here'),
-    sources: z.array(HttpsAddress).max(20).default([]).describe('Pages that state what is written here'),
+    sources: z.array(HttpsAddress).max(20).default([]).describe('Pages where what is written here can be checked'),
     override: z.boolean().default(false).describe('Replaces the entry of the shipped catalogue with the same id'),
     files: z.array(CatalogueFile).min(1).max(100).describe('The files of the model. The server loads the first one'),
   })
