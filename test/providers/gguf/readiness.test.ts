@@ -70,8 +70,8 @@ describe('an answer that a sound model may give passes', () => {
 
 describe('an answer that no sound model gives is nonsense', () => {
   test.each([
-    ['completion', completion('\u0017', null, nine(null)), 'it gave the token "\\u0017" with a probability that is not a number'],
-    ['completion', completion('The', null, nine(null)), 'it gave the token "The" with a probability that is not a number'],
+    ['completion', completion('\u0017', null, nine(null)), 'it gave the token "\\u0017" a probability that is not a number'],
+    ['completion', completion('The', null, nine(null)), 'it gave the token "The" a probability that is not a number'],
     ['completion', completion('\u001f', -5.918893814086914, nine(-5.918893814086914)), 'all of its tokens are equally probable'],
     ['embedding', embedding([null, null, null]), '3 of the 3 values of its embedding are not numbers'],
     ['embedding', embedding(base64([0.5, Number.NaN, Number.POSITIVE_INFINITY])), '2 of the 3 values of its embedding are not numbers'],
@@ -84,8 +84,7 @@ describe('an answer that no sound model gives is nonsense', () => {
   ] as const)('%s: %j', (check, body, what) => {
     const health = judge(check, body);
     expect(health.kind).toBe('nonsense');
-    expect(health.kind === 'passing' ? '' : health.message).toContain(`The model answers nonsense: ${what}`);
-    expect(health.kind === 'passing' ? '' : health.message).toContain('backend "vulkan"');
+    expect(health.kind === 'passing' ? '' : health.message).toContain(`The model answers nonsense: with backend "vulkan", ${what}`);
   });
 });
 

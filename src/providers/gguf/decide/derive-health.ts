@@ -64,8 +64,7 @@ export function deriveReadiness(check: Check, response: ProbeResponse, model: Mo
   const nonsense =
     response.status === 200 ? findNonsense(check, parseJson(response.body), model.embeddingLengthOut ?? model.embeddingLength) : undefined;
   if (nonsense === undefined) return deriveHealth(check, response);
-  const why = `its file may be damaged, or backend "${backend}" may not compute it correctly on this machine`;
-  return { kind: 'nonsense', message: `The model answers nonsense: ${nonsense}; ${why}` };
+  return { kind: 'nonsense', message: `The model answers nonsense: with backend "${backend}", ${nonsense}` };
 }
 
 const WORST_FIRST = ['nonsense', 'failing', 'silent', 'loading'] as const;
