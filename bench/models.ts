@@ -8,6 +8,7 @@ import { encodeDemoModel } from '../src/models/demo/demo-models.ts';
 import { createModelReader } from '../src/models/read-model.ts';
 import { ModelId } from '../src/schema/names.ts';
 import { atLeast, atMost, median, type Row } from './measure.ts';
+import { MODEL_FORMATS } from '../src/providers/registry.ts';
 
 const run = promisify(execFile);
 const ROUNDS = 3;
@@ -82,7 +83,7 @@ async function readLargeHeader(directory: string): Promise<number> {
   await handle.close();
   const id = ModelId.parse('m.gguf');
   const began = performance.now();
-  const read = await createModelReader(directory).read(id, id);
+  const read = await createModelReader(directory, MODEL_FORMATS).read(id, id);
   if (read.kind !== 'present') throw new Error('The file cannot be read');
   return performance.now() - began;
 }

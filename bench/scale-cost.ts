@@ -30,7 +30,7 @@ const SETTLE_MS = 25_000;
 const BOARD_MS = 600_000;
 /** Until followers have probed all slots. */
 const PROBED_MS = 15_000;
-const LEAD_MS = 120_000;
+const LEAD_MS = 600_000;
 /** The number of the first slot that is applied after a restart. Every measurement takes another one, because the slots of the last one are still there. */
 const LATE_SLOTS = 90_000;
 /** Longer than any measurement. */

@@ -42,6 +42,7 @@ const NOT_FOR_VALUES = {
   SVC_STATE_DIR: true,
   SVC_MODELS_DIR: true,
   SVC_PROXY_SECRET: true,
+  SVC_HARDWARE_FILE: true,
   SVC_PORT_RANGE: true,
   SVC_ON_EXIT: true,
   SVC_QUIET_PERIOD: true,

@@ -4,14 +4,12 @@
  * for other models from a store that is mounted here; otherwise only the name is known.
  */
 import path from 'node:path';
-import type { ModelFacts } from '../providers/provider.ts';
+import type { ModelFacts, ModelFiles, ModelFormat } from '../providers/provider.ts';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
 import { fail } from '../schema/failure.ts';
 import type { ModelId } from '../schema/names.ts';
-import { CATALOGUE, downloadBytes, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
-import { parseGgufHeader } from '../models/decide/parse-gguf-header.ts';
+import { CATALOGUE, downloadBytes, loadedPath, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
 import { parseHubName } from '../models/decide/parse-model-name.ts';
-import { isProjector, modelFacts } from '../models/decide/model-facts.ts';
 import { encodeDemoModel, type DemoModelId } from '../models/demo/demo-models.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
 
@@ -25,13 +23,14 @@ export interface ClusterModelStoreOptions {
 }
 
 export function createClusterModelStore({ store, catalogue = CATALOGUE }: ClusterModelStoreOptions): ModelStore {
-  const { root } = store;
-  const cache = new Map<ModelId, ModelFacts>();
+  const { root, formats } = store;
+  const cache = new Map<ModelId, Promise<ModelFacts>>();
 
-  function catalogueFacts(id: ModelId): ModelFacts | undefined {
+  async function catalogueFacts(id: ModelId): Promise<ModelFacts | undefined> {
     const entry = catalogue.get(id);
     if (entry === undefined) return undefined;
-    const facts = cache.get(id) ?? factsOfEntry(root, id, entry);
+    const format = formats.find(({ kind }) => kind === entry.provider);
+    const facts = cache.get(id) ?? factsOfEntry(path.join(root, loadedPath(entry)), id, entry, format);
     cache.set(id, facts);
     return facts;
   }
@@ -41,14 +40,14 @@ export function createClusterModelStore({ store, catalogue = CATALOGUE }: Cluste
     async observe(ids, signal) {
       const own = ids.filter((id) => !catalogue.has(id));
       const mounted = own.length === 0 ? new Map() : await store.observe(own, signal);
-      return new Map(
-        ids.map((id): readonly [ModelId, ModelPresence] => {
-          if (parseHubName(id).kind !== 'other') return [id, { kind: 'missing', message: NOT_IN_CLUSTERS }];
-          const presence = mounted.get(id);
-          const found = presence?.kind === 'present' ? presence.facts : undefined;
-          return [id, { kind: 'present', facts: catalogueFacts(id) ?? found ?? { id, hostPath: path.join(root, id), sizeBytes: 0 } }];
-        }),
-      );
+      const presenceOf = async (id: ModelId): Promise<ModelPresence> => {
+        if (parseHubName(id).kind !== 'other') return { kind: 'missing', message: NOT_IN_CLUSTERS };
+        const presence = mounted.get(id);
+        const found = presence?.kind === 'present' ? presence.facts : undefined;
+        const facts = (await catalogueFacts(id)) ?? found ?? { id, hostPath: path.join(root, id), sizeBytes: 0 };
+        return { kind: 'present', facts };
+      };
+      return new Map(await Promise.all(ids.map(async (id) => [id, await presenceOf(id)] as const)));
     },
     async pull(id) {
       return fail('stalled', 'PulledByPods', `Set the model "${id}" in a slot: in a cluster, the pods of a slot fetch its model`);
@@ -57,25 +56,25 @@ export function createClusterModelStore({ store, catalogue = CATALOGUE }: Cluste
   };
 }
 
-function factsOfEntry(root: string, id: ModelId, entry: CatalogueEntry): ModelFacts {
-  const [first] = entry.files;
-  const hostPath = path.join(root, first.path);
-  if (first.from.kind === 'generated') return factsOfGenerated(id, hostPath, first.from.model);
-  const sizeBytes = downloadBytes(entry) ?? 0;
-  const projector = entry.files.find((file) => /mmproj.*\.gguf$/i.test(path.basename(file.path)));
-  return {
-    ...entry.headerFacts,
-    id,
-    hostPath,
-    sizeBytes,
-    ...(projector === undefined ? {} : { projectorPath: path.join(root, projector.path) }),
-  };
+async function factsOfEntry(hostPath: string, id: ModelId, entry: CatalogueEntry, format: ModelFormat | undefined): Promise<ModelFacts> {
+  const [{ from }] = entry.files;
+  if (from.kind === 'generated') return factsOfGenerated(id, hostPath, from.model, format);
+  const files = entry.files.map((file) => file.path);
+  const contents = format?.contentsFrom(entry.headerFacts, files);
+  return { id, hostPath, sizeBytes: downloadBytes(entry) ?? 0, provider: entry.provider, ...(contents === undefined ? {} : { contents }) };
 }
 
 /** The same facts as a reader of the file would find. */
-function factsOfGenerated(id: ModelId, hostPath: string, model: DemoModelId): ModelFacts {
+async function factsOfGenerated(id: ModelId, hostPath: string, model: DemoModelId, format: ModelFormat | undefined): Promise<ModelFacts> {
   const bytes = encodeDemoModel(model);
-  const read = parseGgufHeader(bytes);
-  if (read.kind !== 'header' || isProjector(read.header)) throw new Error(`The generated model "${model}" has no readable header`);
-  return modelFacts({ id, hostPath, headers: [read.header], sizeBytes: bytes.length, projectorPath: undefined });
+  const name = path.basename(hostPath);
+  const files: ModelFiles = {
+    names: async () => [name],
+    sizeOf: async () => bytes.length,
+    read: async (_name, offset, length) => bytes.subarray(offset, offset + length),
+  };
+  const reading = await format?.read({ id, entry: { name } }, files);
+  if (format === undefined || reading?.kind !== 'model') throw new Error(`The generated model "${model}" cannot be read`);
+  const { sizeBytes, contents, family } = reading;
+  return { id, hostPath, sizeBytes, provider: format.kind, contents, family };
 }

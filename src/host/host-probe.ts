@@ -1,19 +1,20 @@
-/** Reads the devices, and the total and available memory, for workloads. The limit of our own container counts if it is lower than the machine's memory. */
+/** Reads the hardware, and how much memory workloads may use: the limit of our own container, if it is lower than the memory of the machine. */
 import { readFile } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import { join } from 'node:path';
 import type { HostFacts, HostProbe } from '../reconciler/ports.ts';
+import type { Hardware } from '../schema/hardware.ts';
 import { cgroupPaths, memoryOfCgroup, memoryOfHost, type Memory } from './decide/host-memory.ts';
 
 export interface HostProbeOptions {
   /** Where `/proc` and `/sys/fs/cgroup` are; for tests. */
   readonly procDir?: string;
   readonly cgroupDir?: string;
-  /** Reads the devices as well, if set. */
-  readonly devices?: () => Promise<HostFacts['devices']>;
+  /** Reads the hardware as well, if set. Its memory then takes the place of `/proc/meminfo`. */
+  readonly hardware?: () => Promise<Hardware>;
 }
 
-export function createHostProbe({ procDir = '/proc', cgroupDir = '/sys/fs/cgroup', devices }: HostProbeOptions = {}): HostProbe {
+export function createHostProbe({ procDir = '/proc', cgroupDir = '/sys/fs/cgroup', hardware }: HostProbeOptions = {}): HostProbe {
   const text = (path: string): Promise<string | undefined> => readFile(path, 'utf8').catch(() => undefined);
 
   const cgroupMemory = async (): Promise<readonly Memory[]> => {
@@ -31,9 +32,12 @@ export function createHostProbe({ procDir = '/proc', cgroupDir = '/sys/fs/cgroup
     return (await Promise.all(found)).filter((memory) => memory !== undefined);
   };
 
-  const readMemory = async (): Promise<HostFacts> => {
+  const readMemory = async (): Promise<Memory | undefined> => {
     const meminfo = await text(join(procDir, 'meminfo'));
-    const host = meminfo === undefined ? { totalBytes: totalmem(), availableBytes: freemem() } : memoryOfHost(meminfo);
+    return meminfo === undefined ? { totalBytes: totalmem(), availableBytes: freemem() } : memoryOfHost(meminfo);
+  };
+
+  const withLimits = async (host: Memory | undefined): Promise<HostFacts> => {
     if (host === undefined) return { memoryTotalBytes: undefined, memoryAvailableBytes: undefined };
     const limits = (await cgroupMemory()).filter((memory) => memory.totalBytes < host.totalBytes);
     return {
@@ -44,9 +48,12 @@ export function createHostProbe({ procDir = '/proc', cgroupDir = '/sys/fs/cgroup
 
   return {
     async read() {
-      if (devices === undefined) return readMemory();
-      const [memory, found] = await Promise.all([readMemory(), devices()]);
-      return { ...memory, devices: found };
+      if (hardware === undefined) return withLimits(await readMemory());
+      const found = await hardware();
+      // The limits of this machine say nothing about the one that was recorded.
+      if (found.source.kind === 'recording')
+        return { memoryTotalBytes: found.memory?.totalBytes, memoryAvailableBytes: found.memory?.availableBytes, hardware: found };
+      return { ...(await withLimits(found.memory)), hardware: found };
     },
   };
 }

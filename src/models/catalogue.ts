@@ -1,6 +1,6 @@
 /** The model catalogue: models with a short id, and how to obtain their files. */
 import { DEMO_MODEL_IDS, demoModelPath, type DemoModelId } from './demo/demo-models.ts';
-import type { ModelFacts } from '../providers/provider.ts';
+import type { ModelContents } from '../providers/provider.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 
 export interface CatalogueFile {
@@ -23,18 +23,19 @@ export interface CatalogueEntry {
   readonly id: string;
   readonly provider: ProviderKind;
   readonly family: string;
-  /** The server loads the first one. */
   readonly files: readonly [CatalogueFile, ...CatalogueFile[]];
+  /** The directory that the server loads, relative to the root of the store. Default: it loads the first file. */
+  readonly directory?: string;
   readonly license: string;
   readonly licenseUrl: string;
   /** The Hub itself asks for its terms to be accepted before it sends the files. */
   readonly isGated?: boolean;
   readonly minVramBytes: number;
   /**
-   * Facts from the header of a GGUF download, for a gateway that cannot read the file because only the pods of a cluster have it.
+   * What the files say, in the terms of the provider, for a gateway that cannot read them because only the pods of a cluster have them.
    * Not needed for generated models.
    */
-  readonly headerFacts?: Omit<ModelFacts, 'id' | 'hostPath' | 'sizeBytes' | 'projectorPath'>;
+  readonly headerFacts?: ModelContents;
   /** Whether users can choose the model in lists; false for models that this version cannot run yet. */
   readonly selectable: boolean;
 }
@@ -42,6 +43,11 @@ export interface CatalogueEntry {
 export type Catalogue = ReadonlyMap<string, CatalogueEntry>;
 
 export const CATALOGUE: Catalogue = new Map(DEMO_MODEL_IDS.map((id) => [id, demoEntry(id)]));
+
+/** Returns the path of what the server loads, relative to the root of the store. */
+export function loadedPath({ directory, files }: CatalogueEntry): string {
+  return directory ?? files[0].path;
+}
 
 /** Returns the size of all files of an entry, or undefined if they are not downloaded. */
 export function downloadBytes({ files }: CatalogueEntry): number | undefined {

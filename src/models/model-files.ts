@@ -2,9 +2,9 @@
 import { readdir, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { codeOf } from '../platform/error-text.ts';
+import type { ModelFormat } from '../providers/provider.ts';
 import type { ModelId } from '../schema/names.ts';
 import type { CatalogueFile } from './catalogue.ts';
-import { shardNames } from './decide/model-facts.ts';
 import { parseHubName } from './decide/parse-model-name.ts';
 import { encodeDemoModel } from './demo/demo-models.ts';
 import type { ModelSources } from './model-sources.ts';
@@ -19,15 +19,33 @@ export interface ModelFile {
   readonly sha256: string | undefined;
 }
 
-/** Returns the files of a model, also of one that is not there. A file in the store that nobody describes stands for itself and its shards. */
-export async function filesOf(sources: ModelSources, id: ModelId): Promise<readonly ModelFile[]> {
+/** A store, and what is known about models. */
+export interface KnownModels {
+  /** Absolute. */
+  readonly root: string;
+  readonly sources: ModelSources;
+  readonly formats: readonly ModelFormat[];
+}
+
+/**
+ * Returns the files of a model, also of one that is not there. A file in the store that nobody describes stands for itself and the others of its model; a directory stands
+ * for the files in it if a provider knows it as a model.
+ */
+export async function filesOf({ root, sources, formats }: KnownModels, id: ModelId): Promise<readonly ModelFile[]> {
   const pin = await sources.pins.read(id);
   if (pin !== undefined) return pin.files.map((file) => ({ path: file.path, sha256: file.sha256 }));
   const entry = await sources.known(id);
   if (entry !== undefined) return entry.files.map(describeFile);
   if (parseHubName(id).kind !== 'other') return [];
-  const directory = path.dirname(id) === '.' ? '' : `${path.dirname(id)}/`;
-  return shardNames(path.basename(id)).map((name) => ({ path: directory + name, sha256: undefined }));
+  const unknown = (file: string): ModelFile => ({ path: file, sha256: undefined });
+  const name = path.basename(id);
+  const names = await readdir(path.join(root, id)).catch(() => undefined);
+  if (names !== undefined) {
+    const isModel = formats.some((format) => format.recognize({ name, names }) === 'model');
+    return isModel ? names.toSorted().map((each) => unknown(path.join(id, each))) : [];
+  }
+  const format = formats.find((each) => each.recognize({ name }) !== undefined);
+  return (format?.filesOf(name) ?? [name]).map((each) => unknown(path.join(path.dirname(id), each)));
 }
 
 function describeFile({ path: file, from }: CatalogueFile): ModelFile {
@@ -58,10 +76,11 @@ export async function verifyModelFile(root: string, file: ModelFile, signal: Abo
  * Removes a model: its files, what was downloaded of them, and what its name was resolved to. Files that another name means as well stay. Returns the bytes
  * of the files that were removed; undefined if there was nothing. A server that still has a file open keeps it until it ends.
  */
-export async function removeModel(root: string, sources: ModelSources, id: ModelId): Promise<number | undefined> {
+export async function removeModel(known: KnownModels, id: ModelId): Promise<number | undefined> {
+  const { root, sources } = known;
   const pins = await sources.pins.list();
   const ofOthers = new Set(pins.filter((pin) => pin.id !== id).flatMap((pin) => pin.files.map((file) => file.path)));
-  const files = (await filesOf(sources, id)).filter((file) => !ofOthers.has(file.path));
+  const files = (await filesOf(known, id)).filter((file) => !ofOthers.has(file.path));
   let removedBytes: number | undefined = pins.some((pin) => pin.id === id) ? 0 : undefined;
   for (const { path: file } of files) {
     const full = path.join(root, file);

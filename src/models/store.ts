@@ -4,11 +4,11 @@ import { mkdir, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { watch } from 'chokidar';
 import { createKeyedLock } from '../platform/keyed-lock.ts';
+import type { ModelFormat, StoreEntry } from '../providers/provider.ts';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
 import { fail } from '../schema/failure.ts';
 import { ModelId } from '../schema/names.ts';
-import { CATALOGUE, downloadBytes, type Catalogue, type CatalogueEntry } from './catalogue.ts';
-import { shardNames } from './decide/model-facts.ts';
+import { CATALOGUE, downloadBytes, loadedPath, type Catalogue, type CatalogueEntry } from './catalogue.ts';
 import { parseHubName } from './decide/parse-model-name.ts';
 import { readHubAccess } from './hub/hub-access.ts';
 import { createModelSources, type ModelSources } from './model-sources.ts';
@@ -25,15 +25,18 @@ export interface ListedModel {
 }
 
 export interface DirectoryModelStore extends ModelStore {
+  readonly formats: readonly ModelFormat[];
   readonly sources: ModelSources;
   readonly pulls: Pulls;
-  /** Lists every entry of the catalogue, every model that was pulled or imported under a name, and every other GGUF model in the directory. */
+  /** Lists every entry of the catalogue, every model that was pulled or imported under a name, and every other model in the directory that a provider knows. */
   list(signal: AbortSignal): Promise<readonly ListedModel[]>;
 }
 
 export interface ModelStoreOptions {
   /** Absolute. */
   readonly root: string;
+  /** How models look on disk. A file that several would take belongs to the first one. */
+  readonly formats: readonly ModelFormat[];
   readonly catalogue?: Catalogue;
   /** Default: the catalogue, and the Hub without a token. */
   readonly sources?: ModelSources;
@@ -50,19 +53,19 @@ const MAX_LISTED = 2000;
 const WAKE_WITHIN_MS = 100;
 
 export function createModelStore(options: ModelStoreOptions): DirectoryModelStore {
-  const { root, catalogue = CATALOGUE, writer = 'svc', limits, pace } = options;
+  const { root, formats, catalogue = CATALOGUE, writer = 'svc', limits, pace } = options;
   const sources = options.sources ?? createModelSources({ root, hub: readHubAccess({}), catalogue });
-  const reader = createModelReader(root);
+  const reader = createModelReader(root, formats);
   const lock = createKeyedLock();
   const tuning = { ...(limits === undefined ? {} : { limits }), ...(pace === undefined ? {} : { pace }) };
   const pulls = createPulls((id, onProgress, signal) =>
-    fetchModel({ root, id, catalogue, sources, writer, lock, onProgress, ...tuning }, signal),
+    fetchModel({ root, formats, id, catalogue, sources, writer, lock, onProgress, ...tuning }, signal),
   );
 
   async function presence(id: ModelId): Promise<ModelPresence> {
     const entry = await sources.known(id);
     if (entry === undefined) return presenceOfOther(id);
-    const read = await reader.read(id, entry.files[0].path);
+    const read = await reader.read(id, loadedPath(entry), entry.provider);
     if (read.kind === 'unusable') return { kind: 'missing', message: read.message };
     const others = await Promise.all(entry.files.slice(1).map(async ({ path: file }) => sizeOf(path.join(root, file))));
     if (read.kind === 'absent' || others.includes(undefined)) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
@@ -84,6 +87,7 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
 
   return {
     root,
+    formats,
     sources,
     pulls,
     async observe(ids, signal) {
@@ -103,7 +107,7 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
       const pins = await sources.pins.list();
       const named = [...catalogue.values()].flatMap((entry) => entry.files.map((file) => file.path));
       const known = new Set([...named, ...pins.flatMap((pin) => pin.files.map((file) => file.path))]);
-      const found = (await findModels(root)).filter((file) => !known.has(file));
+      const found = (await findModels(root, formats)).filter((file) => !known.has(file));
       const ids = [...catalogue.keys(), ...pins.map((pin) => pin.id), ...found].flatMap((id) => ModelId.safeParse(id).data ?? []);
       signal.throwIfAborted();
       return Promise.all([...new Set(ids)].map(async (id) => ({ id, entry: await sources.known(id), presence: await presence(id) })));
@@ -133,16 +137,22 @@ async function watchRoot(root: string, changed: () => void, signal: AbortSignal)
   signal.addEventListener('abort', () => void watcher.close(), { once: true });
 }
 
-/** Returns the paths of GGUF files relative to the root: only the first shard of a split model, and no projectors. */
-async function findModels(root: string): Promise<readonly string[]> {
+/** Returns the paths of models relative to the root: files, and directories that are a model as a whole. */
+async function findModels(root: string, formats: readonly ModelFormat[]): Promise<readonly string[]> {
   const found: string[] = [];
+  const isModel = (entry: StoreEntry): boolean => {
+    const whats = formats.map((format) => format.recognize(entry)).filter((what) => what !== undefined);
+    return whats[0] === 'model' && found.length < MAX_LISTED;
+  };
   const visit = async (directory: string, depth: number): Promise<void> => {
     const entries = await readdir(path.join(root, directory), { withFileTypes: true }).catch(() => []);
+    const names = entries.map(({ name }) => name);
+    if (directory !== '' && isModel({ name: path.basename(directory), names })) return void found.push(directory);
     for (const entry of entries.toSorted((a, b) => a.name.localeCompare(b.name))) {
       const file = path.join(directory, entry.name);
-      if (entry.isDirectory() && depth < DEPTH) await visit(file, depth + 1);
-      const isModel = !entry.isDirectory() && /\.gguf$/i.test(entry.name) && !/mmproj/i.test(entry.name);
-      if (isModel && shardNames(entry.name)[0] === entry.name && found.length < MAX_LISTED) found.push(file);
+      if (entry.isDirectory()) {
+        if (depth < DEPTH) await visit(file, depth + 1);
+      } else if (isModel({ name: entry.name })) found.push(file);
     }
   };
   await visit('', 0);

@@ -6,32 +6,75 @@ import type { ModelId, SlotName } from '../schema/names.ts';
 import type { Backend, Capability, ProviderKind } from '../schema/provider-kinds.ts';
 import type { SlotSpec } from '../schema/slot-spec.ts';
 
+/** What the files of a model say, in the terms of its provider: plain data, compared by value. Nobody but that provider reads it. */
+export type ModelContents = Readonly<Record<string, unknown>>;
+
 /** Facts about a model in the store. */
 export interface ModelFacts {
   readonly id: ModelId;
-  /** Absolute path on the host of the file that the server loads. */
+  /** Absolute path on the host of the file, or of the directory, that the server loads. */
   readonly hostPath: string;
   readonly sizeBytes: number;
-  /** GGUF `general.architecture`. */
-  readonly architecture?: string | undefined;
-  /** GGUF `<arch>.pooling_type`: 0 none, 1 mean, 2 cls, 3 last, 4 rank. */
-  readonly poolingType?: number | undefined;
-  /** Whether the file has a classifier head (`cls*` tensors). */
-  readonly hasClassifier?: boolean;
-  /** GGUF `<arch>.context_length`, in tokens. */
-  readonly trainedContext?: number | undefined;
-  readonly blockCount?: number | undefined;
-  readonly embeddingLength?: number | undefined;
-  /** GGUF `<arch>.embedding_length_out`: the length of the vectors that it makes, where it is another one. */
-  readonly embeddingLengthOut?: number | undefined;
-  readonly headCount?: number | undefined;
-  /** The mean over all layers. */
-  readonly headCountKv?: number | undefined;
-  /** GGUF `<arch>.attention.key_length` and `value_length`. Default: the embedding length divided by the number of heads. */
-  readonly keyLength?: number | undefined;
-  readonly valueLength?: number | undefined;
-  /** Absolute path on the host of the model's vision projector. */
-  readonly projectorPath?: string | undefined;
+  /** Whose model it is. Undefined if no provider knows files like these, or if they cannot be read from here. */
+  readonly provider?: ProviderKind | undefined;
+  /** Undefined if it is not known. A provider must cope with what is missing in it, and with models of other providers. */
+  readonly contents?: ModelContents | undefined;
+  /** What kind of model it is, for lists: `llama`. */
+  readonly family?: string | undefined;
+}
+
+/** A file or a directory of the store that may be a model. */
+export interface StoreEntry {
+  /** Without the directory it is in. */
+  readonly name: string;
+  /** What is in the directory; undefined for a file. */
+  readonly names?: readonly string[] | undefined;
+}
+
+/**
+ * Reads the files of one model: those in its directory, if the model is one, otherwise those beside it. Names are relative to that directory. A file that is missing or
+ * cannot be read, or that leads out of the store, rejects; so does reading far more than any model needs. The caller of the provider says what was wrong with which file.
+ */
+export interface ModelFiles {
+  names(): Promise<readonly string[]>;
+  sizeOf(name: string): Promise<number>;
+  /** Returns fewer bytes only at the end of the file. */
+  read(name: string, offset: number, length: number): Promise<Uint8Array>;
+}
+
+export type ModelReading =
+  | {
+      readonly kind: 'model';
+      /** Of all files that the server loads. */
+      readonly sizeBytes: number;
+      readonly contents: ModelContents;
+      readonly family?: string | undefined;
+    }
+  /** It is not complete, damaged, or not a model. The message names the file, and says what to do. */
+  | { readonly kind: 'unusable'; readonly message: string };
+
+/** How the models of a provider look on disk, and what their files say. */
+export interface ModelFormat {
+  readonly kind: ProviderKind;
+  /** `model`: a user may name it. `part`: belongs to such a model. Undefined: not of this provider. Pure. */
+  recognize(entry: StoreEntry): 'model' | 'part' | undefined;
+  /** Returns the names of all files of the model that a user means with the name of one file. Pure. */
+  filesOf(name: string): readonly string[];
+  /** Reads a model that `recognize` knows, only through `files`. The result is remembered until one of the files that were looked at has changed. */
+  read(model: { readonly id: ModelId; readonly entry: StoreEntry }, files: ModelFiles): Promise<ModelReading>;
+  /**
+   * Returns the contents of a model whose files cannot be read from here: what the catalogue states, with what the names of its files tell. The first file is the one
+   * that the server loads; all are relative to the root of the store. Pure.
+   */
+  contentsFrom(stated: ModelContents | undefined, files: readonly string[]): ModelContents | undefined;
+}
+
+/** The memory that a server needs. On machines where both are one memory, it is their sum that counts. */
+export interface MemoryDemand {
+  /** Bytes of the memory of the host. */
+  readonly hostBytes: number;
+  /** Bytes of the memory of its devices, over all of them. 0 where it computes with the CPU only. */
+  readonly deviceBytes: number;
 }
 
 /** Everything from which a provider may compute a workload. */
@@ -41,8 +84,6 @@ export interface SlotContext {
   readonly model: ModelFacts;
   /** Path of the model as the server sees it (inside the container, or on the host). */
   readonly modelPath: string;
-  /** Path of the vision projector as the server sees it. */
-  readonly projectorPath?: string;
   /** Where the server must listen. */
   readonly listen: Endpoint;
 }
@@ -113,14 +154,15 @@ export interface Provider {
    * declared. Default: none.
    */
   readonly safeFlags?: ReadonlySet<string>;
+  readonly models: ModelFormat;
   /** Returns the devices that a backend needs, as paths or CDI names. Pure. */
   devices(backend: Backend): readonly string[];
   /** Returns the environment of the server; the caller adds the `[env]` of the slot, which takes precedence. Pure. */
   buildEnv(slot: SlotContext): Readonly<Record<string, string>>;
   /** Returns the command, starting with `program`. Each element is one argument; no shell is involved. Pure. */
   startCmd(slot: SlotContext): readonly [string, ...string[]];
-  /** Returns the bytes that admission counts unless the spec sets more. Pure. */
-  estimateMemoryBytes(spec: SlotSpec, model: ModelFacts): number;
+  /** Returns what the server of a slot needs, computed before it is started; its backend is known. The same for the same arguments. Pure. */
+  estimateMemory(name: SlotName, spec: SlotSpec, model: ModelFacts): MemoryDemand;
   /** Returns what this model serves in this slot, which may be less than its kind `serves`. Pure. */
   capabilities(name: SlotName, spec: SlotSpec, model: ModelFacts): readonly Capability[];
   /**

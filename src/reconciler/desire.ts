@@ -28,15 +28,15 @@ const SHARE_OF_HOST = 0.9;
 export function desire(
   { providers, images, settings, models, runtime }: DesireDeps,
   { slots, refused }: DesiredState,
-  { memoryTotalBytes, devices }: HostFacts,
+  { memoryTotalBytes, hardware }: HostFacts,
   templating: Templating,
 ): Desired {
   // Pods do not run in the memory of this host.
   const ownMemory = runtime.traits.network === 'pods' ? undefined : memoryTotalBytes;
   const share = ownMemory === undefined ? undefined : Math.floor(ownMemory * SHARE_OF_HOST);
   return {
-    slots: devices === undefined ? slots : new Map(slots.entries().map(([name, slot]) => [name, withBackend(slot, devices)])),
-    devices,
+    slots: hardware === undefined ? slots : new Map(slots.entries().map(([name, slot]) => [name, withBackend(slot, hardware)])),
+    hardware,
     refused,
     providers,
     images,

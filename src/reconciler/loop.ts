@@ -113,7 +113,7 @@ export function createLoop(deps: LoopDeps): Loop {
   const memory: LoopMemory = {
     desired: undefined,
     models: new Map(),
-    devices: undefined,
+    hardware: undefined,
     plan: NO_PLAN,
     passedAt: undefined,
     led: leads(),
@@ -167,7 +167,7 @@ export function createLoop(deps: LoopDeps): Loop {
     const takesOver = leading && !memory.led;
     if (leading !== memory.led) changeLeadership(leading);
     memory.models = seen.models ?? memory.models;
-    memory.devices = seen.host.devices ?? memory.devices;
+    memory.hardware = seen.host.hardware ?? memory.hardware;
     const { observed, plan: next, objections } = decideNext(state, seen, { leading, takesOver, recalled: recalled ?? new Map(), now });
     memory.led = leading;
     memory.passedAt = now;
@@ -204,7 +204,7 @@ export function createLoop(deps: LoopDeps): Loop {
       tracker.attempts.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
       reporter.note(slot, 'failure', message, clock.wallNow());
     }
-    const desired = desire(deps, state, { ...seen.host, devices: memory.devices }, templating);
+    const desired = desire(deps, state, { ...seen.host, hardware: memory.hardware }, templating);
     const observed = observedFacts(tracker, { seen, models: memory.models, traffic: use, traits, leads: leading, published, now });
     const made = decide.plan(desired, observed, now, plans.planSlot);
     plans.keepOnly(state.slots);
@@ -272,7 +272,7 @@ interface LoopMemory {
   /** As last observed; stays in force while the store does not answer. */
   models: Awaited<ReturnType<ModelStore['observe']>>;
   /** As last read; a backend must not change because the host did not answer once. */
-  devices: HostFacts['devices'];
+  hardware: HostFacts['hardware'];
   /** The last plan that passed its inspection. */
   plan: Plan;
   /** In milliseconds of the clock's `now()`. */

@@ -63,7 +63,7 @@ export async function observe(senses: Senses, slots: ReadonlyMap<SlotName, Desir
   const { runtime, models, host, within } = senses;
   // First, because it is quick and decides which images are needed.
   const hostFacts = await within(ANSWER_WITHIN_MS, signal, async (own) => await host.read(own)).catch(() => NOTHING_KNOWN);
-  const specs = [...slots.values()].map((slot) => withBackend(slot, hostFacts.devices).spec);
+  const specs = [...slots.values()].map((slot) => withBackend(slot, hostFacts.hardware).spec);
   const images = runtime.traits.images ? specs.flatMap(({ provider, backend }) => senses.images(provider, backend) ?? []) : [];
   const unique = [...new Map(images.map((image) => [image.reference, image])).values()];
   const ids = [...new Set(specs.map(({ model }) => model.default))];

@@ -1,7 +1,7 @@
 /** The interfaces through which the reconciler reaches the outside, and the facts that it gets through them. Adapters live in `host/`, `cluster/`, `models/`, `files/` and `gateway/`. */
 import type { Endpoint, ModelFacts } from '../providers/provider.ts';
-import type { DeviceFacts } from '../schema/device-facts.ts';
 import type { Result } from '../schema/failure.ts';
+import type { HostFacts } from '../schema/hardware.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/names.ts';
 import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
 import type { Reason } from '../schema/reasons.ts';
@@ -239,14 +239,6 @@ export interface ModelStore {
   changes(wake: Wake, signal: AbortSignal): void;
 }
 
-export interface HostFacts {
-  /** Undefined if it is not known; admission then lets everything in. */
-  readonly memoryTotalBytes: number | undefined;
-  readonly memoryAvailableBytes: number | undefined;
-  /** Undefined if it is not known, or if the host does not decide, as in a cluster. */
-  readonly devices?: DeviceFacts | undefined;
-}
-
 export interface HostProbe {
   read(signal: AbortSignal): Promise<HostFacts>;
 }
@@ -297,3 +289,4 @@ export interface StatusSink {
 }
 
 export type { ProbeIo } from '../providers/provider.ts';
+export type { HostFacts } from '../schema/hardware.ts';

@@ -135,6 +135,9 @@ export const SettingsSchema = z.strictObject({
     'Quiet period: how long the files of slots must be unchanged before they are read',
   ),
   SVC_MEMORY_BUDGET: SizeBytes.optional().describe('Memory for all slots together. Default: 90 % of the host; in a cluster, no limit'),
+  SVC_HARDWARE_FILE: AbsolutePath.optional().describe(
+    'Recording of another machine, written by `svcctl hardware record`, that takes the place of this one in every decision. For development',
+  ),
   SVC_PULL_CONNECTIONS: Count(1, 16).prefault('4').describe('Connections for the download of one large model'),
   SVC_PULL_BANDWIDTH: SizeBytes.optional().describe(
     'Bytes per second for all downloads of models together, such as `50Mi`. Default: no limit',

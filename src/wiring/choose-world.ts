@@ -18,7 +18,7 @@ export async function chooseWorld(choice: ServiceOptions): Promise<Result<World>
   const { createPodmanRuntime, findPodmanSocket, podmanAnswers } = await loadPodman();
   const socketPath = await findPodmanSocket(env);
   if (socketPath !== undefined && (wanted === 'podman' || (await podmanAnswers(socketPath)))) {
-    return ok(await createHostWorld(choice, createPodmanRuntime({ socketPath, instance: settings.SVC_CONFIG_DIR })));
+    return await createHostWorld(choice, createPodmanRuntime({ socketPath, instance: settings.SVC_CONFIG_DIR }));
   }
   if (wanted === 'podman') {
     const message = 'Start podman with "systemctl enable --now podman.socket", or set "SVC_PODMAN_SOCKET": no podman socket was found';
@@ -48,12 +48,10 @@ async function loadPodman() {
 
 async function processWorld(choice: ServiceOptions): Promise<Result<World>> {
   const listDevices = createDeviceLister(choice.env);
-  return ok(
-    await createHostWorld(choice, processRuntime(choice), async (devices) => {
-      const gguf = await listDevices(devices);
-      return gguf === undefined ? {} : { gguf };
-    }),
-  );
+  return await createHostWorld(choice, processRuntime(choice), async (devices) => {
+    const gguf = await listDevices(devices);
+    return gguf === undefined ? {} : { gguf };
+  });
 }
 
 function processRuntime({ settings, env, log }: ServiceOptions): Runtime {

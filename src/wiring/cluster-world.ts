@@ -11,6 +11,7 @@ import { createReplicaReports, type ReplicaReports } from '../cluster/leadership
 import { LEASES, SLOT_SPECS } from '../cluster/client/resource-types.ts';
 import { createClusterModelStore } from '../cluster/cluster-model-store.ts';
 import { createModelStore } from '../models/store.ts';
+import { MODEL_FORMATS } from '../providers/registry.ts';
 import { followLeader } from '../cluster/leadership/decide/follow-leader.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
 import { createClock } from '../platform/clock.ts';
@@ -150,7 +151,7 @@ async function createParts({ choice, api, leadership, identity, copies, observer
   const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
   const { variables: podProxy, problems } = parsePodProxy(env, settings.SVC_POD_PROXY_SECRET);
   for (const problem of problems) log.warn({}, problem);
-  const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR });
+  const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR, formats: MODEL_FORMATS });
   const world = {
     ...(await createDesiredInputs(choice, source)),
     runtime: createKubeRuntime({

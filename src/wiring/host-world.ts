@@ -2,8 +2,10 @@
 import path from 'node:path';
 import type { Runtime } from '../reconciler/ports.ts';
 import { createStatusRecords } from '../files/status-records.ts';
-import { readDevices } from '../host/device-probe.ts';
-import type { DeviceFacts } from '../schema/device-facts.ts';
+import { createHardwareProbe, replayHardware, type HardwareProbe } from '../host/hardware/hardware-probe.ts';
+import { readRecording } from '../host/hardware/read-recording.ts';
+import { ok, type Result } from '../schema/failure.ts';
+import type { Hardware } from '../schema/hardware.ts';
 import { createHostProbe } from '../host/host-probe.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { createTomlEditor } from '../host/slots/toml-editor.ts';
@@ -12,11 +14,13 @@ import { createHostModelStore } from './model-store.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 /** Asked again whenever the devices, as text, may have changed. */
-export type ReadPrograms = (devices: string) => Promise<DeviceFacts['programs']>;
+export type ReadPrograms = (devices: string) => Promise<Hardware['programs']>;
 
 /** `programs` looks up what the programs that this runtime starts on the host can compute with; undefined where they run in images. */
-export async function createHostWorld(options: ServiceOptions, runtime: Runtime, programs?: ReadPrograms): Promise<World> {
+export async function createHostWorld(options: ServiceOptions, runtime: Runtime, programs?: ReadPrograms): Promise<Result<World>> {
   const { settings, log } = options;
+  const hardware = await openHardware(options);
+  if (!hardware.ok) return hardware;
   const directory = path.join(settings.SVC_CONFIG_DIR, 'slots');
   const slots = createTomlDirectory({
     directory,
@@ -24,9 +28,9 @@ export async function createHostWorld(options: ServiceOptions, runtime: Runtime,
     quietPeriodMs: settings.SVC_QUIET_PERIOD,
     log,
   });
-  const host = createHostProbe({ devices: async () => readHostDevices(programs) });
+  const host = createHostProbe({ hardware: async () => withPrograms(await hardware.value.read(), programs) });
   const models = createHostModelStore(options, host);
-  return {
+  return ok({
     ...(await createDesiredInputs(options, slots, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json') })),
     runtime,
     models,
@@ -41,16 +45,20 @@ export async function createHostWorld(options: ServiceOptions, runtime: Runtime,
     start: () => undefined,
     resign: async () => undefined,
     stop: async () => undefined,
-  };
+  });
 }
 
-/** In a container, the files of devices say nothing; what programs report counts everywhere. */
-async function readHostDevices(programs: ReadPrograms | undefined): Promise<DeviceFacts | undefined> {
-  const found = await readDevices();
-  if (programs === undefined) return found === undefined ? undefined : { ...found, programs: {} };
-  const known = await programs(JSON.stringify(found ?? null));
-  if (found !== undefined) return { ...found, programs: known };
-  return Object.keys(known).length === 0 ? undefined : { ...NO_DEVICES, programs: known };
+/** This machine, or the recording that `SVC_HARDWARE_FILE` names. */
+async function openHardware({ settings, env }: ServiceOptions): Promise<Result<HardwareProbe>> {
+  const file = settings.SVC_HARDWARE_FILE;
+  if (file === undefined) return ok(createHardwareProbe({ env }));
+  const recording = await readRecording(file);
+  return recording.ok ? ok(replayHardware(recording.value, file)) : recording;
 }
 
-const NO_DEVICES = { kfd: false, nvidia: false, accel: false, renderDrivers: [] } as const;
+/** What programs report counts everywhere, also where devices cannot be seen. Those of this machine say nothing about another one that was recorded. */
+async function withPrograms(hardware: Hardware, programs: ReadPrograms | undefined): Promise<Hardware> {
+  if (programs === undefined || hardware.source.kind === 'recording') return hardware;
+  const fingerprint = hardware.devices.map(({ id, name, driver, backends }) => [id, name, driver, backends].join(' '));
+  return { ...hardware, programs: await programs(fingerprint.join('\n')) };
+}

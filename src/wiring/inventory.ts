@@ -57,8 +57,8 @@ function listModel({ id, entry, presence }: ListedModel): ModelListing {
   const present = presence.kind === 'present';
   return {
     id,
-    provider: entry?.provider ?? 'gguf',
-    family: entry?.family ?? (present ? (presence.facts.architecture ?? 'unknown') : 'unknown'),
+    provider: entry?.provider ?? (present ? presence.facts.provider : undefined) ?? 'gguf',
+    family: entry?.family ?? (present ? (presence.facts.family ?? 'unknown') : 'unknown'),
     present,
     sizeBytes: present ? presence.facts.sizeBytes : presence.kind === 'pullable' ? presence.sizeBytes : undefined,
     memoryBytes: undefined,

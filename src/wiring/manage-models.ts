@@ -14,7 +14,7 @@ export function createModelManagement(
   { modelFiles: store, runtime }: World,
   board: Pick<Board, 'current'>,
 ): Pick<Manage, 'pullModel' | 'removeModel' | 'pulls'> {
-  const { sources, pulls, root } = store;
+  const { sources, pulls } = store;
   const isCluster = runtime.traits.network === 'pods';
 
   /** Returns the slots that want one of these files, or still use it. */
@@ -22,7 +22,7 @@ export function createModelManagement(
     const used: string[] = [];
     for (const { name, spec, status } of board.current().slots.values()) {
       const models = [spec?.model.default, status.model].filter((model) => model !== undefined);
-      const paths = await Promise.all(models.map(async (model) => (await filesOf(sources, model)).map((file) => file.path)));
+      const paths = await Promise.all(models.map(async (model) => (await filesOf(store, model)).map((file) => file.path)));
       if (models.includes(id) || paths.flat().some((file) => files.has(file))) used.push(name);
     }
     return used;
@@ -66,12 +66,12 @@ export function createModelManagement(
           'PulledByPods',
           `Remove the model "${id}" from the volume of the pods: the gateway has no model store in a cluster`,
         );
-      const files = new Set((await filesOf(sources, id)).map((file) => file.path));
+      const files = new Set((await filesOf(store, id)).map((file) => file.path));
       const usedBy = await slotsUsing(files, id);
       if (usedBy.length > 0) return ok({ usedBy });
       const cancelled = pulls.cancel(id);
       await untilEnded(() => pulls.list().some((pull) => pull.id === id));
-      const removed = await removeModel(root, sources, id);
+      const removed = await removeModel(store, id);
       return ok(removed !== undefined || cancelled ? 'removed' : 'absent');
     },
   };

@@ -5,6 +5,7 @@ import { createModelSources } from '../models/model-sources.ts';
 import { createDiskRoom } from '../models/pull/disk-room.ts';
 import { createThrottle } from '../models/pull/throttle.ts';
 import { createModelStore, type DirectoryModelStore } from '../models/store.ts';
+import { MODEL_FORMATS } from '../providers/registry.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
 import type { ServiceOptions } from './world.ts';
 
@@ -18,6 +19,7 @@ export function createHostModelStore({ settings, env }: ServiceOptions, host: Ho
   const root = settings.SVC_MODELS_DIR;
   return createModelStore({
     root,
+    formats: MODEL_FORMATS,
     sources: createModelSources({
       root,
       hub: readHubAccess(env),

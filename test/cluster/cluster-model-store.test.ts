@@ -6,7 +6,7 @@ import { CATALOGUE, type Catalogue } from '../../src/models/catalogue.ts';
 import { createClusterModelStore } from '../../src/cluster/cluster-model-store.ts';
 import { DEMO_MODEL_IDS, encodeDemoModel, writeDemoModels } from '../../src/models/demo/demo-models.ts';
 import { createModelStore } from '../../src/models/store.ts';
-import { PROVIDERS } from '../../src/providers/registry.ts';
+import { MODEL_FORMATS, PROVIDERS } from '../../src/providers/registry.ts';
 import { templatingOf } from '../../src/reconciler/desire.ts';
 import type { ModelStore, RuntimeTraits } from '../../src/reconciler/ports.ts';
 import { ModelId, SlotName } from '../../src/schema/names.ts';
@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-const clusterStore = (): ModelStore => createClusterModelStore({ store: createModelStore({ root }) });
+const clusterStore = (): ModelStore => createClusterModelStore({ store: createModelStore({ root, formats: MODEL_FORMATS }) });
 
 async function factsOf(store: ModelStore, id: ModelId) {
   const presence = (await store.observe([id], signal)).get(id);
@@ -60,7 +60,7 @@ describe('createClusterModelStore()', () => {
     expect(unseen.argv).toContain(`/models/demo/${id}.gguf`);
     await writeDemoModels(root, DEMO_MODEL_IDS);
     expect(await templateOf(clusterStore(), id)).toEqual(unseen);
-    expect(await factsOf(clusterStore(), id)).toEqual(await factsOf(createModelStore({ root }), id));
+    expect(await factsOf(clusterStore(), id)).toEqual(await factsOf(createModelStore({ root, formats: MODEL_FORMATS }), id));
   });
 
   test('keeps the facts while a file of the catalogue appears, is incomplete, or is damaged', async () => {
@@ -83,7 +83,7 @@ describe('createClusterModelStore()', () => {
     await writeFile(path.join(root, 'own/m.gguf'), encodeDemoModel('demo-fox').subarray(0, 1000));
     expect(await factsOf(clusterStore(), id)).toEqual(bare);
     await writeFile(path.join(root, 'own/m.gguf'), encodeDemoModel('demo-fox'));
-    expect(await factsOf(clusterStore(), id)).toMatchObject({ architecture: 'llama', hostPath: bare.hostPath });
+    expect(await factsOf(clusterStore(), id)).toMatchObject({ contents: { architecture: 'llama' }, hostPath: bare.hostPath });
   });
 
   test('takes the facts of a download from the catalogue', async () => {
@@ -104,14 +104,13 @@ describe('createClusterModelStore()', () => {
         },
       ],
     ]);
-    const store = createClusterModelStore({ store: createModelStore({ root, catalogue }), catalogue });
+    const store = createClusterModelStore({ store: createModelStore({ root, formats: MODEL_FORMATS, catalogue }), catalogue });
     expect(await factsOf(store, ModelId.parse('v'))).toEqual({
       id: 'v',
       hostPath: path.join(root, 'v/v.gguf'),
-      projectorPath: path.join(root, 'v/mmproj-v.gguf'),
       sizeBytes: 42,
-      architecture: 'bert',
-      poolingType: 1,
+      provider: 'gguf',
+      contents: { architecture: 'bert', poolingType: 1, projector: 'mmproj-v.gguf' },
     });
   });
 

@@ -1,51 +1,15 @@
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createClock } from '../../src/platform/clock.ts';
-import { readDevices } from '../../src/host/device-probe.ts';
 import { createHostProbe } from '../../src/host/host-probe.ts';
 import { createProbeIo } from '../../src/platform/probe-io.ts';
+import type { Hardware } from '../../src/schema/hardware.ts';
+import { recordedHardware } from '../support/hardware/recorded-machines.ts';
 import { freePort } from '../support/runtimes/runtime-world.ts';
-
-const NO_DEVICES = { kfd: false, nvidia: false, accel: false, renderDrivers: [], programs: {} };
-
-describe('readDevices()', () => {
-  let root: string;
-  beforeEach(async () => {
-    root = await mkdtemp(join(tmpdir(), 'svc-devices-'));
-  });
-  afterEach(() => rm(root, { recursive: true }));
-
-  const have = async (...paths: readonly string[]): Promise<void> => {
-    for (const path of paths) {
-      await mkdir(dirname(join(root, path)), { recursive: true });
-      await writeFile(join(root, path), '');
-    }
-  };
-
-  test('finds nothing on a machine without devices', async () => {
-    expect(await readDevices({ root })).toEqual({ kfd: false, nvidia: false, accel: false, renderDrivers: [] });
-  });
-
-  test('finds the driver of each GPU', async () => {
-    await have('dev/kfd', 'dev/dri/card0', 'dev/dri/renderD128', 'dev/dri/renderD129', 'sys/class/drm/renderD128/device/vendor');
-    await symlink('../../../../bus/pci/drivers/amdgpu', join(root, 'sys/class/drm/renderD128/device/driver'));
-    expect(await readDevices({ root })).toEqual({ kfd: true, nvidia: false, accel: false, renderDrivers: ['amdgpu', 'unknown'] });
-  });
-
-  test('finds NVIDIA by its driver before its device files appear', async () => {
-    await have('proc/driver/nvidia/version');
-    expect(await readDevices({ root })).toMatchObject({ nvidia: true });
-  });
-
-  test('does not know in a container', async () => {
-    await have('run/.containerenv', 'dev/kfd');
-    expect(await readDevices({ root })).toBeUndefined();
-  });
-});
 
 describe('createHostProbe()', () => {
   let dir: string;
@@ -63,9 +27,30 @@ describe('createHostProbe()', () => {
   };
   const meminfo = 'MemTotal:       16000 kB\nMemFree:         1000 kB\nMemAvailable:    8000 kB\n';
 
-  test('reads the devices as well if it is told how', async () => {
-    const facts = await createHostProbe({ devices: async () => NO_DEVICES }).read(AbortSignal.timeout(5000));
-    expect(facts.devices).toEqual(NO_DEVICES);
+  test('reads the hardware as well if it is told how, and limits its memory to that of the container', async () => {
+    const hardware = recordedHardware('w7900');
+    const cgroupDir = join(dir, 'cgroup');
+    for (const [file, text] of [
+      ['memory.max', '4000000\n'],
+      ['memory.current', '1000000\n'],
+    ] as const) {
+      await mkdir(cgroupDir, { recursive: true });
+      await writeFile(join(cgroupDir, file), text);
+    }
+    await mkdir(join(dir, 'proc/self'), { recursive: true });
+    await writeFile(join(dir, 'proc/self/cgroup'), '0::/\n');
+    const probeOf = (found: Hardware) => createHostProbe({ procDir: join(dir, 'proc'), cgroupDir, hardware: async () => found });
+    const facts = await probeOf(hardware).read(AbortSignal.timeout(5000));
+    expect(facts).toEqual({ memoryTotalBytes: 4_000_000, memoryAvailableBytes: 3_000_000, hardware });
+  });
+
+  test('takes the memory of a recording as it is, since the limits of this machine do not apply to another one', async () => {
+    const hardware: Hardware = {
+      ...recordedHardware('server-without-gpu'),
+      source: { kind: 'recording', file: '/machine.json', about: '' },
+    };
+    const facts = await createHostProbe({ hardware: async () => hardware }).read(AbortSignal.timeout(5000));
+    expect(facts).toMatchObject({ memoryTotalBytes: 527_985_408 * 1024, memoryAvailableBytes: 515_899_392 * 1024 });
   });
 
   test('reads this machine', async () => {

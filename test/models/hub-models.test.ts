@@ -11,6 +11,7 @@ import { ModelId } from '../../src/schema/names.ts';
 import { eventually } from '../support/eventually.ts';
 import { startFakeHub, type FakeHub, type FakeRepo } from '../support/hub/fake-hub.ts';
 import { bufferFile, virtualFile } from '../support/hub/virtual-file.ts';
+import { MODEL_FORMATS } from '../../src/providers/registry.ts';
 
 const fox = bufferFile(Buffer.from(encodeDemoModel('demo-fox')));
 const owl = bufferFile(Buffer.from(encodeDemoModel('demo-owl')));
@@ -50,7 +51,7 @@ interface StoreOptions {
 function storeOf({ env = {}, fitsBytes, accepted = [] }: StoreOptions = {}): DirectoryModelStore {
   const access = readHubAccess({ HF_ENDPOINT: hub.url, HF_HOME: path.join(root, 'no-home'), ...env });
   const sources = createModelSources({ root, hub: access, fitsBytes: async () => fitsBytes, acceptedLicenses: accepted });
-  return createModelStore({ root, sources, pace: { pollMs: 10, stillMs: 50, retryMs: 5 } });
+  return createModelStore({ root, formats: MODEL_FORMATS, sources, pace: { pollMs: 10, stillMs: 50, retryMs: 5 } });
 }
 
 const look = async (store: DirectoryModelStore, name: string) => (await store.observe([id(name)], signal)).get(id(name));
@@ -70,7 +71,7 @@ describe('a model that is named by its repository', () => {
     await hub.close();
     const present = {
       kind: 'present',
-      facts: { hostPath: path.join(directory, 'm-Q4_K_M.gguf'), projectorPath: path.join(directory, 'mmproj-F16.gguf') },
+      facts: { hostPath: path.join(directory, 'm-Q4_K_M.gguf'), contents: { projector: 'mmproj-F16.gguf' } },
     };
     expect(await look(storeOf(), 'hf:o/r')).toMatchObject(present);
     expect(await pull(storeOf(), 'hf:o/r')).toMatchObject({ ok: true });

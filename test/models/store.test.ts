@@ -7,6 +7,7 @@ import { encodeGguf, text } from '../../src/models/demo/encode-gguf.ts';
 import { createModelStore, type DirectoryModelStore } from '../../src/models/store.ts';
 import type { ModelPresence } from '../../src/reconciler/ports.ts';
 import { ModelId } from '../../src/schema/names.ts';
+import { MODEL_FORMATS } from '../../src/providers/registry.ts';
 
 const signal = new AbortController().signal;
 const fox = encodeDemoModel('demo-fox');
@@ -18,7 +19,7 @@ beforeEach(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'svc-store-'));
   root = path.join(directory, 'models');
   await mkdir(root);
-  store = createModelStore({ root });
+  store = createModelStore({ root, formats: MODEL_FORMATS });
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
@@ -33,7 +34,10 @@ test('a file in the store is present under its path, with the facts from its hea
   await mkdir(path.join(root, 'family'));
   await writeFile(path.join(root, 'family', 'm.gguf'), fox);
   const hostPath = path.join(root, 'family', 'm.gguf');
-  expect(await look('family/m.gguf')).toMatchObject({ kind: 'present', facts: { hostPath, sizeBytes: fox.length, architecture: 'llama' } });
+  expect(await look('family/m.gguf')).toMatchObject({
+    kind: 'present',
+    facts: { hostPath, sizeBytes: fox.length, provider: 'gguf', contents: { architecture: 'llama' } },
+  });
 });
 
 test('a catalogue model is pullable until a pull has stored it', async () => {
@@ -102,7 +106,7 @@ test('the facts of a model include a projector in its directory', async () => {
   await mkdir(path.join(root, 'v'));
   await writeFile(path.join(root, 'v', 'm.gguf'), fox);
   await writeFile(path.join(root, 'v', 'mmproj-F16.gguf'), 'x');
-  expect(await look('v/m.gguf')).toMatchObject({ kind: 'present', facts: { projectorPath: path.join(root, 'v', 'mmproj-F16.gguf') } });
+  expect(await look('v/m.gguf')).toMatchObject({ kind: 'present', facts: { contents: { projector: 'mmproj-F16.gguf' } } });
 });
 
 test('list() has the catalogue and the other models of the directory, once each', async () => {

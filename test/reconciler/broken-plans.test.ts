@@ -29,11 +29,14 @@ const BROKEN: Readonly<Record<string, Partial<Provider>>> = {
   'throws in startCmd when there is a port': {
     startCmd: (slot) => (slot.model.id === 'bad.gguf' && slot.listen.port !== 0 ? explode() : FAKE_PROVIDER.startCmd(slot)),
   },
-  'throws in estimateMemoryBytes': {
-    estimateMemoryBytes: (spec, model) => (model.id === 'bad.gguf' ? explode() : FAKE_PROVIDER.estimateMemoryBytes(spec, model)),
+  'throws in estimateMemory': {
+    estimateMemory: (name, spec, model) => (model.id === 'bad.gguf' ? explode() : FAKE_PROVIDER.estimateMemory(name, spec, model)),
   },
   'estimates no number': {
-    estimateMemoryBytes: (spec, model) => (model.id === 'bad.gguf' ? Number.NaN : FAKE_PROVIDER.estimateMemoryBytes(spec, model)),
+    estimateMemory: (name, spec, model) => ({
+      ...FAKE_PROVIDER.estimateMemory(name, spec, model),
+      ...(model.id === 'bad.gguf' ? { deviceBytes: Number.NaN } : {}),
+    }),
   },
   'throws in capabilities': {
     capabilities: (name, spec, model) => (model.id === 'bad.gguf' ? explode() : FAKE_PROVIDER.capabilities(name, spec, model)),

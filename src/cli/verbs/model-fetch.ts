@@ -9,6 +9,7 @@ import { createModelSources } from '../../models/model-sources.ts';
 import { createDiskRoom } from '../../models/pull/disk-room.ts';
 import { UNLIMITED } from '../../models/pull/throttle.ts';
 import { fetchModel, type FetchedModel } from '../../models/pull/fetch-model.ts';
+import { MODEL_FORMATS } from '../../providers/registry.ts';
 import type { Progress } from '../../reconciler/ports.ts';
 import type { Cli } from '../cli.ts';
 import { CliFailure } from '../output/exit-codes.ts';
@@ -47,7 +48,7 @@ async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptio
   });
   const limits = { connections: CONNECTIONS, throttle: UNLIMITED, room: createDiskRoom() };
   const onProgress = (progress: Progress): void => terminal.progress(progressOf(progress));
-  const source = { root, id, sources, writer: writerName(), onProgress, limits };
+  const source = { root, formats: MODEL_FORMATS, id, sources, writer: writerName(), onProgress, limits };
   const result = await fetchModel(source, stopOnSignal());
   terminal.endProgress();
   if (!result.ok) throw new CliFailure(result.failure.message);

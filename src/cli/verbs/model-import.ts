@@ -5,6 +5,7 @@ import { FOREIGN_TOOLS, namedModel, type ForeignTool } from '../../models/decide
 import { findForeignModels, foreignDirectories, type FoundModel } from '../../models/import/find-foreign-models.ts';
 import { importModel, type ImportedModel } from '../../models/import/import-model.ts';
 import { createPins } from '../../models/pins.ts';
+import { MODEL_FORMATS } from '../../providers/registry.ts';
 import type { Cli } from '../cli.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { sizeText } from '../output/quantities-text.ts';
@@ -32,7 +33,7 @@ export async function runImport(cli: Cli, options: ImportVerbOptions, ...files: 
       continue;
     }
     const onFile = (name: string): void => cli.terminal.progress({ text: `Reading ${name}`, step: `Reading ${name}` });
-    const imported = await importModel({ root, pins, onFile }, model, signal);
+    const imported = await importModel({ root, pins, formats: MODEL_FORMATS, onFile }, model, signal);
     cli.terminal.endProgress();
     if (imported.ok) {
       cli.terminal.line(describe(imported.value));

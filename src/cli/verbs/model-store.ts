@@ -5,6 +5,7 @@ import { filesOf, verifyModelFile } from '../../models/model-files.ts';
 import { createModelSources } from '../../models/model-sources.ts';
 import { findLeftovers, forgetLostModels, removeLeftovers } from '../../models/prune-store.ts';
 import { createModelStore } from '../../models/store.ts';
+import { MODEL_FORMATS } from '../../providers/registry.ts';
 import { ModelId } from '../../schema/names.ts';
 import type { Cli } from '../cli.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
@@ -40,7 +41,7 @@ export async function runVerify(cli: Cli, options: StoreOptions, ...names: strin
   const ids = names.length > 0 ? names.map(parseModelId) : await presentModels(root, signal);
   let damaged = 0;
   for (const id of ids) {
-    for (const file of await filesOf(sources, id)) {
+    for (const file of await filesOf({ root, sources, formats: MODEL_FORMATS }, id)) {
       cli.terminal.progress({ text: `Reading ${file.path}`, step: `Reading ${file.path}` });
       const { result, digest } = await verifyModelFile(root, file, signal);
       if (result === 'differs' || result === 'missing') damaged += 1;
@@ -58,7 +59,7 @@ const VERDICTS = {
 } as const;
 
 async function presentModels(root: string, signal: AbortSignal): Promise<readonly ModelId[]> {
-  const listed = await createModelStore({ root }).list(signal);
+  const listed = await createModelStore({ root, formats: MODEL_FORMATS }).list(signal);
   return listed.filter(({ presence }) => presence.kind === 'present').map(({ id }) => id);
 }
 

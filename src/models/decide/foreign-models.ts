@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
-import { shardNames } from './model-facts.ts';
+import { shardNames } from '../../schema/gguf-names.ts';
 
 export const FOREIGN_TOOLS = ['ollama', 'lm-studio', 'llama.cpp', 'huggingface'] as const;
 export type ForeignTool = (typeof FOREIGN_TOOLS)[number];

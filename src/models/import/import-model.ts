@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { constants, copyFile, link, mkdir, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import type { ModelFormat } from '../../providers/provider.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import { ModelId } from '../../schema/names.ts';
 import { codeOf } from '../../platform/error-text.ts';
@@ -21,6 +22,7 @@ export interface ImportOptions {
   /** Absolute path of the store. */
   readonly root: string;
   readonly pins: Pins;
+  readonly formats: readonly ModelFormat[];
   readonly onFile: (name: string) => void;
 }
 
@@ -34,7 +36,7 @@ export interface ImportedModel {
 }
 
 export async function importModel(
-  { root, pins, onFile }: ImportOptions,
+  { root, pins, formats, onFile }: ImportOptions,
   model: FoundModel,
   signal: AbortSignal,
 ): Promise<Result<ImportedModel>> {
@@ -53,7 +55,7 @@ export async function importModel(
       const { sha256, sizeBytes } = one.value;
       taken.push({ path: `${model.directory}/${file.name}`, sha256, sizeBytes, from: { kind: 'import', tool: model.tool } });
     }
-    const read = await createModelReader(root).read(id.data, id.data);
+    const read = await createModelReader(root, formats).read(id.data, id.data);
     if (read.kind !== 'present') {
       for (const file of taken) if (how !== 'present') await rm(path.join(root, file.path), { force: true });
       return fail('stalled', 'ModelUnusable', read.kind === 'unusable' ? read.message : `The file of "${id.data}" has disappeared`);

@@ -5,10 +5,12 @@
 import { access, constants, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ModelFormat } from '../../providers/provider.ts';
 import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
-import { CATALOGUE, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
+import type { ProviderKind } from '../../schema/provider-kinds.ts';
+import { CATALOGUE, loadedPath, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import type { KeyedLock } from '../../platform/keyed-lock.ts';
 import type { ModelSources } from '../model-sources.ts';
@@ -23,6 +25,7 @@ export interface FetchModel {
   /** Absolute path of the store. */
   readonly root: string;
   readonly id: ModelId;
+  readonly formats: readonly ModelFormat[];
   readonly catalogue?: Catalogue;
   /** Distinguishes the parts of this process from those of others on a shared volume. The same after a restart, which then resumes them. */
   readonly writer: string;
@@ -45,7 +48,7 @@ export interface Pace {
 }
 
 export interface FetchedModel {
-  /** Absolute path of the file that the server loads. */
+  /** Absolute path of the file, or of the directory, that the server loads. */
   readonly file: string;
   readonly sizeBytes: number;
   readonly fetched: boolean;
@@ -66,13 +69,13 @@ const PACE: Pace = { pollMs: 2000, retryMs: 1000 };
 const MAX_FRUITLESS_ATTEMPTS = 6;
 
 export async function fetchModel(options: FetchModel, signal: AbortSignal): Promise<Result<FetchedModel>> {
-  const { root, id, sources } = options;
+  const { root, sources, id } = options;
   try {
     const listed = (options.catalogue ?? CATALOGUE).get(id);
     const resolved = listed === undefined && sources !== undefined ? await sources.resolve(id, signal) : ok(listed);
     if (!resolved.ok) return resolved;
     if (resolved.value !== undefined) return await fetchEntry(options, resolved.value, 'missing or damaged', signal);
-    const model = await readModel(root, id, id);
+    const model = await readModel(options, id);
     return model.ok ? ok({ ...model.value, fetched: false, verified: 'header' }) : model;
   } catch (error) {
     if (signal.aborted) return fail('retry', 'Aborted', `Fetching the model "${id}" was interrupted; the next attempt resumes it`);
@@ -80,8 +83,12 @@ export async function fetchModel(options: FetchModel, signal: AbortSignal): Prom
   }
 }
 
-async function readModel(root: string, id: ModelId, file: string): Promise<Result<Pick<FetchedModel, 'file' | 'sizeBytes'>>> {
-  const model = await createModelReader(root).read(id, file);
+async function readModel(
+  { root, formats, id }: FetchModel,
+  file: string,
+  provider?: ProviderKind,
+): Promise<Result<Pick<FetchedModel, 'file' | 'sizeBytes'>>> {
+  const model = await createModelReader(root, formats).read(id, file, provider);
   if (model.kind === 'present') return ok({ file: model.facts.hostPath, sizeBytes: model.facts.sizeBytes });
   if (model.kind === 'unusable') return fail('stalled', 'ModelUnusable', model.message);
   const message = `Put the file "${path.join(root, file)}" into the model store: it does not exist, and the catalogue cannot provide it`;
@@ -108,7 +115,7 @@ async function fetchEntry(
     if (found.value === 'fetched') fetched = true;
     doneBytes += bytesOf(file);
   }
-  const model = await readModel(options.root, options.id, entry.files[0].path);
+  const model = await readModel(options, loadedPath(entry), entry.provider);
   if (model.ok) return ok({ ...model.value, fetched, verified });
   // A file of the right size that is too large to be hashed may be damaged all the same.
   return which === 'all' ? model : fetchEntry(options, entry, 'all', signal);

@@ -1,6 +1,7 @@
 /** Asks llama-server for its health. */
 import type { Endpoint, Health, ProbeIo, SlotContext } from '../provider.ts';
 import { checksFor, deriveHealth, deriveReadiness, PROBES, READINESS_CHECKS, worstOf, type ProbeRequest } from './decide/derive-health.ts';
+import { ggufModel } from './decide/gguf-model.ts';
 import type { Check } from './decide/find-nonsense.ts';
 import { roleOf } from './decide/model-role.ts';
 
@@ -13,7 +14,7 @@ type ProbedSlot = Pick<SlotContext, 'name' | 'spec' | 'model'>;
 
 /** A server that is busy with long requests answers the probe late, but `/health` immediately. */
 export async function askHealth(endpoint: Endpoint, io: ProbeIo, slot: ProbedSlot, signal: AbortSignal): Promise<Health> {
-  const { start } = roleOf(slot.name, slot.spec, slot.model);
+  const { start } = roleOf(slot.name, slot.spec, ggufModel(slot.model));
   const probe = PROBE_OF[start];
   return (
     (await askAlive(endpoint, io, signal)) ??
@@ -25,14 +26,14 @@ export async function askHealth(endpoint: Endpoint, io: ProbeIo, slot: ProbedSlo
 export async function askReadiness(endpoint: Endpoint, io: ProbeIo, slot: ProbedSlot, signal: AbortSignal): Promise<Health> {
   const notAlive = await askAlive(endpoint, io, signal);
   if (notAlive !== undefined) return notAlive;
-  const { start, capabilities } = roleOf(slot.name, slot.spec, slot.model);
+  const { start, capabilities } = roleOf(slot.name, slot.spec, ggufModel(slot.model));
   const check = async (each: Check): Promise<Health> => {
     const answer = await post(endpoint, io, READINESS_CHECKS[each], signal);
     // A server that does not know a parameter of the check, such as the embedded engine, is asked without it.
     if (answer.status >= 400 && answer.status !== 503) {
       return judge(await post(endpoint, io, PROBES[each], signal), (plain) => deriveHealth(each, plain));
     }
-    return judge(answer, (response) => deriveReadiness(each, response, slot.model, slot.spec.backend));
+    return judge(answer, (response) => deriveReadiness(each, response, ggufModel(slot.model), slot.spec.backend));
   };
   return worstOf(await Promise.all(checksFor(capabilities, PROBE_OF[start]).map(check)));
 }

@@ -1,11 +1,13 @@
 /** The provider for models in GGUF files, which llama-server of llama.cpp serves. */
-import type { Provider } from '../provider.ts';
+import type { Provider, SlotContext } from '../provider.ts';
 import { askHealth, askReadiness } from './ask-health.ts';
 import { inferPath } from './decide/infer-path.ts';
+import { ggufModel } from './decide/gguf-model.ts';
 import { roleOf } from './decide/model-role.ts';
 import { SAFE_FLAGS } from './decide/safe-flags.ts';
-import { devicesOf, PROGRAM, serverCommand, serverEnvironment } from './decide/server-command.ts';
-import { serverMemoryBytes } from './decide/server-memory.ts';
+import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/server-command.ts';
+import { serverMemory } from './decide/server-memory.ts';
+import { ggufFormat } from './gguf-format.ts';
 
 export const gguf: Provider = {
   kind: 'gguf',
@@ -13,12 +15,17 @@ export const gguf: Provider = {
   containerPort: 8080,
   readyPath: '/health',
   safeFlags: SAFE_FLAGS,
+  models: ggufFormat,
   devices: devicesOf,
-  buildEnv: serverEnvironment,
-  startCmd: serverCommand,
-  estimateMemoryBytes: (spec, model) => serverMemoryBytes('', spec, model),
-  capabilities: (name, spec, model) => roleOf(name, spec, model).capabilities,
+  buildEnv: (slot) => serverEnvironment(ggufSlot(slot)),
+  startCmd: (slot) => serverCommand(ggufSlot(slot)),
+  estimateMemory: (name, spec, model) => serverMemory(name, spec, ggufModel(model)),
+  capabilities: (name, spec, model) => roleOf(name, spec, ggufModel(model)).capabilities,
   health: askHealth,
   readiness: askReadiness,
   infer: inferPath,
 };
+
+function ggufSlot(slot: SlotContext): GgufSlot {
+  return { ...slot, model: ggufModel(slot.model) };
+}

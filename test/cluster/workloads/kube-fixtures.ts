@@ -151,3 +151,14 @@ export function snapshotOf(workloads: readonly KubeWorkload[], pods: readonly Ku
     warnings: undefined,
   };
 }
+
+/** The status of a pod whose server crashed once and waits to be started again. */
+export const CRASHED = {
+  ready: false,
+  server: {
+    restartCount: 1,
+    started: false,
+    state: { waiting: { reason: 'CrashLoopBackOff' } },
+    lastState: { terminated: { exitCode: 3, finishedAt: '2026-11-21T09:01:00Z' } },
+  },
+} as const;

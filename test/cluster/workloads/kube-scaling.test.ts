@@ -4,18 +4,9 @@ import { PODS } from '../../../src/cluster/client/resource-types.ts';
 import type { KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
 import { createFakeKubeWorld } from './kube-fake-world.ts';
 import type { FakeKubeWorld } from './kube-fake-world.ts';
-import { kubeWorkload } from './kube-fixtures.ts';
+import { CRASHED, kubeWorkload } from './kube-fixtures.ts';
 
 const WORKLOAD = kubeWorkload();
-const CRASHED = {
-  ready: false,
-  server: {
-    restartCount: 1,
-    started: false,
-    state: { waiting: { reason: 'CrashLoopBackOff' } },
-    lastState: { terminated: { exitCode: 3, finishedAt: '2026-11-21T09:01:00Z' } },
-  },
-} as const;
 
 let world: FakeKubeWorld;
 afterEach(async () => await world.close());

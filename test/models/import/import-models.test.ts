@@ -8,6 +8,7 @@ import { findForeignModels, foreignDirectories } from '../../../src/models/impor
 import { createModelStore } from '../../../src/models/store.ts';
 import { ModelId } from '../../../src/schema/names.ts';
 import { svcctl } from '../../cli/run-svcctl.ts';
+import { MODEL_FORMATS } from '../../../src/providers/registry.ts';
 
 const fox = Buffer.from(encodeDemoModel('demo-fox'));
 const owl = Buffer.from(encodeDemoModel('demo-owl'));
@@ -59,7 +60,9 @@ async function layOutHub(): Promise<void> {
 const run = (...args: string[]) =>
   svcctl(['model', 'import', '--store', root, ...args], { env: { HOME: home, XDG_CACHE_HOME: '', HF_HOME: '' } });
 const look = async (id: string) =>
-  (await createModelStore({ root }).observe([ModelId.parse(id)], new AbortController().signal)).get(ModelId.parse(id));
+  (await createModelStore({ root, formats: MODEL_FORMATS }).observe([ModelId.parse(id)], new AbortController().signal)).get(
+    ModelId.parse(id),
+  );
 
 describe('svcctl model import', () => {
   test('takes what Ollama, LM Studio, llama.cpp and Hugging Face have, without another copy of it', async () => {
@@ -85,7 +88,7 @@ describe('svcctl model import', () => {
         .map((line) => line.split(',')[0]),
     ).toEqual(ids.map((id) => `model/${id} imported by hard link`));
     for (const id of ids) expect(await look(id)).toMatchObject({ kind: 'present' });
-    expect(await look(ids[3] ?? '')).toMatchObject({ facts: { projectorPath: expect.stringContaining('mmproj-F16.gguf') } });
+    expect(await look(ids[3] ?? '')).toMatchObject({ facts: { contents: { projector: expect.stringContaining('mmproj-F16.gguf') } } });
     const original = await stat(path.join(home, '.lmstudio/models/publisher/Fox-GGUF/fox-Q4_K_M.gguf'));
     expect((await stat(path.join(root, ids[1] ?? ''))).ino).toBe(original.ino);
     expect((await run()).out).toContain(`model/${ids[0]} was there already`);

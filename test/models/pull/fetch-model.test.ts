@@ -8,6 +8,7 @@ import type { Catalogue, Download } from '../../../src/models/catalogue.ts';
 import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
 import { fetchModel, type FetchModel } from '../../../src/models/pull/fetch-model.ts';
 import { ModelId } from '../../../src/schema/names.ts';
+import { MODEL_FORMATS } from '../../../src/providers/registry.ts';
 
 const fox = encodeDemoModel('demo-fox');
 const weights = randomBytes(2_000_000);
@@ -50,7 +51,7 @@ function catalogueOf(more: Partial<Download> = {}): Catalogue {
 }
 
 const fetch = (id: string, more: Partial<FetchModel> = {}, signal = new AbortController().signal) =>
-  fetchModel({ root, id: ModelId.parse(id), writer: 'me', onProgress: () => {}, pace: PACE, ...more }, signal);
+  fetchModel({ root, formats: MODEL_FORMATS, id: ModelId.parse(id), writer: 'me', onProgress: () => {}, pace: PACE, ...more }, signal);
 const leftovers = async (directory = path.join(root, 'far')): Promise<readonly string[]> =>
   (await readdir(directory)).filter((name) => name.endsWith('.part'));
 

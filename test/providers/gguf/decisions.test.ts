@@ -3,36 +3,60 @@ import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import { deriveHealth } from '../../../src/providers/gguf/decide/derive-health.ts';
 import { PROVIDER_KIND_NAMES } from '../../../src/schema/provider-kinds.ts';
 import { PROVIDERS } from '../../../src/providers/registry.ts';
-import { CAUSAL, ENCODER, specOf } from './slot-context.ts';
+import type { ModelFacts } from '../../../src/providers/provider.ts';
+import { SlotName } from '../../../src/schema/names.ts';
+import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
+import { CAUSAL, ENCODER, saying, specOf } from './slot-context.ts';
 
 const GIB = 2 ** 30;
 
-describe('estimateMemoryBytes()', () => {
+describe('estimateMemory()', () => {
+  const bytesOf = (spec: SlotSpec, model: ModelFacts): number => {
+    const { hostBytes, deviceBytes } = gguf.estimateMemory(SlotName.parse('primary'), spec, model);
+    return hostBytes + deviceBytes;
+  };
+
+  test.each([
+    ['a GPU', {}, { hostBytes: 'cache', deviceBytes: 'weights' }],
+    ['the CPU', { backend: 'cpu' }, { hostBytes: 'both', deviceBytes: 'none' }],
+    ['the CPU, because the slot gets no GPU', { resources: { gpus: 0 } }, { hostBytes: 'both', deviceBytes: 'none' }],
+  ] as const)('says where the memory is with %s, and the sum is the same', (_what, document, where) => {
+    const spec = specOf('primary', { ...document, model: { default: CAUSAL.id, context: 8192 } });
+    const { hostBytes, deviceBytes } = gguf.estimateMemory(SlotName.parse('primary'), spec, CAUSAL);
+    const named = (bytes: number): string => {
+      if (bytes === 0) return 'none';
+      if (bytes < CAUSAL.sizeBytes) return 'cache';
+      return bytes === hostBytes + deviceBytes ? 'both' : 'weights';
+    };
+    expect({ hostBytes: named(hostBytes), deviceBytes: named(deviceBytes) }).toEqual(where);
+    expect(hostBytes + deviceBytes).toBe(bytesOf(specOf('primary', { model: { default: CAUSAL.id, context: 8192 } }), CAUSAL));
+  });
+
   test('counts 16-bit keys and values of every layer for each token of the context', () => {
     const spec = (context: number) => specOf('primary', { model: { default: CAUSAL.id, context } });
-    const difference = gguf.estimateMemoryBytes(spec(65_536), CAUSAL) - gguf.estimateMemoryBytes(spec(32_768), CAUSAL);
+    const difference = bytesOf(spec(65_536), CAUSAL) - bytesOf(spec(32_768), CAUSAL);
     // 32768 tokens × 32 layers × 8 KV heads × (128 + 128) × 2 bytes; the prompt cache is already at its limit
     expect(difference).toBe(4 * GIB);
   });
 
   test('uses the lengths of keys and values from the file', () => {
     const spec = specOf('primary', { model: { default: CAUSAL.id, context: 65_536 } });
-    const wide = gguf.estimateMemoryBytes(spec, { ...CAUSAL, keyLength: 256, valueLength: 256 });
-    expect(wide - gguf.estimateMemoryBytes(spec, CAUSAL)).toBe(8 * GIB);
+    const wide = bytesOf(spec, saying(CAUSAL, { keyLength: 256, valueLength: 256 }));
+    expect(wide - bytesOf(spec, CAUSAL)).toBe(8 * GIB);
   });
 
   test('uses the trained context if the slot sets none, and counts no cache for an encoder', () => {
     const unset = specOf('primary', { model: { default: CAUSAL.id } });
     const set = specOf('primary', { model: { default: CAUSAL.id, context: 131_072 } });
-    expect(gguf.estimateMemoryBytes(unset, CAUSAL)).toBe(gguf.estimateMemoryBytes(set, CAUSAL));
-    const embed = gguf.estimateMemoryBytes(specOf('embed', { model: { default: ENCODER.id } }), ENCODER);
+    expect(bytesOf(unset, CAUSAL)).toBe(bytesOf(set, CAUSAL));
+    const embed = bytesOf(specOf('embed', { model: { default: ENCODER.id } }), ENCODER);
     expect(embed).toBeGreaterThan(ENCODER.sizeBytes);
     expect(embed).toBeLessThan(ENCODER.sizeBytes + GIB / 4);
   });
 
   test('is never less than the file size, whatever is unknown', () => {
     const { id, hostPath, sizeBytes } = CAUSAL;
-    expect(gguf.estimateMemoryBytes(specOf('primary', { model: { default: id } }), { id, hostPath, sizeBytes })).toBeGreaterThan(sizeBytes);
+    expect(bytesOf(specOf('primary', { model: { default: id } }), { id, hostPath, sizeBytes })).toBeGreaterThan(sizeBytes);
   });
 });
 

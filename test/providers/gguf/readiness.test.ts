@@ -4,9 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
 import { createProbeIo } from '../../../src/platform/probe-io.ts';
 import { checksFor, deriveReadiness, worstOf } from '../../../src/providers/gguf/decide/derive-health.ts';
+import { ggufModel } from '../../../src/providers/gguf/decide/gguf-model.ts';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import type { Health, ModelFacts, ProbeIo } from '../../../src/providers/provider.ts';
-import { CAUSAL, contextOf, ENCODER } from './slot-context.ts';
+import { CAUSAL, contextOf, ENCODER, saying } from './slot-context.ts';
 
 const LOWEST = -3.4028234663852886e38;
 const top = (logprobs: readonly (number | null)[]) => logprobs.map((logprob, id) => ({ id, token: '', bytes: [], logprob }));
@@ -30,10 +31,10 @@ const rerank = (...scores: readonly (number | null)[]) => ({
   results: scores.map((score, index) => ({ index, relevance_score: score })),
 });
 const plain = (text: string, finish = 'length') => ({ choices: [{ text, index: 0, logprobs: null, finish_reason: finish }] });
-const THREE: ModelFacts = { ...ENCODER, embeddingLength: 3 };
+const THREE = saying(ENCODER, { embeddingLength: 3 });
 
-const judge = (check: 'completion' | 'embedding' | 'rerank', body: unknown, model = THREE): Health =>
-  deriveReadiness(check, { status: 200, body: typeof body === 'string' ? body : JSON.stringify(body) }, model, 'vulkan');
+const judge = (check: 'completion' | 'embedding' | 'rerank', body: unknown, model: ModelFacts = THREE): Health =>
+  deriveReadiness(check, { status: 200, body: typeof body === 'string' ? body : JSON.stringify(body) }, ggufModel(model), 'vulkan');
 
 describe('an answer that a sound model may give passes', () => {
   test.each([
@@ -63,8 +64,8 @@ describe('an answer that a sound model may give passes', () => {
   });
 
   test('embedding: a vector of any length where the file does not say its length, or of the length of its output', () => {
-    expect(judge('embedding', embedding([1, 2]), { ...ENCODER, embeddingLength: undefined })).toEqual({ kind: 'passing' });
-    expect(judge('embedding', embedding([1, 2]), { ...THREE, embeddingLengthOut: 2 })).toEqual({ kind: 'passing' });
+    expect(judge('embedding', embedding([1, 2]), saying(ENCODER, { embeddingLength: undefined }))).toEqual({ kind: 'passing' });
+    expect(judge('embedding', embedding([1, 2]), saying(THREE, { embeddingLengthOut: 2 }))).toEqual({ kind: 'passing' });
   });
 });
 
@@ -89,7 +90,7 @@ describe('an answer that no sound model gives is nonsense', () => {
 });
 
 test('what is no answer of a model is judged as by a health probe', () => {
-  const derive = (status: number, body: string) => deriveReadiness('completion', { status, body }, CAUSAL, 'cpu').kind;
+  const derive = (status: number, body: string) => deriveReadiness('completion', { status, body }, ggufModel(CAUSAL), 'cpu').kind;
   expect([derive(0, ''), derive(503, '{"error":{"message":"Loading model"}}'), derive(500, ''), derive(200, 'no JSON')]).toEqual([
     'silent',
     'loading',
@@ -161,7 +162,7 @@ describe('readiness()', () => {
       try {
         const address: string | AddressInfo | null = server.address();
         const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
-        const slot = contextOf('embed', { ...ENCODER, embeddingLength: 4096 });
+        const slot = contextOf('embed', saying(ENCODER, { embeddingLength: 4096 }));
         expect(await gguf[how]?.({ host: '127.0.0.1', port }, createProbeIo(), slot, signal)).toEqual({ kind: 'passing' });
       } finally {
         server.close();

@@ -10,6 +10,7 @@ import { ModelId, SlotName } from '../../../src/schema/names.ts';
 import type { SlotDocument } from '../../../src/schema/slot-spec.ts';
 import { freePort } from '../../support/free-port.ts';
 import { specOf } from './slot-context.ts';
+import { MODEL_FORMATS } from '../../../src/providers/registry.ts';
 
 const run = promisify(execFile);
 const ROOT = path.resolve(import.meta.dirname, '../../..');
@@ -118,7 +119,7 @@ export async function startServer(kind: ServerKind, modelsDir: string, wanted: W
 
 async function slotOf(modelsDir: string, { name, model, document = {} }: WantedSlot): Promise<SlotContext> {
   const id = ModelId.parse(model);
-  const presence = (await createModelStore({ root: modelsDir }).observe([id], signal)).get(id);
+  const presence = (await createModelStore({ root: modelsDir, formats: MODEL_FORMATS }).observe([id], signal)).get(id);
   if (presence?.kind !== 'present') throw new Error(JSON.stringify(presence));
   const spec = specOf(name, { backend: 'cpu', ...document, model: { default: model, ...document.model } });
   const listen = { host: '127.0.0.1', port: await freePort() };

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import type { ModelFacts } from '../../../src/providers/provider.ts';
-import { CAUSAL, contextOf, ENCODER } from './slot-context.ts';
+import { CAUSAL, contextOf, ENCODER, saying } from './slot-context.ts';
 
 /** Returns the value of the last occurrence of a flag, which takes precedence. */
 function valueOf(command: readonly string[], flag: string): string | undefined {
@@ -55,15 +55,15 @@ test('startCmd() sets one thread for very small models only', () => {
 });
 
 test('startCmd() passes the projector of a chat model', () => {
-  const slot = contextOf('primary', CAUSAL, {}, { projectorPath: '/models/mmproj.gguf' });
+  const slot = contextOf('primary', saying(CAUSAL, { projector: 'mmproj.gguf' }));
   expect(valueOf(gguf.startCmd(slot), '--mmproj')).toBe('/models/mmproj.gguf');
 });
 
-const pooled = (poolingType: number): ModelFacts => ({ ...CAUSAL, poolingType });
+const pooled = (poolingType: number): ModelFacts => saying(CAUSAL, { poolingType });
 
 test.each([
   ['an encoder', 'primary', ENCODER, 'cls', ['embedding']],
-  ['an encoder without a pooling type', 'primary', { ...ENCODER, poolingType: 0 }, 'mean', ['embedding']],
+  ['an encoder without a pooling type', 'primary', saying(ENCODER, { poolingType: 0 }), 'mean', ['embedding']],
   ['a causal model that was trained for embeddings', 'primary', pooled(3), 'last', ['embedding']],
   ['a causal model in the slot "embed"', 'embed', CAUSAL, 'mean', ['embedding']],
 ] as const)(
@@ -86,9 +86,9 @@ test('an encoder never gets more context than positions, and a causal embedder b
 });
 
 test.each([
-  ['an encoder with pooling "rank"', { ...ENCODER, poolingType: 4 }, ['rerank']],
-  ['an encoder with a classifier head', { ...ENCODER, hasClassifier: true }, ['rerank']],
-  ['a causal reranker', { ...CAUSAL, poolingType: 4, hasClassifier: true }, ['chat', 'completion', 'rerank']],
+  ['an encoder with pooling "rank"', saying(ENCODER, { poolingType: 4 }), ['rerank']],
+  ['an encoder with a classifier head', saying(ENCODER, { hasClassifier: true }), ['rerank']],
+  ['a causal reranker', saying(CAUSAL, { poolingType: 4, hasClassifier: true }), ['chat', 'completion', 'rerank']],
 ] as const)('%s is started with --rerank and has the right capabilities', (_, model, capabilities) => {
   const slot = contextOf('primary', model);
   expect(gguf.startCmd(slot)).toContain('--rerank');

@@ -1,6 +1,7 @@
 /** Builds slots and models for the tests of the GGUF provider. */
 import { ModelId, SlotName } from '../../../src/schema/names.ts';
 import { parseSlot, type SlotDocument, type SlotSpec } from '../../../src/schema/slot-spec.ts';
+import type { GgufContents } from '../../../src/providers/gguf/decide/gguf-model.ts';
 import type { ModelFacts, SlotContext } from '../../../src/providers/provider.ts';
 
 export function specOf(name: string, document: Partial<SlotDocument> & { readonly model: SlotDocument['model'] }): SlotSpec {
@@ -13,27 +14,38 @@ export const CAUSAL: ModelFacts = {
   id: ModelId.parse('chat.gguf'),
   hostPath: '/models/chat.gguf',
   sizeBytes: 5_000_000_000,
-  architecture: 'llama',
-  hasClassifier: false,
-  trainedContext: 131_072,
-  blockCount: 32,
-  embeddingLength: 4096,
-  headCount: 32,
-  headCountKv: 8,
+  provider: 'gguf',
+  contents: {
+    architecture: 'llama',
+    hasClassifier: false,
+    trainedContext: 131_072,
+    blockCount: 32,
+    embeddingLength: 4096,
+    headCount: 32,
+    headCountKv: 8,
+  },
 };
 
 export const ENCODER: ModelFacts = {
   id: ModelId.parse('embed.gguf'),
   hostPath: '/models/embed.gguf',
   sizeBytes: 140_000_000,
-  architecture: 'bert',
-  poolingType: 2,
-  hasClassifier: false,
-  trainedContext: 512,
-  blockCount: 12,
-  embeddingLength: 768,
-  headCount: 12,
+  provider: 'gguf',
+  contents: {
+    architecture: 'bert',
+    poolingType: 2,
+    hasClassifier: false,
+    trainedContext: 512,
+    blockCount: 12,
+    embeddingLength: 768,
+    headCount: 12,
+  },
 };
+
+/** The same model, if its files said something else. */
+export function saying(model: ModelFacts, contents: GgufContents): ModelFacts {
+  return { ...model, contents: { ...model.contents, ...contents } };
+}
 
 export function contextOf(
   name: string,

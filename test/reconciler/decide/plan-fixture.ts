@@ -6,7 +6,7 @@ import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { workloadOf, type Template } from '../../../src/reconciler/decide/facts/workload.ts';
 import { templatingOf } from '../../../src/reconciler/desire.ts';
 import type { ContainerFacts, DesiredSlot, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../../src/reconciler/ports.ts';
-import type { DeviceFacts } from '../../../src/schema/device-facts.ts';
+import type { Hardware } from '../../../src/schema/hardware.ts';
 import { ModelId, Revision, WorkloadId } from '../../../src/schema/names.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot-spec.ts';
 import { FAKE_PROVIDER, IMAGE, slotName } from '../../support/simulation/world.ts';
@@ -28,7 +28,7 @@ export interface Scene {
   /** Milliseconds ago; undefined: never. */
   readonly lastActive?: number | undefined;
   readonly budgetBytes?: number;
-  readonly devices?: DeviceFacts;
+  readonly hardware?: Hardware;
   readonly unreachable?: string;
   readonly takenPorts?: readonly number[];
   readonly traits?: Partial<RuntimeTraits>;
@@ -91,7 +91,7 @@ export function factsOf(scene: Scene): {
     portRange: { first: 18_080, last: 18_082 },
     modelsRoot,
     memoryBudgetBytes: scene.budgetBytes,
-    devices: scene.devices,
+    hardware: scene.hardware,
     ...templatingWith(providers),
   };
   const workloads = scene.workloads ?? [];

@@ -3,9 +3,9 @@ import { explain } from '../../../src/reconciler/decide/outcome/explain.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { warmingPauseMs } from '../../../src/reconciler/decide/steps/plan-probes.ts';
-import type { DeviceFacts } from '../../../src/schema/device-facts.ts';
 import { IMAGE } from '../../support/simulation/world.ts';
 import { failed, NOW, planOf, PRIMARY, factsOf, type Scene } from './plan-fixture.ts';
+import { recordedHardware } from '../../support/hardware/recorded-machines.ts';
 
 const one = { id: 'w1' } as const;
 const old = { id: 'w0', revision: 'other', name: 'svc-slot-primary' } as const;
@@ -235,10 +235,10 @@ describe('warmingPauseMs()', () => {
 });
 
 describe('the backend', () => {
-  const NO_GPU: DeviceFacts = { kfd: false, nvidia: false, accel: false, renderDrivers: [], programs: {} };
+  const NO_GPU = recordedHardware('server-without-gpu');
 
   test('that no device of this machine offers stalls the slot, and nothing is started', () => {
-    const { made } = planOf({ slot: { backend: 'cuda' }, devices: NO_GPU });
+    const { made } = planOf({ slot: { backend: 'cuda' }, hardware: NO_GPU });
     expect(made.actions).toEqual([]);
     expect(made.decisions.get(PRIMARY)).toMatchObject({ backend: undefined, findings: [{ reason: 'DeviceMissing' }] });
     expect(made.decisions.get(PRIMARY)?.conditions).toContainEqual(
@@ -248,8 +248,8 @@ describe('the backend', () => {
 
   test('in the status is that of the workload that answers, not the one that was asked for', () => {
     const backendOf = (scene: Scene) => planOf(scene).made.decisions.get(PRIMARY)?.backend;
-    expect(backendOf({ slot: { backend: 'cpu' }, workloads: [{ id: 'w1' }], devices: NO_GPU })).toBe('cpu');
-    expect(backendOf({ slot: { backend: 'cuda' }, workloads: [{ id: 'w1' }], devices: NO_GPU })).toBeUndefined();
+    expect(backendOf({ slot: { backend: 'cpu' }, workloads: [{ id: 'w1' }], hardware: NO_GPU })).toBe('cpu');
+    expect(backendOf({ slot: { backend: 'cuda' }, workloads: [{ id: 'w1' }], hardware: NO_GPU })).toBeUndefined();
     expect(backendOf({ slot: { backend: 'cuda' }, workloads: [{ id: 'w1' }] })).toBe('cuda');
     expect(backendOf({ slot: { backend: 'cuda' } })).toBeUndefined();
   });

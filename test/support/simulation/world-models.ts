@@ -69,10 +69,17 @@ export const FAKE_PROVIDER: Provider = {
   program: 'fake-server',
   containerPort: 8080,
   readyPath: '/health',
+  models: {
+    kind: 'gguf',
+    recognize: () => undefined,
+    filesOf: (name) => [name],
+    read: () => Promise.reject(new Error('No file is of this provider')),
+    contentsFrom: (stated) => stated,
+  },
   devices: () => [],
   buildEnv: ({ name }) => ({ SLOT: name }),
   startCmd: ({ modelPath, listen: { port }, spec }) => ['fake-server', '--model', modelPath, '--port', String(port), ...spec.model.args],
-  estimateMemoryBytes: (_spec, model) => model.sizeBytes,
+  estimateMemory: (_name, _spec, { sizeBytes }) => ({ hostBytes: sizeBytes, deviceBytes: 0 }),
   capabilities: () => ['chat', 'completion'],
   // As real servers are probed: the first request tells whether the server answers at all, the second one whether its model does.
   async health(endpoint, io, _slot, signal) {

@@ -1,9 +1,10 @@
 /** Derives the health of a server from its response to a probe. Only a response that a working model must have made passes. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
-import type { Health, ModelFacts, ProbeResponse } from '../../provider.ts';
+import type { Health, ProbeResponse } from '../../provider.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import { decodeVector } from './decode-vector.ts';
+import type { GgufModel } from './gguf-model.ts';
 import { findNonsense, TOP_TOKENS, type Check } from './find-nonsense.ts';
 
 export interface ProbeRequest {
@@ -60,7 +61,7 @@ export function checksFor(capabilities: readonly Capability[], probe: Check): re
 }
 
 /** Derives the readiness of a server from its response to a readiness check. */
-export function deriveReadiness(check: Check, response: ProbeResponse, model: ModelFacts, backend: string): Health {
+export function deriveReadiness(check: Check, response: ProbeResponse, model: GgufModel, backend: string): Health {
   const nonsense =
     response.status === 200 ? findNonsense(check, parseJson(response.body), model.embeddingLengthOut ?? model.embeddingLength) : undefined;
   if (nonsense === undefined) return deriveHealth(check, response);

@@ -2,9 +2,9 @@
  * Decides from the metadata of a model how llama-server is started and what it serves. The server itself accepts every request, even if
  * the model then returns uninitialised memory or the process crashes. Pure.
  */
-import type { ModelFacts } from '../../provider.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { GgufModel } from './gguf-model.ts';
 
 export type Pooling = 'none' | 'mean' | 'cls' | 'last' | 'rank';
 
@@ -24,16 +24,16 @@ const ENCODERS =
 
 const GENERATES: readonly Capability[] = ['chat', 'completion'];
 
-export function isEncoder(model: ModelFacts): boolean {
+export function isEncoder(model: GgufModel): boolean {
   return model.architecture !== undefined && ENCODERS.test(model.architecture);
 }
 
 /** A reranker needs a classifier head: without one, its scores are uninitialised memory. */
-function isReranker(model: ModelFacts): boolean {
+function isReranker(model: GgufModel): boolean {
   return model.poolingType === 4 || model.hasClassifier === true;
 }
 
-export function roleOf(slot: string, spec: SlotSpec, model: ModelFacts): Role {
+export function roleOf(slot: string, spec: SlotSpec, model: GgufModel): Role {
   const args = parseArguments(spec.model.args);
   const own = model.poolingType === undefined ? undefined : POOLING[model.poolingType];
   if (isReranker(model)) {

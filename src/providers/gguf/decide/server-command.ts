@@ -1,11 +1,17 @@
 /** The command line, environment and devices of llama-server for a slot. Pure. */
+import { dirname, join } from 'node:path';
 import type { SlotContext } from '../../provider.ts';
 import type { Backend } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf } from './model-role.ts';
 import { cacheRamMiB, contextOf } from './server-memory.ts';
+import { usesGpu } from './uses-gpu.ts';
 
 export const PROGRAM = 'llama-server';
+
+/** Everything the command line depends on, with what the files of the model say. */
+export type GgufSlot = Omit<SlotContext, 'model'> & { readonly model: GgufModel };
 
 /** Smaller models use one thread: synchronising several made such a model a hundred times slower. */
 const ONE_THREAD_BYTES = 32 * 2 ** 20;
@@ -28,7 +34,7 @@ const VISIBLE_DEVICES: Readonly<Partial<Record<Backend, string>>> = {
   cuda: 'CUDA_VISIBLE_DEVICES',
 };
 
-export function serverCommand(slot: SlotContext): readonly [string, ...string[]] {
+export function serverCommand(slot: GgufSlot): readonly [string, ...string[]] {
   const { spec, model } = slot;
   return [
     PROGRAM,
@@ -56,7 +62,7 @@ export function serverCommand(slot: SlotContext): readonly [string, ...string[]]
  * Options that not all builds know are passed in the environment, where unknown names are ignored. The `[env]` of the slot takes
  * precedence over these.
  */
-export function serverEnvironment(slot: SlotContext): Readonly<Record<string, string>> {
+export function serverEnvironment(slot: GgufSlot): Readonly<Record<string, string>> {
   const { spec, model } = slot;
   return {
     // By default, any web page may read responses from a loopback port.
@@ -79,7 +85,7 @@ function aliases(spec: SlotSpec): string {
 }
 
 /** An embedding server must process its longest input as one batch, so its context is always set. */
-function contextArguments(slot: SlotContext): readonly string[] {
+function contextArguments(slot: GgufSlot): readonly string[] {
   const { start } = roleOf(slot.name, slot.spec, slot.model);
   if (start === 'generate') return slot.spec.model.context === undefined ? [] : ['--ctx-size', String(slot.spec.model.context)];
   const context = String(contextOf(slot.name, slot.spec, slot.model));
@@ -90,11 +96,12 @@ function deviceArguments(spec: SlotSpec): readonly string[] {
   return usesGpu(spec) ? ['--n-gpu-layers', 'all'] : ['--n-gpu-layers', '0'];
 }
 
-function roleArguments(slot: SlotContext): readonly string[] {
+function roleArguments(slot: GgufSlot): readonly string[] {
   const role = roleOf(slot.name, slot.spec, slot.model);
   if (role.start === 'rerank') return ['--rerank'];
-  const projector = slot.projectorPath === undefined || isEncoder(slot.model) ? [] : ['--mmproj', slot.projectorPath];
-  return role.start === 'embed' ? ['--embeddings', '--pooling', role.pooling] : projector;
+  if (role.start === 'embed') return ['--embeddings', '--pooling', role.pooling];
+  const { projector } = slot.model;
+  return projector === undefined || isEncoder(slot.model) ? [] : ['--mmproj', join(dirname(slot.modelPath), projector)];
 }
 
 /** If the slot sets a number of GPUs, only the first ones are visible; otherwise all. */
@@ -103,8 +110,4 @@ function visibleDevices(spec: SlotSpec): Readonly<Record<string, string>> {
   const variable = VISIBLE_DEVICES[spec.backend];
   if (gpus === undefined || variable === undefined) return {};
   return { [variable]: Array.from({ length: gpus }, (_, index) => index).join(',') };
-}
-
-function usesGpu(spec: SlotSpec): boolean {
-  return spec.backend !== 'cpu' && spec.resources.gpus !== 0;
 }

@@ -3,9 +3,11 @@
  * file; the key-value cache (`llama_kv_cache`: keys and values of each layer, token and KV head as 16-bit floats); the compute buffer of
  * one batch; and the prompt cache of llama-server. The latter is limited here, because its default of 8 GiB is too much to reserve. Pure.
  */
-import type { ModelFacts } from '../../provider.ts';
+import type { MemoryDemand } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf } from './model-role.ts';
+import { usesGpu } from './uses-gpu.ts';
 
 const MIB = 2 ** 20;
 
@@ -28,7 +30,7 @@ const MIN_CACHE_RAM_MIB = 64;
 const MAX_CACHE_RAM_MIB = 2048;
 
 /** Returns the context of the server in tokens. */
-export function contextOf(slot: string, spec: SlotSpec, model: ModelFacts): number {
+export function contextOf(slot: string, spec: SlotSpec, model: GgufModel): number {
   const { start } = roleOf(slot, spec, model);
   const trained = model.trainedContext ?? UNKNOWN_CONTEXT;
   if (start === 'generate') return spec.model.context ?? trained;
@@ -37,7 +39,7 @@ export function contextOf(slot: string, spec: SlotSpec, model: ModelFacts): numb
   return spec.model.context ?? Math.min(trained, MAX_DEFAULT_EMBEDDING_CONTEXT);
 }
 
-function kvCacheBytes(slot: string, spec: SlotSpec, model: ModelFacts): number {
+function kvCacheBytes(slot: string, spec: SlotSpec, model: GgufModel): number {
   if (isEncoder(model) || model.blockCount === undefined || model.embeddingLength === undefined) return 0;
   const heads = model.headCount ?? 1;
   const headLength = model.embeddingLength / heads;
@@ -46,15 +48,19 @@ function kvCacheBytes(slot: string, spec: SlotSpec, model: ModelFacts): number {
 }
 
 /** Returns the value of `--cache-ram` in MiB. Servers that only embed or rank do not cache prompts. */
-export function cacheRamMiB(slot: string, spec: SlotSpec, model: ModelFacts): number {
+export function cacheRamMiB(slot: string, spec: SlotSpec, model: GgufModel): number {
   if (!roleOf(slot, spec, model).capabilities.includes('chat')) return 0;
   return Math.min(MAX_CACHE_RAM_MIB, Math.max(MIN_CACHE_RAM_MIB, Math.ceil(kvCacheBytes(slot, spec, model) / MIB)));
 }
 
-export function serverMemoryBytes(slot: string, spec: SlotSpec, model: ModelFacts): number {
+/** On a GPU, all layers, their cache and the buffers of a batch are in its memory; the process and its cache of prompts stay in that of the host. */
+export function serverMemory(slot: string, spec: SlotSpec, model: GgufModel): MemoryDemand {
   const { start } = roleOf(slot, spec, model);
   const context = contextOf(slot, spec, model);
   const batch = start === 'generate' ? Math.min(BATCH, context) : context;
   const rows = batch * (model.embeddingLength ?? 4096) * WIDE_ROWS * BYTES_PER_FLOAT;
-  return Math.ceil(BASE_BYTES + model.sizeBytes + kvCacheBytes(slot, spec, model) + rows + cacheRamMiB(slot, spec, model) * MIB);
+  const processBytes = BASE_BYTES + cacheRamMiB(slot, spec, model) * MIB;
+  const computedBytes = Math.ceil(model.sizeBytes + kvCacheBytes(slot, spec, model) + rows);
+  if (!usesGpu(spec)) return { hostBytes: processBytes + computedBytes, deviceBytes: 0 };
+  return { hostBytes: processBytes, deviceBytes: computedBytes };
 }

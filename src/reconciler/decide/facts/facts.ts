@@ -20,7 +20,7 @@ import type {
   WorkloadActivity,
   WaitingReason,
 } from '../../ports.ts';
-import type { DeviceFacts } from '../../../schema/device-facts.ts';
+import type { Hardware } from '../../../schema/hardware.ts';
 import type { Action, AttemptKind, Origin } from './actions.ts';
 import type { MemoryVerdict } from '../rules/share-memory.ts';
 import type { Comparison } from './drift.ts';
@@ -37,8 +37,8 @@ export interface Desired {
   readonly modelsRoot: string;
   /** How much memory admission may hand out; undefined where everything fits. */
   readonly memoryBudgetBytes: number | undefined;
-  /** The devices of this host; undefined where they are not known or do not matter. */
-  readonly devices?: DeviceFacts | undefined;
+  /** The hardware of this host; undefined where it is not known or does not matter. */
+  readonly hardware?: Hardware | undefined;
   /** `makeTemplate` for this slot; undefined if its provider is not part of this installation. */
   readonly templateOf: (slot: DesiredSlot, model: ModelFacts, image: ImageReference | undefined) => Template | undefined;
   /** `compareWorkload` in this runtime. */

@@ -163,7 +163,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     network: observed.traits.network,
     leads: observed.leads,
     aliasConflicts: gathered.aliasConflicts.get(slot.name) ?? NO_CONFLICTS,
-    backendMissing: backendMissing(spec, desired.devices),
+    backendMissing: backendMissing(spec, desired.hardware),
     providerKnown: desired.providers[spec.provider] !== undefined,
     model,
     imagesUsed: observed.traits.images,

@@ -48,7 +48,6 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     spec,
     model,
     modelPath: inWorkload(model.hostPath),
-    ...(model.projectorPath === undefined ? {} : { projectorPath: inWorkload(model.projectorPath) }),
     listen: shared ? { host: '127.0.0.1', port } : { host: '0.0.0.0', port: provider.containerPort },
   });
   const symbolic = context(SYMBOLIC_PORT);
@@ -58,7 +57,8 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     mounts: modelsMount(traits, modelsRoot),
     devices: provider.devices(spec.backend),
   };
-  const memoryBytes = Math.max(spec.resources.memoryBytes ?? 0, provider.estimateMemoryBytes(spec, model));
+  const { hostBytes, deviceBytes } = provider.estimateMemory(name, spec, model);
+  const memoryBytes = Math.max(spec.resources.memoryBytes ?? 0, hostBytes + deviceBytes);
   // One wrong number would make the sum over all slots wrong.
   if (!Number.isFinite(memoryBytes)) throw new Error(`The estimate of its memory is ${memoryBytes} bytes`);
   return {

@@ -1,16 +1,24 @@
+/** Decided from recordings of machines, in `test/host/hardware/recorded`. */
 import { describe, expect, test } from '@jest/globals';
-import { backendMissing, computesWith, withBackend } from '../../../../src/reconciler/decide/rules/choose-backend.ts';
+import { backendChoice, backendMissing, computesWith, withBackend } from '../../../../src/reconciler/decide/rules/choose-backend.ts';
 import type { DesiredSlot } from '../../../../src/reconciler/ports.ts';
-import type { DeviceFacts } from '../../../../src/schema/device-facts.ts';
+import type { Hardware } from '../../../../src/schema/hardware.ts';
 import { SlotName } from '../../../../src/schema/names.ts';
+import type { Backend } from '../../../../src/schema/provider-kinds.ts';
 import { parseSlot, type SlotDocument } from '../../../../src/schema/slot-spec.ts';
+import { recordedHardware } from '../../../support/hardware/recorded-machines.ts';
 
-const NONE: DeviceFacts = { kfd: false, nvidia: false, accel: false, renderDrivers: [], programs: {} };
-const AMD: DeviceFacts = { ...NONE, kfd: true, renderDrivers: ['amdgpu'] };
-const INTEL: DeviceFacts = { ...NONE, renderDrivers: ['i915'] };
-const NVIDIA: DeviceFacts = { ...NONE, nvidia: true, renderDrivers: ['nvidia'] };
-const program = (...backends: NonNullable<DeviceFacts['programs']['gguf']>['backends']): DeviceFacts['programs'] => ({
-  gguf: { name: '"/usr/bin/llama-server"', backends },
+const NONE = recordedHardware('server-without-gpu');
+const AMD = recordedHardware('w7900');
+const STRIX_HALO = recordedHardware('strix-halo-128gb');
+const INTEL = recordedHardware('arc-a750');
+const NVIDIA = recordedHardware('rtx-3090-and-4090');
+const NOUVEAU = recordedHardware('intel-graphics-and-nouveau');
+const MAC = recordedHardware('macbook-m2-max');
+const HIDDEN: Hardware = { ...NONE, devicesHidden: 'the service runs in a container' };
+const reporting = (hardware: Hardware, ...backends: readonly Backend[]): Hardware => ({
+  ...hardware,
+  programs: { gguf: { name: '"/usr/bin/llama-server"', backends } },
 });
 
 function slot(document: Partial<SlotDocument> = {}): DesiredSlot {
@@ -21,20 +29,26 @@ function slot(document: Partial<SlotDocument> = {}): DesiredSlot {
 }
 
 describe('a slot without a backend', () => {
-  const cases: readonly (readonly [string, DeviceFacts | undefined, string])[] = [
-    ['gets the default where the devices are not known', undefined, 'vulkan'],
+  const cases: readonly (readonly [string, Hardware | undefined, string])[] = [
+    ['gets the default where the hardware is not known', undefined, 'vulkan'],
+    ['gets the default where the devices cannot be seen', HIDDEN, 'vulkan'],
     ['gets the default with a GPU of AMD, where rocm is possible too', AMD, 'vulkan'],
+    ['gets the default with the GPU of an APU', STRIX_HALO, 'vulkan'],
     ['gets the default with a GPU of Intel', INTEL, 'vulkan'],
-    ['gets cuda with a GPU of NVIDIA, as images for Vulkan cannot use it', NVIDIA, 'cuda'],
+    ['gets cuda with GPUs of NVIDIA, as images for Vulkan cannot use them', NVIDIA, 'cuda'],
     ['gets cpu without any GPU', NONE, 'cpu'],
-    ['gets what the program on the host reports, whatever the devices are', { ...AMD, programs: program('cpu') }, 'cpu'],
-    ['gets the best one that the program reports', { ...NONE, programs: program('cpu', 'rocm') }, 'rocm'],
+    ['gets cpu on a Mac, whose GPU none of the backends uses', MAC, 'cpu'],
+    ['gets what the program on the host reports, whatever the devices are', reporting(AMD, 'cpu'), 'cpu'],
+    ['gets the best one that the program reports', reporting(NONE, 'cpu', 'rocm'), 'rocm'],
+    ['gets what the program reports also where the devices cannot be seen', reporting(HIDDEN, 'cpu'), 'cpu'],
   ];
-  for (const [sentence, devices, expected] of cases) {
+  for (const [sentence, hardware, expected] of cases) {
     test(sentence, () => {
-      const chosen = withBackend(slot(), devices).spec;
+      const chosen = withBackend(slot(), hardware).spec;
       expect(chosen.backend).toBe(expected);
-      expect(backendMissing(chosen, devices)).toBeUndefined();
+      expect(backendMissing(chosen, hardware)).toBeUndefined();
+      // Whoever did not name a backend is told why it is not the usual one.
+      expect(backendChoice(chosen, hardware) === undefined).toBe(expected === 'vulkan');
     });
   }
 
@@ -43,29 +57,41 @@ describe('a slot without a backend', () => {
     expect(withBackend(plain, AMD)).toBe(plain);
     expect(withBackend(plain, undefined)).toBe(plain);
   });
+
+  test('says why it does not compute with the default one', () => {
+    const sentenceOf = (hardware: Hardware): string | undefined => backendChoice(withBackend(slot(), hardware).spec, hardware);
+    expect(sentenceOf(NONE)).toBe('It computes with "cpu", as the default "vulkan" is not available here: this machine has no GPU');
+    expect(sentenceOf(MAC)).toBe(
+      'It computes with "cpu", as the default "vulkan" is not available here: macOS has no driver for Vulkan (gpu0: Apple M2 Max)',
+    );
+    expect(backendChoice(slot({ backend: 'cpu' }).spec, NONE)).toBeUndefined();
+  });
 });
 
 describe('a slot with a backend', () => {
   test('keeps it, and it is missing only if no device is there', () => {
     const asked = slot({ backend: 'cuda' });
     expect(withBackend(asked, NONE)).toBe(asked);
-    expect(backendMissing(asked.spec, undefined)).toBeUndefined();
-    expect(backendMissing(asked.spec, NVIDIA)).toBeUndefined();
+    for (const hardware of [undefined, NVIDIA, HIDDEN]) expect(backendMissing(asked.spec, hardware)).toBeUndefined();
     expect(backendMissing(slot({ backend: 'rocm' }).spec, AMD)).toBeUndefined();
     expect(backendMissing(slot({ backend: 'cpu' }).spec, NONE)).toBeUndefined();
+    expect(backendMissing(slot({ provider: 'npu', model: { default: 'llama3.2:1b' } }).spec, STRIX_HALO)).toBeUndefined();
   });
 
   test('says why it is missing, and what can be used instead', () => {
-    const messageOf = (backend: NonNullable<SlotDocument['backend']>, devices: DeviceFacts): string | undefined =>
-      backendMissing(slot({ backend }).spec, devices)?.message;
-    expect(messageOf('cuda', NONE)).toBe('Set "backend" to "cpu": "cuda" is not available here, because this machine has no NVIDIA device');
+    const messageOf = (backend: Backend, hardware: Hardware): string | undefined =>
+      backendMissing(slot({ backend }).spec, hardware)?.message;
+    expect(messageOf('cuda', NONE)).toBe('Set "backend" to "cpu": "cuda" is not available here, because this machine has no GPU of NVIDIA');
     expect(messageOf('rocm', INTEL)).toBe(
-      'Set "backend" to "vulkan" or "cpu": "rocm" is not available here, because this machine has no "/dev/kfd" with a GPU',
+      'Set "backend" to "vulkan" or "cpu": "rocm" is not available here, because this machine has no GPU of AMD',
     );
     expect(messageOf('vulkan', NVIDIA)).toBe(
-      'Set "backend" to "cuda" or "cpu": "vulkan" is not available here, because the only GPU of this machine is one of NVIDIA',
+      'Set "backend" to "cuda" or "cpu": "vulkan" is not available here, because images for Vulkan cannot use the driver of NVIDIA (gpu0: NVIDIA GeForce RTX 3090, gpu1: NVIDIA GeForce RTX 4090)',
     );
-    expect(messageOf('cuda', { ...NVIDIA, programs: program('cpu', 'vulkan') })).toBe(
+    expect(messageOf('cuda', NOUVEAU)).toBe(
+      'Set "backend" to "vulkan" or "cpu": "cuda" is not available here, because the GPU uses the driver "nouveau" instead of "nvidia" (gpu1: GeForce GTX 1060 6GB)',
+    );
+    expect(messageOf('cuda', reporting(NVIDIA, 'cpu', 'vulkan'))).toBe(
       'Set "backend" to "vulkan" or "cpu": "cuda" is not available here, because "/usr/bin/llama-server" reports no device for it',
     );
   });

@@ -1,23 +1,16 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { parseGgufHeader } from '../../../src/models/decide/parse-gguf-header.ts';
-import { modelFacts, projectorFor, shardNames } from '../../../src/models/decide/model-facts.ts';
-import { encodeEmbedder } from '../../../src/models/demo/demo-embedder.ts';
-import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
-import { encodeGguf, i32s, text, texts, u32 } from '../../../src/models/demo/encode-gguf.ts';
-import { ModelId } from '../../../src/schema/names.ts';
+import { ggufContents, projectorFor } from '../../../../src/providers/gguf/decide/gguf-model.ts';
+import { parseGgufHeader } from '../../../../src/providers/gguf/decide/parse-gguf-header.ts';
+import { shardNames } from '../../../../src/schema/gguf-names.ts';
+import { encodeEmbedder } from '../../../../src/models/demo/demo-embedder.ts';
+import { encodeDemoModel } from '../../../../src/models/demo/demo-models.ts';
+import { encodeGguf, i32s, text, texts, u32 } from '../../../../src/models/demo/encode-gguf.ts';
 
 const facts = (bytes: Uint8Array) => {
   const read = parseGgufHeader(bytes);
   if (read.kind !== 'header') throw new Error(read.kind);
-  const files = {
-    id: ModelId.parse('x.gguf'),
-    hostPath: '/x.gguf',
-    headers: [read.header],
-    sizeBytes: bytes.length,
-    projectorPath: undefined,
-  };
-  return modelFacts(files);
+  return ggufContents([read.header], undefined);
 };
 
 test('parseGgufHeader() finds the facts that providers need', () => {

@@ -1,0 +1,90 @@
+/** The GPUs and NPUs on the PCI bus, as sysfs shows them. https://docs.kernel.org/PCI/sysfs-pci.html Pure. */
+import { parseNumber, type MachineView } from './machine-view.ts';
+
+export const PCI_DIRECTORY = '/sys/bus/pci/devices';
+export const PCI_IDS_FILES: readonly string[] = ['/usr/share/hwdata/pci.ids', '/usr/share/misc/pci.ids'];
+
+export const PCI_VENDOR = { amd: 0x1002, amdProcessor: 0x1022, intel: 0x8086, nvidia: 0x10de } as const;
+
+export interface PciDevice {
+  /** `0000:c4:00.0` */
+  readonly address: string;
+  readonly directory: string;
+  readonly vendor: number;
+  readonly device: number;
+  readonly driver: string | undefined;
+  /** `renderD128` */
+  readonly renderNode: string | undefined;
+  /** `accel0` */
+  readonly accelNode: string | undefined;
+  /** From the list of PCI ids, where the machine has it. */
+  readonly name: string | undefined;
+}
+
+/** The first byte of a class code. https://pci-ids.ucw.cz/read/PD */
+const DISPLAY = 0x03;
+const PROCESSING_ACCELERATOR = 0x12;
+
+/**
+ * The NPUs of AMD, whose class is that of a signal processor: `0x1502` is XDNA 1 (Phoenix, Hawk Point), `0x17f0` is XDNA 2 (Strix, Strix Halo, Krackan).
+ * https://github.com/amd/xdna-driver (amdxdna_pci_drv.c)
+ */
+export const XDNA_OF_DEVICE: ReadonlyMap<number, string> = new Map([
+  [0x1502, 'xdna1'],
+  [0x17f0, 'xdna2'],
+]);
+
+export type PciKind = 'gpu' | 'npu';
+
+/** What a PCI device with this class, vendor and device id is; undefined if models cannot be computed on its kind. */
+export function pciKindOf(classCode: number | undefined, vendor: number | undefined, device: number | undefined): PciKind | undefined {
+  if (vendor === PCI_VENDOR.amdProcessor && device !== undefined && XDNA_OF_DEVICE.has(device)) return 'npu';
+  const base = classCode === undefined ? undefined : classCode >> 16;
+  if (base === DISPLAY) return 'gpu';
+  // Those of AMD and NVIDIA are GPUs without a display, such as MI300X; the one of Intel is its NPU. https://github.com/jaypipes/ghw/issues/383
+  if (base !== PROCESSING_ACCELERATOR) return undefined;
+  return vendor === PCI_VENDOR.amd || vendor === PCI_VENDOR.nvidia ? 'gpu' : 'npu';
+}
+
+export function pciDevices(view: MachineView): readonly (PciDevice & { readonly kind: PciKind })[] {
+  return view.names(PCI_DIRECTORY).flatMap((address) => {
+    const directory = `${PCI_DIRECTORY}/${address}`;
+    const vendor = view.number(`${directory}/vendor`);
+    const device = view.number(`${directory}/device`);
+    const kind = pciKindOf(view.number(`${directory}/class`), vendor, device);
+    if (kind === undefined || vendor === undefined || device === undefined) return [];
+    const driver = view.link(`${directory}/driver`);
+    const renderNode = view.names(`${directory}/drm`).find((name) => name.startsWith('renderD'));
+    const accelNode = view.names(`${directory}/accel`).find((name) => name.startsWith('accel'));
+    return [{ kind, address, directory, vendor, device, driver, renderNode, accelNode, name: nameIn(pciIds(view), vendor, device) }];
+  });
+}
+
+/** Leaves only the lines about these devices of a list of PCI ids, with the line of their vendor. https://pci-ids.ucw.cz/ */
+export function pickPciIds(list: string, devices: readonly { readonly vendor: number; readonly device: number }[]): string {
+  return devices.map(({ vendor, device }) => `${hex(vendor)}  vendor\n\t${hex(device)}  ${nameIn(list, vendor, device) ?? ''}\n`).join('');
+}
+
+function pciIds(view: MachineView): string {
+  return PCI_IDS_FILES.map((file) => view.text(file)).find((text) => text !== undefined) ?? '';
+}
+
+/** `GA102 [GeForce RTX 3090]` gives `GeForce RTX 3090`. */
+function nameIn(list: string, vendor: number, device: number): string | undefined {
+  const start = list.search(new RegExp(`^${hex(vendor)}  `, 'm'));
+  if (start === -1) return undefined;
+  const section = /^.*\n(?:[\t#].*(?:\n|$))*/.exec(list.slice(start))?.[0] ?? '';
+  const name = new RegExp(`^\t${hex(device)}  (.+)$`, 'm').exec(section)?.[1]?.trim();
+  return name === undefined ? undefined : (/\[([^\]]+)\]$/.exec(name)?.[1] ?? name);
+}
+
+function hex(id: number): string {
+  return id.toString(16).padStart(4, '0');
+}
+
+/** `00000000:0A:00.0`, as tools of NVIDIA write it, is `0000:0a:00.0` in sysfs. */
+export function sysfsAddress(text: string): string | undefined {
+  const [, domain, rest] = /^([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i.exec(text.trim()) ?? [];
+  const number = parseNumber(domain === undefined ? undefined : `0x${domain}`);
+  return number === undefined || rest === undefined ? undefined : `${number.toString(16).padStart(4, '0')}:${rest.toLowerCase()}`;
+}

@@ -1,0 +1,51 @@
+/**
+ * Reads what this machine consists of, or what a recording says in its place. Each read costs a few small files; which devices there are is looked up again
+ * every half minute, and the tools of vendors run in the background (`machine-tools.ts`). Never throws.
+ */
+import { performance } from 'node:perf_hooks';
+import type { Hardware } from '../../schema/hardware.ts';
+import type { HardwareRecording } from '../../schema/hardware-recording.ts';
+import { hardwareOf } from './decide/hardware-of.ts';
+import { createMachineFiles } from './machine-files.ts';
+import { createMachineTools, type RunTool } from './machine-tools.ts';
+import { readLayout, readLevels, type Layout, type Machine } from './record-machine.ts';
+
+export interface HardwareProbe {
+  read(): Promise<Hardware>;
+  /** What `read` looks at. */
+  record(): Promise<HardwareRecording>;
+}
+
+export interface HardwareProbeOptions {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** For tests: takes the place of `/`. */
+  readonly root?: string;
+  /** For tests: takes the place of processes. */
+  readonly tool?: RunTool;
+  readonly platform?: string;
+}
+
+/** A driver may be loaded, and a device may be plugged in, while the service runs. */
+const LAYOUT_FRESH_MS = 30_000;
+
+export function createHardwareProbe({ env, root, tool, platform = process.platform }: HardwareProbeOptions): HardwareProbe {
+  const now = (): number => performance.now();
+  const machine: Machine = {
+    files: createMachineFiles(root),
+    tool: createMachineTools({ env, now, ...(tool === undefined ? {} : { run: tool }) }),
+    platform,
+    architecture: process.arch,
+  };
+  let known: { readonly at: number; readonly layout: Promise<Layout> } | undefined;
+  const record = async (): Promise<HardwareRecording> => {
+    if (known === undefined || now() - known.at > LAYOUT_FRESH_MS) known = { at: now(), layout: readLayout(machine) };
+    return await readLevels(machine, await known.layout);
+  };
+  return { record, read: async () => hardwareOf(await record(), { kind: 'machine' }) };
+}
+
+/** The same at every read: a recording has no use of memory that changes. */
+export function replayHardware(recording: HardwareRecording, file: string): HardwareProbe {
+  const hardware = hardwareOf(recording, { kind: 'recording', file, about: recording.about });
+  return { read: async () => hardware, record: async () => recording };
+}

@@ -1,0 +1,178 @@
+/** Reads everything from this machine that `hardwareOf` looks at, in two parts: what hardly ever changes, and what changes with every workload. */
+import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
+import type { HardwareRecording } from '../../schema/hardware-recording.ts';
+import { AMDGPU_IDS_FILE, AMDGPU_MEMORY_FILES, IP_DISCOVERY, KFD_NODES, KFD_PROPERTIES, pickAmdgpuIds } from './decide/amd-gpu.ts';
+import { SYSCTL, VM_STAT } from './decide/apple.ts';
+import { CONTAINER_FILES, MEMINFO } from './decide/hardware-of.ts';
+import { XE_MEMORY_FILES } from './decide/intel-gpu.ts';
+import { parseNumber } from './decide/machine-view.ts';
+import { NVIDIA_PROC, NVIDIA_SMI, WSL_DEVICE } from './decide/nvidia-gpu.ts';
+import { DRM_DIRECTORY } from './decide/other-gpu.ts';
+import { PCI_DIRECTORY, PCI_IDS_FILES, PCI_VENDOR, pciKindOf, pickPciIds } from './decide/pci-devices.ts';
+import { BOARD_FILE, CPUINFO, pickCpuinfo } from './decide/read-cpu.ts';
+import type { MachineFiles } from './machine-files.ts';
+import type { RunTool } from './machine-tools.ts';
+
+export interface Machine {
+  readonly files: MachineFiles;
+  readonly tool: RunTool;
+  /** Of this process, or of a test. */
+  readonly platform: string;
+  readonly architecture: string;
+}
+
+/** What `readLayout` found, and which files say how much memory is in use. */
+export interface Layout {
+  readonly recording: HardwareRecording;
+  readonly levelFiles: readonly string[];
+  readonly nvidia: boolean;
+}
+
+interface Draft {
+  readonly files: Record<string, string>;
+  readonly links: Record<string, string>;
+  readonly present: string[];
+}
+
+const PRESENT_FILES = ['/dev/kfd', WSL_DEVICE, ...CONTAINER_FILES];
+
+export async function readLayout(machine: Machine): Promise<Layout> {
+  const draft: Draft = { files: {}, links: {}, present: [] };
+  const linux = machine.platform === 'linux';
+  const levelFiles = linux ? await readLinux(machine.files, draft) : [];
+  const { platform, architecture } = machine;
+  const about = `${cpus()[0]?.model.trim() || architecture}, ${availableParallelism()} CPUs`;
+  return {
+    recording: { format: 1, about, platform, architecture, ...draft, tools: {} },
+    levelFiles: linux ? [MEMINFO, ...levelFiles] : [],
+    nvidia: draft.present.includes(WSL_DEVICE) || Object.values(draft.links).includes('nvidia'),
+  };
+}
+
+/** The layout with the present use of memory. */
+export async function readLevels(
+  { files, tool, platform }: Machine,
+  { recording, levelFiles, nvidia }: Layout,
+): Promise<HardwareRecording> {
+  const texts = await Promise.all(levelFiles.map(async (path) => [path, pickLevel(path, await files.text(path))] as const));
+  const tools: Record<string, string> = {};
+  const ask = async (command: readonly [string, ...string[]]): Promise<boolean> => {
+    const answer = await tool(command);
+    if (answer !== undefined) tools[command.join(' ')] = answer;
+    return answer !== undefined;
+  };
+  if (platform === 'darwin') await Promise.all([ask(SYSCTL), ask(VM_STAT)]);
+  if (nvidia && !(await ask(NVIDIA_SMI.full))) await ask(NVIDIA_SMI.basic);
+  const known = texts.flatMap(([path, text]) => (text === undefined ? [] : [[path, text]]));
+  return {
+    ...recording,
+    memory: { total_bytes: totalmem(), available_bytes: freemem() },
+    files: { ...recording.files, ...Object.fromEntries(known) },
+    tools,
+  };
+}
+
+function pickLevel(path: string, text: string | undefined): string | undefined {
+  if (path !== MEMINFO || text === undefined) return text;
+  return text
+    .split('\n')
+    .filter((line) => /^Mem(?:Total|Free|Available):/.test(line))
+    .map((line) => `${line}\n`)
+    .join('');
+}
+
+/** Returns the files that say how much memory is in use. */
+async function readLinux(files: MachineFiles, draft: Draft): Promise<readonly string[]> {
+  const keep = async (path: string, pick: (text: string) => string = (text) => text): Promise<void> => {
+    const text = await files.text(path);
+    if (text !== undefined) draft.files[path] = pick(text);
+  };
+  const present = await Promise.all(PRESENT_FILES.map(async (path) => ((await files.exists(path)) ? [path] : [])));
+  draft.present.push(...present.flat());
+  await Promise.all([keep(CPUINFO, pickCpuinfo), keep(BOARD_FILE)]);
+  // In a container, sysfs shows devices that workloads may not get.
+  if (CONTAINER_FILES.some((path) => draft.present.includes(path))) return [];
+  const addresses = await files.names(PCI_DIRECTORY);
+  const found = await Promise.all(addresses.map(async (address) => readPci({ files, draft, keep }, `${PCI_DIRECTORY}/${address}`)));
+  const devices = found.flat();
+  await Promise.all([
+    ...(await files.names(KFD_NODES)).map(async (node) => keep(`${KFD_NODES}/${node}/properties`, pickProperties)),
+    ...(await files.names(`${NVIDIA_PROC}/gpus`)).map(async (gpu) => keep(`${NVIDIA_PROC}/gpus/${gpu}/information`, pickModel)),
+    readRenderNodes(files, draft),
+    keepNames(keep, draft, devices),
+  ]);
+  return devices.flatMap(({ levelFiles }) => levelFiles);
+}
+
+interface Reading {
+  readonly files: MachineFiles;
+  readonly draft: Draft;
+  readonly keep: (path: string, pick?: (text: string) => string) => Promise<void>;
+}
+
+interface FoundPci {
+  readonly vendor: number;
+  readonly device: number;
+  readonly revision: number | undefined;
+  readonly levelFiles: readonly string[];
+}
+
+async function readPci({ files, draft, keep }: Reading, directory: string): Promise<readonly FoundPci[]> {
+  const number = async (file: string): Promise<number | undefined> => parseNumber((await files.text(`${directory}/${file}`))?.trim());
+  const [classCode, vendor, device] = [await number('class'), await number('vendor'), await number('device')];
+  if (vendor === undefined || device === undefined || pciKindOf(classCode, vendor, device) === undefined) return [];
+  const amd = vendor === PCI_VENDOR.amd;
+  const kept = ['class', 'vendor', 'device', 'revision', 'vbnv', ...(amd ? ['product_name', ...versionFiles()] : [])];
+  await Promise.all(kept.map(async (file) => keep(`${directory}/${file}`)));
+  const driver = await files.link(`${directory}/driver`);
+  if (driver !== undefined) draft.links[`${directory}/driver`] = driver;
+  for (const kind of ['drm', 'accel']) {
+    const nodes = (await files.names(`${directory}/${kind}`)).filter((name) => /^(?:renderD|accel)[0-9]+$/.test(name));
+    draft.present.push(...nodes.map((name) => `${directory}/${kind}/${name}`));
+  }
+  const tiles = (await files.names(directory)).filter((name) => /^tile[0-9]+$/.test(name));
+  await Promise.all(tiles.flatMap((tile) => XE_MEMORY_FILES.map(async (file) => keep(`${directory}/${tile}/${file}`))));
+  const levelFiles = amd ? AMDGPU_MEMORY_FILES.map((file) => `${directory}/${file}`) : [];
+  return [{ vendor, device, revision: await number('revision'), levelFiles }];
+}
+
+function versionFiles(): readonly string[] {
+  return ['major', 'minor', 'revision'].map((file) => `${IP_DISCOVERY}/${file}`);
+}
+
+async function readRenderNodes(files: MachineFiles, draft: Draft): Promise<void> {
+  const nodes = (await files.names(DRM_DIRECTORY)).filter((name) => /^renderD[0-9]+$/.test(name));
+  await Promise.all(
+    nodes.map(async (node) => {
+      const driver = await files.link(`${DRM_DIRECTORY}/${node}/device/driver`);
+      if (driver !== undefined) draft.links[`${DRM_DIRECTORY}/${node}/device/driver`] = driver;
+    }),
+  );
+}
+
+/** Of the lists of names, only the lines about the devices of this machine. */
+async function keepNames(keep: Reading['keep'], draft: Draft, devices: readonly FoundPci[]): Promise<void> {
+  if (devices.length === 0) return;
+  for (const file of PCI_IDS_FILES) {
+    if (PCI_IDS_FILES.some((each) => Object.hasOwn(draft.files, each))) break;
+    await keep(file, (text) => pickPciIds(text, devices));
+  }
+  const amd = devices.flatMap(({ vendor, device, revision }) =>
+    vendor === PCI_VENDOR.amd && revision !== undefined ? [{ device, revision }] : [],
+  );
+  if (amd.length === 0) return;
+  await keep(AMDGPU_IDS_FILE, (text) => amd.map(({ device, revision }) => pickAmdgpuIds(text, device, revision)).join(''));
+}
+
+function pickProperties(text: string): string {
+  return text
+    .split('\n')
+    .filter((line) => KFD_PROPERTIES.includes(line.split(' ', 1)[0] ?? ''))
+    .map((line) => `${line}\n`)
+    .join('');
+}
+
+/** The same file has the UUID of the GPU. */
+function pickModel(text: string): string {
+  return `${/^Model:.*$/m.exec(text)?.[0] ?? ''}\n`;
+}

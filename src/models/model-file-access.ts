@@ -1,0 +1,116 @@
+/** Gives a provider access to the files of one model, within limits, and remembers what it looked at, so that the result holds until one of these files changes. */
+import { open, readdir, realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import type { ModelFiles } from '../providers/provider.ts';
+
+/** The file is missing or cannot be read. The cause is the error of the file system. */
+export class UnreadableFile extends Error {
+  override readonly name = 'UnreadableFile';
+  readonly file: string;
+
+  constructor(file: string, cause: unknown) {
+    super(`Cannot read "${file}"`, { cause });
+    this.file = file;
+  }
+}
+
+export interface SeenFile {
+  isUnchanged(): Promise<boolean>;
+}
+
+export interface OpenModelFiles extends ModelFiles {
+  seen(): readonly SeenFile[];
+}
+
+/** Of all reads of one model. The longest headers of known formats have a few tens of MiB, and the shards of a model have one each. */
+const MAX_READ_BYTES = 2 ** 31;
+/** Calls for one model. More than the files of any known model. */
+const MAX_CALLS = 10_000;
+
+/** `directory` is an absolute path within the store, without links. */
+export function openModelFiles(root: string, directory: string): OpenModelFiles {
+  const stamps = new Map<string, string>();
+  let listed: readonly string[] | undefined;
+  let readBytes = 0;
+  let calls = 0;
+
+  const count = (bytes: number): void => {
+    calls += 1;
+    readBytes += bytes;
+    if (calls > MAX_CALLS || readBytes > MAX_READ_BYTES) throw new Error('reading it takes more than any known model needs');
+  };
+
+  /** Its stamp is taken before anything is read, so that a change in between is noticed later. */
+  async function visit<Value>(name: string, look: (file: string) => Promise<Value>): Promise<Value> {
+    try {
+      const file = await inStore(root, path.join(directory, name));
+      if (!stamps.has(name)) stamps.set(name, await stampOf(file));
+      return await look(file);
+    } catch (error) {
+      throw new UnreadableFile(name, error);
+    }
+  }
+
+  return {
+    async names() {
+      listed ??= await namesIn(directory);
+      return listed;
+    },
+    sizeOf: async (name) =>
+      visit(name, async (file) => {
+        count(0);
+        return (await stat(file)).size;
+      }),
+    read: async (name, offset, length) =>
+      visit(name, async (file) => {
+        count(length);
+        return readBytesOf(file, offset, length);
+      }),
+    seen(): readonly SeenFile[] {
+      const files = [...stamps].map(([name, stamp]) => ({
+        isUnchanged: async () => (await stampOf(path.join(directory, name)).catch(() => '')) === stamp,
+      }));
+      const names = listed;
+      if (names === undefined) return files;
+      const isUnchanged = async (): Promise<boolean> => {
+        const now = await namesIn(directory);
+        return now.length === names.length && now.every((name, index) => name === names[index]);
+      };
+      return [...files, { isUnchanged }];
+    },
+  };
+}
+
+/** In one order, and empty if the directory cannot be read. */
+async function namesIn(directory: string): Promise<readonly string[]> {
+  return (await readdir(directory).catch((): string[] => [])).toSorted((a, b) => (a < b ? -1 : 1));
+}
+
+/** Resolves links, and rejects where they leave the store. */
+async function inStore(root: string, file: string): Promise<string> {
+  const [realRoot, real] = await Promise.all([realpath(root), realpath(file)]);
+  const inside = path.relative(realRoot, real);
+  if (inside.startsWith('..') || path.isAbsolute(inside)) throw new Error('it is outside the model store');
+  return real;
+}
+
+async function stampOf(file: string): Promise<string> {
+  const { dev, ino, mtimeMs, size } = await stat(file);
+  return `${dev} ${ino} ${mtimeMs} ${size}`;
+}
+
+async function readBytesOf(file: string, offset: number, length: number): Promise<Uint8Array> {
+  const handle = await open(file, 'r');
+  try {
+    const buffer = Buffer.allocUnsafe(length);
+    let filled = 0;
+    while (filled < length) {
+      const { bytesRead } = await handle.read(buffer, filled, length - filled, offset + filled);
+      if (bytesRead === 0) break;
+      filled += bytesRead;
+    }
+    return buffer.subarray(0, filled);
+  } finally {
+    await handle.close();
+  }
+}
