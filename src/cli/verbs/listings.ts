@@ -4,7 +4,7 @@ import { ModelsAnswer, ProvidersAnswer, PullsAnswer, SlotsAnswer, StatusAnswer, 
 import type { Client } from '../connect/client.ts';
 import { cellText, toRows, type Column, type Rows } from '../output/output.ts';
 import { ageText, secondsText, sizeText } from '../output/quantities-text.ts';
-import { readinessOf, reasonedNoticeOf } from '../output/slot-progress.ts';
+import { pullStep, pullText, readinessOf, reasonedNoticeOf } from '../output/slot-progress.ts';
 
 export interface Listing {
   /** One of the items: `slot`. */
@@ -92,6 +92,10 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
   },
 };
 
+function messageCell(message: string): string {
+  return message === '' ? '' : cellText(message);
+}
+
 function isKnown(value: number | null | undefined): value is number {
   return typeof value === 'number';
 }
@@ -142,6 +146,10 @@ function slotColumns({ terminal, now }: Cli, traffic: Traffic): readonly Column<
     { title: 'RESTARTS', wide: true, cell: ({ status }) => String(status.restarts) },
     { title: 'ENDPOINT', wide: true, cell: ({ status }) => cellText(status.endpoint) },
     { title: 'SINCE', moves: true, cell: ({ status }) => ageText(status.since, now()) },
-    { title: 'MESSAGE', cell: (slot) => (reasonedNoticeOf(slot) === '' ? '' : cellText(reasonedNoticeOf(slot))) },
+    {
+      title: 'MESSAGE',
+      cell: (slot) => messageCell(pullText(slot) ?? reasonedNoticeOf(slot)),
+      markOf: (slot) => messageCell(pullStep(slot) ?? reasonedNoticeOf(slot)),
+    },
   ];
 }
