@@ -9,6 +9,7 @@ const MEASUREMENTS: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
   scale: async () => (await import('./scale.ts')).measureScale(),
   edit: async () => (await import('./edit.ts')).measureEdit(),
   models: async () => (await import('./models.ts')).measureModels(),
+  memory: async () => (await import('./memory.ts')).measureMemory(),
 };
 
 const names = process.argv.slice(2);

@@ -8,7 +8,10 @@ export const MAY_IMPORT = {
   schema: { values: [], packages: ['zod'] },
   platform: { values: ['schema/'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   reconciler: { values: [...SHARED, 'providers/provider.ts'] },
-  gateway: { values: [...SHARED, 'providers/provider.ts', 'reconciler/board.ts'], types: ['reconciler/ports.ts'] },
+  gateway: {
+    values: [...SHARED, 'providers/provider.ts', 'reconciler/board.ts'],
+    types: ['reconciler/ports.ts', 'providers/translation.ts'],
+  },
   providers: { values: SHARED },
   models: { values: SHARED, types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   auth: { values: SHARED },

@@ -1,6 +1,7 @@
 /** What the API needs from the rest of the program besides the board and the gateway. `src/main.ts` supplies it. */
 import type { Failure, Result } from '../schema/failure.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
+import type { Backend } from '../schema/provider-kinds.ts';
 import type { SlotEditor } from '../schema/slot-editor.ts';
 import type { SlotDocument } from '../schema/slot-spec.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
@@ -39,6 +40,8 @@ export interface ProviderListing {
   readonly defaultBackend: string;
   readonly available: boolean;
   readonly reason: string;
+  /** Each backend, in the order of preference on this machine. Empty if the provider is not included. */
+  readonly availability: readonly { readonly backend: string; readonly available: boolean; readonly reason: string }[];
 }
 
 export interface ModelListing {
@@ -70,6 +73,35 @@ export interface PullOptions {
   readonly sha256: string | undefined;
 }
 
+export interface FitRequest {
+  readonly model: ModelId;
+  /** In tokens. Default: that of the model. */
+  readonly context: number | undefined;
+  /** Default: the best one that this machine can run. */
+  readonly backend: Backend | undefined;
+}
+
+export interface FitListing {
+  readonly message: string;
+  readonly backend: Backend;
+  readonly fits: boolean;
+  readonly fitsNow: boolean;
+  /** What it needs, by where it would be. */
+  readonly placement: Readonly<Record<string, number>>;
+  /** Undefined where there is no limit. */
+  readonly roomBytes: number | undefined;
+  readonly largestContext: number | undefined;
+  /** The header of the model was read, and not only its size. */
+  readonly exact: boolean;
+  /** The quantisations of its repository, the largest first, where the name does not say which one. */
+  readonly quantisations: readonly {
+    readonly name: string;
+    readonly sizeBytes: number;
+    readonly neededBytes: number;
+    readonly fits: boolean;
+  }[];
+}
+
 export interface Manage {
   readonly version: string;
   readonly runtime: string;
@@ -95,6 +127,8 @@ export interface Manage {
   pullModel(id: ModelId, options: PullOptions): Promise<Result<void>>;
   /** Removes a model unless a slot wants or uses it. */
   removeModel(id: ModelId): Promise<Result<'removed' | 'absent' | { readonly usedBy: readonly string[] }>>;
+  /** Whether a model would fit here. Fails if nothing is known of the model. */
+  fit(question: FitRequest): Promise<Result<FitListing>>;
   hardware(): Promise<{ readonly memoryTotalBytes: number | undefined; readonly memoryAvailableBytes: number | undefined }>;
   installState(): Promise<{
     readonly complete: boolean;

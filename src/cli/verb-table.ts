@@ -152,6 +152,18 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     load: async () => (await import('./verbs/explain.ts')).runExplain,
   },
   {
+    name: 'fit',
+    help: 'Say whether a model would fit into the memory of the machine; writes nothing, and exits with 1 if it would not',
+    arguments: [{ name: '<model>', help: 'Name of the model, as in a slot', suggestions: 'models' }],
+    options: [
+      { flags: '--context <tokens>', help: 'Context of the model (default: its own)' },
+      { flags: '--backend <name>', help: 'What it would compute with (default: the best that the machine can run)', choices: BACKENDS },
+      OUTPUT,
+    ],
+    examples: ['svcctl fit demo-owl --context 8192', 'svcctl fit hf:unsloth/Qwen3-4B-Instruct-2507-GGUF'],
+    load: async () => (await import('./verbs/fit.ts')).runFit,
+  },
+  {
     name: 'timeline',
     help: 'Show what happened to a slot, and why',
     arguments: [SLOT],

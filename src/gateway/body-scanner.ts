@@ -4,6 +4,7 @@
  * counts, as in `JSON.parse`; a caller that stops early, because the body is too large to keep, uses the first, which is harmless: an upstream serves one model.
  * The scanner is a state machine: `#place` goes from `start` over `first-key`, `in-key`, `colon`, `value` and `after-value` to `end`.
  */
+import type { BodyProblem, BodyScan } from './body-scan.ts';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -26,14 +27,13 @@ type Place = 'start' | 'first-key' | 'key' | 'in-key' | 'colon' | 'value' | 'in-
 
 /** A class for speed, since there is one per request. */
 // oxlint-disable-next-line house/function-length -- One state machine over the bytes of the body, on the hot path: its states share all of its fields
-export class BodyScanner {
-  /** `more`: the object is not complete yet. */
-  status: 'more' | 'done' | 'invalid' = 'more';
-  /** A `model` key with its value was read; `null` counts as a missing model. */
+export class BodyScanner implements BodyScan {
+  status: BodyScan['status'] = 'more';
+  /** `null` counts as a missing model. */
   modelSeen = false;
   model: string | undefined = undefined;
-  /** What is wrong and in which field; set with `invalid`. */
-  problem: { readonly message: string; readonly param: string | null } | undefined = undefined;
+  problem: BodyProblem | undefined = undefined;
+  readonly unfinished = 'Close the JSON object in the body: the text ends too early';
   #place: Place = 'start';
   /** The current field is `model`. */
   #inModel = false;

@@ -36,6 +36,8 @@ export interface GatewayDeps {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly report: ReportRequest;
+  /** Called with what a translation of a provider threw. */
+  readonly onFault: (fault: unknown, requestId: string) => void;
 }
 
 export interface ActiveExchange {
@@ -47,7 +49,10 @@ export interface ActiveExchange {
 
 export interface ExchangeDeps extends GatewayDeps {
   readonly upstreams: Upstreams;
+  /** Bytes of bodies in memory. */
   readonly budget: BufferBudget;
+  /** Bytes of bodies on disk. */
+  readonly spoolBudget: BufferBudget;
   readonly batcher: WriteBatcher;
   readonly active: DenseSet<ActiveExchange>;
   /** Milliseconds of a clock that advances about once a second: precise enough for time limits, and cheaper than reading the real one. */

@@ -46,6 +46,8 @@ export interface ParkingDeps {
 
 interface Parked {
   readonly waiter: Waiter;
+  /** Monotonic milliseconds. */
+  readonly since: number;
   readonly timer: NodeJS.Timeout;
 }
 
@@ -100,7 +102,7 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
       const expire = (): void => {
         if (dequeue(key, queue, parked)) waiter.onRefused(timedOut(key, timeoutMs));
       };
-      const parked: Parked = { waiter, timer: setTimeout(expire, leftMs) };
+      const parked: Parked = { waiter, since: now(), timer: setTimeout(expire, leftMs) };
       queue.add(parked);
       if (key !== undefined) onDemand();
       const leave = (): void => {
@@ -112,8 +114,7 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
     },
     /** Records that a request asked for the slot, parked or not. `at` in monotonic milliseconds. */
     noteDemand: (slot: SlotName, at: number): void => void lastAskedAt.set(slot, at),
-    demand: (): ReadonlyMap<SlotName, Demand> =>
-      new Map([...lastAskedAt].map(([slot, at]) => [slot, { waiting: queues.get(slot)?.size ?? 0, lastAskedAt: at }])),
+    demand: (): ReadonlyMap<SlotName, Demand> => new Map([...lastAskedAt].map(([slot, at]) => [slot, demandOf(queues.get(slot), at)])),
     /** Number of requests that wait for a slot, or for the first board if undefined. */
     waiting: (slot: QueueKey): number => queues.get(slot)?.size ?? 0,
     /** Refuses every waiter, because the gateway is closing. */
@@ -124,6 +125,11 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
       }
     },
   };
+}
+
+function demandOf(queue: ReadonlySet<Parked> | undefined, lastAskedAt: number): Demand {
+  const oldest = queue?.values().next().value;
+  return oldest === undefined ? { waiting: 0, lastAskedAt } : { waiting: queue?.size ?? 0, waitingSince: oldest.since, lastAskedAt };
 }
 
 function notify(waiter: Waiter, key: QueueKey, slot: BoardSlot | undefined): void {

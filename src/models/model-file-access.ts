@@ -22,7 +22,7 @@ export interface OpenModelFiles extends ModelFiles {
   seen(): readonly SeenFile[];
 }
 
-/** Of all reads of one model. The longest headers of known formats have a few tens of MiB, and the shards of a model have one each. */
+/** Of all reads of one model. Headers of known formats have at most a few tens of MiB, and each shard of a model has one. */
 const MAX_READ_BYTES = 2 ** 31;
 /** Calls for one model. More than the files of any known model. */
 const MAX_CALLS = 10_000;
@@ -102,10 +102,11 @@ async function stampOf(file: string): Promise<string> {
 async function readBytesOf(file: string, offset: number, length: number): Promise<Uint8Array> {
   const handle = await open(file, 'r');
   try {
-    const buffer = Buffer.allocUnsafe(length);
+    const { size } = await handle.stat();
+    const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(length, size - offset)));
     let filled = 0;
-    while (filled < length) {
-      const { bytesRead } = await handle.read(buffer, filled, length - filled, offset + filled);
+    while (filled < buffer.length) {
+      const { bytesRead } = await handle.read(buffer, filled, buffer.length - filled, offset + filled);
       if (bytesRead === 0) break;
       filled += bytesRead;
     }

@@ -14,7 +14,10 @@ export type ModelRead =
   | { readonly kind: 'unusable'; readonly message: string };
 
 export interface ModelReader {
-  /** `file` is relative to the root of the store. `provider`: whose model it is, where somebody has said so; else the first one that knows files like it. */
+  /**
+   * `file` is relative to the root of the store. The first provider that knows files like it reads it; `provider`, if that is said to be whose model it is and
+   * knows such files, before all others.
+   */
   read(id: ModelId, file: string, provider?: ProviderKind): Promise<ModelRead>;
 }
 
@@ -53,8 +56,8 @@ export function createModelReader(root: string, formats: readonly ModelFormat[])
       const located = await locate(root, file);
       if ('kind' in located) return located;
       const { entry, hostPath, sizeBytes } = located;
-      const candidates = provider === undefined ? formats : formats.filter(({ kind }) => kind === provider);
-      const format = candidates.find((each) => each.recognize(entry) !== undefined);
+      const knowing = formats.filter((each) => each.recognize(entry) !== undefined);
+      const format = knowing.find(({ kind }) => kind === provider) ?? knowing[0];
       if (format !== undefined) return readWith(format, id, located);
       if (entry.names !== undefined) return unusable(`"${file}" is a directory: use the name of a model file in it`);
       return { kind: 'present', facts: { id, hostPath, sizeBytes } };

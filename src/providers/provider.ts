@@ -2,9 +2,12 @@
  * The provider contract. A provider knows one kind of inference server: how to start it, how to check its health, and which path serves
  * a request. It has no state and starts nothing itself. A new provider is a folder here and a line in `registry.ts`.
  */
+import type { Result } from '../schema/failure.ts';
+import type { Hardware, ProgramBackends } from '../schema/hardware.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type { Backend, Capability, ProviderKind } from '../schema/provider-kinds.ts';
 import type { SlotSpec } from '../schema/slot-spec.ts';
+import type { Translate } from './translation.ts';
 
 /** What the files of a model say, in the terms of its provider: plain data, compared by value. Nobody but that provider reads it. */
 export type ModelContents = Readonly<Record<string, unknown>>;
@@ -21,6 +24,16 @@ export interface ModelFacts {
   readonly contents?: ModelContents | undefined;
   /** What kind of model it is, for lists: `llama`. */
   readonly family?: string | undefined;
+  /** Set where the pods of a cluster fetch the model: its files are then those of this pin. */
+  readonly pinnedBy?: PinReference | undefined;
+}
+
+/** Where the list of the files of a model is kept that others fetch. */
+export interface PinReference {
+  /** Name of the object that has it. */
+  readonly object: string;
+  /** Another digest is another version of the model. */
+  readonly digest: string;
 }
 
 /** A file or a directory of the store that may be a model. */
@@ -135,12 +148,50 @@ export interface InferRequest {
 export type InferPlan =
   /** Send the client's body unchanged to this path of the server. */
   | { readonly kind: 'forward'; readonly path: string }
+  /**
+   * The server does not know the shape of the request: run this translation. The body is read completely before; one of JSON has at most `maxJsonBytes` (default 1 MiB),
+   * a form as many bytes as any upload.
+   */
+  | { readonly kind: 'translate'; readonly run: Translate; readonly maxJsonBytes?: number }
   /** The model does not support the request; the client gets a 4xx with this message. */
   | { readonly kind: 'refuse'; readonly message: string };
 
+/** Whether this machine can run a backend. */
+export interface BackendVerdict {
+  readonly backend: Backend;
+  /** Why it cannot: a clause, such as `this machine has no NVIDIA device`. Undefined: it can, or that is not known. */
+  readonly missing?: string | undefined;
+}
+
+/** What a provider may use of a machine to find its program, or to install it. */
+export interface ProgramHost {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Absolute path of the state directory of the service. A provider may create one directory in it, with a name of its own. */
+  readonly stateDir: string;
+  /** Called with a message when something takes long. */
+  readonly onProgress: (message: string) => void;
+}
+
+/** The program of a provider on a machine where it runs without a container. */
+export interface HostProgram {
+  /** Returns its path, and the arguments that come first. May install it, which may take minutes. Fails with reason `ProgramMissing`, and says what to install. */
+  resolve(signal: AbortSignal): Promise<Result<readonly [string, ...string[]]>>;
+  /** Returns what `resolve` would use, without installing anything. Fails as `resolve` would. */
+  describe(): Promise<
+    Result<{
+      /** For messages: `"/usr/bin/llama-server"`. */
+      readonly name: string;
+      /** What `resolve` would install first: a clause. */
+      readonly installs?: string;
+    }>
+  >;
+  /** Asks the program what it can compute with; undefined if it does not say. `devices` is a text that changes whenever the devices of the machine do. Default: it does not say. */
+  reportBackends?(devices: string): Promise<ProgramBackends | undefined>;
+}
+
 export interface Provider {
   readonly kind: ProviderKind;
-  /** The program in the toolbox image, and on the `PATH` of a host: `llama-server`. */
+  /** The program in the toolbox image, and on a machine without containers: `llama-server`. No two providers have the same one. */
   readonly program: string;
   /** The port on which the server listens inside its container. */
   readonly containerPort: number;
@@ -155,6 +206,13 @@ export interface Provider {
    */
   readonly safeFlags?: ReadonlySet<string>;
   readonly models: ModelFormat;
+  /** Called once, if workloads run without containers. Only what it returns looks at the machine. */
+  openProgram(host: ProgramHost): HostProgram;
+  /**
+   * Judges each backend of its kind on this machine: the one that a slot gets that names none first. What is not known of the machine counts as there; what `reportBackends`
+   * has said is in `hardware.programs`. Pure.
+   */
+  rankBackends(hardware: Hardware | undefined): readonly BackendVerdict[];
   /** Returns the devices that a backend needs, as paths or CDI names. Pure. */
   devices(backend: Backend): readonly string[];
   /** Returns the environment of the server; the caller adds the `[env]` of the slot, which takes precedence. Pure. */
@@ -163,6 +221,16 @@ export interface Provider {
   startCmd(slot: SlotContext): readonly [string, ...string[]];
   /** Returns what the server of a slot needs, computed before it is started; its backend is known. The same for the same arguments. Pure. */
   estimateMemory(name: SlotName, spec: SlotSpec, model: ModelFacts): MemoryDemand;
+  /**
+   * Returns the largest context of this model, in tokens, with which what `estimateMemory` says `fits`, as far as the model was trained; undefined if none does. Default:
+   * the provider has no context. Pure.
+   */
+  largestContext?(name: SlotName, spec: SlotSpec, model: ModelFacts, fits: (demand: MemoryDemand) => boolean): number | undefined;
+  /**
+   * Returns why this model must not be served with these settings, although the server would accept them, and what to do: a message. Undefined: it may be. Default: any
+   * may be. Pure.
+   */
+  objection?(name: SlotName, spec: SlotSpec, model: ModelFacts): string | undefined;
   /** Returns what this model serves in this slot, which may be less than its kind `serves`. Pure. */
   capabilities(name: SlotName, spec: SlotSpec, model: ModelFacts): readonly Capability[];
   /**

@@ -3,6 +3,7 @@
  * after a restart it is built again from what is observed. Whether a request gets in, waits, or is refused is `admission`, decided in `decide/rules/admission.ts`.
  */
 import type { Endpoint } from '../providers/provider.ts';
+import type { MemoryVerdict } from './decide/rules/share-memory.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
 import type { Capability } from '../schema/provider-kinds.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot-spec.ts';
@@ -38,6 +39,8 @@ export interface BoardSlot {
   readonly problems: readonly SpecProblem[];
   /** The last lines of the workload that failed last, oldest first. */
   readonly lastLog?: readonly string[];
+  /** How memory was shared out, as far as the slot is concerned; undefined where it needs none now. */
+  readonly memory?: MemoryVerdict;
   /** Why the slot is what it is, line by line; times are relative to `now`, in monotonic milliseconds. */
   explain(now: number): string;
 }

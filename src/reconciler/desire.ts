@@ -7,7 +7,7 @@ import type { Desired } from './decide/facts/facts.ts';
 import { makeTemplate, type Template } from './decide/facts/workload.ts';
 import { compareWorkload } from './decide/facts/drift.ts';
 import { createMemo } from './memo.ts';
-import { withBackend } from './decide/rules/choose-backend.ts';
+import { withBackends } from './decide/rules/choose-backend.ts';
 import type { DesiredState, HostFacts, ImageReference, ModelStore, ObservedWorkload, Runtime } from './ports.ts';
 
 export interface DesireDeps {
@@ -33,18 +33,22 @@ export function desire(
 ): Desired {
   // Pods do not run in the memory of this host.
   const ownMemory = runtime.traits.network === 'pods' ? undefined : memoryTotalBytes;
-  const share = ownMemory === undefined ? undefined : Math.floor(ownMemory * SHARE_OF_HOST);
   return {
-    slots: hardware === undefined ? slots : new Map(slots.entries().map(([name, slot]) => [name, withBackend(slot, hardware)])),
+    slots: withBackends(slots, providers, hardware),
     hardware,
     refused,
     providers,
     images,
     portRange: settings.SVC_PORT_RANGE,
     modelsRoot: models.root,
-    memoryBudgetBytes: settings.SVC_MEMORY_BUDGET ?? share,
+    memoryBudgetBytes: budgetOf(settings, ownMemory),
     ...templating,
   };
+}
+
+/** The budget for the memory of this machine; undefined where its size is not known. */
+export function budgetOf(settings: Pick<Settings, 'SVC_MEMORY_BUDGET'>, memoryTotalBytes: number | undefined): number | undefined {
+  return settings.SVC_MEMORY_BUDGET ?? (memoryTotalBytes === undefined ? undefined : Math.floor(memoryTotalBytes * SHARE_OF_HOST));
 }
 
 export function templatingOf({ providers, models, runtime: { traits } }: Pick<DesireDeps, 'providers' | 'models' | 'runtime'>): Templating {

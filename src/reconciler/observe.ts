@@ -1,4 +1,5 @@
 /** One look at the world: everything is asked at the same time and has to answer within a time limit. A missing answer is a fact, too. */
+import type { ProviderRegistry } from '../providers/provider.ts';
 import type { FailureRecords } from '../schema/failure-records.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
@@ -15,7 +16,7 @@ import type {
   SlotSource,
 } from './ports.ts';
 import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
-import { withBackend } from './decide/rules/choose-backend.ts';
+import { withBackends } from './decide/rules/choose-backend.ts';
 import type { Deadline } from './deadline.ts';
 import { messageOf } from '../platform/error-text.ts';
 
@@ -24,6 +25,7 @@ export interface Senses {
   readonly runtime: Runtime;
   readonly models: ModelStore;
   readonly host: HostProbe;
+  readonly providers: ProviderRegistry;
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
   readonly within: Deadline;
 }
@@ -63,7 +65,7 @@ export async function observe(senses: Senses, slots: ReadonlyMap<SlotName, Desir
   const { runtime, models, host, within } = senses;
   // First, because it is quick and decides which images are needed.
   const hostFacts = await within(ANSWER_WITHIN_MS, signal, async (own) => await host.read(own)).catch(() => NOTHING_KNOWN);
-  const specs = [...slots.values()].map((slot) => withBackend(slot, hostFacts.hardware).spec);
+  const specs = [...withBackends(slots, senses.providers, hostFacts.hardware).values()].map(({ spec }) => spec);
   const images = runtime.traits.images ? specs.flatMap(({ provider, backend }) => senses.images(provider, backend) ?? []) : [];
   const unique = [...new Map(images.map((image) => [image.reference, image])).values()];
   const ids = [...new Set(specs.map(({ model }) => model.default))];

@@ -209,6 +209,7 @@ function boardSlot({ slot, actions }: Inputs, { decision }: PublishedSlot, statu
     generation,
     problems,
     ...(lastLog === undefined ? {} : { lastLog: lastLog.map(({ text }) => text) }),
+    ...(decision.memory === undefined ? {} : { memory: decision.memory }),
     explain: (askedAt) => explainSlot(decision, actions, askedAt),
   };
 }

@@ -134,7 +134,9 @@ export const SettingsSchema = z.strictObject({
   SVC_QUIET_PERIOD: DurationMs.prefault('10ms').describe(
     'Quiet period: how long the files of slots must be unchanged before they are read',
   ),
-  SVC_MEMORY_BUDGET: SizeBytes.optional().describe('Memory for all slots together. Default: 90 % of the host; in a cluster, no limit'),
+  SVC_MEMORY_BUDGET: SizeBytes.optional().describe(
+    'Memory of the host for all slots together. Default: 90 % of it; in a cluster, no limit',
+  ),
   SVC_HARDWARE_FILE: AbsolutePath.optional().describe(
     'Recording of another machine, written by `svcctl hardware record`, that takes the place of this one in every decision. For development',
   ),
@@ -149,6 +151,9 @@ export const SettingsSchema = z.strictObject({
   SVC_PARK_TIMEOUT: DurationMs.prefault('300s').describe('How long a request waits for its slot; then it fails with 503 `slot.loading`'),
   SVC_BODY_LIMIT: SizeBytes.prefault('64Mi').describe('Maximum size of a request body; larger ones fail with 413 `request.too_large`'),
   SVC_BUFFER_LIMIT: SizeBytes.prefault('256Mi').describe('Maximum size of all buffered bodies together; then 503 `server.overloaded`'),
+  SVC_SPOOL_LIMIT: SizeBytes.prefault('512Mi').describe(
+    'Disk space in the state directory for uploads over 1 MiB that have to wait, or whose `model` comes last; then 503 `server.overloaded`',
+  ),
   SVC_HEADER_LIMIT: SizeBytes.prefault('16Ki').describe('Maximum size of request headers; then 431 `request.headers_too_large`'),
   SVC_MAX_CONNECTIONS: Count(1, 1_000_000).prefault('10000').describe('Open client connections; then 503 `server.overloaded`'),
   SVC_FIRST_BYTE_TIMEOUT: DurationMs.prefault('600s').describe(
@@ -179,6 +184,9 @@ export const SettingsSchema = z.strictObject({
   ),
   SVC_POD_PROXY_SECRET: ObjectName.optional().describe(
     'Cluster only: Secret with the keys `HTTP_PROXY` and `HTTPS_PROXY` for the pods of slots. Default: those of the environment of this service, unless they contain credentials',
+  ),
+  SVC_HF_TOKEN_SECRET: ObjectName.optional().describe(
+    'Cluster only: Secret with the key `HF_TOKEN`, with which the pods of slots fetch models from the Hugging Face Hub. The service itself uses the `HF_TOKEN` of its own environment',
   ),
   SVC_MODELS_CLAIM: ObjectName.optional().describe('Cluster only: claim with the models of slots that do not set `storage`'),
   SVC_MODELS_HOST_PATH: AbsolutePath.optional().describe(

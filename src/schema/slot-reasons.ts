@@ -17,6 +17,7 @@ export const AT_REST_REASONS = {
   Disabled: reason('The slot is not enabled', 'Run `svcctl slot load <slot>`, or set `enabled = true`'),
   NoReplicas: reason('The slot is scaled to zero replicas', 'Set `replicas` to 1 or more'),
   NotAskedFor: reason('The slot loads on demand, and no request has asked for it yet', 'Send a request, or set `load` to `always`'),
+  GaveWay: reason('The slot loads on demand, and other slots that were asked for have its memory', 'Send a request to the slot'),
   IdleTimedOut: reason(
     'The slot had no request for as long as `idle_timeout` allows, so it was unloaded',
     'Send a request: it loads the slot again',
@@ -85,7 +86,14 @@ export const PROBLEM_REASONS = {
     'The model is neither in the store nor in the catalogue, and its repository does not have it',
     'Put its file into the store, or correct `model.default`',
   ),
-  ModelUnusable: stalling('The file of the model cannot be served', 'Replace the file that the message names'),
+  ModelUnusable: stalling(
+    'The file of the model cannot be served, or is one of another provider',
+    'Replace the file that the message names, or correct `provider`',
+  ),
+  ModelUnsuitable: stalling(
+    'The server would accept the model with the settings of the slot, and then answer with nonsense or crash',
+    'Change the arguments or the model as the message says',
+  ),
   ModelPullFailed: reason(
     'The model could not be downloaded or verified; the download is tried again and resumes',
     'Check the network and the server that the message names',
@@ -130,6 +138,10 @@ export const PROBLEM_REASONS = {
   DeviceMissing: stalling(
     'This machine, or the program on it, does not have the device that the backend needs',
     'Set `backend` to one that the message names, leave it out, or make the device available',
+  ),
+  ProgramMissing: stalling(
+    'Slots run as processes here, and the program of the provider is not on this machine',
+    'Install it as the message says, then run `svcctl slot restart <slot>`',
   ),
   StartFailed: stalling('The server could not be started', 'Read the message and `svcctl slot logs <slot>`; correct the slot or the image'),
   StartTimeout: reason('The server did not answer in time after its start', 'Read `svcctl slot logs <slot>`, or raise `start_timeout`'),

@@ -107,7 +107,12 @@ export const SlotDocument = z
       .describe(
         'What the server computes with. Default: the default backend of the provider where this machine can run it, else the best one that it can; in a cluster, the default one',
       ),
-    priority: z.int().min(-1000).max(1000).default(0).describe('When memory is short, slots with a lower priority are unloaded first'),
+    priority: z
+      .int()
+      .min(-1000)
+      .max(1000)
+      .default(0)
+      .describe('When memory is short, slots with a lower priority are unloaded first, and wait longer'),
     load: z.enum(['always', 'on-demand']).default('always').describe('"on-demand" loads the model with the first request'),
     restartedAt: z.iso.datetime().optional().describe('Set by "svcctl slot restart", in UTC. A new value restarts the workload'),
     model: Model.describe('The model that the slot serves'),

@@ -1,12 +1,7 @@
 /** Chooses the world of the service: the runtime in the settings, or the first one that is available. */
 import { existsSync } from 'node:fs';
-import path from 'node:path';
-import { ensureEmbeddedEngine } from '../providers/gguf/embedded-engine.ts';
-import { createDeviceLister } from '../providers/gguf/list-devices.ts';
-import { findLlamaServer } from '../providers/gguf/find-llama-server.ts';
-import type { Runtime } from '../reconciler/ports.ts';
 import { createProcessRuntime } from '../host/process/process-runtime.ts';
-import { fail, ok, type Result } from '../schema/failure.ts';
+import { fail, type Result } from '../schema/failure.ts';
 import { createHostWorld } from './host-world.ts';
 import type { ServiceOptions, World } from './world.ts';
 
@@ -47,24 +42,17 @@ async function loadPodman() {
 }
 
 async function processWorld(choice: ServiceOptions): Promise<Result<World>> {
-  const listDevices = createDeviceLister(choice.env);
-  return await createHostWorld(choice, processRuntime(choice), async (devices) => {
-    const gguf = await listDevices(devices);
-    return gguf === undefined ? {} : { gguf };
-  });
-}
-
-function processRuntime({ settings, env, log }: ServiceOptions): Runtime {
-  const engineDir = path.join(settings.SVC_STATE_DIR, 'engine');
-  return createProcessRuntime({
+  const { settings, env, log } = choice;
+  const host = { env, stateDir: settings.SVC_STATE_DIR, onProgress: (message: string) => log.info({}, message) };
+  const programs = Object.values(choice.providers).map(({ kind, program, openProgram }) => ({ kind, name: program, ...openProgram(host) }));
+  const runtime = createProcessRuntime({
     stateDir: settings.SVC_STATE_DIR,
     env,
     async resolveProgram(name, signal) {
-      if (name !== 'llama-server')
-        return fail('stalled', 'StartFailed', `Install a version that supports the program "${name}": this one does not know it`);
-      const installed = await findLlamaServer(env['PATH']);
-      if (installed !== undefined) return ok([installed]);
-      return ensureEmbeddedEngine({ dir: engineDir, env, onProgress: (message) => log.info({}, message) }, signal);
+      const program = programs.find((each) => each.name === name);
+      if (program !== undefined) return program.resolve(signal);
+      return fail('stalled', 'StartFailed', `Install a version that supports the program "${name}": this one does not know it`);
     },
   });
+  return createHostWorld(choice, runtime, programs);
 }

@@ -7,10 +7,9 @@ import { buildServer, type HttpApi } from '../api/server.ts';
 import { createSiteGuard } from '../api/site-guard.ts';
 import { createV1Routes } from '../api/v1/v1-routes.ts';
 import { createGateway } from '../gateway/gateway.ts';
-import type { ProviderRegistry } from '../providers/provider.ts';
-import { PROVIDERS } from '../providers/registry.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 import type { Controller } from './create-controller.ts';
+import { createFit } from './fit-model.ts';
 import { createInventory } from './inventory.ts';
 import { createModelManagement } from './manage-models.ts';
 import { createLogSource } from './service-parts.ts';
@@ -20,18 +19,17 @@ import type { ServiceOptions, World } from './world.ts';
 /** Reading the hardware facts of a host takes microseconds. */
 const HARDWARE_TIMEOUT_MS = 5000;
 
-const REGISTRY: ProviderRegistry = PROVIDERS;
-const safeFlagsOf = (kind: ProviderKind): ReadonlySet<string> | undefined => REGISTRY[kind]?.safeFlags;
-
 /** `stopping` aborts when the service begins to stop. */
 export function createApi(options: ServiceOptions, world: World, controller: Controller, stopping: AbortSignal): HttpApi {
-  const { settings, version, log } = options;
+  const { settings, version, log, providers } = options;
+  const safeFlagsOf = (kind: ProviderKind): ReadonlySet<string> | undefined => providers[kind]?.safeFlags;
   const { board, metrics, traffic, clock, heap, loop } = controller;
   const { runtime } = world;
   const startedAt = clock.now();
   const manage: Manage = {
-    ...createInventory(world, board, settings.SVC_STATE_DIR),
+    ...createInventory(options, world, board),
     ...createModelManagement(world, board),
+    ...createFit(world, board, settings),
     version,
     runtime: runtime.traits.kind,
     startedAt,
@@ -42,12 +40,15 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
     lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
     hardware: async () => world.host.read(AbortSignal.timeout(HARDWARE_TIMEOUT_MS)),
   };
+  const onFault = (error: unknown, requestId: string) =>
+    log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
   const gateway = createGateway({
     board,
-    providers: PROVIDERS,
+    providers,
     traffic,
     settings,
     now: clock.now,
+    onFault,
     report(finished) {
       heap.growForTraffic();
       metrics.requestFinished(finished);
@@ -70,8 +71,6 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
     wallNow: clock.wallNow,
     stopping,
   });
-  const onFault = (error: unknown, requestId: string) =>
-    log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
   return buildServer({
     routes,
     settings,

@@ -8,7 +8,6 @@ import { createTraffic } from '../gateway/traffic.ts';
 import { createClock } from '../platform/clock.ts';
 import { createHeapLimits } from '../platform/heap/heap-limits.ts';
 import { createProbeIo } from '../platform/probe-io.ts';
-import { PROVIDERS } from '../providers/registry.ts';
 import { createBoard } from '../reconciler/board.ts';
 import { createLoop } from '../reconciler/loop.ts';
 import { createLogSink } from './service-parts.ts';
@@ -19,7 +18,7 @@ export type Controller = Awaited<ReturnType<typeof createController>>;
 /** With more slots, most of the heap is garbage that passes leave behind. */
 const MANY_SLOTS = 100;
 
-export async function createController({ settings, version, log }: ServiceOptions, world: World) {
+export async function createController({ settings, version, log, providers }: ServiceOptions, world: World) {
   const { runtime } = world;
   const clock = createClock();
   const heap = createHeapLimits();
@@ -42,7 +41,7 @@ export async function createController({ settings, version, log }: ServiceOption
     ...world,
     traffic: world.shareTraffic(traffic),
     clock,
-    providers: PROVIDERS,
+    providers,
     images: (kind, backend) => world.toolboxes().find(kind, backend),
     probeIo: createProbeIo(),
     sinks: [events, files, metrics.reconcile, createLogSink(log), ...world.sinks],

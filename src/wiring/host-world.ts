@@ -11,13 +11,10 @@ import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { createTomlEditor } from '../host/slots/toml-editor.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
 import { createHostModelStore } from './model-store.ts';
-import type { ServiceOptions, World } from './world.ts';
+import type { OwnProgram, ServiceOptions, World } from './world.ts';
 
-/** Asked again whenever the devices, as text, may have changed. */
-export type ReadPrograms = (devices: string) => Promise<Hardware['programs']>;
-
-/** `programs` looks up what the programs that this runtime starts on the host can compute with; undefined where they run in images. */
-export async function createHostWorld(options: ServiceOptions, runtime: Runtime, programs?: ReadPrograms): Promise<Result<World>> {
+/** `programs` are those that this runtime starts on the host itself; undefined where workloads run in images. */
+export async function createHostWorld(options: ServiceOptions, runtime: Runtime, programs?: readonly OwnProgram[]): Promise<Result<World>> {
   const { settings, log } = options;
   const hardware = await openHardware(options);
   if (!hardware.ok) return hardware;
@@ -33,6 +30,7 @@ export async function createHostWorld(options: ServiceOptions, runtime: Runtime,
   return ok({
     ...(await createDesiredInputs(options, slots, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json') })),
     runtime,
+    ...(programs === undefined ? {} : { programs }),
     models,
     modelFiles: models,
     host,
@@ -57,8 +55,13 @@ async function openHardware({ settings, env }: ServiceOptions): Promise<Result<H
 }
 
 /** What programs report counts everywhere, also where devices cannot be seen. Those of this machine say nothing about another one that was recorded. */
-async function withPrograms(hardware: Hardware, programs: ReadPrograms | undefined): Promise<Hardware> {
+async function withPrograms(hardware: Hardware, programs: readonly OwnProgram[] | undefined): Promise<Hardware> {
   if (programs === undefined || hardware.source.kind === 'recording') return hardware;
   const fingerprint = hardware.devices.map(({ id, name, driver, backends }) => [id, name, driver, backends].join(' '));
-  return { ...hardware, programs: await programs(fingerprint.join('\n')) };
+  return { ...hardware, programs: await backendsOf(programs, fingerprint.join('\n')) };
+}
+
+async function backendsOf(programs: readonly OwnProgram[], devices: string): Promise<Hardware['programs']> {
+  const reports = programs.map(async ({ kind, reportBackends }) => [kind, await reportBackends?.(devices)] as const);
+  return Object.fromEntries((await Promise.all(reports)).filter(([, report]) => report !== undefined));
 }

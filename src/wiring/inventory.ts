@@ -4,18 +4,23 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Manage, ModelListing, ProviderListing } from '../api/ports.ts';
 import type { ListedModel } from '../models/store.ts';
-import { PROVIDERS } from '../providers/registry.ts';
+import { describeAvailability, type RunsIn } from '../providers/decide/describe-availability.ts';
+import type { Provider } from '../providers/provider.ts';
 import type { Board } from '../reconciler/board.ts';
-import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type ProviderKind } from '../schema/provider-kinds.ts';
-import type { World } from './world.ts';
+import { fail } from '../schema/failure.ts';
+import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../schema/provider-kinds.ts';
+import type { ServiceOptions, World } from './world.ts';
+
+const PROBE_TIMEOUT_MS = 5000;
 
 type Inventory = Pick<Manage, 'providers' | 'models' | 'installState' | 'completeInstall'>;
 
-export function createInventory(world: World, board: Pick<Board, 'current'>, stateDir: string): Inventory {
+export function createInventory({ settings, providers }: ServiceOptions, world: World, board: Pick<Board, 'current'>): Inventory {
+  const stateDir = settings.SVC_STATE_DIR;
   const sentinel = path.join(stateDir, 'install-complete');
-  const listModels = async () => world.modelFiles.list(new AbortController().signal);
+  const listModels = async () => (world.clusterModels ?? world.modelFiles).list(new AbortController().signal);
   return {
-    providers: async () => PROVIDER_KIND_NAMES.map((kind) => listProvider(kind, world)),
+    providers: async () => Promise.all(PROVIDER_KIND_NAMES.map(async (kind) => listProvider(kind, providers[kind], world))),
     models: async () => (await listModels()).map(listModel),
     async installState() {
       const listed = await listModels();
@@ -42,22 +47,30 @@ export function createInventory(world: World, board: Pick<Board, 'current'>, sta
   };
 }
 
-function listProvider(kind: ProviderKind, { runtime, toolboxes }: World): ProviderListing {
+async function listProvider(kind: ProviderKind, provider: Provider | undefined, world: World): Promise<ProviderListing> {
   const facts = PROVIDER_KINDS[kind];
   const listing = { kind, serves: facts.serves, backends: facts.backends, defaultBackend: facts.defaultBackend };
-  if (!Object.hasOwn(PROVIDERS, kind)) return { ...listing, available: false, reason: 'This version does not include the provider yet' };
-  if (!runtime.traits.images) return { ...listing, available: true, reason: 'Runs as a process on this machine' };
-  const pinned = facts.backends.filter((backend) => toolboxes().find(kind, backend) !== undefined);
-  return pinned.length === 0
-    ? { ...listing, available: false, reason: 'Build a toolbox image and add it to "toolboxes.toml": none is configured' }
-    : { ...listing, available: true, reason: `Toolbox images for ${pinned.map((backend) => `"${backend}"`).join(', ')}` };
+  if (provider === undefined) {
+    return { ...listing, available: false, reason: 'This version does not include the provider yet', availability: [] };
+  }
+  const { hardware } = await world.host.read(AbortSignal.timeout(PROBE_TIMEOUT_MS));
+  const { backends, ...verdict } = describeAvailability(provider, await runsIn(kind, facts.backends, world), hardware);
+  return { ...listing, ...verdict, availability: backends };
+}
+
+async function runsIn(kind: ProviderKind, backends: readonly Backend[], { programs, toolboxes }: World): Promise<RunsIn> {
+  if (programs === undefined)
+    return { kind: 'images', backends: backends.filter((backend) => toolboxes().find(kind, backend) !== undefined) };
+  const program = programs.find((each) => each.kind === kind);
+  const missing = fail('stalled', 'ProgramMissing', `This service cannot run the provider "${kind}" as a process`);
+  return { kind: 'process', program: (await program?.describe()) ?? missing };
 }
 
 function listModel({ id, entry, presence }: ListedModel): ModelListing {
   const present = presence.kind === 'present';
   return {
     id,
-    provider: entry?.provider ?? (present ? presence.facts.provider : undefined) ?? 'gguf',
+    provider: (present ? presence.facts.provider : undefined) ?? entry?.provider ?? 'gguf',
     family: entry?.family ?? (present ? (presence.facts.family ?? 'unknown') : 'unknown'),
     present,
     sizeBytes: present ? presence.facts.sizeBytes : presence.kind === 'pullable' ? presence.sizeBytes : undefined,

@@ -5,7 +5,7 @@ import { createModelSources } from '../models/model-sources.ts';
 import { createDiskRoom } from '../models/pull/disk-room.ts';
 import { createThrottle } from '../models/pull/throttle.ts';
 import { createModelStore, type DirectoryModelStore } from '../models/store.ts';
-import { MODEL_FORMATS } from '../providers/registry.ts';
+import { modelFormats } from '../providers/model-formats.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
 import type { ServiceOptions } from './world.ts';
 
@@ -15,11 +15,11 @@ const WEIGHTS_SHARE = 0.8;
 const HOST_SHARE = 0.9;
 const PROBE_TIMEOUT_MS = 5000;
 
-export function createHostModelStore({ settings, env }: ServiceOptions, host: HostProbe): DirectoryModelStore {
+export function createHostModelStore({ settings, env, providers }: ServiceOptions, host: HostProbe): DirectoryModelStore {
   const root = settings.SVC_MODELS_DIR;
   return createModelStore({
     root,
-    formats: MODEL_FORMATS,
+    formats: modelFormats(providers),
     sources: createModelSources({
       root,
       hub: readHubAccess(env),

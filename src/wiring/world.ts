@@ -1,11 +1,14 @@
 /** Everything that differs between a host and a cluster: what the loop observes, where it reports, and which replica may act. */
 import type { ClusterSources } from '../api/metrics/cluster-series.ts';
+import type { ClusterModelStore } from '../cluster/cluster-model-store.ts';
 import type { KubeObserver } from '../cluster/client/kube-observer.ts';
 import type { FailureRecords } from '../schema/failure-records.ts';
 import type { Log } from '../platform/log.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
 import type { BoardView } from '../reconciler/board.ts';
 import type { HostProbe, ModelStore, Runtime, SlotSource, StatusSink, Traffic, Wake } from '../reconciler/ports.ts';
+import type { HostProgram, ProviderRegistry } from '../providers/provider.ts';
+import type { ProviderKind } from '../schema/provider-kinds.ts';
 import type { ToolboxImages } from '../files/toolbox-manifest.ts';
 import type { Settings } from '../schema/settings.ts';
 import type { SlotEditor } from '../schema/slot-editor.ts';
@@ -18,10 +21,19 @@ export interface ServiceOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Path of the shipped `toolboxes/manifest.json`. */
   readonly toolboxManifest: string;
+  readonly providers: ProviderRegistry;
+}
+
+/** A program that slots run without containers. */
+export interface OwnProgram extends HostProgram {
+  readonly kind: ProviderKind;
+  readonly name: string;
 }
 
 export interface World {
   readonly runtime: Runtime;
+  /** Undefined where workloads run in images. */
+  readonly programs?: readonly OwnProgram[];
   readonly source: SlotSource;
   /** The images as of the last read of the source. */
   readonly toolboxes: () => ToolboxImages;
@@ -30,6 +42,8 @@ export interface World {
   readonly models: ModelStore;
   /** Lists the models. */
   readonly modelFiles: DirectoryModelStore;
+  /** What is listed and managed instead in a cluster. Undefined on a host. */
+  readonly clusterModels?: ClusterModelStore;
   readonly host: HostProbe;
   /** Where the loop reads what earlier controllers recorded. */
   readonly records: FailureRecords;

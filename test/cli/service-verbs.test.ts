@@ -129,6 +129,18 @@ describe('svcctl slot, wait, explain, timeline', () => {
     });
   });
 
+  test('fit prints the answer in words, and what else the repository of the model offers', async () => {
+    expect(await run(['fit', 'hf:o/r', '--context', '4096'])).toMatchObject({ code: 0, out: '"hf:o/r" fits\n' });
+    expect(JSON.parse((await run(['fit', 'a', '-o', 'json'])).out)).toMatchObject({
+      model: 'a',
+      context: null,
+      fits: true,
+      needed_bytes: 5,
+    });
+    expect((await run(['fit', 'none'])).code).toBe(1);
+    expect(await run(['fit', 'a', '--context', 'kind'])).toMatchObject({ code: 64 });
+  });
+
   test('explain and timeline print the answers of the service', async () => {
     expect((await run(['explain', 'primary'])).out).toBe('slot primary: ready\n  because the model is "b"\n');
     const { out } = await run(['timeline', 'primary', '--limit', '2']);

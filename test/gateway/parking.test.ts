@@ -172,7 +172,7 @@ describe('createParking()', () => {
     const made = world();
     made.parking.noteDemand(PRIMARY, 7);
     made.enter(waiter('a', made.log));
-    expect(made.parking.demand()).toEqual(new Map([[PRIMARY, { waiting: 1, lastAskedAt: 7 }]]));
+    expect(made.parking.demand()).toEqual(new Map([[PRIMARY, { waiting: 1, waitingSince: expect.any(Number), lastAskedAt: 7 }]]));
     expect(made.demands).toBe(1);
     publish(made.board, { name: 'embed' });
     expect(made.parking.demand().size).toBe(0);

@@ -56,6 +56,27 @@ describeWithHelm('The chart', () => {
     );
   });
 
+  test('tells gateway and pods where models come from, and takes the token of the Hub from a Secret only', async () => {
+    const objects = await renderValues(VALUE_SETS['everything'] ?? {});
+    const env = listAt(container(objects), 'env');
+    const secretKeyRef = { name: 'hugging-face', key: 'HF_TOKEN', optional: true };
+    expect(env).toEqual(
+      expect.arrayContaining([
+        { name: 'HF_ENDPOINT', value: 'https://mirror.example' },
+        { name: 'HF_TOKEN', valueFrom: { secretKeyRef } },
+        { name: 'SVC_HF_TOKEN_SECRET', value: 'hugging-face' },
+        { name: 'SVC_ACCEPTED_LICENSES', value: 'llama3.2,gemma' },
+        { name: 'HTTP_PROXY', valueFrom: { secretKeyRef: { name: 'proxy', key: 'HTTP_PROXY', optional: true } } },
+      ]),
+    );
+    expect(env.filter((each) => at(each, 'name') === 'HTTPS_PROXY')).toEqual([{ name: 'HTTPS_PROXY', value: 'http://proxy.example:3128' }]);
+    const usual = await renderValues({});
+    expect(JSON.stringify(listAt(container(usual), 'env'))).not.toMatch(/HF_|LICENSES/);
+    await expect(renderValues({ models: { hub: { endpoint: 'https://me:secret@mirror.example' } } })).rejects.toThrow(/endpoint/);
+    const allowed = ofKind(usual, 'NetworkPolicy').map((policy) => JSON.stringify(listAt(at(policy, 'spec'), 'egress')));
+    expect(allowed.filter((egress) => egress.includes('169.254.0.0/16')).length).toBe(2);
+  });
+
   test.each(Object.entries(VALUE_SETS))(
     'with the values "%s" runs the gateway with the restricted security profile',
     async (_name, values) => {

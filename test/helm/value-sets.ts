@@ -62,7 +62,11 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
       gguf: { cuda: { image: 'registry.example/gguf-cuda:v1', digest: DIGEST }, cpu: { image: 'localhost/gguf:v1', id: DIGEST } },
       stt: { cpu: { image: 'localhost/stt:v1' } },
     },
-    models: { claim: { create: true, storageClassName: 'shared' } },
+    models: {
+      claim: { create: true, storageClassName: 'shared' },
+      hub: { endpoint: 'https://mirror.example', tokenSecretName: 'hugging-face' },
+      acceptedLicenses: ['llama3.2', 'gemma'],
+    },
     service: {
       type: 'LoadBalancer',
       port: 8000,

@@ -247,3 +247,17 @@ describe('a model that answers nonsense', () => {
     await expectRest(world);
   });
 });
+
+test('a model that its provider refuses is not started, the old one keeps serving, and the slot says why', async () => {
+  const message = 'Set a reranker model: model "b.gguf" has no classifier head';
+  const world = await serving({ provider: { objection: (_name, _spec, { id }) => (id === 'b.gguf' ? message : undefined) } });
+  world.edit2('b.gguf');
+  await world.clock.advance(60_000);
+  expect(served(world)).toBe('a.gguf');
+  expect(models(world)).toEqual(['a.gguf']);
+  const { conditions } = world.slot('primary').status;
+  expect(conditions.find(({ type }) => type === 'Stalled')).toMatchObject({ status: 'True', reason: 'ModelUnsuitable', message });
+  world.edit2('a.gguf');
+  await world.clock.advance(60_000);
+  expect(world.slot('primary').status.conditions.find(({ type }) => type === 'Stalled')).toMatchObject({ status: 'False' });
+});

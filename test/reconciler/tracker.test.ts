@@ -129,6 +129,6 @@ describe('the tracker on a slot that is removed while its workload starts', () =
     tracker.begin(apply, 100);
     tracker.keepOnly(new Map());
     tracker.started(ID, SLOT, 200);
-    expect(known(tracker)?.origin?.memoryBytes).toBe(1000);
+    expect(known(tracker)?.origin?.memory['host']).toBe(1000);
   });
 });

@@ -205,8 +205,8 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'ignores the memory budget of the settings',
     file: DESIRE,
-    find: 'settings.SVC_MEMORY_BUDGET ?? share',
-    replace: 'share',
+    find: 'settings.SVC_MEMORY_BUDGET ?? (',
+    replace: '(',
   },
   {
     fault: 'remembers templates of another image or model',

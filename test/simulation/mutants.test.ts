@@ -75,7 +75,7 @@ const MUTANTS: Readonly<Record<string, Planner>> = {
       port: { host: 18_099, container: 8080 },
       memoryLimitBytes: undefined,
     };
-    const origin = { spec: slot.spec, model: model.facts, memoryBytes: 0 };
+    const origin = { spec: slot.spec, model: model.facts, memory: { host: 0 } };
     const again: Action = { name: 'apply', slot: slot.name, because: MUTANT, args: { workload, origin } };
     return observed.running.has(`apply:${slot.name}`) ? made : { ...made, actions: [...made.actions, again] };
   },

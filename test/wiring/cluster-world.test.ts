@@ -7,6 +7,7 @@ import { NO_OBSERVER } from '../../src/cluster/client/kube-observer.ts';
 import { DEPLOYMENTS, LEASES, SLOT_SPECS } from '../../src/cluster/client/resource-types.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { Traffic } from '../../src/reconciler/ports.ts';
+import { PROVIDERS } from '../../src/providers/registry.ts';
 import { parseSettings } from '../../src/schema/settings.ts';
 import { createClusterWorld } from '../../src/wiring/cluster-world.ts';
 import type { World } from '../../src/wiring/world.ts';
@@ -19,7 +20,7 @@ const IDLE: Traffic = { read: () => NOTHING, abort: () => undefined, changes: ()
 const ignore = (): void => undefined;
 const LOG: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 /** What requests are routed by. */
-const OF_EVERYONE = ['deployments', 'pods', 'slotspecs'];
+const OF_EVERYONE = ['configmaps of models', 'deployments', 'pods', 'slotspecs'];
 const OF_THE_LEADER = ['configmaps', 'leases', 'services'];
 
 let fake: FakeKubeApi;
@@ -46,7 +47,14 @@ async function start(name: string): Promise<World> {
   const env = { KUBECONFIG: kubeconfig, SVC_POD_NAME: name, SVC_CONFIG_DIR: dir, SVC_STATE_DIR: dir, SVC_LEASE_DURATION: '2s' };
   const parsed = parseSettings({ ...env, SVC_RUNTIME: 'kube', SVC_NAMESPACE: 'demo', SVC_IMAGE: 'localhost/svc:test' });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed));
-  const options = { settings: parsed.settings, version: 'test', log: LOG, env, toolboxManifest: path.join(dir, 'toolboxes.json') };
+  const options = {
+    settings: parsed.settings,
+    version: 'test',
+    log: LOG,
+    env,
+    toolboxManifest: path.join(dir, 'toolboxes.json'),
+    providers: PROVIDERS,
+  };
   const world = valueOf(await createClusterWorld(options));
   worlds.push(world);
   world.shareTraffic(IDLE);
@@ -59,7 +67,8 @@ function kindsOf(name: string): readonly string[] {
   const own = fake.faults.requests.filter(
     ({ verb, authorization, url }) => verb === 'watch' && authorization === `Bearer ${name}` && !url.includes('fieldSelector'),
   );
-  return [...new Set(own.map(({ resource }) => resource))].toSorted();
+  const ofModels = (url: string): string => (decodeURIComponent(url).includes('inference.svc.dev/model') ? ' of models' : '');
+  return [...new Set(own.map(({ resource, url }) => resource + ofModels(url)))].toSorted();
 }
 
 describe('createClusterWorld()', () => {

@@ -102,7 +102,56 @@ export const TimelineEntry = z.object({
 
 export const Timeline = z.object({ entries: z.array(TimelineEntry) });
 
-export const Explanation = z.object({ name: SlotName, text: z.string(), problems: z.array(z.string()) });
+export const FitAnswer = z.object({
+  model: z.string(),
+  message: z.string().describe('The answer in words'),
+  backend: Backend,
+  fits: z.boolean().describe('It fits beside other programs, if other slots give way'),
+  fits_now: z.boolean().describe('It fits beside everything that slots have now'),
+  needed_bytes: Bytes,
+  placement: z.array(z.object({ memory: z.string(), bytes: Bytes })).describe('What it needs, by where it would be'),
+  room_bytes: Bytes.nullable().describe('What there is for slots in the memory that decides; null without a limit'),
+  context: z.int().nullable().describe('As asked for; null: that of the model'),
+  largest_context: z.int().nullable().describe('The largest context with which it fits; null if it fits anyway, or with none'),
+  exact: z.boolean().describe('Whether the model was read; otherwise only its size is known'),
+  quantisations: z
+    .array(z.object({ name: z.string(), size_bytes: Bytes, needed_bytes: Bytes, fits: z.boolean() }))
+    .describe('What the repository of the model offers, the largest first, if its name does not say which one'),
+});
+
+const MemoryPart = z.object({ memory: z.string().describe('"host", or the id of a device'), bytes: Bytes });
+
+export const MemoryShare = z
+  .object({
+    admitted: z.boolean(),
+    may_wait: z.boolean().describe('Not admitted, but the memory will be released automatically'),
+    placement: z.array(MemoryPart).describe('What the slot needs, by where it is or would be'),
+    short: MemoryPart.extend({ budget_bytes: Bytes, promised_bytes: Bytes, others_bytes: Bytes })
+      .nullable()
+      .describe('The memory that decides, with what slots before this one get and what other programs use; null without a budget'),
+    candidates: z
+      .array(
+        z.object({
+          slot: SlotName,
+          bytes: Bytes,
+          priority: z.int(),
+          running: z.boolean(),
+          admitted: z.boolean(),
+          because: z
+            .enum(['always', 'loading', 'turn', 'overdue', 'waiting', 'served', 'idle', 'unloaded'])
+            .describe('What gives the slot its place'),
+        }),
+      )
+      .describe('The slots that share the memory, if it is short: at most ten without memory, and ten with it, in order'),
+  })
+  .describe('How memory was shared out, as far as the slot is concerned');
+
+export const Explanation = z.object({
+  name: SlotName,
+  text: z.string(),
+  problems: z.array(z.string()),
+  memory: MemoryShare.nullable().describe('Null if the slot needs no memory now'),
+});
 
 export const Plan = z.object({
   text: z.string(),
@@ -151,7 +200,12 @@ export const ProviderEntry = z.object({
   backends: z.array(z.string()),
   default_backend: z.string(),
   available: z.boolean(),
-  reason: z.string(),
+  reason: z.string().describe('What it runs in here; or why it cannot run, and what to do'),
+  availability: z
+    .array(
+      z.object({ backend: z.string(), available: z.boolean(), reason: z.string().describe('Why this machine cannot run it, or empty') }),
+    )
+    .describe('Each backend, the preferred one first; empty if this version does not include the provider'),
 });
 
 export const Providers = z.object({ providers: z.array(ProviderEntry) });

@@ -2,14 +2,22 @@
 import { z } from 'zod';
 import type { Failure } from '../../schema/failure.ts';
 import { ModelId } from '../../schema/names.ts';
+import { BACKENDS } from '../../schema/provider-kinds.ts';
 import { ApiError } from '../api-error.ts';
 import { empty, json } from '../answer.ts';
 import { defineRoute } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
-import { PullRequested } from './answers.ts';
+import { FitAnswer, PullRequested } from './answers.ts';
+import { viewFit } from './decide/memory-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
 
 const ModelParams = z.object({ id: ModelId.describe('The name of the model; a "/" in it is written as "%2F"') });
+
+const FitQuery = z.strictObject({
+  model: ModelId.describe('The name of the model, as in a slot'),
+  context: z.coerce.number().int().min(64).max(16_777_216).optional().describe('Context in tokens. Default: that of the model'),
+  backend: z.enum(BACKENDS).optional().describe('What it would compute with. Default: the best that this machine can run'),
+});
 
 const PullBody = z
   .strictObject({
@@ -47,6 +55,21 @@ export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRo
       },
     }),
     defineRoute({
+      method: 'GET',
+      path: '/api/fit',
+      access: 'read',
+      tag: 'inventory',
+      summary: 'Whether a model would fit into the memory of this machine; writes nothing',
+      input: z.object({ query: FitQuery }),
+      answers: { 200: json('The answer in words and numbers', FitAnswer) },
+      errors: ['model.unavailable', 'model.source_failed'],
+      async handler({ query }) {
+        const fit = await manage.fit({ model: query.model, context: query.context, backend: query.backend });
+        if (!fit.ok) throw refusal(fit.failure, 'model');
+        return { status: 200, body: viewFit(query.model, query.context, fit.value) };
+      },
+    }),
+    defineRoute({
       method: 'DELETE',
       path: '/api/models/:id',
       access: 'admin',
@@ -69,6 +92,6 @@ export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRo
   ];
 }
 
-function refusal({ kind, message }: Failure): ApiError {
-  return new ApiError(kind === 'stalled' ? 'model.unavailable' : 'model.source_failed', message, { param: 'id' });
+function refusal({ kind, message }: Failure, param = 'id'): ApiError {
+  return new ApiError(kind === 'stalled' ? 'model.unavailable' : 'model.source_failed', message, { param });
 }

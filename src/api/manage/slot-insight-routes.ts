@@ -7,6 +7,7 @@ import { json, text } from '../answer.ts';
 import { defineRoute } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
 import { Explanation, Timeline } from './answers.ts';
+import { viewMemory } from './decide/memory-view.ts';
 import { viewTimelineEntry } from './decide/timeline-view.ts';
 import { noSuchSlot } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
@@ -85,7 +86,8 @@ function explainRoute(deps: ManageDeps): DocumentedRoute {
       const board = deps.board.current();
       const problems = board.slots.get(name)?.problems ?? board.refused.get(name) ?? [];
       const text = board.slots.get(name)?.explain(deps.now()) ?? 'The controller has not seen a valid document of this slot yet';
-      return { status: 200, body: { name, text, problems: problems.map((problem) => formatProblem(problem)) } };
+      const memory = viewMemory(board.slots.get(name)?.memory);
+      return { status: 200, body: { name, text, problems: problems.map((problem) => formatProblem(problem)), memory } };
     },
   });
 }

@@ -7,7 +7,8 @@ import { podmanAnswers } from '../../host/podman/podman-api.ts';
 import { findPodmanSocket } from '../../host/podman/podman-socket.ts';
 import { listenError } from '../../host/port-check.ts';
 import { codeOf } from '../../platform/error-text.ts';
-import { findLlamaServer } from '../../providers/gguf/find-llama-server.ts';
+import type { Provider } from '../../providers/provider.ts';
+import { PROVIDERS } from '../../providers/registry.ts';
 import { parseSettings, type Settings } from '../../schema/settings.ts';
 import { formatProblem } from '../../schema/spec-problem.ts';
 import { StatusAnswer } from '../connect/api-answers.ts';
@@ -36,7 +37,7 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
       checkSlots(settings),
       checkToolboxes(settings),
       checkPodman(settings, env),
-      checkEngine(settings, env),
+      ...Object.values(PROVIDERS).map(async (provider) => checkProgram(provider, settings, env)),
       checkModelsDir(settings),
       checkAddress(settings),
     ])),
@@ -105,17 +106,13 @@ async function checkPodman(settings: Settings, env: Environment): Promise<Check>
   return settings.SVC_RUNTIME === 'podman' ? fail('podman', found, hint) : warn('podman', found, hint);
 }
 
-/** Without a container, GGUF models run on the llama-server of the host, or else on the embedded engine, which is installed on demand. */
-async function checkEngine(settings: Settings, env: Environment): Promise<Check> {
-  const program = await findLlamaServer(env['PATH']);
-  if (program !== undefined) return ok('engine', program);
-  const stamp = path.join(settings.SVC_STATE_DIR, 'engine', 'installed');
-  if (await isUsable(stamp, constants.R_OK)) return ok('engine', 'The embedded engine is installed');
-  return warn(
-    'engine',
-    'There is no llama-server on the PATH',
-    'The embedded engine (about 40 MB) is downloaded when the first slot is loaded as a process',
-  );
+/** The program that a provider uses where slots run as processes. */
+async function checkProgram({ kind, openProgram }: Provider, settings: Settings, env: Environment): Promise<Check> {
+  const check = `program of ${kind}`;
+  const found = await openProgram({ env, stateDir: settings.SVC_STATE_DIR, onProgress: () => undefined }).describe();
+  if (!found.ok) return warn(check, 'It is not on this machine, and slots that run as processes need it', found.failure.message);
+  const { name, installs } = found.value;
+  return installs === undefined ? ok(check, name) : warn(check, `${name} is not installed yet`, `Nothing to do: ${installs}`);
 }
 
 async function checkModelsDir({ SVC_MODELS_DIR: dir }: Settings): Promise<Check> {

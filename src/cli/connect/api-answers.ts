@@ -62,6 +62,7 @@ export const ProvidersAnswer = z.looseObject({
       backends: z.array(z.string()),
       available: z.boolean(),
       reason: z.string(),
+      availability: z.array(z.looseObject({ backend: z.string(), available: z.boolean() })).optional(),
     }),
   ),
 });
@@ -76,6 +77,13 @@ export const ApplyAnswer = z.looseObject({
 export const TimelineAnswer = z.looseObject({
   entries: z.array(z.looseObject({ at: text, kind: z.string(), message: z.string(), cause: text })),
 });
+
+export const FitAnswer = z.looseObject({
+  message: z.string(),
+  fits: z.boolean(),
+  quantisations: z.array(z.looseObject({ name: z.string(), size_bytes: z.number(), needed_bytes: z.number(), fits: z.boolean() })),
+});
+export type FitAnswer = z.output<typeof FitAnswer>;
 
 export const ExplainAnswer = z.looseObject({ text: z.string(), problems: z.array(z.string()) });
 

@@ -1,4 +1,5 @@
 /** What `svcctl get` lists: how each list is read, and its columns. */
+import type { z } from 'zod';
 import type { Cli } from '../cli.ts';
 import { ModelsAnswer, ProvidersAnswer, PullsAnswer, SlotsAnswer, StatusAnswer, type SlotAnswer } from '../connect/api-answers.ts';
 import type { Client } from '../connect/client.ts';
@@ -83,7 +84,7 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
         columns: [
           { title: 'KIND', cell: (provider) => provider.kind },
           { title: 'AVAILABLE', cell: (provider) => (provider.available ? 'yes' : 'no') },
-          { title: 'BACKENDS', cell: (provider) => provider.backends.join(',') },
+          { title: 'BACKENDS', cell: usableBackends },
           { title: 'SERVES', cell: (provider) => provider.serves.join(',') },
           { title: 'REASON', cell: (provider) => cellText(provider.reason) },
         ],
@@ -94,6 +95,12 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
 
 function messageCell(message: string): string {
   return message === '' ? '' : cellText(message);
+}
+
+/** A service of an earlier version does not say which of them the machine can run. */
+function usableBackends({ available, backends, availability }: z.output<typeof ProvidersAnswer>['providers'][number]): string {
+  if (availability === undefined) return backends.join(',');
+  return available ? availability.flatMap((each) => (each.available ? [each.backend] : [])).join(',') : '-';
 }
 
 function isKnown(value: number | null | undefined): value is number {

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { describeExposure } from '../../api/decide/describe-listening.ts';
 import { createService, type Service } from '../../main.ts';
 import { createJsonLog, createPlainLog } from '../../platform/log.ts';
+import { PROVIDERS } from '../../providers/registry.ts';
 import { parseSettings, type Settings } from '../../schema/settings.ts';
 import { CHECKOUT, withCheckoutSettings } from '../checkout/checkout-settings.ts';
 import { prepareCheckout } from '../checkout/prepare-checkout.ts';
@@ -27,7 +28,7 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   ignoreOutputErrors();
   const stop = stopSignal();
   const toolboxManifest = path.join(CHECKOUT, 'toolboxes/manifest.json');
-  const started = await createService({ settings, version, log, env: process.env, toolboxManifest });
+  const started = await createService({ settings, version, log, env: process.env, toolboxManifest, providers: PROVIDERS });
   if (!started.ok) return refuse(started.failure.message);
   const service = started.value;
   const exposure = describeExposure({

@@ -60,6 +60,22 @@ export function chooseFiles(files: readonly RepoFile[], { repo, quantisation, fi
   return best === undefined ? tooLarge(repo, candidates, fitsBytes ?? 0) : chosen(best);
 }
 
+export interface Quantisation {
+  /** As the name of the file writes it. */
+  readonly quantisation: string;
+  /** Of all its files, the projector included. */
+  readonly sizeBytes: number;
+}
+
+/** What a repository offers, the largest first. */
+export function listQuantisations(files: readonly RepoFile[]): readonly Quantisation[] {
+  const found = listCandidates(files).flatMap(({ quantisation, sizeBytes }) =>
+    quantisation === undefined ? [] : [{ quantisation, sizeBytes }],
+  );
+  const unique = new Map(found.map((each) => [each.quantisation, each]));
+  return [...unique.values()].toSorted((a, b) => b.sizeBytes - a.sizeBytes);
+}
+
 /** Returns the quantisation in the name of a GGUF file, such as `Q4_K_M`. */
 export function quantisationOf(path: string): string | undefined {
   const stem = stemOf(path);

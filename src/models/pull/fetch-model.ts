@@ -2,7 +2,7 @@
  * Makes sure that a model is complete in the store before a server is started; the pods of a slot run this first. A model of the
  * catalogue is verified and downloaded if it is missing or damaged. Any other model must already be there.
  */
-import { access, constants, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ModelFormat } from '../../providers/provider.ts';
@@ -11,9 +11,9 @@ import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
 import type { ProviderKind } from '../../schema/provider-kinds.ts';
 import { CATALOGUE, loadedPath, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
-import { codeOf } from '../../platform/error-text.ts';
 import type { KeyedLock } from '../../platform/keyed-lock.ts';
 import type { ModelSources } from '../model-sources.ts';
+import { failUnlessWritable } from './check-writable.ts';
 import { createPartFiles, type PartFiles } from './part-files.ts';
 import { pullEntryFile, targetOf } from './pull-entry.ts';
 import type { PullLimits } from './pull-file.ts';
@@ -32,7 +32,7 @@ export interface FetchModel {
   readonly onProgress: (progress: Progress) => void;
   readonly pace?: Pace;
   readonly limits?: PullLimits;
-  /** Resolves names that are not in the catalogue. Default: there are none. */
+  /** Resolves names, also those of the catalogue. Default: only the catalogue. */
   readonly sources?: ModelSources;
   /** Files that this process fetches at the moment, by their paths: two names may mean the same file. */
   readonly lock?: KeyedLock;
@@ -71,8 +71,7 @@ const MAX_FRUITLESS_ATTEMPTS = 6;
 export async function fetchModel(options: FetchModel, signal: AbortSignal): Promise<Result<FetchedModel>> {
   const { root, sources, id } = options;
   try {
-    const listed = (options.catalogue ?? CATALOGUE).get(id);
-    const resolved = listed === undefined && sources !== undefined ? await sources.resolve(id, signal) : ok(listed);
+    const resolved = sources === undefined ? ok((options.catalogue ?? CATALOGUE).get(id)) : await sources.resolve(id, signal);
     if (!resolved.ok) return resolved;
     if (resolved.value !== undefined) return await fetchEntry(options, resolved.value, 'missing or damaged', signal);
     const model = await readModel(options, id);
@@ -163,28 +162,19 @@ async function fetchFile(options: FetchModel, file: CatalogueFile, target: strin
   if (file.from.kind === 'generated') return pullEntryFile(file, { target, onProgress }, signal);
   const parts = createPartFiles({ target, writer, stillMs: pace.stillMs });
   const job: FileJob = { file, totalBytes: file.from.sizeBytes, target, parts, onProgress, pace };
-  if (await waitForOthers(job, signal)) {
-    await parts.clear();
-    return ok(undefined);
-  }
-  const patience = { attempts: MAX_FRUITLESS_ATTEMPTS, pauseMs: pace.retryMs };
-  const done = await pullEntryFile(
-    file,
-    { target, part: parts.own, onProgress, patience, hub: sources?.hub, ...(limits === undefined ? {} : { limits }) },
-    signal,
-  );
-  if (done.ok) await parts.clear();
-  return done;
-}
-
-/** Throws unless the directory, or the closest existing one above it, is writable. `mkdir` on a read-only volume fails with a misleading ENOENT. */
-async function failUnlessWritable(directory: string): Promise<void> {
+  let isThere = false;
   try {
-    await access(directory, constants.W_OK);
-  } catch (error) {
-    const above = path.dirname(directory);
-    if (codeOf(error) !== 'ENOENT' || above === directory) throw error;
-    await failUnlessWritable(above);
+    isThere = await waitForOthers(job, signal);
+    if (isThere) return ok(undefined);
+    await parts.takeOver();
+    const patience = { attempts: MAX_FRUITLESS_ATTEMPTS, pauseMs: pace.retryMs };
+    const to = { target, part: parts.own, onProgress, patience, hub: sources?.hub, ...(limits === undefined ? {} : { limits }) };
+    const done = await pullEntryFile(file, to, signal);
+    isThere = done.ok;
+    return done;
+  } finally {
+    // A volume that cannot be written to any more has been reported by then.
+    await (isThere ? parts.clear() : parts.release()).catch(() => undefined);
   }
 }
 

@@ -57,6 +57,11 @@ export async function ensureEmbeddedEngine(
   }
 }
 
+/** Whether some version of it is there. */
+export async function isEngineInstalled(dir: string): Promise<boolean> {
+  return (await installed(dir)) !== undefined;
+}
+
 const stampOf = (dir: string): string => path.join(dir, 'installed');
 const lockOf = (dir: string): string => path.join(dir, 'install.lock');
 

@@ -2,15 +2,15 @@
 import type { ModelFiles, ModelFormat, ModelReading } from '../provider.ts';
 import { shardNames } from '../../schema/gguf-names.ts';
 import { ggufContents, isProjector, isProjectorName, projectorFor, withListedProjector } from './decide/gguf-model.ts';
-import { parseGgufHeader, type GgufHeader } from './decide/parse-gguf-header.ts';
+import { createHeaderParser, WINDOW_BYTES, type GgufHeader } from './decide/parse-gguf-header.ts';
 
 type Shard =
   | { readonly ok: true; readonly header: GgufHeader; readonly sizeBytes: number }
   /** `problem` continues the sentence "The model file …". */
   | { readonly ok: false; readonly problem: string };
 
-/** Most headers fit into the first step, one with a vocabulary of 150,000 tokens into the third. No header is longer than the last. */
-const READ_STEPS_BYTES = [2 ** 18, 2 ** 22, 2 ** 24, 2 ** 26, 2 ** 28];
+/** Of a model without a large vocabulary it is enough. */
+const FIRST_WINDOW_BYTES = 2 ** 18;
 const WAIT_OR_RETRY = 'wait until it is copied, or get it again';
 
 export const ggufFormat: ModelFormat = {
@@ -34,21 +34,30 @@ export const ggufFormat: ModelFormat = {
     if (first !== undefined && isProjector(first)) {
       return { kind: 'unusable', message: `"${id}" is a vision projector, not a model: use the model that it belongs to` };
     }
-    const contents = ggufContents(headers, projectorFor(name, await files.names()));
+    const projector = projectorFor(name, await files.names());
+    const contents = ggufContents(
+      headers,
+      projector === undefined ? undefined : { name: projector, sizeBytes: await files.sizeOf(projector) },
+    );
     return { kind: 'model', sizeBytes, contents, family: contents.architecture };
   },
 };
 
 async function readShard(files: ModelFiles, name: string): Promise<Shard> {
   const sizeBytes = await files.sizeOf(name);
-  for (const step of READ_STEPS_BYTES) {
-    const length = Math.min(step, sizeBytes);
-    const parsed = parseGgufHeader(await files.read(name, 0, length));
+  const parser = createHeaderParser();
+  let window = FIRST_WINDOW_BYTES;
+  for (let position = 0; position < sizeBytes; window = WINDOW_BYTES) {
+    const length = Math.min(window, sizeBytes - position);
+    const bytes = await files.read(name, position, length);
+    const parsed = parser.push(bytes);
     if (parsed.kind === 'header') return checkComplete(parsed.header, sizeBytes);
     if (parsed.kind === 'corrupt') return refuse(`is damaged or not a GGUF file: ${parsed.message}; get it again`);
-    if (length === sizeBytes) return refuse(`is incomplete: it ends within its header, after ${sizeBytes} bytes; ${WAIT_OR_RETRY}`);
+    // The file has become shorter meanwhile, or ends within a value.
+    if (bytes.length < length || (parsed.position === position && position + length >= sizeBytes)) break;
+    position = parsed.position;
   }
-  return refuse('is damaged: its header is too long; get it again');
+  return refuse(`is incomplete: it ends within its header, after ${sizeBytes} bytes; ${WAIT_OR_RETRY}`);
 }
 
 function checkComplete(header: GgufHeader, sizeBytes: number): Shard {

@@ -3,11 +3,13 @@ import type { Provider, SlotContext } from '../provider.ts';
 import { askHealth, askReadiness } from './ask-health.ts';
 import { inferPath } from './decide/infer-path.ts';
 import { ggufModel } from './decide/gguf-model.ts';
-import { roleOf } from './decide/model-role.ts';
+import { objectionTo, roleOf } from './decide/model-role.ts';
 import { SAFE_FLAGS } from './decide/safe-flags.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/server-command.ts';
-import { serverMemory } from './decide/server-memory.ts';
+import { largestContext, serverMemory } from './decide/server-layout.ts';
+import { rankBackends } from '../decide/rank-backends.ts';
 import { ggufFormat } from './gguf-format.ts';
+import { openLlamaServer } from './host-program.ts';
 
 export const gguf: Provider = {
   kind: 'gguf',
@@ -16,10 +18,14 @@ export const gguf: Provider = {
   readyPath: '/health',
   safeFlags: SAFE_FLAGS,
   models: ggufFormat,
+  openProgram: openLlamaServer,
+  rankBackends: (hardware) => rankBackends('gguf', hardware),
   devices: devicesOf,
   buildEnv: (slot) => serverEnvironment(ggufSlot(slot)),
   startCmd: (slot) => serverCommand(ggufSlot(slot)),
   estimateMemory: (name, spec, model) => serverMemory(name, spec, ggufModel(model)),
+  largestContext: (name, spec, model, fits) => largestContext({ slot: name, spec, model: ggufModel(model) }, fits),
+  objection: (_name, spec, model) => objectionTo(spec, ggufModel(model)),
   capabilities: (name, spec, model) => roleOf(name, spec, ggufModel(model)).capabilities,
   health: askHealth,
   readiness: askReadiness,

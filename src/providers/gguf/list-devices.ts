@@ -1,21 +1,16 @@
 /** Asks the llama-server of this machine which devices it can compute with. */
 import { execFile } from 'node:child_process';
 import { stat } from 'node:fs/promises';
-import type { Backend } from '../../schema/provider-kinds.ts';
-import { findLlamaServer } from './find-llama-server.ts';
+import { findProgram } from '../../platform/find-program.ts';
+import type { ProgramBackends } from '../../schema/hardware.ts';
+import { PROGRAM } from './decide/server-command.ts';
 import { parseDeviceList } from './decide/parse-device-list.ts';
-
-export interface ProgramDevices {
-  /** For messages: `the embedded engine`, or the path of the program. */
-  readonly name: string;
-  readonly backends: readonly Backend[];
-}
 
 /** It loads the libraries of the GPU, which takes a second or two. */
 const LIST_WITHIN_MS = 10_000;
 const MAX_OUTPUT_BYTES = 256 * 1024;
 /** The embedded engine uses the CPU only. */
-const EMBEDDED: ProgramDevices = { name: 'the embedded engine (install "llama-server" to use a GPU)', backends: ['cpu'] };
+const EMBEDDED: ProgramBackends = { name: 'the embedded engine (install "llama-server" to use a GPU)', backends: ['cpu'] };
 
 /**
  * Returns a function that looks up what the program that would be started now can compute with; undefined if the program does not say. The program is asked
@@ -23,10 +18,10 @@ const EMBEDDED: ProgramDevices = { name: 'the embedded engine (install "llama-se
  */
 export function createDeviceLister(
   env: Readonly<Record<string, string | undefined>>,
-): (fingerprint: string) => Promise<ProgramDevices | undefined> {
-  let asked: { readonly key: string; readonly answer: Promise<ProgramDevices | undefined> } | undefined;
+): (fingerprint: string) => Promise<ProgramBackends | undefined> {
+  let asked: { readonly key: string; readonly answer: Promise<ProgramBackends | undefined> } | undefined;
   return async (fingerprint) => {
-    const program = await findLlamaServer(env['PATH']);
+    const program = await findProgram(PROGRAM, env['PATH']);
     if (program === undefined) return EMBEDDED;
     const { mtimeMs, size } = await stat(program);
     const key = [program, mtimeMs, size, fingerprint].join('\n');
@@ -38,7 +33,7 @@ export function createDeviceLister(
 async function listDevices(
   program: string,
   { PATH, HOME }: Readonly<Record<string, string | undefined>>,
-): Promise<ProgramDevices | undefined> {
+): Promise<ProgramBackends | undefined> {
   const output = await new Promise<string>((resolve) => {
     const options = { cwd: '/', env: { PATH, HOME }, timeout: LIST_WITHIN_MS, maxBuffer: MAX_OUTPUT_BYTES };
     execFile(program, ['--list-devices'], options, (_error, stdout, stderr) => resolve(`${stdout}\n${stderr}`));

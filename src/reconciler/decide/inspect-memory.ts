@@ -1,46 +1,73 @@
-/** Whether a plan keeps to the memory budget, added up from the facts alone: a part of `inspect`, written independently of the planner. Pure. */
+/** Whether a plan keeps to the memory budgets, added up from the facts alone: a part of `inspect`, written independently of the planner. Pure. */
+import type { SlotName } from '../../schema/names.ts';
 import type { ObservedWorkload } from '../ports.ts';
+import type { Action } from './facts/actions.ts';
 import type { Case, Objection } from './facts/inspection.ts';
+import { findPools, HOST, NO_BYTES, type MemoryPool, type PoolBytes } from './facts/memory-pools.ts';
+
+type Start = Extract<Action, { name: 'apply' }>;
 
 /** An objection for each start after which the workloads would need more memory than there is. */
 export function findOverdrafts(facts: Case): readonly Objection[] {
-  const { plan, desired, observed, bySlot, templateOf } = facts;
-  const budget = desired.memoryBudgetBytes;
-  const starts = plan.actions.filter((action) => action.name === 'apply' && action.args.updatesInPlace === undefined);
-  if (budget === undefined || starts.length === 0) return [];
-  let bytes = heldBytes(facts);
-  for (const { action } of observed.running.values()) {
-    if (action.name === 'apply' && action.args.updatesInPlace === undefined) bytes += action.args.origin.memoryBytes;
-  }
-  return starts.flatMap(({ slot: name }) => {
-    const slot = desired.slots.get(name);
-    bytes += slot === undefined ? 0 : (templateOf(slot)?.memoryBytes ?? 0);
-    // Who asks for this takes the risk that both do not fit.
-    const insists = slot?.spec.lifecycle.swap === 'blue-green' && (bySlot.get(name) ?? []).length > 0;
-    if (bytes <= budget || insists) return [];
-    return [{ slot: name, message: `Starts slot "${name}", after which ${bytes} bytes of a budget of ${budget} are in use` }];
+  const { plan, observed, desired, bySlot } = facts;
+  const starts = plan.actions.filter((action): action is Start => isStart(action));
+  if (starts.length === 0) return [];
+  return poolsOf(facts).flatMap(({ id, budgetBytes = Number.POSITIVE_INFINITY }) => {
+    const bytesOf = (memory: PoolBytes): number => memory[id] ?? 0;
+    let bytes = heldBytes(facts, bytesOf);
+    for (const { action } of observed.running.values()) if (isStart(action)) bytes += bytesOf(action.args.origin.memory);
+    return starts.flatMap(({ slot: name, args }) => {
+      bytes += id === HOST ? Math.max(bytesOf(args.origin.memory), leastOf(name, facts)) : bytesOf(args.origin.memory);
+      // Who asks for this takes the risk that both do not fit.
+      const insists = desired.slots.get(name)?.spec.lifecycle.swap === 'blue-green' && (bySlot.get(name) ?? []).length > 0;
+      if (bytes <= budgetBytes || insists || bytesOf(args.origin.memory) === 0) return [];
+      const where = id === HOST ? '' : ` of "${id}"`;
+      return [
+        { slot: name, message: `Starts slot "${name}", after which ${bytes} bytes of a budget of ${budgetBytes}${where} are in use` },
+      ];
+    });
   });
+}
+
+function isStart(action: Action): action is Start {
+  return action.name === 'apply' && action.args.updatesInPlace === undefined;
+}
+
+function poolsOf({ desired }: Case): readonly MemoryPool[] {
+  const unknown = { memoryTotalBytes: undefined, memoryAvailableBytes: undefined };
+  return findPools({ ...unknown, hostBudgetBytes: desired.memoryBudgetBytes, hardware: desired.hardware, used: NO_BYTES });
+}
+
+/** What a slot needs of the memory of the host, wherever it is placed. */
+function leastOf(name: SlotName, { desired, templateOf }: Case): number {
+  const slot = desired.slots.get(name);
+  return slot === undefined ? 0 : (templateOf(slot)?.memory.hostBytes ?? 0);
 }
 
 /** Whether every slot may have its memory at the same time, so that none has to give way. */
 export function canAllHaveMemory({ desired, bySlot, observed, templateOf }: Case): boolean {
+  // Where models may be on one device or another, what fits depends on where each of them is.
+  if (desired.hardware?.devices.some(({ memory }) => memory !== undefined) === true) return false;
   if (desired.memoryBudgetBytes === undefined) return true;
   let bytes = 0;
   for (const [name, slot] of desired.slots) {
     const template = templateOf(slot);
     if (template === undefined) return false;
-    const held = (bySlot.get(name) ?? []).map(({ id }) => observed.histories.get(id)?.origin?.memoryBytes ?? 0);
+    const held = (bySlot.get(name) ?? []).map(({ id }) => observed.histories.get(id)?.origin?.memory[HOST] ?? 0);
     if (slot.spec.enabled || held.length > 0) bytes += Math.max(template.memoryBytes, ...held);
   }
   return bytes <= desired.memoryBudgetBytes;
 }
 
-function heldBytes({ desired, observed, bySlot, templateOf }: Case): number {
+/** What all workloads hold of one pool; what was found running is assumed to hold what its slot needs of the host. */
+function heldBytes(facts: Case, bytesOf: (memory: PoolBytes) => number): number {
   let bytes = 0;
-  for (const [name, workloads] of bySlot) {
-    const slot = desired.slots.get(name);
-    const assumed = slot === undefined ? 0 : (templateOf(slot)?.memoryBytes ?? 0);
-    for (const workload of workloads) if (isHolding(workload)) bytes += observed.histories.get(workload.id)?.origin?.memoryBytes ?? assumed;
+  for (const [name, workloads] of facts.bySlot) {
+    const assumed = bytesOf({ [HOST]: leastOf(name, facts) });
+    for (const workload of workloads) {
+      const { memory } = facts.observed.histories.get(workload.id)?.origin ?? {};
+      if (isHolding(workload)) bytes += memory === undefined ? assumed : bytesOf(memory);
+    }
   }
   return bytes;
 }

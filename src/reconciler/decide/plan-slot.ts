@@ -57,7 +57,7 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
 
   const stops = planStops(view, roles);
   const pulls = wanted ? planPulls(view, gates) : NO_PULLS;
-  const start = roles.start ? planStart(view, allocation) : {};
+  const start = roles.start ? planStart(view, allocation, memory) : {};
   const updates = planInPlaceUpdates(view, roles, gates.length > 0);
   const probes = planProbes(view, roles);
   const notes = planCrashNotes(view, unwanted);

@@ -6,11 +6,12 @@
  */
 import type { DesiredSlot } from '../ports.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
+import { findPools, sumBytes } from './facts/memory-pools.ts';
 import { gather, viewSlot, viewWithoutTemplate, type Gathered, type SlotView } from './facts/view.ts';
 import { holdUp } from './hold-up.ts';
 import { planSlot, type SlotPlan, type SlotQuestion } from './plan-slot.ts';
-import { afterStarts, openAllocation, sharedResources, type Allocation } from './rules/allocator.ts';
-import { makeCandidate } from './rules/candidate.ts';
+import { afterStarts, findUsed, openAllocation, sharedResources, type Allocation } from './rules/allocator.ts';
+import { makeCandidate, slotMemory } from './rules/candidate.ts';
 import { shareMemory } from './rules/share-memory.ts';
 import { cancelPulls, sharePulls } from './steps/plan-pulls.ts';
 import { planOrphans } from './steps/plan-stops.ts';
@@ -22,14 +23,20 @@ export function plan(desired: Desired, observed: Observed, now: number, planEach
   const views = [...desired.slots.values()].map((slot) => look(slot, gathered));
   if (observed.runtime.kind === 'unreachable') return planUnreachable(views, observed.published, observed.runtime.message);
 
-  const candidates = views.map(makeCandidate);
-  const claims = candidates.flatMap(({ claim }) => claim ?? []);
-  const { verdicts, admittedBytes } = shareMemory(claims, desired.memoryBudgetBytes);
-  const heldBytes = candidates.reduce((sum, { memory }) => sum + memory.heldBytes, 0);
-  let allocation = openAllocation(sharedResources(desired, observed, { admittedBytes, heldBytes }));
+  const candidates = views.map((view) => makeCandidate(view, desired.hardware));
+  const used = findUsed(desired, observed);
+  const held = sumBytes([used.memory, ...candidates.map((candidate) => candidate.held)]);
+  const pools = findPools({ ...observed.host, hostBudgetBytes: desired.memoryBudgetBytes, hardware: desired.hardware, used: held });
+  const shares = shareMemory(
+    candidates.flatMap(({ claim }) => claim ?? []),
+    pools,
+  );
+  let allocation = openAllocation(sharedResources(desired, observed, { pools, held, admitted: shares.admitted, used }));
   const slots: SlotPlan[] = [];
-  for (const { view, gates, notWanted, memory } of candidates) {
-    const question = { view, gates, notWanted, memory, verdict: verdicts.get(view.slot.name) };
+  for (const candidate of candidates) {
+    const { view, gates, notWanted } = candidate;
+    const verdict = shares.verdicts.get(view.slot.name);
+    const question = { view, gates, notWanted, memory: slotMemory(candidate, verdict, desired.hardware), verdict };
     const slot = planOrHoldUp(question, allocation, planEach, observed.published.get(view.slot.name)?.decision);
     slots.push(slot);
     allocation = afterStarts(allocation, slot.actions);
@@ -42,7 +49,7 @@ export function plan(desired: Desired, observed: Observed, now: number, planEach
     actions: sharePulls([...stopped, ...cancelled, ...slots.flatMap(({ actions }) => actions)]),
     decisions: new Map(slots.map(({ decision }) => [decision.name, decision])),
     orphans: new Map(orphans.map(({ id, because }) => [id, because])),
-    wakeAt: soonest([...orphans.map(({ timed }) => timed), ...slots]),
+    wakeAt: soonest([...orphans.map(({ timed }) => timed), ...slots, { wakes: shares.changesAt === undefined ? [] : [shares.changesAt] }]),
   };
 }
 

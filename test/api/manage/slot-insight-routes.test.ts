@@ -60,6 +60,7 @@ describe('timeline and explain', () => {
       name: 'primary',
       text: 'slot primary: ready\n  because the model is "a"',
       problems: [],
+      memory: null,
     });
   });
 });

@@ -160,7 +160,12 @@ describe('inventory', () => {
       min_vram_bytes: null,
       reason: null,
     });
-    expect((await get('/api/providers')).body.providers[0]).toMatchObject({ kind: 'gguf', default_backend: 'cpu', available: true });
+    expect((await get('/api/providers')).body.providers[0]).toMatchObject({
+      kind: 'gguf',
+      default_backend: 'cpu',
+      available: true,
+      availability: [{ backend: 'cpu' }],
+    });
     expect((await get('/api/hardware')).body).toEqual({ memory_total_bytes: 8e9, memory_available_bytes: null });
     expect((await get('/api/pulls')).body).toEqual({ pulls: [] });
   });

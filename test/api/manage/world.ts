@@ -135,7 +135,17 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
         return lines === undefined ? undefined : stream(lines.slice(-tail), follow, signal);
       },
       lastPassAgeMs: () => world.lastPassAgeMs,
-      providers: async () => [{ kind: 'gguf', serves: ['chat'], backends: ['cpu'], defaultBackend: 'cpu', available: true, reason: '' }],
+      providers: async () => [
+        {
+          kind: 'gguf',
+          serves: ['chat'],
+          backends: ['cpu'],
+          defaultBackend: 'cpu',
+          available: true,
+          reason: '',
+          availability: [{ backend: 'cpu', available: true, reason: '' }],
+        },
+      ],
       models: async () => [
         {
           id: 'demo-fox',
@@ -160,6 +170,22 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
         if (id === 'stuck') return fail('stalled', 'PulledByPods', 'The gateway has no model store in a cluster');
         return ok(id === 'none' ? 'absent' : id === 'used' ? { usedBy: ['primary'] } : 'removed');
       },
+      fit: async ({ model, backend = 'cpu' }) =>
+        model === 'none'
+          ? fail('stalled', 'ModelMissing', 'The model "none" does not exist')
+          : model === 'away'
+            ? fail('retry', 'ModelPullFailed', 'Check the network')
+            : ok({
+                message: `"${model}" fits`,
+                backend,
+                fits: true,
+                fitsNow: false,
+                placement: { host: 2, gpu0: 3 },
+                roomBytes: undefined,
+                largestContext: 512,
+                exact: true,
+                quantisations: [{ name: 'hf:o/r:Q8_0', sizeBytes: 4, neededBytes: 5, fits: true }],
+              }),
       hardware: async () => ({ memoryTotalBytes: 8e9, memoryAvailableBytes: undefined }),
       installState: async () => ({ complete: installed, steps: [{ id: 'slots', done: true, hint: '' }] }),
       async completeInstall() {
@@ -196,6 +222,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     settings: parsed.settings,
     now: deps.now,
     report: metrics.requestFinished,
+    onFault: () => undefined,
   });
   const v1 = options.v1 === true ? createV1Routes({ board, gateway, startedAt: deps.manage.startedAt }) : [];
   const routes = createRoutes(v1, deps);

@@ -7,6 +7,7 @@ export const PULLS: readonly PullListing[] = [
 ];
 
 const PULL = 'POST /api/models/{id}/pull';
+const FIT = 'GET /api/fit';
 const REMOVE = 'DELETE /api/models/{id}';
 const URL_BODY = { url: 'https://a.test/m', sha256: 'a'.repeat(64) };
 
@@ -17,6 +18,12 @@ export const MODEL_CALLS = [
   { operation: PULL, expect: 'model.source_failed', path: '/api/models/away/pull', body: {} },
   { operation: PULL, expect: 'request.invalid', path: '/api/models/..%2Fetc/pull', body: {} },
   { operation: PULL, expect: 'request.invalid', path: '/api/models/a/pull', body: { url: 'https://a.test/m' } },
+  { operation: FIT, expect: 200, path: '/api/fit?model=hf:o%2Fr&context=4096&backend=cpu' },
+  { operation: FIT, expect: 'model.unavailable', path: '/api/fit?model=none' },
+  { operation: FIT, expect: 'model.source_failed', path: '/api/fit?model=away' },
+  { operation: FIT, expect: 'request.invalid', path: '/api/fit?model=..%2Fetc' },
+  { operation: FIT, expect: 'request.invalid', path: '/api/fit?model=a&context=x' },
+  { operation: FIT, expect: 'request.invalid', path: '/api/fit' },
   { operation: REMOVE, expect: 204, path: '/api/models/hf:o%2Fr' },
   { operation: REMOVE, expect: 'model.not_found', path: '/api/models/none' },
   { operation: REMOVE, expect: 'model.in_use', path: '/api/models/used' },

@@ -1,4 +1,5 @@
 /** The request path wired as in `src/main.ts`, on its own port, with a board that the test publishes. */
+import { tmpdir } from 'node:os';
 import { buildServer, type HttpApi } from '../../../src/api/server.ts';
 import { allowEveryone, type Authorize } from '../../../src/api/authorize.ts';
 import { createSiteGuard } from '../../../src/api/site-guard.ts';
@@ -11,6 +12,7 @@ import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic
 import type { Provider, ProviderRegistry } from '../../../src/providers/provider.ts';
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
+import { PLAIN_PROVIDER } from '../../support/plain-provider.ts';
 
 export interface GatewayFixture {
   readonly board: Board;
@@ -37,30 +39,14 @@ export interface FixtureOptions {
 
 /** Forwards each path as llama.cpp expects it. */
 const PROVIDER: Provider = {
-  kind: 'gguf',
-  program: 'none',
-  containerPort: 1,
-  readyPath: '/health',
-  models: {
-    kind: 'gguf',
-    recognize: () => undefined,
-    filesOf: (name) => [name],
-    read: () => Promise.reject(new Error('No file is of this provider')),
-    contentsFrom: (stated) => stated,
-  },
-  devices: () => [],
-  buildEnv: () => ({}),
-  startCmd: () => ['none'],
-  estimateMemory: () => ({ hostBytes: 0, deviceBytes: 0 }),
-  capabilities: () => [],
-  health: () => Promise.resolve({ kind: 'passing' }),
+  ...PLAIN_PROVIDER,
   infer: ({ path }) => ({ kind: 'forward', path: path === '/v1/rerankings' ? '/v1/rerank' : path }),
 };
 
 export const GGUF_PROVIDERS: ProviderRegistry = { gguf: PROVIDER };
 
 export async function startGateway(options: FixtureOptions = {}): Promise<GatewayFixture> {
-  const parsed = parseSettings({ SVC_PARK_TIMEOUT: '20s', ...options.settings });
+  const parsed = parseSettings({ SVC_PARK_TIMEOUT: '20s', SVC_STATE_DIR: tmpdir(), ...options.settings });
   if (!parsed.ok) throw new Error(parsed.problems.join('; '));
   const { settings } = parsed;
   const board = createBoard();
@@ -76,6 +62,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     settings,
     now,
     report: (exchange) => void finished.push(exchange),
+    onFault: (fault) => void faults.push(fault),
   });
   const routes = [...createV1Routes({ board, gateway, startedAt: 1_700_000_000_000 }), ...(options.routes ?? [])];
   const { authorize = allowEveryone } = options;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { ensureEmbeddedEngine } from '../../../src/providers/gguf/embedded-engine.ts';
-import { findLlamaServer } from '../../../src/providers/gguf/find-llama-server.ts';
+import { findProgram } from '../../../src/platform/find-program.ts';
 
 const signal = new AbortController().signal;
 let directory = '';
@@ -61,13 +61,13 @@ test('ensureEmbeddedEngine() fails with a message if npm is missing', async () =
   expect(await install({ PATH: directory })).toMatchObject({ ok: false, failure: { reason: 'EngineInstallFailed' } });
 });
 
-test('findLlamaServer() finds the first executable file of that name on the PATH', async () => {
+test('findProgram() finds the first executable file of that name on the PATH', async () => {
   const [first, second] = [path.join(directory, 'a'), path.join(directory, 'b')];
   for (const part of [first, second]) await mkdir(part);
   await writeFile(path.join(first, 'llama-server'), '');
   await writeFile(path.join(second, 'llama-server'), '');
   await chmod(path.join(second, 'llama-server'), 0o755);
-  expect(await findLlamaServer(`relative:${first}:${second}`)).toBe(path.join(second, 'llama-server'));
-  expect(await findLlamaServer(first)).toBeUndefined();
-  expect(await findLlamaServer(undefined)).toBeUndefined();
+  expect(await findProgram('llama-server', `relative:${first}:${second}`)).toBe(path.join(second, 'llama-server'));
+  expect(await findProgram('llama-server', first)).toBeUndefined();
+  expect(await findProgram('llama-server', undefined)).toBeUndefined();
 });

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import type { ModelFacts } from '../../../src/providers/provider.ts';
 import { CAUSAL, contextOf, ENCODER, saying } from './slot-context.ts';
@@ -86,7 +86,8 @@ test('an encoder never gets more context than positions, and a causal embedder b
 });
 
 test.each([
-  ['an encoder with pooling "rank"', saying(ENCODER, { poolingType: 4 }), ['rerank']],
+  ['an encoder with pooling "rank"', saying(ENCODER, { poolingType: 4, hasClassifier: true }), ['rerank']],
+  ['an encoder with pooling "rank" whose tensors are not known', saying(ENCODER, { poolingType: 4, hasClassifier: undefined }), ['rerank']],
   ['an encoder with a classifier head', saying(ENCODER, { hasClassifier: true }), ['rerank']],
   ['a causal reranker', saying(CAUSAL, { poolingType: 4, hasClassifier: true }), ['chat', 'completion', 'rerank']],
 ] as const)('%s is started with --rerank and has the right capabilities', (_, model, capabilities) => {
@@ -108,6 +109,50 @@ test.each([
   const command = gguf.startCmd(slot);
   if (command.includes('--embeddings')) expect(command).toContain('--pooling');
   expect(command.slice(command.length - args.length)).toEqual(args);
+});
+
+describe('objection()', () => {
+  const objectionOf = (model: ModelFacts, args: readonly string[], env: Readonly<Record<string, string>> = {}): string | undefined => {
+    const { name, spec } = contextOf('primary', model, { model: { default: model.id, args: [...args] }, env });
+    return gguf.objection?.(name, spec, model);
+  };
+  const RERANKER = saying(ENCODER, { poolingType: 4, hasClassifier: true });
+
+  test.each([
+    [
+      'reranking without a head',
+      CAUSAL,
+      ['--rerank'],
+      {},
+      /^Remove "--rerank" from the arguments of the slot, .* "chat.gguf" has no classifier head/,
+    ],
+    ['reranking without a head by the environment', CAUSAL, [], { LLAMA_ARG_RERANKING: '1' }, /^Remove "--rerank"/],
+    ['an encoder that is to rank without a head', ENCODER, ['--reranking'], {}, /^Remove "--rerank"/],
+    [
+      'the pooling of a reranker without a head',
+      CAUSAL,
+      ['--embeddings', '--pooling', 'rank'],
+      {},
+      /^Set "--pooling" to .* no classifier head/,
+    ],
+    ['a reranker whose head was not converted', saying(ENCODER, { poolingType: 4 }), [], {}, /^Get another file of the reranker/],
+    ['embeddings without pooling', CAUSAL, ['--embeddings', '--pooling', 'none'], {}, /the first chat request would end the server$/],
+    ['an encoder without pooling', ENCODER, ['--pooling', 'none'], {}, /^Set "--pooling" to "mean", "cls" or "last"/],
+  ] as const)('refuses %s, and says what to do', (_what, model, args, env, message) => {
+    expect(objectionOf(model, args, env)).toMatch(message);
+  });
+
+  test.each([
+    ['a chat model', CAUSAL, []],
+    ['a chat model that also embeds', CAUSAL, ['--embeddings']],
+    ['another pooling', CAUSAL, ['--embeddings', '--pooling', 'last']],
+    ['an encoder', ENCODER, []],
+    ['a reranker', RERANKER, ['--rerank']],
+    ['a reranker whose tensors are not known', saying(ENCODER, { poolingType: 4, hasClassifier: undefined }), []],
+    ['pooling that nothing uses', CAUSAL, ['--pooling', 'none']],
+  ] as const)('accepts %s', (_what, model, args) => {
+    expect(objectionOf(model, args)).toBeUndefined();
+  });
 });
 
 test('buildEnv() limits the prompt cache, denies access to web pages and limits the visible GPUs', () => {

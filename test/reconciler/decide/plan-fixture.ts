@@ -1,5 +1,5 @@
 /** Facts for one slot, described in a few words: everything that is not described is in order. */
-import type { Endpoint, ProviderRegistry } from '../../../src/providers/provider.ts';
+import type { Endpoint, ModelFacts, ProviderRegistry } from '../../../src/providers/provider.ts';
 import type { WorkloadHistory, Attempt, Desired, Observed, Plan, Repairs } from '../../../src/reconciler/decide/facts/facts.ts';
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
@@ -8,6 +8,7 @@ import { templatingOf } from '../../../src/reconciler/desire.ts';
 import type { ContainerFacts, DesiredSlot, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../../src/reconciler/ports.ts';
 import type { Hardware } from '../../../src/schema/hardware.ts';
 import { ModelId, Revision, WorkloadId } from '../../../src/schema/names.ts';
+import type { ProviderKind } from '../../../src/schema/provider-kinds.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot-spec.ts';
 import { FAKE_PROVIDER, IMAGE, slotName } from '../../support/simulation/world.ts';
 import type { Reason } from '../../../src/schema/reasons.ts';
@@ -18,6 +19,8 @@ export const PRIMARY = slotName('primary');
 export interface Scene {
   /** Size of the model. Default: 1000. */
   readonly modelBytes?: number;
+  /** The provider whose model it is. Default: not known. */
+  readonly modelOf?: ProviderKind;
   readonly slot?: Partial<SlotDocument>;
   readonly model?: ModelPresence['kind'];
   readonly image?: boolean;
@@ -78,7 +81,12 @@ export function factsOf(scene: Scene): {
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
   const slot: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: scene.problems ?? [] };
   const modelsRoot = scene.store ?? '/store';
-  const facts = { id: ModelId.parse('a.gguf'), hostPath: `${modelsRoot}/a.gguf`, sizeBytes: scene.modelBytes ?? 1000 };
+  const facts: ModelFacts = {
+    id: ModelId.parse('a.gguf'),
+    hostPath: `${modelsRoot}/a.gguf`,
+    sizeBytes: scene.modelBytes ?? 1000,
+    provider: scene.modelOf,
+  };
   const templatingWith = (registry: ProviderRegistry) =>
     templatingOf({ providers: registry, runtime: { traits }, models: { root: modelsRoot } });
   const template = templatingWith({ gguf: FAKE_PROVIDER }).templateOf(slot, facts, traits.images ? IMAGE : undefined);

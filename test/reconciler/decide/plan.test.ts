@@ -3,7 +3,7 @@ import { explain } from '../../../src/reconciler/decide/outcome/explain.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { warmingPauseMs } from '../../../src/reconciler/decide/steps/plan-probes.ts';
-import { IMAGE } from '../../support/simulation/world.ts';
+import { FAKE_PROVIDER, IMAGE } from '../../support/simulation/world.ts';
 import { failed, NOW, planOf, PRIMARY, factsOf, type Scene } from './plan-fixture.ts';
 import { recordedHardware } from '../../support/hardware/recorded-machines.ts';
 
@@ -28,6 +28,8 @@ const CASES: Readonly<Record<string, readonly [Scene, readonly string[], string,
   'pulls a missing model': [{ model: 'pullable' }, ['pullModel:a.gguf'], 'pulling', 'park'],
   'pulls both at once': [{ model: 'pullable', image: false }, [`pullImage:${IMAGE.reference}`, 'pullModel:a.gguf'], 'pulling', 'park'],
   'stalls on a model that cannot be pulled': [{ model: 'missing' }, [], 'offline', 'slot.stalled'],
+  'stalls on a model of another provider': [{ modelOf: 'tts' }, [], 'offline', 'slot.stalled'],
+  'starts with a model of its own provider': [{ modelOf: 'gguf' }, ['apply:primary'], 'starting', 'park'],
   'stalls on a provider that is not installed': [{ without: 'provider' }, [], 'offline', 'slot.stalled'],
   'stalls on an image that the manifest does not name': [{ without: 'imageName' }, [], 'offline', 'slot.stalled'],
   'needs no image where the runtime has none': [{ image: false, traits: { images: false } }, ['apply:primary'], 'starting', 'park'],
@@ -243,6 +245,19 @@ describe('the backend', () => {
     expect(made.decisions.get(PRIMARY)).toMatchObject({ backend: undefined, findings: [{ reason: 'DeviceMissing' }] });
     expect(made.decisions.get(PRIMARY)?.conditions).toContainEqual(
       expect.objectContaining({ type: 'Stalled', status: 'True', reason: 'DeviceMissing' }),
+    );
+  });
+
+  test('that its provider fails to judge holds up the slot, which says so, and what runs stays', () => {
+    const scene: Scene = { slot: { backend: 'cuda' }, workloads: [one], hardware: NO_GPU };
+    const { desired, observed } = factsOf(scene);
+    const rankBackends = (): never => {
+      throw new TypeError('It exploded');
+    };
+    const made = plan({ ...desired, providers: { gguf: { ...FAKE_PROVIDER, rankBackends } } }, observed, NOW);
+    expect(made.actions).toEqual([]);
+    expect(made.decisions.get(PRIMARY)?.conditions).toContainEqual(
+      expect.objectContaining({ type: 'Stalled', status: 'True', reason: 'InternalError' }),
     );
   });
 

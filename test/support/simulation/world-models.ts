@@ -3,6 +3,8 @@ import type { ModelFacts, Provider } from '../../../src/providers/provider.ts';
 import type { Clock, ModelPresence, ModelStore, Wake } from '../../../src/reconciler/ports.ts';
 import { fail, ok, type Failure } from '../../../src/schema/failure.ts';
 import { ModelId } from '../../../src/schema/names.ts';
+import { rankBackends } from '../../../src/providers/decide/rank-backends.ts';
+import { PLAIN_PROVIDER } from '../plain-provider.ts';
 
 export interface WorldModels extends ModelStore {
   set(id: string, presence: 'present' | 'pullable' | 'missing', sizeBytes: number): void;
@@ -65,18 +67,10 @@ export const READINESS_PATH = '/readiness';
 export const NONSENSE = 'nonsense';
 
 export const FAKE_PROVIDER: Provider = {
-  kind: 'gguf',
+  ...PLAIN_PROVIDER,
   program: 'fake-server',
   containerPort: 8080,
-  readyPath: '/health',
-  models: {
-    kind: 'gguf',
-    recognize: () => undefined,
-    filesOf: (name) => [name],
-    read: () => Promise.reject(new Error('No file is of this provider')),
-    contentsFrom: (stated) => stated,
-  },
-  devices: () => [],
+  rankBackends: (hardware) => rankBackends('gguf', hardware),
   buildEnv: ({ name }) => ({ SLOT: name }),
   startCmd: ({ modelPath, listen: { port }, spec }) => ['fake-server', '--model', modelPath, '--port', String(port), ...spec.model.args],
   estimateMemory: (_name, _spec, { sizeBytes }) => ({ hostBytes: sizeBytes, deviceBytes: 0 }),
@@ -90,7 +84,6 @@ export const FAKE_PROVIDER: Provider = {
     const { status, error } = await io.request(endpoint, { method: 'POST', path: '/v1/completions', timeoutMs: 30_000, signal });
     return status === 0 ? { kind: 'loading', message: error ?? 'Busy' } : { kind: 'passing' };
   },
-  infer: ({ path }) => ({ kind: 'forward', path }),
 };
 
 export const fakeReadiness: NonNullable<Provider['readiness']> = async (endpoint, io, slot, signal) => {

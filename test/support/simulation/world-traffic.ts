@@ -11,6 +11,8 @@ export interface WorldRequest {
   readonly workMs: number;
   /** The workload that serves it. */
   hold: WorkloadId | undefined;
+  /** When it began to wait, last. */
+  parkedAt: number;
   readonly answers: Answer[];
   refusal: string | undefined;
 }
@@ -105,6 +107,7 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isR
     parked.set(request.slot, queue);
     if (queue.has(request)) return;
     queue.add(request);
+    request.parkedAt = clock.now();
     wakeAll(0);
   }
 
@@ -120,7 +123,15 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isR
     requests,
     aborted,
     ask(slot, workMs, patienceMs) {
-      const request: WorldRequest = { id: requests.length, slot, workMs, hold: undefined, answers: [], refusal: undefined };
+      const request: WorldRequest = {
+        id: requests.length,
+        slot,
+        workMs,
+        hold: undefined,
+        parkedAt: clock.now(),
+        answers: [],
+        refusal: undefined,
+      };
       requests.push(request);
       lastAsked.set(slot, clock.now());
       const view = board.current();
@@ -152,7 +163,10 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isR
       const workloads = new Map<WorkloadId, WorkloadActivity>();
       for (const [id, lastUsedAt] of lastUsed) workloads.set(id, { inFlight: held.get(id)?.size ?? 0, lastUsedAt });
       const demand = new Map<SlotName, Demand>();
-      for (const [slot, lastAskedAt] of lastAsked) demand.set(slot, { waiting: parked.get(slot)?.size ?? 0, lastAskedAt });
+      for (const [slot, lastAskedAt] of lastAsked) {
+        const oldest = parked.get(slot)?.values().next().value;
+        demand.set(slot, { waiting: parked.get(slot)?.size ?? 0, waitingSince: oldest?.parkedAt, lastAskedAt });
+      }
       return { workloads, demand };
     },
     abort(workload) {

@@ -25,8 +25,8 @@ export function viewModel(model: ModelListing): z.output<typeof ModelEntry> {
 
 /** Pure. */
 export function viewProvider(provider: ProviderListing): Immutable<z.output<typeof ProviderEntry>> {
-  const { kind, serves, backends, defaultBackend, available, reason } = provider;
-  return { kind, serves, backends, default_backend: defaultBackend, available, reason };
+  const { kind, serves, backends, defaultBackend, available, reason, availability } = provider;
+  return { kind, serves, backends, default_backend: defaultBackend, available, reason, availability };
 }
 
 /** A download that slots wait for is listed once for each of them, and any other one by itself. Pure. */

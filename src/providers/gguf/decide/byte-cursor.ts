@@ -1,16 +1,19 @@
-/** Reads little-endian values of the GGUF format one after the other. Throws for the header's parser to catch. Pure except for its position. */
+/**
+ * Reads little-endian values of the GGUF format one after the other, from a window of the file. Throws for the header's parser to catch. Pure except for its
+ * position.
+ */
 
 export type Scalar = number | string | boolean;
 
-/** The bytes end before the value does; more bytes of the file are needed. */
+/** The window ends before the value does; bytes that follow it are needed. */
 export class EndOfBytes extends Error {}
 /** The file is damaged. The message is part of a sentence and starts with "it" or "its". */
 export class CorruptHeader extends Error {}
 
 /** Longer than any text in a known model; chat templates have some ten thousand characters. */
 const MAX_TEXT_BYTES = 64 * 2 ** 20;
-
 const STRING = 8;
+const HIGH = 2 ** 32;
 
 /** The scalar types of GGUF by their number, with their size in bytes. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md */
 const SCALARS: Readonly<Record<number, readonly [size: number, get: (view: DataView, at: number) => Scalar]>> = {
@@ -27,56 +30,82 @@ const SCALARS: Readonly<Record<number, readonly [size: number, get: (view: DataV
   12: [8, (view, at) => view.getFloat64(at, true)],
 };
 
-// oxlint-disable-next-line house/pure-decide -- lives within one call that parses a header; a position passed along as a value would make each read return a pair
+// oxlint-disable-next-line house/pure-decide -- lives as long as the parser of one header; a position passed along as a value would make each read return a pair
 export class ByteCursor {
   readonly #view: DataView;
   readonly #bytes: Uint8Array;
-  position = 0;
+  /** Where in the file the window starts. */
+  readonly #start: number;
+  /** In the file. It may be behind the window after a skip. */
+  position: number;
 
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Uint8Array, start = 0) {
     this.#bytes = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#start = start;
+    this.position = start;
+  }
+
+  /** Whether the next byte is in the window. */
+  get hasMore(): boolean {
+    return this.position - this.#start < this.#bytes.length;
   }
 
   u32(): number {
-    return this.#view.getUint32(this.skip(4), true);
+    return this.#view.getUint32(this.#take(4), true);
   }
 
   /** Reads a count. `what` names the counted things in the message about a count above `max`. */
   u64(what: string, max: number): number {
-    const value = this.#view.getBigUint64(this.skip(8), true);
-    if (value > BigInt(max)) throw new CorruptHeader(`it claims to have ${value} ${what}`);
-    return Number(value);
+    const at = this.#take(8);
+    const value = this.#view.getUint32(at + 4, true) * HIGH + this.#view.getUint32(at, true);
+    if (value > max) throw new CorruptHeader(`it claims to have ${value} ${what}`);
+    return value;
   }
 
-  text(maxBytes = MAX_TEXT_BYTES): string {
+  text(maxBytes: number): string {
     const length = this.u64('characters in one text', maxBytes);
-    const at = this.skip(length);
+    const at = this.#take(length);
     return new TextDecoder().decode(this.#bytes.subarray(at, at + length));
+  }
+
+  /** Returns the length in bytes of the text that comes next, and stays before it. */
+  textBytes(): number {
+    const before = this.position;
+    const length = this.u64('characters in one text', MAX_TEXT_BYTES);
+    this.position = before;
+    return length;
   }
 
   skipText(): void {
     this.skip(this.u64('characters in one text', MAX_TEXT_BYTES));
   }
 
+  /** Reads a scalar that is not a text. */
   scalar(type: number): Scalar {
-    if (type === STRING) return this.text();
     const [size, get] = scalarOf(type);
-    return get(this.#view, this.skip(size));
+    return get(this.#view, this.#take(size));
   }
 
-  /** Returns the size in bytes of a scalar that is not a text. */
-  sizeOf(type: number): number {
-    return scalarOf(type)[0];
+  /** Moves on by a number of bytes, of which those behind the window need not be read. */
+  skip(bytes: number): void {
+    this.position += bytes;
   }
 
-  /** Moves on by a number of bytes and returns the position of the first one. */
-  skip(bytes: number): number {
-    const at = this.position;
+  /** Moves on by a number of bytes and returns where in the window the first one is. */
+  #take(bytes: number): number {
+    const at = this.position - this.#start;
     if (at + bytes > this.#bytes.length) throw new EndOfBytes();
-    this.position = at + bytes;
+    this.position += bytes;
     return at;
   }
+}
+
+export const isText = (type: number): boolean => type === STRING;
+
+/** Returns the size in bytes of a scalar that is not a text. */
+export function sizeOf(type: number): number {
+  return scalarOf(type)[0];
 }
 
 function scalarOf(type: number): (typeof SCALARS)[number] {

@@ -2,9 +2,12 @@
 import { z } from 'zod';
 import type { ModelContents, ModelFacts } from '../../provider.ts';
 import { ggufStem, shardNames } from '../../../schema/gguf-names.ts';
-import type { Scalar } from './byte-cursor.ts';
-import type { GgufHeader } from './parse-gguf-header.ts';
+import { headerValues, type HeaderValues } from './header-values.ts';
+import { layerMemory } from './layer-memory.ts';
+import type { GgufHeader, TensorTotals } from './parse-gguf-header.ts';
+import { quantizationName } from './quantization-names.ts';
 
+const KeysAndValues = z.object({ keys: z.number(), values: z.number() });
 const Contents = z.object({
   /** `general.architecture`. */
   architecture: z.string().optional(),
@@ -16,16 +19,40 @@ const Contents = z.object({
   trainedContext: z.number().optional(),
   blockCount: z.number().optional(),
   embeddingLength: z.number().optional(),
-  /** GGUF `<arch>.embedding_length_out`: the length of the vectors that it makes, where it is another one. */
+  /** `<arch>.embedding_length_out`: the length of the vectors that it makes, where it is another one. */
   embeddingLengthOut: z.number().optional(),
+  /** The largest of all layers, and of the experts that compute one token together. */
+  feedForwardLength: z.number().optional(),
   headCount: z.number().optional(),
   /** The mean over all layers. */
   headCountKv: z.number().optional(),
   /** `<arch>.attention.key_length` and `value_length`. Default: the embedding length divided by the number of heads. */
   keyLength: z.number().optional(),
   valueLength: z.number().optional(),
+  /** What each token and each sequence costs. Absent where only the counts above are known. */
+  layers: z
+    .object({ whole: KeysAndValues, window: KeysAndValues.extend({ tokens: z.number() }).optional(), stateBytes: z.number() })
+    .optional(),
+  /** Number of experts, and how many of them compute a token. */
+  expertCount: z.number().optional(),
+  expertUsedCount: z.number().optional(),
+  expertBytes: z.number().optional(),
+  /** Number of tokens in the vocabulary. */
+  vocabularySize: z.number().optional(),
+  /** Bytes of the tensors that stay in the memory of the host. */
+  inputBytes: z.number().optional(),
+  hasOutput: z.boolean().optional(),
+  /** Number of weights. */
+  parameters: z.number().optional(),
+  /** As in the names of files: `Q4_K_M`. */
+  quantization: z.string().optional(),
+  /** Whether it has a chat template, and whether that template knows tools and thinking. */
+  chatTemplate: z.boolean().optional(),
+  tools: z.boolean().optional(),
+  thinking: z.boolean().optional(),
   /** The vision projector: the path of its file relative to the directory of the model. */
   projector: z.string().optional(),
+  projectorBytes: z.number().optional(),
 });
 export type GgufContents = Readonly<z.output<typeof Contents>>;
 
@@ -34,8 +61,20 @@ export type GgufModel = Pick<ModelFacts, 'id' | 'hostPath' | 'sizeBytes'> & Gguf
 
 /** Also for a model of another provider, or with contents that were written by another version: nothing is known of them then. */
 export function ggufModel({ id, hostPath, sizeBytes, provider, contents }: ModelFacts): GgufModel {
-  const known = provider === 'gguf' ? Contents.safeParse(contents).data : undefined;
+  const known = provider === 'gguf' ? Contents.safeParse(withoutOddValues(contents)).data : undefined;
   return { ...known, id, hostPath, sizeBytes };
+}
+
+/**
+ * A header may state any number, also one that no model can have: what is computed from the others must stay a number of bytes. A projector outside the directory of the
+ * model is none.
+ */
+function withoutOddValues(contents: ModelContents | undefined): ModelContents {
+  const isOdd = (key: string, value: unknown): boolean => {
+    if (key === 'projector') return typeof value !== 'string' || value.startsWith('/') || value.split('/').includes('..');
+    return typeof value === 'number' && (!(value >= 0 && value <= Number.MAX_SAFE_INTEGER) || (key === 'headCount' && value === 0));
+  };
+  return Object.fromEntries(Object.entries(contents ?? {}).filter(([key, value]) => !isOdd(key, value)));
 }
 
 /** The architecture of a vision projector, which is not a model of its own. */
@@ -45,27 +84,65 @@ export function isProjector(header: GgufHeader): boolean {
   return header.values.get('general.architecture') === PROJECTOR;
 }
 
-/** `headers` are those of all shards, in order. */
-export function ggufContents(headers: readonly GgufHeader[], projector: string | undefined): GgufContents {
-  const values = headers[0]?.values ?? new Map<string, Scalar>();
-  const architecture = values.get('general.architecture');
-  const number = (name: string): number | undefined => {
-    const value = values.get(`${String(architecture)}.${name}`);
-    return typeof value === 'number' ? value : undefined;
-  };
+/** `headers` are those of all shards, in order: the first has the metadata. */
+export function ggufContents(headers: readonly GgufHeader[], projector: Projector | undefined): GgufContents {
+  const [first] = headers;
+  if (first === undefined) return {};
+  const header = headerValues(first);
+  const fileType = first.values.get('general.file_type');
+  const sum = (bytes: (tensors: TensorTotals) => number): number => headers.reduce((total, { tensors }) => total + bytes(tensors), 0);
   return {
-    hasClassifier: headers.some((header) => header.hasClassifier),
-    architecture: typeof architecture === 'string' ? architecture : undefined,
-    poolingType: number('pooling_type'),
-    trainedContext: number('context_length'),
-    blockCount: number('block_count'),
-    embeddingLength: number('embedding_length'),
-    embeddingLengthOut: number('embedding_length_out'),
-    headCount: number('attention.head_count'),
-    headCountKv: number('attention.head_count_kv'),
-    keyLength: number('attention.key_length'),
-    valueLength: number('attention.value_length'),
-    projector,
+    architecture: header.text('general.architecture'),
+    poolingType: header.count('pooling_type'),
+    hasClassifier: headers.some(({ tensors }) => tensors.hasClassifier),
+    trainedContext: header.count('context_length'),
+    blockCount: header.count('block_count'),
+    embeddingLength: header.count('embedding_length'),
+    embeddingLengthOut: header.count('embedding_length_out'),
+    feedForwardLength: feedForwardLength(header),
+    headCount: header.largest('attention.head_count'),
+    headCountKv: header.mean('attention.head_count_kv'),
+    keyLength: header.count('attention.key_length'),
+    valueLength: header.count('attention.value_length'),
+    layers: layerMemory(header),
+    expertCount: positive(header.count('expert_count')),
+    expertUsedCount: positive(header.count('expert_used_count')),
+    expertBytes: positive(sum((tensors) => tensors.expertBytes)),
+    vocabularySize: first.vocabularySize ?? header.count('vocab_size'),
+    inputBytes: sum((tensors) => tensors.inputBytes),
+    hasOutput: headers.some(({ tensors }) => tensors.hasOutput),
+    parameters: sum((tensors) => tensors.parameters),
+    quantization: typeof fileType === 'number' ? quantizationName(fileType) : undefined,
+    ...templateFacts(first.values),
+    projector: projector?.name,
+    projectorBytes: projector?.sizeBytes,
+  };
+}
+
+export interface Projector {
+  /** Relative to the directory of the model. */
+  readonly name: string;
+  readonly sizeBytes: number;
+}
+
+const positive = (count: number | undefined): number | undefined => (count === 0 ? undefined : count);
+
+function feedForwardLength(header: HeaderValues): number | undefined {
+  const used = header.count('expert_used_count') ?? 0;
+  const dense = header.largest('feed_forward_length');
+  const experts = used * (header.count('expert_feed_forward_length') ?? dense ?? 0);
+  return used > 0 ? experts + (header.count('expert_shared_feed_forward_length') ?? 0) : dense;
+}
+
+/** A model may have several templates; the others have a name after a dot. https://github.com/ollama/ollama decides about tools in the same way. */
+function templateFacts(values: GgufHeader['values']): Pick<GgufContents, 'chatTemplate' | 'tools' | 'thinking'> {
+  const templates = [...values].flatMap(([key, value]) =>
+    key.startsWith('tokenizer.chat_template') && typeof value === 'string' ? [value] : [],
+  );
+  return {
+    chatTemplate: templates.length > 0,
+    tools: templates.some((template) => /\btools\b|tool_call/.test(template)),
+    thinking: templates.some((template) => template.includes('<think>') || template.includes('reasoning_content')),
   };
 }
 

@@ -5,8 +5,7 @@
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
-
-export type Pooling = 'none' | 'mean' | 'cls' | 'last' | 'rank';
+import { POOLINGS, serverOptions, type Pooling } from './server-options.ts';
 
 /** How the server is started and what it then serves. */
 export interface Role {
@@ -14,9 +13,6 @@ export interface Role {
   readonly pooling: Pooling;
   readonly capabilities: readonly Capability[];
 }
-
-/** The values of `<arch>.pooling_type` in a GGUF file. */
-const POOLING: readonly Pooling[] = ['none', 'mean', 'cls', 'last', 'rank'];
 
 /** Architectures of encoders, which make vectors and cannot generate text. */
 const ENCODERS =
@@ -28,22 +24,22 @@ export function isEncoder(model: GgufModel): boolean {
   return model.architecture !== undefined && ENCODERS.test(model.architecture);
 }
 
-/** A reranker needs a classifier head: without one, its scores are uninitialised memory. */
-function isReranker(model: GgufModel): boolean {
-  return model.poolingType === 4 || model.hasClassifier === true;
+/** A reranker needs a classifier head: without one, its scores are uninitialised memory. What a header says counts only where its tensors are not known. */
+function isReranker({ poolingType, hasClassifier }: GgufModel): boolean {
+  return hasClassifier ?? POOLINGS[poolingType ?? 0] === 'rank';
 }
 
 export function roleOf(slot: string, spec: SlotSpec, model: GgufModel): Role {
-  const args = parseArguments(spec.model.args);
-  const own = model.poolingType === undefined ? undefined : POOLING[model.poolingType];
+  const options = serverOptions(spec);
+  const own = model.poolingType === undefined ? undefined : POOLINGS[model.poolingType];
   if (isReranker(model)) {
     return { start: 'rerank', pooling: 'rank', capabilities: isEncoder(model) ? ['rerank'] : [...GENERATES, 'rerank'] };
   }
-  const pooling = args.pooling ?? (own === undefined || own === 'none' || own === 'rank' ? 'mean' : own);
+  const pooling = options.pooling ?? (own === undefined || own === 'none' || own === 'rank' ? 'mean' : own);
   if (isEncoder(model) || (own !== undefined && own !== 'none') || slot === 'embed') {
     return { start: 'embed', pooling, capabilities: pooled(pooling) };
   }
-  if (!args.embeddings) return { start: 'generate', pooling, capabilities: GENERATES };
+  if (!options.embeddings) return { start: 'generate', pooling, capabilities: GENERATES };
   // A causal model that embeds without pooling crashes with the first chat request.
   const capabilities = pooling === 'none' || pooling === 'rank' ? [] : [...GENERATES, ...pooled(pooling)];
   return { start: 'embed', pooling, capabilities };
@@ -53,13 +49,22 @@ function pooled(pooling: Pooling): readonly Capability[] {
   return pooling === 'none' || pooling === 'rank' ? [] : ['embedding'];
 }
 
-/** The slot's own arguments come last on the command line and take precedence, so they count here too. */
-function parseArguments(args: readonly string[]): { readonly embeddings: boolean; readonly pooling: Pooling | undefined } {
-  const flag = args.lastIndexOf('--pooling');
-  const joined = args.findLast((arg) => arg.startsWith('--pooling='))?.slice('--pooling='.length);
-  const value = flag === -1 ? joined : args[flag + 1];
-  return {
-    embeddings: args.some((arg) => arg === '--embedding' || arg === '--embeddings'),
-    pooling: POOLING.find((pooling) => pooling === value),
-  };
+/**
+ * Returns why the server must not be started for this slot, and what to do; undefined if it may be. llama-server accepts all of these: it would answer with numbers that
+ * mean nothing, or end with the first request.
+ */
+export function objectionTo(spec: Pick<SlotSpec, 'model' | 'env'>, model: GgufModel): string | undefined {
+  const { rerank, embeddings, pooling } = serverOptions(spec);
+  const ranks = isReranker(model);
+  const noHead = `model "${model.id}" has no classifier head, so its scores would mean nothing`;
+  if (rerank && !ranks) return `Remove "--rerank" from the arguments of the slot, or set a reranker model: ${noHead}`;
+  if (pooling === 'rank' && !ranks) return `Set "--pooling" to "mean", "cls" or "last", or set a reranker model: ${noHead}`;
+  if (POOLINGS[model.poolingType ?? 0] === 'rank' && !ranks) {
+    return `Get another file of the reranker: ${noHead}; its header says that it ranks, but the tensors for it were not converted`;
+  }
+  if (pooling !== 'none' || ranks || !(embeddings || isEncoder(model))) return undefined;
+  const what = isEncoder(model)
+    ? 'there would be no embedding of a text, only one for each token'
+    : 'the first chat request would end the server';
+  return `Set "--pooling" to "mean", "cls" or "last" in the arguments of the slot: with "--pooling none", ${what}`;
 }

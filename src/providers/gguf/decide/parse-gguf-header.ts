@@ -1,102 +1,263 @@
 /**
- * Parses the header of a GGUF file: the facts that providers need, and the minimum length of the file. Arrays are skipped instead of
- * stored, so that a vocabulary of 150,000 tokens costs a few milliseconds and no memory. Pure.
+ * Parses the header of a GGUF file: the facts that providers need, and the minimum length of the file. It is given the file in windows, each of which begins where
+ * the parser got to, so that a header costs no memory but that of one window and of the few values that are kept: the vocabulary is skipped. Whatever the bytes are, it
+ * ends, throws nothing, and keeps no more than `MAX_KEPT_BYTES`.
  */
-import { ByteCursor, CorruptHeader, EndOfBytes, type Scalar } from './byte-cursor.ts';
+import { ByteCursor, CorruptHeader, EndOfBytes, isText, sizeOf, type Scalar } from './byte-cursor.ts';
 import { tensorBytes } from './ggml-types.ts';
 
 export interface GgufHeader {
-  /** Scalars, and the mean of each short array of numbers (one value per layer). */
+  /** Single values. Of the tokenizer, only its chat templates. */
   readonly values: ReadonlyMap<string, Scalar>;
-  /** Whether the file has tensors of a classifier head (`cls*`). */
-  readonly hasClassifier: boolean;
+  /** Short arrays of numbers, which have one value per layer; truths are 0 or 1. */
+  readonly lists: ReadonlyMap<string, readonly number[]>;
+  /** Number of tokens in the vocabulary, if the header has one. */
+  readonly vocabularySize: number | undefined;
+  readonly tensors: TensorTotals;
   /** The minimum length of the file. */
   readonly fileBytes: number;
 }
 
+/** What the tensors of one file add up to. */
+export interface TensorTotals {
+  /** Whether there are tensors of a classifier head (`cls*`). */
+  readonly hasClassifier: boolean;
+  /** Whether there is an output matrix. Without one, the server uses the one that embeds tokens. */
+  readonly hasOutput: boolean;
+  /** Number of weights. */
+  readonly parameters: number;
+  /** Bytes of the tensors that embed tokens, which llama.cpp keeps in the memory of the host. */
+  readonly inputBytes: number;
+  /** Bytes of the tensors of experts. */
+  readonly expertBytes: number;
+}
+
 export type ParsedHeader =
   | { readonly kind: 'header'; readonly header: GgufHeader }
-  /** The bytes end within the header. */
-  | { readonly kind: 'more' }
+  /** More of the file is needed, from `position` on. */
+  | { readonly kind: 'more'; readonly position: number }
   | { readonly kind: 'corrupt'; readonly message: string };
+
+/** A window of this length always gets the parser further, because nothing that is read at once is longer. */
+export const WINDOW_BYTES = 2 ** 20 + 2 ** 17;
 
 const MAGIC = 0x46554747;
 const DEFAULT_ALIGNMENT = 32;
 /** Far more than in any known model. A larger count is damage, and looping over it would take too long. */
-const MAX_ENTRIES = 1_000_000;
+const MAX_TENSORS = 1_000_000;
+const MAX_VALUES = 65_536;
 const MAX_KEY_BYTES = 65_535;
 const MAX_DIMENSIONS = 8;
 /** More than the layers of any known model: a longer array does not hold one value per layer. */
-const MAX_AVERAGED_NUMBERS = 1024;
+const MAX_LIST_ITEMS = 1024;
+/** Chat templates have some ten thousand characters. A longer text says nothing that is needed here. */
+const MAX_KEPT_TEXT_BYTES = 2 ** 20;
+const MAX_KEPT_BYTES = 8 * 2 ** 20;
+/** A vocabulary of 260,000 tokens with its merges takes 15 MiB. */
+const MAX_HEADER_BYTES = 2 ** 26;
+const NUMBER_BYTES = 8;
+const MAX_SHOWN_CHARACTERS = 60;
 
-const STRING = 8;
 const ARRAY = 9;
 
-/** `bytes` is the beginning of the file, of any length. */
+/** Parses a file that is completely in memory. */
 export function parseGgufHeader(bytes: Uint8Array): ParsedHeader {
-  try {
-    return { kind: 'header', header: parseHeader(new ByteCursor(bytes)) };
-  } catch (error) {
-    if (error instanceof EndOfBytes) return { kind: 'more' };
-    if (error instanceof CorruptHeader) return { kind: 'corrupt', message: error.message };
-    throw error;
+  const parser = createHeaderParser();
+  for (let at = 0; ;) {
+    const parsed = parser.push(bytes.subarray(at));
+    if (parsed.kind !== 'more' || parsed.position >= bytes.length || parsed.position === at) return parsed;
+    at = parsed.position;
   }
 }
 
-function parseHeader(cursor: ByteCursor): GgufHeader {
-  if (cursor.u32() !== MAGIC) throw new CorruptHeader('it does not start with "GGUF"');
-  const version = cursor.u32();
-  if (version !== 2 && version !== 3) throw new CorruptHeader(`its GGUF version is ${version}, but only 2 and 3 are supported`);
-  const tensorCount = cursor.u64('tensors', MAX_ENTRIES);
-  const valueCount = cursor.u64('metadata keys', MAX_ENTRIES);
-  const values = new Map<string, Scalar>();
-  for (let index = 0; index < valueCount; index += 1) {
+export interface HeaderParser {
+  /** `window`: the bytes of the file from the last returned position on; the first time, from its beginning. */
+  push(window: Uint8Array): ParsedHeader;
+}
+
+type Phase = 'start' | 'values' | 'texts' | 'tensors' | 'done';
+
+// What the parser has found so far. It is part of no value that leaves this file.
+interface Progress {
+  phase: Phase;
+  position: number;
+  valuesLeft: number;
+  tensorsLeft: number;
+  /** Texts of the present array that are still to be skipped. */
+  textsLeft: number;
+  keptBytes: number;
+  vocabularySize: number | undefined;
+  readonly values: Map<string, Scalar>;
+  readonly lists: Map<string, readonly number[]>;
+  tensors: TensorTotals;
+  dataBytes: number;
+}
+
+const NO_TENSORS: TensorTotals = { hasClassifier: false, hasOutput: false, parameters: 0, inputBytes: 0, expertBytes: 0 };
+
+export function createHeaderParser(): HeaderParser {
+  const progress: Progress = {
+    phase: 'start',
+    position: 0,
+    valuesLeft: 0,
+    tensorsLeft: 0,
+    textsLeft: 0,
+    keptBytes: 0,
+    vocabularySize: undefined,
+    values: new Map(),
+    lists: new Map(),
+    tensors: NO_TENSORS,
+    dataBytes: 0,
+  };
+  return {
+    push(window) {
+      try {
+        const cursor = new ByteCursor(window, progress.position);
+        parseWindow(progress, cursor);
+        if (progress.phase === 'done') return { kind: 'header', header: headerOf(progress) };
+        if (progress.position <= MAX_HEADER_BYTES) return { kind: 'more', position: progress.position };
+        return { kind: 'corrupt', message: 'its header is longer than that of any model' };
+      } catch (error) {
+        if (error instanceof CorruptHeader) return { kind: 'corrupt', message: error.message };
+        throw error;
+      }
+    },
+  };
+}
+
+/** Parses one thing after the other. One that the window does not hold completely is left for the next window. */
+function parseWindow(progress: Progress, cursor: ByteCursor): void {
+  try {
+    while (progress.phase !== 'done' && (cursor.hasMore || isComplete(progress))) {
+      STEPS[progress.phase](progress, cursor);
+      progress.position = cursor.position;
+    }
+  } catch (error) {
+    if (!(error instanceof EndOfBytes)) throw error;
+  }
+}
+
+const isComplete = ({ phase, valuesLeft, tensorsLeft }: Progress): boolean =>
+  (phase === 'values' && valuesLeft === 0) || (phase === 'tensors' && tensorsLeft === 0);
+
+const STEPS: Readonly<Record<Exclude<Phase, 'done'>, (progress: Progress, cursor: ByteCursor) => void>> = {
+  start(progress, cursor) {
+    if (cursor.u32() !== MAGIC) throw new CorruptHeader('it does not start with "GGUF"');
+    const version = cursor.u32();
+    if (version !== 2 && version !== 3) throw new CorruptHeader(`its GGUF version is ${version}, but only 2 and 3 are supported`);
+    const tensors = cursor.u64('tensors', MAX_TENSORS);
+    const values = cursor.u64('metadata keys', MAX_VALUES);
+    Object.assign(progress, { phase: 'values', tensorsLeft: tensors, valuesLeft: values });
+  },
+  values(progress, cursor) {
+    if (progress.valuesLeft === 0) {
+      progress.phase = 'tensors';
+      return;
+    }
     const key = cursor.text(MAX_KEY_BYTES);
     const type = cursor.u32();
-    const value = type === ARRAY ? parseArray(cursor) : cursor.scalar(type);
-    if (value !== undefined) values.set(key, value);
+    const texts = type === ARRAY ? parseArray(progress, cursor, key) : parseValue(progress, cursor, { key, type });
+    progress.valuesLeft -= 1;
+    if (texts > 0) Object.assign(progress, { phase: 'texts', textsLeft: texts });
+  },
+  texts(progress, cursor) {
+    // A vocabulary has several hundred thousand texts, so that this loop decides how long a header takes.
+    while (progress.textsLeft > 0 && cursor.hasMore) {
+      cursor.skipText();
+      progress.position = cursor.position;
+      progress.textsLeft -= 1;
+    }
+    if (progress.textsLeft === 0) progress.phase = 'values';
+  },
+  tensors(progress, cursor) {
+    if (progress.tensorsLeft === 0) {
+      progress.phase = 'done';
+      return;
+    }
+    const { end, totals } = parseTensor(cursor, progress.tensors);
+    progress.tensors = totals;
+    progress.dataBytes = Math.max(progress.dataBytes, end);
+    progress.tensorsLeft -= 1;
+  },
+};
+
+function parseValue(progress: Progress, cursor: ByteCursor, { key, type }: { readonly key: string; readonly type: number }): 0 {
+  if (isText(type)) {
+    if (cursor.textBytes() > MAX_KEPT_TEXT_BYTES || !isNeeded(key)) cursor.skipText();
+    else keepValue(progress, key, cursor.text(MAX_KEPT_TEXT_BYTES));
+  } else {
+    const value = cursor.scalar(type);
+    if (isNeeded(key)) keepValue(progress, key, value);
   }
-  let hasClassifier = false;
-  let dataBytes = 0;
-  for (let index = 0; index < tensorCount; index += 1) {
-    const tensor = parseTensor(cursor);
-    hasClassifier ||= /^cls(\.|$)/.test(tensor.name);
-    dataBytes = Math.max(dataBytes, tensor.end);
-  }
-  const alignment = alignmentOf(values);
-  return { values, hasClassifier, fileBytes: Math.ceil(cursor.position / alignment) * alignment + dataBytes };
+  return 0;
 }
 
-/** Returns the mean of a short array of numbers and skips any other array. */
-function parseArray(cursor: ByteCursor): number | undefined {
+/** Returns how many texts follow, which are to be skipped; other items are read or skipped here. */
+function parseArray(progress: Progress, cursor: ByteCursor, key: string): number {
   const type = cursor.u32();
-  const length = cursor.u64('array items', Number.MAX_SAFE_INTEGER);
+  const length = cursor.u64('array items', MAX_HEADER_BYTES);
   if (type === ARRAY) throw new CorruptHeader('it has an array of arrays');
-  if (type === STRING) {
-    for (let index = 0; index < length; index += 1) cursor.skipText();
-    return undefined;
+  if (key === 'tokenizer.ggml.tokens') progress.vocabularySize = length;
+  if (isText(type)) return length;
+  if (length > MAX_LIST_ITEMS || !isNeeded(key)) {
+    cursor.skip(sizeOf(type) * length);
+    return 0;
   }
-  const size = cursor.sizeOf(type);
-  if (length > MAX_AVERAGED_NUMBERS || length === 0) {
-    cursor.skip(size * length);
-    return undefined;
-  }
-  let sum = 0;
-  for (let index = 0; index < length; index += 1) sum += Number(cursor.scalar(type));
-  return sum / length;
+  const items = Array.from({ length }, () => Number(cursor.scalar(type)));
+  countKept(progress, key, items.length * NUMBER_BYTES);
+  progress.lists.set(key, items);
+  return 0;
 }
 
-function parseTensor(cursor: ByteCursor): { readonly name: string; readonly end: number } {
+/** Whether a value may matter. The tokenizer has the longest ones. */
+function isNeeded(key: string): boolean {
+  return !key.startsWith('tokenizer.') || key.startsWith('tokenizer.chat_template');
+}
+
+function keepValue(progress: Progress, key: string, value: Scalar): void {
+  countKept(progress, key, typeof value === 'string' ? value.length : NUMBER_BYTES);
+  progress.values.set(key, value);
+}
+
+function countKept(progress: Progress, key: string, bytes: number): void {
+  if (progress.values.has(key) || progress.lists.has(key)) throw new CorruptHeader(`its key "${shorten(key)}" occurs twice`);
+  progress.keptBytes += key.length + bytes;
+  if (progress.keptBytes > MAX_KEPT_BYTES) throw new CorruptHeader('its metadata is longer than that of any model');
+}
+
+/** For messages. */
+const shorten = (name: string): string => name.slice(0, MAX_SHOWN_CHARACTERS);
+
+function parseTensor(cursor: ByteCursor, totals: TensorTotals): { readonly end: number; readonly totals: TensorTotals } {
   const name = cursor.text(MAX_KEY_BYTES);
   const dimensions = cursor.u32();
-  if (dimensions > MAX_DIMENSIONS) throw new CorruptHeader(`its tensor "${name}" has ${dimensions} dimensions`);
+  if (dimensions > MAX_DIMENSIONS) throw new CorruptHeader(`its tensor "${shorten(name)}" has ${dimensions} dimensions`);
   let elements = 1;
   for (let index = 0; index < dimensions; index += 1) elements *= cursor.u64('elements', Number.MAX_SAFE_INTEGER);
   const type = cursor.u32();
   const offset = cursor.u64('bytes of offset', Number.MAX_SAFE_INTEGER);
-  const end = offset + tensorBytes(type, elements);
-  if (!Number.isSafeInteger(end)) throw new CorruptHeader(`its tensor "${name}" is larger than any file`);
-  return { name, end };
+  const bytes = tensorBytes(type, elements);
+  const end = offset + bytes;
+  const parameters = totals.parameters + elements;
+  if (!Number.isSafeInteger(end) || !Number.isSafeInteger(parameters)) {
+    throw new CorruptHeader(`its tensor "${shorten(name)}" is larger than any file`);
+  }
+  return {
+    end,
+    totals: {
+      hasClassifier: totals.hasClassifier || /^cls(\.|$)/.test(name),
+      hasOutput: totals.hasOutput || name === 'output.weight',
+      parameters,
+      inputBytes: totals.inputBytes + (/^(per_layer_)?token_embd\./.test(name) ? bytes : 0),
+      expertBytes: totals.expertBytes + (name.includes('_exps.') ? bytes : 0),
+    },
+  };
+}
+
+function headerOf({ values, lists, vocabularySize, tensors, position, dataBytes }: Progress): GgufHeader {
+  const alignment = alignmentOf(values);
+  const fileBytes = Math.ceil(position / alignment) * alignment + dataBytes;
+  return { values, lists, vocabularySize, tensors, fileBytes };
 }
 
 function alignmentOf(values: ReadonlyMap<string, Scalar>): number {

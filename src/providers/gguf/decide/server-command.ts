@@ -5,7 +5,7 @@ import type { Backend } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf } from './model-role.ts';
-import { cacheRamMiB, contextOf } from './server-memory.ts';
+import { chooseLayout } from './server-layout.ts';
 import { usesGpu } from './uses-gpu.ts';
 
 export const PROGRAM = 'llama-server';
@@ -68,7 +68,7 @@ export function serverEnvironment(slot: GgufSlot): Readonly<Record<string, strin
     // By default, any web page may read responses from a loopback port.
     LLAMA_ARG_CORS_ORIGINS: 'localhost',
     LLAMA_ARG_SSE_PING_INTERVAL: PING_SECONDS,
-    LLAMA_ARG_CACHE_RAM: String(cacheRamMiB(slot.name, spec, model)),
+    LLAMA_ARG_CACHE_RAM: String(chooseLayout(slot.name, spec, model).layout.cacheRamMiB),
     // Without layers on a GPU, a build for one would still use it for long prompts.
     ...(usesGpu(spec) ? visibleDevices(spec) : { LLAMA_ARG_DEVICE: 'none' }),
   };
@@ -87,9 +87,10 @@ function aliases(spec: SlotSpec): string {
 /** An embedding server must process its longest input as one batch, so its context is always set. */
 function contextArguments(slot: GgufSlot): readonly string[] {
   const { start } = roleOf(slot.name, slot.spec, slot.model);
-  if (start === 'generate') return slot.spec.model.context === undefined ? [] : ['--ctx-size', String(slot.spec.model.context)];
-  const context = String(contextOf(slot.name, slot.spec, slot.model));
-  return ['--ctx-size', context, '--batch-size', context, '--ubatch-size', context];
+  const { context, parallel } = chooseLayout(slot.name, slot.spec, slot.model);
+  const size = context === undefined ? [] : ['--ctx-size', String(context)];
+  if (start === 'generate') return parallel === undefined ? size : [...size, '--parallel', String(parallel)];
+  return [...size, '--batch-size', String(context), '--ubatch-size', String(context)];
 }
 
 function deviceArguments(spec: SlotSpec): readonly string[] {

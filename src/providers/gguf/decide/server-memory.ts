@@ -1,66 +1,178 @@
 /**
- * Estimates the memory that llama-server needs before it is started. The parts are those of llama.cpp: the weights as stored in the
- * file; the key-value cache (`llama_kv_cache`: keys and values of each layer, token and KV head as 16-bit floats); the compute buffer of
- * one batch; and the prompt cache of llama-server. The latter is limited here, because its default of 8 GiB is too much to reserve. Pure.
+ * Computes the memory that llama-server needs before it is started. The parts are those of llama.cpp: the weights as stored in the file; the cache of keys and values
+ * (`llama_kv_cache`), with a second one for layers with a window, and the state of layers without attention; the compute buffer of one batch; and what llama-server keeps of
+ * earlier prompts. The sizes of caches are exact, and those of compute buffers at most what llama-server 0.7.0 logs for generated models of each kind; docs/models.md has
+ * the comparison with what the process takes. Pure.
  */
 import type { MemoryDemand } from '../../provider.ts';
-import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import { cacheNumberBytes } from './cache-types.ts';
 import type { GgufModel } from './gguf-model.ts';
-import { isEncoder, roleOf } from './model-role.ts';
-import { usesGpu } from './uses-gpu.ts';
+import type { LayerMemory } from './layer-memory.ts';
 
-const MIB = 2 ** 20;
+export const MIB = 2 ** 20;
 
-/** Memory of the process without a model. Measured: 40 to 60 MiB. */
-const BASE_BYTES = 64 * MIB;
-/** The default physical batch of llama-server for text, in tokens. */
-const BATCH = 512;
-/** Rows of 32-bit floats per token that the compute graph of a batch holds at once, in multiples of the embedding length. */
-const WIDE_ROWS = 16;
-const BYTES_PER_FLOAT = 4;
-const BYTES_PER_KV = 2;
-
-/** For files that do not contain the trained context. */
-const UNKNOWN_CONTEXT = 4096;
-/** The longest input of OpenAI's embeddings. The memory of an embedding batch grows with the square of the context. */
-const MAX_DEFAULT_EMBEDDING_CONTEXT = 8192;
-
-/** Limits of a prompt cache that holds about one conversation besides the active one. */
-const MIN_CACHE_RAM_MIB = 64;
-const MAX_CACHE_RAM_MIB = 2048;
-
-/** Returns the context of the server in tokens. */
-export function contextOf(slot: string, spec: SlotSpec, model: GgufModel): number {
-  const { start } = roleOf(slot, spec, model);
-  const trained = model.trainedContext ?? UNKNOWN_CONTEXT;
-  if (start === 'generate') return spec.model.context ?? trained;
-  // An encoder has no positions beyond its trained context.
-  if (isEncoder(model)) return Math.min(spec.model.context ?? MAX_DEFAULT_EMBEDDING_CONTEXT, trained);
-  return spec.model.context ?? Math.min(trained, MAX_DEFAULT_EMBEDDING_CONTEXT);
+/** How the server divides its memory. */
+export interface ServerLayout {
+  /** Tokens of all sequences together. */
+  readonly context: number;
+  /** Sequences at the same time. */
+  readonly parallel: number;
+  /** Whether all sequences share the context; otherwise each has an equal part to itself. */
+  readonly unified: boolean;
+  /** Tokens that are computed at once. */
+  readonly physicalBatch: number;
+  readonly cacheRamMiB: number;
+  /** Of each sequence. */
+  readonly checkpoints: number;
+  readonly keyType: string | undefined;
+  readonly valueType: string | undefined;
+  readonly flashAttention: boolean;
+  readonly fullWindows: boolean;
+  /** An encoder has no cache of keys and values. */
+  readonly encoder: boolean;
+  readonly gpu: boolean;
+  readonly cacheOnHost: boolean;
+  readonly expertsOnHost: boolean;
 }
 
-function kvCacheBytes(slot: string, spec: SlotSpec, model: GgufModel): number {
-  if (isEncoder(model) || model.blockCount === undefined || model.embeddingLength === undefined) return 0;
+/** Of the process with its libraries. Measured: 23 MiB, and about 8 MiB more after requests. */
+const BASE_BYTES = 32 * MIB;
+/** Texts and tables of one token of the vocabulary. Measured: 150 bytes without merges. */
+const VOCABULARY_BYTES = 320;
+/** llama.cpp rounds the number of cells of a cache up to a multiple of this. */
+const CELLS = 256;
+const FLOAT_BYTES = 4;
+/** With flash attention, the mask of a batch has 16-bit numbers, otherwise also 32-bit ones. */
+const MASK_BYTES = 2;
+const WIDE_MASK_BYTES = 4;
+/** Rows of 32-bit numbers for each token of a batch while a feed-forward layer is computed: so many of its inner length, and so many of the embedding length. */
+const INNER_ROWS = 3;
+const OUTER_ROWS = 5;
+/** More rows of the embedding length in a layer that keeps a state. */
+const STATE_ROWS = 11;
+/** For files that do not say it. */
+const UNKNOWN_WIDTH = 4096;
+const UNKNOWN_INNER = 4;
+/** llama-server keeps a copy of the windows and states of a sequence at most every so many tokens. */
+const CHECKPOINT_TOKENS = 8192;
+/** What a projector computes an image with, beyond its own weights; not measured with real ones. */
+const PROJECTOR_BUFFER_BYTES = 128 * MIB;
+
+export interface ServerParts {
+  readonly weights: number;
+  /** Keys, values and states of all sequences. */
+  readonly cache: number;
+  readonly compute: number;
+  /** The part of `compute` for the inputs of a batch, which the host prepares. */
+  readonly inputs: number;
+  readonly projector: number;
+  /** Copies of windows and states, from which a sequence can go on. */
+  readonly checkpoints: number;
+  readonly promptCache: number;
+  readonly base: number;
+}
+
+export function serverParts(model: GgufModel, layout: ServerLayout): ServerParts {
+  const layers = layersOf(model);
+  const { cells, windowCells, streams } = cellsOf(layers, layout);
+  const keptCells = layout.encoder ? 0 : cells * streams;
+  const keptWindow = layout.encoder ? 0 : windowCells * streams;
+  const bytes = ({ keys, values }: LayerMemory['whole']): number =>
+    keys * cacheNumberBytes(layout.keyType) + values * cacheNumberBytes(layout.valueType);
+  const windowBytes = layers.window === undefined ? 0 : bytes(layers.window);
+  const states = layout.encoder ? 0 : layers.stateBytes * layout.parallel;
+  const inputs = inputBytes(model, layout, cells + windowCells);
+  return {
+    weights: model.sizeBytes,
+    cache: keptCells * bytes(layers.whole) + keptWindow * windowBytes + states,
+    compute: inputs + batchBytes(model, layout) + scoreBytes(model, layout, cells) + outputBytes(model, layout),
+    inputs,
+    projector: model.projector === undefined ? 0 : (model.projectorBytes ?? 0) + PROJECTOR_BUFFER_BYTES,
+    checkpoints: layout.encoder ? 0 : checkpointCount(layout) * (windowBytes * windowTokens(layers, layout) + layers.stateBytes),
+    promptCache: layout.cacheRamMiB * MIB,
+    base: BASE_BYTES + (model.vocabularySize ?? 0) * VOCABULARY_BYTES,
+  };
+}
+
+/** On a GPU, all layers, their cache and the buffers of a batch are in its memory. The process, what it keeps of prompts, and the table that embeds tokens stay on the host. */
+export function splitMemory(parts: ServerParts, model: GgufModel, layout: ServerLayout): MemoryDemand {
+  const { weights, cache, compute, inputs, projector, checkpoints, promptCache, base } = parts;
+  const ofProcess = base + promptCache + checkpoints;
+  if (!layout.gpu) return { hostBytes: Math.ceil(ofProcess + weights + cache + compute + projector), deviceBytes: 0 };
+  const input = Math.min(model.inputBytes ?? 0, weights);
+  const experts = layout.expertsOnHost ? Math.min(model.expertBytes ?? 0, weights - input) : 0;
+  // A model without an output matrix uses the table that embeds tokens, of which the device gets a copy.
+  const copied = model.hasOutput === false ? input : 0;
+  const onDevice = layout.cacheOnHost ? 0 : cache;
+  return {
+    hostBytes: Math.ceil(ofProcess + input + experts + inputs + cache - onDevice),
+    deviceBytes: Math.ceil(weights - input - experts + copied + onDevice + compute + projector),
+  };
+}
+
+/** Returns the bytes of keys, values and states: what a saved conversation of the whole context takes. */
+export function cacheBytes(model: GgufModel, layout: ServerLayout): number {
+  return serverParts(model, layout).cache;
+}
+
+function layersOf(model: GgufModel): LayerMemory {
+  if (model.layers !== undefined) return { ...model.layers, window: model.layers.window };
+  const { blockCount, embeddingLength, headCount: heads = 1 } = model;
+  if (blockCount === undefined || embeddingLength === undefined) return { whole: { keys: 0, values: 0 }, window: undefined, stateBytes: 0 };
+  const headLength = embeddingLength / Math.max(1, heads);
+  const perLayer = blockCount * (model.headCountKv ?? heads);
+  const whole = { keys: perLayer * (model.keyLength ?? headLength), values: perLayer * (model.valueLength ?? headLength) };
+  return { whole, window: undefined, stateBytes: 0 };
+}
+
+/** Cells of each stream. A stream is a cache that one sequence has to itself, or all of them share. */
+function cellsOf(
+  layers: LayerMemory,
+  layout: ServerLayout,
+): { readonly cells: number; readonly windowCells: number; readonly streams: number } {
+  const { context, parallel, unified, physicalBatch, fullWindows } = layout;
+  const streams = unified ? 1 : parallel;
+  // Layers that keep only a state need no cells, and no mask of them.
+  const cells = layers.whole.keys === 0 && layers.window === undefined ? 0 : padded(context / streams);
+  if (layers.window === undefined) return { cells, windowCells: 0, streams };
+  const seen = layers.window.tokens * (unified ? parallel : 1) + physicalBatch;
+  return { cells, windowCells: fullWindows ? cells : padded(Math.min(cells, seen)), streams };
+}
+
+const padded = (tokens: number): number => Math.ceil(tokens / CELLS) * CELLS;
+
+function inputBytes(model: GgufModel, { physicalBatch, flashAttention }: ServerLayout, cells: number): number {
+  const perCell = flashAttention ? MASK_BYTES : WIDE_MASK_BYTES;
+  return physicalBatch * (cells * perCell + (model.embeddingLength ?? UNKNOWN_WIDTH) * FLOAT_BYTES);
+}
+
+function batchBytes(model: GgufModel, { physicalBatch }: ServerLayout): number {
+  const width = model.embeddingLength ?? UNKNOWN_WIDTH;
   const heads = model.headCount ?? 1;
-  const headLength = model.embeddingLength / heads;
-  const perToken = (model.headCountKv ?? heads) * ((model.keyLength ?? headLength) + (model.valueLength ?? headLength));
-  return contextOf(slot, spec, model) * model.blockCount * perToken * BYTES_PER_KV;
+  const headLength = width / Math.max(1, heads);
+  const inner = model.feedForwardLength ?? width * UNKNOWN_INNER;
+  const experts = width * (model.expertUsedCount ?? 0);
+  const state = (model.layers?.stateBytes ?? 0) > 0 ? width * STATE_ROWS : 0;
+  // The input of the batch is counted with the other inputs.
+  const feedForward = INNER_ROWS * inner + (OUTER_ROWS - 1) * width + experts + state;
+  const attention = heads * (2 * (model.keyLength ?? headLength) + (model.valueLength ?? headLength)) + 2 * width;
+  return physicalBatch * FLOAT_BYTES * Math.max(feedForward, attention);
 }
 
-/** Returns the value of `--cache-ram` in MiB. Servers that only embed or rank do not cache prompts. */
-export function cacheRamMiB(slot: string, spec: SlotSpec, model: GgufModel): number {
-  if (!roleOf(slot, spec, model).capabilities.includes('chat')) return 0;
-  return Math.min(MAX_CACHE_RAM_MIB, Math.max(MIN_CACHE_RAM_MIB, Math.ceil(kvCacheBytes(slot, spec, model) / MIB)));
+/** Without flash attention, the scores of a whole batch are in memory at once. */
+function scoreBytes(model: GgufModel, { physicalBatch, flashAttention }: ServerLayout, cells: number): number {
+  return flashAttention ? 0 : physicalBatch * cells * (model.headCount ?? 1) * FLOAT_BYTES;
 }
 
-/** On a GPU, all layers, their cache and the buffers of a batch are in its memory; the process and its cache of prompts stay in that of the host. */
-export function serverMemory(slot: string, spec: SlotSpec, model: GgufModel): MemoryDemand {
-  const { start } = roleOf(slot, spec, model);
-  const context = contextOf(slot, spec, model);
-  const batch = start === 'generate' ? Math.min(BATCH, context) : context;
-  const rows = batch * (model.embeddingLength ?? 4096) * WIDE_ROWS * BYTES_PER_FLOAT;
-  const processBytes = BASE_BYTES + cacheRamMiB(slot, spec, model) * MIB;
-  const computedBytes = Math.ceil(model.sizeBytes + kvCacheBytes(slot, spec, model) + rows);
-  if (!usesGpu(spec)) return { hostBytes: processBytes + computedBytes, deviceBytes: 0 };
-  return { hostBytes: processBytes, deviceBytes: computedBytes };
+function outputBytes(model: GgufModel, { parallel }: ServerLayout): number {
+  return parallel * ((model.vocabularySize ?? 0) + (model.embeddingLength ?? UNKNOWN_WIDTH)) * FLOAT_BYTES;
+}
+
+/** Each sequence has one for where its prompt ended, and more in a long one. */
+function checkpointCount({ context, parallel, checkpoints }: ServerLayout): number {
+  return Math.min(parallel * checkpoints, parallel + Math.floor(context / CHECKPOINT_TOKENS));
+}
+
+function windowTokens(layers: LayerMemory, { context, fullWindows }: ServerLayout): number {
+  return fullWindows ? 0 : Math.min(context, layers.window?.tokens ?? 0);
 }

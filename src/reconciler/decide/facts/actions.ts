@@ -4,6 +4,7 @@ import type { Finding } from '../../../schema/failure.ts';
 import type { ModelId, SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { ImageReference, Workload } from '../../ports.ts';
+import type { PoolBytes } from './memory-pools.ts';
 
 /** What failed. */
 export type AttemptKind = 'crash' | 'vanish' | 'apply' | 'pull-image' | 'pull-model' | 'start-timeout' | 'probe';
@@ -17,7 +18,8 @@ export interface Fault extends Finding {
 export interface Origin {
   readonly spec: SlotSpec;
   readonly model: ModelFacts;
-  readonly memoryBytes: number;
+  /** What admission counts for it, and where it was placed. */
+  readonly memory: PoolBytes;
 }
 
 export interface ActionArgs {

@@ -1,5 +1,6 @@
 /** How a workload differs from what it was started as, and from what its slot asks for now, as far as its runtime reports it. Pure. */
 import type { DesiredSlot, Mount, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
+import { saysPlacement } from './visible-devices.ts';
 import { SYMBOLIC_PORT, workloadNamed, type Template } from './workload.ts';
 
 /** How a workload differs from its template, which has the same revision. */
@@ -58,7 +59,9 @@ function listDrift(what: string, actual: readonly string[] | undefined, wanted: 
 function envDrift(actual: Readonly<Record<string, string>> | undefined, template: Template): string[] {
   if (actual === undefined) return [];
   const names = new Set([...Object.keys(template.env), ...Object.keys(actual)]);
-  const differing = [...names].filter((name) => actual[name] !== template.env[name]);
+  const differing = [...names].filter(
+    (name) => actual[name] !== template.env[name] && !(saysPlacement(name) && template.env[name] === undefined),
+  );
   return differing.length === 0 ? [] : [`env ${differing.map((name) => `"${name}"`).join(', ')} with other values`];
 }
 

@@ -35,7 +35,7 @@ export interface Desired {
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
   readonly portRange: { readonly first: number; readonly last: number };
   readonly modelsRoot: string;
-  /** How much memory admission may hand out; undefined where everything fits. */
+  /** How much memory of the host admission may hand out; undefined where everything fits. */
   readonly memoryBudgetBytes: number | undefined;
   /** The hardware of this host; undefined where it is not known or does not matter. */
   readonly hardware?: Hardware | undefined;

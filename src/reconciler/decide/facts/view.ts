@@ -56,6 +56,8 @@ export interface SlotView {
   readonly workloads: readonly WorkloadView[];
   readonly inFlight: number;
   readonly waiting: number;
+  /** Monotonic milliseconds since which the oldest of them waits; undefined where none does. */
+  readonly waitingSince: number | undefined;
   readonly lastActiveAt: number | undefined;
   /** Monotonic milliseconds at which a request last asked for the slot, or gave up waiting for it. */
   readonly lastAskedAt: number | undefined;
@@ -73,6 +75,8 @@ export interface SlotView {
   readonly lastCapabilities: readonly Capability[] | undefined;
   /** In the last pass, the slot was being loaded, or its load was given up and no request has asked since. */
   readonly lastUnserved: boolean;
+  /** In the last pass, the slot had to leave its memory to others, or has not been asked for since it did. */
+  readonly lastGaveWay: boolean;
 }
 
 /** All that views are made of: what is true of every slot in one pass is collected once. */
@@ -163,7 +167,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     network: observed.traits.network,
     leads: observed.leads,
     aliasConflicts: gathered.aliasConflicts.get(slot.name) ?? NO_CONFLICTS,
-    backendMissing: backendMissing(spec, desired.hardware),
+    backendMissing: backendMissing(spec, desired.providers[spec.provider], desired.hardware),
     providerKnown: desired.providers[spec.provider] !== undefined,
     model,
     imagesUsed: observed.traits.images,
@@ -174,6 +178,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     workloads,
     inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),
     waiting: demand?.waiting ?? 0,
+    waitingSince: demand === undefined || demand.waiting === 0 ? undefined : (demand.waitingSince ?? demand.lastAskedAt),
     lastActiveAt: observed.lastActive.get(slot.name),
     lastAskedAt: demand?.lastAskedAt,
     failures: attempts?.failures ?? [],
@@ -184,12 +189,13 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     lastServing: last?.serving,
     lastCapabilities: last?.capabilities,
     lastUnserved: last !== undefined && (LOADING.has(last.state) || last.findings.some(({ reason }) => reason === 'NotAskedFor')),
+    lastGaveWay: last?.findings.some(({ reason }) => reason === 'InsufficientMemory' || reason === 'GaveWay') === true,
   };
 }
 
-/** The view of a slot whose template cannot be made: its workloads cannot be compared, and stay as they are. */
+/** The view of a slot whose provider fails: its workloads cannot be compared, and stay as they are. */
 export function viewWithoutTemplate(slot: DesiredSlot, gathered: Gathered, problem: string): SlotView {
-  const desired: Desired = { ...gathered.desired, templateOf: () => undefined };
+  const desired: Desired = { ...gathered.desired, templateOf: () => undefined, hardware: undefined };
   return { ...viewSlot(slot, { ...gathered, desired }), templateProblem: problem };
 }
 

@@ -3,7 +3,7 @@
  * revision is a hash over a symbolic port. Pure; the loop remembers the results, since this costs the most.
  */
 import { createHash } from 'node:crypto';
-import type { ModelFacts, Provider, SlotContext } from '../../../providers/provider.ts';
+import type { MemoryDemand, ModelFacts, Provider, SlotContext } from '../../../providers/provider.ts';
 import { Revision, type SlotName } from '../../../schema/names.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import { parseDurationMs } from '../../../schema/quantities.ts';
@@ -13,7 +13,11 @@ import type { ClusterWorkload, DesiredSlot, ImageReference, Mount, RuntimeTraits
 export interface Template {
   readonly revision: Revision;
   readonly capabilities: readonly Capability[];
-  /** What admission counts: the larger of the spec's and the estimate. */
+  /** Why the provider refuses to serve this model with these settings, and what to do. */
+  readonly objection?: string | undefined;
+  /** What admission counts: the larger of the spec's and the estimate, by where it is. */
+  readonly memory: MemoryDemand;
+  /** All of it. */
   readonly memoryBytes: number;
   readonly image: ImageReference | undefined;
   readonly env: Readonly<Record<string, string>>;
@@ -57,19 +61,26 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     mounts: modelsMount(traits, modelsRoot),
     devices: provider.devices(spec.backend),
   };
-  const { hostBytes, deviceBytes } = provider.estimateMemory(name, spec, model);
-  const memoryBytes = Math.max(spec.resources.memoryBytes ?? 0, hostBytes + deviceBytes);
+  const memory = demandOf(provider.estimateMemory(name, spec, model), spec);
+  const memoryBytes = memory.hostBytes + memory.deviceBytes;
   // One wrong number would make the sum over all slots wrong.
   if (!Number.isFinite(memoryBytes)) throw new Error(`The estimate of its memory is ${memoryBytes} bytes`);
   return {
     ...parts,
-    revision: hash(spec, parts, provider.startCmd(symbolic), traits),
+    revision: hash(spec, { ...parts, model }, provider.startCmd(symbolic), traits),
     capabilities: provider.capabilities(name, spec, model),
+    memory,
+    objection: provider.objection?.(name, spec, model),
     memoryBytes,
     containerPort: shared ? undefined : provider.containerPort,
-    cluster: traits.network === 'pods' ? clusterOf(spec, provider, memoryBytes) : undefined,
+    cluster: traits.network === 'pods' ? clusterOf(spec, { provider, memoryBytes, pinnedBy: model.pinnedBy }) : undefined,
     argv: (port) => provider.startCmd(context(port)),
   };
+}
+
+/** What a spec reserves beyond the estimate is memory of the host, which also limits the container. */
+function demandOf({ hostBytes, deviceBytes }: MemoryDemand, { resources }: SlotSpec): MemoryDemand {
+  return { hostBytes: Math.max(hostBytes, (resources.memoryBytes ?? 0) - deviceBytes), deviceBytes };
 }
 
 /** Pods have model stores of their own. Where this replica keeps its files must not change a revision, or replicas would not agree on it. */
@@ -78,12 +89,19 @@ function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: strin
   return [{ source: network === 'pods' ? modelsTarget : modelsRoot, target: modelsTarget, readOnly: true }];
 }
 
-function clusterOf(spec: SlotSpec, provider: Provider, memoryBytes: number): ClusterWorkload {
+interface ClusterParts {
+  readonly provider: Provider;
+  readonly memoryBytes: number;
+  readonly pinnedBy: ModelFacts['pinnedBy'];
+}
+
+function clusterOf(spec: SlotSpec, { provider, memoryBytes, pinnedBy }: ClusterParts): ClusterWorkload {
   const { replicas, nodeSelector, tolerations, storage, serviceAccountName, pod } = spec.cluster;
   return {
     provider: spec.provider,
     backend: spec.backend,
     model: spec.model.default,
+    ...(pinnedBy === undefined ? {} : { pinnedBy }),
     replicas,
     gpus: spec.resources.gpus,
     memoryBytes,
@@ -164,7 +182,7 @@ const DEFAULT_DRAIN_MS = parseDurationMs(DEFAULT_TIMES.drainTimeout);
 
 function hash(
   spec: SlotSpec,
-  parts: Pick<Template, 'image' | 'env' | 'mounts' | 'devices'>,
+  parts: Pick<Template, 'image' | 'env' | 'mounts' | 'devices'> & Pick<TemplateInputs, 'model'>,
   argv: readonly string[],
   { network }: RuntimeTraits,
 ): Revision {
@@ -178,6 +196,8 @@ function hash(
     spec.resources.gpus ?? null,
     spec.restartedAt ?? null,
     network === 'pods' ? clusterParts(spec) : NO_CLUSTER,
+    // Left out where pods know their files themselves, so that the revision is the one that earlier versions gave it.
+    ...(parts.model.pinnedBy === undefined ? [] : [parts.model.pinnedBy.digest]),
   ]);
   return Revision.parse(createHash('sha256').update(text).digest('hex').slice(0, 12));
 }

@@ -5,6 +5,7 @@ import { formatSize } from '../../../schema/quantities.ts';
 import { adviceFor, type Reason } from '../../../schema/reasons.ts';
 import { changesWorld, type Action, type ActionArgs } from '../facts/actions.ts';
 import type { Attempt, Decision, Plan } from '../facts/facts.ts';
+import { memoryLines } from './explain-memory.ts';
 
 /** Why one slot is as it is, one reason a line, the most important first. */
 export function explainSlot(decision: Decision, actions: readonly Action[], now: number): string {
@@ -14,7 +15,7 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
     ...actions.filter(changesWorld).map((action) => `  next: ${actionText(action)}`),
     ...adviceLines(decision),
     ...conflictLines(decision),
-    ...memoryLines(decision),
+    ...memoryLines(decision.memory),
     ...attemptLines(decision, now),
     ...(decision.progress === undefined ? [] : [`  pulled ${progressText(decision.progress)}`]),
     ...(decision.draining.length === 0 ? [] : [`  waiting for the requests of ${quoted(decision.draining)} to end`]),
@@ -126,14 +127,6 @@ function adviceLines({ name, conditions }: Decision): readonly string[] {
 /** An alias that another slot has as well stops nothing, so it is no finding. */
 function conflictLines({ conditions }: Decision): readonly string[] {
   return conditions.filter(({ reason }) => reason === 'AliasConflict').map((condition) => `  note: ${findingText(condition)}`);
-}
-
-function memoryLines({ memory }: Decision): readonly string[] {
-  if (memory?.budgetBytes === undefined) return [];
-  const verdict = memory.admitted ? 'admitted' : memory.mayWait ? 'not admitted yet' : 'not admitted';
-  const ahead = memory.ahead.length === 0 ? '' : ` to ${quoted(memory.ahead)}`;
-  const sum = `needs ${formatSize(memory.bytes)}; ${formatSize(memory.aheadBytes)} of ${formatSize(memory.budgetBytes)} are promised${ahead}`;
-  return [`  memory: ${verdict}, ${sum}`];
 }
 
 function attemptLines({ lastFailure, nextAttemptAt }: Decision, now: number): readonly string[] {

@@ -4,18 +4,20 @@
  */
 import type { Action } from '../facts/actions.ts';
 import type { Desired, Observed } from '../facts/facts.ts';
+import { addBytes, HOST, NO_BYTES, sumBytes, type MemoryPool, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
 import { freePort } from '../facts/workload.ts';
 
 /** What the slots of one plan share; the same for all of them. */
 export interface SharedResources {
   readonly portRange: { readonly first: number; readonly last: number };
   readonly takenPorts: ReadonlySet<number>;
-  readonly budgetBytes: number | undefined;
+  readonly pools: readonly MemoryPool[];
+  /** What is available of the memory of the host. */
   readonly availableBytes: number | undefined;
   /** What all workloads that exist or are being started hold. */
-  readonly heldBytes: number;
+  readonly held: PoolBytes;
   /** The sum of the memory claims that were admitted. */
-  readonly admittedBytes: number;
+  readonly admitted: PoolBytes;
 }
 
 export interface Allocation {
@@ -23,57 +25,62 @@ export interface Allocation {
   /** The lowest port that is not taken; undefined when all are. */
   readonly freePort: number | undefined;
   /** Memory of the workloads that this plan starts, so far. */
-  readonly startedBytes: number;
+  readonly started: PoolBytes;
 }
 
 /** The memory of one slot. */
 export interface SlotMemory {
   /** What one more workload of it needs. */
-  readonly neededBytes: number;
+  readonly needed: PoolBytes;
+  /** What its environment gets, so that it uses the devices on which it is placed. */
+  readonly variables: Readonly<Record<string, string>>;
   /** Its part of the admitted memory. */
-  readonly claimedBytes: number;
+  readonly claimed: PoolBytes;
   /** What its workloads hold. */
-  readonly heldBytes: number;
+  readonly held: PoolBytes;
 }
 
-/** `admittedBytes`: what admission has promised to all slots. `heldBytes`: what the workloads of all slots hold. */
+/** Everything that the plan of one pass has to hand out. `used`: as `findUsed` returned it. */
 export function sharedResources(
   desired: Desired,
   observed: Observed,
-  memory: { readonly admittedBytes: number; readonly heldBytes: number },
+  memory: Pick<SharedResources, 'pools' | 'held' | 'admitted'> & { readonly used: Used },
 ): SharedResources {
-  const used = findUsed(desired, observed);
+  const { used, ...more } = memory;
   return {
+    ...more,
     portRange: desired.portRange,
     takenPorts: used.ports,
-    budgetBytes: desired.memoryBudgetBytes,
     // Pods do not run in the memory of this host.
     availableBytes: observed.traits.network === 'pods' ? undefined : observed.host.memoryAvailableBytes,
-    heldBytes: memory.heldBytes + used.bytes,
-    admittedBytes: memory.admittedBytes,
   };
 }
 
 export function openAllocation(resources: SharedResources): Allocation {
-  return { resources, freePort: nextFreePort(resources, resources.portRange.first), startedBytes: 0 };
+  return { resources, freePort: nextFreePort(resources, resources.portRange.first), started: NO_BYTES };
+}
+
+interface Used {
+  readonly ports: ReadonlySet<number>;
+  readonly memory: PoolBytes;
 }
 
 /** Ports in use, and memory in use by what is not a workload of a desired slot: orphans, and workloads that are being started. */
-function findUsed(desired: Desired, observed: Observed): { readonly ports: ReadonlySet<number>; readonly bytes: number } {
+export function findUsed(desired: Desired, observed: Observed): Used {
   const ports = new Set(observed.takenPorts);
   const hasHostPorts = observed.traits.network !== 'pods';
-  let bytes = 0;
+  const memory: PoolBytes[] = [];
   for (const { id, slot, container, endpoints } of observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : []) {
     const port = container.port?.host ?? endpoints[0]?.port;
     if (port !== undefined && hasHostPorts) ports.add(port);
-    if (!desired.slots.has(slot)) bytes += observed.histories.get(id)?.origin?.memoryBytes ?? 0;
+    if (!desired.slots.has(slot)) memory.push(observed.histories.get(id)?.origin?.memory ?? NO_BYTES);
   }
   for (const { action } of observed.running.values()) {
     if (action.name !== 'apply' || action.args.updatesInPlace !== undefined) continue;
     if (hasHostPorts) ports.add(action.args.workload.port.host);
-    bytes += action.args.origin.memoryBytes;
+    memory.push(action.args.origin.memory);
   }
-  return { ports, bytes };
+  return { ports, memory: sumBytes(memory) };
 }
 
 /** The allocation after the workloads that `actions` start have taken their ports and memory. */
@@ -85,21 +92,26 @@ export function afterStarts(allocation: Allocation, actions: readonly Action[]):
     return {
       resources: before.resources,
       freePort: takesPort ? nextFreePort(before.resources, workload.port.host + 1) : before.freePort,
-      startedBytes: before.startedBytes + origin.memoryBytes,
+      started: addBytes(before.started, origin.memory),
     };
   }, allocation);
 }
 
 /** Whether one more workload of a slot has enough memory: now, and permanently beside the one that serves. */
 export function roomFor(
-  { neededBytes, claimedBytes, heldBytes }: SlotMemory,
-  { resources, startedBytes }: Allocation,
+  { needed, claimed, held }: Pick<SlotMemory, 'needed' | 'claimed' | 'held'>,
+  { resources, started }: Allocation,
 ): { readonly fitsNow: boolean; readonly fitsBeside: boolean } {
-  const { budgetBytes, availableBytes } = resources;
-  const fitsBudget = (bytes: number) => budgetBytes === undefined || bytes + startedBytes + neededBytes <= budgetBytes;
-  const fitsNow = fitsBudget(resources.heldBytes);
-  const available = availableBytes === undefined || neededBytes <= availableBytes;
-  return { fitsNow, fitsBeside: fitsNow && available && fitsBudget(resources.admittedBytes - claimedBytes + heldBytes) };
+  const { pools, availableBytes } = resources;
+  const fits = (used: (id: PoolId) => number): boolean =>
+    pools.every(({ id, budgetBytes, othersBytes }) => {
+      const bytes = needed[id] ?? 0;
+      return budgetBytes === undefined || bytes === 0 || used(id) + (started[id] ?? 0) + bytes <= budgetBytes - othersBytes;
+    });
+  const fitsNow = fits((id) => resources.held[id] ?? 0);
+  const available = availableBytes === undefined || (needed[HOST] ?? 0) <= availableBytes;
+  const fitsLater = fits((id) => (resources.admitted[id] ?? 0) - (claimed[id] ?? 0) + (held[id] ?? 0));
+  return { fitsNow, fitsBeside: fitsNow && available && fitsLater };
 }
 
 function nextFreePort({ portRange, takenPorts }: SharedResources, first: number): number | undefined {

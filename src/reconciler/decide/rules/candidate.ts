@@ -1,9 +1,14 @@
 /** A slot before memory is shared out: whether it should run, what prevents that, and how much memory it claims. Pure. */
 import type { Finding } from '../../../schema/failure.ts';
-import type { SlotView } from '../facts/view.ts';
+import type { Hardware } from '../../../schema/hardware.ts';
+import { mostBytes, NO_BYTES, poolsOfBackend, sumBytes, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
+import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { SlotMemory } from './allocator.ts';
+import { devicesGiven, placementVariables } from '../facts/visible-devices.ts';
 import { findGates, type Gate } from './gates.ts';
-import type { MemoryClaim } from './share-memory.ts';
+import { turnOf, type Turn } from './memory-turns.ts';
+import { placeMemory, type PlacementQuestion } from './place-memory.ts';
+import type { MemoryClaim, MemoryVerdict } from './share-memory.ts';
 import { whyNotWanted } from './wanted.ts';
 
 export interface Candidate {
@@ -12,35 +17,88 @@ export interface Candidate {
   readonly gates: readonly Gate[];
   /** Undefined where the slot needs no memory now. */
   readonly claim: MemoryClaim | undefined;
-  readonly memory: SlotMemory;
+  readonly needs: PlacementQuestion;
+  /** What its workloads hold. */
+  readonly held: PoolBytes;
 }
 
-export function makeCandidate(view: SlotView): Candidate {
+export function makeCandidate(view: SlotView, hardware: Hardware | undefined): Candidate {
+  const { spec, template, applying } = view;
   const notWanted = whyNotWanted(view);
   const gates = findGates(view);
-  const held = view.workloads.map((workload) => heldBytes(workload, view));
-  const incumbent = view.workloads.some(({ alive }) => alive) || view.applying !== undefined;
+  const needs = { demand: template?.memory ?? NOTHING, pools: poolsOfBackend(hardware, spec.backend), gpus: spec.resources.gpus };
+  const held = view.workloads.map((workload) =>
+    heldBytes(workload, needs, devicesGiven(workload.fact.container.env, hardware, spec.backend)),
+  );
+  const incumbent = view.workloads.some(({ alive }) => alive) || applying !== undefined;
   const willRun = notWanted === undefined && (incumbent || gates.every(({ kind }) => kind === 'waiting'));
-  const needed = view.template?.memoryBytes;
-  const claim = {
-    slot: view.slot.name,
-    priority: view.spec.priority,
-    bytes: Math.max(needed ?? 0, ...held),
-    onDemand: view.spec.load === 'on-demand',
-    busy: view.inFlight > 0 || view.waiting > 0,
-    incumbent,
-    lastActiveAt: view.lastActiveAt ?? 0,
-  };
-  const claims = willRun && (needed !== undefined || held.length > 0);
+  const claims = willRun && (template !== undefined || held.length > 0);
+  const present = [...held, ...(applying === undefined ? [] : [applying.args.origin.memory])];
   return {
     view,
     notWanted,
     gates,
-    memory: { neededBytes: needed ?? 0, claimedBytes: claims ? claim.bytes : 0, heldBytes: held.reduce((sum, each) => sum + each, 0) },
-    claim: claims ? claim : undefined,
+    needs,
+    held: sumBytes(held),
+    claim: claims ? makeClaim(view, { needs, present, incumbent }) : undefined,
   };
 }
 
-function heldBytes({ fact, known }: SlotView['workloads'][number], { template }: SlotView): number {
-  return fact.phase === 'exited' ? 0 : (known.origin?.memoryBytes ?? template?.memoryBytes ?? 0);
+const NOTHING = { hostBytes: 0, deviceBytes: 0 };
+
+function makeClaim(
+  view: SlotView,
+  { needs, present, incumbent }: { readonly needs: PlacementQuestion; readonly present: readonly PoolBytes[]; readonly incumbent: boolean },
+): MemoryClaim {
+  return {
+    slot: view.slot.name,
+    priority: view.spec.priority,
+    turn: findTurn(view, incumbent),
+    busy: view.inFlight > 0 || view.waiting > 0,
+    incumbent,
+    waitingSince: view.waitingSince,
+    reloadBytes: view.model?.kind === 'present' ? view.model.facts.sizeBytes : 0,
+    lastActiveAt: view.lastActiveAt ?? 0,
+    held: present.length === 0 ? undefined : [...present, placeAgain(needs, present)].reduce(mostBytes),
+    needs,
+  };
+}
+
+/** What runs stays where it is, and so does what replaces it. */
+function placeAgain(needs: PlacementQuestion, present: readonly PoolBytes[]): PoolBytes {
+  return placeMemory(needs, (id) => (present.some((bytes) => (bytes[id] ?? 0) > 0) ? Number.POSITIVE_INFINITY : 0));
+}
+
+function findTurn({ spec, inFlight, waiting, waitingSince, workloads, lastActiveAt, now }: SlotView, incumbent: boolean): Turn {
+  const passing = workloads.find(({ alive, known }) => alive && known.probe?.passed === true);
+  return turnOf({
+    onDemand: spec.load === 'on-demand',
+    busy: inFlight > 0 || waiting > 0,
+    incumbent,
+    waitingSince,
+    passingSince: passing?.known.probe?.since,
+    startedAt: passing?.known.seenAt,
+    lastActiveAt: lastActiveAt ?? 0,
+    now,
+  });
+}
+
+/** The memory of a slot, once it is known what it gets. */
+export function slotMemory(
+  { view, claim, needs, held }: Candidate,
+  verdict: MemoryVerdict | undefined,
+  hardware: Hardware | undefined,
+): SlotMemory {
+  const needed = claim?.held === undefined ? (verdict?.placement ?? placeMemory(needs, UNLIMITED)) : placeAgain(needs, [claim.held]);
+  const variables = placementVariables(needed, hardware, view.spec.backend, view.template?.env ?? {});
+  return { needed, variables, claimed: claim === undefined ? NO_BYTES : (verdict?.placement ?? NO_BYTES), held };
+}
+
+const UNLIMITED = (): number => Number.POSITIVE_INFINITY;
+
+function heldBytes({ fact, known }: WorkloadView, needs: PlacementQuestion, given: readonly PoolId[] | undefined): PoolBytes {
+  if (fact.phase === 'exited') return NO_BYTES;
+  if (known.origin !== undefined) return known.origin.memory;
+  const own = given ?? needs.pools.own;
+  return placeMemory({ ...needs, pools: { ...needs.pools, own }, gpus: given?.length ?? needs.gpus }, UNLIMITED);
 }

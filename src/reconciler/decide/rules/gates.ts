@@ -10,6 +10,7 @@
  */
 import type { Finding } from '../../../schema/failure.ts';
 import { formatSize } from '../../../schema/quantities.ts';
+import { HOST } from '../facts/memory-pools.ts';
 import type { SlotView } from '../facts/view.ts';
 import { CRASH_LIMIT, CRASH_WINDOW_MS, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';
 import type { MemoryVerdict } from './share-memory.ts';
@@ -31,6 +32,8 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   deviceMissing,
   imageUnknown,
   modelMissing,
+  modelOfAnother,
+  modelUnsuitable,
   templateBroken,
   failedFinally,
   answersNonsense,
@@ -59,6 +62,20 @@ function imageUnknown({ imagesUsed, image, spec }: SlotView): Gate | undefined {
 
 function modelMissing({ model }: SlotView): Gate | undefined {
   return model?.kind === 'missing' ? { kind: 'stalled', reason: 'ModelMissing', message: model.message } : undefined;
+}
+
+/** Its server could not load the model. */
+function modelOfAnother({ model, spec }: SlotView): Gate | undefined {
+  const owner = model?.kind === 'present' ? model.facts.provider : undefined;
+  if (owner === undefined || owner === spec.provider) return undefined;
+  const message = `Set "provider" to "${owner}", or choose another model: "${spec.model.default}" is no model of "${spec.provider}"`;
+  return { kind: 'stalled', reason: 'ModelUnusable', message };
+}
+
+/** A server would start, and answer with nonsense. */
+function modelUnsuitable({ template }: SlotView): Gate | undefined {
+  const message = template?.objection;
+  return message === undefined ? undefined : { kind: 'stalled', reason: 'ModelUnsuitable', message };
 }
 
 function templateBroken({ templateProblem, spec }: SlotView): Gate | undefined {
@@ -127,11 +144,17 @@ function modelNotPresent({ model, spec }: SlotView): Gate | undefined {
 /** Undefined where the slot may have its memory. */
 export function insufficientMemory(verdict: MemoryVerdict | undefined): Gate | undefined {
   if (verdict === undefined || verdict.admitted || verdict.budgetBytes === undefined) return undefined;
-  const names = verdict.ahead.map((name) => `"${name}"`).join(', ');
-  const others = verdict.ahead.length === 0 ? '' : `, and ${formatSize(verdict.aheadBytes)} are promised to ${names}`;
   return {
     kind: verdict.mayWait ? 'waiting' : 'memory',
     reason: 'InsufficientMemory',
-    message: `The slot needs ${formatSize(verdict.bytes)} of a budget of ${formatSize(verdict.budgetBytes)}${others}`,
+    message: describeShortage(verdict, verdict.budgetBytes),
   };
+}
+
+function describeShortage({ pool, neededBytes, othersBytes, aheadBytes, ahead }: MemoryVerdict, budgetBytes: number): string {
+  const where = pool === HOST ? '' : ` of the memory of device "${pool}"`;
+  const names = ahead.map((name) => `"${name}"`).join(', ');
+  const promised = ahead.length === 0 ? '' : `, and ${formatSize(aheadBytes)} are promised to ${names}`;
+  const others = othersBytes === 0 ? '' : `, of which other programs use ${formatSize(othersBytes)}`;
+  return `The slot needs ${formatSize(neededBytes)}${where} of a budget of ${formatSize(budgetBytes)}${others}${promised}`;
 }

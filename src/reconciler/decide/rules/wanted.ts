@@ -10,7 +10,7 @@ const ABANDONED_MS = 10_000;
 
 /** Why the slot should not run now; undefined where it should. */
 export function whyNotWanted(view: SlotView): Finding | undefined {
-  return notEnabled(view) ?? noReplicas(view) ?? notAskedFor(view) ?? abandoned(view) ?? idleTimedOut(view);
+  return notEnabled(view) ?? noReplicas(view) ?? notAskedFor(view) ?? abandoned(view) ?? gaveWay(view) ?? idleTimedOut(view);
 }
 
 function notEnabled({ spec }: SlotView): Finding | undefined {
@@ -32,6 +32,16 @@ function abandoned(view: SlotView): Finding | undefined {
   const at = abandonedAt(view);
   if (at === undefined || view.now < at) return undefined;
   return { reason: 'NotAskedFor', message: 'The slot loads on demand, and every request that waited for it has left' };
+}
+
+/** Loading it again for nobody would take the memory from the next one that is asked for. */
+function gaveWay(view: SlotView): Finding | undefined {
+  if (view.spec.load !== 'on-demand' || !view.lastGaveWay || isInUse(view)) return undefined;
+  if (view.applying !== undefined || view.workloads.some(({ alive }) => alive)) return undefined;
+  return {
+    reason: 'GaveWay',
+    message: 'The slot loads on demand, and other slots have the memory that it needs; the next request loads it',
+  };
 }
 
 /** When the load of a slot on demand, for which no request waits any more, is given up. Monotonic milliseconds; undefined where it is not. */

@@ -3,6 +3,7 @@
  * place. It serves in the meantime. Pure.
  */
 import type { Finding } from '../../../schema/failure.ts';
+import { HOST } from '../facts/memory-pools.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { workloadNamed } from '../facts/workload.ts';
 import type { Roles } from '../rules/assign-roles.ts';
@@ -35,7 +36,7 @@ function update({ fact, known }: WorkloadView, { slot, spec, template, model }: 
   if (template === undefined || model?.kind !== 'present') return NOTHING_DUE;
   const hostPort = fact.container.port?.host ?? template.containerPort ?? 0;
   const workload = workloadNamed(slot, template, fact.name, hostPort);
-  const origin = known.origin ?? { spec, model: model.facts, memoryBytes: template.memoryBytes };
+  const origin = known.origin ?? { spec, model: model.facts, memory: { [HOST]: template.memoryBytes } };
   const updatesInPlace = { workload: fact.id, altered: because !== APPLY_OUTDATED };
   return { actions: [{ name: 'apply', slot: slot.name, because, args: { workload, origin, updatesInPlace } }], wakes: [] };
 }

@@ -3,11 +3,15 @@ import type { Finding } from '../../../schema/failure.ts';
 import type { Action } from '../facts/actions.ts';
 import type { SlotView } from '../facts/view.ts';
 import { workloadOf } from '../facts/workload.ts';
-import type { Allocation } from '../rules/allocator.ts';
+import type { Allocation, SlotMemory } from '../rules/allocator.ts';
 import type { Gate } from '../rules/gates.ts';
 
 /** Either the action, or why there is none after all. */
-export function planStart(view: SlotView, allocation: Allocation): { readonly action?: Action; readonly gate?: Gate } {
+export function planStart(
+  view: SlotView,
+  allocation: Allocation,
+  { needed, variables }: Pick<SlotMemory, 'needed' | 'variables'>,
+): { readonly action?: Action; readonly gate?: Gate } {
   const { template, slot, model, spec } = view;
   if (template === undefined || model?.kind !== 'present') return {};
   const port = template.cluster === undefined ? allocation.freePort : template.containerPort;
@@ -16,8 +20,9 @@ export function planStart(view: SlotView, allocation: Allocation): { readonly ac
     return { gate: { kind: 'waiting', reason: 'PortRangeUsedUp', message } };
   }
   const names = new Set(view.workloads.map(({ fact }) => fact.name));
-  const workload = workloadOf(slot, template, port, names);
-  const origin = { spec, model: model.facts, memoryBytes: template.memoryBytes };
+  const placed = { ...template, env: { ...template.env, ...variables } };
+  const workload = workloadOf(slot, Object.keys(variables).length === 0 ? template : placed, port, names);
+  const origin = { spec, model: model.facts, memory: needed };
   const because: Finding =
     names.size === 0
       ? { reason: 'WorkloadNotPresent', message: 'The slot is wanted and has no workload' }

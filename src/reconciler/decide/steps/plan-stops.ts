@@ -1,5 +1,6 @@
 /**
- * When a draining workload is stopped: at once where it has no requests; otherwise when its last request has ended or its drain time is over. A silent one
+ * When a draining workload is stopped: at once where it has no requests; otherwise when its last request has ended or its drain time is over. One that only gives
+ * way to others that need its memory has no such time. A silent one
  * finishes nothing, so it is killed at once; this resets its connections, and requests whose answer had not begun are sent again. Pure.
  */
 import type { Finding } from '../../../schema/failure.ts';
@@ -80,7 +81,9 @@ function planStop({ workload, because, failure }: Draining, drainMs: number, now
   if (workload.stopUnderWay) return NOTHING_DUE;
   const exited = fact.phase === 'exited';
   const silent = isSilent(workload, now);
-  const drainedAt = exited || silent || inFlight === 0 ? now : (known.drainingSince ?? now) + drainMs;
+  // Memory that others need is not worth an answer that has begun.
+  const patienceMs = because.reason === 'InsufficientMemory' ? Number.POSITIVE_INFINITY : drainMs;
+  const drainedAt = exited || silent || inFlight === 0 ? now : (known.drainingSince ?? now) + patienceMs;
   const retryAt = known.stops === undefined ? now : known.stops.lastAt + delayAfter(known.stops.failures);
   const at = Math.max(drainedAt, retryAt);
   if (at > now) return { actions: [], wakes: [at] };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { HOST } from '../../../../src/reconciler/decide/facts/memory-pools.ts';
 import { afterStarts, openAllocation, roomFor, type SharedResources } from '../../../../src/reconciler/decide/rules/allocator.ts';
 import { plan } from '../../../../src/reconciler/decide/plan.ts';
 import { NOW, PRIMARY, factsOf } from '../plan-fixture.ts';
@@ -6,10 +7,10 @@ import { NOW, PRIMARY, factsOf } from '../plan-fixture.ts';
 const RESOURCES: SharedResources = {
   portRange: { first: 18_080, last: 18_082 },
   takenPorts: new Set([18_080]),
-  budgetBytes: 5000,
+  pools: [{ id: HOST, budgetBytes: 5000, othersBytes: 0 }],
   availableBytes: 3000,
-  heldBytes: 2000,
-  admittedBytes: 4000,
+  held: { host: 2000 },
+  admitted: { host: 4000 },
 };
 const start = startOf();
 
@@ -22,9 +23,9 @@ describe('The allocator', () => {
   test('takes port and memory of a started workload out of the next allocation, and leaves the one before as it was', () => {
     const first = openAllocation(RESOURCES);
     const second = afterStarts(first, [start(18_081)]);
-    expect(second).toMatchObject({ freePort: 18_082, startedBytes: 1000 });
-    expect(afterStarts(second, [start(18_082)])).toMatchObject({ freePort: undefined, startedBytes: 2000 });
-    expect(first).toMatchObject({ freePort: 18_081, startedBytes: 0 });
+    expect(second).toMatchObject({ freePort: 18_082, started: { host: 1000 } });
+    expect(afterStarts(second, [start(18_082)])).toMatchObject({ freePort: undefined, started: { host: 2000 } });
+    expect(first).toMatchObject({ freePort: 18_081, started: {} });
   });
 
   test('is the same when nothing is started', () => {
@@ -33,7 +34,7 @@ describe('The allocator', () => {
   });
 
   test('a workload fits now when all that exist and are started leave room for it', () => {
-    const memory = { neededBytes: 1500, claimedBytes: 1500, heldBytes: 0 };
+    const memory = { needed: { host: 1500 }, claimed: { host: 1500 }, held: { host: 0 } };
     const allocation = openAllocation(RESOURCES);
     expect(roomFor(memory, allocation).fitsNow).toBe(true);
     expect(roomFor(memory, afterStarts(allocation, [start(18_081), start(18_082)])).fitsNow).toBe(false);
@@ -41,15 +42,28 @@ describe('The allocator', () => {
 
   test('a workload fits beside the old one when both fit beside everything that is admitted, and the host has the memory', () => {
     const allocation = openAllocation(RESOURCES);
-    expect(roomFor({ neededBytes: 1000, claimedBytes: 1000, heldBytes: 1000 }, allocation).fitsBeside).toBe(true);
-    expect(roomFor({ neededBytes: 2500, claimedBytes: 1000, heldBytes: 1000 }, allocation)).toEqual({ fitsNow: true, fitsBeside: false });
+    expect(roomFor({ needed: { host: 1000 }, claimed: { host: 1000 }, held: { host: 1000 } }, allocation).fitsBeside).toBe(true);
+    expect(roomFor({ needed: { host: 2500 }, claimed: { host: 1000 }, held: { host: 1000 } }, allocation)).toEqual({
+      fitsNow: true,
+      fitsBeside: false,
+    });
     const busyHost = openAllocation({ ...RESOURCES, availableBytes: 500 });
-    expect(roomFor({ neededBytes: 1000, claimedBytes: 1000, heldBytes: 1000 }, busyHost)).toEqual({ fitsNow: true, fitsBeside: false });
+    expect(roomFor({ needed: { host: 1000 }, claimed: { host: 1000 }, held: { host: 1000 } }, busyHost)).toEqual({
+      fitsNow: true,
+      fitsBeside: false,
+    });
   });
 
   test('without a budget, everything fits', () => {
-    const allocation = openAllocation({ ...RESOURCES, budgetBytes: undefined, availableBytes: undefined });
-    expect(roomFor({ neededBytes: 1e12, claimedBytes: 0, heldBytes: 0 }, allocation)).toEqual({ fitsNow: true, fitsBeside: true });
+    const allocation = openAllocation({
+      ...RESOURCES,
+      pools: [{ id: HOST, budgetBytes: undefined, othersBytes: 0 }],
+      availableBytes: undefined,
+    });
+    expect(roomFor({ needed: { host: 1e12 }, claimed: { host: 0 }, held: { host: 0 } }, allocation)).toEqual({
+      fitsNow: true,
+      fitsBeside: true,
+    });
   });
 });
 
@@ -63,7 +77,7 @@ function startOf() {
     args: {
       ...planned.args,
       workload: { ...planned.args.workload, port: { host: port, container: port } },
-      origin: { ...planned.args.origin, memoryBytes: 1000 },
+      origin: { ...planned.args.origin, memory: { host: 1000 } },
     },
   });
 }

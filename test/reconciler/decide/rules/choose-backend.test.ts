@@ -1,11 +1,15 @@
 /** Decided from recordings of machines, in `test/host/hardware/recorded`. */
 import { describe, expect, test } from '@jest/globals';
-import { backendChoice, backendMissing, computesWith, withBackend } from '../../../../src/reconciler/decide/rules/choose-backend.ts';
+import { rankBackends } from '../../../../src/providers/decide/rank-backends.ts';
+import { gguf } from '../../../../src/providers/gguf/gguf.ts';
+import type { ProviderRegistry } from '../../../../src/providers/provider.ts';
+import { backendChoice, backendMissing, computesWith, withBackends } from '../../../../src/reconciler/decide/rules/choose-backend.ts';
 import type { DesiredSlot } from '../../../../src/reconciler/ports.ts';
 import type { Hardware } from '../../../../src/schema/hardware.ts';
 import { SlotName } from '../../../../src/schema/names.ts';
 import type { Backend } from '../../../../src/schema/provider-kinds.ts';
 import { parseSlot, type SlotDocument } from '../../../../src/schema/slot-spec.ts';
+import { PLAIN_PROVIDER } from '../../../support/plain-provider.ts';
 import { recordedHardware } from '../../../support/hardware/recorded-machines.ts';
 
 const NONE = recordedHardware('server-without-gpu');
@@ -28,6 +32,23 @@ function slot(document: Partial<SlotDocument> = {}): DesiredSlot {
   return { name, spec: parsed.spec, generation: 1, problems: [] };
 }
 
+/** Providers as they may come to be: each computes with one backend only. */
+const only = (kind: 'image' | 'npu') => ({
+  ...PLAIN_PROVIDER,
+  kind,
+  rankBackends: (hardware: Hardware | undefined) => rankBackends(kind, hardware),
+});
+const PROVIDERS: ProviderRegistry = { gguf, image: only('image'), npu: only('npu') };
+
+function chosen(asked: DesiredSlot, hardware: Hardware | undefined): DesiredSlot {
+  const found = withBackends(new Map([['it', asked]]), PROVIDERS, hardware).get('it');
+  if (found === undefined) throw new Error('The slot is gone');
+  return found;
+}
+
+const missing = (spec: DesiredSlot['spec'], hardware: Hardware | undefined) => backendMissing(spec, PROVIDERS[spec.provider], hardware);
+const choice = (spec: DesiredSlot['spec'], hardware: Hardware | undefined) => backendChoice(spec, PROVIDERS[spec.provider], hardware);
+
 describe('a slot without a backend', () => {
   const cases: readonly (readonly [string, Hardware | undefined, string])[] = [
     ['gets the default where the hardware is not known', undefined, 'vulkan'],
@@ -44,43 +65,50 @@ describe('a slot without a backend', () => {
   ];
   for (const [sentence, hardware, expected] of cases) {
     test(sentence, () => {
-      const chosen = withBackend(slot(), hardware).spec;
-      expect(chosen.backend).toBe(expected);
-      expect(backendMissing(chosen, hardware)).toBeUndefined();
+      const { spec } = chosen(slot(), hardware);
+      expect(spec.backend).toBe(expected);
+      expect(missing(spec, hardware)).toBeUndefined();
       // Whoever did not name a backend is told why it is not the usual one.
-      expect(backendChoice(chosen, hardware) === undefined).toBe(expected === 'vulkan');
+      expect(choice(spec, hardware) === undefined).toBe(expected === 'vulkan');
     });
   }
 
   test('stays the same object where nothing changes', () => {
     const plain = slot();
-    expect(withBackend(plain, AMD)).toBe(plain);
-    expect(withBackend(plain, undefined)).toBe(plain);
+    expect(chosen(plain, AMD)).toBe(plain);
+    expect(chosen(plain, undefined)).toBe(plain);
   });
 
   test('says why it does not compute with the default one', () => {
-    const sentenceOf = (hardware: Hardware): string | undefined => backendChoice(withBackend(slot(), hardware).spec, hardware);
+    const sentenceOf = (hardware: Hardware): string | undefined => choice(chosen(slot(), hardware).spec, hardware);
     expect(sentenceOf(NONE)).toBe('It computes with "cpu", as the default "vulkan" is not available here: this machine has no GPU');
     expect(sentenceOf(MAC)).toBe(
       'It computes with "cpu", as the default "vulkan" is not available here: macOS has no driver for Vulkan (gpu0: Apple M2 Max)',
     );
-    expect(backendChoice(slot({ backend: 'cpu' }).spec, NONE)).toBeUndefined();
+    expect(choice(slot({ backend: 'cpu' }).spec, NONE)).toBeUndefined();
   });
+});
+
+test('a slot keeps its backend if its provider fails to judge', () => {
+  const asked = slot();
+  const rankBackends = (): never => {
+    throw new Error('It exploded');
+  };
+  expect(withBackends(new Map([['it', asked]]), { gguf: { ...gguf, rankBackends } }, NONE).get('it')).toBe(asked);
 });
 
 describe('a slot with a backend', () => {
   test('keeps it, and it is missing only if no device is there', () => {
     const asked = slot({ backend: 'cuda' });
-    expect(withBackend(asked, NONE)).toBe(asked);
-    for (const hardware of [undefined, NVIDIA, HIDDEN]) expect(backendMissing(asked.spec, hardware)).toBeUndefined();
-    expect(backendMissing(slot({ backend: 'rocm' }).spec, AMD)).toBeUndefined();
-    expect(backendMissing(slot({ backend: 'cpu' }).spec, NONE)).toBeUndefined();
-    expect(backendMissing(slot({ provider: 'npu', model: { default: 'llama3.2:1b' } }).spec, STRIX_HALO)).toBeUndefined();
+    expect(chosen(asked, NONE)).toBe(asked);
+    for (const hardware of [undefined, NVIDIA, HIDDEN]) expect(missing(asked.spec, hardware)).toBeUndefined();
+    expect(missing(slot({ backend: 'rocm' }).spec, AMD)).toBeUndefined();
+    expect(missing(slot({ backend: 'cpu' }).spec, NONE)).toBeUndefined();
+    expect(missing(slot({ provider: 'npu', model: { default: 'llama3.2:1b' } }).spec, STRIX_HALO)).toBeUndefined();
   });
 
   test('says why it is missing, and what can be used instead', () => {
-    const messageOf = (backend: Backend, hardware: Hardware): string | undefined =>
-      backendMissing(slot({ backend }).spec, hardware)?.message;
+    const messageOf = (backend: Backend, hardware: Hardware): string | undefined => missing(slot({ backend }).spec, hardware)?.message;
     expect(messageOf('cuda', NONE)).toBe('Set "backend" to "cpu": "cuda" is not available here, because this machine has no GPU of NVIDIA');
     expect(messageOf('rocm', INTEL)).toBe(
       'Set "backend" to "vulkan" or "cpu": "rocm" is not available here, because this machine has no GPU of AMD',
@@ -98,8 +126,8 @@ describe('a slot with a backend', () => {
 
   test('is refused where its provider has no other one', () => {
     const image = slot({ provider: 'image', model: { default: 'sdxl-turbo' } });
-    expect(withBackend(image, NONE)).toBe(image);
-    expect(backendMissing(image.spec, NONE)).toMatchObject({
+    expect(chosen(image, NONE)).toBe(image);
+    expect(missing(image.spec, NONE)).toMatchObject({
       reason: 'DeviceMissing',
       message: expect.stringMatching(/^Make the device available: "rocm" is not available here/),
     });

@@ -73,7 +73,7 @@ export const judgeStarts: Rule = ({ world, wrong }) => {
       judgeCounts(planned);
       budgetBytes = world.memoryBudgetBytes;
       for (const action of planned.plan.actions) {
-        if (action.name === 'apply') asked.set(action.args.workload, action.args.origin.memoryBytes);
+        if (action.name === 'apply') asked.set(action.args.workload, action.args.origin.memory['host'] ?? 0);
         if (action.name === 'apply' && action.args.updatesInPlace !== undefined) updates.add(action.args.workload);
         if (action.name === 'noteCrash' && action.args.failure !== undefined && action.args.startsAgain) {
           add(action.slot, (before) => Math.max(before, 1) + 1);

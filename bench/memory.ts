@@ -1,0 +1,122 @@
+/**
+ * Compares what the provider expects a llama-server to need with what it takes. Generated models of at least 500 MB are served as the provider would start them, at contexts
+ * from 4,096 to 131,072 tokens; then prompts are sent until its cache of prompts is full, and the memory of the process is read. Needs llama-server on the PATH, or
+ * podman with the image that `toolboxes/gguf` describes.
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { encodeDemoModel } from '../src/models/demo/demo-models.ts';
+import { createModelReader } from '../src/models/read-model.ts';
+import type { ModelFacts } from '../src/providers/provider.ts';
+import { ggufModel } from '../src/providers/gguf/decide/gguf-model.ts';
+import { chooseLayout } from '../src/providers/gguf/decide/server-layout.ts';
+import { serverParts } from '../src/providers/gguf/decide/server-memory.ts';
+import { gguf } from '../src/providers/gguf/gguf.ts';
+import { ModelId, SlotName } from '../src/schema/names.ts';
+import { parseSlot, type SlotSpec } from '../src/schema/slot-spec.ts';
+import { startLlamaServer, type LlamaServer } from './llama-server.ts';
+import { writeLargeModel, type LargeModel } from './large-model.ts';
+import { denseModel, expertModel, windowModel } from './large-shapes.ts';
+import { atMost, type Row } from './measure.ts';
+
+const MIB = 2 ** 20;
+const NAME = SlotName.parse('primary');
+const CONTEXTS = [4096, 16_384, 32_768, 65_536, 131_072] as const;
+const GOAL_PERCENT = 15;
+const PROMPT_TOKENS = 2048;
+const VOCABULARY = 4000;
+/** Below it, tokens are not words. */
+const FIRST_WORD = 400;
+
+const SIZES = { vocabulary: VOCABULARY, context: 131_072, format: 'q8_0' } as const;
+/** Little is computed for each token, so that a cache of prompts is full soon. Keys and values of a token take 8 KiB. */
+const MODELS: Readonly<Record<string, LargeModel>> = {
+  experts: expertModel({ ...SIZES, layers: 8, width: 256, heads: 4, headsKv: 2, headLength: 128, feedForward: 256 }, 330, 1),
+  windows: windowModel({ ...SIZES, layers: 24, width: 1024, heads: 4, headsKv: 2, headLength: 128, feedForward: 6400 }, 1024),
+  dense: denseModel({ ...SIZES, layers: 12, width: 1536, heads: 12, headsKv: 2, headLength: 128, feedForward: 8192 }),
+};
+/** Several threads wait for each other in a busy loop, which takes long where something else runs as well. */
+const ONE_THREAD = ['--threads', '1'];
+/** Those which compute much for each token are measured without filling their cache of prompts. */
+const FILLED: ReadonlySet<string> = new Set(['experts']);
+
+export async function measureMemory(): Promise<readonly Row[]> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'svc-bench-memory-'));
+  try {
+    await writeFile(path.join(directory, 'base.gguf'), encodeDemoModel('demo-fox'));
+    const baseline = await measure(directory, { model: 'base', context: 512, filled: false });
+    process.stdout.write(`  a server with a model of 0.3 MB takes ${mib(baseline.residentBytes)}\n`);
+    const rows: Row[] = [];
+    for (const [model, shape] of Object.entries(MODELS)) {
+      const bytes = await writeLargeModel(path.join(directory, `${model}.gguf`), shape);
+      process.stdout.write(`  ${model}: ${mib(bytes)}\n`);
+      let worst = 0;
+      for (const context of CONTEXTS) {
+        const { residentBytes, expectedBytes } = await measure(directory, { model, context, filled: FILLED.has(model) });
+        const took = residentBytes - baseline.residentBytes;
+        const expected = expectedBytes - baseline.residentBytes;
+        const percent = (100 * (expected - took)) / took;
+        if (Math.abs(percent) > Math.abs(worst)) worst = percent;
+        const line = [String(context).padStart(8), `took ${mib(took)}`, `expected ${mib(expected)}`, `${percent.toFixed(1)} %`];
+        process.stdout.write(`  ${line.map((part) => part.padStart(18)).join('')}\n`);
+      }
+      rows.push(
+        atMost(`expected memory against what llama-server took, ${model}`, Math.abs(worst), { limit: GOAL_PERCENT, unit: '%', digits: 1 }),
+      );
+      await rm(path.join(directory, `${model}.gguf`));
+    }
+    return rows;
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+interface Measured {
+  readonly residentBytes: number;
+  readonly expectedBytes: number;
+}
+
+async function measure(
+  directory: string,
+  { model: name, context, filled }: { readonly model: string; readonly context: number; readonly filled: boolean },
+): Promise<Measured> {
+  const model = await readFacts(directory, `${name}.gguf`);
+  const spec = specOf(`${name}.gguf`, context, filled ? ONE_THREAD : [...ONE_THREAD, '--cache-ram', '0']);
+  const server = await startLlamaServer({ name: NAME, spec, model, directory });
+  try {
+    const { layout } = chooseLayout(NAME, spec, ggufModel(model));
+    const tokenBytes = serverParts(ggufModel(model), layout).cache / layout.context;
+    const length = Math.min(PROMPT_TOKENS, Math.floor(context / 4));
+    // So many prompts that the cache of earlier ones is full, and one for each sequence.
+    const prompts = layout.parallel + 1 + Math.ceil((layout.cacheRamMiB * MIB) / tokenBytes / length);
+    for (let index = 0; index < prompts; index += 1) await complete(server, length);
+    return { residentBytes: await server.residentBytes(), expectedBytes: gguf.estimateMemory(NAME, spec, model).hostBytes };
+  } finally {
+    await server.stop();
+  }
+}
+
+async function readFacts(directory: string, file: string): Promise<ModelFacts> {
+  const read = await createModelReader(directory, [gguf.models]).read(ModelId.parse(file), file);
+  if (read.kind !== 'present') throw new Error(`"${file}" cannot be read`);
+  return read.facts;
+}
+
+function specOf(model: string, context: number, args: readonly string[]): SlotSpec {
+  const parsed = parseSlot(NAME, { provider: 'gguf', backend: 'cpu', model: { default: model, context, args: [...args] } });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  return parsed.spec;
+}
+
+async function complete({ url }: LlamaServer, tokens: number): Promise<void> {
+  const words = VOCABULARY - FIRST_WORD;
+  const prompt = Array.from({ length: tokens }, () => FIRST_WORD - 100 + Math.floor(Math.random() * (words - 200)));
+  const body = JSON.stringify({ prompt, max_tokens: 1, temperature: 0 });
+  const answer = await fetch(`${url}/v1/completions`, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
+  const text = await answer.text();
+  // The model for the baseline has fewer tokens.
+  if (!answer.ok && answer.status !== 400) throw new Error(`The server answered ${answer.status}: ${text.slice(0, 200)}`);
+}
+
+const mib = (bytes: number): string => `${(bytes / MIB).toFixed(0)} MiB`;

@@ -1,0 +1,72 @@
+/** Whether a machine can run a provider, with which backends, and why not with the others. Pure. */
+import type { Hardware } from '../../schema/hardware.ts';
+import type { Backend } from '../../schema/provider-kinds.ts';
+import type { BackendVerdict, HostProgram, Provider } from '../provider.ts';
+
+export interface BackendAvailability {
+  readonly backend: Backend;
+  readonly available: boolean;
+  /** Why it is not available: a clause. Empty if it is. */
+  readonly reason: string;
+}
+
+export interface Availability {
+  readonly available: boolean;
+  /** What it runs in, or what to do so that it can run. */
+  readonly reason: string;
+  /** In the order of preference. */
+  readonly backends: readonly BackendAvailability[];
+}
+
+/** In what its server would run: in images, for these backends; or in a program of the machine. */
+export type RunsIn =
+  | { readonly kind: 'images'; readonly backends: readonly Backend[] }
+  | { readonly kind: 'process'; readonly program: Awaited<ReturnType<HostProgram['describe']>> };
+
+export function describeAvailability(provider: Provider, runsIn: RunsIn, hardware: Hardware | undefined): Availability {
+  const verdicts = provider.rankBackends(hardware);
+  const backends = verdicts.map((verdict) => judge(verdict, runsIn));
+  const usable = backends.filter(({ available }) => available).map(({ backend }) => backend);
+  const unusable = backends.filter(({ available }) => !available);
+  if (runsIn.kind === 'process' && !runsIn.program.ok) return { available: false, reason: runsIn.program.failure.message, backends };
+  if (runsIn.kind === 'images' && runsIn.backends.length === 0) {
+    return { available: false, reason: 'Build a toolbox image and add it to "toolboxes.toml": none is configured', backends };
+  }
+  if (usable.length === 0) {
+    const advice = runsIn.kind === 'images' ? 'Make a device available, or build a toolbox image' : 'Make a device available';
+    return { available: false, reason: `${advice}: ${whyNot(unusable)}`, backends };
+  }
+  const others = unusable.length === 0 ? '' : `; ${whyNot(unusable)}`;
+  return { available: true, reason: `${where(runsIn, usable)}${others}`, backends };
+}
+
+function judge({ backend, missing }: BackendVerdict, runsIn: RunsIn): BackendAvailability {
+  const why = missing ?? (runsIn.kind === 'process' || runsIn.backends.includes(backend) ? undefined : NO_IMAGE);
+  return { backend, available: why === undefined, reason: why ?? '' };
+}
+
+const NO_IMAGE = 'there is no toolbox image';
+
+function where(runsIn: RunsIn, usable: readonly Backend[]): string {
+  const named = listOf(usable);
+  if (runsIn.kind === 'images') return `Runs in toolbox images for ${named}`;
+  const program = runsIn.program.ok ? runsIn.program.value : { name: '' };
+  const installs = program.installs === undefined ? '' : ` (${program.installs})`;
+  return `Runs as a process on this machine with ${named}: ${program.name}${installs}`;
+}
+
+/** Backends with the same reason share it. */
+function whyNot(backends: readonly BackendAvailability[]): string {
+  const reasons = [...new Set(backends.map(({ reason }) => reason))];
+  return reasons
+    .map((reason) => {
+      const named = backends.filter((each) => each.reason === reason).map(({ backend }) => backend);
+      return `${listOf(named)} ${named.length === 1 ? 'is' : 'are'} not available, because ${reason}`;
+    })
+    .join('; ');
+}
+
+function listOf(names: readonly string[]): string {
+  const quoted = names.map((name) => `"${name}"`);
+  return quoted.length < 2 ? quoted.join('') : `${quoted.slice(0, -1).join(', ')} and ${quoted.at(-1)}`;
+}

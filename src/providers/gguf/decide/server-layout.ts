@@ -1,0 +1,157 @@
+/**
+ * Decides how llama-server divides its memory: the context, how many sequences are computed at the same time, and the batch. What a slot sets by arguments applies; what it
+ * leaves open follows from its model and from `memory` of its resources. Pure.
+ */
+import type { MemoryDemand } from '../../provider.ts';
+import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { GgufModel } from './gguf-model.ts';
+import { isEncoder, roleOf } from './model-role.ts';
+import { cacheBytes, MIB, serverParts, splitMemory, type ServerLayout } from './server-memory.ts';
+import { serverOptions, type ServerOptions } from './server-options.ts';
+import { usesGpu } from './uses-gpu.ts';
+
+/** What the provider sets on the command line, because the slot leaves it open. */
+export interface ChosenLayout {
+  readonly layout: ServerLayout;
+  /** Undefined: llama-server takes the trained context. */
+  readonly context: number | undefined;
+  /** Undefined: llama-server has four sequences that share the context. */
+  readonly parallel: number | undefined;
+}
+
+/** For files that do not contain the trained context. */
+const UNKNOWN_CONTEXT = 4096;
+/** The longest input of OpenAI's embeddings. The memory of an embedding batch grows with the square of the context. */
+const MAX_DEFAULT_EMBEDDING_CONTEXT = 8192;
+/** A conversation with tools needs this much; less is set only if a slot says so. */
+const MIN_DEFAULT_CONTEXT = 4096;
+const CONTEXT_STEP = 256;
+/** What llama-server 0.7.0 does without `--parallel`. */
+const AUTOMATIC_PARALLEL = 4;
+/** More sequences slow each other down. */
+const MAX_PARALLEL = 8;
+/** The default physical batch of llama-server for text, in tokens. */
+const TEXT_BATCH = 512;
+/** The default of llama-server. */
+const CHECKPOINTS = 32;
+/** Limits of a cache of prompts that holds about one conversation besides the active one. */
+const MIN_CACHE_RAM_MIB = 64;
+const MAX_CACHE_RAM_MIB = 2048;
+
+export function chooseLayout(slot: string, spec: SlotSpec, model: GgufModel): ChosenLayout {
+  const options = serverOptions(spec);
+  const { start } = roleOf(slot, spec, model);
+  const layoutOf = (context: number, parallel: number | undefined): ServerLayout =>
+    completeLayout({ slot, spec, model, options }, context, parallel);
+  const trained = model.trainedContext ?? UNKNOWN_CONTEXT;
+  const set = options.context === 0 ? trained : options.context;
+  if (start !== 'generate') {
+    const context = embeddingContext(spec, model);
+    return { layout: layoutOf(set ?? context, options.parallel), context, parallel: undefined };
+  }
+  const { memoryBytes } = spec.resources;
+  const wanted = set ?? spec.model.context;
+  if (memoryBytes === undefined || options.parallel !== undefined || options.context !== undefined) {
+    return { layout: layoutOf(wanted ?? trained, options.parallel), context: spec.model.context, parallel: undefined };
+  }
+  const fits = (layout: ServerLayout): boolean => totalBytes(model, layout) <= memoryBytes;
+  const floor = Math.min(trained, MIN_DEFAULT_CONTEXT);
+  const context =
+    wanted ?? largestFitting({ from: floor, to: trained, step: CONTEXT_STEP }, (tokens) => fits(layoutOf(tokens, undefined))) ?? floor;
+  const parallel = largestFitting({ from: 2, to: MAX_PARALLEL, step: 1 }, (count) => fits(layoutOf(count * context, count)));
+  if (parallel !== undefined) return { layout: layoutOf(parallel * context, parallel), context: parallel * context, parallel };
+  return { layout: layoutOf(context, undefined), context, parallel: undefined };
+}
+
+export function serverMemory(slot: string, spec: SlotSpec, model: GgufModel): MemoryDemand {
+  return demandOf(model, chooseLayout(slot, spec, model).layout);
+}
+
+/**
+ * Returns the largest context in tokens, a multiple of 256 or the trained one, with which a server fits; undefined if not even one of 256 tokens does. `fits` must not
+ * prefer more memory to less.
+ */
+export function largestContext(
+  { slot, spec, model }: { readonly slot: string; readonly spec: SlotSpec; readonly model: GgufModel },
+  fits: (demand: MemoryDemand) => boolean,
+): number | undefined {
+  const withContext = (context: number): SlotSpec => ({
+    ...spec,
+    model: { ...spec.model, context },
+    resources: { ...spec.resources, memoryBytes: undefined },
+  });
+  const trained = model.trainedContext ?? UNKNOWN_CONTEXT;
+  const range = { from: Math.min(trained, CONTEXT_STEP), to: trained, step: CONTEXT_STEP };
+  return largestFitting(range, (context) => fits(serverMemory(slot, withContext(context), model)));
+}
+
+interface Slot {
+  readonly slot: string;
+  readonly spec: SlotSpec;
+  readonly model: GgufModel;
+  readonly options: ServerOptions;
+}
+
+function completeLayout({ slot, spec, model, options }: Slot, context: number, parallel: number | undefined): ServerLayout {
+  const role = roleOf(slot, spec, model);
+  const batch = role.start === 'generate' ? Math.min(TEXT_BATCH, context) : embeddingContext(spec, model);
+  const quantized = /^i?q/.test(options.valueType ?? '');
+  const layout: ServerLayout = {
+    context,
+    parallel: parallel ?? AUTOMATIC_PARALLEL,
+    unified: options.unified ?? parallel === undefined,
+    physicalBatch: Math.min(options.physicalBatch ?? batch, context),
+    cacheRamMiB: 0,
+    checkpoints: options.checkpoints ?? CHECKPOINTS,
+    keyType: options.keyType,
+    valueType: options.valueType,
+    flashAttention: options.flashAttention ?? true,
+    fullWindows: options.fullWindows,
+    encoder: isEncoder(model),
+    gpu: usesGpu(spec),
+    cacheOnHost: options.cacheOnHost,
+    expertsOnHost: options.expertsOnHost,
+  };
+  // Values of less than 16 bits need flash attention.
+  const computed = quantized ? { ...layout, flashAttention: true } : layout;
+  // Servers that only embed or rank keep no prompts.
+  if (!role.capabilities.includes('chat')) return computed;
+  return { ...computed, cacheRamMiB: options.cacheRamMiB ?? promptCacheMiB(model, computed) };
+}
+
+function promptCacheMiB(model: GgufModel, layout: ServerLayout): number {
+  return Math.min(MAX_CACHE_RAM_MIB, Math.max(MIN_CACHE_RAM_MIB, Math.ceil(cacheBytes(model, layout) / MIB)));
+}
+
+/** An encoder has no positions beyond its trained context. */
+function embeddingContext(spec: SlotSpec, model: GgufModel): number {
+  const trained = model.trainedContext ?? UNKNOWN_CONTEXT;
+  if (isEncoder(model)) return Math.min(spec.model.context ?? MAX_DEFAULT_EMBEDDING_CONTEXT, trained);
+  return spec.model.context ?? Math.min(trained, MAX_DEFAULT_EMBEDDING_CONTEXT);
+}
+
+function demandOf(model: GgufModel, layout: ServerLayout): MemoryDemand {
+  return splitMemory(serverParts(model, layout), model, layout);
+}
+
+function totalBytes(model: GgufModel, layout: ServerLayout): number {
+  const { hostBytes, deviceBytes } = demandOf(model, layout);
+  return hostBytes + deviceBytes;
+}
+
+/** Returns the last of `from`, `from + step`, …, `to` that fits, where whatever is smaller than one that fits does too. */
+function largestFitting(
+  { from, to, step }: Readonly<Record<'from' | 'to' | 'step', number>>,
+  fits: (value: number) => boolean,
+): number | undefined {
+  if (fits(to)) return to;
+  if (!fits(from)) return undefined;
+  let low = 0;
+  let high = Math.ceil((to - from) / step);
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (fits(from + middle * step)) low = middle;
+    else high = middle;
+  }
+  return from + low * step;
+}

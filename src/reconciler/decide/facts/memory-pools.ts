@@ -1,0 +1,112 @@
+/**
+ * The memories of a machine, each with a budget: that of the host, and that of each device with a memory of its own. A device that computes in the memory of the
+ * host has at most a small pool, for what the firmware sets aside for it; whatever is beyond that counts against the host. Pure.
+ */
+import type { Device, Hardware } from '../../../schema/hardware.ts';
+import type { Backend } from '../../../schema/provider-kinds.ts';
+
+/** `host`, or the id of a device. */
+export type PoolId = string;
+
+export const HOST: PoolId = 'host';
+
+/** Bytes in each pool; a pool without an entry is not used. */
+export type PoolBytes = Readonly<Record<PoolId, number>>;
+
+export const NO_BYTES: PoolBytes = {};
+
+export interface MemoryPool {
+  readonly id: PoolId;
+  /** What workloads may use together; undefined where it is not known, and then everything fits. */
+  readonly budgetBytes: number | undefined;
+  /** The part of the budget that other programs of the machine use. What runs keeps its memory; what is started has to fit beside them. */
+  readonly othersBytes: number;
+}
+
+/** What one backend can compute with here. */
+export interface PoolsOfBackend {
+  /** Devices with a memory of their own, in their order. */
+  readonly own: readonly PoolId[];
+  /** What is set aside for a device in the memory of the host, and is used up first. */
+  readonly dedicated: readonly PoolId[];
+}
+
+/** The share of a device's memory that models may use; the rest is for its driver and the screen. */
+const SHARE_OF_DEVICE = 0.95;
+/** Other programs are counted in such parts of a memory, so that a plan does not change with every page that somebody allocates. */
+const PARTS = 32;
+
+export interface PoolFacts {
+  /** Undefined: no limit. */
+  readonly hostBudgetBytes: number | undefined;
+  readonly hardware: Hardware | undefined;
+  readonly memoryTotalBytes: number | undefined;
+  readonly memoryAvailableBytes: number | undefined;
+  /** What all workloads use. */
+  readonly used: PoolBytes;
+}
+
+export function findPools({ hostBudgetBytes, hardware, used, ...host }: PoolFacts): readonly MemoryPool[] {
+  const others = othersBytes(host.memoryTotalBytes, host.memoryAvailableBytes, used[HOST] ?? 0);
+  const beyondBudget = Math.max(0, (host.memoryTotalBytes ?? 0) - (hostBudgetBytes ?? 0));
+  return [
+    { id: HOST, budgetBytes: hostBudgetBytes, othersBytes: hostBudgetBytes === undefined ? 0 : Math.max(0, others - beyondBudget) },
+    ...(hardware?.devices ?? []).flatMap((device) => poolOf(device, used) ?? []),
+  ];
+}
+
+function poolOf(device: Device, used: PoolBytes): MemoryPool | undefined {
+  const { id, memory } = device;
+  if (memory === undefined) return undefined;
+  const totalBytes = ownBytes(device);
+  if (totalBytes === 0) return undefined;
+  const budgetBytes = Math.floor(totalBytes * SHARE_OF_DEVICE);
+  // What is free of a unified device says nothing about the part that is set aside for it.
+  const others = device.unified ? 0 : othersBytes(totalBytes, memory.freeBytes, used[id] ?? 0);
+  return { id, budgetBytes, othersBytes: Math.max(0, others - (totalBytes - budgetBytes)) };
+}
+
+/** What a device has beside the memory of the host. */
+function ownBytes({ memory, unified }: Device): number {
+  return (unified ? memory?.dedicatedBytes : memory?.totalBytes) ?? 0;
+}
+
+/** What is neither free nor ours, rounded up to whole parts. */
+function othersBytes(totalBytes: number | undefined, freeBytes: number | undefined, oursBytes: number): number {
+  if (totalBytes === undefined || freeBytes === undefined) return 0;
+  const part = totalBytes / PARTS;
+  return Math.floor(Math.ceil(Math.max(0, totalBytes - freeBytes - oursBytes) / part) * part);
+}
+
+const HOST_ONLY: PoolsOfBackend = { own: [], dedicated: [] };
+
+/** Where servers of a backend have what they compute with. Without known devices, that is the memory of the host. */
+export function poolsOfBackend(hardware: Hardware | undefined, backend: Backend): PoolsOfBackend {
+  const devices = (hardware?.devices ?? []).filter((device) => device.backends.includes(backend) && ownBytes(device) > 0);
+  if (backend === 'cpu' || devices.length === 0) return HOST_ONLY;
+  const discrete = devices.filter(({ unified }) => !unified);
+  return discrete.length > 0 ? { own: discrete.map(({ id }) => id), dedicated: [] } : { own: [], dedicated: devices.map(({ id }) => id) };
+}
+
+export function addBytes(a: PoolBytes, b: PoolBytes): PoolBytes {
+  const sum: Record<PoolId, number> = { ...a };
+  for (const [id, bytes] of Object.entries(b)) sum[id] = (sum[id] ?? 0) + bytes;
+  return sum;
+}
+
+/** The larger one in each pool. */
+export function mostBytes(a: PoolBytes, b: PoolBytes): PoolBytes {
+  const most: Record<PoolId, number> = { ...a };
+  for (const [id, bytes] of Object.entries(b)) most[id] = Math.max(most[id] ?? 0, bytes);
+  return most;
+}
+
+export function sumBytes(parts: readonly PoolBytes[]): PoolBytes {
+  const sum: Record<PoolId, number> = {};
+  for (const part of parts) for (const [id, bytes] of Object.entries(part)) sum[id] = (sum[id] ?? 0) + bytes;
+  return sum;
+}
+
+export function totalBytes(bytes: PoolBytes): number {
+  return Object.values(bytes).reduce((sum, each) => sum + each, 0);
+}

@@ -1,0 +1,94 @@
+/** Whether a model would fit into the memory of this machine, before anything is written: the same sums as admission, for a slot that does not exist. Pure. */
+import type { MemoryDemand } from '../../providers/provider.ts';
+import type { Hardware } from '../../schema/hardware.ts';
+import type { SlotSpec } from '../../schema/slot-spec.ts';
+import { poolsOfBackend, type MemoryPool, type PoolBytes, type PoolId } from './facts/memory-pools.ts';
+import { placeMemory } from './rules/place-memory.ts';
+
+export interface FitQuestion {
+  /** With the backend that it would compute with. */
+  readonly spec: SlotSpec;
+  readonly estimate: (spec: SlotSpec) => MemoryDemand;
+  readonly hardware: Hardware | undefined;
+  readonly pools: readonly MemoryPool[];
+  /** What the slots that exist have now. */
+  readonly promised: PoolBytes;
+}
+
+export interface Fit {
+  readonly placement: PoolBytes;
+  /** It fits beside other programs, if other slots give way. */
+  readonly fits: boolean;
+  /** It fits beside everything that the slots have now. */
+  readonly fitsNow: boolean;
+  /** The memory that decides: the one that is short, else the largest part. */
+  readonly decisive: PoolShare;
+  /** The largest context with which it would fit, in tokens, in steps of 256; undefined where it fits anyway, or with no context. */
+  readonly largestContext: number | undefined;
+}
+
+/** Undefined bytes: without a limit. */
+export interface PoolShare {
+  readonly pool: PoolId;
+  readonly neededBytes: number;
+  /** For slots, beside other programs. */
+  readonly roomBytes: number | undefined;
+  /** The part of it that slots have now. */
+  readonly promisedBytes: number;
+}
+
+const CONTEXT_STEP = 256;
+const LARGEST_CONTEXT = 2 ** 20;
+
+export function findFit(question: FitQuestion): Fit {
+  const { spec, pools, promised } = question;
+  const beside = place(question, spec, promised);
+  const alone = beside.fits ? beside : place(question, spec, {});
+  const { placement, fits } = alone;
+  const short = pools.find((pool) => (placement[pool.id] ?? 0) > roomOf(pool));
+  const largest = Object.entries(placement).toSorted((a, b) => b[1] - a[1])[0]?.[0];
+  const pool = short?.id ?? largest ?? '';
+  const room = roomOf(pools.find(({ id }) => id === pool));
+  return {
+    placement,
+    fits,
+    fitsNow: beside.fits,
+    decisive: {
+      pool,
+      neededBytes: placement[pool] ?? 0,
+      roomBytes: Number.isFinite(room) ? room : undefined,
+      promisedBytes: promised[pool] ?? 0,
+    },
+    largestContext: fits ? undefined : findLargestContext(question),
+  };
+}
+
+function place(
+  { estimate, hardware, pools }: FitQuestion,
+  spec: SlotSpec,
+  used: PoolBytes,
+): { readonly placement: PoolBytes; readonly fits: boolean } {
+  const byId = new Map(pools.map((pool) => [pool.id, pool]));
+  const room = (id: PoolId): number => roomOf(byId.get(id)) - (used[id] ?? 0);
+  const needs = { demand: estimate(spec), pools: poolsOfBackend(hardware, spec.backend), gpus: spec.resources.gpus };
+  const placement = placeMemory(needs, room);
+  return { placement, fits: Object.entries(placement).every(([id, bytes]) => bytes <= room(id)) };
+}
+
+function roomOf(pool: MemoryPool | undefined): number {
+  return pool?.budgetBytes === undefined ? Number.POSITIVE_INFINITY : pool.budgetBytes - pool.othersBytes;
+}
+
+/** A larger context never needs less. */
+function findLargestContext(question: FitQuestion): number | undefined {
+  const { spec } = question;
+  const fits = (steps: number): boolean => place(question, { ...spec, model: { ...spec.model, context: steps * CONTEXT_STEP } }, {}).fits;
+  let low = 0;
+  let high = LARGEST_CONTEXT / CONTEXT_STEP;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (fits(middle)) low = middle;
+    else high = middle - 1;
+  }
+  return low === 0 ? undefined : low * CONTEXT_STEP;
+}

@@ -1,0 +1,127 @@
+/**
+ * Who comes first where memory is short. Slots that load on demand take turns: one that is loaded keeps its memory for as long as it took to load (1 s to 30 s)
+ * while requests come, also when a slot of higher priority is asked for; then it gives way to the one whose requests wait, of the highest priority first, or for
+ * longer than 30 s. So every slot that is asked for is served at each load, and none waits indefinitely. Idle slots give way at once: the lowest priority first, then
+ * what is read from the disk fastest, then what was not used for longest. What is always loaded gives way to a higher priority only. Pure.
+ */
+import type { SlotName } from '../../../schema/names.ts';
+
+/** Why a slot has its place in the order. */
+export type MemoryGroup = 'always' | 'loading' | 'turn' | 'overdue' | 'waiting' | 'served' | 'idle' | 'unloaded';
+
+export interface Turn {
+  readonly group: MemoryGroup;
+  /** Until then the place holds unless requests come or end, in monotonic milliseconds; undefined where time does not change it. */
+  readonly until: number | undefined;
+}
+
+/** What decides the place of a slot in the order. */
+export interface MemoryRequest {
+  readonly slot: SlotName;
+  readonly priority: number;
+  readonly turn: Turn;
+  /** A request is in flight or waiting. */
+  readonly busy: boolean;
+  /** It is running or being started. */
+  readonly incumbent: boolean;
+  /** Since when its oldest request waits; undefined where none does. Monotonic milliseconds. */
+  readonly waitingSince: number | undefined;
+  /** What is read from the disk to load it. */
+  readonly reloadBytes: number;
+  /** Monotonic milliseconds; 0 for never. */
+  readonly lastActiveAt: number;
+}
+
+const SHORTEST_TURN_MS = 1000;
+const LONGEST_TURN_MS = 30_000;
+/** Without a request for this part of its turn, a slot is idle: a client that sends one request after another pauses for less. */
+const PAUSE = 1 / 4;
+/** Requests that have waited for so long come before those of higher priority. */
+const OVERDUE_MS = 30_000;
+
+export interface TurnFacts {
+  readonly onDemand: boolean;
+  readonly busy: boolean;
+  readonly incumbent: boolean;
+  readonly waitingSince: number | undefined;
+  /** Since when it passes its probes; undefined while it does not. Monotonic milliseconds. */
+  readonly passingSince: number | undefined;
+  /** When its workload was started, or first seen. */
+  readonly startedAt: number | undefined;
+  readonly lastActiveAt: number;
+  readonly now: number;
+}
+
+export function turnOf(facts: TurnFacts): Turn {
+  const { onDemand, busy, incumbent, waitingSince, passingSince, startedAt, lastActiveAt, now } = facts;
+  if (!onDemand) return { group: 'always', until: undefined };
+  if (!incumbent) {
+    if (!busy || waitingSince === undefined) return { group: busy ? 'waiting' : 'unloaded', until: undefined };
+    const overdueAt = waitingSince + OVERDUE_MS;
+    return now < overdueAt ? { group: 'waiting', until: overdueAt } : { group: 'overdue', until: undefined };
+  }
+  if (passingSince === undefined) return { group: 'loading', until: undefined };
+  const loadMs = passingSince - (startedAt ?? passingSince);
+  const turnMs = Math.min(LONGEST_TURN_MS, Math.max(SHORTEST_TURN_MS, loadMs));
+  const end = passingSince + turnMs;
+  const until = busy ? end : Math.min(end, lastActiveAt + turnMs * PAUSE);
+  if (now < until) return { group: 'turn', until };
+  return { group: busy ? 'served' : 'idle', until: undefined };
+}
+
+/** The order in which memory is given out. */
+export function inOrder<Request extends MemoryRequest>(requests: readonly Request[]): readonly Request[] {
+  const ranked = rankOf(requests);
+  const ranks = new Map(requests.map((request) => [request.slot, ranked(request)]));
+  return [...requests].sort(
+    (a, b) =>
+      (ranks.get(b.slot) ?? 0) - (ranks.get(a.slot) ?? 0) || placeOf(a) - placeOf(b) || compareWithin(a, b) || compareNames(a.slot, b.slot),
+  );
+}
+
+/** The priority that counts for a slot that loads on demand: what others wait for raises it during its turn, and lowers it afterwards. */
+function rankOf(requests: readonly MemoryRequest[]): (request: MemoryRequest) => number {
+  const prioritiesOf = (has: (request: MemoryRequest) => boolean): readonly number[] =>
+    requests.filter(has).map(({ priority }) => priority);
+  const highestWaiting = Math.max(...prioritiesOf(({ turn }) => turn.group === 'waiting' || turn.group === 'overdue'));
+  const lowestAsked = Math.min(...prioritiesOf(({ busy, turn }) => busy || turn.group === 'loading' || turn.group === 'turn'));
+  const lowestOverdue = Math.min(...prioritiesOf(({ turn }) => turn.group === 'overdue'));
+  return ({ priority, turn: { group } }) => {
+    if (group === 'loading' || group === 'turn') return Math.max(priority, highestWaiting);
+    if (group === 'waiting' || group === 'served') return Math.min(priority, lowestOverdue);
+    if (group === 'idle') return Math.min(priority, lowestAsked);
+    return group === 'unloaded' ? LAST : priority;
+  };
+}
+
+/** Below every priority: for what is neither asked for nor running, nothing else gives way. */
+const LAST = -1_000_000;
+
+const PLACES: Readonly<Record<MemoryGroup, number>> = {
+  always: 0,
+  loading: 0,
+  turn: 0,
+  overdue: 1,
+  waiting: 2,
+  served: 3,
+  idle: 4,
+  unloaded: 5,
+};
+
+/** What is to run always and does not run yet waits as others do, before all that load on demand. */
+function placeOf({ turn, incumbent }: MemoryRequest): number {
+  return turn.group === 'always' && !incumbent ? PLACES.overdue : PLACES[turn.group];
+}
+
+function compareWithin(a: MemoryRequest, b: MemoryRequest): number {
+  const { group } = a.turn;
+  const always = Number(b.turn.group === 'always') - Number(group === 'always');
+  if (always !== 0) return always;
+  if (group === 'waiting' || group === 'overdue') return (a.waitingSince ?? 0) - (b.waitingSince ?? 0);
+  if (group === 'idle') return b.priority - a.priority || b.reloadBytes - a.reloadBytes || b.lastActiveAt - a.lastActiveAt;
+  return b.lastActiveAt - a.lastActiveAt;
+}
+
+function compareNames(a: SlotName, b: SlotName): number {
+  return a < b ? -1 : a === b ? 0 : 1;
+}

@@ -1,0 +1,165 @@
+/** Answers whether a model would fit here, for the management API. */
+import type { FitListing, FitRequest, Manage } from '../api/ports.ts';
+import { parseHubName } from '../models/decide/parse-model-name.ts';
+import type { Provider, ModelFacts, ProviderRegistry } from '../providers/provider.ts';
+import { PROVIDERS } from '../providers/registry.ts';
+import type { Board } from '../reconciler/board.ts';
+import { budgetOf } from '../reconciler/desire.ts';
+import { findPools, sumBytes } from '../reconciler/decide/facts/memory-pools.ts';
+import { findFit, type FitQuestion } from '../reconciler/decide/fit.ts';
+import { explainFit } from '../reconciler/decide/outcome/explain-fit.ts';
+import { backendMissing, withBackends } from '../reconciler/decide/rules/choose-backend.ts';
+import type { DesiredSlot } from '../reconciler/ports.ts';
+import { fail, ok, type Result } from '../schema/failure.ts';
+import { ModelId, SlotName } from '../schema/names.ts';
+import { PROVIDER_KINDS, type ProviderKind } from '../schema/provider-kinds.ts';
+import type { Settings } from '../schema/settings.ts';
+import { parseSlot } from '../schema/slot-spec.ts';
+import type { World } from './world.ts';
+
+/** How long the Hub may take to say what a repository has. */
+const LOOK_TIMEOUT_MS = 30_000;
+const REGISTRY: ProviderRegistry = PROVIDERS;
+/** Not the name of any kind of slot, so that the model alone decides what the server does. */
+const ANY_SLOT = SlotName.parse('fit');
+
+type FitWorld = Pick<World, 'host' | 'runtime'> & { readonly modelFiles: Pick<World['modelFiles'], 'observe' | 'sources'> };
+
+export function createFit(
+  world: FitWorld,
+  board: Pick<Board, 'current'>,
+  settings: Pick<Settings, 'SVC_MEMORY_BUDGET'>,
+): Pick<Manage, 'fit'> {
+  async function ask(request: FitRequest, { facts, provider }: Subject, signal: AbortSignal): Promise<Result<Asked>> {
+    const slot = slotOf(request, provider.kind);
+    if (!slot.ok) return slot;
+    const host = await world.host.read(signal);
+    const chosen = withBackends(new Map([[ANY_SLOT, slot.value]]), { [provider.kind]: provider }, host.hardware);
+    const { spec } = chosen.get(ANY_SLOT) ?? slot.value;
+    const missing = backendMissing(spec, provider, host.hardware);
+    if (missing !== undefined) return fail('stalled', 'DeviceMissing', missing.message);
+    const promised = sumBytes(
+      [...board.current().slots.values()].flatMap(({ memory }) => (memory?.admitted === true ? [memory.placement] : [])),
+    );
+    const budget = budgetOf(settings, host.memoryTotalBytes);
+    const pools = findPools({ ...host, hostBudgetBytes: budget, hardware: host.hardware, used: promised });
+    const common = { spec, hardware: host.hardware, pools, promised };
+    return ok({
+      question: { ...common, estimate: (each) => provider.estimateMemory(ANY_SLOT, each, facts) },
+      ofSize: (sizeBytes) => ({
+        ...common,
+        estimate: (each) => provider.estimateMemory(ANY_SLOT, each, factsOfSize(request.model, sizeBytes)),
+      }),
+    });
+  }
+
+  async function findSubject(id: ModelId, signal: AbortSignal): Promise<Result<Subject>> {
+    const { observe, sources } = world.modelFiles;
+    const [presence, entry] = await Promise.all([observe([id], signal).then((seen) => seen.get(id)), sources.known(id)]);
+    if (presence === undefined || presence.kind === 'missing')
+      return fail('stalled', 'ModelMissing', presence?.message ?? `The model "${id}" is not known`);
+    const kind = (presence.kind === 'present' ? presence.facts.provider : undefined) ?? entry?.provider ?? 'gguf';
+    const provider = REGISTRY[kind];
+    if (provider === undefined)
+      return fail('stalled', 'ProviderMissing', `Use another model: the provider "${kind}" is not part of this installation`);
+    if (presence.kind === 'present') return ok({ provider, facts: presence.facts, exact: true, offers: [] });
+    if (presence.sizeBytes !== undefined) return ok({ provider, facts: factsOfSize(id, presence.sizeBytes), exact: false, offers: [] });
+    const offers = await listOffers(id, world, signal);
+    if (!offers.ok) return offers;
+    const [largest] = offers.value;
+    return largest === undefined
+      ? fail('stalled', 'ModelMissing', `Name a file of the repository: the size of "${id}" is not known`)
+      : ok({ provider, facts: factsOfSize(id, largest.sizeBytes), exact: false, offers: offers.value });
+  }
+
+  return {
+    async fit(request): Promise<Result<FitListing>> {
+      if (world.runtime.traits.network === 'pods')
+        return fail(
+          'stalled',
+          'PulledByPods',
+          'Ask a service on one machine: in a cluster, Kubernetes decides which node has the memory for a model',
+        );
+      const signal = AbortSignal.timeout(LOOK_TIMEOUT_MS);
+      const subject = await findSubject(request.model, signal);
+      if (!subject.ok) return subject;
+      const asked = await ask(request, subject.value, signal);
+      return asked.ok ? ok(listFit(request, subject.value, asked.value)) : asked;
+    },
+  };
+}
+
+interface Subject {
+  readonly provider: Provider;
+  readonly facts: ModelFacts;
+  readonly exact: boolean;
+  readonly offers: readonly Offer[];
+}
+
+interface Offer {
+  readonly name: string;
+  readonly sizeBytes: number;
+}
+
+interface Asked {
+  readonly question: FitQuestion;
+  readonly ofSize: (sizeBytes: number) => FitQuestion;
+}
+
+function listFit({ model, context }: FitRequest, { exact, offers }: Subject, { question, ofSize }: Asked): FitListing {
+  const quantisations = offers.map(({ name, sizeBytes }) => {
+    const { fits, placement } = findFit(ofSize(sizeBytes));
+    return { name, sizeBytes, fits, neededBytes: Object.values(placement).reduce((sum, bytes) => sum + bytes, 0) };
+  });
+  // The largest that fits loses the least; where none does, the smallest shows what is missing.
+  const best = quantisations.find(({ fits }) => fits) ?? quantisations.at(-1);
+  const fit = findFit(best === undefined ? question : ofSize(best.sizeBytes));
+  const { backend } = question.spec;
+  return {
+    message: explainFit({ model: best?.name ?? model, context, backend }, fit),
+    backend,
+    fits: fit.fits,
+    fitsNow: fit.fitsNow,
+    placement: fit.placement,
+    roomBytes: fit.decisive.roomBytes,
+    largestContext: fit.largestContext,
+    exact,
+    quantisations,
+  };
+}
+
+function slotOf({ model, context, backend }: FitRequest, provider: ProviderKind): Result<DesiredSlot> {
+  const document = {
+    provider,
+    model: { default: model, ...(context === undefined ? {} : { context }) },
+    ...(backend === undefined ? {} : { backend }),
+  };
+  const parsed = parseSlot(ANY_SLOT, document);
+  if (parsed.ok) return ok({ name: ANY_SLOT, spec: parsed.spec, generation: 1, problems: [] });
+  const { backends } = PROVIDER_KINDS[provider];
+  const known = backends.map((each) => `"${each}"`).join(' or ');
+  return fail('stalled', 'SpecInvalid', parsed.problems[0]?.message ?? `Choose a backend that "${provider}" has: ${known}`);
+}
+
+function factsOfSize(id: ModelId, sizeBytes: number): ModelFacts {
+  return { id, hostPath: '', sizeBytes };
+}
+
+/** One quantisation if the name says which, otherwise all. */
+async function listOffers(id: ModelId, { modelFiles }: FitWorld, signal: AbortSignal): Promise<Result<readonly Offer[]>> {
+  const parsed = parseHubName(id);
+  if (parsed.kind !== 'hub') return ok([]);
+  // Imported when it is needed, because undici is large.
+  const { readQuantisations } = await import('../models/hub/list-quantisations.ts');
+  const { repo, quantisation, file } = parsed.name;
+  const found = await readQuantisations(modelFiles.sources.hub, parsed.name, signal);
+  if (!found.ok) return found;
+  const wanted = found.value.filter((each) => {
+    if (quantisation !== undefined) return each.quantisation.toLowerCase() === quantisation.toLowerCase();
+    return file === undefined || file.includes(each.quantisation);
+  });
+  const offers = wanted.map((each) => ({ name: `hf:${repo}:${each.quantisation}`, sizeBytes: each.sizeBytes }));
+  if (offers.length > 0) return ok(offers);
+  const names = found.value.map((each) => `"${each.quantisation}"`).join(', ');
+  return fail('stalled', 'ModelMissing', `Choose a quantisation that "${repo}" has: ${names === '' ? 'it has no GGUF files' : names}`);
+}

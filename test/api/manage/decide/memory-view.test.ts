@@ -1,0 +1,38 @@
+import { expect, test } from '@jest/globals';
+import { viewMemory } from '../../../../src/api/manage/decide/memory-view.ts';
+import { slotName } from '../../../support/simulation/world.ts';
+
+test('viewMemory() shows where the memory is, what is short, and who shares it', () => {
+  const [slot, other] = [slotName('vision'), slotName('coder')];
+  const memory = {
+    admitted: false,
+    mayWait: true,
+    bytes: 5,
+    placement: { host: 1, gpu0: 4 },
+    pool: 'gpu0',
+    neededBytes: 4,
+    budgetBytes: 6,
+    othersBytes: 1,
+    aheadBytes: 3,
+    ahead: [other],
+    candidates: [
+      { slot, bytes: 5, priority: 0, group: 'waiting', incumbent: false, admitted: false },
+      { slot: other, bytes: 3.4, priority: 1, group: 'turn', incumbent: true, admitted: true },
+    ],
+  } as const;
+  expect(viewMemory(memory)).toEqual({
+    admitted: false,
+    may_wait: true,
+    placement: [
+      { memory: 'host', bytes: 1 },
+      { memory: 'gpu0', bytes: 4 },
+    ],
+    short: { memory: 'gpu0', bytes: 4, budget_bytes: 6, promised_bytes: 3, others_bytes: 1 },
+    candidates: [
+      { slot: 'vision', bytes: 5, priority: 0, running: false, admitted: false, because: 'waiting' },
+      { slot: 'coder', bytes: 3, priority: 1, running: true, admitted: true, because: 'turn' },
+    ],
+  });
+  expect(viewMemory({ ...memory, budgetBytes: undefined })?.short).toBeNull();
+  expect(viewMemory(undefined)).toBeNull();
+});

@@ -1,0 +1,46 @@
+import { expect, test } from '@jest/globals';
+import { encodeEmbedder } from '../../src/models/demo/demo-embedder.ts';
+import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { PROVIDERS } from '../../src/providers/registry.ts';
+import type { ProviderKind } from '../../src/schema/provider-kinds.ts';
+import { describeProviderContract, type ProviderSamples } from '../support/providers/provider-contract.ts';
+import { toy } from '../support/toy-provider/toy.ts';
+
+const file = (name: string, bytes: Uint8Array) => ({ entry: { name }, files: { [name]: bytes } });
+const text = (value: string): Uint8Array => new TextEncoder().encode(value);
+
+/** A provider of the registry without samples does not compile. */
+const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
+  gguf: {
+    models: {
+      'a chat model': file('chat.gguf', encodeDemoModel('demo-fox')),
+      'an embedding model': file('embed.gguf', encodeDemoModel('demo-embed')),
+      'a reranker': file('rerank.gguf', encodeEmbedder({ name: 'r', head: 'rank' })),
+    },
+    maxReadBytes: 8 * 2 ** 20,
+  },
+};
+
+const TOY_SAMPLES: ProviderSamples = {
+  models: {
+    'a model in a directory': {
+      entry: { name: 'parrot', names: ['toy.json', 'weights.bin'] },
+      files: { 'toy.json': text('{"phrase":"Hello","weightsBytes":1000}'), 'weights.bin': new Uint8Array(1000) },
+    },
+  },
+  maxReadBytes: 1000,
+};
+
+for (const kind of Object.keys(PROVIDERS).filter((key) => key in SAMPLES)) {
+  const known = Object.entries(SAMPLES).find(([each]) => each === kind);
+  const provider = Object.entries(PROVIDERS).find(([each]) => each === kind);
+  if (known !== undefined && provider !== undefined) describeProviderContract(provider[1], known[1]);
+}
+describeProviderContract(toy, TOY_SAMPLES);
+
+test('each provider is registered under its kind, and no two have the same program', () => {
+  const providers = Object.entries(PROVIDERS);
+  expect(providers.map(([, { kind }]): ProviderKind => kind)).toEqual(providers.map(([kind]) => kind));
+  const programs = providers.map(([, { program }]) => program);
+  expect(new Set(programs).size).toBe(programs.length);
+});

@@ -1,0 +1,155 @@
+/** That a new provider needs a folder, a line in the registry and one in the kinds: the service runs with a registry that has one more, and everything else knows it. */
+import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { createService, type Service } from '../../src/main.ts';
+import { createJsonLog } from '../../src/platform/log.ts';
+import { PROVIDERS } from '../../src/providers/registry.ts';
+import { parseSettings } from '../../src/schema/settings.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+import { recordingFile, type RecordedMachine } from '../support/hardware/recorded-machines.ts';
+import { toy, TOY_SERVER } from '../support/toy-provider/toy.ts';
+
+const PATIENCE_MS = 60_000;
+const WEIGHTS_BYTES = 100_000;
+let dir = '';
+let url = '';
+let service: Service | undefined;
+
+beforeEach(async () => {
+  dir = await mkdtemp(path.join(tmpdir(), 'svc-toy-'));
+  for (const each of ['config/slots', 'models/parrot', 'bin']) await mkdir(path.join(dir, each), { recursive: true });
+  await writeFile(path.join(dir, 'models/parrot/toy.json'), JSON.stringify({ phrase: 'Polly wants a model', weightsBytes: WEIGHTS_BYTES }));
+  await writeFile(path.join(dir, 'models/parrot/weights.bin'), new Uint8Array(WEIGHTS_BYTES));
+});
+afterEach(async () => {
+  await service?.stop();
+  service = undefined;
+  await rm(dir, { recursive: true, force: true });
+});
+
+async function start(installed: boolean, recorded?: RecordedMachine): Promise<void> {
+  if (installed) await symlink(TOY_SERVER, path.join(dir, 'bin/toy-server'));
+  const port = await freePort();
+  const firstPort = 20_000 + (port % 60) * 200;
+  const env = {
+    PATH: `${path.join(dir, 'bin')}:${path.dirname(process.execPath)}`,
+    SVC_RUNTIME: 'process',
+    SVC_LISTEN: `127.0.0.1:${port}`,
+    SVC_ON_EXIT: 'stop',
+    SVC_CONFIG_DIR: path.join(dir, 'config'),
+    SVC_STATE_DIR: path.join(dir, 'state'),
+    SVC_MODELS_DIR: path.join(dir, 'models'),
+    SVC_PORT_RANGE: `${firstPort}-${firstPort + 99}`,
+    SVC_STOP_DELAY: '0s',
+    ...(recorded === undefined ? {} : { SVC_HARDWARE_FILE: recordingFile(recorded) }),
+  };
+  const { PATH: _path, ...variables } = env;
+  const parsed = parseSettings(variables);
+  if (!parsed.ok) throw new Error(parsed.problems.join('; '));
+  const started = await createService({
+    settings: parsed.settings,
+    version: 'test',
+    log: createJsonLog('error'),
+    env,
+    toolboxManifest: 'toolboxes/manifest.json',
+    providers: { ...PROVIDERS, [toy.kind]: toy },
+  });
+  if (!started.ok) throw new Error(started.failure.message);
+  service = started.value;
+  url = service.url;
+}
+
+const slot = async (model = 'parrot', provider = toy.kind): Promise<void> =>
+  writeFile(path.join(dir, 'config/slots/primary.toml'), `provider = "${provider}"\n\n[model]\ndefault = "${model}"\n`);
+
+async function get(where: string) {
+  const answer = await fetch(url + where);
+  return JSON.parse(await answer.text());
+}
+
+const conditionOf = async (type: string) =>
+  (await get('/api/slots/primary')).status?.conditions.find((each: { readonly type: string }) => each.type === type);
+
+async function untilStalled(message: RegExp): Promise<string> {
+  let last = '';
+  await eventually(
+    'the slot stalls',
+    async () => {
+      const stalled = await conditionOf('Stalled');
+      last = JSON.stringify(stalled);
+      return stalled?.status === 'True' && message.test(stalled.message);
+    },
+    PATIENCE_MS,
+  ).catch((error: unknown) => {
+    throw new Error(`${String(error)}: ${last}`);
+  });
+  return (await conditionOf('Stalled')).reason;
+}
+
+test('a slot of a new provider becomes ready and answers through the gateway, and the lists know its models', async () => {
+  await slot();
+  await start(true);
+  await eventually('the slot is ready', async () => (await conditionOf('Ready'))?.status === 'True', PATIENCE_MS);
+  const answer = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ messages: [{ role: 'user', content: 'What do you want?' }] }),
+  });
+  expect(await answer.json()).toMatchObject({ choices: [{ message: { content: 'Polly wants a model' } }] });
+  const refused = await fetch(`${url}/v1/embeddings`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'primary', input: 'x' }),
+  });
+  expect(refused.status).toBeGreaterThanOrEqual(400);
+  expect(refused.status).toBeLessThan(500);
+  expect((await get('/api/slots/primary')).status).toMatchObject({ provider: 'npu', backend: 'npu', capabilities: ['chat'] });
+  expect((await get('/api/models')).models).toContainEqual(
+    expect.objectContaining({ id: 'parrot', provider: 'npu', family: 'toy', present: true }),
+  );
+  expect((await get('/api/providers')).providers).toContainEqual(
+    expect.objectContaining({
+      kind: 'npu',
+      available: true,
+      reason: expect.stringMatching(/^Runs as a process on this machine with "npu": ".*\/toy-server"$/),
+      availability: [{ backend: 'npu', available: true, reason: '' }],
+    }),
+  );
+});
+
+test('a model that is not complete, or of another provider, holds the slot up with a reason', async () => {
+  await truncate(path.join(dir, 'models/parrot/weights.bin'), 10);
+  await slot();
+  await start(false);
+  expect(await untilStalled(/"weights.bin" of "parrot" is incomplete: it has 10 of 100000 bytes/)).toBe('ModelMissing');
+  await writeFile(path.join(dir, 'models/parrot/weights.bin'), new Uint8Array(WEIGHTS_BYTES));
+  await slot('parrot', 'gguf');
+  expect(await untilStalled(/^Set "provider" to "npu", or choose another model: "parrot" is no model of "gguf"$/)).toBe('ModelUnusable');
+});
+
+test('a program that is missing holds the slot up, and says what to install', async () => {
+  await slot();
+  await start(false, 'strix-halo-128gb');
+  expect(await untilStalled(/^Install "toy-server", and put it on the PATH of the service: it is not on this machine$/)).toBe(
+    'ProgramMissing',
+  );
+  const { providers } = await get('/api/providers');
+  const listed = providers.find((each: { readonly kind: string }) => each.kind === 'npu');
+  expect(listed).toMatchObject({ available: false, reason: expect.stringMatching(/^Install "toy-server", and put it on the PATH/) });
+});
+
+test('a machine without the device says so, in the slot and in the list', async () => {
+  await slot();
+  await start(true, 'server-without-gpu');
+  expect(await untilStalled(/"npu" is not available here, because this machine has no NPU$/)).toBe('DeviceMissing');
+  expect((await get('/api/providers')).providers).toContainEqual(
+    expect.objectContaining({
+      kind: 'npu',
+      available: false,
+      reason: 'Make a device available: "npu" is not available, because this machine has no NPU',
+    }),
+  );
+});

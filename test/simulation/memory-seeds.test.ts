@@ -1,0 +1,51 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Observed } from '../../src/reconciler/decide/facts/facts.ts';
+import { inspect } from '../../src/reconciler/decide/inspect.ts';
+import { plan } from '../../src/reconciler/decide/plan.ts';
+import { simulateMemory } from '../support/simulation/simulate-memory.ts';
+
+/** `SVC_SEEDS` runs another number of worlds. */
+const SEEDS = Number(process.env['SVC_SEEDS'] ?? 25);
+
+async function violations(planner: typeof plan, enough: number): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (let seed = 0; seed < SEEDS && found.length < enough; seed += 1) {
+    await simulateMemory(seed, { plan: planner, inspect }).catch((error: unknown) => found.push(`seed ${seed}: ${String(error)}`));
+  }
+  return found;
+}
+
+/** A planner that sees something else than what is there. */
+const withSight =
+  (change: (observed: Observed, now: number) => Partial<Observed>): typeof plan =>
+  (desired, observed, now) =>
+    plan(desired, { ...observed, ...change(observed, now) }, now);
+
+const mapValues = <Key, Value>(map: ReadonlyMap<Key, Value>, change: (value: Value) => Value): ReadonlyMap<Key, Value> =>
+  new Map([...map].map(([key, value]) => [key, change(value)]));
+
+const MUTANTS: Readonly<Record<string, typeof plan>> = {
+  'never lets a turn end': withSight(({ histories }, now) => ({
+    histories: mapValues(histories, (known) => (known.probe === undefined ? known : { ...known, probe: { ...known.probe, since: now } })),
+  })),
+  'loads for nobody what gave way': withSight(({ published }) => ({
+    published: mapValues(published, (slot) => ({ ...slot, decision: { ...slot.decision, findings: [] } })),
+  })),
+  'takes memory from a slot whose requests it does not see': withSight(({ activity }) => ({
+    activity: mapValues(activity, (use) => ({ ...use, inFlight: 0 })),
+  })),
+};
+
+describe('slots that cannot all have memory', () => {
+  test('all get their turn, and none is loaded more often than it is asked for', async () => {
+    expect(await violations(plan, 3)).toEqual([]);
+  }, 300_000);
+
+  test.each(Object.entries(MUTANTS))(
+    'would not if a planner %s',
+    async (_, mutant) => {
+      expect(await violations(mutant, 1)).not.toEqual([]);
+    },
+    300_000,
+  );
+});

@@ -1,0 +1,314 @@
+/** The contract of every provider. Each one in the registry runs this suite, and so does the toy provider of the tests. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { INFERENCE_PATHS } from '../../../src/gateway/decide/inference-paths.ts';
+import type { ModelFacts, Provider } from '../../../src/providers/provider.ts';
+import { ModelId, SlotName } from '../../../src/schema/names.ts';
+import { BACKENDS, CAPABILITIES, PROVIDER_KINDS, type Backend, type Capability } from '../../../src/schema/provider-kinds.ts';
+import { RECORDED_MACHINES, recordedHardware } from '../hardware/recorded-machines.ts';
+import { filesOf, NoSuchFile, type SampleModel } from './files-in-memory.ts';
+import { describeHealthContract } from './health-contract.ts';
+import { contextOf, frozen, oddModels, specOf, specs } from './odd-models.ts';
+
+export interface ProviderSamples {
+  /** Ordinary models of the provider, complete, by what they are. */
+  readonly models: Readonly<Record<string, SampleModel>>;
+  /** How much of these models may be read. */
+  readonly maxReadBytes: number;
+}
+
+/** Small models, so that few runs find what there is to find. */
+const RUNS = { numRuns: 150 };
+const NAME = SlotName.parse('mine');
+const ID = ModelId.parse('m');
+const A_SECRET = 'hf_this-must-not-be-passed-on';
+
+export function describeProviderContract(provider: Provider, samples: ProviderSamples): void {
+  const { kind } = provider;
+  const facts = PROVIDER_KINDS[kind];
+  const served: readonly Capability[] = facts.serves;
+  const backends: readonly Backend[] = facts.backends;
+  const ordinary: ModelFacts[] = [];
+  const read = async (sample: SampleModel) => provider.models.read({ id: ID, entry: sample.entry }, filesOf(sample));
+
+  describe(`the provider "${kind}" keeps the contract of providers:`, () => {
+    beforeAll(async () => {
+      for (const sample of Object.values(samples.models)) {
+        const reading = await read(sample);
+        if (reading.kind === 'model') ordinary.push({ id: ID, hostPath: `/models/${sample.entry.name}`, provider: kind, ...reading });
+      }
+    });
+    /** For a slot and a model, ordinary or odd. */
+    const always = (check: (spec: ReturnType<typeof specOf>, model: ModelFacts) => void): void => {
+      const models = fc.oneof(fc.constantFrom(...ordinary), oddModels(kind, ordinary));
+      fc.assert(
+        fc.property(specs(kind), models, (spec, model) => check(frozen(spec), frozen(model))),
+        RUNS,
+      );
+    };
+
+    describe('what it is', () => {
+      test('names one program, a port that needs no privileges, and a path', () => {
+        expect(provider.program).toMatch(/^[A-Za-z0-9._+-]+$/);
+        expect(provider.containerPort).toBeGreaterThan(1023);
+        expect(provider.containerPort).toBeLessThan(65_536);
+        expect(provider.readyPath).toMatch(/^\/[!-~]*$/);
+        expect(provider.models.kind).toBe(kind);
+        for (const flag of provider.safeFlags ?? []) expect(flag).toMatch(/^--?[A-Za-z0-9]/);
+      });
+
+      test('names devices by path or by CDI name, and none for the CPU', () => {
+        for (const backend of BACKENDS) {
+          for (const device of provider.devices(backend)) expect(device).toMatch(/^\/dev\/[\w/.-]+$|^[\w.-]+\/[\w-]+=[\w:-]+$/);
+        }
+        expect(provider.devices('cpu')).toEqual([]);
+      });
+    });
+
+    describe('the command and the environment of a server', () => {
+      test('are the same for the same slot, and begin with the program', () => {
+        always((spec, model) => {
+          const slot = frozen(contextOf(spec, model));
+          const [program] = provider.startCmd(slot);
+          expect(program).toBe(provider.program);
+          expect(provider.startCmd(slot)).toEqual(provider.startCmd(slot));
+          expect(provider.buildEnv(slot)).toEqual(provider.buildEnv(slot));
+        });
+      });
+
+      test('go to no shell: the model and the arguments of the slot stay as they are, each by itself, and the slot has the last word', () => {
+        always((spec, model) => {
+          const argv = provider.startCmd(contextOf(spec, model));
+          expect(argv).toContain(model.hostPath);
+          expect(argv.slice(argv.length - spec.model.args.length)).toEqual(spec.model.args);
+          for (const argument of argv) expect(argument).not.toMatch(/\0/);
+          expect(argv.slice(0, 2)).not.toEqual([expect.stringMatching(/^(ba|da|z)?sh$/), '-c']);
+        });
+      });
+
+      test('name no file outside the directory of the model, whatever its contents are said to be', () => {
+        for (const model of ordinary) {
+          for (const key of Object.keys(model.contents ?? {})) {
+            for (const path of ['../../etc/passwd', '/etc/passwd', 'a/../../../etc/passwd']) {
+              const argv = provider.startCmd(contextOf(specOf(kind), { ...model, contents: { ...model.contents, [key]: path } }));
+              expect(argv.filter((argument) => argument.includes('etc/passwd'))).toEqual([]);
+            }
+          }
+        }
+      });
+
+      test('depend on the port only where it stands', () => {
+        always((spec, model) => {
+          const [one, other] = [0, 54_321].map((port) => provider.startCmd(contextOf(spec, model, port)));
+          const replaced = (other ?? []).map((argument) => argument.replaceAll('54321', '0'));
+          expect(replaced).toEqual(one);
+          expect(other?.join(' ')).toContain('54321');
+          expect(provider.buildEnv(contextOf(spec, model, 0))).toEqual(
+            Object.fromEntries(
+              Object.entries(provider.buildEnv(contextOf(spec, model, 54_321))).map(([key, value]) => [
+                key,
+                value.replaceAll('54321', '0'),
+              ]),
+            ),
+          );
+        });
+      });
+
+      test('have no secrets, nor anything else of the environment of the service', () => {
+        process.env['HF_TOKEN'] = A_SECRET;
+        try {
+          always((spec, model) => {
+            const slot = contextOf(spec, model);
+            const env = provider.buildEnv(slot);
+            for (const [name, value] of Object.entries(env)) {
+              expect(name).toMatch(/^[A-Za-z_][A-Za-z0-9_]*$/);
+              expect(name).not.toMatch(/TOKEN|SECRET|PASSWORD|API_KEY/i);
+              expect(typeof value).toBe('string');
+            }
+            expect(JSON.stringify([env, provider.startCmd(slot)])).not.toContain(A_SECRET);
+          });
+        } finally {
+          delete process.env['HF_TOKEN'];
+        }
+      });
+    });
+
+    describe('the memory of a server', () => {
+      const bytesOf = (spec: ReturnType<typeof specOf>, model: ModelFacts): number => {
+        const { hostBytes, deviceBytes } = provider.estimateMemory(NAME, spec, model);
+        return hostBytes + deviceBytes;
+      };
+
+      test('is a number of bytes for every model, and the same each time', () => {
+        always((spec, model) => {
+          const demand = provider.estimateMemory(NAME, spec, model);
+          for (const bytes of [demand.hostBytes, demand.deviceBytes]) {
+            expect(Number.isFinite(bytes)).toBe(true);
+            expect(bytes).toBeGreaterThanOrEqual(0);
+          }
+          expect(provider.estimateMemory(NAME, spec, model)).toEqual(demand);
+        });
+      });
+
+      test('does not shrink with a longer context, and is not less than the model', () => {
+        for (const model of ordinary) {
+          for (const backend of backends) {
+            const bytes = [512, 2048, 8192, 65_536].map((context) =>
+              bytesOf(specOf(kind, { backend, model: { default: 'm', context } }), model),
+            );
+            expect(bytes).toEqual(bytes.toSorted((a, b) => a - b));
+            expect(bytes[0]).toBeGreaterThanOrEqual(model.sizeBytes);
+          }
+        }
+      });
+
+      test('is that of the host alone without a device', () => {
+        always((spec, model) => {
+          if (spec.backend !== 'cpu' && spec.resources.gpus !== 0) return;
+          expect(provider.estimateMemory(NAME, spec, model).deviceBytes).toBe(0);
+        });
+      });
+    });
+
+    describe('what it serves', () => {
+      test('is part of what its kind serves, for every model', () => {
+        always((spec, model) => {
+          const capabilities = provider.capabilities(NAME, spec, model);
+          for (const capability of capabilities) expect(served).toContain(capability);
+          expect(new Set(capabilities).size).toBe(capabilities.length);
+        });
+        for (const model of ordinary) expect(provider.capabilities(NAME, specOf(kind), model)).not.toEqual([]);
+      });
+
+      test('decides on every path, and refuses in a sentence what the model cannot do', () => {
+        const paths = [
+          ...INFERENCE_PATHS.map(({ path, canonical }) => canonical ?? path),
+          '/',
+          '',
+          'constructor',
+          '/v1/../etc',
+          '/v1/unknown',
+        ];
+        for (const path of paths) {
+          for (const capability of CAPABILITIES) {
+            for (const capabilities of [[], [capability], served]) {
+              const plan = provider.infer(frozen({ method: 'POST', path, capability }), capabilities);
+              if (plan.kind === 'refuse') expect(plan.message).toMatch(/^[A-Z].{20,}[^.]$/s);
+              if (plan.kind === 'forward') expect(plan.path).toMatch(/^\/[!-~]*$/);
+              if (!capabilities.includes(capability)) expect(plan.kind).toBe('refuse');
+            }
+          }
+        }
+      });
+    });
+
+    describe('the backends of a machine', () => {
+      test('are those of its kind, each once, and a reason why not is a clause', () => {
+        for (const name of RECORDED_MACHINES) {
+          const hardware = frozen(recordedHardware(name));
+          const verdicts = provider.rankBackends(hardware);
+          expect(verdicts.map(({ backend }) => backend).toSorted()).toEqual(backends.toSorted());
+          for (const { missing } of verdicts) if (missing !== undefined) expect(missing).toMatch(/^.{8,}[^.]$/);
+          expect(provider.rankBackends(hardware)).toEqual(verdicts);
+        }
+      });
+
+      test('are all possible where nothing is known, and its default one comes first', () => {
+        const verdicts = provider.rankBackends(undefined);
+        expect(verdicts[0]?.backend).toBe(facts.defaultBackend);
+        expect(verdicts.filter(({ missing }) => missing !== undefined)).toEqual([]);
+      });
+
+      test('follow what its program reports', () => {
+        const programs = { [kind]: { name: '"/usr/bin/x"', backends: [] } };
+        const verdicts = provider.rankBackends({ ...recordedHardware('w7900'), programs });
+        for (const { backend, missing } of verdicts) expect(missing === undefined).toBe(backend === 'cpu');
+      });
+    });
+
+    describeFormatContract(provider, samples);
+    describeHealthContract(provider, () => ordinary);
+
+    test('says without installing anything how its program is found on a machine that has none', async () => {
+      const stateDir = await mkdtemp(join(tmpdir(), 'svc-contract-'));
+      try {
+        const program = provider.openProgram({ env: { PATH: stateDir }, stateDir, onProgress: () => undefined });
+        const found = await program.describe();
+        if (found.ok) expect(found.value.name).not.toBe('');
+        else expect(found.failure).toMatchObject({ reason: 'ProgramMissing', message: expect.stringMatching(/^[A-Z].{20,}[^.]$/) });
+        const report = await program.reportBackends?.('');
+        for (const backend of report?.backends ?? []) expect(backends).toContain(backend);
+      } finally {
+        await rm(stateDir, { recursive: true });
+      }
+    });
+  });
+}
+
+function describeFormatContract({ kind, models }: Provider, { models: samples, maxReadBytes }: ProviderSamples): void {
+  describe('the models', () => {
+    test('are recognized by their names, whatever the names are', () => {
+      const names = fc.oneof(fc.string(), fc.constantFrom('', '.', '..', 'a/b', 'constructor', 'x.gguf', 'y'.repeat(10_000)));
+      fc.assert(
+        fc.property(names, fc.option(fc.array(names, { maxLength: 4 }), { nil: undefined }), (name, beside) => {
+          const entry = frozen({ name, names: beside });
+          expect(['model', 'part', undefined]).toContain(models.recognize(entry));
+          expect(models.recognize(entry)).toBe(models.recognize(entry));
+          expect(models.filesOf(name).length).toBeGreaterThan(0);
+        }),
+        RUNS,
+      );
+    });
+
+    for (const [what, sample] of Object.entries(samples)) {
+      test(`${what}: is read in part, always with the same result, which is plain data`, async () => {
+        expect(models.recognize(sample.entry)).toBe('model');
+        const files = filesOf(sample);
+        const reading = await models.read({ id: ID, entry: sample.entry }, files);
+        if (reading.kind !== 'model') throw new Error(reading.message);
+        expect(reading.sizeBytes).toBeGreaterThan(0);
+        expect(files.readBytes()).toBeLessThanOrEqual(maxReadBytes);
+        expect(JSON.parse(JSON.stringify(reading.contents))).toEqual(reading.contents);
+        expect(await models.read({ id: ID, entry: sample.entry }, filesOf(sample))).toEqual(reading);
+        expect(models.contentsFrom(reading.contents, ['a/b', 'a/c'])).toMatchObject(reading.contents);
+      });
+
+      test(`${what}: is refused with a reason, never with an error, if a file of it is cut off or has other bytes`, async () => {
+        const names = Object.keys(sample.files);
+        await fc.assert(
+          fc.asyncProperty(fc.constantFrom(...names), fc.nat(), fc.uint8Array({ maxLength: 200 }), async (name, cut, bytes) => {
+            const whole = sample.files[name] ?? new Uint8Array();
+            const kept = whole.slice(0, cut % Math.max(1, whole.length));
+            for (const changed of [kept, bytes, Buffer.concat([kept, bytes])]) {
+              const broken = { ...sample, files: { ...sample.files, [name]: changed } };
+              const reading = await models.read({ id: ID, entry: sample.entry }, filesOf(broken));
+              if (reading.kind === 'unusable') expect(reading.message).toMatch(/^(The|").*"m".{10,}[^.]$/s);
+              else expect(reading.sizeBytes).toBeGreaterThanOrEqual(0);
+            }
+          }),
+          { numRuns: 40 },
+        );
+      });
+
+      test(`${what}: fails as the store does, or says so, if a file of it is missing`, async () => {
+        for (const name of Object.keys(sample.files)) {
+          const { [name]: _gone, ...files } = sample.files;
+          const reading = models.read({ id: ID, entry: sample.entry }, filesOf({ ...sample, files }));
+          const result = await reading.catch((error: unknown) => error);
+          if (!(result instanceof NoSuchFile)) expect(result).toMatchObject({ kind: expect.stringMatching(/^(model|unusable)$/) });
+        }
+      });
+    }
+
+    test('are described by the names of their files for those who cannot read them', () => {
+      for (const files of [[], ['m'], ['a/m', 'a/mmproj-x.gguf', 'b/c']]) {
+        const described = models.contentsFrom(undefined, files);
+        expect(models.contentsFrom(undefined, files)).toEqual(described);
+      }
+      expect(models.kind).toBe(kind);
+    });
+  });
+}
