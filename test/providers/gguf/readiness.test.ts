@@ -143,6 +143,22 @@ describe('readiness()', () => {
     expect(await gguf.readiness?.(endpoint, scripted(ok), contextOf('primary', CAUSAL), signal)).toMatchObject({ kind: 'loading' });
   });
 
+  test('of a reranker that could also generate text needs the scores, and no text', async () => {
+    const slot = contextOf('primary', saying(CAUSAL, { hasClassifier: true, poolingType: 4 }));
+    const answers = (path: string, body: unknown, status: number): ProbeIo => ({
+      request: async (_endpoint, request) => {
+        if (request.path === path) return { status, body: JSON.stringify(body) };
+        return { status: 200, body: JSON.stringify({ ...rerank(1, -1), ...plain('Hi') }) };
+      },
+    });
+    const kindOf = async (io: ProbeIo) => (await gguf.readiness?.(endpoint, io, slot, signal))?.kind;
+    expect(await kindOf(answers('/v1/completions', { error: { message: 'This server does not support completions' } }, 501))).toBe(
+      'passing',
+    );
+    expect(await kindOf(answers('/v1/completions', completion('a', null, nine(null)), 200))).toBe('nonsense');
+    expect(await kindOf(answers('/v1/rerank', { error: { message: 'boom' } }, 500))).toBe('failing');
+  });
+
   test('asks a server that refuses to tell probabilities without them', async () => {
     const refusing = scripted(ok, { status: 422, body: '' }, text);
     expect(await gguf.readiness?.(endpoint, refusing, contextOf('primary', CAUSAL), signal)).toEqual({ kind: 'passing' });

@@ -33,21 +33,27 @@ export function describeHealthContract(provider: Provider, modelsOf: () => reado
   const { signal } = new AbortController();
   const name = SlotName.parse('mine');
 
-  /** Probes with these answers, one for each request. */
-  async function probe(model: ModelFacts, answer: (path: string, method: string) => ProbeResponse) {
-    const requests: Parameters<ProbeIo['request']>[1][] = [];
-    const io: ProbeIo = {
-      async request(endpoint, options) {
-        expect(endpoint).toEqual(ENDPOINT);
-        requests.push(options);
-        return answer(options.path, options.method);
-      },
-    };
-    const health = await provider.health(ENDPOINT, io, { name, spec: specOf(provider.kind), model }, signal);
-    return { health, requests };
-  }
+  const kinds = [
+    ['a probe', provider.health],
+    ['a check of readiness', provider.readiness],
+  ] as const;
+  for (const [what, ask] of kinds) if (ask !== undefined) describe(what, () => describeProbe(ask));
 
-  describe('a probe', () => {
+  function describeProbe(ask: Provider['health']): void {
+    /** Probes with these answers, one for each request. */
+    async function probe(model: ModelFacts, answer: (path: string, method: string) => ProbeResponse) {
+      const requests: Parameters<ProbeIo['request']>[1][] = [];
+      const io: ProbeIo = {
+        async request(endpoint, options) {
+          expect(endpoint).toEqual(ENDPOINT);
+          requests.push(options);
+          return answer(options.path, options.method);
+        },
+      };
+      const health = await ask(ENDPOINT, io, { name, spec: specOf(provider.kind), model }, signal);
+      return { health, requests };
+    }
+
     test('asks first whether the server is alive, within bounds, and can be cancelled', async () => {
       for (const model of modelsOf()) {
         const { requests } = await probe(model, () => ({ status: 200, body: '{}' }));
@@ -74,5 +80,5 @@ export function describeHealthContract(provider: Provider, modelsOf: () => reado
         if (answer.status === 503) expect(everywhere.health.kind).toBe('loading');
       }
     });
-  });
+  }
 }
