@@ -35,7 +35,7 @@ export async function startLlamaServer({ name, spec, model, directory }: WantedS
   const slot = { name, spec, model, modelPath: model.hostPath, listen };
   const [, ...args] = gguf.startCmd(slot);
   const env = gguf.buildEnv(slot);
-  const program = await findProgram('llama-server', process.env['PATH']);
+  const program = await findProgram(gguf.program, process.env['PATH']);
   const server = program === undefined ? await startContainer({ args, env, directory }) : startProcess(program, args, env);
   const url = `http://127.0.0.1:${listen.port}`;
   try {

@@ -222,11 +222,6 @@ export interface Provider {
   /** Returns what the server of a slot needs, computed before it is started; its backend is known. The same for the same arguments. Pure. */
   estimateMemory(name: SlotName, spec: SlotSpec, model: ModelFacts): MemoryDemand;
   /**
-   * Returns the largest context of this model, in tokens, with which what `estimateMemory` says `fits`, as far as the model was trained; undefined if none does. Default:
-   * the provider has no context. Pure.
-   */
-  largestContext?(name: SlotName, spec: SlotSpec, model: ModelFacts, fits: (demand: MemoryDemand) => boolean): number | undefined;
-  /**
    * Returns why this model must not be served with these settings, although the server would accept them, and what to do: a message. Undefined: it may be. Default: any
    * may be. Pure.
    */

@@ -29,30 +29,47 @@ const BAD_ANSWERS: Readonly<Record<string, ProbeResponse>> = {
   'a long body': { status: 200, body: 'x'.repeat(64 * 1024) },
 };
 
-export function describeHealthContract(provider: Provider, modelsOf: () => readonly ModelFacts[]): void {
+/** What a server with a sound model answers to a request. */
+export type SoundAnswer = (path: string, model: ModelFacts) => ProbeResponse;
+
+export function describeHealthContract(provider: Provider, modelsOf: () => readonly ModelFacts[], sound: SoundAnswer): void {
+  describeProbe('a probe', provider, { ask: async (...args) => provider.health(...args), modelsOf, sound });
+  const { readiness } = provider;
+  if (readiness !== undefined) describeProbe('the first probe', provider, { ask: async (...args) => readiness(...args), modelsOf, sound });
+}
+
+interface Probed {
+  readonly ask: Provider['health'];
+  readonly modelsOf: () => readonly ModelFacts[];
+  readonly sound: SoundAnswer;
+}
+
+function describeProbe(title: string, provider: Provider, { ask, modelsOf, sound }: Probed): void {
   const { signal } = new AbortController();
   const name = SlotName.parse('mine');
 
-  const kinds = [
-    ['a probe', provider.health],
-    ['a check of readiness', provider.readiness],
-  ] as const;
-  for (const [what, ask] of kinds) if (ask !== undefined) describe(what, () => describeProbe(ask));
+  /** Probes with these answers, one for each request. */
+  async function probe(model: ModelFacts, answer: (path: string, method: string) => ProbeResponse) {
+    const requests: Parameters<ProbeIo['request']>[1][] = [];
+    const io: ProbeIo = {
+      async request(endpoint, options) {
+        expect(endpoint).toEqual(ENDPOINT);
+        requests.push(options);
+        return answer(options.path, options.method);
+      },
+    };
+    const health = await ask(ENDPOINT, io, { name, spec: specOf(provider.kind), model }, signal);
+    return { health, requests };
+  }
 
-  function describeProbe(ask: Provider['health']): void {
-    /** Probes with these answers, one for each request. */
-    async function probe(model: ModelFacts, answer: (path: string, method: string) => ProbeResponse) {
-      const requests: Parameters<ProbeIo['request']>[1][] = [];
-      const io: ProbeIo = {
-        async request(endpoint, options) {
-          expect(endpoint).toEqual(ENDPOINT);
-          requests.push(options);
-          return answer(options.path, options.method);
-        },
-      };
-      const health = await ask(ENDPOINT, io, { name, spec: specOf(provider.kind), model }, signal);
-      return { health, requests };
-    }
+  describe(title, () => {
+    test('passes with what a sound model answers, each time', async () => {
+      for (const model of modelsOf()) {
+        const answers = async () => probe(model, (path) => sound(path, model));
+        expect((await answers()).health).toEqual({ kind: 'passing' });
+        expect((await answers()).health).toEqual({ kind: 'passing' });
+      }
+    });
 
     test('asks first whether the server is alive, within bounds, and can be cancelled', async () => {
       for (const model of modelsOf()) {
@@ -71,7 +88,9 @@ export function describeHealthContract(provider: Provider, modelsOf: () => reado
         const everywhere = await probe(model, () => answer);
         const onlyModel = await probe(model, (path) => (path === provider.readyPath ? { status: 200, body: '{}' } : answer));
         for (const { health } of [everywhere, onlyModel]) {
-          expect(['loading', 'silent', 'failing']).toContain(health.kind);
+          expect(title === 'a probe' ? ['loading', 'silent', 'failing'] : ['loading', 'silent', 'failing', 'nonsense']).toContain(
+            health.kind,
+          );
           if (health.kind !== 'passing') expect(health.message).toMatch(/^[A-Z].{10,1000}$/s);
         }
         // Silence of the cheapest request is what tells a frozen server from a busy one.
@@ -80,5 +99,5 @@ export function describeHealthContract(provider: Provider, modelsOf: () => reado
         if (answer.status === 503) expect(everywhere.health.kind).toBe('loading');
       }
     });
-  }
+  });
 }
