@@ -5,8 +5,8 @@ import { ModelsAnswer, ProvidersAnswer, PullsAnswer, SlotsAnswer, StatusAnswer, 
 import type { Client } from '../connect/client.ts';
 import { cellText, toRows, type Column, type Rows } from '../output/output.ts';
 import { ageText, secondsText, sizeText } from '../output/quantities-text.ts';
+import { pullStep, pullText, readinessOf, reasonedNoticeOf } from '../output/slot-progress.ts';
 import { modelRows } from './model-catalogue.ts';
-import { readinessOf, reasonedNoticeOf } from '../output/slot-progress.ts';
 
 export interface Listing {
   /** One of the items: `slot`. */
@@ -80,6 +80,10 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
   },
 };
 
+function messageCell(message: string): string {
+  return message === '' ? '' : cellText(message);
+}
+
 /** A service of an earlier version does not say which of them the machine can run. */
 function usableBackends({ available, backends, availability }: z.output<typeof ProvidersAnswer>['providers'][number]): string {
   if (availability === undefined) return backends.join(',');
@@ -136,6 +140,10 @@ function slotColumns({ terminal, now }: Cli, traffic: Traffic): readonly Column<
     { title: 'RESTARTS', wide: true, cell: ({ status }) => String(status.restarts) },
     { title: 'ENDPOINT', wide: true, cell: ({ status }) => cellText(status.endpoint) },
     { title: 'SINCE', moves: true, cell: ({ status }) => ageText(status.since, now()) },
-    { title: 'MESSAGE', cell: (slot) => (reasonedNoticeOf(slot) === '' ? '' : cellText(reasonedNoticeOf(slot))) },
+    {
+      title: 'MESSAGE',
+      cell: (slot) => messageCell(pullText(slot) ?? reasonedNoticeOf(slot)),
+      markOf: (slot) => messageCell(pullStep(slot) ?? reasonedNoticeOf(slot)),
+    },
   ];
 }
