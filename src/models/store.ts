@@ -112,7 +112,7 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     },
     async list(signal) {
       const pins = await sources.pins.list();
-      const named = [...catalogue.values()].flatMap((entry) => entry.files.map((file) => file.path));
+      const named = [...catalogue.values()].flatMap((entry) => [loadedPath(entry), ...entry.files.map((file) => file.path)]);
       const known = new Set([...named, ...pins.flatMap((pin) => pin.files.map((file) => file.path))]);
       const found = (await findModels(root, formats)).filter((file) => !known.has(file));
       const ids = [...catalogue.keys(), ...pins.map((pin) => pin.id), ...found].flatMap((id) => ModelId.safeParse(id).data ?? []);

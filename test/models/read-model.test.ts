@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, stat, symlink, utimes, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { DEMO_CATALOGUE, type Catalogue } from '../../src/models/catalogue.ts';
 import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
 import { removeModel, filesOf } from '../../src/models/model-files.ts';
 import { createModelReader } from '../../src/models/read-model.ts';
@@ -77,6 +78,27 @@ describe('a model that is a directory', () => {
     expect((await store.observe([id], signal)).get(id)).toMatchObject({ kind: 'missing' });
     expect((await stat(path.join(root, 'birds/m.gguf'))).size).toBe(fox.length);
   });
+});
+
+test('a model of the catalogue may be a directory, too: it is complete with all its files, and listed once', async () => {
+  const demo = DEMO_CATALOGUE.get('demo-fox');
+  if (demo === undefined) throw new Error('No demo model');
+  const from = (sizeBytes: number) => ({ kind: 'url', url: 'http://127.0.0.1:1/x', sha256: 'a'.repeat(64), sizeBytes }) as const;
+  const id = ModelId.parse('polly');
+  const files = [
+    { path: 'birds/parrot/toy.json', from: from(35) },
+    { path: 'birds/parrot/weights.bin', from: from(4) },
+  ] as const;
+  const catalogue: Catalogue = new Map([['polly', { ...demo, id, provider: 'npu', directory: 'birds/parrot', files }]]);
+  const store = createModelStore({ root, formats: [...MODEL_FORMATS, toyFormat], catalogue });
+  const look = async () => (await store.observe([id], signal)).get(id);
+  expect(await look()).toEqual({ kind: 'pullable', sizeBytes: 39 });
+  await writeParrot();
+  expect(await look()).toMatchObject({
+    kind: 'present',
+    facts: { hostPath: path.join(root, 'birds/parrot'), sizeBytes: 39, provider: 'npu', contents: { phrase: 'Hello' } },
+  });
+  expect((await store.list(signal)).map((model) => model.id)).toEqual(['polly']);
 });
 
 describe('what was read', () => {
