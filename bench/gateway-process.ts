@@ -26,6 +26,7 @@ const gateway = createGateway({
   settings,
   now,
   report: metrics.requestFinished,
+  onFault: (fault) => console.error(fault),
 });
 const routes = createV1Routes({ board, gateway, startedAt: now() });
 const api = buildServer({

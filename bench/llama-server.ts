@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { findLlamaServer } from '../src/providers/gguf/find-llama-server.ts';
+import { findProgram } from '../src/platform/find-program.ts';
 import { gguf } from '../src/providers/gguf/gguf.ts';
 import type { ModelFacts } from '../src/providers/provider.ts';
 import type { SlotName } from '../src/schema/names.ts';
@@ -35,7 +35,7 @@ export async function startLlamaServer({ name, spec, model, directory }: WantedS
   const slot = { name, spec, model, modelPath: model.hostPath, listen };
   const [, ...args] = gguf.startCmd(slot);
   const env = gguf.buildEnv(slot);
-  const program = await findLlamaServer(process.env['PATH']);
+  const program = await findProgram(gguf.program, process.env['PATH']);
   const server = program === undefined ? await startContainer({ args, env, directory }) : startProcess(program, args, env);
   const url = `http://127.0.0.1:${listen.port}`;
   try {

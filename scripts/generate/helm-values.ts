@@ -60,10 +60,11 @@ const NOT_FOR_VALUES = {
   SVC_GPU_ALLOCATION: true,
   SVC_STOP_DELAY: true,
   SVC_STOP_GRACE: true,
+  SVC_HF_TOKEN_SECRET: true,
+  SVC_ACCEPTED_LICENSES: true,
   // The pods of slots download models, not the gateway.
   SVC_PULL_CONNECTIONS: true,
   SVC_PULL_BANDWIDTH: true,
-  SVC_ACCEPTED_LICENSES: true,
 } as const;
 
 const Models = z.strictObject({
@@ -75,6 +76,16 @@ const Models = z.strictObject({
     storageClassName: z.string(),
   }),
   hostPath: OrEmpty(z.string().startsWith('/')).describe('Directory on each node, instead of a claim'),
+  catalogue: z.string().max(900_000).describe('Text of models.toml, which adds models to the shipped catalogue'),
+  hub: z.strictObject({
+    endpoint: OrEmpty(z.string().regex(/^https?:\/\/[^\s@]+$/)).describe(
+      'Address of a mirror of the Hugging Face Hub, without credentials',
+    ),
+    tokenSecretName: ObjectName,
+  }),
+  acceptedLicenses: z
+    .array(z.string().regex(/^[A-Za-z0-9._-]+$/))
+    .describe('Licences that restrict the use of models, and that you accept'),
   mountInGateway: z.boolean().describe('Whether to mount the models into the gateway too, read-only'),
 });
 

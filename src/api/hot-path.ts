@@ -8,6 +8,7 @@ import { answerError } from '../gateway/answer.ts';
 import type { ReportRequest } from '../gateway/exchange-deps.ts';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
 import { dialectOf } from '../gateway/decide/inference-paths.ts';
+import { isMultipartType } from '../gateway/decide/multipart-head.ts';
 import { isJsonType, parseRequestHead, type RequestHead } from '../gateway/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
 import type { AccessDecision, Authorize } from './authorize.ts';
@@ -45,8 +46,9 @@ export function createHotPath({ routes, site, authorize, report, onFault }: HotP
 
   function proceed(entry: Entry, decision: AccessDecision): void {
     if (!decision.ok) refuse(entry, decision.code, decision.message);
-    else if (!isJsonType(entry.head.contentType) || isUntyped(entry.head)) {
-      refuse(entry, 'request.media_type', 'Send the body as "application/json"', 'Content-Type');
+    else if (!acceptsType(entry)) {
+      const type = entry.route.multipart === true ? 'multipart/form-data' : 'application/json';
+      refuse(entry, 'request.media_type', `Send the body as "${type}"`, 'Content-Type');
     } else entry.route.raw(entry);
   }
 
@@ -93,6 +95,10 @@ export function createHotPath({ routes, site, authorize, report, onFault }: HotP
     },
     enter,
   };
+}
+
+function acceptsType({ route, head }: Entry): boolean {
+  return route.multipart === true ? isMultipartType(head.contentType) : isJsonType(head.contentType) && !isUntyped(head);
 }
 
 /** A body without a media type: pages of other sites can send one without asking. */

@@ -32,7 +32,9 @@ export interface Route {
   readonly errors?: readonly ErrorCode[];
   /** Media types other than JSON that the route accepts. */
   readonly consumes?: readonly string[];
-  /** Serves the route without the framework, which then never calls `handler`. Requires a JSON body and a `path` without parameters. */
+  /** The route accepts a form (`multipart/form-data`) and nothing else. Only raw routes. */
+  readonly multipart?: true;
+  /** Serves the route without the framework, which then never calls `handler`. Requires a `path` without parameters. */
   readonly raw?: (request: RawRequest) => void;
   /** The returned value is sent; a thrown `ApiError` is answered in the documented shape. */
   handler(request: FastifyRequest, reply: FastifyReply): unknown;

@@ -1,67 +1,127 @@
 /**
- * The models of a cluster, as the gateway sees them. The files are in the pods: each pod fetches or finds its own and reports when it cannot, so no model is
- * ever missing here. The facts about a model must not change when its file appears, or its slot would be swapped for nothing. They come from the catalogue;
- * for other models from a store that is mounted here; otherwise only the name is known.
+ * The models of a cluster, as the gateway sees them. The files are in the pods: each pod fetches or finds its own and reports when it cannot. What is pulled here
+ * is the decision which files that are (`models/cluster-sources.ts`). The facts about a model must not change when its file appears, or its slot would be swapped for
+ * nothing. They come from the record of that decision; for generated models from the catalogue; for other files from a store that is mounted here; otherwise
+ * only the name is known.
  */
 import path from 'node:path';
 import type { ModelFacts, ModelFiles, ModelFormat } from '../providers/provider.ts';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
-import { fail } from '../schema/failure.ts';
-import type { ModelId } from '../schema/names.ts';
-import { CATALOGUE, downloadBytes, loadedPath, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
+import { ok, type Result } from '../schema/failure.ts';
+import { ModelId } from '../schema/names.ts';
+import { DEMO_CATALOGUE, downloadBytes, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
 import { parseHubName } from '../models/decide/parse-model-name.ts';
 import { encodeDemoModel, type DemoModelId } from '../models/demo/demo-models.ts';
-import type { DirectoryModelStore } from '../models/store.ts';
+import type { HubAccess } from '../models/hub/hub-access.ts';
+import { createPulls, type Pulls } from '../models/pulls.ts';
+import type { DirectoryModelStore, ListedModel } from '../models/store.ts';
+import { createClusterSources, type ClusterSources } from './models/cluster-sources.ts';
+import { isOfEntry } from './models/decide/model-record.ts';
+import type { ModelRecords } from './models/model-records.ts';
 
-const NOT_IN_CLUSTERS =
-  'Name a model of the catalogue, or a file in the model store: in a cluster, models are not fetched from the Hugging Face Hub by name yet';
+export interface ClusterModelStore extends ModelStore {
+  readonly sources: ClusterSources;
+  /** Decisions that are being made. */
+  readonly pulls: Pulls;
+  list(signal: AbortSignal): Promise<readonly ListedModel[]>;
+  /** Forgets what a name was resolved to; files that pods have fetched stay where they are. Resolves to whether there was something to forget. */
+  forget(id: ModelId): Promise<Result<boolean>>;
+}
 
 export interface ClusterModelStoreOptions {
   /** The gateway's own store; its directory may be empty. */
-  readonly store: DirectoryModelStore;
+  readonly store: Pick<DirectoryModelStore, 'root' | 'formats' | 'observe' | 'changes' | 'list'>;
+  readonly records: ModelRecords;
+  readonly hub: HubAccess;
   readonly catalogue?: Catalogue;
+  /** Memory for a model where its name does not say which quantisation is wanted. Undefined: unknown. */
+  readonly fitsBytes?: number | undefined;
 }
 
-export function createClusterModelStore({ store, catalogue = CATALOGUE }: ClusterModelStoreOptions): ModelStore {
-  const { root, formats } = store;
-  const cache = new Map<ModelId, Promise<ModelFacts>>();
+/** For one request to the API server. */
+const ANSWER_WITHIN_MS = 20_000;
 
-  async function catalogueFacts(id: ModelId): Promise<ModelFacts | undefined> {
-    const entry = catalogue.get(id);
-    if (entry === undefined) return undefined;
+export function createClusterModelStore({
+  store,
+  records,
+  hub,
+  catalogue = DEMO_CATALOGUE,
+  fitsBytes,
+}: ClusterModelStoreOptions): ClusterModelStore {
+  const { root, formats } = store;
+  const generated = new Map<ModelId, Promise<ModelFacts>>();
+  const sources = createClusterSources({ records, hub, catalogue, formats, fitsBytes });
+  const pulls = createPulls((id, _onProgress, signal) => sources.decide(id, signal));
+
+  async function generatedFacts(id: ModelId, entry: CatalogueEntry): Promise<ModelFacts | undefined> {
+    const [{ from }] = entry.files;
+    if (from.kind !== 'generated') return undefined;
     const format = formats.find(({ kind }) => kind === entry.provider);
-    const facts = cache.get(id) ?? factsOfEntry(path.join(root, loadedPath(entry)), id, entry, format);
-    cache.set(id, facts);
+    const facts = generated.get(id) ?? factsOfGenerated(id, path.join(root, loadedPath(entry)), from.model, format);
+    generated.set(id, facts);
     return facts;
+  }
+
+  /** Undefined while the records are not known. */
+  function presenceOfRecord(id: ModelId, entry: CatalogueEntry | undefined): ModelPresence | undefined {
+    if (!records.isKnown()) return undefined;
+    const record = records.read(id);
+    const isCurrent = record !== undefined && (entry === undefined || isOfEntry(record, entry));
+    if (isCurrent) return { kind: 'present', facts: record.facts };
+    return { kind: 'pullable', sizeBytes: entry === undefined ? undefined : downloadBytes(entry) };
+  }
+
+  /** A file of the user, in a store of which this is a view if it is mounted here. */
+  function presenceOfOther(id: ModelId, mounted: ModelPresence | undefined): ModelPresence {
+    const found = mounted?.kind === 'present' ? mounted.facts : undefined;
+    return { kind: 'present', facts: found ?? { id, hostPath: path.join(root, id), sizeBytes: 0 } };
+  }
+
+  async function observe(ids: readonly ModelId[], signal: AbortSignal): Promise<ReadonlyMap<ModelId, ModelPresence>> {
+    const others = ids.filter((id) => !catalogue.has(id) && parseHubName(id).kind === 'other');
+    const mounted = others.length === 0 ? new Map<ModelId, ModelPresence>() : await store.observe(others, signal);
+    const presenceOf = async (id: ModelId): Promise<ModelPresence | undefined> => {
+      const entry = catalogue.get(id);
+      const refusal = entry === undefined ? undefined : whyNotSelectable(entry);
+      if (refusal !== undefined) return { kind: 'missing', message: refusal };
+      const facts = entry === undefined ? undefined : await generatedFacts(id, entry);
+      if (facts !== undefined) return { kind: 'present', facts };
+      const name = parseHubName(id);
+      if (entry !== undefined || name.kind === 'hub') return presenceOfRecord(id, entry);
+      return name.kind === 'invalid' ? { kind: 'missing', message: name.message } : presenceOfOther(id, mounted.get(id));
+    };
+    const found = await Promise.all(ids.map(async (id) => [id, await presenceOf(id)] as const));
+    return new Map(found.flatMap(([id, presence]) => (presence === undefined ? [] : [[id, presence] as const])));
   }
 
   return {
     root,
-    async observe(ids, signal) {
-      const own = ids.filter((id) => !catalogue.has(id));
-      const mounted = own.length === 0 ? new Map() : await store.observe(own, signal);
-      const presenceOf = async (id: ModelId): Promise<ModelPresence> => {
-        if (parseHubName(id).kind !== 'other') return { kind: 'missing', message: NOT_IN_CLUSTERS };
-        const presence = mounted.get(id);
-        const found = presence?.kind === 'present' ? presence.facts : undefined;
-        const facts = (await catalogueFacts(id)) ?? found ?? { id, hostPath: path.join(root, id), sizeBytes: 0 };
-        return { kind: 'present', facts };
-      };
-      return new Map(await Promise.all(ids.map(async (id) => [id, await presenceOf(id)] as const)));
+    sources,
+    pulls,
+    observe,
+    pull: async (id, onProgress, signal) => pulls.join(id, onProgress, signal),
+    changes(wake, signal) {
+      store.changes(wake, signal);
+      records.changes(wake, signal);
     },
-    async pull(id) {
-      return fail('stalled', 'PulledByPods', `Set the model "${id}" in a slot: in a cluster, the pods of a slot fetch its model`);
+    async list(signal) {
+      const pins = records.list();
+      const named = new Set([...catalogue.keys(), ...pins.map((pin) => pin.id)]);
+      const files = new Set(pins.flatMap((pin) => pin.files.map((file) => file.path)));
+      const mounted = (await store.list(signal)).filter(({ id }) => !named.has(id) && !files.has(id));
+      const ids = [...named].flatMap((id) => ModelId.safeParse(id).data ?? []);
+      const presences = await observe(ids, signal);
+      const unknown: ModelPresence = { kind: 'pullable', sizeBytes: undefined };
+      const listed = ids.map(async (id) => ({ id, entry: await sources.known(id), presence: presences.get(id) ?? unknown }));
+      return [...(await Promise.all(listed)), ...mounted];
     },
-    changes: (wake, signal) => store.changes(wake, signal),
+    async forget(id) {
+      const cancelled = pulls.cancel(id);
+      if (records.read(id) === undefined) return ok(cancelled);
+      const removed = await records.remove(id, AbortSignal.timeout(ANSWER_WITHIN_MS));
+      return removed.ok ? ok(true) : removed;
+    },
   };
-}
-
-async function factsOfEntry(hostPath: string, id: ModelId, entry: CatalogueEntry, format: ModelFormat | undefined): Promise<ModelFacts> {
-  const [{ from }] = entry.files;
-  if (from.kind === 'generated') return factsOfGenerated(id, hostPath, from.model, format);
-  const files = entry.files.map((file) => file.path);
-  const contents = format?.contentsFrom(entry.headerFacts, files);
-  return { id, hostPath, sizeBytes: downloadBytes(entry) ?? 0, provider: entry.provider, ...(contents === undefined ? {} : { contents }) };
 }
 
 /** The same facts as a reader of the file would find. */

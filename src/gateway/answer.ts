@@ -124,7 +124,7 @@ export class ClientAnswer implements BatchedWriter {
   }
 
   /** Sends an upstream's normalised error. Only before `begin`. Of the upstream's headers only those about retries are passed on. */
-  upstreamError(head: ResponseHead, error: ErrorBody['error']): void {
+  upstreamError(head: Pick<ResponseHead, 'status' | 'headers'>, error: ErrorBody['error']): void {
     const { requestIdHeader } = this.dialect;
     const headers: Record<string, string> = { 'content-type': JSON_TYPE, 'x-request-id': this.#requestId };
     if (requestIdHeader !== undefined) headers[requestIdHeader] = this.#requestId;

@@ -1,4 +1,4 @@
-/** Limits the bytes of request bodies in memory over all requests (`SVC_BUFFER_LIMIT`). */
+/** Limits the bytes of request bodies over all requests, in memory (`SVC_BUFFER_LIMIT`) or on disk (`SVC_SPOOL_LIMIT`). */
 
 export type BufferBudget = ReturnType<typeof createBufferBudget>;
 

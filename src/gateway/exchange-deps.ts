@@ -7,6 +7,7 @@ import type { BufferBudget } from './buffer-budget.ts';
 import type { WriteBatcher } from './write-batcher.ts';
 import type { Usage } from './decide/find-usage.ts';
 import type { DenseSet } from './dense-set.ts';
+import type { FetchImage } from './fetch-image.ts';
 import type { GatewayTraffic } from './traffic.ts';
 import type { Upstreams } from './upstreams.ts';
 
@@ -36,6 +37,10 @@ export interface GatewayDeps {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly report: ReportRequest;
+  /** Called with what a translation of a provider threw. */
+  readonly onFault: (fault: unknown, requestId: string) => void;
+  /** Default: from the public internet, within the limits of the settings. */
+  readonly fetchImage?: FetchImage;
 }
 
 export interface ActiveExchange {
@@ -46,8 +51,12 @@ export interface ActiveExchange {
 }
 
 export interface ExchangeDeps extends GatewayDeps {
+  readonly fetchImage: FetchImage;
   readonly upstreams: Upstreams;
+  /** Bytes of bodies in memory. */
   readonly budget: BufferBudget;
+  /** Bytes of bodies on disk. */
+  readonly spoolBudget: BufferBudget;
   readonly batcher: WriteBatcher;
   readonly active: DenseSet<ActiveExchange>;
   /** Milliseconds of a clock that advances about once a second: precise enough for time limits, and cheaper than reading the real one. */

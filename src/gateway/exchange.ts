@@ -5,8 +5,8 @@
  *   start ─► body in        RequestBody reads until `model` is known                       onBodyReady
  *            route          decide/route.ts picks a slot on the board, or refuses
  *            hold or park   slot open: Holds.acquire; slot loading: ParkedRequest.park     onOpen, onFirstBoard
- *            forward        Forward sends to one endpoint and passes the answer on         onForwardDone
- *            │   └─ lost    no answer came: release the hold, park, and resend             onForwardLost ─► onOpen
+ *            forward        Forward sends to one endpoint and passes the answer on         onAttemptDone
+ *            │   └─ lost    no answer came: release the hold, park, and resend             onAttemptLost ─► onOpen
  *            finish         release hold, ticket, body and connection; report once
  *
  * Each part calls `fail` instead if the request cannot go on. Besides, `checkTimeouts` is called about once a second, `onHoldAborted` when the reconciler ends
@@ -23,7 +23,10 @@ import { OPENAI } from './decide/dialect.ts';
 import type { InferencePath } from './decide/inference-paths.ts';
 import type { RequestHead } from './decide/request-head.ts';
 import { route } from './decide/route.ts';
-import { Forward, type ForwardOwner } from './forward.ts';
+import type { Attempt, AttemptOwner } from './attempt.ts';
+import { BODY_SILENCE_MS } from './decide/attempt-limits.ts';
+import { createBodyScan } from './create-body-scan.ts';
+import { createAttempt } from './create-attempt.ts';
 import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
 import { planForward } from './decide/forward-plan.ts';
 import type { Hold, Holder } from './hold.ts';
@@ -38,13 +41,11 @@ export interface ExchangeRequest {
   readonly requestId: string;
 }
 
-/** Longest pause in a request body. */
-const BODY_SILENCE_MS = 60_000;
 /** Reported, never sent: nginx's code for a client that disconnected before the answer. */
 const CLIENT_GONE = 499;
 
 /** A class, because it is a resource with a lifetime on the hot path. */
-export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, ForwardOwner, ParkedRequestOwner {
+export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, AttemptOwner, ParkedRequestOwner {
   readonly #deps: ExchangeDeps;
   readonly #request: ExchangeRequest;
   readonly #requestBody: RequestBody;
@@ -57,7 +58,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   #bodyAt: number;
   #slot: SlotName | undefined;
   #hold: Hold | undefined;
-  #forward: Forward | undefined;
+  #attempt: Attempt | undefined;
   /** Undefined until the request waits for the first time. */
   #parked: ParkedRequest | undefined;
 
@@ -66,7 +67,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     this.#deps = deps;
     this.#request = request;
     this.#answer = new ClientAnswer({ ...request, dialect: path.dialect ?? OPENAI }, deps.batcher);
-    this.#requestBody = new RequestBody(req, head, deps, this);
+    this.#requestBody = new RequestBody({ req, head, scan: createBodyScan(path, head, deps.settings) }, deps, this);
     this.#bodyAt = deps.tick();
     this.#member = deps.active.add(this);
   }
@@ -79,7 +80,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
   }
 
   checkTimeouts(now: number): void {
-    if (this.#forward !== undefined) this.#forward.checkTimeouts(now);
+    if (this.#attempt !== undefined) this.#attempt.checkTimeouts(now);
     else if (!this.#bodyReady && now - this.#bodyAt > BODY_SILENCE_MS) {
       this.fail('request.timeout', `Send the body without pauses of more than ${BODY_SILENCE_MS / 1000} s`);
     }
@@ -97,7 +98,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
 
   onBodyProgress(): void {
     this.#bodyAt = this.#deps.tick();
-    this.#forward?.noteProgress();
+    this.#attempt?.noteProgress();
   }
 
   onFirstBoard(): void {
@@ -139,32 +140,33 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
       return;
     }
     this.#hold = hold;
-    this.#forward = new Forward(
+    this.#attempt = createAttempt(
+      plan,
       {
         deps: this.#deps,
         hold,
-        path: plan.path,
-        headerLines: head.forwarded,
         requestId,
         requestBody: this.#requestBody,
         answer: this.#answer,
         startedAt: this.#startedAt,
+        asked,
+        headerLines: head.forwarded,
       },
       this,
     );
-    this.#forward.start();
+    this.#attempt.start();
   }
 
   onHoldAborted(): void {
-    this.#forward?.giveUp('Send the request again: its workload was stopped before the answer was complete');
+    this.#attempt?.giveUp('Send the request again: its workload was stopped before the answer was complete');
   }
 
-  onForwardDone(): void {
+  onAttemptDone(): void {
     this.#finish(this.#answer.status);
   }
 
-  onForwardLost(lost: LostAttempt): void {
-    this.#forward = undefined;
+  onAttemptLost(lost: LostAttempt): void {
+    this.#attempt = undefined;
     lost.hold.release();
     this.#parked ??= new ParkedRequest(this.#deps, this);
     this.#parked.retry(lost);
@@ -195,8 +197,10 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
     const { active, report } = this.#deps;
     active.remove(this.#member);
     this.#parked?.leave();
-    this.#forward?.destroy();
-    this.#hold?.release();
+    const hold = this.#hold;
+    const leaving = this.#attempt?.destroy();
+    if (leaving === undefined) hold?.release();
+    else void leaving.finally(() => hold?.release());
     this.#requestBody.release();
     report({
       slot: this.#slot,
@@ -204,8 +208,8 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Forwa
       status,
       seconds: (performance.now() - this.#startedAt) / 1000,
       parkedSeconds: secondsOf(this.#parked?.waitedMs),
-      ttftSeconds: this.#answer.streamed ? secondsOf(this.#forward?.ttftMs) : undefined,
-      tokens: this.#forward?.usage(),
+      ttftSeconds: this.#answer.streamed ? secondsOf(this.#attempt?.ttftMs) : undefined,
+      tokens: this.#attempt?.usage(),
     });
   }
 }

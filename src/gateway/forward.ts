@@ -2,54 +2,36 @@
  * One attempt to get an answer from one endpoint. `Exchange` creates and starts it with a hold; it sends the request, passes the answer on to the client as it
  * arrives, with back-pressure, and reports the end to the exchange exactly once. It knows no slots and no queues.
  *
- *   start ─► connect ─► send ─► head ─┬─► below 300: wait for the first byte of the body, then pass both on ─► end  onForwardDone
- *              │          │       │    └─► an error, or to be translated: collect it, then send it or resend        onForwardDone, onForwardLost
- *              └──────────┴───────┴─ broken before that byte: a reused connection is replaced once, else            onForwardLost
+ *   start ─► connect ─► send ─► head ─┬─► below 300: wait for the first byte of the body, then pass both on ─► end  onAttemptDone
+ *              │          │       │    └─► an error, or to be translated: collect it, then send it or resend        onAttemptDone, onAttemptLost
+ *              └──────────┴───────┴─ broken before that byte: a reused connection is replaced once, else            onAttemptLost
  *                                    broken after it, not HTTP, or a time limit passed                              fail
  *
  * "Lost" means that the client has received nothing and the body can be sent again, so that another endpoint may answer. The head waits for the
  * body, because a server that dies between the two would otherwise take the request with it.
  */
 import type { ErrorCode } from '../schema/error-codes.ts';
-import type { ClientAnswer } from './answer.ts';
-import type { RequestBody } from './request-body.ts';
+import type { Attempt, AttemptOwner, AttemptRequest } from './attempt.ts';
 import { AnswerTail } from './answer-tail.ts';
 import { CollectedAnswer } from './collected-answer.ts';
 import type { Usage } from './decide/find-usage.ts';
+import { authorityOf } from './decide/forward-plan.ts';
 import { judgeAnswer } from './decide/judge-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
-import type { ExchangeDeps } from './exchange-deps.ts';
-import type { Hold } from './hold.ts';
-import type { LostAttempt } from './parked-request.ts';
+import { CONNECT_MS } from './decide/attempt-limits.ts';
 import type { Breakage, UpstreamConnection, UpstreamSink } from './upstream-connection.ts';
 
-export interface ForwardOwner {
-  onForwardDone(): void;
-  onForwardLost(lost: LostAttempt): void;
-  fail(code: ErrorCode, message: string): void;
-}
-
-export interface ForwardRequest {
-  readonly deps: Pick<ExchangeDeps, 'upstreams' | 'tick' | 'settings'>;
-  readonly hold: Hold;
+export interface ForwardRequest extends AttemptRequest {
   readonly path: string;
   /** Header lines for the upstream, each with its line end. */
   readonly headerLines: string;
-  readonly requestId: string;
-  readonly requestBody: RequestBody;
-  readonly answer: ClientAnswer;
-  /** `performance.now()` of the request's arrival. */
-  readonly startedAt: number;
 }
 
-/** Upstreams are local or in the same cluster, where a connection takes milliseconds. */
-const CONNECT_MS = 5000;
-
 /** A class, because it is a resource with a lifetime on the hot path. */
-export class Forward implements UpstreamSink {
+export class Forward implements UpstreamSink, Attempt {
   ttftMs: number | undefined;
   readonly #request: ForwardRequest;
-  readonly #owner: ForwardOwner;
+  readonly #owner: AttemptOwner;
   #connection: UpstreamConnection | undefined;
   #progressAt: number;
   /** The upstream's head has arrived. */
@@ -64,7 +46,7 @@ export class Forward implements UpstreamSink {
   #collected: CollectedAnswer | undefined;
   readonly #tail = new AnswerTail();
 
-  constructor(request: ForwardRequest, owner: ForwardOwner) {
+  constructor(request: ForwardRequest, owner: AttemptOwner) {
     this.#request = request;
     this.#owner = owner;
     this.#progressAt = request.deps.tick();
@@ -72,13 +54,11 @@ export class Forward implements UpstreamSink {
 
   start(fresh = false): void {
     const { deps, hold, path, headerLines, requestId, requestBody } = this.#request;
-    const { host, port } = hold.endpoint;
     // Only a body that is kept can be sent again if an idle connection turns out to be dead.
-    const connection = deps.upstreams.connect(hold.endpoint, this, fresh || !requestBody.whole);
+    const connection = deps.upstreams.connect(hold.endpoint, this, fresh || !requestBody.isKept);
     this.#connection = connection;
-    const authority = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-    const head = `POST ${path} HTTP/1.1\r\nhost: ${authority}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
-    if (requestBody.whole) {
+    const head = `POST ${path} HTTP/1.1\r\nhost: ${authorityOf(hold.endpoint)}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
+    if (requestBody.inMemory) {
       connection.send(head, requestBody.chunks, requestBody.received);
       return;
     }
@@ -87,14 +67,13 @@ export class Forward implements UpstreamSink {
     if (connection.connected) requestBody.flowTo(connection);
   }
 
-  /** Ends the attempt without a call to the owner. */
-  destroy(): void {
+  destroy(): undefined {
     this.#ended = true;
+    this.#request.requestBody.stopFlow();
     this.#connection?.destroy();
     this.#connection = undefined;
   }
 
-  /** Ends the attempt, because its workload is about to be stopped; the request is sent again if that is possible. */
   giveUp(message: string): void {
     this.#lose(false, message);
   }
@@ -172,7 +151,7 @@ export class Forward implements UpstreamSink {
     if (this.#begun || this.#head === undefined) return;
     this.#begun = true;
     const { requestBody, answer, startedAt } = this.#request;
-    if (requestBody.whole) requestBody.release();
+    requestBody.releaseIfSent();
     this.ttftMs = performance.now() - startedAt;
     answer.begin(this.#head, this.ttftMs);
   }
@@ -208,13 +187,13 @@ export class Forward implements UpstreamSink {
 
   #done(): void {
     this.#ended = true;
-    this.#owner.onForwardDone();
+    this.#owner.onAttemptDone();
   }
 
   #lose(accepted: boolean, message: string): void {
     if (this.#ended) return;
     this.destroy();
-    if (this.#request.requestBody.resendable) this.#owner.onForwardLost({ hold: this.#request.hold, accepted, message });
+    if (this.#request.requestBody.resendable) this.#owner.onAttemptLost({ hold: this.#request.hold, accepted, message });
     else this.#owner.fail('upstream.failed', message);
   }
 

@@ -9,6 +9,7 @@ import { createWriteBatcher } from './write-batcher.ts';
 import { Exchange, type ExchangeRequest } from './exchange.ts';
 import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.ts';
 import { createDenseSet } from './dense-set.ts';
+import { createImageFetcher } from './fetch-image.ts';
 import { createUpstreams } from './upstreams.ts';
 
 export type Gateway = ReturnType<typeof createGateway>;
@@ -21,9 +22,11 @@ export function createGateway(deps: GatewayDeps) {
   const active = createDenseSet<ActiveExchange>();
   const upstreams = createUpstreams({ board });
   const budget = createBufferBudget(settings.SVC_BUFFER_LIMIT);
+  const spoolBudget = createBufferBudget(settings.SVC_SPOOL_LIMIT);
   const batcher = createWriteBatcher();
   let tick = performance.now();
-  const exchangeDeps: ExchangeDeps = { ...deps, upstreams, budget, batcher, active, tick: () => tick };
+  const fetchImage = deps.fetchImage ?? createImageFetcher({ settings });
+  const exchangeDeps: ExchangeDeps = { ...deps, fetchImage, upstreams, budget, spoolBudget, batcher, active, tick: () => tick };
   const shortest = Math.min(settings.SVC_FIRST_BYTE_TIMEOUT, settings.SVC_STREAM_TIMEOUT);
   const sweeper = setInterval(
     () => {
@@ -37,7 +40,12 @@ export function createGateway(deps: GatewayDeps) {
   return {
     handle: (request: ExchangeRequest): void => new Exchange(exchangeDeps, request).start(),
     /** What is in use now. */
-    load: () => ({ requests: active.size, bufferedBytes: budget.reservedBytes(), connections: upstreams.open() }),
+    load: () => ({
+      requests: active.size,
+      bufferedBytes: budget.reservedBytes(),
+      spooledBytes: spoolBudget.reservedBytes(),
+      connections: upstreams.open(),
+    }),
     /** Refuses requests that are still parked after `parkedMs` (default: at once), waits up to `graceMs` for the others, then ends them. */
     async close(graceMs: number, parkedMs = 0) {
       const startedAt = performance.now();

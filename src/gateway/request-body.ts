@@ -1,15 +1,19 @@
 /**
  * Reads a client's request body until the request can be routed. A body of ordinary size is kept in memory completely, so that it can be sent again if a
  * workload dies. A larger one is read until `model` is known; then reading pauses, which slows the client down, and the rest flows through to the upstream. If
- * the request has to wait instead, the rest is read and kept as well: only a client whose connection is read is noticed when it leaves.
+ * the request has to wait instead, the rest is read and kept as well: only a client whose connection is read is noticed when it leaves. What is kept of a large
+ * multipart body is on disk, and so is one whose `model` comes last.
  */
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../schema/error-codes.ts';
-import type { BufferBudget } from './buffer-budget.ts';
+import type { BodyPart, BodyScan } from './body-scan.ts';
+import { BodyWriter } from './body-writer.ts';
+import { bodyTooLarge, refuseBody } from './decide/refuse-body.ts';
 import type { RequestHead } from './decide/request-head.ts';
-import { BodyPieces } from './body-pieces.ts';
-import { BodyScanner } from './body-scanner.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
+import { inlineImages } from './inline-images.ts';
+import { KeptBody, type KeptBodyDeps } from './kept-body.ts';
+import type { FoundUrl } from './media-scanner.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
 
 export interface RequestBodyOwner {
@@ -24,173 +28,262 @@ const KEPT_BODY_BYTES = 1024 * 1024;
 /** Bodies up to this size are joined into one buffer when they arrive in several TCP segments. */
 const JOIN_BYTES = 16 * 1024;
 
+export interface ReadRequest {
+  readonly req: IncomingMessage;
+  readonly head: RequestHead;
+  readonly scan: BodyScan;
+}
+
+type BodyDeps = KeptBodyDeps & Pick<ExchangeDeps, 'fetchImage'>;
+
+// oxlint-disable-next-line house/function-length -- One state machine over the body on its way through memory, disk and connection: its states share all of its fields
 export class RequestBody {
-  readonly #pieces = new BodyPieces();
   received = 0;
   /** The complete body has been read. */
   whole = false;
-  readonly #scan = new BodyScanner();
-  readonly #req: IncomingMessage;
-  readonly #head: RequestHead;
-  readonly #budget: BufferBudget;
+  readonly #scan: BodyScan;
+  readonly #request: ReadRequest;
+  readonly #deps: BodyDeps;
   readonly #limitBytes: number;
   readonly #owner: RequestBodyOwner;
-  #reservedBytes = 0;
+  readonly #kept: KeptBody;
   #ready = false;
   #released = false;
-  #connection: UpstreamConnection | undefined;
+  /** The body is sent in chunks, because its length was not known when the request began. */
+  #chunked = false;
+  #fetching: AbortController | undefined;
+  #onWhole: (() => void) | undefined;
+  /** Set while the body flows without being kept. */
+  #writer: BodyWriter | undefined;
 
-  constructor(req: IncomingMessage, head: RequestHead, deps: Pick<ExchangeDeps, 'settings' | 'budget'>, owner: RequestBodyOwner) {
-    this.#req = req;
-    this.#head = head;
-    this.#budget = deps.budget;
+  constructor(request: ReadRequest, deps: BodyDeps, owner: RequestBodyOwner) {
+    this.#deps = deps;
+    const { req } = request;
+    this.#request = request;
     this.#limitBytes = deps.settings.SVC_BODY_LIMIT;
     this.#owner = owner;
+    this.#kept = new KeptBody(deps, {
+      fail: (code, message) => this.#fail(code, message),
+      pauseReading: () => void req.pause(),
+      resumeReading: () => void req.resume(),
+    });
+    this.#scan = request.scan;
   }
 
-  /** The complete body, or the part that was read before the pause. */
+  /** The complete body, or the part that was read before the pause; nothing if it is on disk. */
   get chunks(): readonly Buffer[] {
-    return this.#pieces.chunks;
+    return this.#kept.chunks;
   }
 
   get model(): string | undefined {
     return this.#scan.model;
   }
 
+  /** The parts of a form; undefined for JSON. */
+  get parts(): readonly BodyPart[] | undefined {
+    return this.#scan.parts;
+  }
+
   /** The request can be sent from its first byte, also a second time. */
   get resendable(): boolean {
-    return this.#connection === undefined && !this.#released;
+    return this.#writer === undefined && !this.#released;
+  }
+
+  /** The complete body is in `chunks`. */
+  get inMemory(): boolean {
+    return this.whole && !this.#kept.isOnDisk;
+  }
+
+  /** The request stays resendable while it is being sent. */
+  get isKept(): boolean {
+    return this.whole || this.#kept.isOnDisk;
   }
 
   start(): void {
-    const { contentLength, contentEncoding, chunked } = this.#head;
-    if (contentEncoding !== undefined && contentEncoding !== 'identity') {
-      this.#fail('request.media_type', 'Send the body without a content encoding: compressed bodies are not supported', 'Content-Encoding');
+    const refusal = refuseBody({ head: this.#request.head, isMultipart: this.#scan.isForm }, this.#limitBytes);
+    if (refusal !== undefined) {
+      this.#fail(...refusal);
       return;
     }
-    if (contentLength !== undefined && contentLength > this.#limitBytes) {
-      this.#tooLarge();
-      return;
-    }
-    if (!chunked && (contentLength === undefined || contentLength === 0)) {
-      this.#fail('request.invalid', 'Send a JSON object as the body');
-      return;
-    }
-    this.#req.on('data', (chunk: Buffer) => this.#onData(chunk));
-    this.#req.on('end', () => this.#onEnd());
+    const { req } = this.#request;
+    req.on('data', (chunk: Buffer) => this.#onData(chunk));
+    req.on('end', () => this.#onEnd());
   }
 
-  /** The header of the upstream request that describes the body's length, with the end of the head. */
+  /** Begins an attempt. Returns the header of the upstream request that describes the body's length, with the end of the head. */
   lengthHeader(): string {
-    const length = this.whole ? this.received : this.#head.contentLength;
+    this.stopFlow();
+    const length = this.whole ? this.received : this.#request.head.contentLength;
+    this.#chunked = length === undefined;
     return length === undefined ? 'transfer-encoding: chunked\r\n\r\n' : `content-length: ${length}\r\n\r\n`;
   }
 
-  /** Sends what was read to the connection and lets the rest flow. Unless the body has been read completely, the request cannot be sent again from here on. */
+  /** Sends what was read to the connection and lets the rest flow. Unless the body is kept, the request cannot be sent again from here on. */
   flowTo(connection: UpstreamConnection): void {
-    for (const chunk of this.chunks) this.#forward(connection, chunk);
-    if (this.whole) {
-      this.#endFlow(connection);
+    const writer = new BodyWriter(connection, this.#chunked);
+    if (this.#kept.isOnDisk) {
+      this.#kept.flowTo({ write: (bytes) => this.#passOn(writer, bytes), end: () => writer.end() });
       return;
     }
-    this.#connection = connection;
-    this.#pieces.clear();
-    this.#req.resume();
+    for (const chunk of this.chunks) writer.write(chunk);
+    if (this.whole) {
+      writer.end();
+      return;
+    }
+    this.#writer = writer;
+    this.#kept.clearMemory();
+    this.#request.req.resume();
   }
 
-  /** Reads the rest of the body into memory, because the request has to wait. */
+  /** Nothing more is written to the connection, which has ended. */
+  stopFlow(): void {
+    this.#kept.stopFlow();
+  }
+
+  /** Reads the rest of the body into memory, or onto the disk, because the request has to wait. */
   keepReading(): void {
-    if (!this.#released && !this.whole) this.#req.resume();
+    if (!this.#released && !this.whole) this.#request.req.resume();
+  }
+
+  /** Reads the rest of the body, and calls back once the whole of it can be read. */
+  whenWhole(callback: () => void): void {
+    this.#onWhole = callback;
+    if (this.whole) callback();
+    else this.keepReading();
+  }
+
+  /** Reads up to `bytes` bytes of the whole body from an offset. Undefined once the body is released. Rejects if the disk fails. */
+  async read(from: number, bytes: number): Promise<Uint8Array | undefined> {
+    return this.#released ? undefined : await this.#kept.read(from, bytes);
   }
 
   resumeFlow(): void {
-    if (!this.#released && this.#connection !== undefined) this.#req.resume();
+    this.#kept.resumeFlow();
+    if (!this.#released && this.#writer !== undefined) this.#request.req.resume();
   }
 
-  /** Frees the body's memory. Later calls do nothing. */
+  /** Releases a body that will not be sent again. */
+  releaseIfSent(): void {
+    if (this.whole && this.#kept.isSent) this.release();
+  }
+
+  /** Frees the body's memory and disk space. Later calls do nothing. */
   release(): void {
     this.#released = true;
-    this.#pieces.clear();
-    this.#budget.release(this.#reservedBytes);
-    this.#reservedBytes = 0;
+    this.#fetching?.abort();
+    this.#kept.release();
   }
 
   #onData(chunk: Buffer): void {
     if (this.#released) return;
     this.received += chunk.length;
     if (this.received > this.#limitBytes) {
-      this.#tooLarge();
+      this.#fail(...bodyTooLarge(this.#limitBytes));
       return;
     }
-    if (this.#connection !== undefined) {
-      this.#owner.onBodyProgress();
-      if (!this.#forward(this.#connection, chunk)) this.#req.pause();
+    const { readsAll } = this.#scan;
+    if (this.#writer !== undefined) {
+      // Scanned first: an upstream never gets the end of a body that is not valid.
+      if (readsAll && !(this.#feed(chunk) && (!this.#isAll() || this.#checkEnd()))) return;
+      if (!this.#passOn(this.#writer, chunk)) this.#request.req.pause();
       return;
     }
-    if (!this.#budget.reserve(chunk.length)) {
-      this.#fail('server.overloaded', 'Try again later: request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT")');
-      return;
-    }
-    this.#reservedBytes += chunk.length;
+    if (!this.#kept.add(chunk)) return;
     this.#owner.onBodyProgress();
-    this.#pieces.add(chunk);
-    this.#scanChunk(chunk);
+    if ((readsAll || !this.#ready) && this.#feed(chunk)) this.#decide();
   }
 
-  #scanChunk(chunk: Buffer): void {
-    if (this.#ready) return;
-    const scan = this.#scan;
-    scan.feed(chunk);
-    if (scan.status === 'invalid') this.#invalid();
-    else if (this.received === this.#head.contentLength) this.#complete();
-    else if (this.received > KEPT_BODY_BYTES && scan.modelSeen) {
-      if (scan.problem !== undefined) {
-        this.#invalid();
-        return;
-      }
-      this.#req.pause();
+  #isAll(): boolean {
+    return this.received === this.#request.head.contentLength;
+  }
+
+  /** Returns false, after the request has failed, if the body is not valid. */
+  #feed(chunk: Buffer): boolean {
+    this.#scan.feed(chunk);
+    if (this.#scan.status !== 'invalid') return true;
+    this.#invalid();
+    return false;
+  }
+
+  /** Decides whether enough has been read, and where a large body goes. */
+  #decide(): void {
+    if (this.#isAll()) {
+      if (!this.#ready) this.#complete();
+      return;
+    }
+    if (this.received <= KEPT_BODY_BYTES || this.#kept.isOnDisk || this.#scan.keepsAll === true) return;
+    if (!this.#ready && this.#scan.modelSeen) {
+      if (this.#scan.problem !== undefined) return this.#invalid();
+      this.#request.req.pause();
       this.#ready = true;
       this.#owner.onBodyReady();
-    }
+    } else if (this.#scan.isForm) this.#kept.moveToDisk();
   }
 
   #onEnd(): void {
     if (this.#released) return;
-    if (this.#connection !== undefined) this.#endFlow(this.#connection);
+    if (this.#scan.readsAll && !this.#checkEnd()) return;
+    if (this.#writer !== undefined) this.#writer.end();
     else if (!this.#ready) this.#complete();
-    else this.whole = true;
-  }
-
-  #endFlow(connection: UpstreamConnection): void {
-    if (this.#head.contentLength === undefined) connection.write('0\r\n\r\n');
-    connection.endRequest();
+    else if (!this.whole) {
+      this.#setWhole();
+      this.#onWhole?.();
+    }
   }
 
   #complete(): void {
-    if (this.#scan.status !== 'done') {
-      this.#fail('request.invalid', 'Close the JSON object in the body: the text ends too early');
+    if (!this.#checkEnd()) return;
+    this.#setWhole();
+    this.#ready = true;
+    const { urls = [] } = this.#scan;
+    if (urls.length === 0) this.#owner.onBodyReady();
+    else void this.#inlineImages(urls);
+  }
+
+  async #inlineImages(urls: readonly FoundUrl[]): Promise<void> {
+    const fetching = new AbortController();
+    this.#fetching = fetching;
+    const onBytes = (bytes: number): boolean => {
+      this.#owner.onBodyProgress();
+      // The image itself, and its text in base64.
+      return !this.#released && this.#kept.reserve(bytes * 3);
+    };
+    const body = Buffer.concat(this.chunks);
+    const pieces = await inlineImages(body, urls, (url) => this.#deps.fetchImage(url, { signal: fetching.signal, onBytes }));
+    fetching.abort();
+    if (this.#released) return;
+    if ('message' in pieces) {
+      this.#fail('request.invalid', pieces.message, pieces.param);
       return;
     }
-    this.whole = true;
-    this.#ready = true;
-    if (this.received <= JOIN_BYTES) this.#pieces.join();
+    this.received = pieces.reduce((bytes, piece) => bytes + piece.length, 0);
+    if (this.received > this.#limitBytes) {
+      this.#fail(...bodyTooLarge(this.#limitBytes));
+      return;
+    }
+    this.#kept.replace(pieces);
     this.#owner.onBodyReady();
   }
 
-  #forward(connection: UpstreamConnection, chunk: Buffer): boolean {
-    if (this.#head.contentLength !== undefined) return connection.write(chunk);
-    connection.write(`${chunk.length.toString(16)}\r\n`);
-    connection.write(chunk);
-    return connection.write('\r\n');
+  #setWhole(): void {
+    this.whole = true;
+    this.#kept.end(this.received <= JOIN_BYTES);
+  }
+
+  #checkEnd(): boolean {
+    if (this.#scan.status === 'done') return true;
+    this.#fail('request.invalid', this.#scan.unfinished);
+    return false;
+  }
+
+  #passOn(writer: BodyWriter, bytes: Buffer): boolean {
+    this.#owner.onBodyProgress();
+    return writer.write(bytes);
   }
 
   #invalid(): void {
     const { message, param } = this.#scan.problem ?? { message: 'Send a JSON object as the body', param: null };
     this.#fail('request.invalid', message, param);
-  }
-
-  #tooLarge(): void {
-    this.#fail('request.too_large', `Send a smaller body: the limit is ${this.#limitBytes} bytes ("SVC_BODY_LIMIT")`);
   }
 
   #fail(code: ErrorCode, message: string, param: string | null = null): void {

@@ -4,6 +4,7 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { parseJson } from '../platform/decide/parse-json.ts';
+import { failUnlessWritable } from './pull/check-writable.ts';
 
 export interface Licenses {
   /** In lower case. */
@@ -28,6 +29,7 @@ export function createLicenses(root: string, fromSettings: readonly string[]): L
     async accept(license, model) {
       const all = [...(await read()), { license, model, at: new Date().toISOString() }];
       const part = `${file}.${randomUUID()}.part`;
+      await failUnlessWritable(path.dirname(file));
       await mkdir(path.dirname(file), { recursive: true });
       await writeFile(part, `${JSON.stringify(all, undefined, 2)}\n`);
       await rename(part, file);

@@ -4,11 +4,10 @@
  */
 import { fail, ok, type Result } from '../schema/failure.ts';
 import type { ModelId } from '../schema/names.ts';
-import { CATALOGUE, type Catalogue, type CatalogueEntry, type CatalogueFile } from './catalogue.ts';
-import { chooseFiles } from './decide/choose-files.ts';
+import { DEMO_CATALOGUE, whyNotSelectable, type Catalogue, type CatalogueEntry, type CatalogueFile } from './catalogue.ts';
 import { needsAcceptance } from './decide/needs-acceptance.ts';
 import { parseHubName, type HubName } from './decide/parse-model-name.ts';
-import { pinnedFiles, type Pin, type PinnedFile } from './decide/pin.ts';
+import type { Pin, PinnedFile } from './decide/pin.ts';
 import { fileUrl, type HubAccess } from './hub/hub-access.ts';
 import { createLicenses, type Licenses } from './licenses.ts';
 import { createPins, type Pins } from './pins.ts';
@@ -30,6 +29,8 @@ export interface ModelSourcesOptions {
   readonly root: string;
   readonly hub: HubAccess;
   readonly catalogue?: Catalogue | undefined;
+  /** What one name was resolved to elsewhere. It comes before the catalogue and the pins of the store. */
+  readonly given?: Pin | undefined;
   /** Licences that the settings accept. */
   readonly acceptedLicenses?: readonly string[];
   /** Memory for a model where its name does not say which quantisation is wanted. Undefined: unknown. */
@@ -37,41 +38,24 @@ export interface ModelSourcesOptions {
 }
 
 export function createModelSources(options: ModelSourcesOptions): ModelSources {
-  const { root, hub, catalogue = CATALOGUE, acceptedLicenses = [], fitsBytes = async () => undefined } = options;
+  const { root, hub, given, catalogue = DEMO_CATALOGUE, acceptedLicenses = [], fitsBytes = async () => undefined } = options;
   const pins = createPins(root);
   const licenses = createLicenses(root, acceptedLicenses);
 
   async function known(id: ModelId): Promise<CatalogueEntry | undefined> {
-    const entry = catalogue.get(id);
+    const entry = given?.id === id ? undefined : catalogue.get(id);
     if (entry !== undefined) return entry;
-    const pin = await pins.read(id);
+    const pin = given?.id === id ? given : await pins.read(id);
     return pin === undefined ? undefined : entryOf(pin, hub.endpoint);
   }
 
   async function resolveOnHub(id: ModelId, name: HubName, signal: AbortSignal): Promise<Result<CatalogueEntry>> {
     // Imported with the first name that is resolved, because undici is large.
-    const { createHubClient } = await import('./hub/hub-client.ts');
-    const client = createHubClient(hub);
-    const repo = await client.describe(name.repo, signal);
-    if (!repo.ok) return repo;
-    const { commit, license, licenseUrl, isGated } = repo.value;
-    const files = await client.list(name.repo, commit, signal);
-    if (!files.ok) return files;
-    const choice = chooseFiles(files.value, name, await fitsBytes());
-    if (choice.kind === 'none') return fail('stalled', 'ModelMissing', choice.message);
-    if (choice.kind === 'too-large') return fail('stalled', 'ModelTooLarge', choice.message);
-    const pinned = pinnedFiles({ repo: name.repo, commit, chosen: choice.files });
-    if ('problem' in pinned) return fail('stalled', 'ModelMissing', `Use another file or repository: ${pinned.problem}`);
-    const pin: Pin = {
-      version: 1,
-      id,
-      files: [...pinned.files],
-      isGated,
-      ...(license === undefined ? {} : { license }),
-      ...(licenseUrl === undefined ? {} : { licenseUrl }),
-    };
-    await pins.write(pin);
-    const entry = entryOf(pin, hub.endpoint);
+    const { resolvePin } = await import('./hub/resolve-pin.ts');
+    const pin = await resolvePin({ id, name, hub, fitsBytes: await fitsBytes() }, signal);
+    if (!pin.ok) return pin;
+    await pins.write(pin.value);
+    const entry = entryOf(pin.value, hub.endpoint);
     return entry === undefined ? fail('stalled', 'ModelMissing', `Name another file: "${id}" has none`) : ok(entry);
   }
 
@@ -82,6 +66,8 @@ export function createModelSources(options: ModelSourcesOptions): ModelSources {
     known,
     async resolve(id, signal) {
       const found = await known(id);
+      const refusal = found === undefined ? undefined : whyNotSelectable(found);
+      if (refusal !== undefined) return fail('stalled', 'ModelMissing', refusal);
       if (found !== undefined) return ok(found);
       const parsed = parseHubName(id);
       if (parsed.kind === 'other') return ok(undefined);
@@ -89,21 +75,26 @@ export function createModelSources(options: ModelSourcesOptions): ModelSources {
       return resolveOnHub(id, parsed.name, signal);
     },
     async checkLicense(entry) {
-      if (!needsAcceptance(entry, await licenses.accepted())) return ok(undefined);
-      const { id, license, licenseUrl } = entry;
-      const read = licenseUrl === '' ? '' : ` (${licenseUrl})`;
-      const message = `Read the licence "${license}"${read} of the model "${id}", and accept it with "svcctl model pull ${id} --accept-license": it restricts the use of the model`;
-      return fail('stalled', 'LicenseNotAccepted', message);
+      return judgeLicense(entry, await licenses.accepted());
     },
   };
 }
 
+/** Fails unless the licence of the model is open or was accepted. `accepted`: in lower case. */
+export function judgeLicense(entry: CatalogueEntry, accepted: ReadonlySet<string>): Result<void> {
+  if (!needsAcceptance(entry, accepted)) return ok(undefined);
+  const { id, license, licenseUrl } = entry;
+  const read = licenseUrl === '' ? '' : ` (${licenseUrl})`;
+  const message = `Read the licence "${license}"${read} of the model "${id}", and accept it with "svcctl model pull ${id} --accept-license": it restricts the use of the model`;
+  return fail('stalled', 'LicenseNotAccepted', message);
+}
+
 /** Undefined for a pin of which no file can be downloaded: it was imported. */
-function entryOf(pin: Pin, endpoint: string): CatalogueEntry | undefined {
-  const { id, isGated, license = '', licenseUrl = '' } = pin;
+export function entryOf(pin: Pin, endpoint: string): CatalogueEntry | undefined {
+  const { id, isGated, provider = 'gguf', directory, license = '', licenseUrl = '' } = pin;
   const [first, ...more] = pin.files.flatMap((file) => fileOf(file, endpoint) ?? []);
   if (first === undefined) return undefined;
-  const facts = { provider: 'gguf', family: '', minVramBytes: 0, selectable: true } as const;
+  const facts = { provider, ...(directory === undefined ? {} : { directory }), family: '', minVramBytes: 0, selectable: true };
   return { id, files: [first, ...more], license, licenseUrl, isGated, ...facts };
 }
 
@@ -112,7 +103,7 @@ function fileOf({ path, sha256, sizeBytes, from }: PinnedFile, endpoint: string)
     case 'hub':
       return { path, from: { kind: 'url', url: fileUrl(endpoint, from.repo, from.commit, from.path), sha256, sizeBytes, repo: from.repo } };
     case 'url':
-      return { path, from: { kind: 'url', url: from.url, sha256, sizeBytes } };
+      return { path, from: { kind: 'url', url: from.url, sha256, sizeBytes, ...(from.repo === undefined ? {} : { repo: from.repo }) } };
     case 'import':
       return undefined;
     default:

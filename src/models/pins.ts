@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import path from 'node:path';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import type { ModelId } from '../schema/names.ts';
+import { failUnlessWritable } from './pull/check-writable.ts';
 import { Pin, pinPath, PINS_DIRECTORY } from './decide/pin.ts';
 
 export interface Pins {
@@ -28,6 +29,7 @@ export function createPins(root: string): Pins {
     async write(pin) {
       const file = path.join(root, pinPath(pin.id));
       const part = `${file}.${randomUUID()}.part`;
+      await failUnlessWritable(path.dirname(file));
       await mkdir(path.dirname(file), { recursive: true });
       try {
         await writeFile(part, `${JSON.stringify(pin, undefined, 2)}\n`);

@@ -7,6 +7,7 @@ import type { Hardware, ProgramBackends } from '../schema/hardware.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type { Backend, Capability, ProviderKind } from '../schema/provider-kinds.ts';
 import type { SlotSpec } from '../schema/slot-spec.ts';
+import type { Translate } from './translation.ts';
 
 /** What the files of a model say, in the terms of its provider: plain data, compared by value. Nobody but that provider reads it. */
 export type ModelContents = Readonly<Record<string, unknown>>;
@@ -23,6 +24,16 @@ export interface ModelFacts {
   readonly contents?: ModelContents | undefined;
   /** What kind of model it is, for lists: `llama`. */
   readonly family?: string | undefined;
+  /** Set where the pods of a cluster fetch the model: its files are then those of this pin. */
+  readonly pinnedBy?: PinReference | undefined;
+}
+
+/** Where the list of the files of a model is kept that others fetch. */
+export interface PinReference {
+  /** Name of the object that has it. */
+  readonly object: string;
+  /** Another digest is another version of the model. */
+  readonly digest: string;
 }
 
 /** A file or a directory of the store that may be a model. */
@@ -137,6 +148,11 @@ export interface InferRequest {
 export type InferPlan =
   /** Send the client's body unchanged to this path of the server. */
   | { readonly kind: 'forward'; readonly path: string }
+  /**
+   * The server does not know the shape of the request: run this translation. The body is read completely before; one of JSON has at most `maxJsonBytes` (default 1 MiB),
+   * a form as many bytes as any upload.
+   */
+  | { readonly kind: 'translate'; readonly run: Translate; readonly maxJsonBytes?: number }
   /** The model does not support the request; the client gets a 4xx with this message. */
   | { readonly kind: 'refuse'; readonly message: string };
 
@@ -205,11 +221,6 @@ export interface Provider {
   startCmd(slot: SlotContext): readonly [string, ...string[]];
   /** Returns what the server of a slot needs, computed before it is started; its backend is known. The same for the same arguments. Pure. */
   estimateMemory(name: SlotName, spec: SlotSpec, model: ModelFacts): MemoryDemand;
-  /**
-   * Returns the largest context of this model, in tokens, with which what `estimateMemory` says `fits`, as far as the model was trained; undefined if none does. Default:
-   * the provider has no context. Pure.
-   */
-  largestContext?(name: SlotName, spec: SlotSpec, model: ModelFacts, fits: (demand: MemoryDemand) => boolean): number | undefined;
   /**
    * Returns why this model must not be served with these settings, although the server would accept them, and what to do: a message. Undefined: it may be. Default: any
    * may be. Pure.

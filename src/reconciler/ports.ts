@@ -1,5 +1,5 @@
 /** The interfaces through which the reconciler reaches the outside, and the facts that it gets through them. Adapters live in `host/`, `cluster/`, `models/`, `files/` and `gateway/`. */
-import type { Endpoint, ModelFacts } from '../providers/provider.ts';
+import type { Endpoint, ModelFacts, PinReference } from '../providers/provider.ts';
 import type { Result } from '../schema/failure.ts';
 import type { HostFacts } from '../schema/hardware.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/names.ts';
@@ -88,6 +88,8 @@ export interface ClusterWorkload extends Pick<SlotSpec['cluster'], 'nodeSelector
   readonly provider: ProviderKind;
   readonly backend: Backend;
   readonly model: ModelId;
+  /** Which files its pods fetch. Undefined where they know it themselves, or where the file must be in place. */
+  readonly pinnedBy?: PinReference;
   /** Not part of the revision: a new number updates the workload in place. */
   readonly replicas: number;
   /** Undefined means one if the backend computes on a device, else none. */

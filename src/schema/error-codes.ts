@@ -13,7 +13,11 @@ interface ErrorFacts {
 }
 
 export const ERROR_CODES = {
-  'request.invalid': error(400, 'invalid_request_error', 'The JSON, a field, a header or the path is malformed; `param` names the field'),
+  'request.invalid': error(
+    400,
+    'invalid_request_error',
+    'The JSON, the multipart body, a field, a header or the path is malformed; `param` names the field',
+  ),
   'auth.required': error(401, 'authentication_error', 'Authentication is enabled and the request has no credentials'),
   'auth.invalid': error(401, 'authentication_error', 'The bearer token matches no stored token'),
   'auth.scope': error(403, 'permission_error', 'The credentials are valid, but their scope does not allow this request'),
@@ -47,7 +51,11 @@ export const ERROR_CODES = {
   'slot.disabled': permanent(503, 'unavailable_error', 'The slot is not enabled'),
   'slot.stalled': permanent(503, 'unavailable_error', 'The slot has stopped retrying; edit or restart it'),
   'slot.insufficient_memory': permanent(503, 'unavailable_error', 'The model does not fit into the available memory'),
-  'server.overloaded': error(503, 'unavailable_error', 'The limit `SVC_MAX_CONNECTIONS` or `SVC_BUFFER_LIMIT` is reached'),
+  'server.overloaded': error(
+    503,
+    'unavailable_error',
+    'The limit `SVC_MAX_CONNECTIONS`, `SVC_BUFFER_LIMIT` or `SVC_SPOOL_LIMIT` is reached',
+  ),
   'server.starting': error(503, 'unavailable_error', 'The first reconcile pass has not finished: the service does not know its slots yet'),
   'server.stalled': error(503, 'server_error', 'No reconcile pass has finished for too long; only `/api/health/system` returns this'),
   'upstream.timeout': error(504, 'upstream_error', 'The model server exceeded `SVC_FIRST_BYTE_TIMEOUT` or `SVC_STREAM_TIMEOUT`'),

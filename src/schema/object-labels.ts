@@ -10,6 +10,8 @@ export const LABELS = {
   generation: `${LABEL_PREFIX}/generation`,
   /** `gateway` on the Leases of the replicas. */
   component: `${LABEL_PREFIX}/component`,
+  /** On what the cluster remembers of a model: a hash of its name. On accepted licences: `license`. */
+  model: `${LABEL_PREFIX}/model`,
   managedBy: 'app.kubernetes.io/managed-by',
 } as const;
 

@@ -151,6 +151,16 @@ export const SettingsSchema = z.strictObject({
   SVC_PARK_TIMEOUT: DurationMs.prefault('300s').describe('How long a request waits for its slot; then it fails with 503 `slot.loading`'),
   SVC_BODY_LIMIT: SizeBytes.prefault('64Mi').describe('Maximum size of a request body; larger ones fail with 413 `request.too_large`'),
   SVC_BUFFER_LIMIT: SizeBytes.prefault('256Mi').describe('Maximum size of all buffered bodies together; then 503 `server.overloaded`'),
+  SVC_FETCH_IMAGES: z
+    .enum(['off', 'https', 'http'])
+    .default('off')
+    .describe(
+      'Whether the service fetches images that chats name by URL. `off`: only `data:` URLs are accepted; `https`: from public addresses over HTTPS; `http`: over HTTP as well',
+    ),
+  SVC_FETCH_IMAGE_LIMIT: SizeBytes.prefault('20Mi').describe('Maximum size of an image that is fetched; larger ones fail with 400'),
+  SVC_SPOOL_LIMIT: SizeBytes.prefault('512Mi').describe(
+    'Disk space in the state directory for uploads over 1 MiB that have to wait, or whose `model` comes last; then 503 `server.overloaded`',
+  ),
   SVC_HEADER_LIMIT: SizeBytes.prefault('16Ki').describe('Maximum size of request headers; then 431 `request.headers_too_large`'),
   SVC_MAX_CONNECTIONS: Count(1, 1_000_000).prefault('10000').describe('Open client connections; then 503 `server.overloaded`'),
   SVC_FIRST_BYTE_TIMEOUT: DurationMs.prefault('600s').describe(
@@ -181,6 +191,9 @@ export const SettingsSchema = z.strictObject({
   ),
   SVC_POD_PROXY_SECRET: ObjectName.optional().describe(
     'Cluster only: Secret with the keys `HTTP_PROXY` and `HTTPS_PROXY` for the pods of slots. Default: those of the environment of this service, unless they contain credentials',
+  ),
+  SVC_HF_TOKEN_SECRET: ObjectName.optional().describe(
+    'Cluster only: Secret with the key `HF_TOKEN`, with which the pods of slots fetch models from the Hugging Face Hub. The service itself uses the `HF_TOKEN` of its own environment',
   ),
   SVC_MODELS_CLAIM: ObjectName.optional().describe('Cluster only: claim with the models of slots that do not set `storage`'),
   SVC_MODELS_HOST_PATH: AbsolutePath.optional().describe(

@@ -9,7 +9,9 @@ import { createReadyLeadership } from '../cluster/leadership/ready-leadership.ts
 import { createTermCopies } from '../cluster/client/term-copies.ts';
 import { createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
 import { LEASES, SLOT_SPECS } from '../cluster/client/resource-types.ts';
+import { createRecordReflector, createModelRecords } from '../cluster/models/model-records.ts';
 import { createClusterModelStore } from '../cluster/cluster-model-store.ts';
+import { DEFAULT_ENDPOINT, readHubAccess } from '../models/hub/hub-access.ts';
 import { createModelStore } from '../models/store.ts';
 import { modelFormats } from '../providers/model-formats.ts';
 import { followLeader } from '../cluster/leadership/decide/follow-leader.ts';
@@ -27,11 +29,14 @@ import { createStatusResources } from '../cluster/status/status-resources.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import { CONTROLLER_LEASE, LABELS } from '../schema/object-labels.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
+import { createServiceCatalogue } from './model-store.ts';
 import type { ServiceOptions, World } from './world.ts';
 import { sleep } from '../platform/pause.ts';
 
 /** Kubernetes schedules by memory itself: the only limit here is `SVC_MEMORY_BUDGET`, if it is set. */
 const UNKNOWN_HOST: HostProbe = { read: async () => ({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined }) };
+/** What a model may have of the memory for slots, as on a host. */
+const WEIGHTS_SHARE = 0.8;
 /** How long the next leader may have to wait for the remaining statuses. */
 const FLUSH_MS = 500;
 
@@ -110,11 +115,13 @@ function createCopies(api: KubeApi, relistMs: number, observer: KubeObserver) {
   const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange, observer });
   const objects = createKubeReflectors({ api, relistMs, observer }, ofTerm.add);
   const leases = ofTerm.add(() => createReflector({ api, type: LEASES, labelSelector: `${LABELS.component}=gateway`, relistMs, observer }));
-  const always = [slots, objects.deployments, objects.pods];
+  const models = createRecordReflector({ api, relistMs, observer });
+  const always = [slots, objects.deployments, objects.pods, models];
   return {
     slots,
     objects,
     leases,
+    models,
     always,
     /** A leader acts on the newest state, which the leader before it may have written a moment ago. */
     async prepare(term: AbortSignal): Promise<void> {
@@ -151,18 +158,34 @@ async function createParts({ choice, api, leadership, identity, copies, observer
   const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
   const { variables: podProxy, problems } = parsePodProxy(env, settings.SVC_POD_PROXY_SECRET);
   for (const problem of problems) log.warn({}, problem);
-  const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR, formats: modelFormats(choice.providers) });
+  const catalogue = await createServiceCatalogue(choice);
+  const modelFiles = createModelStore({
+    root: settings.SVC_MODELS_DIR,
+    formats: modelFormats(choice.providers),
+    catalogue: catalogue.catalogue,
+  });
+  const hub = readHubAccess(env);
+  const records = createModelRecords({
+    api,
+    copy: copies.models,
+    root: settings.SVC_MODELS_DIR,
+    acceptedLicenses: settings.SVC_ACCEPTED_LICENSES,
+  });
+  const budget = settings.SVC_MEMORY_BUDGET;
+  const fitsBytes = budget === undefined ? undefined : WEIGHTS_SHARE * budget;
+  const models = createClusterModelStore({ store: modelFiles, records, hub, catalogue: catalogue.catalogue, fitsBytes });
   const world = {
-    ...(await createDesiredInputs(choice, source)),
+    ...(await createDesiredInputs(choice, source, { catalogue })),
     runtime: createKubeRuntime({
       api,
       reflectors: objects,
-      settings: { ...settings, podProxy },
+      settings: { ...settings, podProxy, ...(hub.endpoint === DEFAULT_ENDPOINT ? {} : { hubEndpoint: hub.endpoint }) },
       ownerOf: source.ownerOf,
       term: leadership.term,
       clock,
     }),
-    models: createClusterModelStore({ store: modelFiles }),
+    models,
+    clusterModels: models,
     modelFiles,
     host: UNKNOWN_HOST,
     records: { read: async () => source.statuses() },

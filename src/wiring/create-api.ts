@@ -40,12 +40,15 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
     lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
     hardware: async () => world.host.read(AbortSignal.timeout(HARDWARE_TIMEOUT_MS)),
   };
+  const onFault = (error: unknown, requestId: string) =>
+    log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
   const gateway = createGateway({
     board,
     providers,
     traffic,
     settings,
     now: clock.now,
+    onFault,
     report(finished) {
       heap.growForTraffic();
       metrics.requestFinished(finished);
@@ -68,8 +71,6 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
     wallNow: clock.wallNow,
     stopping,
   });
-  const onFault = (error: unknown, requestId: string) =>
-    log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
   return buildServer({
     routes,
     settings,

@@ -1,21 +1,25 @@
 /** Pulls and removes models for the management API. */
 import type { Manage, PullListing } from '../api/ports.ts';
 import { filesOf, removeModel } from '../models/model-files.ts';
+import { suggestModels } from '../models/decide/suggest-models.ts';
+import { storageFailure } from '../models/pull/storage-failure.ts';
+import { codeOf } from '../platform/error-text.ts';
 import { needsAcceptance } from '../models/decide/needs-acceptance.ts';
 import type { Board } from '../reconciler/board.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import type { ModelId } from '../schema/names.ts';
+import { manageClusterModels } from './manage-cluster-models.ts';
 import type { World } from './world.ts';
 
 /** How long the Hub may take to say what a name means. */
 const RESOLVE_TIMEOUT_MS = 30_000;
 
 export function createModelManagement(
-  { modelFiles: store, runtime }: World,
+  { modelFiles: store, clusterModels }: World,
   board: Pick<Board, 'current'>,
 ): Pick<Manage, 'pullModel' | 'removeModel' | 'pulls'> {
+  if (clusterModels !== undefined) return manageClusterModels(clusterModels, board);
   const { sources, pulls } = store;
-  const isCluster = runtime.traits.network === 'pods';
 
   /** Returns the slots that want one of these files, or still use it. */
   async function slotsUsing(files: ReadonlySet<string>, id: ModelId): Promise<readonly string[]> {
@@ -28,44 +32,43 @@ export function createModelManagement(
     return used;
   }
 
+  async function requestPull(id: ModelId, { acceptLicense, url, sha256 }: Parameters<Manage['pullModel']>[1]): Promise<Result<void>> {
+    const signal = AbortSignal.timeout(RESOLVE_TIMEOUT_MS);
+    if (url !== undefined && sha256 !== undefined) {
+      // Imported when it is needed, because undici is large.
+      const { pinUrl } = await import('../models/pin-url.ts');
+      const pinned = await pinUrl(sources, { id, url, sha256 }, signal);
+      if (!pinned.ok) return pinned;
+    }
+    const resolved = await sources.resolve(id, signal);
+    if (!resolved.ok) return resolved;
+    const entry = resolved.value;
+    if (entry === undefined) {
+      const present = (await store.observe([id], signal)).get(id)?.kind === 'present';
+      return present
+        ? ok(undefined)
+        : fail(
+            'stalled',
+            'ModelMissing',
+            `Use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue: nothing provides "${id}"${suggestModels(id, store.catalogue.keys())}`,
+          );
+    }
+    const asks = needsAcceptance(entry, await sources.licenses.accepted());
+    if (asks && acceptLicense) await sources.licenses.accept(entry.license, id);
+    const allowed = await sources.checkLicense(entry);
+    if (allowed.ok) pulls.request(id);
+    return allowed;
+  }
+
   return {
     pulls: (): readonly PullListing[] => pulls.list(),
-    async pullModel(id, { acceptLicense, url, sha256 }) {
-      if (isCluster)
-        return fail('stalled', 'PulledByPods', `Set the model "${id}" in a slot: in a cluster, the pods of a slot fetch its model`);
-      const signal = AbortSignal.timeout(RESOLVE_TIMEOUT_MS);
-      if (url !== undefined && sha256 !== undefined) {
-        // Imported when it is needed, because undici is large.
-        const { pinUrl } = await import('../models/pin-url.ts');
-        const pinned = await pinUrl(sources, { id, url, sha256 }, signal);
-        if (!pinned.ok) return pinned;
-      }
-      const resolved = await sources.resolve(id, signal);
-      if (!resolved.ok) return resolved;
-      const entry = resolved.value;
-      if (entry === undefined) {
-        const present = (await store.observe([id], signal)).get(id)?.kind === 'present';
-        return present
-          ? ok(undefined)
-          : fail(
-              'stalled',
-              'ModelMissing',
-              `Use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue: nothing provides "${id}"`,
-            );
-      }
-      const asks = needsAcceptance(entry, await sources.licenses.accepted());
-      if (asks && acceptLicense) await sources.licenses.accept(entry.license, id);
-      const allowed = await sources.checkLicense(entry);
-      if (allowed.ok) pulls.request(id);
-      return allowed;
+    async pullModel(id, request) {
+      return await requestPull(id, request).catch((error: unknown) => {
+        if (!/^E[A-Z]+$/.test(codeOf(error))) throw error;
+        return { ok: false, failure: storageFailure(store.root, error) };
+      });
     },
     async removeModel(id): Promise<Result<'removed' | 'absent' | { readonly usedBy: readonly string[] }>> {
-      if (isCluster)
-        return fail(
-          'stalled',
-          'PulledByPods',
-          `Remove the model "${id}" from the volume of the pods: the gateway has no model store in a cluster`,
-        );
       const files = new Set((await filesOf(store, id)).map((file) => file.path));
       const usedBy = await slotsUsing(files, id);
       if (usedBy.length > 0) return ok({ usedBy });

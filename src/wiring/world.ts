@@ -1,5 +1,6 @@
 /** Everything that differs between a host and a cluster: what the loop observes, where it reports, and which replica may act. */
 import type { ClusterSources } from '../api/metrics/cluster-series.ts';
+import type { ClusterModelStore } from '../cluster/cluster-model-store.ts';
 import type { KubeObserver } from '../cluster/client/kube-observer.ts';
 import type { FailureRecords } from '../schema/failure-records.ts';
 import type { Log } from '../platform/log.ts';
@@ -41,6 +42,8 @@ export interface World {
   readonly models: ModelStore;
   /** Lists the models. */
   readonly modelFiles: DirectoryModelStore;
+  /** What is listed and managed instead in a cluster. Undefined on a host. */
+  readonly clusterModels?: ClusterModelStore;
   readonly host: HostProbe;
   /** Where the loop reads what earlier controllers recorded. */
   readonly records: FailureRecords;

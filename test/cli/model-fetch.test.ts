@@ -3,6 +3,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { cutToBytes } from '../../src/cli/verbs/model-fetch.ts';
+import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { startFakeHub } from '../support/hub/fake-hub.ts';
+import { bufferFile } from '../support/hub/virtual-file.ts';
 import { svcctl } from './run-svcctl.ts';
 
 let dir: string;
@@ -32,7 +35,7 @@ describe('svcctl model fetch', () => {
     expect(code).toBe(1);
     const message = `Put the file "${dir}/own/m.gguf" into the model store: it does not exist, and the catalogue cannot provide it`;
     expect(err).toBe(`error: ${message}\n`);
-    expect(await readFile(log, 'utf8')).toBe(message);
+    expect(await readFile(log, 'utf8')).toBe(`ModelMissing: ${message}`);
   });
 
   test('explains what is wrong with an existing file', async () => {
@@ -53,6 +56,46 @@ describe('svcctl model fetch', () => {
     await rm(path.join(store, 'demo'));
     const { err } = await svcctl(['model', 'fetch', 'demo-fox', '--store', store]);
     expect(err).toContain(`writable for user ${process.getuid?.()}`);
+  });
+
+  test('fetches the files of the pin that it is given, whose licence was checked by whoever gives it', async () => {
+    const content = Buffer.from(encodeDemoModel('demo-owl'));
+    const file = bufferFile(content);
+    const hub = await startFakeHub({
+      repos: [
+        {
+          name: 'o/r',
+          commit: 'a'.repeat(40),
+          files: new Map([['m-Q8_0.gguf', file]]),
+          license: 'llama3.2',
+          token: 'hf_right',
+          gated: 'auto',
+        },
+      ],
+    });
+    try {
+      const pinned = {
+        path: 'hf/o/r/m-Q8_0/m-Q8_0.gguf',
+        sha256: file.sha256,
+        sizeBytes: file.sizeBytes,
+        from: { kind: 'hub', repo: 'o/r', commit: 'a'.repeat(40), path: 'm-Q8_0.gguf' },
+      };
+      const pin = JSON.stringify({ version: 1, id: 'hf:o/r', files: [pinned], license: 'llama3.2', isGated: false });
+      const env = { SVC_MODELS_DIR: dir, HF_ENDPOINT: hub.url, HF_HOME: dir, SVC_MODEL_PIN: pin };
+      const log = path.join(dir, 'termination-log');
+      const refused = await svcctl(['model', 'fetch', 'hf:o/r', '--termination-log', log], { env: { ...env, HF_TOKEN: 'hf_wrong' } });
+      expect(refused.code).toBe(1);
+      expect(await readFile(log, 'utf8')).toMatch(/^ModelGated: Open ".*\/o\/r" and accept its terms/);
+      expect(refused.out + refused.err).not.toContain('hf_wrong');
+      expect(await svcctl(['model', 'fetch', 'hf:o/r'], { env: { ...env, HF_TOKEN: 'hf_right' } })).toMatchObject({ code: 0 });
+      expect(Buffer.compare(await readFile(path.join(dir, pinned.path)), content)).toBe(0);
+      // Nothing was asked about the repository.
+      expect(hub.log.filter((request) => request.path.startsWith('/api/'))).toEqual([]);
+      const unreadable = await svcctl(['model', 'fetch', 'hf:o/r'], { env: { ...env, SVC_MODEL_PIN: '{"version":2}' } });
+      expect(unreadable).toMatchObject({ code: 1, err: expect.stringContaining('Correct the variable "SVC_MODEL_PIN"') });
+    } finally {
+      await hub.close();
+    }
   });
 
   test('refuses an invalid model id before it reads anything', async () => {

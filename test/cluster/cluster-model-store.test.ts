@@ -2,8 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { CATALOGUE, type Catalogue } from '../../src/models/catalogue.ts';
-import { createClusterModelStore } from '../../src/cluster/cluster-model-store.ts';
+import { DEMO_CATALOGUE, type Catalogue } from '../../src/models/catalogue.ts';
 import { DEMO_MODEL_IDS, encodeDemoModel, writeDemoModels } from '../../src/models/demo/demo-models.ts';
 import { createModelStore } from '../../src/models/store.ts';
 import { MODEL_FORMATS, PROVIDERS } from '../../src/providers/registry.ts';
@@ -11,17 +10,23 @@ import { templatingOf } from '../../src/reconciler/desire.ts';
 import type { ModelStore, RuntimeTraits } from '../../src/reconciler/ports.ts';
 import { ModelId, SlotName } from '../../src/schema/names.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
+import { createClusterModelsWorld, type ClusterModelsWorld } from './cluster-models-fixture.ts';
 
 const signal = new AbortController().signal;
 const ids = DEMO_MODEL_IDS.map((id) => ModelId.parse(id));
 const TRAITS: RuntimeTraits = { kind: 'kube', images: true, network: 'pods', modelsTarget: '/models' };
 let root = '';
+let world: ClusterModelsWorld;
 beforeEach(async () => {
+  world = await createClusterModelsWorld();
   root = await mkdtemp(path.join(tmpdir(), 'svc-cluster-store-'));
 });
-afterEach(() => rm(root, { recursive: true, force: true }));
+afterEach(async () => {
+  await world.close();
+  await rm(root, { recursive: true, force: true });
+});
 
-const clusterStore = (): ModelStore => createClusterModelStore({ store: createModelStore({ root, formats: MODEL_FORMATS }) });
+const clusterStore = async (): Promise<ModelStore> => world.replica({ root });
 
 async function factsOf(store: ModelStore, id: ModelId) {
   const presence = (await store.observe([id], signal)).get(id);
@@ -49,22 +54,16 @@ async function templateOf(store: ModelStore, id: ModelId) {
 }
 
 describe('createClusterModelStore()', () => {
-  test('says that names on the Hub are not resolved in a cluster yet, instead of starting a server without its model', async () => {
-    const id = ModelId.parse('hf:owner/repo:Q4_K_M');
-    const message = expect.stringContaining('Name a model of the catalogue, or a file in the model store');
-    expect((await clusterStore().observe([id], signal)).get(id)).toEqual({ kind: 'missing', message });
-  });
-
   test.each(ids)('renders the same workload for %s whether or not its file is mounted, like a store that reads the file', async (id) => {
-    const unseen = await templateOf(clusterStore(), id);
+    const unseen = await templateOf(await clusterStore(), id);
     expect(unseen.argv).toContain(`/models/demo/${id}.gguf`);
     await writeDemoModels(root, DEMO_MODEL_IDS);
-    expect(await templateOf(clusterStore(), id)).toEqual(unseen);
-    expect(await factsOf(clusterStore(), id)).toEqual(await factsOf(createModelStore({ root, formats: MODEL_FORMATS }), id));
+    expect(await templateOf(await clusterStore(), id)).toEqual(unseen);
+    expect(await factsOf(await clusterStore(), id)).toEqual(await factsOf(createModelStore({ root, formats: MODEL_FORMATS }), id));
   });
 
   test('keeps the facts while a file of the catalogue appears, is incomplete, or is damaged', async () => {
-    const store = clusterStore();
+    const store = await clusterStore();
     const id = ModelId.parse('demo-embed');
     const before = await factsOf(store, id);
     const bytes = encodeDemoModel('demo-embed');
@@ -78,18 +77,18 @@ describe('createClusterModelStore()', () => {
   test('reads a mounted file of the user, and knows only its path if it is absent or incomplete', async () => {
     const id = ModelId.parse('own/m.gguf');
     const bare = { id, hostPath: path.join(root, 'own/m.gguf'), sizeBytes: 0 };
-    expect(await factsOf(clusterStore(), id)).toEqual(bare);
+    expect(await factsOf(await clusterStore(), id)).toEqual(bare);
     await mkdir(path.join(root, 'own'));
     await writeFile(path.join(root, 'own/m.gguf'), encodeDemoModel('demo-fox').subarray(0, 1000));
-    expect(await factsOf(clusterStore(), id)).toEqual(bare);
+    expect(await factsOf(await clusterStore(), id)).toEqual(bare);
     await writeFile(path.join(root, 'own/m.gguf'), encodeDemoModel('demo-fox'));
-    expect(await factsOf(clusterStore(), id)).toMatchObject({ contents: { architecture: 'llama' }, hostPath: bare.hostPath });
+    expect(await factsOf(await clusterStore(), id)).toMatchObject({ contents: { architecture: 'llama' }, hostPath: bare.hostPath });
   });
 
   test('takes the facts of a download from the catalogue', async () => {
-    const demo = CATALOGUE.get('demo-fox');
+    const demo = DEMO_CATALOGUE.get('demo-fox');
     if (demo === undefined) throw new Error('No demo model');
-    const from = (sizeBytes: number) => ({ kind: 'url', url: 'http://127.0.0.1:1/x', sha256: '', sizeBytes }) as const;
+    const from = (sizeBytes: number) => ({ kind: 'url', url: 'http://127.0.0.1:1/x', sha256: 'a'.repeat(64), sizeBytes }) as const;
     const catalogue: Catalogue = new Map([
       [
         'v',
@@ -104,20 +103,16 @@ describe('createClusterModelStore()', () => {
         },
       ],
     ]);
-    const store = createClusterModelStore({ store: createModelStore({ root, formats: MODEL_FORMATS, catalogue }), catalogue });
+    const store = await world.replica({ root, catalogue });
+    expect((await store.observe([ModelId.parse('v')], signal)).get(ModelId.parse('v'))).toEqual({ kind: 'pullable', sizeBytes: 42 });
+    expect(await store.pull(ModelId.parse('v'), () => {}, signal)).toMatchObject({ ok: true });
     expect(await factsOf(store, ModelId.parse('v'))).toEqual({
       id: 'v',
       hostPath: path.join(root, 'v/v.gguf'),
       sizeBytes: 42,
       provider: 'gguf',
       contents: { architecture: 'bert', poolingType: 1, projector: 'mmproj-v.gguf' },
+      pinnedBy: { object: expect.stringMatching(/^svc-model-[0-9a-f]{20}$/), digest: expect.any(String) },
     });
-  });
-
-  test('the catalogue has the header facts of every GGUF download, since the gateway of a cluster has no other source', () => {
-    const silent = [...CATALOGUE.values()].filter(
-      ({ files, headerFacts }) => files[0].from.kind === 'url' && files[0].path.endsWith('.gguf') && headerFacts === undefined,
-    );
-    expect(silent).toEqual([]);
   });
 });

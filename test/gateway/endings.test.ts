@@ -37,7 +37,7 @@ afterEach(async () => {
   await gateway.close();
   await upstream.kill();
   await until(() => gateway.gateway.load().connections === 0);
-  expect([inFlight(), gateway.gateway.load()]).toEqual([0, { requests: 0, bufferedBytes: 0, connections: 0 }]);
+  expect([inFlight(), gateway.gateway.load()]).toEqual([0, { requests: 0, bufferedBytes: 0, spooledBytes: 0, connections: 0 }]);
 });
 
 describe('a client that disconnects', () => {

@@ -25,7 +25,7 @@ afterEach(async () => {
   await upstream.kill();
   expect(inFlight()).toBe(0);
   await until(() => gateway.gateway.load().connections === 0);
-  expect(gateway.gateway.load()).toEqual({ requests: 0, bufferedBytes: 0, connections: 0 });
+  expect(gateway.gateway.load()).toEqual({ requests: 0, bufferedBytes: 0, spooledBytes: 0, connections: 0 });
 });
 
 describe('a request that is forwarded', () => {

@@ -31,7 +31,7 @@ afterEach(async () => {
   await gateway.close();
   for (const upstream of upstreams.splice(0)) await upstream.kill();
   await until(() => gateway.gateway.load().connections === 0);
-  expect(gateway.gateway.load()).toEqual({ requests: 0, bufferedBytes: 0, connections: 0 });
+  expect(gateway.gateway.load()).toEqual({ requests: 0, bufferedBytes: 0, spooledBytes: 0, connections: 0 });
   expect(gateway.traffic.ofSlot(PRIMARY)).toEqual({ inFlight: 0, parked: 0 });
 });
 

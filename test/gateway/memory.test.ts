@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { fork, type ChildProcess } from 'node:child_process';
+import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { CHAT, chatBody, errorOf, post } from './support/client.ts';
+import { begin, CHAT, chatBody, errorOf, post, responseOf } from './support/client.ts';
 import { startUpstream, type FakeUpstream } from './support/fake-upstream.ts';
+import { FORM_TYPE, formOf } from './support/forms.ts';
 import { until } from './support/gateway-fixture.ts';
 
 interface Memory {
@@ -21,13 +23,14 @@ interface Child {
 }
 
 const MIB = 1024 * 1024;
+const EMPTY_FILE = { name: 'file', fileName: 'a.wav', content: '' };
 const open: { close(): Promise<void> | void }[] = [];
 
 afterEach(async () => {
   for (const one of open.splice(0).toReversed()) await one.close();
 });
 
-async function startChild(upstream: FakeUpstream, settings: Readonly<Record<string, string>>): Promise<Child> {
+async function startChild(upstream: Pick<FakeUpstream, 'port'>, settings: Readonly<Record<string, string>>): Promise<Child> {
   const program = new URL('./support/gateway-child.ts', import.meta.url);
   const child = fork(program, [String(upstream.port), JSON.stringify(settings)], { execArgv: ['--expose-gc'] });
   open.push({ close: () => void child.kill('SIGKILL') });
@@ -127,6 +130,51 @@ describe('the memory of the gateway', () => {
     expect(upstream.seen[0]?.body.length).toBe(body.length);
     expect(peak - before.bytes).toBeLessThan(16 * MIB);
   }, 60_000);
+
+  test.each([
+    ['before', true],
+    ['after', false],
+  ])(
+    'holds a small part of an upload of 200 MB whose model stands %s the file',
+    async (_where, first) => {
+      let received = 0;
+      const server = createServer((req, res) => {
+        req.on('data', (chunk: Buffer) => (received += chunk.length));
+        req.on('end', () => void res.end('{}'));
+      });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
+      open.push({ close: () => void server.close() });
+      const address = server.address();
+      const port = typeof address === 'object' && address !== null ? address.port : 0;
+      const child = await startChild({ port }, { SVC_BODY_LIMIT: '300Mi' });
+      child.command('open');
+      const before = await child.measure();
+      const model = { name: 'model', content: 'primary' };
+      const [head, tail] = [formOf(first ? [model, EMPTY_FILE] : [EMPTY_FILE], false), first ? formOf([]) : formOf([model])];
+      const start = head.subarray(0, -2);
+      const bytes = 200_000_000;
+      const length = start.length + bytes + 2 + tail.length;
+      const req = begin(child.port, '/v1/audio/transcriptions', { 'content-type': FORM_TYPE, 'content-length': length });
+      const answered = responseOf(req);
+      const piece = Buffer.alloc(1_000_000);
+      req.write(start);
+      let peak = 0;
+      let residentPeak = 0;
+      for (let sent = 0; sent < bytes; sent += piece.length) {
+        if (!req.write(piece)) await new Promise<void>((resolve) => req.once('drain', () => resolve()));
+        if (sent % 10_000_000 !== 0) continue;
+        const memory = await child.measure();
+        peak = Math.max(peak, memory.bytes);
+        residentPeak = Math.max(residentPeak, memory.residentBytes);
+      }
+      req.end(Buffer.concat([Buffer.from('\r\n'), tail]));
+      expect((await answered).statusCode).toBe(200);
+      expect(received).toBe(length);
+      expect(peak - before.bytes).toBeLessThan(16 * MIB);
+      expect(residentPeak - before.residentBytes).toBeLessThan(64 * MIB);
+    },
+    60_000,
+  );
 
   test.each([
     ['whose model comes last', (pad: string) => JSON.stringify({ pad, model: 'primary' })],

@@ -6,6 +6,7 @@ import { parse as parseToml } from 'smol-toml';
 import { parseSettings, type ParsedSettings } from '../../src/schema/settings.ts';
 import { SlotName } from '../../src/schema/names.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
+import { parseCatalogue } from '../../src/models/decide/parse-catalogue.ts';
 import { ToolboxManifest } from '../../src/schema/toolbox-images.ts';
 import { describeWithHelm } from '../support/require/require-helm.ts';
 import { at, gatewayOf, listAt, ofKind } from './rendered.ts';
@@ -54,6 +55,27 @@ describeWithHelm('The chart', () => {
     await expect(renderValues({ slotPods: { proxy: { httpProxy: 'http://me:secret@proxy' } } })).rejects.toThrow(
       /slotPods\.proxy\.secretName/,
     );
+  });
+
+  test('tells gateway and pods where models come from, and takes the token of the Hub from a Secret only', async () => {
+    const objects = await renderValues(VALUE_SETS['everything'] ?? {});
+    const env = listAt(container(objects), 'env');
+    const secretKeyRef = { name: 'hugging-face', key: 'HF_TOKEN', optional: true };
+    expect(env).toEqual(
+      expect.arrayContaining([
+        { name: 'HF_ENDPOINT', value: 'https://mirror.example' },
+        { name: 'HF_TOKEN', valueFrom: { secretKeyRef } },
+        { name: 'SVC_HF_TOKEN_SECRET', value: 'hugging-face' },
+        { name: 'SVC_ACCEPTED_LICENSES', value: 'llama3.2,gemma' },
+        { name: 'HTTP_PROXY', valueFrom: { secretKeyRef: { name: 'proxy', key: 'HTTP_PROXY', optional: true } } },
+      ]),
+    );
+    expect(env.filter((each) => at(each, 'name') === 'HTTPS_PROXY')).toEqual([{ name: 'HTTPS_PROXY', value: 'http://proxy.example:3128' }]);
+    const usual = await renderValues({});
+    expect(JSON.stringify(listAt(container(usual), 'env'))).not.toMatch(/HF_|LICENSES/);
+    await expect(renderValues({ models: { hub: { endpoint: 'https://me:secret@mirror.example' } } })).rejects.toThrow(/endpoint/);
+    const allowed = ofKind(usual, 'NetworkPolicy').map((policy) => JSON.stringify(listAt(at(policy, 'spec'), 'egress')));
+    expect(allowed.filter((egress) => egress.includes('169.254.0.0/16')).length).toBe(2);
   });
 
   test.each(Object.entries(VALUE_SETS))(
@@ -137,6 +159,16 @@ describeWithHelm('The chart', () => {
     expect(ToolboxManifest.parse(parseToml(String(at(config, 'data', 'toolboxes.toml'))))).toEqual(toolboxes);
     const [empty] = ofKind(await renderValues({}), 'ConfigMap');
     expect(parseToml(String(at(empty, 'data', 'toolboxes.toml')))).toEqual({});
+  });
+
+  test('writes models of the user as the service reads them, and no file without any', async () => {
+    const { models } = VALUE_SETS['everything'] ?? {};
+    const [config] = ofKind(await renderValues({ models }), 'ConfigMap');
+    const { records, problems } = parseCatalogue(String(at(config, 'data', 'models.toml')), 'models.toml');
+    expect({ ids: [...records.keys()], problems }).toEqual({ ids: ['own'], problems: [] });
+    expect(records.get('own')?.family).toBe("{{ not a template }}: '#'");
+    const [empty] = ofKind(await renderValues({}), 'ConfigMap');
+    expect(at(empty, 'data', 'models.toml')).toBeUndefined();
   });
 
   test('renders slots that the service accepts', async () => {

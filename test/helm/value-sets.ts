@@ -9,6 +9,19 @@ type Json = Readonly<Record<string, unknown>>;
 const DIGEST = `sha256:${'a'.repeat(64)}`;
 const peer = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'apps' } } };
 
+/** With an empty line, a text of several lines, and what templates and YAML treat specially. */
+const MODELS_TOML = `[[models]]
+id = "own"
+kind = "chat"
+family = "{{ not a template }}: '#'"
+
+[[models.files]]
+repo = "o/r"
+file = "m.gguf"
+size = 42
+sha256 = "${'a'.repeat(64)}"
+`;
+
 export const VALUE_SETS: Readonly<Record<string, Json>> = {
   default: {},
   small: {
@@ -62,7 +75,12 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
       gguf: { cuda: { image: 'registry.example/gguf-cuda:v1', digest: DIGEST }, cpu: { image: 'localhost/gguf:v1', id: DIGEST } },
       stt: { cpu: { image: 'localhost/stt:v1' } },
     },
-    models: { claim: { create: true, storageClassName: 'shared' } },
+    models: {
+      claim: { create: true, storageClassName: 'shared' },
+      catalogue: MODELS_TOML,
+      hub: { endpoint: 'https://mirror.example', tokenSecretName: 'hugging-face' },
+      acceptedLicenses: ['llama3.2', 'gemma'],
+    },
     service: {
       type: 'LoadBalancer',
       port: 8000,

@@ -31,6 +31,12 @@ test('the code for clusters is loaded by one dynamic import', () => {
   expect(reachableFrom('src/wiring/cluster-world.ts', loaded)).toContain('src/cluster/client/kube-api.ts');
 });
 
+test('only the registry imports the folder of a provider, so that nothing else changes with a new one', () => {
+  const isOfOneProvider = (path: string): boolean => /^src\/providers\/(?!decide\/)[^/]+\//.test(path);
+  const importers = [...wholeGraph(sources)].filter(([path, targets]) => !isOfOneProvider(path) && targets.some(isOfOneProvider));
+  expect(importers.map(([path]) => path)).toEqual(['src/providers/registry.ts']);
+});
+
 describe('The graph', () => {
   const a = 'src/a.ts';
   const b = 'src/b.ts';

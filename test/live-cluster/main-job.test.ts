@@ -6,6 +6,7 @@ import { conditionOf, demoSlot, install, isReady, type Installation } from '../s
 import { slotPods } from '../support/live-cluster/cluster-replicas.ts';
 import { describeWithCluster } from '../support/require/require-cluster.ts';
 import { chatText, pause } from '../support/service.ts';
+import { hubRequests, HUB_TOKEN, startClusterHub } from '../support/live-cluster/cluster-hub.ts';
 import { startStreamLoop } from '../support/live-cluster/stream-loop.ts';
 
 const FIVE = [
@@ -19,7 +20,7 @@ const FIVE = [
 describeWithCluster('A slot in a cluster', () => {
   let svc: Installation;
   beforeAll(async () => {
-    svc = await install({ namespace: 'svc-main-job' });
+    svc = await install({ namespace: 'svc-main-job', before: startClusterHub });
   }, 240_000);
   afterAll(() => svc?.dispose(), 240_000);
 
@@ -231,6 +232,38 @@ describeWithCluster('A slot in a cluster', () => {
     await svc.until('primary', 'ready', isReady);
     expect((await svc.chat()).status).toBe(200);
   }, 240_000);
+
+  test('names a model on the Hub: the gateway resolves it, its pods fetch it once for the directory that they share, and the real server answers', async () => {
+    const shared = `  storage: { hostPath: /tmp/svc-test-models-${Date.now()} }\n`;
+    await svc.apply(demoSlot('hub', 'hf:test/gated', `${shared}  replicas: 2\n`) + demoSlot('twin', 'hf:test/gated', shared));
+    await svc.kubectl(['wait', '--for=condition=UpToDate', 'slot/hub', 'slot/twin', '--timeout=150s']);
+    for (const model of ['hub', 'twin']) {
+      const answer = await svc.chat({ model });
+      expect([answer.status, await chatText(answer)]).toEqual([200, DEMO_SENTENCES['demo-owl']]);
+    }
+    const requests = await hubRequests(svc.kubectl);
+    expect(requests.filter(({ path }) => path.includes('/revision/')).length).toBe(1);
+    // One for the header, and one for the file; three pods share the directory.
+    expect(requests.filter(({ path, isAuthorized }) => path.includes('/resolve/') && isAuthorized).length).toBe(2);
+    const objects = await svc.kubectl(['get', 'slotspecs,deployments,pods,configmaps,events', '--output', 'json']);
+    expect(objects.split(HUB_TOKEN).length - 1).toBe(1);
+    expect(await svc.kubectl(['get', 'configmaps', '--selector', 'inference.svc.dev/model', '--output', 'name'])).toMatch(
+      /^configmap\/svc-model-\S+\n$/,
+    );
+  }, 200_000);
+
+  test.each([
+    ['hf:test/none', 'ModelGated', /Correct "HF_TOKEN", or the name "test\/none"/],
+    ['hf:test/tiny:Q9_9', 'ModelMissing', /it has no "Q9_9"/],
+  ])(
+    'that names %s is stalled with what to do',
+    async (model, reason, message) => {
+      await svc.apply(demoSlot('hub', model));
+      const slot = await svc.until('hub', reason, (seen) => conditionOf(seen, 'Stalled')?.reason === reason);
+      expect(conditionOf(slot, 'Stalled')?.message).toMatch(message);
+    },
+    120_000,
+  );
 
   test('is deleted with all its objects', async () => {
     await svc.kubectl(['delete', 'slots', '--all']);

@@ -55,7 +55,7 @@ const WAITING: Readonly<Record<string, Problem & { readonly spec: string }>> = {
   },
   model: {
     spec: '',
-    reason: 'ModelPullFailed',
+    reason: 'ModelMissing',
     texts: ['Put the file "/models/mine/lost.gguf"', '"models.claim"'],
     fix: { model: { default: 'demo-fox' } },
   },

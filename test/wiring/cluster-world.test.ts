@@ -20,7 +20,7 @@ const IDLE: Traffic = { read: () => NOTHING, abort: () => undefined, changes: ()
 const ignore = (): void => undefined;
 const LOG: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 /** What requests are routed by. */
-const OF_EVERYONE = ['deployments', 'pods', 'slotspecs'];
+const OF_EVERYONE = ['configmaps of models', 'deployments', 'pods', 'slotspecs'];
 const OF_THE_LEADER = ['configmaps', 'leases', 'services'];
 
 let fake: FakeKubeApi;
@@ -67,7 +67,8 @@ function kindsOf(name: string): readonly string[] {
   const own = fake.faults.requests.filter(
     ({ verb, authorization, url }) => verb === 'watch' && authorization === `Bearer ${name}` && !url.includes('fieldSelector'),
   );
-  return [...new Set(own.map(({ resource }) => resource))].toSorted();
+  const ofModels = (url: string): string => (decodeURIComponent(url).includes('inference.svc.dev/model') ? ' of models' : '');
+  return [...new Set(own.map(({ resource, url }) => resource + ofModels(url)))].toSorted();
 }
 
 describe('createClusterWorld()', () => {

@@ -17,6 +17,29 @@
 - name: SVC_POD_USER
   value: {{ $user | quote }}
 {{- end }}
+{{- with .Values.models.hub }}
+{{- with .endpoint }}
+{{- if contains "@" . }}
+{{- fail "Write \"models.hub.endpoint\" without credentials: everyone who may read Deployments would see them" }}
+{{- end }}
+- name: HF_ENDPOINT
+  value: {{ . | quote }}
+{{- end }}
+{{- with .tokenSecretName }}
+- name: HF_TOKEN
+  valueFrom:
+    secretKeyRef:
+      name: {{ . }}
+      key: HF_TOKEN
+      optional: true
+- name: SVC_HF_TOKEN_SECRET
+  value: {{ . }}
+{{- end }}
+{{- end }}
+{{- with .Values.models.acceptedLicenses }}
+- name: SVC_ACCEPTED_LICENSES
+  value: {{ join "," . | quote }}
+{{- end }}
 {{- with .Values.slotPods.proxy }}
 {{- if or (contains "@" .httpProxy) (contains "@" .httpsProxy) }}
 {{- fail "Put proxy URLs with credentials into a Secret with the keys HTTP_PROXY and HTTPS_PROXY, and name it in \"slotPods.proxy.secretName\"" }}
@@ -24,6 +47,17 @@
 {{- with .secretName }}
 - name: SVC_POD_PROXY_SECRET
   value: {{ . }}
+{{- $secret := . }}
+{{- range $name, $plain := dict "HTTP_PROXY" $.Values.slotPods.proxy.httpProxy "HTTPS_PROXY" $.Values.slotPods.proxy.httpsProxy }}
+{{- if not $plain }}
+- name: {{ $name }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ $secret }}
+      key: {{ $name }}
+      optional: true
+{{- end }}
+{{- end }}
 {{- end }}
 {{- with .httpProxy }}
 - name: HTTP_PROXY

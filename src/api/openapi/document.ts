@@ -77,7 +77,8 @@ function schemaOf({ input }: DocumentedRoute, part: Part): z.ZodType | undefined
 
 function requestBody(route: DocumentedRoute, body: z.ZodType): object {
   const schema = requestSchema(body);
-  const content = Object.fromEntries(['application/json', ...(route.consumes ?? [])].map((type) => [type, { schema }]));
+  const types = route.multipart === true ? ['multipart/form-data'] : ['application/json', ...(route.consumes ?? [])];
+  const content = Object.fromEntries(types.map((type) => [type, { schema }]));
   return { required: !body.safeParse({}).success, content };
 }
 

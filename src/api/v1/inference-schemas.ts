@@ -69,6 +69,30 @@ const SortedRanking = z.looseObject({
   results: z.array(z.object({ index: z.int(), relevance_score: z.number() })).describe('The most relevant one first'),
 });
 
+const AUDIO_FORMAT = z.string().optional().describe('"mp3", "opus", "aac", "flac", "wav" or "pcm"');
+const File = z.string().meta({ format: 'binary' });
+
+const TranscriptionRequest = InferenceRequest.extend({
+  file: File.describe('The recording'),
+  language: z.string().optional().describe('Of the recording, in ISO 639-1'),
+  response_format: z.string().optional().describe('"json", "text", "srt", "verbose_json" or "vtt"'),
+});
+const AudioTranslationRequest = TranscriptionRequest.omit({ language: true });
+const Transcription = z.looseObject({ text: z.string() });
+
+const SpeechRequest = InferenceRequest.extend({ input: z.string(), voice: z.unknown().optional(), response_format: AUDIO_FORMAT });
+
+const ImageRequest = StreamRequest.extend({ prompt: z.string(), n: z.int().optional(), size: z.string().optional() });
+const ImageEditRequest = InferenceRequest.extend({
+  prompt: z.string(),
+  image: File.optional().describe('The image, or several with the name "image[]"'),
+  mask: File.optional(),
+});
+const Images = z.looseObject({
+  created: z.int(),
+  data: z.array(z.looseObject({ b64_json: z.string().optional(), url: z.string().optional() })),
+});
+
 /** By the name of the component in the document. */
 export const REQUESTS = {
   InferenceRequest,
@@ -79,5 +103,21 @@ export const REQUESTS = {
   MessageRequest,
   TokenCountRequest,
   RerankRequest,
+  TranscriptionRequest,
+  AudioTranslationRequest,
+  SpeechRequest,
+  ImageRequest,
+  ImageEditRequest,
 };
-export const ANSWERS = { ChatCompletion, Completion, Embeddings, ModelResponse, Message, TokenCount, Ranking, SortedRanking };
+export const ANSWERS = {
+  ChatCompletion,
+  Completion,
+  Embeddings,
+  ModelResponse,
+  Message,
+  TokenCount,
+  Ranking,
+  SortedRanking,
+  Transcription,
+  Images,
+};

@@ -8,6 +8,8 @@ import { AnyObject, ANSWERS, InferenceRequest, REQUESTS } from './inference-sche
 interface InferenceShape {
   readonly request: z.ZodObject;
   readonly answer: z.ZodType;
+  /** Answers of other media types. */
+  readonly others?: Readonly<Record<string, z.ZodType>>;
   /** What "stream": true does; undefined where answers are never streamed. */
   readonly stream?: string;
 }
@@ -38,6 +40,20 @@ const SHAPES: Readonly<Record<string, InferenceShape>> = {
   '/v1/messages': { request: REQUESTS.MessageRequest, answer: ANSWERS.Message, stream: NAMED },
   '/v1/messages/count_tokens': { request: REQUESTS.TokenCountRequest, answer: ANSWERS.TokenCount },
   '/v1/rerankings': { request: REQUESTS.RerankRequest, answer: ANSWERS.Ranking },
+  '/v1/audio/transcriptions': {
+    request: REQUESTS.TranscriptionRequest,
+    answer: ANSWERS.Transcription,
+    others: { 'text/plain': z.string().describe('With "response_format": "text"') },
+    stream: DATA_ONLY,
+  },
+  '/v1/audio/translations': { request: REQUESTS.AudioTranslationRequest, answer: ANSWERS.Transcription },
+  '/v1/audio/speech': {
+    request: REQUESTS.SpeechRequest,
+    answer: AnyObject,
+    others: { 'audio/mpeg': z.string().meta({ format: 'binary' }) },
+  },
+  '/v1/images/generations': { request: REQUESTS.ImageRequest, answer: ANSWERS.Images, stream: NAMED },
+  '/v1/images/edits': { request: REQUESTS.ImageEditRequest, answer: ANSWERS.Images },
   '/v2/rerank': { request: REQUESTS.RerankRequest, answer: ANSWERS.SortedRanking },
 };
 
@@ -46,7 +62,7 @@ export function inferenceInput(path: InferencePath): z.ZodObject {
 }
 
 export function inferenceAnswers(path: InferencePath): { readonly 200: PassedAnswer } {
-  const { answer, stream } = shapeOf(path);
+  const { answer, others, stream } = shapeOf(path);
   const events = stream === undefined ? {} : { 'text/event-stream': z.string().describe(`With "stream": true. ${stream}`) };
   return {
     200: {
@@ -55,7 +71,7 @@ export function inferenceAnswers(path: InferencePath): { readonly 200: PassedAns
         path.dialect?.translateAnswer === undefined
           ? 'The answer of the model server, unchanged'
           : 'The answer, translated from that of the model server',
-      content: { 'application/json': answer, ...events },
+      content: { 'application/json': answer, ...others, ...events },
     },
   };
 }

@@ -67,6 +67,7 @@ function inferenceRoute(path: InferencePath, gateway: V1Deps['gateway']): Docume
     tag: 'inference',
     input: inferenceInput(path),
     answers: inferenceAnswers(path),
+    ...(path.body === 'multipart' ? { multipart: true } : {}),
     errors: INFERENCE_ERRORS,
     raw: ({ req, res, head, requestId }) => gateway.handle({ req, res, path, head, requestId }),
     handler: () => {

@@ -4,18 +4,21 @@
  */
 import { constants, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
+import { parseJson } from '../../platform/decide/parse-json.ts';
+import { Pin, PIN_VARIABLE } from '../../models/decide/pin.ts';
 import { readHubAccess } from '../../models/hub/hub-access.ts';
 import { createModelSources } from '../../models/model-sources.ts';
 import { createDiskRoom } from '../../models/pull/disk-room.ts';
 import { UNLIMITED } from '../../models/pull/throttle.ts';
 import { fetchModel, type FetchedModel } from '../../models/pull/fetch-model.ts';
+import type { Failure } from '../../schema/failure.ts';
 import { MODEL_FORMATS } from '../../providers/registry.ts';
 import type { Progress } from '../../reconciler/ports.ts';
 import type { Cli } from '../cli.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import { sizeText } from '../output/quantities-text.ts';
 import { shareOf, transferText } from '../output/slot-progress.ts';
-import { parseModelId, storeRoot } from './model-store.ts';
+import { catalogueOf, parseModelId, storeRoot } from './model-store.ts';
 
 export interface ModelFetchOptions {
   readonly store?: string;
@@ -33,26 +36,50 @@ export async function runModelFetch(cli: Cli, options: ModelFetchOptions, name: 
   try {
     await fetchIntoStore(cli, options, name);
   } catch (error) {
-    if (error instanceof CliFailure) await writeTerminationMessage(error.message, options.terminationLog);
+    if (error instanceof FetchFailure) await writeTerminationMessage(`${error.reason}: ${error.message}`, options.terminationLog);
+    else if (error instanceof CliFailure) await writeTerminationMessage(error.message, options.terminationLog);
     throw error;
+  }
+}
+
+/** Its reason goes to the service in front of the message. */
+class FetchFailure extends CliFailure {
+  readonly reason: Failure['reason'];
+
+  constructor({ reason, message }: Failure) {
+    super(message);
+    this.reason = reason;
   }
 }
 
 async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptions, name: string): Promise<void> {
   const id = parseModelId(name);
+  const catalogue = await catalogueOf({ terminal, env });
   const root = storeRoot({ env }, store === undefined ? {} : { store });
+  const given = readGivenPin(env[PIN_VARIABLE]);
   const sources = createModelSources({
     root,
+    catalogue,
     hub: readHubAccess(env),
-    acceptedLicenses: (env['SVC_ACCEPTED_LICENSES'] ?? '').split(/[\s,]+/),
+    given,
+    // The service that gives a pin has checked its licence.
+    acceptedLicenses: [...(env['SVC_ACCEPTED_LICENSES'] ?? '').split(/[\s,]+/), given?.license ?? ''],
   });
   const limits = { connections: CONNECTIONS, throttle: UNLIMITED, room: createDiskRoom() };
   const onProgress = (progress: Progress): void => terminal.progress(progressOf(progress));
-  const source = { root, formats: MODEL_FORMATS, id, sources, writer: writerName(), onProgress, limits };
+  const source = { root, formats: MODEL_FORMATS, id, catalogue, sources, writer: writerName(), onProgress, limits };
   const result = await fetchModel(source, stopOnSignal());
   terminal.endProgress();
-  if (!result.ok) throw new CliFailure(result.failure.message);
+  if (!result.ok) throw new FetchFailure(result.failure);
   terminal.line(`model/${id} ${describe(result.value)}`);
+}
+
+/** Throws if there is a text that is no pin: fetching something else instead would start the wrong model. */
+function readGivenPin(text: string | undefined): Pin | undefined {
+  if (text === undefined || text === '') return undefined;
+  const pin = Pin.safeParse(parseJson(text));
+  if (pin.success) return pin.data;
+  throw new CliFailure(`Correct the variable "${PIN_VARIABLE}", or unset it: it is no list of the files of a model`);
 }
 
 function describe({ file, sizeBytes, fetched, verified }: FetchedModel): string {

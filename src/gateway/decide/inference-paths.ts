@@ -12,6 +12,8 @@ export interface InferencePath {
   readonly capability: Capability;
   /** Default: that of OpenAI. */
   readonly dialect?: Dialect;
+  /** The form of request bodies. Default: JSON. */
+  readonly body?: 'multipart';
   readonly summary: string;
 }
 
@@ -29,6 +31,16 @@ export const INFERENCE_PATHS: readonly InferencePath[] = [
   { path: '/v1/reranking', ...RERANK },
   { path: '/rerank', ...RERANK },
   { path: '/v2/rerank', ...RERANK, dialect: COHERE },
+  { path: '/v1/audio/transcriptions', capability: 'transcription', body: 'multipart', summary: 'Writes down what is said in a recording' },
+  {
+    path: '/v1/audio/translations',
+    capability: 'transcription',
+    body: 'multipart',
+    summary: 'Writes down in English what is said in a recording',
+  },
+  { path: '/v1/audio/speech', capability: 'speech', summary: 'Reads a text aloud' },
+  { path: '/v1/images/generations', capability: 'image', summary: 'Draws images from a description' },
+  { path: '/v1/images/edits', capability: 'image', body: 'multipart', summary: 'Changes images as described' },
 ];
 
 const DIALECTS: ReadonlyMap<string, Dialect> = new Map(INFERENCE_PATHS.map(({ path, dialect = OPENAI }) => [path, dialect]));

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { MODEL_ID_PATTERN, ModelId } from '../../schema/names.ts';
+import { PROVIDER_KIND_NAMES } from '../../schema/provider-kinds.ts';
 import type { ChosenFiles, RepoFile } from './choose-files.ts';
 import { stemOf } from './choose-files.ts';
 
@@ -18,7 +19,8 @@ const PinnedFile = z.object({
   sizeBytes: z.int().min(0),
   from: z.discriminatedUnion('kind', [
     z.object({ kind: z.literal('hub'), repo: z.string(), commit: z.string(), path: z.string() }),
-    z.object({ kind: z.literal('url'), url: z.string() }),
+    /** `repo`: the repository on the Hub, as `owner/repo`, if the address is there. */
+    z.object({ kind: z.literal('url'), url: z.string(), repo: z.string().optional() }),
     /** It was imported, and cannot be fetched again. */
     z.object({ kind: z.literal('import'), tool: z.string() }),
   ]),
@@ -30,6 +32,10 @@ export const Pin = z.object({
   id: ModelId,
   /** The server loads the first one. */
   files: z.array(PinnedFile).min(1).max(1000),
+  /** Default: `gguf`. */
+  provider: z.enum(PROVIDER_KIND_NAMES).optional(),
+  /** What the server loads, if that is the directory of the files. Relative to the root of the store. */
+  directory: StorePath.optional(),
   license: z.string().optional(),
   licenseUrl: z.string().optional(),
   /** The Hub itself has asked for its terms to be accepted. */
@@ -41,6 +47,11 @@ export type Pin = z.output<typeof Pin>;
 export function pinPath(id: ModelId): string {
   return `${PINS_DIRECTORY}/${createHash('sha256').update(id).digest('hex').slice(0, 40)}.json`;
 }
+
+/** The variable in which a program that only fetches gets its pin, as JSON. */
+export const PIN_VARIABLE = 'SVC_MODEL_PIN';
+/** The key of the pin in the object of a cluster that keeps it. */
+export const PIN_KEY = 'pin';
 
 /** Relative to the root of the store. */
 export const PINS_DIRECTORY = '.svc/pins';

@@ -15,12 +15,12 @@ export interface HubAccess {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-const ENDPOINT = 'https://huggingface.co';
+export const DEFAULT_ENDPOINT = 'https://huggingface.co';
 
 /** A value of `HF_ENDPOINT` that is no address is ignored. */
 export function readHubAccess(env: Environment): HubAccess {
   const named = env['HF_ENDPOINT']?.trim().replace(/\/+$/, '') ?? '';
-  const endpoint = /^https?:\/\//.test(named) && URL.canParse(named) ? named : ENDPOINT;
+  const endpoint = /^https?:\/\//.test(named) && URL.canParse(named) ? named : DEFAULT_ENDPOINT;
   return { endpoint, token: () => readToken(env) };
 }
 

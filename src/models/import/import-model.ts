@@ -13,6 +13,7 @@ import type { ForeignFile } from '../decide/foreign-models.ts';
 import type { Pin } from '../decide/pin.ts';
 import type { Pins } from '../pins.ts';
 import { createDiskRoom } from '../pull/disk-room.ts';
+import { failUnlessWritable } from '../pull/check-writable.ts';
 import { storageFailure } from '../pull/storage-failure.ts';
 import { hashFile } from '../pull/verify-file.ts';
 import { createModelReader } from '../read-model.ts';
@@ -82,6 +83,7 @@ async function takeFile(from: string, target: string, { sha256: expected }: Fore
   const there = await stat(target).catch(() => undefined);
   const isSame = there?.ino === ino && there.dev === dev;
   const part = `${target}.${randomUUID()}.import.part`;
+  await failUnlessWritable(path.dirname(target));
   await mkdir(path.dirname(target), { recursive: true });
   try {
     const how = isSame ? 'present' : await takeBytes(source, part, size);

@@ -2,7 +2,7 @@
  * Makes sure that a model is complete in the store before a server is started; the pods of a slot run this first. A model of the
  * catalogue is verified and downloaded if it is missing or damaged. Any other model must already be there.
  */
-import { access, constants, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ModelFormat } from '../../providers/provider.ts';
@@ -10,12 +10,13 @@ import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
 import type { ProviderKind } from '../../schema/provider-kinds.ts';
-import { CATALOGUE, loadedPath, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
-import { codeOf } from '../../platform/error-text.ts';
+import { DEMO_CATALOGUE, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
 import type { KeyedLock } from '../../platform/keyed-lock.ts';
 import type { ModelSources } from '../model-sources.ts';
+import { failUnlessWritable } from './check-writable.ts';
 import { createPartFiles, type PartFiles } from './part-files.ts';
 import { pullEntryFile, targetOf } from './pull-entry.ts';
+import { suggestModels } from '../decide/suggest-models.ts';
 import type { PullLimits } from './pull-file.ts';
 import { storageFailure } from './storage-failure.ts';
 import { createModelReader } from '../read-model.ts';
@@ -32,7 +33,7 @@ export interface FetchModel {
   readonly onProgress: (progress: Progress) => void;
   readonly pace?: Pace;
   readonly limits?: PullLimits;
-  /** Resolves names that are not in the catalogue. Default: there are none. */
+  /** Resolves names, also those of the catalogue. Default: only the catalogue. */
   readonly sources?: ModelSources;
   /** Files that this process fetches at the moment, by their paths: two names may mean the same file. */
   readonly lock?: KeyedLock;
@@ -69,12 +70,17 @@ const PACE: Pace = { pollMs: 2000, retryMs: 1000 };
 const MAX_FRUITLESS_ATTEMPTS = 6;
 
 export async function fetchModel(options: FetchModel, signal: AbortSignal): Promise<Result<FetchedModel>> {
-  const { root, sources, id } = options;
+  const { root, sources, id, catalogue = DEMO_CATALOGUE } = options;
   try {
-    const listed = (options.catalogue ?? CATALOGUE).get(id);
-    const resolved = listed === undefined && sources !== undefined ? await sources.resolve(id, signal) : ok(listed);
+    const listed = catalogue.get(id);
+    const refusal = listed === undefined ? undefined : whyNotSelectable(listed);
+    if (refusal !== undefined) return fail('stalled', 'ModelMissing', refusal);
+    const resolved = sources === undefined ? ok(listed) : await sources.resolve(id, signal);
     if (!resolved.ok) return resolved;
-    if (resolved.value !== undefined) return await fetchEntry(options, resolved.value, 'missing or damaged', signal);
+    if (resolved.value !== undefined) {
+      const fetched = await fetchEntry(options, resolved.value, 'missing or damaged', signal);
+      return listed === undefined ? fetched : explainGone(listed, fetched);
+    }
     const model = await readModel(options, id);
     return model.ok ? ok({ ...model.value, fetched: false, verified: 'header' }) : model;
   } catch (error) {
@@ -83,15 +89,24 @@ export async function fetchModel(options: FetchModel, signal: AbortSignal): Prom
   }
 }
 
+/** What helps against a name on the Hub that has moved on does not help against an entry of the catalogue. */
+function explainGone<T>({ id, isOwn, files }: CatalogueEntry, fetched: Result<T>): Result<T> {
+  if (fetched.ok || fetched.failure.reason !== 'ModelMissing') return fetched;
+  const repo = files.flatMap(({ from }) => (from.kind === 'url' ? (from.repo ?? []) : []))[0];
+  const name = repo === undefined ? 'another model' : `the model "hf:${repo}"`;
+  const advice = isOwn === true ? `Correct the entry "${id}" in "models.toml"` : `Use ${name} instead of "${id}"`;
+  return fail('stalled', 'ModelMissing', `${advice}: its files are not where the catalogue says`);
+}
+
 async function readModel(
-  { root, formats, id }: FetchModel,
+  { root, formats, id, catalogue = DEMO_CATALOGUE }: FetchModel,
   file: string,
   provider?: ProviderKind,
 ): Promise<Result<Pick<FetchedModel, 'file' | 'sizeBytes'>>> {
   const model = await createModelReader(root, formats).read(id, file, provider);
   if (model.kind === 'present') return ok({ file: model.facts.hostPath, sizeBytes: model.facts.sizeBytes });
   if (model.kind === 'unusable') return fail('stalled', 'ModelUnusable', model.message);
-  const message = `Put the file "${path.join(root, file)}" into the model store: it does not exist, and the catalogue cannot provide it`;
+  const message = `Put the file "${path.join(root, file)}" into the model store: it does not exist, and the catalogue cannot provide it${suggestModels(id, catalogue.keys())}`;
   return fail('stalled', 'ModelMissing', message);
 }
 
@@ -163,28 +178,19 @@ async function fetchFile(options: FetchModel, file: CatalogueFile, target: strin
   if (file.from.kind === 'generated') return pullEntryFile(file, { target, onProgress }, signal);
   const parts = createPartFiles({ target, writer, stillMs: pace.stillMs });
   const job: FileJob = { file, totalBytes: file.from.sizeBytes, target, parts, onProgress, pace };
-  if (await waitForOthers(job, signal)) {
-    await parts.clear();
-    return ok(undefined);
-  }
-  const patience = { attempts: MAX_FRUITLESS_ATTEMPTS, pauseMs: pace.retryMs };
-  const done = await pullEntryFile(
-    file,
-    { target, part: parts.own, onProgress, patience, hub: sources?.hub, ...(limits === undefined ? {} : { limits }) },
-    signal,
-  );
-  if (done.ok) await parts.clear();
-  return done;
-}
-
-/** Throws unless the directory, or the closest existing one above it, is writable. `mkdir` on a read-only volume fails with a misleading ENOENT. */
-async function failUnlessWritable(directory: string): Promise<void> {
+  let isThere = false;
   try {
-    await access(directory, constants.W_OK);
-  } catch (error) {
-    const above = path.dirname(directory);
-    if (codeOf(error) !== 'ENOENT' || above === directory) throw error;
-    await failUnlessWritable(above);
+    isThere = await waitForOthers(job, signal);
+    if (isThere) return ok(undefined);
+    await parts.takeOver();
+    const patience = { attempts: MAX_FRUITLESS_ATTEMPTS, pauseMs: pace.retryMs };
+    const to = { target, part: parts.own, onProgress, patience, hub: sources?.hub, ...(limits === undefined ? {} : { limits }) };
+    const done = await pullEntryFile(file, to, signal);
+    isThere = done.ok;
+    return done;
+  } finally {
+    // A volume that cannot be written to any more has been reported by then.
+    await (isThere ? parts.clear() : parts.release()).catch(() => undefined);
   }
 }
 

@@ -36,6 +36,8 @@ export interface PartBlocks {
   append(block: number, buffers: readonly Buffer[]): Promise<void>;
   /** Forgets what the part has of a block, because it is damaged. */
   forget(block: number): void;
+  /** Whether the part still has its name: another writer may have taken it over, or removed it. */
+  isOwn(): Promise<boolean>;
   /** Records the incomplete blocks as well, and closes the files. */
   close(): Promise<void>;
 }
@@ -63,7 +65,7 @@ export async function openPart(part: string, file: PartOf, fresh: boolean): Prom
       await journal.appendFile(journalHead(file) + [...(known ?? [])].map(([block, record]) => lineOf(block, record)).join(''));
     }
     const handle = await open(part, known === undefined ? 'w+' : 'r+');
-    return createPartBlocks({ handle, journal, known: known ?? new Map(), sizeBytes: file.sizeBytes });
+    return createPartBlocks({ part, handle, journal, known: known ?? new Map(), sizeBytes: file.sizeBytes });
   } catch (error) {
     await journal.close();
     throw error;
@@ -88,13 +90,14 @@ function lineOf(block: number, record: BlockRecord): string {
 }
 
 interface OpenPart {
+  readonly part: string;
   readonly handle: FileHandle;
   readonly journal: FileHandle;
   readonly known: BlockRecords;
   readonly sizeBytes: number;
 }
 
-function createPartBlocks({ handle, journal, known, sizeBytes }: OpenPart): PartBlocks {
+function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart): PartBlocks {
   const records = new Map(known);
   /** Blocks that have grown since they were last recorded, and when that was. */
   const unrecorded = new Map<number, number>();
@@ -138,6 +141,10 @@ function createPartBlocks({ handle, journal, known, sizeBytes }: OpenPart): Part
       records.delete(block);
       inherited.delete(block);
       unrecorded.delete(block);
+    },
+    async isOwn() {
+      const [opened, named] = await Promise.all([handle.stat(), stat(part).catch(() => undefined)]);
+      return named !== undefined && named.ino === opened.ino && named.dev === opened.dev;
     },
     async close() {
       try {

@@ -159,6 +159,7 @@ async function fetchFrom(shared: Shared, from: number, stretch: Stretch): Promis
   const { transfer, signal } = shared;
   const { source, dispatcher } = transfer;
   const end = Math.min((stretch.last + 1) * BLOCK_BYTES, source.sizeBytes);
+  if (!(await transfer.blocks.isOwn())) return { kind: 'failed', failure: takenOver(source) };
   const opened = await openUrl({ ...source, dispatcher, headers: rangeHeader(from, end, source.sizeBytes) }, signal);
   if (!opened.ok) return { kind: 'failed', failure: opened.failure };
   const verdict = judgeResponse(opened.value, { ...source, from, etag: shared.etag });
@@ -266,6 +267,12 @@ async function write({ transfer, signal, end }: Shared, offset: number, buffers:
   // Does not wait: after a restart, the hash may have to read everything that an earlier attempt left.
   const failed = (error: unknown): void => end({ kind: 'failed', failure: storageFailure(directory, error) });
   if (blocks.isComplete(block)) void hash.catchUp(signal).catch((error: unknown) => (signal.aborted ? undefined : failed(error)));
+}
+
+/** A writer that was silent for long, because its server asked it to wait, must not write into what another one has completed meanwhile. */
+function takenOver({ url }: TransferSource): Failure {
+  const message = `The download of "${url}" is continued by another program, or its files were removed; the next attempt looks for the result`;
+  return { kind: 'retry', reason: 'ModelPullFailed', message };
 }
 
 const RESUMES = 'the next attempt resumes it';

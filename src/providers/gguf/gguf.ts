@@ -6,7 +6,7 @@ import { ggufModel } from './decide/gguf-model.ts';
 import { objectionTo, roleOf } from './decide/model-role.ts';
 import { SAFE_FLAGS } from './decide/safe-flags.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/server-command.ts';
-import { largestContext, serverMemory } from './decide/server-layout.ts';
+import { serverMemory } from './decide/server-layout.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import { ggufFormat } from './gguf-format.ts';
 import { openLlamaServer } from './host-program.ts';
@@ -24,7 +24,6 @@ export const gguf: Provider = {
   buildEnv: (slot) => serverEnvironment(ggufSlot(slot)),
   startCmd: (slot) => serverCommand(ggufSlot(slot)),
   estimateMemory: (name, spec, model) => serverMemory(name, spec, ggufModel(model)),
-  largestContext: (name, spec, model, fits) => largestContext({ slot: name, spec, model: ggufModel(model) }, fits),
   objection: (_name, spec, model) => objectionTo(spec, ggufModel(model)),
   capabilities: (name, spec, model) => roleOf(name, spec, ggufModel(model)).capabilities,
   health: askHealth,

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
 import type { Authorize } from '../../../src/api/authorize.ts';
-import { INFERENCE_PATHS } from '../../../src/gateway/decide/inference-paths.ts';
+import { INFERENCE_PATHS, type InferencePath } from '../../../src/gateway/decide/inference-paths.ts';
 import { errorCodesOf } from '../../../src/api/openapi/error-codes-of.ts';
 import { isTable } from '../../../src/schema/key-case.ts';
 import { SlotName } from '../../../src/schema/names.ts';
@@ -13,6 +13,7 @@ import { startWorld, type World } from '../manage/world.ts';
 import { createAnswerChecker, type CheckAnswer, type SeenAnswer } from './answer-checker.ts';
 import { publishPull, publishRefused } from './boards.ts';
 import { MODEL_CALLS, PULLS } from './model-calls.ts';
+import { BODIES, formCalls } from './inference-bodies.ts';
 import { documentedPath } from './documented-path.ts';
 import { upstreamAnswer } from './upstream-answer.ts';
 
@@ -94,6 +95,7 @@ function serve(): void {
   publish(
     { name: 'primary', targets: [{ workload: 'w', port: upstream.port }] },
     { name: 'embed', capabilities: ['embedding'], targets: [{ workload: 'e', port: upstream.port }] },
+    { name: 'media', capabilities: ['transcription', 'speech', 'image'], targets: [{ workload: 'm', port: upstream.port }] },
   );
 }
 
@@ -202,20 +204,13 @@ const MANAGE_CALLS: readonly Call[] = [
   },
 ];
 
-const BODIES: Readonly<Record<string, object>> = {
-  '/v1/chat/completions': CHAT,
-  '/v1/completions': { prompt: 'Hi' },
-  '/v1/embeddings': { input: 'Hi' },
-  '/v1/responses': { input: 'Hi' },
-  '/v1/messages': CHAT,
-  '/v1/messages/count_tokens': CHAT,
-};
 const STREAMED: ReadonlySet<string> = new Set(['/v1/chat/completions', '/v1/completions', '/v1/responses', '/v1/messages']);
 const RANKED = { query: 'q', documents: ['a'] };
 
 const refuse = (code: 'slot.stalled' | 'slot.insufficient_memory') => ({ kind: 'refuse', code, message: 'Edit it' }) as const;
 
-function inferenceCalls(path: string): readonly Call[] {
+function inferenceCalls({ path, body: form }: InferencePath): readonly Call[] {
+  if (form === 'multipart') return formCalls(path).map((call) => ({ prepare: serve, ...call }));
   const body = BODIES[path] ?? RANKED;
   const operation = `POST ${path}`;
   return [
@@ -264,7 +259,7 @@ const GATEWAY_CALLS: readonly Call[] = [
 ];
 
 describe('the operations of the published OpenAPI document', () => {
-  const inference = INFERENCE_PATHS.flatMap(({ path }) => inferenceCalls(path));
+  const inference = INFERENCE_PATHS.flatMap(inferenceCalls);
   const calls = [...MANAGE_CALLS, ...inference, ...GATEWAY_CALLS];
 
   test.each(calls.map((call) => [call.operation, String(call.expect), call] as const))(

@@ -35,12 +35,22 @@ const ANSWERS: Readonly<Record<string, object>> = {
     usage: { input_tokens: 3, output_tokens: 5 },
   },
   '/v1/messages/count_tokens': { input_tokens: 3 },
+  '/v1/audio/transcriptions': { text: 'Hello' },
+  '/v1/audio/translations': { text: 'Hello' },
+  '/v1/images/generations': { created: 1, data: [{ b64_json: 'AA==' }] },
+  '/v1/images/edits': { created: 1, data: [{ url: 'http://localhost/a.png' }] },
   '/v1/rerank': { model: 'm', object: 'list', results: [{ index: 0, relevance_score: 0.5 }] },
 };
 
 /** The temperature "break" ends the connection within the head of the answer, "silence" gets no answer, and 400 and above an error with that status. */
-export const upstreamAnswer: Answer = ({ url, body }, res, socket) => {
-  const asked: unknown = JSON.parse(body.toString('utf8'));
+export const upstreamAnswer: Answer = ({ url, body, headers }, res, socket) => {
+  if (url === '/v1/audio/speech') {
+    res.writeHead(200, { 'content-type': 'audio/mpeg' });
+    res.end(Buffer.alloc(100));
+    return;
+  }
+  const isForm = headers['content-type']?.startsWith('multipart/') === true;
+  const asked: unknown = isForm ? {} : JSON.parse(body.toString('utf8'));
   const temperature: unknown = Reflect.get(Object(asked), 'temperature');
   if (temperature === 'silence') return;
   if (typeof temperature === 'number') {

@@ -13,6 +13,7 @@ export const SETTINGS: KubeSettings = {
   SVC_IMAGE_PULL_SECRETS: [],
   SVC_POD_USER: 65_532,
   SVC_POD_PROXY_SECRET: undefined,
+  SVC_HF_TOKEN_SECRET: undefined,
   SVC_MODELS_CLAIM: undefined,
   SVC_MODELS_HOST_PATH: undefined,
   SVC_GPU_RESOURCES: { cuda: 'nvidia.com/gpu', rocm: 'amd.com/gpu', vulkan: 'amd.com/gpu' },

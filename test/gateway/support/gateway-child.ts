@@ -8,6 +8,8 @@ const fixture = await startGateway({
   settings: Object.fromEntries(Object.entries(Object(parsed)).map(([key, value]) => [key, String(value)])),
 });
 
+const SLOT = { name: 'primary', capabilities: ['chat', 'transcription'] } as const;
+
 function measure(): void {
   for (let round = 0; round < 3; round += 1) globalThis.gc?.();
   const { rss, heapUsed, arrayBuffers, external } = process.memoryUsage();
@@ -15,8 +17,8 @@ function measure(): void {
 }
 
 process.on('message', (command) => {
-  if (command === 'open') publish(fixture.board, { name: 'primary', targets: [{ workload: 'w', port: Number(upstreamPort) }] });
-  else if (command === 'park') publish(fixture.board, { name: 'primary', admission: PARK });
+  if (command === 'open') publish(fixture.board, { ...SLOT, targets: [{ workload: 'w', port: Number(upstreamPort) }] });
+  else if (command === 'park') publish(fixture.board, { ...SLOT, admission: PARK });
   else measure();
 });
 process.on('disconnect', () => process.exit(0));

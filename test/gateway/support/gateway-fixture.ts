@@ -1,4 +1,5 @@
 /** The request path wired as in `src/main.ts`, on its own port, with a board that the test publishes. */
+import { tmpdir } from 'node:os';
 import { buildServer, type HttpApi } from '../../../src/api/server.ts';
 import { allowEveryone, type Authorize } from '../../../src/api/authorize.ts';
 import { createSiteGuard } from '../../../src/api/site-guard.ts';
@@ -6,6 +7,7 @@ import { readSitePolicy } from '../../../src/wiring/site-policy.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import type { FinishedRequest } from '../../../src/gateway/exchange-deps.ts';
+import type { FetchImage } from '../../../src/gateway/fetch-image.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic.ts';
 import type { Provider, ProviderRegistry } from '../../../src/providers/provider.ts';
@@ -32,6 +34,7 @@ export interface FixtureOptions {
   readonly settings?: Readonly<Record<string, string>>;
   readonly authorize?: Authorize;
   readonly routes?: readonly Route[];
+  readonly fetchImage?: FetchImage;
   /** Replaces functions of the provider. */
   readonly provider?: Partial<Provider>;
 }
@@ -45,7 +48,7 @@ const PROVIDER: Provider = {
 export const GGUF_PROVIDERS: ProviderRegistry = { gguf: PROVIDER };
 
 export async function startGateway(options: FixtureOptions = {}): Promise<GatewayFixture> {
-  const parsed = parseSettings({ SVC_PARK_TIMEOUT: '20s', ...options.settings });
+  const parsed = parseSettings({ SVC_PARK_TIMEOUT: '20s', SVC_STATE_DIR: tmpdir(), ...options.settings });
   if (!parsed.ok) throw new Error(parsed.problems.join('; '));
   const { settings } = parsed;
   const board = createBoard();
@@ -61,6 +64,8 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     settings,
     now,
     report: (exchange) => void finished.push(exchange),
+    onFault: (fault) => void faults.push(fault),
+    ...(options.fetchImage === undefined ? {} : { fetchImage: options.fetchImage }),
   });
   const routes = [...createV1Routes({ board, gateway, startedAt: 1_700_000_000_000 }), ...(options.routes ?? [])];
   const { authorize = allowEveryone } = options;

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { appendFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Catalogue, Download } from '../../../src/models/catalogue.ts';
 import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
 import { fetchModel, type FetchModel } from '../../../src/models/pull/fetch-model.ts';
+import { eventually } from '../../support/eventually.ts';
 import { ModelId } from '../../../src/schema/names.ts';
 import { MODEL_FORMATS } from '../../../src/providers/registry.ts';
 
@@ -16,17 +17,21 @@ const PACE = { pollMs: 20, stillMs: 300, retryMs: 5 };
 let root = '';
 let server: Server;
 let requests = 0;
+/** Where each response began. */
+let begins: number[] = [];
 /** Bytes after which the connection of each response is cut; the last entry applies to all further responses. */
 let cuts: number[] = [];
 
 beforeEach(async () => {
   root = await mkdtemp(path.join(tmpdir(), 'svc-fetch-'));
   requests = 0;
+  begins = [];
   cuts = [];
   server = createServer((request, response) => {
     const from = Number(/^bytes=([0-9]+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
     const cut = cuts[Math.min(requests, cuts.length - 1)] ?? weights.length;
     requests += 1;
+    begins.push(from);
     const body = weights.subarray(from);
     const range = `bytes ${from}-${weights.length - 1}/${weights.length}`;
     response.writeHead(from > 0 ? 206 : 200, { 'content-length': body.length, ...(from > 0 ? { 'content-range': range } : {}) });
@@ -167,6 +172,46 @@ describe('several pods that fetch one model to a shared volume', () => {
     await writeFile(path.join(root, 'far/w.bin.pod-gone.part'), weights.subarray(0, 1_000_000));
     expect(await fetch('far', { catalogue: catalogueOf() })).toMatchObject({ ok: true, value: { fetched: true } });
     expect(Buffer.compare(await readFile(path.join(root, 'far/w.bin')), weights)).toBe(0);
+  });
+
+  test('continue at once what a pod that failed has left, although they have other names', async () => {
+    cuts = [500_000, 0];
+    expect(await fetch('far', { catalogue: catalogueOf(), writer: 'pod-a' })).toMatchObject({ ok: false, failure: { kind: 'retry' } });
+    expect(await leftovers()).toEqual(['w.bin.pod-a.part']);
+    [cuts, begins] = [[], []];
+    const patient = { ...PACE, stillMs: 60_000 };
+    expect(await fetch('far', { catalogue: catalogueOf(), writer: 'pod-b', pace: patient })).toMatchObject({ ok: true });
+    expect({ begins, left: await readdir(path.join(root, 'far')) }).toEqual({ begins: [500_000], left: ['w.bin'] });
+    expect(Buffer.compare(await readFile(path.join(root, 'far/w.bin')), weights)).toBe(0);
+  });
+
+  test('continue what a pod that was killed has left, once its part does not grow any more', async () => {
+    cuts = [500_000, 0];
+    await fetch('far', { catalogue: catalogueOf(), writer: 'pod-a' });
+    // It looks as if it had been written a moment ago, as that of a killed writer does.
+    await utimes(path.join(root, 'far/w.bin.pod-a.part'), new Date(), new Date());
+    [cuts, begins] = [[], []];
+    const done = await Promise.all(['pod-b', 'pod-c'].map((writer) => fetch('far', { catalogue: catalogueOf(), writer })));
+    expect(done).toMatchObject([{ ok: true }, { ok: true }]);
+    expect({ begins, left: await readdir(path.join(root, 'far')) }).toEqual({ begins: [500_000], left: ['w.bin'] });
+  });
+
+  test('are not held up by a pod that failed before it had received anything', async () => {
+    cuts = [0];
+    expect(await fetch('far', { catalogue: catalogueOf(), writer: 'pod-a' })).toMatchObject({ ok: false });
+    expect(await readdir(path.join(root, 'far'))).toEqual([]);
+  });
+
+  test('leave the file alone that another one has completed from their part', async () => {
+    // The first pod has received a part, and its server then makes it wait for longer than others wait for it.
+    cuts = [500_000, 0, weights.length];
+    const slow = fetch('far', { catalogue: catalogueOf(), writer: 'pod-a', pace: { ...PACE, retryMs: 1000 } });
+    await eventually('the first part', async () => requests === 2);
+    expect(await fetch('far', { catalogue: catalogueOf(), writer: 'pod-b' })).toMatchObject({ ok: true });
+    const { ino, mtimeMs } = await stat(path.join(root, 'far/w.bin'));
+    expect(await slow).toMatchObject({ ok: false, failure: { kind: 'retry', message: expect.stringContaining('continued by another') } });
+    expect(await stat(path.join(root, 'far/w.bin'))).toMatchObject({ ino, mtimeMs });
+    expect(await fetch('far', { catalogue: catalogueOf(), writer: 'pod-a' })).toMatchObject({ ok: true, value: { fetched: false } });
   });
 
   test('can write a demo model at the same time', async () => {

@@ -220,6 +220,16 @@ export function serverContract(kind: ServerKind): void {
     expect(await embed.health()).toEqual({ kind: 'passing' });
   });
 
+  test('exits cleanly while it computes answers, if their connections were closed before', async () => {
+    const busyServer = await start('primary', 'demo-clock');
+    const abort = new AbortController();
+    const busy = [...fillSequences(busyServer.url, abort.signal), ...fillSequences(busyServer.url, abort.signal, false)];
+    await busy[0];
+    abort.abort();
+    await Promise.all(busy);
+    expect(await busyServer.stop()).toBe(0);
+  }, 60_000);
+
   test('passes its health probe while it runs, and exits cleanly when it is stopped', async () => {
     expect(await fox.health()).toEqual({ kind: 'passing' });
     expect(await fox.stop()).toBe(0);
@@ -228,12 +238,12 @@ export function serverContract(kind: ServerKind): void {
 }
 
 /** Sends more long answers at once than a server has sequences. */
-function fillSequences(url: string, signal: AbortSignal): readonly Promise<Response | undefined>[] {
+function fillSequences(url: string, signal: AbortSignal, stream = true): readonly Promise<Response | undefined>[] {
   return Array.from({ length: 8 }, () =>
     fetch(`${url}/v1/chat/completions`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ ...hello, stream: true, max_tokens: 4000 }),
+      body: JSON.stringify({ ...hello, stream, max_tokens: 4000 }),
       signal,
     }).catch(() => undefined),
   );

@@ -53,8 +53,8 @@ export interface InstallOptions {
   readonly namespace: string;
   /** YAML, merged over the values that the tests need. */
   readonly values?: string;
-  /** Creates in the namespace what the values refer to. */
-  readonly before?: (kubectl: Installation['kubectl']) => Promise<void>;
+  /** Creates in the namespace what the values refer to. Returns further values, if it has any. */
+  readonly before?: (kubectl: Installation['kubectl']) => Promise<string | void>;
 }
 
 const GGUF_CPU = 'toolboxes:\n  gguf:\n    cpu:\n      image: localhost/svc-toolbox-gguf-cpu:v1\n';
@@ -63,11 +63,11 @@ export async function install({ namespace, values = 'replicas: 1\n', before }: I
   const kubectl = async (args: readonly string[], input?: string) => run(['--namespace', namespace, ...args], input);
   await run(['delete', 'namespace', namespace, '--ignore-not-found', '--timeout=120s']);
   await run(['create', 'namespace', namespace]);
-  await before?.(kubectl);
+  const more = (await before?.(kubectl)) ?? '';
   const versions = await run(['api-versions']);
   // The control plane of the test bed is older than the chart supports.
   const budget = versions.split('\n').includes('policy/v1') ? '' : 'podDisruptionBudget: { enabled: false }\n';
-  await kubectl(['apply', '--filename', '-'], await render(namespace, `${values}${budget}`));
+  await kubectl(['apply', '--filename', '-'], await render(namespace, `${values}${more}${budget}`));
   await kubectl(['rollout', 'status', 'deployment/svc', '--timeout=120s']);
   const address = await kubectl(['get', 'service', 'svc', '--output', 'jsonpath={.spec.clusterIP}:{.spec.ports[0].port}']);
   const url = `http://${address}`;

@@ -5,6 +5,7 @@ import { deviceDemand, needsRoot, nodeAffinity, type DeviceDemand, type GpuAlloc
 import { graceSeconds, preStopHook } from './kube-drain.ts';
 import { MODEL_CONTAINER, MODELS_TARGET, podLabels, PORT_NAME, revisionedName, SERVER_CONTAINER } from './kube-names.ts';
 import { containerSecurity, mergeAffinity, overlayContainer, overlayVolumes, podFields, podSecurity, pullSecrets } from './kube-overlay.ts';
+import { PIN_KEY, PIN_VARIABLE } from '../../../models/decide/pin.ts';
 import { proxyEntries } from './kube-proxy.ts';
 import { quantityOfBytes } from '../../client/decide/kube-values.ts';
 import { podVolumes, type PodVolumes } from './kube-volumes.ts';
@@ -127,6 +128,22 @@ function probes({ readyPath, startTimeoutMs }: ClusterWorkload): Part {
   };
 }
 
+/**
+ * What a pod needs to fetch the files that the gateway has chosen. The pin is a variable and not a file, since there is nothing to mount then; the token only ever
+ * comes from a Secret. A slot may set both variables of the Hub itself.
+ */
+function modelSource({ pinnedBy, pod }: ClusterWorkload, { hubEndpoint, SVC_HF_TOKEN_SECRET: secret }: KubeSettings): readonly Part[] {
+  if (pinnedBy === undefined) return [];
+  const own = new Set((pod?.model?.env ?? []).map(({ name }) => name));
+  const endpoint = hubEndpoint === undefined ? [] : [{ name: 'HF_ENDPOINT', value: verbatim(hubEndpoint) }];
+  const token =
+    secret === undefined ? [] : [{ name: 'HF_TOKEN', valueFrom: { secretKeyRef: { name: secret, key: 'HF_TOKEN', optional: true } } }];
+  return [
+    { name: PIN_VARIABLE, valueFrom: { configMapKeyRef: { name: pinnedBy.object, key: PIN_KEY } } },
+    ...[...endpoint, ...token].filter(({ name }) => !own.has(name)),
+  ];
+}
+
 function initContainers(cluster: ClusterWorkload, volumes: PodVolumes, settings: KubeSettings): Part {
   const { SVC_IMAGE: image } = settings;
   if (image === undefined || volumes.modelMounts === undefined) return {};
@@ -138,7 +155,7 @@ function initContainers(cluster: ClusterWorkload, volumes: PodVolumes, settings:
     imagePullPolicy: 'IfNotPresent',
     command: ['svcctl', 'model', 'fetch', verbatim(cluster.model)],
     args: [],
-    env: [{ name: 'SVC_MODELS_DIR', value: MODELS_TARGET }, ...env],
+    env: [{ name: 'SVC_MODELS_DIR', value: MODELS_TARGET }, ...modelSource(cluster, settings), ...env],
     // The reason for a failure is taken from the termination message.
     terminationMessagePolicy: 'FallbackToLogsOnError',
     resources: { requests: { memory: FETCH_MEMORY } },

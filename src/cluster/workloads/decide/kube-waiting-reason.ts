@@ -118,13 +118,13 @@ function pullAdvice(cause: string): string {
 }
 
 /** How the names of the controller's objects begin. */
-const OWN_OBJECTS = 'svc-slot-';
+const OWN_OBJECTS = /^svc-(slot|model)-/;
 
 function configMessage(cause: string, container: string): string {
   const absent = /^(configmap|secret) "([^"]+)" not found/.exec(cause);
   if (absent !== null) {
     const [, type, name = ''] = absent;
-    const advice = name.startsWith(OWN_OBJECTS) ? 'the controller recreates it' : 'create it, or correct its name in "pod" of the slot';
+    const advice = OWN_OBJECTS.test(name) ? 'the controller recreates it' : 'create it, or correct its name in "pod" of the slot';
     return `The pod waits for the ${type === 'secret' ? 'Secret' : 'ConfigMap'} "${name}", which does not exist; ${advice}`;
   }
   const key = /^couldn't find key (\S+) in (Secret|ConfigMap) \S*?([^/\s]+)$/.exec(cause);
@@ -141,12 +141,21 @@ function configMessage(cause: string, container: string): string {
 function failedInit(pod: PodFacts, status: ContainerStatus): WaitingReason | undefined {
   const end = status.state?.terminated ?? status.lastState?.terminated;
   if (end === undefined || end.exitCode === 0 || status.state?.running !== undefined) return undefined;
-  const output = logTail(end.message ?? '') || `it exited with code ${end.exitCode}`;
+  const reported = splitReason(end.message ?? '');
+  const output = logTail(reported.message) || `it exited with code ${end.exitCode}`;
   if (status.name !== MODEL_CONTAINER) {
     return { kind: 'other', reason: 'InitContainerFailed', message: `The init container "${status.name}" failed: ${output}` };
   }
   const why = end.reason === 'OOMKilled' ? fetchOutOfMemory(pod) : `${output}${modelsLocation(output, pod)}`;
-  return { kind: 'model', reason: 'ModelPullFailed', message: `The model could not be fetched and will be retried: ${why}` };
+  const reason = end.reason === 'OOMKilled' ? 'ModelPullFailed' : reported.reason;
+  return { kind: 'model', reason, message: `The model could not be fetched and will be retried: ${why}` };
+}
+
+/** The container that fetches models puts the reason of a failure in front of its message. */
+function splitReason(text: string): { readonly reason: Reason; readonly message: string } {
+  const [, word, message = ''] = /^([A-Z][A-Za-z]+): (.*)$/s.exec(text) ?? [];
+  const reason = parseReason(word);
+  return reason === undefined ? { reason: 'ModelPullFailed', message: text } : { reason, message };
 }
 
 function fetchOutOfMemory(pod: PodFacts): string {

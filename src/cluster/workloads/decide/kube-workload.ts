@@ -14,10 +14,13 @@ export interface KubeSettings extends Pick<
   | 'SVC_GPU_ALLOCATION'
   | 'SVC_POD_USER'
   | 'SVC_POD_PROXY_SECRET'
+  | 'SVC_HF_TOKEN_SECRET'
   | 'SVC_DISRUPTION_BUDGETS'
 > {
   /** Proxy variables of this process that the pods get too. Default: none. */
   readonly podProxy?: ProxyVariables;
+  /** Address of the Hub from which pods fetch models. Default: their own. */
+  readonly hubEndpoint?: string;
 }
 
 export interface KubeWorkload extends Workload {

@@ -14,6 +14,7 @@ export class CorruptHeader extends Error {}
 const MAX_TEXT_BYTES = 64 * 2 ** 20;
 const STRING = 8;
 const HIGH = 2 ** 32;
+const LENGTH_BYTES = 8;
 
 /** The scalar types of GGUF by their number, with their size in bytes. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md */
 const SCALARS: Readonly<Record<number, readonly [size: number, get: (view: DataView, at: number) => Scalar]>> = {
@@ -79,6 +80,30 @@ export class ByteCursor {
 
   skipText(): void {
     this.skip(this.u64('characters in one text', MAX_TEXT_BYTES));
+  }
+
+  /**
+   * Skips up to `count` texts, as many as begin in the window, and returns how many. A vocabulary has several hundred thousand, so that this loop decides how long a
+   * header takes.
+   */
+  skipTexts(count: number): number {
+    const view = this.#view;
+    const last = this.#bytes.length - LENGTH_BYTES;
+    let at = this.position - this.#start;
+    let skipped = 0;
+    while (skipped < count && at <= last) {
+      const length = view.getUint32(at, true);
+      if (length > MAX_TEXT_BYTES || view.getUint32(at + 4, true) !== 0) break;
+      at += LENGTH_BYTES + length;
+      skipped += 1;
+    }
+    this.position = this.#start + at;
+    // What ended the loop is a text that the window does not hold, or a length that is refused.
+    if (skipped === 0) {
+      this.skipText();
+      return 1;
+    }
+    return skipped;
   }
 
   /** Reads a scalar that is not a text. */

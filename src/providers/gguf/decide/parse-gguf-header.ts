@@ -161,12 +161,7 @@ const STEPS: Readonly<Record<Exclude<Phase, 'done'>, (progress: Progress, cursor
     if (texts > 0) Object.assign(progress, { phase: 'texts', textsLeft: texts });
   },
   texts(progress, cursor) {
-    // A vocabulary has several hundred thousand texts, so that this loop decides how long a header takes.
-    while (progress.textsLeft > 0 && cursor.hasMore) {
-      cursor.skipText();
-      progress.position = cursor.position;
-      progress.textsLeft -= 1;
-    }
+    progress.textsLeft -= cursor.skipTexts(progress.textsLeft);
     if (progress.textsLeft === 0) progress.phase = 'values';
   },
   tensors(progress, cursor) {

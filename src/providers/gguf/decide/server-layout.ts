@@ -67,24 +67,6 @@ export function serverMemory(slot: string, spec: SlotSpec, model: GgufModel): Me
   return demandOf(model, chooseLayout(slot, spec, model).layout);
 }
 
-/**
- * Returns the largest context in tokens, a multiple of 256 or the trained one, with which a server fits; undefined if not even one of 256 tokens does. `fits` must not
- * prefer more memory to less.
- */
-export function largestContext(
-  { slot, spec, model }: { readonly slot: string; readonly spec: SlotSpec; readonly model: GgufModel },
-  fits: (demand: MemoryDemand) => boolean,
-): number | undefined {
-  const withContext = (context: number): SlotSpec => ({
-    ...spec,
-    model: { ...spec.model, context },
-    resources: { ...spec.resources, memoryBytes: undefined },
-  });
-  const trained = model.trainedContext ?? UNKNOWN_CONTEXT;
-  const range = { from: Math.min(trained, CONTEXT_STEP), to: trained, step: CONTEXT_STEP };
-  return largestFitting(range, (context) => fits(serverMemory(slot, withContext(context), model)));
-}
-
 interface Slot {
   readonly slot: string;
   readonly spec: SlotSpec;

@@ -141,6 +141,8 @@ export interface Decision {
   readonly revision: Revision | undefined;
   /** What the serving workload computes with; undefined where none serves, or where it cannot be what was asked for. */
   readonly backend?: Backend | undefined;
+  /** Why it computes with another backend than the default one of its provider, if nobody asked for it. */
+  readonly backendChoice?: string | undefined;
   readonly capabilities: readonly Capability[];
   readonly nextAttemptAt: number | undefined;
   readonly lastFailure: Attempt | undefined;

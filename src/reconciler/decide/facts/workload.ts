@@ -67,13 +67,13 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
   if (!Number.isFinite(memoryBytes)) throw new Error(`The estimate of its memory is ${memoryBytes} bytes`);
   return {
     ...parts,
-    revision: hash(spec, parts, provider.startCmd(symbolic), traits),
+    revision: hash(spec, { ...parts, model }, provider.startCmd(symbolic), traits),
     capabilities: provider.capabilities(name, spec, model),
     memory,
     objection: provider.objection?.(name, spec, model),
     memoryBytes,
     containerPort: shared ? undefined : provider.containerPort,
-    cluster: traits.network === 'pods' ? clusterOf(spec, provider, memoryBytes) : undefined,
+    cluster: traits.network === 'pods' ? clusterOf(spec, { provider, memoryBytes, pinnedBy: model.pinnedBy }) : undefined,
     argv: (port) => provider.startCmd(context(port)),
   };
 }
@@ -89,12 +89,19 @@ function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: strin
   return [{ source: network === 'pods' ? modelsTarget : modelsRoot, target: modelsTarget, readOnly: true }];
 }
 
-function clusterOf(spec: SlotSpec, provider: Provider, memoryBytes: number): ClusterWorkload {
+interface ClusterParts {
+  readonly provider: Provider;
+  readonly memoryBytes: number;
+  readonly pinnedBy: ModelFacts['pinnedBy'];
+}
+
+function clusterOf(spec: SlotSpec, { provider, memoryBytes, pinnedBy }: ClusterParts): ClusterWorkload {
   const { replicas, nodeSelector, tolerations, storage, serviceAccountName, pod } = spec.cluster;
   return {
     provider: spec.provider,
     backend: spec.backend,
     model: spec.model.default,
+    ...(pinnedBy === undefined ? {} : { pinnedBy }),
     replicas,
     gpus: spec.resources.gpus,
     memoryBytes,
@@ -175,7 +182,7 @@ const DEFAULT_DRAIN_MS = parseDurationMs(DEFAULT_TIMES.drainTimeout);
 
 function hash(
   spec: SlotSpec,
-  parts: Pick<Template, 'image' | 'env' | 'mounts' | 'devices'>,
+  parts: Pick<Template, 'image' | 'env' | 'mounts' | 'devices'> & Pick<TemplateInputs, 'model'>,
   argv: readonly string[],
   { network }: RuntimeTraits,
 ): Revision {
@@ -189,6 +196,8 @@ function hash(
     spec.resources.gpus ?? null,
     spec.restartedAt ?? null,
     network === 'pods' ? clusterParts(spec) : NO_CLUSTER,
+    // Left out where pods know their files themselves, so that the revision is the one that earlier versions gave it.
+    ...(parts.model.pinnedBy === undefined ? [] : [parts.model.pinnedBy.digest]),
   ]);
   return Revision.parse(createHash('sha256').update(text).digest('hex').slice(0, 12));
 }

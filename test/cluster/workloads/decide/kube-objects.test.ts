@@ -5,7 +5,7 @@ import { parseSizeBytes } from '../../../../src/schema/quantities.ts';
 import { kubeObjects } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
 import type { KubeContext } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
 import { quantityOfBytes } from '../../../../src/cluster/client/decide/kube-values.ts';
-import type { KubeWorkload } from '../../../../src/cluster/workloads/decide/kube-workload.ts';
+import type { KubeSettings, KubeWorkload } from '../../../../src/cluster/workloads/decide/kube-workload.ts';
 import { context, kubeWorkload, manifestsOf, OWNER } from '../kube-fixtures.ts';
 
 /** Returns the value at a path of keys and indexes. */
@@ -143,6 +143,36 @@ describe('the models of a workload', () => {
       runAsUser: 0,
       capabilities: { add: ['DAC_OVERRIDE'], drop: ['ALL'] },
     });
+  });
+});
+
+describe('a model that the pods fetch', () => {
+  const pinnedBy = { object: 'svc-model-0123', digest: 'abc' };
+  const envOf = (settings: Partial<KubeSettings> = {}, pod?: KubeWorkload['cluster']['pod']) =>
+    at(podSpec(kubeWorkload({ cluster: { pinnedBy, pod } }), context(settings)), 'initContainers', 0, 'env');
+  const PIN = { name: 'SVC_MODEL_PIN', valueFrom: { configMapKeyRef: { name: 'svc-model-0123', key: 'pin' } } };
+  const MODELS = { name: 'SVC_MODELS_DIR', value: '/models' };
+
+  test('is named by the record of the cluster, and the token comes from a Secret', () => {
+    expect(envOf()).toEqual([MODELS, PIN]);
+    expect(envOf({ hubEndpoint: 'https://mirror.example/$x', SVC_HF_TOKEN_SECRET: 'hugging-face' })).toEqual([
+      MODELS,
+      PIN,
+      { name: 'HF_ENDPOINT', value: 'https://mirror.example/$$x' },
+      { name: 'HF_TOKEN', valueFrom: { secretKeyRef: { name: 'hugging-face', key: 'HF_TOKEN', optional: true } } },
+    ]);
+  });
+
+  test('is fetched with the variables of the slot where it has its own', () => {
+    const own = { name: 'HF_TOKEN', valueFrom: { secretKeyRef: { name: 'mine', key: 'token' } } };
+    expect(envOf({ SVC_HF_TOKEN_SECRET: 'hugging-face' }, { model: { env: [own] } })).toEqual([MODELS, PIN, own]);
+  });
+
+  test('leaves the server alone, and models that are not fetched from the Hub as they were', () => {
+    const workload = kubeWorkload({ cluster: { pinnedBy } });
+    const given = context({ SVC_HF_TOKEN_SECRET: 'hugging-face', hubEndpoint: 'https://mirror.example' });
+    expect(JSON.stringify(server(workload, given))).not.toMatch(/HF_|PIN/);
+    expect(at(podSpec(kubeWorkload(), given), 'initContainers', 0, 'env')).toEqual([MODELS]);
   });
 });
 

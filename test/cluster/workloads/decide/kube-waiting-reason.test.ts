@@ -103,6 +103,22 @@ describe('what keeps a recorded pod from running', () => {
   });
 
   test.each([
+    ['DiskFull: Free disk space in "/models": it is full', 'DiskFull', 'Free disk space in "/models": it is full'],
+    [
+      'ModelGated: Open "https://huggingface.co/o/r" and accept its terms',
+      'ModelGated',
+      'Open "https://huggingface.co/o/r" and accept its terms',
+    ],
+    ['Nonsense: it is not a reason', 'ModelPullFailed', 'Nonsense: it is not a reason'],
+    ['', 'ModelPullFailed', 'it exited with code 1'],
+  ])('a model that cannot be fetched has the reason that its container names: %j', (said, reason, message) => {
+    const terminated = { exitCode: 1, reason: 'Error', message: said };
+    const pod = podWith({ initContainerStatuses: [{ name: 'model', ready: false, restartCount: 1, state: { terminated } }] });
+    const expected = { kind: 'model', reason, message: `The model could not be fetched and will be retried: ${message}` };
+    expect(reasonOf([pod])).toEqual(expected);
+  });
+
+  test.each([
     [{ persistentVolumeClaim: { claimName: 'weights' } }, '"/models" is the claim "weights"'],
     [{ hostPath: { path: '/srv/models' } }, '"/models" is the directory "/srv/models" of node "node1"'],
     [{ emptyDir: {} }, 'set "storage" of the slot'],

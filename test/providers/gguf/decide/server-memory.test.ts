@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { ggufContents, type GgufModel } from '../../../../src/providers/gguf/decide/gguf-model.ts';
 import { parseGgufHeader } from '../../../../src/providers/gguf/decide/parse-gguf-header.ts';
-import { chooseLayout, largestContext, serverMemory } from '../../../../src/providers/gguf/decide/server-layout.ts';
+import { chooseLayout, serverMemory } from '../../../../src/providers/gguf/decide/server-layout.ts';
 import { serverParts, type ServerParts } from '../../../../src/providers/gguf/decide/server-memory.ts';
 import { encodeGguf, i32s, text, u32, type GgufValue } from '../../../../src/models/demo/encode-gguf.ts';
 import { ModelId } from '../../../../src/schema/names.ts';
@@ -219,25 +219,6 @@ describe('"memory" of the resources decides about what a slot leaves open:', () 
     expect(bytes(context)).toBeLessThanOrEqual(3 * GIB);
     expect(bytes(context + 256)).toBeGreaterThan(3 * GIB);
     expect(layout.context).toBe(context);
-  });
-});
-
-describe('largestContext()', () => {
-  const model: GgufModel = { ...modelOf('llama', { ...SMALL, block_count: 32 }), sizeBytes: GIB };
-  const slot = { slot: 'primary', spec: specOf('primary', { backend: 'cpu', model: { default: 'm.gguf' } }), model };
-  test.each([
-    [16 * GIB, 131_072],
-    [GIB, undefined],
-  ])('of %d bytes is %s', (bytes, context) => {
-    expect(largestContext(slot, ({ hostBytes }) => hostBytes <= bytes)).toBe(context);
-  });
-
-  test('is the last one that fits', () => {
-    const context = largestContext(slot, ({ hostBytes }) => hostBytes <= 3 * GIB) ?? 0;
-    const bytes = (tokens: number): number =>
-      serverMemory('primary', specOf('primary', { backend: 'cpu', model: { default: 'm.gguf', context: tokens } }), model).hostBytes;
-    expect(bytes(context)).toBeLessThanOrEqual(3 * GIB);
-    expect(bytes(context + 256)).toBeGreaterThan(3 * GIB);
   });
 });
 

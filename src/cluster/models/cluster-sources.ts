@@ -1,0 +1,122 @@
+/**
+ * Where the models of a cluster come from, and the decision that stands for pulling them there: what a name means, whether its licence was accepted, and what the
+ * files say. It is kept as a record, from which the pods fetch.
+ */
+import path from 'node:path';
+import { loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../../models/catalogue.ts';
+import { completeContents } from '../../models/decide/complete-contents.ts';
+import { parseHubName } from '../../models/decide/parse-model-name.ts';
+import type { Pin } from '../../models/decide/pin.ts';
+import type { HubAccess } from '../../models/hub/hub-access.ts';
+import { entryOf, judgeLicense, type ModelSources } from '../../models/model-sources.ts';
+import type { ModelFormat } from '../../providers/provider.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
+import type { ModelId } from '../../schema/names.ts';
+import { pinOfEntry, type ModelText } from './decide/model-record.ts';
+import type { ModelRecords } from './model-records.ts';
+
+export interface ClusterSourcesOptions {
+  readonly records: ModelRecords;
+  readonly hub: HubAccess;
+  readonly catalogue: Catalogue;
+  readonly formats: readonly ModelFormat[];
+  /** Memory for a model where its name does not say which quantisation is wanted. Undefined: unknown. */
+  readonly fitsBytes?: number | undefined;
+}
+
+export interface ClusterSources extends Pick<ModelSources, 'known' | 'resolve' | 'checkLicense'> {
+  readonly licenses: Pick<ModelSources['licenses'], 'accepted'> & {
+    accept(license: string, model: string): Promise<Result<void>>;
+  };
+  /** Decides which files the pods fetch, and keeps it. Nothing is kept unless the licence of the model is open or was accepted. */
+  decide(id: ModelId, signal: AbortSignal): Promise<Result<void>>;
+}
+
+/** For one request to the API server. */
+const ANSWER_WITHIN_MS = 20_000;
+
+export function createClusterSources(options: ClusterSourcesOptions): ClusterSources {
+  const { records, hub, catalogue } = options;
+  const known = async (id: ModelId): Promise<CatalogueEntry | undefined> => {
+    const pin = records.read(id)?.pin;
+    return catalogue.get(id) ?? (pin === undefined ? undefined : entryOf(pin, hub.endpoint));
+  };
+  const checkLicense = async (entry: CatalogueEntry): Promise<Result<void>> => judgeLicense(entry, records.acceptedLicenses());
+  return {
+    known,
+    checkLicense,
+    licenses: {
+      accepted: async () => records.acceptedLicenses(),
+      accept: async (license, model) => records.acceptLicense(license, model, AbortSignal.timeout(ANSWER_WITHIN_MS)),
+    },
+    async resolve(id, signal) {
+      const found = await known(id);
+      const refusal = found === undefined ? undefined : whyNotSelectable(found);
+      if (refusal !== undefined) return fail('stalled', 'ModelMissing', refusal);
+      if (found !== undefined || parseHubName(id).kind === 'other') return ok(found);
+      const pin = await resolveName(options, id, signal);
+      return pin.ok ? ok(entryOf(pin.value, hub.endpoint)) : pin;
+    },
+    async decide(id, signal) {
+      const entry = catalogue.get(id);
+      const refusal = entry === undefined ? undefined : whyNotSelectable(entry);
+      if (refusal !== undefined) return fail('stalled', 'ModelMissing', refusal);
+      const pin = entry === undefined ? await resolveName(options, id, signal) : ok(pinOfEntry(id, entry));
+      if (!pin.ok) return pin;
+      // Nobody downloads a generated model: the pods make it.
+      const download = pin.value === undefined ? undefined : entryOf(pin.value, hub.endpoint);
+      if (pin.value === undefined || download === undefined) return ok(undefined);
+      const allowed = await checkLicense(download);
+      if (!allowed.ok) return allowed;
+      const text = await readText(options, id, entry ?? download, signal);
+      return text.ok ? records.create({ pin: pin.value, text: text.value }, signal) : text;
+    },
+  };
+}
+
+async function resolveName({ hub, fitsBytes }: ClusterSourcesOptions, id: ModelId, signal: AbortSignal): Promise<Result<Pin>> {
+  const parsed = parseHubName(id);
+  if (parsed.kind !== 'hub') {
+    const message =
+      parsed.kind === 'invalid' ? parsed.message : `Name a model of the catalogue or of the Hugging Face Hub: nothing provides "${id}"`;
+    return fail('stalled', 'ModelMissing', message);
+  }
+  // Imported with the first name that is resolved, because undici is large.
+  const { resolvePin } = await import('../../models/hub/resolve-pin.ts');
+  return resolvePin({ id, name: parsed.name, hub, fitsBytes }, signal);
+}
+
+/** Returns what the files of a model say: as the catalogue states it, otherwise as its provider reads it from the source. */
+async function readText(
+  { formats, hub }: ClusterSourcesOptions,
+  id: ModelId,
+  entry: CatalogueEntry,
+  signal: AbortSignal,
+): Promise<Result<ModelText>> {
+  const { provider, files, headerFacts, stated: completing, directory } = entry;
+  const paths = files.map((file) => file.path);
+  const stated = headerFacts === undefined ? undefined : formats.find(({ kind }) => kind === provider)?.contentsFrom(headerFacts, paths);
+  if (stated !== undefined) return ok({ provider, contents: stated });
+  const parent = directory ?? path.dirname(loadedPath(entry));
+  const byName = new Map(
+    files.flatMap((file) => (file.path.startsWith(`${parent}/`) ? [[file.path.slice(parent.length + 1), file] as const] : [])),
+  );
+  const name = path.basename(loadedPath(entry));
+  const storeEntry = directory === undefined ? { name } : { name, names: [...byName.keys()] };
+  const format = formats.find((each) => each.recognize(storeEntry) !== undefined);
+  if (format === undefined) return ok({ provider });
+  const { openRemoteFiles, RemoteReadFailed } = await import('../../models/hub/remote-model-files.ts');
+  const remote = openRemoteFiles(byName, hub, signal);
+  try {
+    const reading = await format.read({ id, entry: storeEntry }, remote);
+    if (reading.kind === 'unusable') return fail('stalled', 'ModelUnusable', reading.message);
+    const { family } = reading;
+    const contents = completeContents(reading.contents, completing) ?? reading.contents;
+    return ok({ provider: format.kind, contents, ...(family === undefined ? {} : { family }) });
+  } catch (error) {
+    if (error instanceof RemoteReadFailed) return { ok: false, failure: error.failure };
+    throw error;
+  } finally {
+    await remote.close();
+  }
+}

@@ -1,0 +1,26 @@
+/** Writes the body of a request to a connection piece by piece, in chunks if its length was not known when the request began. */
+import type { UpstreamConnection } from './upstream-connection.ts';
+
+export class BodyWriter {
+  readonly #connection: UpstreamConnection;
+  readonly #chunked: boolean;
+
+  constructor(connection: UpstreamConnection, chunked: boolean) {
+    this.#connection = connection;
+    this.#chunked = chunked;
+  }
+
+  /** Returns false if the caller should wait until the connection has drained. */
+  write(bytes: Buffer): boolean {
+    const connection = this.#connection;
+    if (!this.#chunked) return connection.write(bytes);
+    connection.write(`${bytes.length.toString(16)}\r\n`);
+    connection.write(bytes);
+    return connection.write('\r\n');
+  }
+
+  end(): void {
+    if (this.#chunked) this.#connection.write('0\r\n\r\n');
+    this.#connection.endRequest();
+  }
+}

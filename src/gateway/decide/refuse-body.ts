@@ -1,0 +1,24 @@
+/** Refuses a request body for what the headers say about it, before it is read. Pure. */
+import type { ErrorCode } from '../../schema/error-codes.ts';
+import { boundaryOf } from './multipart-head.ts';
+import type { RequestHead } from './request-head.ts';
+
+export function refuseBody(
+  { head, isMultipart }: { readonly head: RequestHead; readonly isMultipart: boolean },
+  limitBytes: number,
+): readonly [ErrorCode, string, string?] | undefined {
+  const { contentLength, contentEncoding, contentType = '', chunked } = head;
+  if (contentLength !== undefined && contentLength > limitBytes) return bodyTooLarge(limitBytes);
+  if (contentEncoding !== undefined && contentEncoding !== 'identity') {
+    return ['request.media_type', 'Send the body without a content encoding: compressed bodies are not supported', 'Content-Encoding'];
+  }
+  if (!chunked && (contentLength === undefined || contentLength === 0)) {
+    return ['request.invalid', isMultipart ? 'Send a multipart body' : 'Send a JSON object as the body'];
+  }
+  if (!isMultipart || boundaryOf(contentType) !== undefined) return undefined;
+  return ['request.invalid', 'Name the boundary of the multipart body in the header "Content-Type", once', 'Content-Type'];
+}
+
+export function bodyTooLarge(limitBytes: number): readonly [ErrorCode, string] {
+  return ['request.too_large', `Send a smaller body: the limit is ${limitBytes} bytes ("SVC_BODY_LIMIT")`];
+}

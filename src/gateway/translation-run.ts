@@ -1,0 +1,131 @@
+/** Performs the steps of one translation, one after the other, until it ends. It knows no slots, no resending and no time limits: those belong to `TranslatedForward`. */
+import { setImmediate } from 'node:timers/promises';
+import type {
+  FormFile,
+  StepResult,
+  Steps,
+  TranslationEnd,
+  TranslationStep,
+  UpstreamAnswer,
+  UpstreamRequest,
+} from '../providers/translation.ts';
+import { sleep } from '../platform/pause.ts';
+import { upstreamHeadOf } from './decide/translation-heads.ts';
+import { UpstreamBroken, UpstreamCall, type UpstreamCallDeps } from './upstream-call.ts';
+
+export interface TranslationRunDeps extends UpstreamCallDeps {
+  readonly begin: (step: Extract<TranslationStep, { kind: 'begin' }>['head']) => void;
+  /** Resolves when the client has read enough. */
+  readonly write: (bytes: Buffer) => Promise<void>;
+  /** Reserves memory for answers that are collected, until the request ends. */
+  readonly reserve: (bytes: number) => boolean;
+  readonly signal: AbortSignal;
+}
+
+const DEFAULT_ANSWER_BYTES = 1024 * 1024;
+/** The largest answer that a translation may collect: an image of 4096 × 4096 pixels without compression. */
+const MOST_ANSWER_BYTES = 64 * 1024 * 1024;
+const MOST_READ_BYTES = 1024 * 1024;
+/** Steps that wait for nothing give way to other requests this often. */
+const STEPS_IN_A_ROW = 32;
+
+export class TranslationRun {
+  /** What the server is sent if the request ends early. */
+  onLeave: readonly UpstreamRequest[] = [];
+  readonly #deps: TranslationRunDeps;
+  #call: UpstreamCall | undefined;
+
+  constructor(deps: TranslationRunDeps) {
+    this.#deps = deps;
+  }
+
+  /** The request that is on its way or whose answer is open. */
+  get call(): UpstreamCall | undefined {
+    return this.#call;
+  }
+
+  /** Rejects with what the translation throws, or with an error of `UpstreamCall`. Returns undefined once the signal has aborted. */
+  async perform(steps: Steps<TranslationEnd>): Promise<TranslationEnd | undefined> {
+    let next = steps.next();
+    for (let count = 1; next.done !== true; count += 1) {
+      if (count % STEPS_IN_A_ROW === 0) await setImmediate();
+      const result = await this.#step(next.value);
+      if (this.#deps.signal.aborted) return undefined;
+      next = steps.next(result);
+    }
+    return next.value;
+  }
+
+  async #step(step: TranslationStep): Promise<StepResult> {
+    switch (step.kind) {
+      case 'ask':
+        return { kind: 'answer', answer: await this.#ask(step.request, step.limitBytes ?? DEFAULT_ANSWER_BYTES) };
+      case 'open':
+        return { kind: 'head', head: upstreamHeadOf(await this.#send(step.request).head()) };
+      case 'next':
+        return { kind: 'bytes', bytes: await this.#next() };
+      case 'read':
+        return { kind: 'bytes', bytes: await this.#read(step.file, step.from, step.bytes) };
+      case 'wait':
+        await sleep(Math.max(1, step.ms), this.#deps.signal);
+        return DONE;
+      case 'begin':
+        this.#deps.begin(step.head);
+        return DONE;
+      case 'write':
+        await this.#deps.write(typeof step.bytes === 'string' ? Buffer.from(step.bytes) : Buffer.from(step.bytes));
+        return DONE;
+      case 'on-leave':
+        this.onLeave = step.requests;
+        return DONE;
+      default:
+        return step satisfies never;
+    }
+  }
+
+  #send(request: UpstreamRequest): UpstreamCall {
+    this.#call?.destroy();
+    const call = new UpstreamCall(request, this.#deps);
+    this.#call = call;
+    call.start();
+    return call;
+  }
+
+  async #ask(request: UpstreamRequest, limitBytes: number): Promise<UpstreamAnswer> {
+    const call = this.#send(request);
+    const head = upstreamHeadOf(await call.head());
+    const most = Math.min(limitBytes, MOST_ANSWER_BYTES);
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    for (let piece = await call.next(); piece !== undefined; piece = await call.next()) {
+      bytes += piece.length;
+      if (bytes > most) throw new UpstreamBroken(`The answer of the upstream to "${request.path}" has more than ${most} bytes`);
+      if (!this.#deps.reserve(piece.length))
+        throw new UpstreamBroken('Try again later: answers fill the memory reserved for bodies ("SVC_BUFFER_LIMIT")');
+      pieces.push(piece);
+    }
+    this.#call = undefined;
+    return { ...head, body: Buffer.concat(pieces) };
+  }
+
+  async #next(): Promise<Uint8Array | undefined> {
+    if (this.#call === undefined) throw new TypeError('Open an answer before reading from it');
+    const piece = await this.#call.next();
+    if (piece === undefined) this.#call = undefined;
+    return piece;
+  }
+
+  async #read(file: FormFile, from: number, bytes: number): Promise<Uint8Array> {
+    const most = Math.min(bytes, MOST_READ_BYTES, file.bytes - from);
+    const pieces: Uint8Array[] = [];
+    for (let read = 0; read < most;) {
+      const piece = await this.#deps.readBody(file.from + from + read, most - read);
+      if (piece === undefined || piece.length === 0) break;
+      pieces.push(piece);
+      read += piece.length;
+    }
+    return Buffer.concat(pieces);
+  }
+}
+
+const DONE: StepResult = { kind: 'done' };

@@ -1,0 +1,139 @@
+/**
+ * Gives a provider access to the files of a model where they are: for a gateway of a cluster, in which only the pods have them. Asks for the beginnings of files
+ * only, by ranges. Nobody has compared these bytes with the hash of their file, so what follows from them is which flags and how much memory a server gets; the pods compare
+ * every byte.
+ */
+import type { Readable } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import type { ModelFiles } from '../../providers/provider.ts';
+import { codeOf, messageOf } from '../../platform/error-text.ts';
+import type { Failure } from '../../schema/failure.ts';
+import type { CatalogueFile, Download } from '../catalogue.ts';
+import { explainRefusal } from '../decide/explain-refusal.ts';
+import { judgeResponse } from '../decide/judge-response.ts';
+import { connectTo } from '../pull/connect-to.ts';
+import { discard, openUrl, type OpenedUrl } from '../pull/open-url.ts';
+import type { HubAccess } from './hub-access.ts';
+
+/** Reading a file failed. What the provider makes of it does not matter: the failure says what to do. */
+export class RemoteReadFailed extends Error {
+  override readonly name = 'RemoteReadFailed';
+  readonly failure: Failure;
+
+  constructor(failure: Failure) {
+    super(failure.message);
+    this.failure = failure;
+  }
+}
+
+export interface RemoteModelFiles extends ModelFiles {
+  /** Closes its connections. */
+  close(): Promise<void>;
+}
+
+/** Of all files of one model. The longest known header has some 20 MiB, and the shards of a model have short ones. */
+const MAX_READ_BYTES = 256 * 2 ** 20;
+const SILENCE_MS = 30_000;
+
+/** `files`: all of one directory, by their names in it. */
+export function openRemoteFiles(files: ReadonlyMap<string, CatalogueFile>, hub: HubAccess, signal: AbortSignal): RemoteModelFiles {
+  const beginnings = new Map<string, Buffer>();
+  const dispatchers = new Map<string, Dispatcher>();
+  let readBytes = 0;
+
+  function downloadOf(name: string): Download {
+    const from = files.get(name)?.from;
+    if (from?.kind !== 'url') throw new Error(`There is no file "${name}" to be read`);
+    return from;
+  }
+
+  function dispatcherOf({ url }: Download): Dispatcher {
+    const { origin } = new URL(url);
+    const dispatcher = dispatchers.get(origin) ?? connectTo(url, SILENCE_MS);
+    dispatchers.set(origin, dispatcher);
+    return dispatcher;
+  }
+
+  async function readRange(file: Download, from: number, end: number): Promise<Buffer> {
+    readBytes += end - from;
+    if (readBytes > MAX_READ_BYTES)
+      throw refused('stalled', 'ModelUnusable', `Name another file than "${file.url}": its header is too long`);
+    try {
+      const token = file.repo === undefined ? undefined : await hub.token();
+      const bearer = token === undefined ? undefined : { origin: new URL(hub.endpoint).origin, token };
+      const range = `bytes=${from}-${end - 1}`;
+      const opened = await openUrl({ url: file.url, dispatcher: dispatcherOf(file), bearer, headers: { range } }, signal);
+      if (!opened.ok) throw new RemoteReadFailed(opened.failure);
+      return await readPart(opened.value, { file, from, end, hub });
+    } catch (error) {
+      if (signal.aborted || error instanceof RemoteReadFailed) throw error;
+      const why = messageOf(error) || codeOf(error);
+      throw refused(
+        'retry',
+        'ModelPullFailed',
+        `Check the network: "${new URL(file.url).origin}" does not send the header of the model: ${why}`,
+      );
+    }
+  }
+
+  return {
+    names: async () => [...files.keys()].toSorted(),
+    sizeOf: async (name) => downloadOf(name).sizeBytes,
+    async read(name, offset, length) {
+      const file = downloadOf(name);
+      const end = Math.min(offset + length, file.sizeBytes);
+      const known = beginnings.get(name) ?? Buffer.alloc(0);
+      if (known.length >= end) return known.subarray(offset, end);
+      const beginning = Buffer.concat([known, await readRange(file, known.length, end)]);
+      beginnings.set(name, beginning);
+      return beginning.subarray(offset, end);
+    },
+    async close() {
+      await Promise.all([...dispatchers.values()].map(async (dispatcher) => dispatcher.destroy().catch(() => undefined)));
+    },
+  };
+}
+
+interface Part {
+  readonly file: Download;
+  readonly from: number;
+  readonly end: number;
+  readonly hub: HubAccess;
+}
+
+async function readPart(opened: OpenedUrl, { file, from, end, hub }: Part): Promise<Buffer> {
+  const { status, body } = opened;
+  // A server without ranges sends the file from its beginning.
+  const begins = status === 200 ? 0 : from;
+  const verdict = judgeResponse(opened, { url: file.url, sha256: file.sha256, sizeBytes: file.sizeBytes, from: begins });
+  if (verdict.kind === 'accept') {
+    const bytes = await readUpTo(body, end - begins);
+    if (bytes.length === end - begins) return bytes.subarray(from - begins);
+    throw refused('retry', 'ModelPullFailed', `The answer of "${file.url}" ended within the header of the model; it is asked for again`);
+  }
+  discard(body);
+  if (verdict.kind === 'other-file') throw refused('stalled', 'ModelHashMismatch', verdict.message);
+  if (verdict.kind !== 'refused') throw refused('retry', 'ModelPullFailed', verdict.message);
+  // What a storage server behind the Hub answers says nothing about the repository.
+  const { repo } = file;
+  const isHub = repo !== undefined && opened.headers === opened.firstHeaders;
+  const asked = isHub ? { hub: { repo, page: `${hub.endpoint}/${repo}`, sentToken: opened.sentToken } } : {};
+  throw new RemoteReadFailed(explainRefusal({ ...opened, ...asked }).failure);
+}
+
+/** Ends the response as soon as it has sent so much. */
+async function readUpTo(body: Readable, bytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    if (!Buffer.isBuffer(chunk)) continue;
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length >= bytes) break;
+  }
+  return Buffer.concat(chunks).subarray(0, bytes);
+}
+
+function refused(kind: Failure['kind'], reason: Failure['reason'], message: string): RemoteReadFailed {
+  return new RemoteReadFailed({ kind, reason, message });
+}
