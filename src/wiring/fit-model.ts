@@ -68,7 +68,7 @@ export function createFit(
     if (!offers.ok) return offers;
     const [largest] = offers.value;
     return largest === undefined
-      ? fail('stalled', 'ModelMissing', `Name a file of the repository: the size of "${id}" is not known`)
+      ? fail('stalled', 'ModelMissing', `Pull the model first ("svcctl model pull ${id}"): how large "${id}" is, is not known before`)
       : ok({ provider, facts: factsOfSize(id, largest.sizeBytes), exact: false, offers: offers.value });
   }
 
