@@ -156,6 +156,10 @@ export const GLOSSARY = [
     not: ['notebook', { word: 'absorb', use: ['record'] }, { word: 'absorbed', use: ['recorded'] }],
   },
   {
+    term: 'translation',
+    meaning: 'How a provider serves requests whose shape its server does not know: steps that the gateway performs for it.',
+  },
+  {
     term: 'waiting reason',
     meaning: 'Why a workload does not run yet, as its runtime reports it.',
     not: [{ word: 'trouble', in: 'names' }],

@@ -83,7 +83,7 @@ export const PROBLEM_REASONS = {
     'Check the image name, its digest, the credentials for the registry, and the network',
   ),
   ModelMissing: stalling(
-    'The model is neither in the store nor in the catalogue, and its repository does not have it',
+    'The model is neither in the store nor in the catalogue, its repository does not have it, or this version cannot serve it',
     'Put its file into the store, or correct `model.default`',
   ),
   ModelUnusable: stalling(

@@ -1,5 +1,6 @@
 /** The answers of `/api` as schemas: the source of the OpenAPI document and of the types that handlers return. Keys are in snake_case; unknown values are null. */
 import { z } from 'zod';
+import { MODEL_KINDS } from '../../schema/model-kinds.ts';
 import { SlotName } from '../../schema/names.ts';
 import { DEVICE_VENDORS } from '../../schema/hardware.ts';
 import { BACKENDS, CAPABILITIES, PROVIDER_KIND_NAMES } from '../../schema/provider-kinds.ts';
@@ -170,16 +171,36 @@ export const Applied = z.object({
 
 export const ModelEntry = z.object({
   id: z.string(),
+  kind: z.enum(MODEL_KINDS).nullable().describe('What the model is for; null if it is not in the catalogue'),
   provider: z.string(),
   family: z.string(),
   present: z.boolean(),
   size_bytes: Bytes.nullable(),
   memory_bytes: Bytes.nullable(),
-  min_vram_bytes: Bytes.nullable(),
+  min_memory_bytes: Bytes.nullable().describe('What the model needs at least'),
+  min_vram_bytes: Bytes.nullable().describe('What the model needs at least of the memory of a discrete GPU'),
+  context: z.number().nullable().describe('Longest context in tokens'),
   license: z.string().nullable(),
   license_url: z.string().nullable(),
+  verified: z
+    .boolean()
+    .nullable()
+    .describe('Whether the files were downloaded and compared with the catalogue before it was published; null if the model is not in it'),
   selectable: z.boolean(),
   reason: z.string().nullable().describe('Why the model cannot be selected'),
+});
+
+export const ModelDetail = ModelEntry.extend({
+  files: z.array(
+    z.object({
+      path: z.string().describe('Relative to the model store'),
+      size_bytes: Bytes.nullable(),
+      sha256: z.string().nullable(),
+      url: z.string().nullable().describe('Where the file is downloaded from; null if it is not downloaded'),
+      present: z.boolean(),
+    }),
+  ),
+  sources: z.array(z.string()).describe('Pages that state what the catalogue says'),
 });
 
 export const Models = z.object({ models: z.array(ModelEntry) });

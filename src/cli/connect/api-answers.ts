@@ -61,20 +61,30 @@ export const HardwareAnswer = z.looseObject({
   programs: z.array(z.looseObject({ provider: z.string(), name: z.string(), backends: z.array(z.string()) })),
 });
 
-export const ModelsAnswer = z.looseObject({
-  models: z.array(
-    z.looseObject({
-      id: z.string(),
-      provider: z.string(),
-      family: z.string(),
-      present: z.boolean(),
-      size_bytes: count,
-      memory_bytes: count,
-      license: text,
-      selectable: z.boolean(),
-      reason: text,
-    }),
-  ),
+const ModelAnswer = z.looseObject({
+  id: z.string(),
+  kind: text,
+  provider: z.string(),
+  family: z.string(),
+  present: z.boolean(),
+  size_bytes: count,
+  memory_bytes: count,
+  min_memory_bytes: count,
+  min_vram_bytes: count,
+  context: count,
+  license: text,
+  license_url: text,
+  verified: z.boolean().nullish(),
+  selectable: z.boolean(),
+  reason: text,
+});
+export type ModelAnswer = z.output<typeof ModelAnswer>;
+
+export const ModelsAnswer = z.looseObject({ models: z.array(ModelAnswer) });
+
+export const ModelDetailAnswer = ModelAnswer.extend({
+  files: z.array(z.looseObject({ path: z.string(), size_bytes: count, sha256: text, url: text, present: z.boolean() })),
+  sources: z.array(z.string()),
 });
 
 export const PullsAnswer = z.looseObject({

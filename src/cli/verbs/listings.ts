@@ -5,6 +5,7 @@ import { ModelsAnswer, ProvidersAnswer, PullsAnswer, SlotsAnswer, StatusAnswer, 
 import type { Client } from '../connect/client.ts';
 import { cellText, toRows, type Column, type Rows } from '../output/output.ts';
 import { ageText, secondsText, sizeText } from '../output/quantities-text.ts';
+import { modelRows } from './model-catalogue.ts';
 import { readinessOf, reasonedNoticeOf } from '../output/slot-progress.ts';
 
 export interface Listing {
@@ -34,21 +35,7 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
     empty: 'There are no models',
     async read(_cli, client) {
       const { models } = await client.request('GET', '/api/models', ModelsAnswer);
-      return toRows({
-        key: 'models',
-        items: models,
-        nameOf: (model) => model.id,
-        columns: [
-          { title: 'ID', cell: (model) => cellText(model.id) },
-          { title: 'PROVIDER', cell: (model) => cellText(model.provider) },
-          { title: 'FAMILY', wide: true, cell: (model) => cellText(model.family) },
-          { title: 'PRESENT', cell: (model) => (model.present ? 'yes' : 'no') },
-          { title: 'SIZE', cell: (model) => sizeText(model.size_bytes) },
-          { title: 'MEMORY', cell: (model) => sizeText(model.memory_bytes) },
-          { title: 'LICENSE', wide: true, cell: (model) => cellText(model.license) },
-          { title: 'NOTE', cell: (model) => (model.selectable ? '' : cellText(model.reason)) },
-        ],
-      });
+      return modelRows(models);
     },
   },
   pulls: {

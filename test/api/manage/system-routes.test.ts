@@ -157,9 +157,23 @@ describe('inventory', () => {
   test('models, providers, hardware and pulls have the documented shapes, with null for unknown values', async () => {
     expect((await get('/api/models')).body.models[0]).toMatchObject({
       id: 'demo-fox',
+      kind: 'chat',
       size_bytes: 300_000,
+      min_memory_bytes: null,
       min_vram_bytes: null,
+      context: null,
+      verified: true,
       reason: null,
+    });
+    expect((await get('/api/models/qwen-coder')).body).toMatchObject({
+      kind: 'coder',
+      context: 32_768,
+      verified: false,
+      files: [
+        { path: 'catalogue/m/0/m.gguf', size_bytes: 5e9, url: 'https://example.org/m.gguf', present: false },
+        { sha256: null, url: null, size_bytes: null, present: true },
+      ],
+      sources: ['https://example.org'],
     });
     expect((await get('/api/providers')).body.providers[0]).toMatchObject({
       kind: 'gguf',

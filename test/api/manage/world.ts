@@ -1,4 +1,5 @@
 /** A small world behind the management API: slots in memory, and a controller that reconciles edits a moment later. */
+import { FILES, MODELS } from './world-models.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GGUF_PROVIDERS } from '../../gateway/support/gateway-fixture.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
@@ -148,21 +149,14 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
           availability: [{ backend: 'cpu', available: true, reason: '' }],
         },
       ],
-      models: async () => [
-        {
-          id: 'demo-fox',
-          provider: 'gguf',
-          family: 'llama',
-          present: true,
-          sizeBytes: 300_000,
-          memoryBytes: 2_000_000,
-          minVramBytes: undefined,
-          license: 'Apache-2.0',
-          licenseUrl: 'https://example.org/licence',
-          selectable: true,
-          reason: undefined,
-        },
-      ],
+      models: async () => MODELS,
+      async model(id) {
+        const [listed] = MODELS.filter((model) => model.id === id);
+        const message = `There is no model "${id}"; did you mean "demo-fox"?`;
+        return listed === undefined
+          ? fail('stalled', 'ModelMissing', message)
+          : ok({ ...listed, files: FILES, sources: ['https://example.org'] });
+      },
       pulls: () => world.pulls,
       async pullModel(id) {
         if (id === 'none') return fail('stalled', 'ModelMissing', 'Use a name such as "hf:owner/repo": nothing provides "none"');

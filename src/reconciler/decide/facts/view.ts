@@ -2,11 +2,11 @@
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
 import { findAliasConflicts } from '../../../schema/alias-conflicts.ts';
 import type { Finding } from '../../../schema/failure.ts';
-import type { Capability } from '../../../schema/provider-kinds.ts';
+import type { Capability, ProviderKind } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { SlotState } from '../../../schema/slot-status.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
-import { backendChoice, backendMissing } from '../rules/choose-backend.ts';
+import { backendChoice, backendMissing, judgeAll, type Judgement } from '../rules/choose-backend.ts';
 import type { Action } from './actions.ts';
 import type { Comparison } from './drift.ts';
 import type { Attempt, Attempts, Desired, Observed, Repairs, RunningAction, WorkloadHistory } from './facts.ts';
@@ -91,6 +91,8 @@ export interface Gathered {
   readonly images: ReadonlyMap<string, string | undefined>;
   readonly underWay: UnderWay;
   readonly aliasConflicts: ReadonlyMap<string, readonly string[]>;
+  /** What providers say of their backends on this machine. */
+  readonly judged: ReadonlyMap<ProviderKind, Judgement>;
 }
 
 /** Running actions, by what they act on. */
@@ -114,6 +116,7 @@ export function gather(desired: Desired, observed: Observed, now: number): Gathe
     images: new Map(images.filter(({ present }) => present).map(({ reference, imageId }) => [reference, imageId])),
     underWay: gatherUnderWay(observed),
     aliasConflicts: aliasConflictsOf(desired),
+    judged: judgeAll(desired.providers, desired.hardware),
   };
 }
 
@@ -169,8 +172,8 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     network: observed.traits.network,
     leads: observed.leads,
     aliasConflicts: gathered.aliasConflicts.get(slot.name) ?? NO_CONFLICTS,
-    backendMissing: backendMissing(spec, desired.providers[spec.provider], desired.hardware),
-    backendChoice: backendChoice(spec, desired.providers[spec.provider], desired.hardware),
+    backendMissing: backendMissing(spec, gathered.judged.get(spec.provider)),
+    backendChoice: backendChoice(spec, gathered.judged.get(spec.provider)),
     providerKnown: desired.providers[spec.provider] !== undefined,
     model,
     imagesUsed: observed.traits.images,
@@ -198,8 +201,8 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
 
 /** The view of a slot whose provider fails: its workloads cannot be compared, and stay as they are. */
 export function viewWithoutTemplate(slot: DesiredSlot, gathered: Gathered, problem: string): SlotView {
-  const desired: Desired = { ...gathered.desired, templateOf: () => undefined, hardware: undefined };
-  return { ...viewSlot(slot, { ...gathered, desired }), templateProblem: problem };
+  const desired: Desired = { ...gathered.desired, templateOf: () => undefined };
+  return { ...viewSlot(slot, { ...gathered, desired, judged: new Map() }), templateProblem: problem };
 }
 
 /** Those of earlier generations do not count. */
