@@ -76,6 +76,7 @@ const Models = z.strictObject({
     storageClassName: z.string(),
   }),
   hostPath: OrEmpty(z.string().startsWith('/')).describe('Directory on each node, instead of a claim'),
+  catalogue: z.string().max(900_000).describe('Text of models.toml, which adds models to the shipped catalogue'),
   hub: z.strictObject({
     endpoint: OrEmpty(z.string().regex(/^https?:\/\/[^\s@]+$/)).describe(
       'Address of a mirror of the Hugging Face Hub, without credentials',

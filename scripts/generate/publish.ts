@@ -2,6 +2,7 @@
 import { grafanaDashboard } from './monitoring/dashboard.ts';
 import { alertRules, prometheusRule } from './monitoring/publish-alerts.ts';
 import { alertReference, clusterAlertTable, metricReference } from './monitoring/publish-monitoring-reference.ts';
+import { catalogueKeys, catalogueProviders, catalogueTable } from './publish-catalogue.ts';
 import { chartReadme } from './publish-chart-readme.ts';
 import { slotCrd } from './publish-crd.ts';
 import { slotEditorSchema } from './publish-editor-schema.ts';
@@ -20,9 +21,17 @@ export interface PublishedFile {
 
 const CRD_FILE = 'slotspecs.inference.svc.dev.yaml';
 
-/** A new generated file is one more line here. `chartValues` is the text of helm/svc/values.yaml, whose comments become the README of the chart. */
-export function publishedFiles(chartValues: string): readonly PublishedFile[] {
+/** What is generated from text files: from `helm/svc/values.yaml`, whose comments become the README of the chart, and from the catalogue. */
+export interface PublishedTexts {
+  readonly chartValues: string;
+  readonly catalogue: string;
+}
+
+/** A new generated file is one more line here. */
+export function publishedFiles({ chartValues, catalogue }: PublishedTexts): readonly PublishedFile[] {
   return [
+    // The schema of slots reads it, so what follows is generated from the present one: a new id needs two runs.
+    { path: 'src/schema/catalogue-providers.ts', content: { format: 'text', text: catalogueProviders(catalogue) } },
     { path: `crds/${CRD_FILE}`, content: { format: 'yaml', value: slotCrd() } },
     // Helm installs the files in this folder before anything else.
     { path: `helm/svc/crds/${CRD_FILE}`, content: { format: 'yaml', value: slotCrd() } },
@@ -53,6 +62,10 @@ export interface PublishedSection {
   readonly text: string;
 }
 
-export function publishedSections(): readonly PublishedSection[] {
-  return [{ path: 'docs/cluster.md', name: 'alerts', text: clusterAlertTable() }];
+export function publishedSections({ catalogue }: Pick<PublishedTexts, 'catalogue'>): readonly PublishedSection[] {
+  return [
+    { path: 'docs/cluster.md', name: 'alerts', text: clusterAlertTable() },
+    { path: 'docs/catalogue.md', name: 'catalogue', text: catalogueTable(catalogue) },
+    { path: 'docs/catalogue.md', name: 'keys', text: catalogueKeys() },
+  ];
 }

@@ -90,6 +90,7 @@ export const GLOSSARY = [
   { term: 'leader', meaning: 'The replica of the gateway that holds the Lease. It alone executes plans and writes status.' },
   { term: 'lease', meaning: 'The Lease object of Kubernetes: one elects the leader, and each replica reports its traffic in its own.' },
   { term: 'log tail', meaning: 'The last lines that a workload logged, kept with the failure that ended it.', not: ['last words'] },
+  { term: 'model record', meaning: 'What a cluster keeps of a model that its pods fetch: its pin, and what its files say.' },
   { term: 'model store', meaning: 'The place where model files are: a directory, or volumes of a cluster.' },
   { term: 'move', meaning: 'A change from one state of a slot to another. A table lists the permitted ones with their causes.' },
   { term: 'orphan', meaning: 'A workload whose slot is no longer declared. It is drained and stopped.' },
@@ -153,6 +154,10 @@ export const GLOSSARY = [
     term: 'tracker',
     meaning: 'What the loop itself remembers between passes: probes, attempts, what it started. In RAM; a restart rebuilds it.',
     not: ['notebook', { word: 'absorb', use: ['record'] }, { word: 'absorbed', use: ['recorded'] }],
+  },
+  {
+    term: 'translation',
+    meaning: 'How a provider serves requests whose shape its server does not know: steps that the gateway performs for it.',
   },
   {
     term: 'waiting reason',

@@ -13,7 +13,7 @@ export const MAY_IMPORT = {
     types: ['reconciler/ports.ts', 'providers/translation.ts'],
   },
   providers: { values: SHARED },
-  models: { values: SHARED, types: ['reconciler/ports.ts', 'providers/provider.ts'] },
+  models: { values: [...SHARED, 'files/'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   auth: { values: SHARED },
   files: { values: [...SHARED, 'reconciler/ports.ts'] },
   host: { values: [...SHARED, 'files/', 'reconciler/ports.ts'] },

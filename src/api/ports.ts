@@ -1,5 +1,7 @@
 /** What the API needs from the rest of the program besides the board and the gateway. `src/main.ts` supplies it. */
 import type { Failure, Result } from '../schema/failure.ts';
+import type { HostFacts } from '../schema/hardware.ts';
+import type { ModelKind } from '../schema/model-kinds.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type { Backend } from '../schema/provider-kinds.ts';
 import type { SlotEditor } from '../schema/slot-editor.ts';
@@ -46,16 +48,38 @@ export interface ProviderListing {
 
 export interface ModelListing {
   readonly id: string;
+  /** Undefined for a model that is not in the catalogue. */
+  readonly kind: ModelKind | undefined;
   readonly provider: string;
   readonly family: string;
   readonly present: boolean;
   readonly sizeBytes: number | undefined;
   readonly memoryBytes: number | undefined;
+  readonly minMemoryBytes: number | undefined;
   readonly minVramBytes: number | undefined;
+  /** In tokens. */
+  readonly context: number | undefined;
   readonly license: string | undefined;
   readonly licenseUrl: string | undefined;
+  /** Whether the files were downloaded and compared with the catalogue. Undefined for a model that is not in it. */
+  readonly verified: boolean | undefined;
   readonly selectable: boolean;
   readonly reason: string | undefined;
+}
+
+/** All that is known of one model. */
+export interface ModelDetail extends ModelListing {
+  readonly files: readonly {
+    /** Relative to the root of the store. */
+    readonly path: string;
+    readonly sizeBytes: number | undefined;
+    readonly sha256: string | undefined;
+    /** Undefined for a file that is not downloaded. */
+    readonly url: string | undefined;
+    readonly present: boolean;
+  }[];
+  /** Pages where what the catalogue says can be checked. */
+  readonly sources: readonly string[];
 }
 
 /** A download of a model, with or without slots that wait for it. */
@@ -121,6 +145,8 @@ export interface Manage {
   lastPassAgeMs(): number;
   providers(): Promise<readonly ProviderListing[]>;
   models(): Promise<readonly ModelListing[]>;
+  /** Fails if nothing provides the model. */
+  model(id: ModelId): Promise<Result<ModelDetail>>;
   /** Downloads of models under way, and those that were asked for and failed. */
   pulls(): readonly PullListing[];
   /** Begins to download a model. Resolves as soon as it is clear what will be downloaded, and that it may be. */
@@ -129,7 +155,7 @@ export interface Manage {
   removeModel(id: ModelId): Promise<Result<'removed' | 'absent' | { readonly usedBy: readonly string[] }>>;
   /** Whether a model would fit here. Fails if nothing is known of the model. */
   fit(question: FitRequest): Promise<Result<FitListing>>;
-  hardware(): Promise<{ readonly memoryTotalBytes: number | undefined; readonly memoryAvailableBytes: number | undefined }>;
+  hardware(): Promise<HostFacts>;
   installState(): Promise<{
     readonly complete: boolean;
     readonly steps: readonly { readonly id: string; readonly done: boolean; readonly hint: string }[];

@@ -1,5 +1,6 @@
 /** The verbs of the group "model" as data. Those with `--store` work on a directory of this machine; the others ask the service. */
 import { FOREIGN_TOOLS } from '../models/decide/foreign-models.ts';
+import { MODEL_KINDS } from '../schema/model-kinds.ts';
 import { OUTPUTS } from './output/output.ts';
 import type { Verb, VerbOption } from './verb.ts';
 
@@ -8,9 +9,23 @@ const STORE: VerbOption = { flags: '--store <directory>', help: 'Directory of th
 export const MODEL_VERBS: readonly Verb[] = [
   {
     name: 'list',
-    help: 'List the models of the catalogue and of the store, as "get models" does',
-    options: [{ flags: '-o, --output <format>', help: 'Output format', default: 'table', choices: [...OUTPUTS, 'name'] }],
-    load: async () => (await import('./verbs/model.ts')).runModelList,
+    help: 'List the models of the catalogue and of the store that this version can run',
+    options: [
+      { flags: '--kind <kind>', help: 'Only models of this kind', choices: MODEL_KINDS },
+      { flags: '--present', help: 'Only models that are in the store' },
+      { flags: '--all', help: 'Also those that this version cannot run yet, with the reason' },
+      { flags: '-o, --output <format>', help: 'Output format', default: 'table', choices: [...OUTPUTS, 'name'] },
+    ],
+    examples: ['svcctl model list --kind coder', 'svcctl model list --present'],
+    load: async () => (await import('./verbs/model-catalogue.ts')).runModelList,
+  },
+  {
+    name: 'show',
+    help: 'Show the files of a model, its licence, what it needs, and where these facts can be checked',
+    arguments: [{ name: '<name>', help: 'Id in the catalogue, or another name of a model', suggestions: 'models' }],
+    options: [{ flags: '-o, --output <format>', help: 'Output format', default: 'table', choices: ['table', 'json', 'yaml'] }],
+    examples: ['svcctl model show qwen3-4b-instruct'],
+    load: async () => (await import('./verbs/model-catalogue.ts')).runModelShow,
   },
   {
     name: 'pull',

@@ -225,6 +225,14 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
   },
   { name: 'model', help: 'Pull, list, verify and remove models', verbs: MODEL_VERBS },
   {
+    name: 'hardware',
+    help: 'Show CPU, memory, GPUs and NPUs of the machine that the service runs on',
+    arguments: [{ name: '[record]', help: '"record": write a recording of this machine to standard output instead', choices: ['record'] }],
+    options: [{ flags: '-f, --file <path>', help: 'Show this recording instead of asking the service', path: true }, OUTPUT],
+    examples: ['svcctl hardware', 'svcctl hardware record > machine.json', 'svcctl hardware -f machine.json'],
+    load: async () => (await import('./verbs/hardware.ts')).runHardware,
+  },
+  {
     name: 'doctor',
     help: 'Look for problems on this machine or, with --context or -n, in a cluster',
     options: [{ flags: '--checkout', help: 'Check the directory ".svc" of this checkout, which "npm start" uses' }, OUTPUT],

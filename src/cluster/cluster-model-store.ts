@@ -9,7 +9,7 @@ import type { ModelFacts, ModelFiles, ModelFormat } from '../providers/provider.
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
 import { ok, type Result } from '../schema/failure.ts';
 import { ModelId } from '../schema/names.ts';
-import { CATALOGUE, downloadBytes, loadedPath, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
+import { DEMO_CATALOGUE, downloadBytes, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
 import { parseHubName } from '../models/decide/parse-model-name.ts';
 import { encodeDemoModel, type DemoModelId } from '../models/demo/demo-models.ts';
 import type { HubAccess } from '../models/hub/hub-access.ts';
@@ -45,7 +45,7 @@ export function createClusterModelStore({
   store,
   records,
   hub,
-  catalogue = CATALOGUE,
+  catalogue = DEMO_CATALOGUE,
   fitsBytes,
 }: ClusterModelStoreOptions): ClusterModelStore {
   const { root, formats } = store;
@@ -82,6 +82,8 @@ export function createClusterModelStore({
     const mounted = others.length === 0 ? new Map<ModelId, ModelPresence>() : await store.observe(others, signal);
     const presenceOf = async (id: ModelId): Promise<ModelPresence | undefined> => {
       const entry = catalogue.get(id);
+      const refusal = entry === undefined ? undefined : whyNotSelectable(entry);
+      if (refusal !== undefined) return { kind: 'missing', message: refusal };
       const facts = entry === undefined ? undefined : await generatedFacts(id, entry);
       if (facts !== undefined) return { kind: 'present', facts };
       const name = parseHubName(id);

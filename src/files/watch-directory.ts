@@ -4,12 +4,15 @@
  */
 import type { BigIntStats } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { watch as watchFiles, type ChokidarOptions, type FSWatcher } from 'chokidar';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
 
 export interface WatchDirectoryOptions {
   readonly directory: string;
+  /** Report only these files. Default: every file whose name ends in ".toml". */
+  readonly names?: readonly string[];
   /** The quiet period: `onQuiet` is called once no file has changed for this long, and during endless changes after ten times this. */
   readonly quietPeriodMs: number;
   readonly log: SourceLog;
@@ -48,7 +51,7 @@ export function watchDirectory(options: WatchDirectoryOptions, onQuiet: () => vo
   };
   const start = () => {
     try {
-      watcher = (options.watch ?? watchFiles)(directory, chokidarOptions(directory, polling));
+      watcher = (options.watch ?? watchFiles)(directory, chokidarOptions(options, polling));
     } catch (error) {
       startPolling(error);
       return;
@@ -78,7 +81,8 @@ export function watchDirectory(options: WatchDirectoryOptions, onQuiet: () => vo
   });
 }
 
-function chokidarOptions(directory: string, polling: boolean): ChokidarOptions {
+function chokidarOptions({ directory, names }: WatchDirectoryOptions, polling: boolean): ChokidarOptions {
+  const isWatched = (path: string) => (names === undefined ? path.endsWith('.toml') : names.includes(basename(path)));
   return {
     depth: 0,
     ignoreInitial: true,
@@ -89,7 +93,7 @@ function chokidarOptions(directory: string, polling: boolean): ChokidarOptions {
     backend: polling ? 'polling' : 'native',
     pollingInterval: POLLING_MS,
     // Kubernetes replaces a mounted directory through its link "..data".
-    ignored: (path) => path !== directory && !path.endsWith('.toml') && !/(^|[/\\])\.\.[^/\\]*$/.test(path),
+    ignored: (path) => path !== directory && !isWatched(path) && !/(^|[/\\])\.\.[^/\\]*$/.test(path),
   };
 }
 

@@ -36,8 +36,3 @@ export interface Attempt {
   /** Ends the attempt without a call to the owner. What is returned resolves when the endpoint is no longer in use; undefined: at once. */
   destroy(): Promise<void> | undefined;
 }
-
-/** Upstreams are local or in the same cluster, where a connection takes milliseconds. */
-export const CONNECT_MS = 5000;
-/** Longest pause in a request body. */
-export const BODY_SILENCE_MS = 60_000;

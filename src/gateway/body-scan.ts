@@ -1,4 +1,5 @@
 /** What routing needs of a request body, and how a scanner finds it while the body arrives. */
+import type { FoundUrl } from './media-scanner.ts';
 
 /** Of a form. */
 export interface BodyPart {
@@ -26,6 +27,14 @@ export interface BodyScan {
   readonly model: string | undefined;
   /** What is wrong; set with `invalid`. */
   readonly problem: BodyProblem | undefined;
+  /** A form and not JSON. */
+  readonly isForm: boolean;
+  /** The body is checked to its end, also while it flows. */
+  readonly readsAll: boolean;
+  /** The body must be whole before the request is routed. Default: false. */
+  readonly keepsAll?: boolean;
+  /** URLs of images that are to be replaced by the images. */
+  readonly urls?: readonly FoundUrl[];
   /** The complete parts of a form. */
   readonly parts?: readonly BodyPart[];
   /** What to say about a body that ends while the status is `more`. */

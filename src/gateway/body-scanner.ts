@@ -5,9 +5,11 @@
  * The scanner is a state machine: `#place` goes from `start` over `first-key`, `in-key`, `colon`, `value` and `after-value` to `end`.
  */
 import type { BodyProblem, BodyScan } from './body-scan.ts';
+import { MEDIA_PATHS, type MediaPath } from './decide/media-paths.ts';
+import { decodeJsonString, JsonSkipper } from './json-skipper.ts';
+import { MediaScanner, type FoundUrl } from './media-scanner.ts';
 
 const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
@@ -16,14 +18,22 @@ const COMMA = 0x2c;
 const COLON = 0x3a;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;
 
-/** `model` with each character written as `\uXXXX` has 30 bytes, so a longer key can be skipped. */
-const KEY_LIMIT = 30;
+/** `messages` with each character written as `\uXXXX` has 48 bytes, so a longer key can be skipped. */
+const KEY_LIMIT = 48;
 /** Far longer than a slot, alias or model id; keeps a hostile name out of memory and messages. */
 const MODEL_LIMIT = 4096;
-/** Bytes to examine one by one before the native search is used, because a call costs more than a short string. */
-const NATIVE_SEARCH_FROM = 48;
 
 type Place = 'start' | 'first-key' | 'key' | 'in-key' | 'colon' | 'value' | 'in-string' | 'in-scalar' | 'in-nested' | 'after-value' | 'end';
+
+/** What becomes of the URLs of media in a chat. */
+export interface MediaRules {
+  /** Those that were accepted. */
+  readonly urls: readonly FoundUrl[];
+  /** Bodies must be whole, because the URLs are to be replaced. */
+  readonly keepsAll: boolean;
+  /** Called for each URL that is found. Returns why the body is refused. */
+  check(url: FoundUrl): BodyProblem | undefined;
+}
 
 /** A class for speed, since there is one per request. */
 // oxlint-disable-next-line house/function-length -- One state machine over the bytes of the body, on the hot path: its states share all of its fields
@@ -33,24 +43,45 @@ export class BodyScanner implements BodyScan {
   modelSeen = false;
   model: string | undefined = undefined;
   problem: BodyProblem | undefined = undefined;
+  readonly isForm = false;
+  readonly readsAll: boolean;
+  readonly keepsAll: boolean;
+  readonly urls: readonly FoundUrl[];
   readonly unfinished = 'Close the JSON object in the body: the text ends too early';
   #place: Place = 'start';
   /** The current field is `model`. */
   #inModel = false;
-  /** Depth inside a nested value. A counter instead of a stack, so that deep nesting costs no memory. */
-  #depth = 0;
-  #inNestedString = false;
-  /** The bytes fed so far end inside a string with an odd number of backslashes, so the next byte is escaped. */
-  #escaped = false;
+  readonly #skipper = new JsonSkipper();
+  /** Undefined if media is of no interest. */
+  readonly #media: MediaScanner | undefined;
+  /** What the current field holds of media. */
+  #mediaPath: MediaPath | undefined;
+  #inMedia = false;
+  #key = '';
+  /** Offset of the current chunk in the body. */
+  #offset = 0;
   #captured = '';
   #capturing = false;
   #captureLimit = 0;
   #marksSeen = 0;
 
+  /** `media` undefined: URLs of media are of no interest. */
+  constructor(media?: MediaRules) {
+    this.readsAll = media !== undefined;
+    this.keepsAll = media?.keepsAll === true;
+    this.urls = media?.urls ?? [];
+    if (media === undefined) return;
+    this.#media = new MediaScanner((url) => {
+      const problem = this.status === 'invalid' ? undefined : media.check(url);
+      if (problem !== undefined) this.#refuse(problem);
+    });
+  }
+
   /** Only white space is allowed after the end of the object. */
   feed(chunk: Uint8Array): void {
     let at = 0;
     while (at < chunk.length && this.status !== 'invalid') at = this.#step(chunk, at);
+    this.#offset += chunk.length;
   }
 
   #step(chunk: Uint8Array, at: number): number {
@@ -109,8 +140,10 @@ export class BodyScanner implements BodyScan {
       return at + 1;
     }
     if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-      this.#depth = 1;
       this.#place = 'in-nested';
+      this.#inMedia = this.#mediaPath !== undefined;
+      if (this.#mediaPath === undefined) this.#skipper.beginNested();
+      else this.#media?.begin(this.#key, this.#mediaPath, byte);
       this.#wrongModel();
       return at + 1;
     }
@@ -129,49 +162,17 @@ export class BodyScanner implements BodyScan {
     this.#captured = '';
     this.#capturing = captureLimit > 0;
     this.#captureLimit = captureLimit;
-    this.#escaped = false;
+    this.#skipper.beginString();
   }
 
   #string(chunk: Uint8Array, at: number): number {
-    const end = this.#stringEnd(chunk, at);
+    const end = this.#skipper.stringEnd(chunk, at);
     const stop = end === -1 ? chunk.length : end;
     if (this.#capturing) this.#capture(chunk, at, stop);
     if (end === -1) return chunk.length;
     if (this.#place === 'in-key') this.#endKey();
     else this.#endStringValue();
     return end + 1;
-  }
-
-  /** Returns the index of the closing quote in this chunk, or -1. Linear: each byte is examined once here and once by the native search. */
-  #stringEnd(chunk: Uint8Array, at: number): number {
-    let index = at;
-    let escaped = this.#escaped;
-    const near = Math.min(chunk.length, at + NATIVE_SEARCH_FROM);
-    for (; index < near; index += 1) {
-      const byte = chunk[index];
-      if (escaped) escaped = false;
-      else if (byte === QUOTE) return this.#found(index);
-      else if (byte === BACKSLASH) escaped = true;
-    }
-    while (index < chunk.length) {
-      const quote = chunk.indexOf(QUOTE, index);
-      const stop = quote === -1 ? chunk.length : quote;
-      let run = 0;
-      while (stop - run > index && chunk[stop - run - 1] === BACKSLASH) run += 1;
-      const odd = run % 2 === 1;
-      escaped = run === stop - index && escaped ? !odd : odd;
-      if (quote === -1) break;
-      if (!escaped) return this.#found(quote);
-      escaped = false;
-      index = quote + 1;
-    }
-    this.#escaped = escaped;
-    return -1;
-  }
-
-  #found(index: number): number {
-    this.#escaped = false;
-    return index;
   }
 
   #capture(chunk: Uint8Array, from: number, to: number): void {
@@ -185,14 +186,16 @@ export class BodyScanner implements BodyScan {
 
   #endKey(): void {
     this.#place = 'colon';
-    this.#inModel = this.#capturing && decode(this.#captured) === 'model';
+    this.#key = this.#capturing ? (decodeJsonString(this.#captured) ?? '') : '';
+    this.#inModel = this.#key === 'model';
+    this.#mediaPath = this.#media === undefined ? undefined : MEDIA_PATHS.get(this.#key);
   }
 
   #endStringValue(): void {
     this.#place = 'after-value';
     if (!this.#inModel) return;
     this.modelSeen = true;
-    const model = this.#capturing ? decode(this.#captured) : undefined;
+    const model = this.#capturing ? decodeJsonString(this.#captured) : undefined;
     if (model === undefined) this.#wrongModel();
     else {
       this.model = model;
@@ -229,27 +232,10 @@ export class BodyScanner implements BodyScan {
   }
 
   #nested(chunk: Uint8Array, at: number): number {
-    let index = at;
-    while (index < chunk.length) {
-      if (this.#inNestedString) {
-        const end = this.#stringEnd(chunk, index);
-        if (end === -1) return chunk.length;
-        this.#inNestedString = false;
-        index = end + 1;
-        continue;
-      }
-      const byte = chunk[index];
-      index += 1;
-      if (byte === QUOTE) this.#inNestedString = true;
-      else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.#depth += 1;
-      else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
-        this.#depth -= 1;
-        if (this.#depth > 0) continue;
-        this.#place = 'after-value';
-        return index;
-      }
-    }
-    return index;
+    const end = this.#inMedia ? (this.#media?.feed(chunk, at, this.#offset) ?? -1) : this.#skipper.nestedEnd(chunk, at);
+    if (end === -1) return chunk.length;
+    this.#place = 'after-value';
+    return end;
   }
 
   /** Not final: a later valid `model` replaces it, as in `JSON.parse`. */
@@ -261,24 +247,11 @@ export class BodyScanner implements BodyScan {
   }
 
   #fail(message: string): void {
-    this.status = 'invalid';
-    this.problem = { message, param: null };
+    this.#refuse({ message, param: null });
   }
-}
 
-/** Decodes a JSON string from its raw bytes, one character per byte. Undefined if it is not a valid string. */
-function decode(raw: string): string | undefined {
-  let ascii = true;
-  for (let index = 0; index < raw.length; index += 1) {
-    const code = raw.charCodeAt(index);
-    if (code < 0x20) return undefined;
-    if (code === BACKSLASH || code > 0x7e) ascii = false;
-  }
-  if (ascii) return raw;
-  try {
-    const parsed: unknown = JSON.parse(`"${Buffer.from(raw, 'latin1').toString('utf8')}"`);
-    return typeof parsed === 'string' ? parsed : undefined;
-  } catch {
-    return undefined;
+  #refuse(problem: BodyProblem): void {
+    this.status = 'invalid';
+    this.problem = problem;
   }
 }

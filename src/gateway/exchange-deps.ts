@@ -7,6 +7,7 @@ import type { BufferBudget } from './buffer-budget.ts';
 import type { WriteBatcher } from './write-batcher.ts';
 import type { Usage } from './decide/find-usage.ts';
 import type { DenseSet } from './dense-set.ts';
+import type { FetchImage } from './fetch-image.ts';
 import type { GatewayTraffic } from './traffic.ts';
 import type { Upstreams } from './upstreams.ts';
 
@@ -38,6 +39,8 @@ export interface GatewayDeps {
   readonly report: ReportRequest;
   /** Called with what a translation of a provider threw. */
   readonly onFault: (fault: unknown, requestId: string) => void;
+  /** Default: from the public internet, within the limits of the settings. */
+  readonly fetchImage?: FetchImage;
 }
 
 export interface ActiveExchange {
@@ -48,6 +51,7 @@ export interface ActiveExchange {
 }
 
 export interface ExchangeDeps extends GatewayDeps {
+  readonly fetchImage: FetchImage;
   readonly upstreams: Upstreams;
   /** Bytes of bodies in memory. */
   readonly budget: BufferBudget;

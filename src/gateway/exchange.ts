@@ -23,7 +23,9 @@ import { OPENAI } from './decide/dialect.ts';
 import type { InferencePath } from './decide/inference-paths.ts';
 import type { RequestHead } from './decide/request-head.ts';
 import { route } from './decide/route.ts';
-import { BODY_SILENCE_MS, type Attempt, type AttemptOwner } from './attempt.ts';
+import type { Attempt, AttemptOwner } from './attempt.ts';
+import { BODY_SILENCE_MS } from './decide/attempt-limits.ts';
+import { createBodyScan } from './create-body-scan.ts';
 import { createAttempt } from './create-attempt.ts';
 import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
 import { planForward } from './decide/forward-plan.ts';
@@ -65,7 +67,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Attem
     this.#deps = deps;
     this.#request = request;
     this.#answer = new ClientAnswer({ ...request, dialect: path.dialect ?? OPENAI }, deps.batcher);
-    this.#requestBody = new RequestBody({ req, head, isMultipart: path.body === 'multipart' }, deps, this);
+    this.#requestBody = new RequestBody({ req, head, scan: createBodyScan(path, head, deps.settings) }, deps, this);
     this.#bodyAt = deps.tick();
     this.#member = deps.active.add(this);
   }

@@ -11,13 +11,14 @@
  * body, because a server that dies between the two would otherwise take the request with it.
  */
 import type { ErrorCode } from '../schema/error-codes.ts';
-import { CONNECT_MS, type Attempt, type AttemptOwner, type AttemptRequest } from './attempt.ts';
+import type { Attempt, AttemptOwner, AttemptRequest } from './attempt.ts';
 import { AnswerTail } from './answer-tail.ts';
 import { CollectedAnswer } from './collected-answer.ts';
 import type { Usage } from './decide/find-usage.ts';
 import { authorityOf } from './decide/forward-plan.ts';
 import { judgeAnswer } from './decide/judge-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
+import { CONNECT_MS } from './decide/attempt-limits.ts';
 import type { Breakage, UpstreamConnection, UpstreamSink } from './upstream-connection.ts';
 
 export interface ForwardRequest extends AttemptRequest {

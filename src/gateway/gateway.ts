@@ -9,6 +9,7 @@ import { createWriteBatcher } from './write-batcher.ts';
 import { Exchange, type ExchangeRequest } from './exchange.ts';
 import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.ts';
 import { createDenseSet } from './dense-set.ts';
+import { createImageFetcher } from './fetch-image.ts';
 import { createUpstreams } from './upstreams.ts';
 
 export type Gateway = ReturnType<typeof createGateway>;
@@ -24,7 +25,8 @@ export function createGateway(deps: GatewayDeps) {
   const spoolBudget = createBufferBudget(settings.SVC_SPOOL_LIMIT);
   const batcher = createWriteBatcher();
   let tick = performance.now();
-  const exchangeDeps: ExchangeDeps = { ...deps, upstreams, budget, spoolBudget, batcher, active, tick: () => tick };
+  const fetchImage = deps.fetchImage ?? createImageFetcher({ settings });
+  const exchangeDeps: ExchangeDeps = { ...deps, fetchImage, upstreams, budget, spoolBudget, batcher, active, tick: () => tick };
   const shortest = Math.min(settings.SVC_FIRST_BYTE_TIMEOUT, settings.SVC_STREAM_TIMEOUT);
   const sweeper = setInterval(
     () => {

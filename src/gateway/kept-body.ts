@@ -44,11 +44,10 @@ export class KeptBody {
 
   /** Returns false, after a call of the owner, if the body cannot be kept. */
   add(chunk: Buffer): boolean {
-    if (!this.#deps.budget.reserve(chunk.length)) {
+    if (!this.reserve(chunk.length)) {
       this.#owner.fail('server.overloaded', 'Try again later: request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT")');
       return false;
     }
-    this.#reservedBytes += chunk.length;
     if (this.#spool !== undefined) return this.#append(this.#spool, chunk);
     this.#pieces.add(chunk);
     return true;
@@ -102,6 +101,19 @@ export class KeptBody {
   /** The connection has all of the body. */
   get isSent(): boolean {
     return this.#flow?.isDone() !== false;
+  }
+
+  /** Reserves memory besides that of the body, until it is released. Returns false if there is none left. */
+  reserve(bytes: number): boolean {
+    if (!this.#deps.budget.reserve(bytes)) return false;
+    this.#reservedBytes += bytes;
+    return true;
+  }
+
+  /** Replaces a body in memory, for which the caller has reserved memory. */
+  replace(pieces: readonly Buffer[]): void {
+    this.#pieces.clear();
+    this.#pieces.chunks = [...pieces];
   }
 
   clearMemory(): void {

@@ -25,6 +25,8 @@ export class MultipartScanner implements BodyScan {
   modelSeen = false;
   model: string | undefined = undefined;
   problem: BodyProblem | undefined = undefined;
+  readonly isForm = true;
+  readonly readsAll = true;
   readonly unfinished = 'End the multipart body with its last boundary: the body ends too early';
   /** Complete parts in their order. */
   readonly parts: BodyPart[] = [];
@@ -63,10 +65,6 @@ export class MultipartScanner implements BodyScan {
     this.#keep(rest, this.#run(rest));
   }
 
-  #isInvalid(): boolean {
-    return this.status === 'invalid';
-  }
-
   #keep(bytes: Buffer, used: number): void {
     // A copy, since the piece that arrived is large.
     this.#pending = used === bytes.length ? EMPTY : Buffer.from(bytes.subarray(used));
@@ -76,7 +74,7 @@ export class MultipartScanner implements BodyScan {
   /** Returns the number of bytes that have been decided on. */
   #run(bytes: Buffer): number {
     let at = 0;
-    while (at < bytes.length && !this.#isInvalid()) {
+    while (at < bytes.length && !isInvalid(this)) {
       const next = this.#step(bytes, at);
       if (next === at) break;
       at = next;
@@ -151,7 +149,7 @@ export class MultipartScanner implements BodyScan {
     const found = bytes.indexOf(delimiter, at);
     if (found !== -1) {
       this.#content(bytes.subarray(at, found));
-      if (this.#isInvalid()) return at;
+      if (isInvalid(this)) return at;
       this.#endPart(this.#offset + found);
       this.#place = 'after-boundary';
       return found + delimiter.length;
@@ -192,4 +190,8 @@ export class MultipartScanner implements BodyScan {
     this.problem = { message, param };
     return at;
   }
+}
+
+function isInvalid({ status }: BodyScan): boolean {
+  return status === 'invalid';
 }

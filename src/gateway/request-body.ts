@@ -7,13 +7,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { BodyPart, BodyScan } from './body-scan.ts';
-import { BodyScanner } from './body-scanner.ts';
 import { BodyWriter } from './body-writer.ts';
-import { boundaryOf } from './decide/multipart-head.ts';
 import { bodyTooLarge, refuseBody } from './decide/refuse-body.ts';
 import type { RequestHead } from './decide/request-head.ts';
+import type { ExchangeDeps } from './exchange-deps.ts';
+import { inlineImages } from './inline-images.ts';
 import { KeptBody, type KeptBodyDeps } from './kept-body.ts';
-import { MultipartScanner } from './multipart-scanner.ts';
+import type { FoundUrl } from './media-scanner.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
 
 export interface RequestBodyOwner {
@@ -31,9 +31,10 @@ const JOIN_BYTES = 16 * 1024;
 export interface ReadRequest {
   readonly req: IncomingMessage;
   readonly head: RequestHead;
-  /** The body is a form and not JSON. */
-  readonly isMultipart: boolean;
+  readonly scan: BodyScan;
 }
+
+type BodyDeps = KeptBodyDeps & Pick<ExchangeDeps, 'fetchImage'>;
 
 // oxlint-disable-next-line house/function-length -- One state machine over the body on its way through memory, disk and connection: its states share all of its fields
 export class RequestBody {
@@ -42,6 +43,7 @@ export class RequestBody {
   whole = false;
   readonly #scan: BodyScan;
   readonly #request: ReadRequest;
+  readonly #deps: BodyDeps;
   readonly #limitBytes: number;
   readonly #owner: RequestBodyOwner;
   readonly #kept: KeptBody;
@@ -49,12 +51,14 @@ export class RequestBody {
   #released = false;
   /** The body is sent in chunks, because its length was not known when the request began. */
   #chunked = false;
+  #fetching: AbortController | undefined;
   #onWhole: (() => void) | undefined;
   /** Set while the body flows without being kept. */
   #writer: BodyWriter | undefined;
 
-  constructor(request: ReadRequest, deps: KeptBodyDeps, owner: RequestBodyOwner) {
-    const { req, head, isMultipart } = request;
+  constructor(request: ReadRequest, deps: BodyDeps, owner: RequestBodyOwner) {
+    this.#deps = deps;
+    const { req } = request;
     this.#request = request;
     this.#limitBytes = deps.settings.SVC_BODY_LIMIT;
     this.#owner = owner;
@@ -63,7 +67,7 @@ export class RequestBody {
       pauseReading: () => void req.pause(),
       resumeReading: () => void req.resume(),
     });
-    this.#scan = isMultipart ? new MultipartScanner(boundaryOf(head.contentType ?? '') ?? '') : new BodyScanner();
+    this.#scan = request.scan;
   }
 
   /** The complete body, or the part that was read before the pause; nothing if it is on disk. */
@@ -96,7 +100,7 @@ export class RequestBody {
   }
 
   start(): void {
-    const refusal = refuseBody(this.#request, this.#limitBytes);
+    const refusal = refuseBody({ head: this.#request.head, isMultipart: this.#scan.isForm }, this.#limitBytes);
     if (refusal !== undefined) {
       this.#fail(...refusal);
       return;
@@ -166,6 +170,7 @@ export class RequestBody {
   /** Frees the body's memory and disk space. Later calls do nothing. */
   release(): void {
     this.#released = true;
+    this.#fetching?.abort();
     this.#kept.release();
   }
 
@@ -176,16 +181,16 @@ export class RequestBody {
       this.#fail(...bodyTooLarge(this.#limitBytes));
       return;
     }
-    const { isMultipart } = this.#request;
+    const { readsAll } = this.#scan;
     if (this.#writer !== undefined) {
-      // Scanned first: an upstream never gets the end of a form that is not valid.
-      if (isMultipart && !(this.#feed(chunk) && (!this.#isAll() || this.#checkEnd()))) return;
+      // Scanned first: an upstream never gets the end of a body that is not valid.
+      if (readsAll && !(this.#feed(chunk) && (!this.#isAll() || this.#checkEnd()))) return;
       if (!this.#passOn(this.#writer, chunk)) this.#request.req.pause();
       return;
     }
     if (!this.#kept.add(chunk)) return;
     this.#owner.onBodyProgress();
-    if ((isMultipart || !this.#ready) && this.#feed(chunk)) this.#decide();
+    if ((readsAll || !this.#ready) && this.#feed(chunk)) this.#decide();
   }
 
   #isAll(): boolean {
@@ -206,18 +211,18 @@ export class RequestBody {
       if (!this.#ready) this.#complete();
       return;
     }
-    if (this.received <= KEPT_BODY_BYTES || this.#kept.isOnDisk) return;
+    if (this.received <= KEPT_BODY_BYTES || this.#kept.isOnDisk || this.#scan.keepsAll === true) return;
     if (!this.#ready && this.#scan.modelSeen) {
       if (this.#scan.problem !== undefined) return this.#invalid();
       this.#request.req.pause();
       this.#ready = true;
       this.#owner.onBodyReady();
-    } else if (this.#request.isMultipart) this.#kept.moveToDisk();
+    } else if (this.#scan.isForm) this.#kept.moveToDisk();
   }
 
   #onEnd(): void {
     if (this.#released) return;
-    if (this.#request.isMultipart && !this.#checkEnd()) return;
+    if (this.#scan.readsAll && !this.#checkEnd()) return;
     if (this.#writer !== undefined) this.#writer.end();
     else if (!this.#ready) this.#complete();
     else if (!this.whole) {
@@ -230,6 +235,33 @@ export class RequestBody {
     if (!this.#checkEnd()) return;
     this.#setWhole();
     this.#ready = true;
+    const { urls = [] } = this.#scan;
+    if (urls.length === 0) this.#owner.onBodyReady();
+    else void this.#inlineImages(urls);
+  }
+
+  async #inlineImages(urls: readonly FoundUrl[]): Promise<void> {
+    const fetching = new AbortController();
+    this.#fetching = fetching;
+    const onBytes = (bytes: number): boolean => {
+      this.#owner.onBodyProgress();
+      // The image itself, and its text in base64.
+      return !this.#released && this.#kept.reserve(bytes * 3);
+    };
+    const body = Buffer.concat(this.chunks);
+    const pieces = await inlineImages(body, urls, (url) => this.#deps.fetchImage(url, { signal: fetching.signal, onBytes }));
+    fetching.abort();
+    if (this.#released) return;
+    if ('message' in pieces) {
+      this.#fail('request.invalid', pieces.message, pieces.param);
+      return;
+    }
+    this.received = pieces.reduce((bytes, piece) => bytes + piece.length, 0);
+    if (this.received > this.#limitBytes) {
+      this.#fail(...bodyTooLarge(this.#limitBytes));
+      return;
+    }
+    this.#kept.replace(pieces);
     this.#owner.onBodyReady();
   }
 

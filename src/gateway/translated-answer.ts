@@ -7,8 +7,8 @@ import { responseHeadOf } from './decide/translation-heads.ts';
 
 export class TranslatedAnswer {
   ttftMs: number | undefined;
-  /** Coarse milliseconds at which the client was last sent something. */
-  wroteAt = 0;
+  /** Coarse milliseconds at which the client was last sent something; undefined before the answer has begun. */
+  wroteAt: number | undefined;
   readonly #answer: ClientAnswer;
   readonly #tick: () => number;
   readonly #startedAt: number;

@@ -12,8 +12,10 @@ import { randomBytes } from 'node:crypto';
 import type { InferPlan, InferRequest } from '../providers/provider.ts';
 import type { TranslationEnd, UpstreamAnswer } from '../providers/translation.ts';
 import type { ErrorCode } from '../schema/error-codes.ts';
-import { BODY_SILENCE_MS, CONNECT_MS, type Attempt, type AttemptOwner, type AttemptRequest } from './attempt.ts';
+import type { Attempt, AttemptOwner, AttemptRequest } from './attempt.ts';
+import type { BufferBudget } from './buffer-budget.ts';
 import { judgeAnswer } from './decide/judge-answer.ts';
+import { passedLimit } from './decide/attempt-limits.ts';
 import { leaveUpstream } from './leave-upstream.ts';
 import { readTranslatableBody } from './translatable-body.ts';
 import { TranslatedAnswer } from './translated-answer.ts';
@@ -34,32 +36,26 @@ export class TranslatedForward implements Attempt {
   readonly #ending = new AbortController();
   readonly #leaving = new AbortController();
   readonly #answer: TranslatedAnswer;
+  readonly #memory: Reservation;
   readonly #callDeps: UpstreamCallDeps;
   readonly #run: TranslationRun;
   /** Coarse milliseconds at which the body was complete. */
   #bodyAt: number | undefined;
   #progressAt: number;
   #completed = false;
-  #reservedBytes = 0;
 
   constructor(request: TranslatedRequest, owner: AttemptOwner) {
-    const { deps, hold, requestId, requestBody } = request;
     this.#request = request;
     this.#owner = owner;
     this.#answer = new TranslatedAnswer(request);
-    this.#progressAt = deps.tick();
-    this.#callDeps = {
-      upstreams: deps.upstreams,
-      endpoint: hold.endpoint,
-      requestId,
-      readBody: (from, bytes) => requestBody.read(from, bytes),
-      onProgress: (what) => this.#onProgress(what),
-    };
+    this.#memory = reservationIn(request.deps.budget);
+    this.#progressAt = request.deps.tick();
+    this.#callDeps = callDepsOf(request, (what) => this.#onProgress(what));
     this.#run = new TranslationRun({
       ...this.#callDeps,
       begin: (head) => this.#answer.begin(head),
       write: (bytes) => this.#answer.write(bytes),
-      reserve: (bytes) => this.#reserve(bytes),
+      reserve: this.#memory.reserve,
       signal: this.#ending.signal,
     });
   }
@@ -99,18 +95,11 @@ export class TranslatedForward implements Attempt {
   }
 
   checkTimeouts(now: number): void {
-    const { deps, answer } = this.#request;
-    const { SVC_FIRST_BYTE_TIMEOUT: firstByteMs, SVC_STREAM_TIMEOUT: silenceMs } = deps.settings;
-    if (this.#bodyAt === undefined) {
-      if (now - this.#progressAt <= BODY_SILENCE_MS) return;
-      this.#fail('request.timeout', `Send the body without pauses of more than ${BODY_SILENCE_MS / 1000} s`);
-    } else if (this.#run.call?.isConnected === false && now - this.#progressAt > CONNECT_MS) {
-      this.#lose(false, `The upstream did not accept a connection within ${CONNECT_MS / 1000} s`);
-    } else if (!answer.started && now - this.#bodyAt > firstByteMs) {
-      this.#fail('upstream.timeout', `The upstream did not answer within ${firstByteMs / 1000} s ("SVC_FIRST_BYTE_TIMEOUT")`);
-    } else if (answer.started && now - this.#answer.wroteAt > silenceMs) {
-      this.#fail('upstream.timeout', `The client was sent nothing, or read nothing, for ${silenceMs / 1000} s ("SVC_STREAM_TIMEOUT")`);
-    }
+    const isConnecting = this.#run.call?.isConnected === false;
+    const times = { now, progressAt: this.#progressAt, bodyAt: this.#bodyAt, wroteAt: this.#answer.wroteAt, isConnecting };
+    const passed = passedLimit(times, this.#request.deps.settings);
+    if (passed?.kind === 'lost') this.#lose(false, passed.message);
+    else if (passed !== undefined) this.#fail(passed.code, passed.message);
   }
 
   async #perform(): Promise<void> {
@@ -178,12 +167,6 @@ export class TranslatedForward implements Attempt {
     if (what === 'heard') this.#request.hold.heard();
   }
 
-  #reserve(bytes: number): boolean {
-    const isReserved = this.#request.deps.budget.reserve(bytes);
-    if (isReserved) this.#reservedBytes += bytes;
-    return isReserved;
-  }
-
   #onError(error: unknown): void {
     if (this.#isEnded()) return;
     const { deps, requestId } = this.#request;
@@ -215,7 +198,29 @@ export class TranslatedForward implements Attempt {
 
   #end(): void {
     this.#ending.abort();
-    this.#request.deps.budget.release(this.#reservedBytes);
-    this.#reservedBytes = 0;
+    this.#memory.release();
   }
+}
+
+function callDepsOf({ deps, hold, requestId, requestBody }: AttemptRequest, onProgress: UpstreamCallDeps['onProgress']): UpstreamCallDeps {
+  const readBody: UpstreamCallDeps['readBody'] = (from, bytes) => requestBody.read(from, bytes);
+  return { upstreams: deps.upstreams, endpoint: hold.endpoint, requestId, readBody, onProgress };
+}
+
+type Reservation = ReturnType<typeof reservationIn>;
+
+/** Memory that is reserved piece by piece and released at once. */
+function reservationIn(budget: BufferBudget) {
+  let reserved = 0;
+  return {
+    reserve(bytes: number): boolean {
+      const isReserved = budget.reserve(bytes);
+      if (isReserved) reserved += bytes;
+      return isReserved;
+    },
+    release(): void {
+      budget.release(reserved);
+      reserved = 0;
+    },
+  };
 }

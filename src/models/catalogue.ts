@@ -1,6 +1,10 @@
-/** The model catalogue: models with a short id, and how to obtain their files. */
+/**
+ * The model catalogue: models with a short id, and how to obtain their files. Its entries come from `catalogue.toml`, which is part of the program, and from
+ * `models.toml` of the users; `catalogue-source.ts` reads both. The demo models are generated and always there.
+ */
 import { DEMO_MODEL_IDS, demoModelPath, type DemoModelId } from './demo/demo-models.ts';
 import type { ModelContents } from '../providers/provider.ts';
+import type { ModelKind } from '../schema/model-kinds.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 
 export interface CatalogueFile {
@@ -21,6 +25,8 @@ export interface Download {
 
 export interface CatalogueEntry {
   readonly id: string;
+  /** What the model is for. Undefined for a model that was named otherwise. */
+  readonly kind?: ModelKind;
   readonly provider: ProviderKind;
   readonly family: string;
   readonly files: readonly [CatalogueFile, ...CatalogueFile[]];
@@ -31,18 +37,39 @@ export interface CatalogueEntry {
   /** The Hub itself asks for its terms to be accepted before it sends the files. */
   readonly isGated?: boolean;
   readonly minVramBytes: number;
+  /** What the model needs at least, of whatever memory its server uses. */
+  readonly minMemoryBytes?: number;
+  /** Longest context in tokens. Undefined if no source states it. */
+  readonly context?: number;
   /**
-   * What the files say, in the terms of the provider, for a gateway that cannot read them because only the pods of a cluster have them.
-   * Not needed for generated models.
+   * What the files say, in the terms of the provider, for a gateway that cannot read them because only the pods of a cluster have them. Undefined: it reads them
+   * at their source. Not needed for generated models.
    */
   readonly headerFacts?: ModelContents;
-  /** Whether users can choose the model in lists; false for models that this version cannot run yet. */
+  /** What the catalogue states in the same terms. It completes what the files say. */
+  readonly stated?: ModelContents;
+  /** Whether the files were downloaded and compared with the entry. */
+  readonly verified?: boolean;
+  /** Pages where what the entry says can be checked. */
+  readonly sources?: readonly string[];
+  /** Whether the entry is from `models.toml`. */
+  readonly isOwn?: boolean;
+  /** Whether slots can use the model; false for models that this version cannot run yet. */
   readonly selectable: boolean;
+  /** Why it is not selectable. Completes the sentence "Choose another model than X: …". */
+  readonly reason?: string;
 }
 
-export type Catalogue = ReadonlyMap<string, CatalogueEntry>;
+/** What is looked up in the catalogue. The answers may change between two calls, since users edit `models.toml`. */
+export interface Catalogue {
+  get(id: string): CatalogueEntry | undefined;
+  has(id: string): boolean;
+  keys(): Iterable<string>;
+  values(): Iterable<CatalogueEntry>;
+}
 
-export const CATALOGUE: Catalogue = new Map(DEMO_MODEL_IDS.map((id) => [id, demoEntry(id)]));
+/** Only the models that need no download. */
+export const DEMO_CATALOGUE: ReadonlyMap<string, CatalogueEntry> = new Map(DEMO_MODEL_IDS.map((id) => [id, demoEntry(id)]));
 
 /** Returns the path of what the server loads, relative to the root of the store. */
 export function loadedPath({ directory, files }: CatalogueEntry): string {
@@ -50,20 +77,27 @@ export function loadedPath({ directory, files }: CatalogueEntry): string {
 }
 
 /** Returns the size of all files of an entry, or undefined if they are not downloaded. */
-export function downloadBytes({ files }: CatalogueEntry): number | undefined {
+export function downloadBytes({ files }: Pick<CatalogueEntry, 'files'>): number | undefined {
   const sizes = files.flatMap(({ from }) => (from.kind === 'url' ? [from.sizeBytes] : []));
   return sizes.length === 0 ? undefined : sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/** Says why a model cannot be used. Undefined if it can. */
+export function whyNotSelectable({ id, selectable, reason }: CatalogueEntry): string | undefined {
+  return selectable ? undefined : `Choose another model than "${id}": ${reason ?? 'this version cannot run it'}`;
 }
 
 function demoEntry(id: DemoModelId): CatalogueEntry {
   return {
     id,
+    kind: id === 'demo-embed' ? 'embed' : 'chat',
     provider: 'gguf',
     family: 'demo',
     files: [{ path: demoModelPath(id), from: { kind: 'generated', model: id } }],
     license: 'Apache-2.0',
     licenseUrl: 'https://www.apache.org/licenses/LICENSE-2.0',
     minVramBytes: 0,
+    verified: true,
     selectable: true,
   };
 }

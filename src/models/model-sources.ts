@@ -4,7 +4,7 @@
  */
 import { fail, ok, type Result } from '../schema/failure.ts';
 import type { ModelId } from '../schema/names.ts';
-import { CATALOGUE, type Catalogue, type CatalogueEntry, type CatalogueFile } from './catalogue.ts';
+import { DEMO_CATALOGUE, whyNotSelectable, type Catalogue, type CatalogueEntry, type CatalogueFile } from './catalogue.ts';
 import { needsAcceptance } from './decide/needs-acceptance.ts';
 import { parseHubName, type HubName } from './decide/parse-model-name.ts';
 import type { Pin, PinnedFile } from './decide/pin.ts';
@@ -38,7 +38,7 @@ export interface ModelSourcesOptions {
 }
 
 export function createModelSources(options: ModelSourcesOptions): ModelSources {
-  const { root, hub, given, catalogue = CATALOGUE, acceptedLicenses = [], fitsBytes = async () => undefined } = options;
+  const { root, hub, given, catalogue = DEMO_CATALOGUE, acceptedLicenses = [], fitsBytes = async () => undefined } = options;
   const pins = createPins(root);
   const licenses = createLicenses(root, acceptedLicenses);
 
@@ -66,6 +66,8 @@ export function createModelSources(options: ModelSourcesOptions): ModelSources {
     known,
     async resolve(id, signal) {
       const found = await known(id);
+      const refusal = found === undefined ? undefined : whyNotSelectable(found);
+      if (refusal !== undefined) return fail('stalled', 'ModelMissing', refusal);
       if (found !== undefined) return ok(found);
       const parsed = parseHubName(id);
       if (parsed.kind === 'other') return ok(undefined);

@@ -8,8 +8,10 @@ import type { ModelFormat, StoreEntry } from '../providers/provider.ts';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
 import { fail } from '../schema/failure.ts';
 import { ModelId } from '../schema/names.ts';
-import { CATALOGUE, downloadBytes, loadedPath, type Catalogue, type CatalogueEntry } from './catalogue.ts';
+import { DEMO_CATALOGUE, downloadBytes, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from './catalogue.ts';
+import { completeContents } from './decide/complete-contents.ts';
 import { parseHubName } from './decide/parse-model-name.ts';
+import { suggestModels } from './decide/suggest-models.ts';
 import { readHubAccess } from './hub/hub-access.ts';
 import { createModelSources, type ModelSources } from './model-sources.ts';
 import { fetchModel, type Pace } from './pull/fetch-model.ts';
@@ -25,6 +27,7 @@ export interface ListedModel {
 }
 
 export interface DirectoryModelStore extends ModelStore {
+  readonly catalogue: Catalogue;
   readonly formats: readonly ModelFormat[];
   readonly sources: ModelSources;
   readonly pulls: Pulls;
@@ -53,7 +56,7 @@ const MAX_LISTED = 2000;
 const WAKE_WITHIN_MS = 100;
 
 export function createModelStore(options: ModelStoreOptions): DirectoryModelStore {
-  const { root, formats, catalogue = CATALOGUE, writer = 'svc', limits, pace } = options;
+  const { root, formats, catalogue = DEMO_CATALOGUE, writer = 'svc', limits, pace } = options;
   const sources = options.sources ?? createModelSources({ root, hub: readHubAccess({}), catalogue });
   const reader = createModelReader(root, formats);
   const lock = createKeyedLock();
@@ -65,12 +68,15 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
   async function presence(id: ModelId): Promise<ModelPresence> {
     const entry = await sources.known(id);
     if (entry === undefined) return presenceOfOther(id);
+    const refusal = whyNotSelectable(entry);
+    if (refusal !== undefined) return { kind: 'missing', message: refusal };
     const read = await reader.read(id, loadedPath(entry), entry.provider);
     if (read.kind === 'unusable') return { kind: 'missing', message: read.message };
     const others = await Promise.all(entry.files.slice(1).map(async ({ path: file }) => sizeOf(path.join(root, file))));
     if (read.kind === 'absent' || others.includes(undefined)) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
     const sizeBytes = entry.files.length === 1 ? read.facts.sizeBytes : (downloadBytes(entry) ?? read.facts.sizeBytes);
-    return { kind: 'present', facts: { ...read.facts, sizeBytes } };
+    const contents = completeContents(read.facts.contents, entry.stated);
+    return { kind: 'present', facts: { ...read.facts, ...(contents === undefined ? {} : { contents }), sizeBytes } };
   }
 
   async function presenceOfOther(id: ModelId): Promise<ModelPresence> {
@@ -81,12 +87,13 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     if (read.kind === 'present') return { kind: 'present', facts: read.facts };
     if (read.kind === 'unusable') return { kind: 'missing', message: read.message };
     const file = path.join(root, id);
-    const message = `Put the file "${file}" in place, or use an id from the catalogue: the model "${id}" does not exist`;
+    const message = `Put the file "${file}" in place, or use an id from the catalogue: the model "${id}" does not exist${suggestModels(id, catalogue.keys())}`;
     return { kind: 'missing', message };
   }
 
   return {
     root,
+    catalogue,
     formats,
     sources,
     pulls,

@@ -5,6 +5,7 @@
 import type { SlotName } from '../schema/names.ts';
 import type { Attempt, Observed } from './decide/facts/facts.ts';
 import { seenWorkload } from './decide/facts/workload-history.ts';
+import { measure } from './decide/rules/measured-memory.ts';
 import { deriveLastActive } from './decide/rules/last-active.ts';
 import type { Observation } from './observe.ts';
 import type { DesiredSlot, ModelStore, RuntimeTraits, Traffic } from './ports.ts';
@@ -33,6 +34,11 @@ export function trackObservation(tracker: Tracker, input: TrackInput): readonly 
   const workloads = seen.runtime.ok ? seen.runtime.value.workloads : [];
   const all = workloads.map((workload) => seenWorkload(workload, traits));
   const vanished = seen.runtime.ok ? tracker.observe(all, now) : [];
+  for (const workload of workloads) {
+    const used =
+      workload.memoryBytes === undefined || !slots.has(workload.slot) ? undefined : measure(tracker.measured.get(workload.slot), workload);
+    if (used !== undefined) tracker.measured.set(workload.slot, used);
+  }
   const bySlot = Map.groupBy(workloads, ({ slot }) => slot);
   for (const [name, slot] of slots) {
     const at = deriveLastActive({

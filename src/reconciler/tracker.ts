@@ -5,6 +5,7 @@
 import type { SlotName, WorkloadId } from '../schema/names.ts';
 import { keyOfAction, type Action } from './decide/facts/actions.ts';
 import type { Observed, Origin, RunningAction } from './decide/facts/facts.ts';
+import type { MeasuredMemory } from './decide/rules/measured-memory.ts';
 import type { SeenWorkload } from './decide/facts/workload-history.ts';
 import type { Progress } from './ports.ts';
 import { createSlotAttempts, type SlotAttempts } from './slot-attempts.ts';
@@ -15,10 +16,12 @@ export interface Tracker {
   readonly attempts: Omit<SlotAttempts, 'started' | 'forget'>;
   /** Monotonic milliseconds. */
   readonly lastActive: Map<SlotName, number>;
+  /** The most that servers of a slot were measured to use. */
+  readonly measured: Map<SlotName, MeasuredMemory>;
   /** Actions under way now. */
   readonly underWay: ReadonlyMap<string, RunningAction>;
   /** What a plan may look at. */
-  facts(now: number): Pick<Observed, 'histories' | 'attempts' | 'running' | 'lastActive' | 'takenPorts'>;
+  facts(now: number): Pick<Observed, 'histories' | 'attempts' | 'measured' | 'running' | 'lastActive' | 'takenPorts'>;
 
   /** Everything that ended before this moment shows in the next observation. */
   beginObservation(): void;
@@ -43,6 +46,7 @@ export function createTracker(): Tracker {
   const histories = createWorkloadHistories();
   const attempts = createSlotAttempts();
   const lastActive = new Map<SlotName, number>();
+  const measured = new Map<SlotName, MeasuredMemory>();
   const underWay = new Map<string, RunningAction>();
   /** Actions that ended since the last observation began, which may not show their effect yet. */
   const ended = new Map<string, RunningAction>();
@@ -58,11 +62,12 @@ export function createTracker(): Tracker {
     histories,
     attempts,
     lastActive,
+    measured,
     underWay,
     facts(now) {
       for (const [port, at] of ports) if (now - at >= PORT_TAKEN_MS) ports.delete(port);
       const running = ended.size === 0 ? underWay : new Map([...ended, ...underWay]);
-      return { histories: histories.all, attempts: attempts.all, running, lastActive, takenPorts: new Set(ports.keys()) };
+      return { histories: histories.all, attempts: attempts.all, measured, running, lastActive, takenPorts: new Set(ports.keys()) };
     },
     beginObservation() {
       ended.clear();
@@ -81,6 +86,7 @@ export function createTracker(): Tracker {
         if (slots.has(name)) continue;
         attempts.forget(name);
         lastActive.delete(name);
+        measured.delete(name);
       }
       // A workload that is still being started holds memory, whatever became of its slot.
       for (const name of origins.keys()) if (!slots.has(name) && !underWay.has(`apply:${name}`)) origins.delete(name);

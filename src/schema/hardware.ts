@@ -84,6 +84,8 @@ export interface DeviceMemory {
    * `totalBytes` counts against the memory of the host. Default: 0. With other devices, all of the memory is its own, and this is undefined.
    */
   readonly dedicatedBytes?: number;
+  /** The part of `dedicatedBytes` that is not in use. */
+  readonly dedicatedFreeBytes?: number;
 }
 
 /** What one program can compute with. */

@@ -1,13 +1,6 @@
 /** Which provider serves a model, where its id says so. Pure. */
+import { PROVIDER_OF_MODEL } from './catalogue-providers.ts';
 import type { ProviderKind } from './provider-kinds.ts';
-
-/** The ids of the catalogue, by provider. `test/models/model-providers.test.ts` compares them with it. */
-export const PROVIDER_OF_MODEL: Readonly<Record<string, ProviderKind>> = {
-  'demo-fox': 'gguf',
-  'demo-owl': 'gguf',
-  'demo-clock': 'gguf',
-  'demo-embed': 'gguf',
-};
 
 /** Files of this format are served by llama.cpp only. */
 const GGUF_ENDING = '.gguf';

@@ -151,6 +151,13 @@ export const SettingsSchema = z.strictObject({
   SVC_PARK_TIMEOUT: DurationMs.prefault('300s').describe('How long a request waits for its slot; then it fails with 503 `slot.loading`'),
   SVC_BODY_LIMIT: SizeBytes.prefault('64Mi').describe('Maximum size of a request body; larger ones fail with 413 `request.too_large`'),
   SVC_BUFFER_LIMIT: SizeBytes.prefault('256Mi').describe('Maximum size of all buffered bodies together; then 503 `server.overloaded`'),
+  SVC_FETCH_IMAGES: z
+    .enum(['off', 'https', 'http'])
+    .default('off')
+    .describe(
+      'Whether the service fetches images that chats name by URL. `off`: only `data:` URLs are accepted; `https`: from public addresses over HTTPS; `http`: over HTTP as well',
+    ),
+  SVC_FETCH_IMAGE_LIMIT: SizeBytes.prefault('20Mi').describe('Maximum size of an image that is fetched; larger ones fail with 400'),
   SVC_SPOOL_LIMIT: SizeBytes.prefault('512Mi').describe(
     'Disk space in the state directory for uploads over 1 MiB that have to wait, or whose `model` comes last; then 503 `server.overloaded`',
   ),

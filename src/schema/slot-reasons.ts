@@ -83,7 +83,7 @@ export const PROBLEM_REASONS = {
     'Check the image name, its digest, the credentials for the registry, and the network',
   ),
   ModelMissing: stalling(
-    'The model is neither in the store nor in the catalogue, and its repository does not have it',
+    'The model is neither in the store nor in the catalogue, its repository does not have it, or this version cannot serve it',
     'Put its file into the store, or correct `model.default`',
   ),
   ModelUnusable: stalling(
@@ -151,8 +151,8 @@ export const PROBLEM_REASONS = {
     'Raise `resources.memory`, or choose a smaller model or context',
   ),
   ModelAnswersNonsense: stalling(
-    'The server runs, and what its model computes makes no sense; it gets no requests, and after a second attempt it is not started again',
-    'Get the model again (`svcctl model verify` shows whether its file is correct), or choose another model or `backend`; then restart the slot',
+    'The server runs, and what its model computes makes no sense: its file may be damaged, or the backend may compute it wrongly; it gets no requests, and is not started a third time',
+    'Run `svcctl model verify` to see whether its file is correct; get the model again, or choose another one or another `backend`; then restart the slot',
   ),
   CrashLoop: stalling(
     'The slot has failed too often in a short time and is not started again',

@@ -29,6 +29,7 @@ import { createStatusResources } from '../cluster/status/status-resources.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import { CONTROLLER_LEASE, LABELS } from '../schema/object-labels.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
+import { createServiceCatalogue } from './model-store.ts';
 import type { ServiceOptions, World } from './world.ts';
 import { sleep } from '../platform/pause.ts';
 
@@ -157,7 +158,12 @@ async function createParts({ choice, api, leadership, identity, copies, observer
   const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
   const { variables: podProxy, problems } = parsePodProxy(env, settings.SVC_POD_PROXY_SECRET);
   for (const problem of problems) log.warn({}, problem);
-  const modelFiles = createModelStore({ root: settings.SVC_MODELS_DIR, formats: modelFormats(choice.providers) });
+  const catalogue = await createServiceCatalogue(choice);
+  const modelFiles = createModelStore({
+    root: settings.SVC_MODELS_DIR,
+    formats: modelFormats(choice.providers),
+    catalogue: catalogue.catalogue,
+  });
   const hub = readHubAccess(env);
   const records = createModelRecords({
     api,
@@ -167,9 +173,9 @@ async function createParts({ choice, api, leadership, identity, copies, observer
   });
   const budget = settings.SVC_MEMORY_BUDGET;
   const fitsBytes = budget === undefined ? undefined : WEIGHTS_SHARE * budget;
-  const models = createClusterModelStore({ store: modelFiles, records, hub, fitsBytes });
+  const models = createClusterModelStore({ store: modelFiles, records, hub, catalogue: catalogue.catalogue, fitsBytes });
   const world = {
-    ...(await createDesiredInputs(choice, source)),
+    ...(await createDesiredInputs(choice, source, { catalogue })),
     runtime: createKubeRuntime({
       api,
       reflectors: objects,

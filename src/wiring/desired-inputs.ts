@@ -1,7 +1,8 @@
-/** Reads slots and toolbox images together, so that each pass sees both in their latest version. */
+/** Reads slots, toolbox images and the catalogue together, so that each pass sees all of them in their latest version. */
 import path from 'node:path';
 import type { SlotSource } from '../reconciler/ports.ts';
 import { createToolboxSource } from '../files/toolbox-manifest.ts';
+import type { CatalogueSource } from '../models/catalogue-source.ts';
 import { ok } from '../schema/failure.ts';
 import type { ServiceOptions, World } from './world.ts';
 
@@ -9,7 +10,7 @@ import type { ServiceOptions, World } from './world.ts';
 export async function createDesiredInputs(
   { settings, toolboxManifest, log }: ServiceOptions,
   slots: SlotSource,
-  keep: { readonly lastGoodFile?: string } = {},
+  { catalogue, ...keep }: { readonly catalogue: CatalogueSource; readonly lastGoodFile?: string },
 ): Promise<Pick<World, 'source' | 'toolboxes' | 'wantNothing'>> {
   const local = path.join(settings.SVC_CONFIG_DIR, 'toolboxes.toml');
   const manifest = createToolboxSource({ shipped: toolboxManifest, local, log, ...keep });
@@ -22,9 +23,13 @@ export async function createDesiredInputs(
       async read(signal) {
         if (wantsNothing) return ok({ slots: new Map(), refused: new Map() });
         toolboxes = await manifest.read();
+        await catalogue.read();
         return slots.read(signal);
       },
-      changes: (wake, signal) => slots.changes(wake, signal),
+      changes(wake, signal) {
+        slots.changes(wake, signal);
+        catalogue.changes(wake, signal);
+      },
     },
   };
 }

@@ -8,10 +8,10 @@ import { budgetOf } from '../reconciler/desire.ts';
 import { findPools, sumBytes } from '../reconciler/decide/facts/memory-pools.ts';
 import { findFit, type FitQuestion } from '../reconciler/decide/fit.ts';
 import { explainFit } from '../reconciler/decide/outcome/explain-fit.ts';
-import { backendMissing, withBackends } from '../reconciler/decide/rules/choose-backend.ts';
+import { backendMissing, judge, withBackends } from '../reconciler/decide/rules/choose-backend.ts';
 import type { DesiredSlot } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
-import { ModelId, SlotName } from '../schema/names.ts';
+import { SlotName, type ModelId } from '../schema/names.ts';
 import { PROVIDER_KINDS, type ProviderKind } from '../schema/provider-kinds.ts';
 import type { Settings } from '../schema/settings.ts';
 import { parseSlot } from '../schema/slot-spec.ts';
@@ -36,7 +36,7 @@ export function createFit(
     const host = await world.host.read(signal);
     const chosen = withBackends(new Map([[ANY_SLOT, slot.value]]), { [provider.kind]: provider }, host.hardware);
     const { spec } = chosen.get(ANY_SLOT) ?? slot.value;
-    const missing = backendMissing(spec, provider, host.hardware);
+    const missing = backendMissing(spec, judge(provider, host.hardware));
     if (missing !== undefined) return fail('stalled', 'DeviceMissing', missing.message);
     const promised = sumBytes(
       [...board.current().slots.values()].flatMap(({ memory }) => (memory?.admitted === true ? [memory.placement] : [])),

@@ -10,7 +10,7 @@ import { createHostProbe } from '../host/host-probe.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { createTomlEditor } from '../host/slots/toml-editor.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
-import { createHostModelStore } from './model-store.ts';
+import { createHostModelStore, createServiceCatalogue } from './model-store.ts';
 import type { OwnProgram, ServiceOptions, World } from './world.ts';
 
 /** `programs` are those that this runtime starts on the host itself; undefined where workloads run in images. */
@@ -26,9 +26,10 @@ export async function createHostWorld(options: ServiceOptions, runtime: Runtime,
     log,
   });
   const host = createHostProbe({ hardware: async () => withPrograms(await hardware.value.read(), programs) });
-  const models = createHostModelStore(options, host);
+  const catalogue = await createServiceCatalogue(options, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'models.json') });
+  const models = createHostModelStore(options, host, catalogue.catalogue);
   return ok({
-    ...(await createDesiredInputs(options, slots, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json') })),
+    ...(await createDesiredInputs(options, slots, { catalogue, lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json') })),
     runtime,
     ...(programs === undefined ? {} : { programs }),
     models,

@@ -2,18 +2,18 @@
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { Manage, ModelListing, ProviderListing } from '../api/ports.ts';
-import type { ListedModel } from '../models/store.ts';
+import type { Manage, ProviderListing } from '../api/ports.ts';
 import { describeAvailability, type RunsIn } from '../providers/decide/describe-availability.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Board } from '../reconciler/board.ts';
 import { fail } from '../schema/failure.ts';
 import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../schema/provider-kinds.ts';
+import { describeModel, listModel } from './describe-model.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 const PROBE_TIMEOUT_MS = 5000;
 
-type Inventory = Pick<Manage, 'providers' | 'models' | 'installState' | 'completeInstall'>;
+type Inventory = Pick<Manage, 'providers' | 'models' | 'model' | 'installState' | 'completeInstall'>;
 
 export function createInventory({ settings, providers }: ServiceOptions, world: World, board: Pick<Board, 'current'>): Inventory {
   const stateDir = settings.SVC_STATE_DIR;
@@ -22,6 +22,7 @@ export function createInventory({ settings, providers }: ServiceOptions, world: 
   return {
     providers: async () => Promise.all(PROVIDER_KIND_NAMES.map(async (kind) => listProvider(kind, providers[kind], world))),
     models: async () => (await listModels()).map(listModel),
+    model: async (id) => describeModel(world, id, new AbortController().signal),
     async installState() {
       const listed = await listModels();
       const slots = [...board.current().slots.values()];
@@ -64,21 +65,4 @@ async function runsIn(kind: ProviderKind, backends: readonly Backend[], { progra
   const program = programs.find((each) => each.kind === kind);
   const missing = fail('stalled', 'ProgramMissing', `This service cannot run the provider "${kind}" as a process`);
   return { kind: 'process', program: (await program?.describe()) ?? missing };
-}
-
-function listModel({ id, entry, presence }: ListedModel): ModelListing {
-  const present = presence.kind === 'present';
-  return {
-    id,
-    provider: (present ? presence.facts.provider : undefined) ?? entry?.provider ?? 'gguf',
-    family: entry?.family ?? (present ? (presence.facts.family ?? 'unknown') : 'unknown'),
-    present,
-    sizeBytes: present ? presence.facts.sizeBytes : presence.kind === 'pullable' ? presence.sizeBytes : undefined,
-    memoryBytes: undefined,
-    minVramBytes: entry?.minVramBytes,
-    license: entry?.license,
-    licenseUrl: entry?.licenseUrl,
-    selectable: (entry?.selectable ?? true) && presence.kind !== 'missing',
-    reason: presence.kind === 'missing' ? presence.message : undefined,
-  };
 }

@@ -1,6 +1,7 @@
 /** Pulls and removes models for the management API. */
 import type { Manage, PullListing } from '../api/ports.ts';
 import { filesOf, removeModel } from '../models/model-files.ts';
+import { suggestModels } from '../models/decide/suggest-models.ts';
 import { storageFailure } from '../models/pull/storage-failure.ts';
 import { codeOf } from '../platform/error-text.ts';
 import { needsAcceptance } from '../models/decide/needs-acceptance.ts';
@@ -46,7 +47,11 @@ export function createModelManagement(
       const present = (await store.observe([id], signal)).get(id)?.kind === 'present';
       return present
         ? ok(undefined)
-        : fail('stalled', 'ModelMissing', `Use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue: nothing provides "${id}"`);
+        : fail(
+            'stalled',
+            'ModelMissing',
+            `Use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue: nothing provides "${id}"${suggestModels(id, store.catalogue.keys())}`,
+          );
     }
     const asks = needsAcceptance(entry, await sources.licenses.accepted());
     if (asks && acceptLicense) await sources.licenses.accept(entry.license, id);

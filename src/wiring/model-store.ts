@@ -1,5 +1,8 @@
-/** Creates the model store of a host from the settings and the variables of Hugging Face's tools. */
+/** Creates the catalogue, and the model store of a host, from the settings and the variables of Hugging Face's tools. */
 import { createHash } from 'node:crypto';
+import path from 'node:path';
+import type { Catalogue } from '../models/catalogue.ts';
+import { createCatalogueSource, type CatalogueSource } from '../models/catalogue-source.ts';
 import { readHubAccess } from '../models/hub/hub-access.ts';
 import { createModelSources } from '../models/model-sources.ts';
 import { createDiskRoom } from '../models/pull/disk-room.ts';
@@ -7,6 +10,7 @@ import { createThrottle } from '../models/pull/throttle.ts';
 import { createModelStore, type DirectoryModelStore } from '../models/store.ts';
 import { modelFormats } from '../providers/model-formats.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
+import { PROVIDER_KIND_NAMES } from '../schema/provider-kinds.ts';
 import type { ServiceOptions } from './world.ts';
 
 /** What a model may have of the memory for slots. The rest is for its context and for computing. */
@@ -15,13 +19,36 @@ const WEIGHTS_SHARE = 0.8;
 const HOST_SHARE = 0.9;
 const PROBE_TIMEOUT_MS = 5000;
 
-export function createHostModelStore({ settings, env, providers }: ServiceOptions, host: HostProbe): DirectoryModelStore {
+/** `lastGoodFile` keeps the last valid entries of `models.toml`. Without it, they are kept in memory only. */
+export async function createServiceCatalogue(
+  { settings, env, log, providers }: ServiceOptions,
+  keep: { readonly lastGoodFile?: string } = {},
+): Promise<CatalogueSource> {
+  const source = await createCatalogueSource({
+    local: path.join(settings.SVC_CONFIG_DIR, 'models.toml'),
+    hub: readHubAccess(env),
+    providers: PROVIDER_KIND_NAMES.filter((kind) => providers[kind] !== undefined),
+    quietPeriodMs: settings.SVC_QUIET_PERIOD,
+    log,
+    ...keep,
+  });
+  await source.read();
+  return source;
+}
+
+export function createHostModelStore(
+  { settings, env, providers }: ServiceOptions,
+  host: HostProbe,
+  catalogue: Catalogue,
+): DirectoryModelStore {
   const root = settings.SVC_MODELS_DIR;
   return createModelStore({
     root,
+    catalogue,
     formats: modelFormats(providers),
     sources: createModelSources({
       root,
+      catalogue,
       hub: readHubAccess(env),
       acceptedLicenses: settings.SVC_ACCEPTED_LICENSES,
       async fitsBytes() {

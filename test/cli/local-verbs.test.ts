@@ -111,7 +111,8 @@ describe('svcctl doctor', () => {
     const env = { SVC_CONFIG_DIR: path.join(dir, 'etc'), SVC_STATE_DIR: dir, SVC_LISTEN: '127.0.0.1:0' };
     const { code, check } = await doctor(env);
     expect(code).toBe(0);
-    for (const name of ['node', 'settings', 'configuration', 'slots', 'models', 'address']) expect(check(name)?.result).toBe('ok');
+    for (const name of ['node', 'settings', 'configuration', 'slots', 'models', 'catalogue', 'address'])
+      expect(check(name)?.result).toBe('ok');
   });
 
   test('fails on an invalid slot file and a missing directory, and says what to do', async () => {
@@ -119,8 +120,11 @@ describe('svcctl doctor', () => {
     const bad = await doctor({ SVC_CONFIG_DIR: path.join(dir, 'etc2'), SVC_LISTEN: '127.0.0.1:0' });
     expect(bad.code).toBe(1);
     expect(bad.check('slots')).toMatchObject({ result: 'fail', found: expect.stringContaining('primary.toml:2:') });
+    await write('etc2/models.toml', '[[models]]\nid = "a/b"\n');
     await write('etc2/toolboxes.toml', '[gguf.cpi]\nimage = "x"\n');
     const mistaken = await doctor({ SVC_CONFIG_DIR: path.join(dir, 'etc2'), SVC_LISTEN: '127.0.0.1:0' });
+    expect(bad.check('catalogue')).toMatchObject({ result: 'ok', found: 'The shipped models' });
+    expect(mistaken.check('catalogue')).toMatchObject({ result: 'fail', found: expect.stringContaining('models.toml:2:1: models.0.id') });
     expect([bad, mistaken].map(({ check }) => check('toolboxes'))).toMatchObject([
       { result: 'ok' },
       { result: 'fail', found: expect.stringMatching(/toolboxes\.toml:1:7: gguf\.cpi: Unknown key "cpi"; did you mean "cpu"\?/) },

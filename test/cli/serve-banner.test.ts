@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { withCheckoutSettings } from '../../src/cli/checkout/checkout-settings.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import { recordingFile } from '../support/hardware/recorded-machines.ts';
 import { ownEnvironment } from '../support/service.ts';
 
 const WARNING = 'Anyone who can reach these addresses can use the models, read logs and change slots, because authentication is off';
@@ -20,11 +21,11 @@ describe('svcctl serve', () => {
   afterEach(() => rm(dir, { recursive: true, force: true }));
 
   /** Starts the service, stops it as soon as it listens, and returns everything that it has written. */
-  async function outputOf(listen: string, args: readonly string[]): Promise<string> {
+  async function outputOf(listen: string, args: readonly string[], settings: Readonly<Record<string, string>> = {}): Promise<string> {
     let output = '';
     const directories = { SVC_CONFIG_DIR: path.join(dir, 'config'), SVC_STATE_DIR: path.join(dir, 'state') };
     const child = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve', ...args], {
-      env: { ...ownEnvironment(), SVC_RUNTIME: 'process', SVC_LISTEN: listen, ...directories },
+      env: { ...ownEnvironment(), SVC_RUNTIME: 'process', SVC_LISTEN: listen, ...directories, ...settings },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
@@ -63,6 +64,17 @@ describe('svcctl serve', () => {
     const output = await outputOf(`127.0.0.1:${port}`, args);
     expect(output).toContain(`http://127.0.0.1:${port}`);
     expect(output).not.toContain('Anyone');
+  });
+
+  test.each([
+    ['as a service', []],
+    ['in a checkout', ['--checkout']],
+  ])('%s says that its hardware is that of a recording', async (_how, args) => {
+    const file = recordingFile('strix-halo-128gb');
+    const listen = `127.0.0.1:${await freePort()}`;
+    const warning = 'not that of this machine, because SVC_HARDWARE_FILE is set';
+    expect(await outputOf(listen, args, { SVC_HARDWARE_FILE: file })).toContain(warning);
+    expect(await outputOf(listen, args)).not.toContain('SVC_HARDWARE_FILE');
   });
 
   test('listens on loopback in a checkout unless told otherwise', () => {

@@ -58,6 +58,21 @@ describe('svcctl serve', () => {
     });
   });
 
+  test('refuses a recording of hardware that is missing or has a mistake, and says where', async () => {
+    const absent = path.join(dir, 'absent.json');
+    expect(await serve({ ...own(), SVC_HARDWARE_FILE: absent })).toMatchObject({
+      code: 1,
+      errors: expect.stringContaining(`"${absent}" cannot be read`),
+    });
+    const broken = path.join(dir, 'broken.json');
+    await writeFile(broken, '{"format":1,"abuot":"x"}');
+    const { code, errors } = await serve({ ...own(), SVC_HARDWARE_FILE: broken });
+    expect(code).toBe(1);
+    expect(errors).toContain(`Correct the recording "${broken}": about: Set "about": it is required`);
+    expect(errors).toContain('Unknown key "abuot"; did you mean "about"?');
+    expect(errors.trim().split('\n')).toHaveLength(1);
+  });
+
   test('names the address if it is in use', async () => {
     const { port, close } = await occupyPort(0);
     const ended = await serve({ ...own(), SVC_LISTEN: `127.0.0.1:${port}` });

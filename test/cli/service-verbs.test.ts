@@ -35,7 +35,7 @@ describe('svcctl get', () => {
   });
 
   test('lists models, providers and pulls', async () => {
-    expect((await run(['get', 'models'])).out).toContain('demo-fox  gguf      yes      293 KiB  1.9 MiB');
+    expect((await run(['get', 'models'])).out).toMatch(/^demo-fox +chat +yes +293 KiB +1\.9 MiB +- +Apache-2\.0/m);
     expect((await run(['get', 'providers', '-o', 'wide'])).out).toContain('gguf  yes        cpu       chat');
     expect(await run(['get', 'pulls'])).toEqual({ code: 0, out: '', err: 'There are no downloads in progress\n' });
   });
@@ -65,9 +65,66 @@ describe('svcctl get', () => {
   test('lists one thing by its full name, and names only with -o name', async () => {
     expect(await run(['get', 'slots', '-o', 'name'])).toEqual({ code: 0, out: 'slot/primary\n', err: '' });
     expect((await run(['get', 'slot/primary', '-o', 'yaml'])).out).toContain('slots:\n  - name: primary\n');
-    expect(await run(['get', 'models', '-o', 'name'])).toMatchObject({ code: 0, out: 'model/demo-fox\n' });
+    expect(await run(['get', 'models', '-o', 'name'])).toMatchObject({
+      code: 0,
+      out: 'model/demo-fox\nmodel/qwen-coder\nmodel/sdxl-turbo\n',
+    });
     expect(await run(['get', 'slot/nope'])).toMatchObject({ code: 1, err: expect.stringContaining('There is no slot "nope"') });
     expect(await run(['get', 'slot/primary', 'model/demo-fox'])).toMatchObject({ code: 64 });
+  });
+});
+
+describe('svcctl model list and show', () => {
+  test('leaves out what this version cannot run, and says so', async () => {
+    const { out, err } = await run(['model', 'list']);
+    expect(out).toMatch(
+      /^ID +KIND +PRESENT +SIZE +MEMORY +CONTEXT +LICENSE +NOTE\ndemo-fox .*\nqwen-coder +coder +no +4\.7 GiB +5\.6 GiB +32768 +mit *\n$/,
+    );
+    expect(err).toBe('Not listed: 1 that this version cannot run; add --all to see them\n');
+    const all = await run(['model', 'list', '--all']);
+    expect(all).toMatchObject({ err: '', out: expect.stringContaining('it needs the provider "image"') });
+  });
+
+  test.each([
+    [['--kind', 'coder'], 'model/qwen-coder\n'],
+    [['--present'], 'model/demo-fox\n'],
+    [['--kind', 'image', '--all'], 'model/sdxl-turbo\n'],
+  ])('lists with %j only %j', async (options, out) => {
+    expect(await run(['model', 'list', '-o', 'name', ...options])).toMatchObject({ code: 0, out, err: '' });
+  });
+
+  test('says when there is nothing of a kind, and refuses one that does not exist', async () => {
+    expect(await run(['model', 'list', '--kind', 'rerank'])).toEqual({ code: 0, out: '', err: 'There are no such models\n' });
+    expect(await run(['model', 'list', '--kind', 'chart'])).toMatchObject({
+      code: 64,
+      err: expect.stringContaining('chat, coder, vision'),
+    });
+  });
+
+  test('shows the files of one with their hashes, what it needs, and that nobody has checked it', async () => {
+    const { out } = await run(['model', 'show', 'qwen-coder']);
+    for (const line of [
+      'qwen-coder',
+      '  For         coder',
+      '  Present     no; "svcctl model pull qwen-coder" downloads 4.7 GiB',
+      '  Context     32768 tokens',
+      '  Needs       at least 5.6 GiB of memory',
+      '  Licence     mit, https://example.org/licence',
+      '    catalogue/m/0/m.gguf (not downloaded, 4.7 GiB)',
+      `      sha256 ${'a'.repeat(64)}`,
+      '      https://example.org/m.gguf',
+      '    https://example.org',
+    ])
+      expect(out.split('\n')).toContain(line);
+    expect(out).toContain('Checked     no: its files were not downloaded when the catalogue was made.');
+    expect(JSON.parse((await run(['model', 'show', 'qwen-coder', '-o', 'json'])).out)).toMatchObject({ id: 'qwen-coder', verified: false });
+    expect((await run(['model', 'show', 'sdxl-turbo'])).out).toContain('Not usable  Choose another model than "sdxl-turbo"');
+  });
+
+  test('answers an unknown name with the one that was meant', async () => {
+    const answer = await run(['model', 'show', 'demo-fix']);
+    expect(answer).toMatchObject({ code: 1, err: expect.stringContaining('There is no model "demo-fix"; did you mean "demo-fox"?') });
+    expect(await run(['model', 'show', '../etc/passwd'])).toMatchObject({ code: 64 });
   });
 });
 

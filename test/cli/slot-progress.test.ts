@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SlotAnswer } from '../../src/cli/connect/api-answers.ts';
-import { noticeOf } from '../../src/cli/output/slot-progress.ts';
+import { noticeOf, pullStep, pullText } from '../../src/cli/output/slot-progress.ts';
 
 type Condition = SlotAnswer['status']['conditions'][number];
 const condition = (type: string, status: Condition['status'], message: string): Condition => ({ type, status, reason: 'Reason', message });
@@ -26,5 +26,29 @@ describe('noticeOf()', () => {
         status: { state: 'ready', conditions: [...conditions], observed_generation: 1, restarts: 0 },
       }),
     ).toBe(notice);
+  });
+});
+
+describe('the progress of a download', () => {
+  const pulling = (done: number, speed: number | null): SlotAnswer => ({
+    name: 'img',
+    generation: 1,
+    status: {
+      state: 'pulling',
+      conditions: [condition('Ready', 'False', 'Model "m" is not here')],
+      observed_generation: 1,
+      restarts: 0,
+      progress: { what: 'm.gguf', done_bytes: done, total_bytes: 100 * 2 ** 20, bytes_per_second: speed, seconds_left: 5 },
+    },
+  });
+
+  test('is what a list of slots says of it', () => {
+    expect(pullText(pulling(43 * 2 ** 20, 8 * 2 ** 20))).toBe('Pulling m.gguf, 43.0 MiB of 100 MiB (43 %), 8.0 MiB/s, 5s left');
+    expect(pullText({ ...pulling(0, 0), status: { ...pulling(0, 0).status, progress: null } })).toBeUndefined();
+  });
+
+  test('counts as changed at every twentieth, and not when only the speed does', () => {
+    expect(pullStep(pulling(43 * 2 ** 20, 1))).toBe(pullStep(pulling(44 * 2 ** 20, 9)));
+    expect(pullStep(pulling(44 * 2 ** 20, 1))).not.toBe(pullStep(pulling(45 * 2 ** 20, 1)));
   });
 });

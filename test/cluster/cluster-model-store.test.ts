@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { CATALOGUE, type Catalogue } from '../../src/models/catalogue.ts';
+import { DEMO_CATALOGUE, type Catalogue } from '../../src/models/catalogue.ts';
 import { DEMO_MODEL_IDS, encodeDemoModel, writeDemoModels } from '../../src/models/demo/demo-models.ts';
 import { createModelStore } from '../../src/models/store.ts';
 import { MODEL_FORMATS, PROVIDERS } from '../../src/providers/registry.ts';
@@ -86,7 +86,7 @@ describe('createClusterModelStore()', () => {
   });
 
   test('takes the facts of a download from the catalogue', async () => {
-    const demo = CATALOGUE.get('demo-fox');
+    const demo = DEMO_CATALOGUE.get('demo-fox');
     if (demo === undefined) throw new Error('No demo model');
     const from = (sizeBytes: number) => ({ kind: 'url', url: 'http://127.0.0.1:1/x', sha256: 'a'.repeat(64), sizeBytes }) as const;
     const catalogue: Catalogue = new Map([

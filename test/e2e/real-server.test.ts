@@ -113,6 +113,16 @@ for (const [runtime, start] of Object.entries(RUNTIMES)) {
       expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-owl']);
     }, 60_000);
 
+    test('refuses to rank with a model that has no classifier head', async () => {
+      await service.save('headless', `${slotOf('demo-fox')}args = ["--rerank"]\n`);
+      const slot = await service.until('headless', 'stalled', (seen) => condition(seen, 'Stalled')?.status === 'True');
+      expect(condition(slot, 'Stalled')).toMatchObject({
+        reason: 'ModelUnsuitable',
+        message: expect.stringContaining('has no classifier head'),
+      });
+      await service.remove('headless');
+    }, 60_000);
+
     test('never serves a model that answers nonsense, and says what it answered', async () => {
       const told = {
         zeros: 'all of its tokens are equally probable',

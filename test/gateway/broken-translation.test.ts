@@ -54,7 +54,7 @@ describe('a translation that is wrong', () => {
     },
   };
   test.each(Object.keys(BROKEN))('because it %s fails its own request, and the log says why', async (what) => {
-    const { gateway, upstream, speak } = await start(BROKEN[what] ?? throwing, says);
+    const { gateway, speak } = await start(BROKEN[what] ?? throwing, says);
     const reply = await speak();
     expect(failedWith(reply)).toEqual([502, 'upstream.failed', 'gateway']);
     expect(errorOf(reply.text).message).toContain(String(reply.headers['x-request-id']));
@@ -66,7 +66,7 @@ describe('a translation that is wrong', () => {
       if (body.kind === 'json' && !body.text.includes('spin')) return json({ fine: true });
       for (;;) yield* onLeave([]);
     };
-    const { gateway, upstream, speak } = await start(spinning, says, { SVC_FIRST_BYTE_TIMEOUT: '300ms' });
+    const { speak } = await start(spinning, says, { SVC_FIRST_BYTE_TIMEOUT: '300ms' });
     const stuck = speak({ voice: 'spin' });
     for (let count = 0; count < 5; count += 1) expect((await speak()).status).toBe(200);
     expect(failedWith(await stuck)).toEqual([504, 'upstream.timeout', 'gateway']);
@@ -78,14 +78,14 @@ describe('a translation that is wrong', () => {
       yield* write('data: {"part":1}\n\n');
       return { kind: 'failed', message: 'The engine has stopped' };
     };
-    const { upstream, speak } = await start(half, says);
+    const { speak } = await start(half, says);
     const reply = await speak();
     expect([reply.status, reply.headers['x-accel-buffering']]).toEqual([200, 'no']);
     expect(reply.text).toMatch(/^data: \{"part":1\}\n\ndata: \{"error":\{"message":"The engine has stopped".*"code":"upstream\.failed"/);
   });
 
   test('because it asks for a larger answer than it may gets none', async () => {
-    const { gateway, upstream, speak } = await start(sayOnce, (_request, res) => void res.end(Buffer.alloc(2 * MIB)));
+    const { gateway, speak } = await start(sayOnce, (_request, res) => void res.end(Buffer.alloc(2 * MIB)));
     const reply = await speak();
     expect([failedWith(reply), errorOf(reply.text).message]).toEqual([
       [502, 'upstream.failed', 'gateway'],

@@ -56,7 +56,7 @@ describe('a translation of one request', () => {
   });
 
   test('gives errors of the server the shape of OpenAI’s', async () => {
-    const { upstream, speak } = await start(sayOnce, (_request, res) => sendJson(res, 422, { detail: 'No such voice' }));
+    const { speak } = await start(sayOnce, (_request, res) => sendJson(res, 422, { detail: 'No such voice' }));
     const reply = await speak();
     expect([reply.status, errorOf(reply.text)]).toEqual([
       422,
@@ -202,7 +202,7 @@ describe('a translation of several requests', () => {
 
   test('that never ends is ended by the time limit, and its job is cancelled', async () => {
     const server = queueServer();
-    const { gateway, upstream, speak } = await start(draw, server.answer, { SVC_FIRST_BYTE_TIMEOUT: '200ms' });
+    const { speak } = await start(draw, server.answer, { SVC_FIRST_BYTE_TIMEOUT: '200ms' });
     expect(failedWith(await speak())).toEqual([504, 'upstream.timeout', 'gateway']);
     await until(() => server.interrupted.length === 1);
   });

@@ -6,6 +6,7 @@ import { parse as parseToml } from 'smol-toml';
 import { parseSettings, type ParsedSettings } from '../../src/schema/settings.ts';
 import { SlotName } from '../../src/schema/names.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
+import { parseCatalogue } from '../../src/models/decide/parse-catalogue.ts';
 import { ToolboxManifest } from '../../src/schema/toolbox-images.ts';
 import { describeWithHelm } from '../support/require/require-helm.ts';
 import { at, gatewayOf, listAt, ofKind } from './rendered.ts';
@@ -158,6 +159,16 @@ describeWithHelm('The chart', () => {
     expect(ToolboxManifest.parse(parseToml(String(at(config, 'data', 'toolboxes.toml'))))).toEqual(toolboxes);
     const [empty] = ofKind(await renderValues({}), 'ConfigMap');
     expect(parseToml(String(at(empty, 'data', 'toolboxes.toml')))).toEqual({});
+  });
+
+  test('writes models of the user as the service reads them, and no file without any', async () => {
+    const { models } = VALUE_SETS['everything'] ?? {};
+    const [config] = ofKind(await renderValues({ models }), 'ConfigMap');
+    const { records, problems } = parseCatalogue(String(at(config, 'data', 'models.toml')), 'models.toml');
+    expect({ ids: [...records.keys()], problems }).toEqual({ ids: ['own'], problems: [] });
+    expect(records.get('own')?.family).toBe("{{ not a template }}: '#'");
+    const [empty] = ofKind(await renderValues({}), 'ConfigMap');
+    expect(at(empty, 'data', 'models.toml')).toBeUndefined();
   });
 
   test('renders slots that the service accepts', async () => {

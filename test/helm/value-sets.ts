@@ -9,6 +9,19 @@ type Json = Readonly<Record<string, unknown>>;
 const DIGEST = `sha256:${'a'.repeat(64)}`;
 const peer = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'apps' } } };
 
+/** With an empty line, a text of several lines, and what templates and YAML treat specially. */
+const MODELS_TOML = `[[models]]
+id = "own"
+kind = "chat"
+family = "{{ not a template }}: '#'"
+
+[[models.files]]
+repo = "o/r"
+file = "m.gguf"
+size = 42
+sha256 = "${'a'.repeat(64)}"
+`;
+
 export const VALUE_SETS: Readonly<Record<string, Json>> = {
   default: {},
   small: {
@@ -64,6 +77,7 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
     },
     models: {
       claim: { create: true, storageClassName: 'shared' },
+      catalogue: MODELS_TOML,
       hub: { endpoint: 'https://mirror.example', tokenSecretName: 'hugging-face' },
       acceptedLicenses: ['llama3.2', 'gemma'],
     },

@@ -1,9 +1,15 @@
 /** Tests what users read about a slot that cannot run in a cluster: a reason, what is missing, and what to do. Also tests that doing it helps. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { DEMO_SENTENCES, encodeDemoModel } from '../../src/models/demo/demo-models.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
+import { eventually } from '../support/eventually.ts';
 import { conditionOf, demoSlot, install, isReady, render, type Installation } from '../support/live-cluster/cluster.ts';
+import { breakWeights } from '../support/models/break-weights.ts';
 import { describeWithCluster } from '../support/require/require-cluster.ts';
-import { pause } from '../support/service.ts';
+import { chatText, pause } from '../support/service.ts';
 
 const NOWHERE = 'localhost/svc-toolbox-lost:v1';
 const values = (image: string): string => `replicas: 1\ntoolboxes: { gguf: { cpu: { image: "${image}" } } }\n`;
@@ -32,6 +38,24 @@ apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: { name: lost }
 spec: { storageClassName: svc-trouble, accessModes: [ReadWriteOnce], resources: { requests: { storage: 1Gi } } }
+`;
+
+const STORE = '/var/tmp/svc-trouble-models';
+const copyPod = (command: string): string => `apiVersion: v1
+kind: Pod
+metadata: { name: copy }
+spec:
+  restartPolicy: Never
+  containers:
+    - name: copy
+      image: localhost/svc-toolbox-gguf-cpu:v1
+      imagePullPolicy: IfNotPresent
+      command: [sh, -c, "${command}"]
+      securityContext: { runAsUser: 0 }
+      volumeMounts: [{ name: store, mountPath: /store }, { name: files, mountPath: /files }]
+  volumes:
+    - { name: store, hostPath: { path: ${STORE}, type: DirectoryOrCreate } }
+    - { name: files, configMap: { name: nonsense } }
 `;
 
 const WAITING: Readonly<Record<string, Problem & { readonly spec: string }>> = {
@@ -186,6 +210,36 @@ describeWithCluster('A slot that cannot run', () => {
     await svc.until('wide', 'complete', (each) => conditionOf(each, 'Reconciling')?.status === 'False', 120_000);
     await drop('wide');
   }, 300_000);
+
+  test('because its new model answers nonsense says so, while the old one keeps serving', async () => {
+    const directory = await mkdtemp(path.join(tmpdir(), 'svc-nonsense-'));
+    const file = path.join(directory, 'chat.gguf');
+    await writeFile(file, breakWeights(encodeDemoModel('demo-fox'), Number.NaN));
+    await svc.kubectl(['create', 'configmap', 'nonsense', `--from-file=chat.gguf=${file}`]);
+    await rm(directory, { recursive: true });
+    const inStore = async (command: string): Promise<void> => {
+      await svc.kubectl(['apply', '--filename', '-'], copyPod(command));
+      const phase = async () => svc.kubectl(['get', 'pod', 'copy', '--output', 'jsonpath={.status.phase}']);
+      await eventually('the files are copied', async () => (await phase()) === 'Succeeded', 60_000);
+      await svc.kubectl(['delete', 'pod', 'copy']);
+    };
+    await inStore('mkdir -p /store/broken && cp -L /files/chat.gguf /store/broken/ && chmod -R a+rwX /store');
+    const options = `  storage: { hostPath: ${STORE} }\n  lifecycle: { swap: blue-green }\n`;
+    await svc.apply(demoSlot('nonsense', 'demo-fox', options));
+    await svc.until('nonsense', 'ready', isReady, 150_000);
+    await patch('nonsense', { model: { default: 'broken/chat.gguf' } });
+    const texts = ['The model answers nonsense', 'probability that is not a number'];
+    const message = await becomes('nonsense', 'ModelAnswersNonsense', 'Stalled');
+    for (const text of texts) expect(message).toMatch(text);
+    await expectEverywhere('nonsense', ['The model answers nonsense']);
+    expect(conditionOf(await svc.slot('nonsense'), 'Ready')).toMatchObject({ status: 'True', reason: 'PreviousServes' });
+    const answer = await svc.chat({ model: 'nonsense' });
+    expect([answer.status, await chatText(answer)]).toEqual([200, DEMO_SENTENCES['demo-fox']]);
+    await patch('nonsense', { model: { default: 'demo-owl' } });
+    await svc.until('nonsense', 'ready', (each) => isReady(each) && conditionOf(each, 'UpToDate')?.status === 'True', 150_000);
+    await drop('nonsense');
+    await inStore('rm -rf /store/broken /store/demo');
+  }, 400_000);
 
   describe('because it crashes', () => {
     beforeAll(async () => {

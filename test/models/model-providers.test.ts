@@ -1,9 +1,17 @@
+import { readFile } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
-import { CATALOGUE } from '../../src/models/catalogue.ts';
-import { PROVIDER_OF_MODEL, providerOfModel } from '../../src/schema/model-providers.ts';
+import { DEMO_CATALOGUE } from '../../src/models/catalogue.ts';
+import { providerOf } from '../../src/models/decide/catalogue-document.ts';
+import { parseCatalogue } from '../../src/models/decide/parse-catalogue.ts';
+import { PROVIDER_OF_MODEL } from '../../src/schema/catalogue-providers.ts';
+import { providerOfModel } from '../../src/schema/model-providers.ts';
 
-test('the provider of each model of the catalogue is known from its id', () => {
-  expect(Object.fromEntries([...CATALOGUE.values()].map(({ id, provider }) => [id, provider]))).toEqual(PROVIDER_OF_MODEL);
+test('the provider of each model of the catalogue is known from its id', async () => {
+  const { records } = parseCatalogue(await readFile('src/models/catalogue.toml', 'utf8'), 'catalogue.toml');
+  const demo = [...DEMO_CATALOGUE.values()].map(({ id, provider }) => [id, provider]);
+  const shipped = [...records.values()].map((record) => [record.id, providerOf(record)]);
+  expect(PROVIDER_OF_MODEL).toEqual(Object.fromEntries([...demo, ...shipped]));
+  expect(providerOfModel('kokoro-multi-lang-v1.0')).toBe('tts');
 });
 
 test('a GGUF file is served by the provider for GGUF, and any other id says nothing', () => {

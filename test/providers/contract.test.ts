@@ -2,12 +2,25 @@ import { expect, test } from '@jest/globals';
 import { encodeEmbedder } from '../../src/models/demo/demo-embedder.ts';
 import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
 import { PROVIDERS } from '../../src/providers/registry.ts';
+import type { ModelFacts, ProbeResponse } from '../../src/providers/provider.ts';
 import type { ProviderKind } from '../../src/schema/provider-kinds.ts';
 import { describeProviderContract, type ProviderSamples } from '../support/providers/provider-contract.ts';
 import { toy } from '../support/toy-provider/toy.ts';
 
 const file = (name: string, bytes: Uint8Array) => ({ entry: { name }, files: { [name]: bytes } });
 const text = (value: string): Uint8Array => new TextEncoder().encode(value);
+
+const json = (body: unknown): ProbeResponse => ({ status: 200, body: JSON.stringify(body) });
+
+/** As llama-server answers. */
+function soundAnswer(route: string, { contents }: ModelFacts): ProbeResponse {
+  const length = Number(contents?.['embeddingLength'] ?? 1);
+  if (route === '/v1/completions') return json({ choices: [{ text: 'The', index: 0, logprobs: null, finish_reason: 'length' }] });
+  if (route === '/v1/embeddings')
+    return json({ data: [{ embedding: Array.from({ length }, (_, index) => 0.5 - index / length), index: 0 }] });
+  if (route === '/v1/rerank') return json({ results: [4.5, -8.1].map((score, index) => ({ index, relevance_score: score })) });
+  return json({ status: 'ok' });
+}
 
 /** A provider of the registry without samples does not compile. */
 const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
@@ -18,6 +31,7 @@ const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
       'a reranker': file('rerank.gguf', encodeEmbedder({ name: 'r', head: 'rank' })),
     },
     maxReadBytes: 8 * 2 ** 20,
+    sound: soundAnswer,
   },
 };
 
@@ -29,6 +43,7 @@ const TOY_SAMPLES: ProviderSamples = {
     },
   },
   maxReadBytes: 1000,
+  sound: (route) => json(route === '/alive' ? {} : { choices: [{ message: { content: 'Hello' } }] }),
 };
 
 for (const kind of Object.keys(PROVIDERS).filter((key) => key in SAMPLES)) {

@@ -99,14 +99,17 @@ test('a slot of a new provider becomes ready and answers through the gateway, an
     body: JSON.stringify({ messages: [{ role: 'user', content: 'What do you want?' }] }),
   });
   expect(await answer.json()).toMatchObject({ choices: [{ message: { content: 'Polly wants a model' } }] });
-  const refused = await fetch(`${url}/v1/embeddings`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'primary', input: 'x' }),
-  });
-  expect(refused.status).toBeGreaterThanOrEqual(400);
-  expect(refused.status).toBeLessThan(500);
-  expect((await get('/api/slots/primary')).status).toMatchObject({ provider: 'npu', backend: 'npu', capabilities: ['chat'] });
+  const embed = async (body: object) =>
+    fetch(`${url}/v1/embeddings`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'primary', ...body }),
+    });
+  expect(await (await embed({ input: 'four' })).json()).toMatchObject({ data: [{ embedding: [4, 0.5] }] });
+  const refused = await embed({ input: 5 });
+  expect(refused.status).toBe(400);
+  expect(await refused.json()).toMatchObject({ error: { message: 'Set "input" to a text', code: 'request.invalid', param: 'input' } });
+  expect((await get('/api/slots/primary')).status).toMatchObject({ provider: 'npu', backend: 'npu', capabilities: ['chat', 'embedding'] });
   expect((await get('/api/models')).models).toContainEqual(
     expect.objectContaining({ id: 'parrot', provider: 'npu', family: 'toy', present: true }),
   );

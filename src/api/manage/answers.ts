@@ -1,6 +1,8 @@
 /** The answers of `/api` as schemas: the source of the OpenAPI document and of the types that handlers return. Keys are in snake_case; unknown values are null. */
 import { z } from 'zod';
+import { MODEL_KINDS } from '../../schema/model-kinds.ts';
 import { SlotName } from '../../schema/names.ts';
+import { DEVICE_VENDORS } from '../../schema/hardware.ts';
 import { BACKENDS, CAPABILITIES, PROVIDER_KIND_NAMES } from '../../schema/provider-kinds.ts';
 import { CONDITION_TYPES, SLOT_STATES, TIMELINE_KINDS } from '../../schema/slot-status.ts';
 
@@ -11,6 +13,9 @@ const Time = z.iso.datetime();
 const State = z.enum(SLOT_STATES);
 const Provider = z.enum(PROVIDER_KIND_NAMES);
 const Backend = z.enum(BACKENDS);
+const HardwareSource = z
+  .enum(['machine', 'recording', 'none'])
+  .describe('"recording": the file of "SVC_HARDWARE_FILE" takes the place of this machine; "none": the service runs in a cluster');
 
 export const Condition = z.object({
   type: z.enum(CONDITION_TYPES),
@@ -84,6 +89,7 @@ export const SlotLine = z.object({
 export const Status = z.object({
   version: z.string(),
   runtime: z.string(),
+  hardware_source: HardwareSource,
   auth_enabled: z.boolean(),
   uptime_seconds: Count,
   slots: z.array(SlotLine),
@@ -165,16 +171,36 @@ export const Applied = z.object({
 
 export const ModelEntry = z.object({
   id: z.string(),
+  kind: z.enum(MODEL_KINDS).nullable().describe('What the model is for; null if it is not in the catalogue'),
   provider: z.string(),
   family: z.string(),
   present: z.boolean(),
   size_bytes: Bytes.nullable(),
   memory_bytes: Bytes.nullable(),
-  min_vram_bytes: Bytes.nullable(),
+  min_memory_bytes: Bytes.nullable().describe('What the model needs at least'),
+  min_vram_bytes: Bytes.nullable().describe('What the model needs at least of the memory of a discrete GPU'),
+  context: z.number().nullable().describe('Longest context in tokens'),
   license: z.string().nullable(),
   license_url: z.string().nullable(),
+  verified: z
+    .boolean()
+    .nullable()
+    .describe('Whether the files were downloaded and compared with the catalogue before it was published; null if the model is not in it'),
   selectable: z.boolean(),
   reason: z.string().nullable().describe('Why the model cannot be selected'),
+});
+
+export const ModelDetail = ModelEntry.extend({
+  files: z.array(
+    z.object({
+      path: z.string().describe('Relative to the model store'),
+      size_bytes: Bytes.nullable(),
+      sha256: z.string().nullable(),
+      url: z.string().nullable().describe('Where the file is downloaded from; null if it is not downloaded'),
+      present: z.boolean(),
+    }),
+  ),
+  sources: z.array(z.string()).describe('Pages where what the catalogue says can be checked'),
 });
 
 export const Models = z.object({ models: z.array(ModelEntry) });
@@ -210,4 +236,39 @@ export const ProviderEntry = z.object({
 
 export const Providers = z.object({ providers: z.array(ProviderEntry) });
 
-export const Hardware = z.object({ memory_total_bytes: Bytes.nullable(), memory_available_bytes: Bytes.nullable() });
+export const DeviceEntry = z.object({
+  id: z.string().describe('"gpu0", "npu0": stable as long as no device is added or removed'),
+  kind: z.enum(['gpu', 'npu']),
+  vendor: z.enum(DEVICE_VENDORS),
+  name: z.string().nullable(),
+  pci_address: z.string().nullable(),
+  driver: z.string().nullable().describe('The kernel driver'),
+  architecture: z.string().nullable().describe('What programs are built for, such as "gfx1151" or "sm_86"'),
+  path: z.string().nullable().describe('The device file'),
+  backends: z.array(Backend),
+  unavailable: z
+    .array(z.object({ backend: z.string(), reason: z.string() }))
+    .describe('Backends that the device cannot be used with, and why'),
+  memory_total_bytes: Bytes.nullable(),
+  memory_free_bytes: Bytes.nullable().describe('null if the driver does not report what is in use'),
+  memory_dedicated_bytes: Bytes.nullable().describe('Of a device that shares the memory of the host: what the firmware sets aside for it'),
+  unified: z.boolean().describe('Whether it computes in the memory of the host'),
+});
+
+export const Hardware = z.object({
+  source: HardwareSource,
+  recording: z.object({ file: z.string(), about: z.string() }).nullable(),
+  cpu: z.object({ model: z.string().nullable(), architecture: z.string(), threads: Count, cores: Count.nullable() }).nullable(),
+  memory_total_bytes: Bytes.nullable().describe(
+    'What workloads may use: the memory of the machine, or the limit of the service’s own container',
+  ),
+  memory_available_bytes: Bytes.nullable(),
+  devices: z.array(DeviceEntry),
+  devices_hidden: z
+    .string()
+    .nullable()
+    .describe('Why devices cannot be seen, as in a container; then the list says nothing about the machine'),
+  programs: z
+    .array(z.object({ provider: z.string(), name: z.string(), backends: z.array(Backend) }))
+    .describe('What the model servers that are installed on this machine report that they can compute with'),
+});

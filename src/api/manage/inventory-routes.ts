@@ -4,6 +4,7 @@ import { json, type Immutable } from '../answer.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
 import { Hardware, Models, Providers, Pulls } from './answers.ts';
+import { viewHardware } from './decide/hardware-view.ts';
 import { viewModel, viewProvider, viewPulls } from './decide/inventory-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
 
@@ -16,10 +17,7 @@ export function createInventoryRoutes({ manage, board }: ManageDeps): readonly D
     list('/api/providers', 'Kinds of runtime, and whether this host can run them', Providers, async () => ({
       providers: (await manage.providers()).map(viewProvider),
     })),
-    list('/api/hardware', 'Memory of the host', Hardware, async () => {
-      const { memoryTotalBytes, memoryAvailableBytes } = await manage.hardware();
-      return { memory_total_bytes: memoryTotalBytes ?? null, memory_available_bytes: memoryAvailableBytes ?? null };
-    }),
+    list('/api/hardware', 'CPU, memory, GPUs and NPUs of the host', Hardware, async () => viewHardware(await manage.hardware())),
   ];
 }
 

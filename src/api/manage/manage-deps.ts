@@ -11,7 +11,7 @@ export interface ManageDeps {
   readonly board: Pick<Board, 'current'>;
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly traffic: (slot: SlotName) => SlotTraffic;
-  readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_PUBLIC_URL' | 'SVC_TRUSTED_PROXIES' | 'SVC_RESYNC'>;
+  readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_HARDWARE_FILE' | 'SVC_PUBLIC_URL' | 'SVC_TRUSTED_PROXIES' | 'SVC_RESYNC'>;
   /** Whether this build and host support each feature. */
   readonly features: () => Readonly<Record<string, boolean>>;
   /** Milliseconds on the clock of the loop. */

@@ -1,4 +1,4 @@
-/** Pulling and removing models. The lists of models and downloads are in `inventory-routes.ts`. */
+/** One model: showing, pulling and removing it. The lists of models and downloads are in `inventory-routes.ts`. */
 import { z } from 'zod';
 import type { Failure } from '../../schema/failure.ts';
 import { ModelId } from '../../schema/names.ts';
@@ -7,7 +7,8 @@ import { ApiError } from '../api-error.ts';
 import { empty, json } from '../answer.ts';
 import { defineRoute } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
-import { FitAnswer, PullRequested } from './answers.ts';
+import { FitAnswer, ModelDetail, PullRequested } from './answers.ts';
+import { viewModelDetail } from './decide/inventory-view.ts';
 import { viewFit } from './decide/memory-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
 
@@ -39,6 +40,21 @@ const PullBody = z
 
 export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRoute[] {
   return [
+    defineRoute({
+      method: 'GET',
+      path: '/api/models/:id',
+      access: 'read',
+      tag: 'inventory',
+      summary: 'One model: its files, its licence, and what it needs',
+      input: z.object({ params: ModelParams }),
+      answers: { 200: json('The model', ModelDetail) },
+      errors: ['model.not_found'],
+      async handler({ params: { id } }) {
+        const found = await manage.model(id);
+        if (!found.ok) throw new ApiError('model.not_found', found.failure.message, { param: 'id' });
+        return { status: 200, body: viewModelDetail(found.value) };
+      },
+    }),
     defineRoute({
       method: 'POST',
       path: '/api/models/:id/pull',

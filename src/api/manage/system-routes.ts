@@ -51,6 +51,11 @@ function health<const Declared extends Answers>(...route: Parameters<typeof open
   return { ...open(...route), anySite: true };
 }
 
+function hardwareSource({ manage, settings }: ManageDeps): 'machine' | 'recording' | 'none' {
+  if (manage.runtime === 'kube') return 'none';
+  return settings.SVC_HARDWARE_FILE === undefined ? 'machine' : 'recording';
+}
+
 function livenessRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   const { manage, settings, board } = deps;
   return [
@@ -95,6 +100,7 @@ function stateRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
           runtime: manage.runtime,
           auth_enabled: settings.SVC_AUTH_ENABLED,
           uptime_seconds: uptimeSeconds(deps),
+          hardware_source: hardwareSource(deps),
           slots: viewStatus(board.current(), traffic),
         },
       }),

@@ -14,8 +14,10 @@ import { formatProblem } from '../../schema/spec-problem.ts';
 import { StatusAnswer } from '../connect/api-answers.ts';
 import { authority, localAuthority, type Environment } from '../connect/service-options.ts';
 import { parseToml } from '../manifests/read-manifests.ts';
+import { readCatalogue } from '../read-catalogue.ts';
 import { sizeText } from '../output/quantities-text.ts';
 import { fail, ok, warn, type Check } from './check.ts';
+import { checkHardware } from './hardware-check.ts';
 
 /** `engines` of package.json. */
 const MIN_NODE = [24, 12] as const;
@@ -36,8 +38,10 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
       checkConfigDir(settings),
       checkSlots(settings),
       checkToolboxes(settings),
+      checkCatalogue(env),
       checkPodman(settings, env),
       ...Object.values(PROVIDERS).map(async (provider) => checkProgram(provider, settings, env)),
+      checkHardware(settings, env),
       checkModelsDir(settings),
       checkAddress(settings),
     ])),
@@ -95,6 +99,17 @@ async function checkToolboxes({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check>
   );
 }
 
+async function checkCatalogue(env: Environment): Promise<Check> {
+  const { catalogue, problems } = await readCatalogue(env);
+  const own = [...catalogue.values()].filter(({ isOwn }) => isOwn === true).length;
+  if (problems.length === 0) return ok('catalogue', own === 0 ? 'The shipped models' : `The shipped models, and ${own} of "models.toml"`);
+  return fail(
+    'catalogue',
+    problems.map((problem) => formatProblem(problem)).join('; '),
+    'Fix the file; until then, the service uses the last valid version of these entries',
+  );
+}
+
 async function checkPodman(settings: Settings, env: Environment): Promise<Check> {
   const named = settings.SVC_PODMAN_SOCKET === undefined ? {} : { SVC_PODMAN_SOCKET: settings.SVC_PODMAN_SOCKET };
   const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
@@ -112,7 +127,9 @@ async function checkProgram({ kind, openProgram }: Provider, settings: Settings,
   const found = await openProgram({ env, stateDir: settings.SVC_STATE_DIR, onProgress: () => undefined }).describe();
   if (!found.ok) return warn(check, 'It is not on this machine, and slots that run as processes need it', found.failure.message);
   const { name, installs } = found.value;
-  return installs === undefined ? ok(check, name) : warn(check, `${name} is not installed yet`, `Nothing to do: ${installs}`);
+  return installs === undefined
+    ? ok(check, name)
+    : warn(check, `Slots that run as processes will use ${name}`, `Nothing to do: ${installs}`);
 }
 
 async function checkModelsDir({ SVC_MODELS_DIR: dir }: Settings): Promise<Check> {

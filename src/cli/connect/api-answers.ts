@@ -34,20 +34,57 @@ export const StatusAnswer = z.looseObject({
   slots: z.array(z.looseObject({ name: z.string(), in_flight: z.number(), parked: z.number() })),
 });
 
-export const ModelsAnswer = z.looseObject({
-  models: z.array(
+export const HardwareAnswer = z.looseObject({
+  recording: z.looseObject({ file: z.string(), about: z.string() }).nullable(),
+  cpu: z
+    .looseObject({ model: z.string().nullable(), architecture: z.string(), threads: z.number(), cores: z.number().nullable() })
+    .nullable(),
+  memory_total_bytes: z.number().nullable(),
+  memory_available_bytes: z.number().nullable(),
+  devices: z.array(
     z.looseObject({
       id: z.string(),
-      provider: z.string(),
-      family: z.string(),
-      present: z.boolean(),
-      size_bytes: count,
-      memory_bytes: count,
-      license: text,
-      selectable: z.boolean(),
-      reason: text,
+      vendor: z.string(),
+      name: z.string().nullable(),
+      pci_address: z.string().nullable(),
+      driver: z.string().nullable(),
+      architecture: z.string().nullable(),
+      path: z.string().nullable(),
+      backends: z.array(z.string()),
+      unavailable: z.array(z.looseObject({ backend: z.string(), reason: z.string() })),
+      memory_total_bytes: z.number().nullable(),
+      memory_free_bytes: z.number().nullable(),
+      unified: z.boolean(),
     }),
   ),
+  devices_hidden: z.string().nullable(),
+  programs: z.array(z.looseObject({ provider: z.string(), name: z.string(), backends: z.array(z.string()) })),
+});
+
+const ModelAnswer = z.looseObject({
+  id: z.string(),
+  kind: text,
+  provider: z.string(),
+  family: z.string(),
+  present: z.boolean(),
+  size_bytes: count,
+  memory_bytes: count,
+  min_memory_bytes: count,
+  min_vram_bytes: count,
+  context: count,
+  license: text,
+  license_url: text,
+  verified: z.boolean().nullish(),
+  selectable: z.boolean(),
+  reason: text,
+});
+export type ModelAnswer = z.output<typeof ModelAnswer>;
+
+export const ModelsAnswer = z.looseObject({ models: z.array(ModelAnswer) });
+
+export const ModelDetailAnswer = ModelAnswer.extend({
+  files: z.array(z.looseObject({ path: z.string(), size_bytes: count, sha256: text, url: text, present: z.boolean() })),
+  sources: z.array(z.string()),
 });
 
 export const PullsAnswer = z.looseObject({

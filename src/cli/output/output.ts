@@ -12,6 +12,8 @@ export interface Column<T> {
   /** Changes as time passes, so that `--watch` ignores it. */
   readonly moves?: true;
   cell(item: T): string;
+  /** For `--watch`: what must differ for the cell to count as changed. Default: the cell. */
+  markOf?(item: T): string;
 }
 
 export interface List<T> {
@@ -35,6 +37,8 @@ export interface Row {
   readonly value: unknown;
   /** One for each column. */
   readonly cells: readonly string[];
+  /** One for each column: what must differ for the cell to count as changed. */
+  readonly marks: readonly string[];
 }
 
 /** Returns the value as JSON or YAML, or undefined if the format is one for people. */
@@ -44,7 +48,12 @@ export async function dataText(output: Output, value: object): Promise<string | 
 }
 
 export function toRows<T>({ key, items, columns, nameOf }: List<T>): Rows {
-  const rows = items.map((item) => ({ name: nameOf?.(item) ?? '', value: item, cells: columns.map((column) => column.cell(item)) }));
+  const rows = items.map((item) => ({
+    name: nameOf?.(item) ?? '',
+    value: item,
+    cells: columns.map((column) => column.cell(item)),
+    marks: columns.map((column) => column.markOf?.(item) ?? column.cell(item)),
+  }));
   return { key, columns, items: rows };
 }
 

@@ -43,6 +43,21 @@ function textOf(condition: Condition | undefined): string {
   return condition === undefined ? '' : condition.message || condition.reason;
 }
 
+/** `Pulling m.gguf, 1.2 GiB of 6.1 GiB (20 %), 40 MiB/s, 3m left`. Undefined while the slot pulls nothing. */
+export function pullText({ status: { progress } }: SlotAnswer): string | undefined {
+  if (progress === null || progress === undefined) return undefined;
+  return `Pulling ${progress.what}, ${transferText(progress.done_bytes, progress.total_bytes)}${speedText(progress)}`;
+}
+
+/** `--watch` prints a line for every twentieth of a download, which are few enough to read, and as many for a long one as for a short one. */
+const STEPS = 20;
+
+/** What of `pullText` counts as a change. */
+export function pullStep({ status: { progress } }: SlotAnswer): string | undefined {
+  if (progress === null || progress === undefined) return undefined;
+  return `Pulling ${progress.what}, ${Math.floor(STEPS * (shareOf(progress.done_bytes, progress.total_bytes) ?? 0))}`;
+}
+
 /** What to show while a verb waits for the slot. */
 export function progressOf(slot: SlotAnswer): Progress {
   const { state, progress } = slot.status;

@@ -24,10 +24,10 @@ export function createWatch(terminal: Terminal, output: Output, kind: string): (
 }
 
 /** What must differ for an item to count as changed. An age that grows by itself is no change. */
-function fingerprint({ columns }: Rows, { value, cells }: Row, output: Output): string {
+function fingerprint({ columns }: Rows, { value, marks }: Row, output: Output): string {
   if (output === 'name') return '';
   if (output === 'json' || output === 'yaml') return JSON.stringify(value);
   return JSON.stringify(
-    cells.filter((_cell, index) => columns[index]?.moves !== true && (output === 'wide' || columns[index]?.wide !== true)),
+    marks.filter((_mark, index) => columns[index]?.moves !== true && (output === 'wide' || columns[index]?.wide !== true)),
   );
 }

@@ -5,7 +5,8 @@ import { ModelsAnswer, ProvidersAnswer, PullsAnswer, SlotsAnswer, StatusAnswer, 
 import type { Client } from '../connect/client.ts';
 import { cellText, toRows, type Column, type Rows } from '../output/output.ts';
 import { ageText, secondsText, sizeText } from '../output/quantities-text.ts';
-import { readinessOf, reasonedNoticeOf } from '../output/slot-progress.ts';
+import { pullStep, pullText, readinessOf, reasonedNoticeOf } from '../output/slot-progress.ts';
+import { modelRows } from './model-catalogue.ts';
 
 export interface Listing {
   /** One of the items: `slot`. */
@@ -34,21 +35,7 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
     empty: 'There are no models',
     async read(_cli, client) {
       const { models } = await client.request('GET', '/api/models', ModelsAnswer);
-      return toRows({
-        key: 'models',
-        items: models,
-        nameOf: (model) => model.id,
-        columns: [
-          { title: 'ID', cell: (model) => cellText(model.id) },
-          { title: 'PROVIDER', cell: (model) => cellText(model.provider) },
-          { title: 'FAMILY', wide: true, cell: (model) => cellText(model.family) },
-          { title: 'PRESENT', cell: (model) => (model.present ? 'yes' : 'no') },
-          { title: 'SIZE', cell: (model) => sizeText(model.size_bytes) },
-          { title: 'MEMORY', cell: (model) => sizeText(model.memory_bytes) },
-          { title: 'LICENSE', wide: true, cell: (model) => cellText(model.license) },
-          { title: 'NOTE', cell: (model) => (model.selectable ? '' : cellText(model.reason)) },
-        ],
-      });
+      return modelRows(models);
     },
   },
   pulls: {
@@ -92,6 +79,10 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
     },
   },
 };
+
+function messageCell(message: string): string {
+  return message === '' ? '' : cellText(message);
+}
 
 /** A service of an earlier version does not say which of them the machine can run. */
 function usableBackends({ available, backends, availability }: z.output<typeof ProvidersAnswer>['providers'][number]): string {
@@ -149,6 +140,10 @@ function slotColumns({ terminal, now }: Cli, traffic: Traffic): readonly Column<
     { title: 'RESTARTS', wide: true, cell: ({ status }) => String(status.restarts) },
     { title: 'ENDPOINT', wide: true, cell: ({ status }) => cellText(status.endpoint) },
     { title: 'SINCE', moves: true, cell: ({ status }) => ageText(status.since, now()) },
-    { title: 'MESSAGE', cell: (slot) => (reasonedNoticeOf(slot) === '' ? '' : cellText(reasonedNoticeOf(slot))) },
+    {
+      title: 'MESSAGE',
+      cell: (slot) => messageCell(pullText(slot) ?? reasonedNoticeOf(slot)),
+      markOf: (slot) => messageCell(pullStep(slot) ?? reasonedNoticeOf(slot)),
+    },
   ];
 }

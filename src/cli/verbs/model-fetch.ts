@@ -18,7 +18,7 @@ import type { Cli } from '../cli.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import { sizeText } from '../output/quantities-text.ts';
 import { shareOf, transferText } from '../output/slot-progress.ts';
-import { parseModelId, storeRoot } from './model-store.ts';
+import { catalogueOf, parseModelId, storeRoot } from './model-store.ts';
 
 export interface ModelFetchOptions {
   readonly store?: string;
@@ -54,10 +54,12 @@ class FetchFailure extends CliFailure {
 
 async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptions, name: string): Promise<void> {
   const id = parseModelId(name);
+  const catalogue = await catalogueOf({ terminal, env });
   const root = storeRoot({ env }, store === undefined ? {} : { store });
   const given = readGivenPin(env[PIN_VARIABLE]);
   const sources = createModelSources({
     root,
+    catalogue,
     hub: readHubAccess(env),
     given,
     // The service that gives a pin has checked its licence.
@@ -65,7 +67,7 @@ async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptio
   });
   const limits = { connections: CONNECTIONS, throttle: UNLIMITED, room: createDiskRoom() };
   const onProgress = (progress: Progress): void => terminal.progress(progressOf(progress));
-  const source = { root, formats: MODEL_FORMATS, id, sources, writer: writerName(), onProgress, limits };
+  const source = { root, formats: MODEL_FORMATS, id, catalogue, sources, writer: writerName(), onProgress, limits };
   const result = await fetchModel(source, stopOnSignal());
   terminal.endProgress();
   if (!result.ok) throw new FetchFailure(result.failure);

@@ -2,12 +2,15 @@
 import path from 'node:path';
 import { readHubAccess } from '../../models/hub/hub-access.ts';
 import { filesOf, verifyModelFile } from '../../models/model-files.ts';
+import type { Catalogue } from '../../models/catalogue.ts';
 import { createModelSources } from '../../models/model-sources.ts';
 import { findLeftovers, forgetLostModels, removeLeftovers } from '../../models/prune-store.ts';
 import { createModelStore } from '../../models/store.ts';
 import { MODEL_FORMATS } from '../../providers/registry.ts';
 import { ModelId } from '../../schema/names.ts';
+import { formatProblem } from '../../schema/spec-problem.ts';
 import type { Cli } from '../cli.ts';
+import { readCatalogue } from '../read-catalogue.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { sizeText } from '../output/quantities-text.ts';
 
@@ -33,12 +36,20 @@ export function parseModelId(name: string): ModelId {
   return id.data;
 }
 
+/** Mistakes in "models.toml" are printed, and their entries left out. */
+export async function catalogueOf({ env, terminal }: Pick<Cli, 'env' | 'terminal'>): Promise<Catalogue> {
+  const { catalogue, problems } = await readCatalogue(env);
+  for (const problem of problems) terminal.note(formatProblem(problem));
+  return catalogue;
+}
+
 /** Reads every byte of the models again. Fails if one differs from what its source states. */
 export async function runVerify(cli: Cli, options: StoreOptions, ...names: string[]): Promise<void> {
   const root = storeRoot(cli, options);
-  const sources = createModelSources({ root, hub: readHubAccess(cli.env) });
+  const catalogue = await catalogueOf(cli);
+  const sources = createModelSources({ root, hub: readHubAccess(cli.env), catalogue });
   const { signal } = new AbortController();
-  const ids = names.length > 0 ? names.map(parseModelId) : await presentModels(root, signal);
+  const ids = names.length > 0 ? names.map(parseModelId) : await presentModels(root, catalogue, signal);
   let damaged = 0;
   for (const id of ids) {
     for (const file of await filesOf({ root, sources, formats: MODEL_FORMATS }, id)) {
@@ -58,8 +69,8 @@ const VERDICTS = {
   unknown: 'nothing to compare with',
 } as const;
 
-async function presentModels(root: string, signal: AbortSignal): Promise<readonly ModelId[]> {
-  const listed = await createModelStore({ root, formats: MODEL_FORMATS }).list(signal);
+async function presentModels(root: string, catalogue: Catalogue, signal: AbortSignal): Promise<readonly ModelId[]> {
+  const listed = await createModelStore({ root, formats: MODEL_FORMATS, catalogue }).list(signal);
   return listed.filter(({ presence }) => presence.kind === 'present').map(({ id }) => id);
 }
 

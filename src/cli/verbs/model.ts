@@ -1,4 +1,4 @@
-/** `svcctl model list|pull|rm`, which ask the service. */
+/** `svcctl model pull|rm`, which ask the service. */
 import path from 'node:path';
 import { z } from 'zod';
 import { sleep } from '../../platform/pause.ts';
@@ -9,7 +9,6 @@ import type { ServiceOptions } from '../connect/service-options.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { shareOf, speedText, transferText } from '../output/slot-progress.ts';
 import { withoutControls } from '../output/terminal.ts';
-import { runGet, type GetOptions } from './get.ts';
 import { parseModelId } from './model-store.ts';
 
 export interface PullOptions extends ServiceOptions {
@@ -18,10 +17,6 @@ export interface PullOptions extends ServiceOptions {
   readonly as?: string;
   /** False with `--no-wait`. */
   readonly wait: boolean;
-}
-
-export async function runModelList(cli: Cli, options: GetOptions): Promise<void> {
-  await runGet(cli, options, 'models');
 }
 
 export async function runModelPull(cli: Cli, options: PullOptions, name: string): Promise<void> {

@@ -31,15 +31,13 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   const started = await createService({ settings, version, log, env: process.env, toolboxManifest, providers: PROVIDERS });
   if (!started.ok) return refuse(started.failure.message);
   const service = started.value;
-  const exposure = describeExposure({
-    isLocal: service.isLocal,
-    authEnabled: settings.SVC_AUTH_ENABLED,
-    inCluster: service.runtime === 'kube',
-  });
-  if (checkout) process.stdout.write(welcome(service, settings, version, exposure));
+  const inCluster = service.runtime === 'kube';
+  const exposure = describeExposure({ isLocal: service.isLocal, authEnabled: settings.SVC_AUTH_ENABLED, inCluster });
+  const warnings = [exposure, inCluster ? undefined : describeRecording(settings)].filter((warning) => warning !== undefined);
+  if (checkout) process.stdout.write(welcome(service, settings, version, warnings));
   else {
     log.info({ urls: service.urls, runtime: service.runtime, version }, 'Listening');
-    if (exposure !== undefined) log.warn({ urls: service.urls }, exposure);
+    for (const warning of warnings) log.warn({ urls: service.urls }, warning);
   }
   await stop;
   if (checkout) process.stdout.write('\n  Stopping\n');
@@ -78,11 +76,16 @@ function ignoreOutputErrors(): void {
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error').on('error', () => undefined);
 }
 
-function welcome(service: Service, settings: Settings, version: string, exposure: string | undefined): string {
+function describeRecording({ SVC_HARDWARE_FILE: file }: Settings): string | undefined {
+  if (file === undefined) return undefined;
+  return `The hardware is that of the recording "${file}", not that of this machine, because SVC_HARDWARE_FILE is set`;
+}
+
+function welcome(service: Service, settings: Settings, version: string, warnings: readonly string[]): string {
   const file = path.relative(process.cwd(), path.join(settings.SVC_CONFIG_DIR, 'slots', 'primary.toml'));
   const body = '{"messages":[{"role":"user","content":"Hello"}]}';
   const where = service.urls.length === 1 ? ` ${service.url}` : `:\n${service.urls.map((url) => `    ${url}`).join('\n')}\n `;
-  const warning = exposure === undefined ? '' : `\n  Warning: ${exposure}\n`;
+  const warning = warnings.map((text) => `\n  Warning: ${text}\n`).join('');
   return `
   svc ${version} is listening on${where} (runtime "${service.runtime}")
 ${warning}

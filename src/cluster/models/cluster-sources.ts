@@ -3,7 +3,8 @@
  * files say. It is kept as a record, from which the pods fetch.
  */
 import path from 'node:path';
-import { loadedPath, type Catalogue, type CatalogueEntry } from '../../models/catalogue.ts';
+import { loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../../models/catalogue.ts';
+import { completeContents } from '../../models/decide/complete-contents.ts';
 import { parseHubName } from '../../models/decide/parse-model-name.ts';
 import type { Pin } from '../../models/decide/pin.ts';
 import type { HubAccess } from '../../models/hub/hub-access.ts';
@@ -50,12 +51,16 @@ export function createClusterSources(options: ClusterSourcesOptions): ClusterSou
     },
     async resolve(id, signal) {
       const found = await known(id);
+      const refusal = found === undefined ? undefined : whyNotSelectable(found);
+      if (refusal !== undefined) return fail('stalled', 'ModelMissing', refusal);
       if (found !== undefined || parseHubName(id).kind === 'other') return ok(found);
       const pin = await resolveName(options, id, signal);
       return pin.ok ? ok(entryOf(pin.value, hub.endpoint)) : pin;
     },
     async decide(id, signal) {
       const entry = catalogue.get(id);
+      const refusal = entry === undefined ? undefined : whyNotSelectable(entry);
+      if (refusal !== undefined) return fail('stalled', 'ModelMissing', refusal);
       const pin = entry === undefined ? await resolveName(options, id, signal) : ok(pinOfEntry(id, entry));
       if (!pin.ok) return pin;
       // Nobody downloads a generated model: the pods make it.
@@ -88,7 +93,7 @@ async function readText(
   entry: CatalogueEntry,
   signal: AbortSignal,
 ): Promise<Result<ModelText>> {
-  const { provider, files, headerFacts, directory } = entry;
+  const { provider, files, headerFacts, stated: completing, directory } = entry;
   const paths = files.map((file) => file.path);
   const stated = headerFacts === undefined ? undefined : formats.find(({ kind }) => kind === provider)?.contentsFrom(headerFacts, paths);
   if (stated !== undefined) return ok({ provider, contents: stated });
@@ -105,7 +110,8 @@ async function readText(
   try {
     const reading = await format.read({ id, entry: storeEntry }, remote);
     if (reading.kind === 'unusable') return fail('stalled', 'ModelUnusable', reading.message);
-    const { contents, family } = reading;
+    const { family } = reading;
+    const contents = completeContents(reading.contents, completing) ?? reading.contents;
     return ok({ provider: format.kind, contents, ...(family === undefined ? {} : { family }) });
   } catch (error) {
     if (error instanceof RemoteReadFailed) return { ok: false, failure: error.failure };

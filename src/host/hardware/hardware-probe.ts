@@ -32,7 +32,7 @@ export function createHardwareProbe({ env, root, tool, platform = process.platfo
   const now = (): number => performance.now();
   const machine: Machine = {
     files: createMachineFiles(root),
-    tool: createMachineTools({ env, now, ...(tool === undefined ? {} : { run: tool }) }),
+    tools: createMachineTools({ env, now, ...(tool === undefined ? {} : { run: tool }) }),
     platform,
     architecture: process.arch,
   };

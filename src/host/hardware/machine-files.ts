@@ -14,6 +14,8 @@ export interface MachineFiles {
 
 /** The largest file is the list of PCI ids, of 1.4 MB. */
 const MAX_BYTES = 2 * 1024 * 1024;
+/** Nearly all files are shorter. */
+const FIRST_BYTES = 4096;
 const CHUNK_BYTES = 64 * 1024;
 const MAX_NAMES = 4096;
 
@@ -40,7 +42,8 @@ async function readText(path: string): Promise<string> {
   await using handle = await open(path, 'r');
   const chunks: Buffer[] = [];
   for (let total = 0; total < MAX_BYTES;) {
-    const { bytesRead, buffer } = await handle.read(Buffer.alloc(CHUNK_BYTES), 0, CHUNK_BYTES, null);
+    const size = total === 0 ? FIRST_BYTES : CHUNK_BYTES;
+    const { bytesRead, buffer } = await handle.read(Buffer.alloc(size), 0, size, null);
     if (bytesRead === 0) break;
     chunks.push(buffer.subarray(0, bytesRead));
     total += bytesRead;

@@ -1,8 +1,18 @@
 /** Runs the tools of vendors. They may take seconds, or hang where a driver does, so the last answer counts until there is a new one. */
 import { execFile } from 'node:child_process';
 
-/** Returns what the command printed; undefined if it is not installed, failed, or has not answered yet. */
-export type RunTool = (command: readonly [string, ...string[]]) => Promise<string | undefined>;
+export type Command = readonly [string, ...string[]];
+
+/** Runs a command to its end and returns what it printed; undefined if it is not installed or failed. */
+export type RunTool = (command: Command) => Promise<string | undefined>;
+
+export interface Answer {
+  readonly command: Command;
+  readonly output: string;
+}
+
+/** Asks the first of these commands that succeeds. Undefined if none does, or if there is no answer yet. */
+export type AskTool = (alternatives: readonly [Command, ...Command[]]) => Promise<Answer | undefined>;
 
 export interface ToolOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -18,32 +28,45 @@ const FRESH_MS = 5000;
 const RETRY_MS = 60_000;
 /** `nvidia-smi` needs some seconds where no process keeps the driver loaded. */
 const KILL_AFTER_MS = 20_000;
-/** How long a caller waits for the first answer. */
+/** How long the first caller waits for the first answer. */
 const WAIT_MS = 3000;
 const MAX_OUTPUT_BYTES = 256 * 1024;
 /** WSL has `nvidia-smi` here. https://docs.nvidia.com/cuda/wsl-user-guide/index.html */
 const ALSO_IN = '/usr/lib/wsl/lib';
 
 interface Asked {
-  answer: string | undefined;
-  answeredAt: number | undefined;
+  answer: Answer | undefined;
+  /** Undefined before it was asked for the first time. */
   running: Promise<void> | undefined;
+  endedAt: number | undefined;
 }
 
-export function createMachineTools({ env, now, run = runProcess(env) }: ToolOptions): RunTool {
+export function createMachineTools({ env, now, run = runProcess(env) }: ToolOptions): AskTool {
   const asked = new Map<string, Asked>();
-  return async (command) => {
-    const key = command.join(' ');
-    const tool: Asked = asked.get(key) ?? { answer: undefined, answeredAt: undefined, running: undefined };
+
+  const firstAnswer = async (alternatives: readonly Command[]): Promise<Answer | undefined> => {
+    for (const command of alternatives) {
+      const output = await run(command).catch(() => undefined);
+      if (output !== undefined) return { command, output };
+    }
+    return undefined;
+  };
+
+  return async (alternatives) => {
+    const key = alternatives[0].join(' ');
+    const known = asked.get(key);
+    const tool: Asked = known ?? { answer: undefined, running: undefined, endedAt: undefined };
     asked.set(key, tool);
     const freshFor = tool.answer === undefined ? RETRY_MS : FRESH_MS;
-    if (tool.answeredAt !== undefined && now() - tool.answeredAt < freshFor) return tool.answer;
-    tool.running ??= run(command).then((answer) => {
-      tool.answer = answer;
-      tool.answeredAt = now();
-      tool.running = undefined;
-    });
-    if (tool.answeredAt === undefined) await Promise.race([tool.running, unreferencedPause(WAIT_MS)]);
+    const isFresh = tool.endedAt !== undefined && now() - tool.endedAt < freshFor;
+    if (!isFresh) {
+      tool.running ??= firstAnswer(alternatives).then((answer) => {
+        tool.answer = answer;
+        tool.endedAt = now();
+        tool.running = undefined;
+      });
+    }
+    if (known === undefined && tool.running !== undefined) await Promise.race([tool.running, unreferencedPause(WAIT_MS)]);
     return tool.answer;
   };
 }

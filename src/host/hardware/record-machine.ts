@@ -11,11 +11,11 @@ import { DRM_DIRECTORY } from './decide/other-gpu.ts';
 import { PCI_DIRECTORY, PCI_IDS_FILES, PCI_VENDOR, pciKindOf, pickPciIds } from './decide/pci-devices.ts';
 import { BOARD_FILE, CPUINFO, pickCpuinfo } from './decide/read-cpu.ts';
 import type { MachineFiles } from './machine-files.ts';
-import type { RunTool } from './machine-tools.ts';
+import type { AskTool } from './machine-tools.ts';
 
 export interface Machine {
   readonly files: MachineFiles;
-  readonly tool: RunTool;
+  readonly tools: AskTool;
   /** Of this process, or of a test. */
   readonly platform: string;
   readonly architecture: string;
@@ -51,18 +51,17 @@ export async function readLayout(machine: Machine): Promise<Layout> {
 
 /** The layout with the present use of memory. */
 export async function readLevels(
-  { files, tool, platform }: Machine,
+  { files, tools: askTool, platform }: Machine,
   { recording, levelFiles, nvidia }: Layout,
 ): Promise<HardwareRecording> {
   const texts = await Promise.all(levelFiles.map(async (path) => [path, pickLevel(path, await files.text(path))] as const));
   const tools: Record<string, string> = {};
-  const ask = async (command: readonly [string, ...string[]]): Promise<boolean> => {
-    const answer = await tool(command);
-    if (answer !== undefined) tools[command.join(' ')] = answer;
-    return answer !== undefined;
+  const ask = async (...alternatives: Parameters<AskTool>[0]): Promise<void> => {
+    const answer = await askTool(alternatives);
+    if (answer !== undefined) tools[answer.command.join(' ')] = answer.output;
   };
   if (platform === 'darwin') await Promise.all([ask(SYSCTL), ask(VM_STAT)]);
-  if (nvidia && !(await ask(NVIDIA_SMI.full))) await ask(NVIDIA_SMI.basic);
+  if (nvidia) await ask(NVIDIA_SMI.full, NVIDIA_SMI.basic);
   const known = texts.flatMap(([path, text]) => (text === undefined ? [] : [[path, text]]));
   return {
     ...recording,

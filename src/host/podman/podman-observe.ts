@@ -10,6 +10,7 @@ import { observedWorkload } from './decide/observed-workload.ts';
 import { INSTANCE_LABEL } from './decide/podman-container.ts';
 import { ContainerInspect } from './decide/podman-inspect.ts';
 import { LIBPOD, type PodmanApi } from './podman-api.ts';
+import { createProcessMemoryReader, type ProcessMemoryReader } from '../process-memory.ts';
 import { createPodmanImages } from './podman-images.ts';
 
 /** What may have changed. */
@@ -41,7 +42,12 @@ interface Inspected {
   readonly workload: ObservedWorkload;
 }
 
-export function createPodmanObserver(api: PodmanApi, instance: string, eventsLive: () => boolean) {
+export function createPodmanObserver(
+  api: PodmanApi,
+  instance: string,
+  eventsLive: () => boolean,
+  memory: ProcessMemoryReader = createProcessMemoryReader(),
+) {
   const isFresh = (at: number): boolean => eventsLive() && performance.now() - at < FRESH_MS;
   const images = createPodmanImages(api, isFresh);
   const inspected = new Map<string, Inspected>();
@@ -88,6 +94,16 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
     return ok(workload);
   };
 
+  /** The processes of a container are processes of this machine. */
+  const withMemory = async (
+    found: Result<ObservedWorkload | undefined>,
+    pid: number | null | undefined,
+  ): Promise<Result<ObservedWorkload | undefined>> => {
+    if (!found.ok || found.value?.phase !== 'running' || typeof pid !== 'number' || pid <= 0) return found;
+    const memoryBytes = await memory.read(pid);
+    return memoryBytes === undefined ? found : ok({ ...found.value, memoryBytes });
+  };
+
   const readWorkloads = async (signal: AbortSignal): Promise<Result<readonly ObservedWorkload[]>> => {
     if (cached !== undefined && isFresh(cached.at)) return ok(cached.workloads);
     const before = changes;
@@ -98,7 +114,7 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
     const listed = z.array(Listed).safeParse(answer.value.body);
     if (!listed.success)
       return fail('retry', 'RuntimeRefused', `Podman could not list containers: ${answer.value.error || 'unknown answer'}`);
-    const results = valuesOf(await Promise.all(listed.data.map((one) => inspect(one, signal))));
+    const results = valuesOf(await Promise.all(listed.data.map(async (one) => withMemory(await inspect(one, signal), one.Pid))));
     if (!results.ok) return results;
     const ids = new Set(listed.data.map((one) => one.Id));
     for (const id of inspected.keys()) if (!ids.has(id)) inspected.delete(id);

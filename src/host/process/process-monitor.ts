@@ -4,6 +4,7 @@ import type { WorkloadId } from '../../schema/names.ts';
 import { observedProcess, processId } from './decide/process-facts.ts';
 import { exitCode, signalGroup, type Launched } from './process-launch.ts';
 import type { ProcessExit, ProcessRecord, ProcessRecords } from './process-records.ts';
+import type { ProcessMemoryReader } from '../process-memory.ts';
 import type { ProcessTable } from './process-table.ts';
 import { sleep } from '../../platform/pause.ts';
 
@@ -11,7 +12,7 @@ export type ProcessMonitor = ReturnType<typeof createProcessMonitor>;
 
 const POLL_MS = 20;
 
-export function createProcessMonitor(table: ProcessTable, records: ProcessRecords) {
+export function createProcessMonitor(table: ProcessTable, records: ProcessRecords, memory: ProcessMemoryReader) {
   /** Our own children; undefined while they run. */
   const children = new Map<WorkloadId, ProcessExit | undefined>();
 
@@ -43,8 +44,8 @@ export function createProcessMonitor(table: ProcessTable, records: ProcessRecord
     },
     async observe(record: ProcessRecord): Promise<ObservedWorkload> {
       if (await isAlive(record)) {
-        const [argv, env] = await Promise.all([table.argv(record.pid), table.env(record.pid)]);
-        return observedProcess(record, { phase: 'running', argv, env });
+        const [argv, env, memoryBytes] = await Promise.all([table.argv(record.pid), table.env(record.pid), memory.read(record.pid)]);
+        return { ...observedProcess(record, { phase: 'running', argv, env }), ...(memoryBytes === undefined ? {} : { memoryBytes }) };
       }
       const exit = record.exit ?? children.get(processId(record)) ?? (await unknownExit(record));
       if (record.exit === undefined) void records.writeExit(record, exit).catch(() => undefined);

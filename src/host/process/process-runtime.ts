@@ -19,6 +19,7 @@ import { childEnv, launch, signalGroup } from './process-launch.ts';
 import { createProcessLogs, type ProcessLogs } from './process-logs.ts';
 import { createProcessMonitor, type ProcessMonitor } from './process-monitor.ts';
 import { createProcessRecords, isSafeName, type ProcessRecord, type ProcessRecords } from './process-records.ts';
+import { createProcessMemoryReader } from '../process-memory.ts';
 import { createProcessTable } from './process-table.ts';
 
 export interface ProcessRuntimeOptions {
@@ -39,7 +40,7 @@ export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessR
   const table = createProcessTable();
   const records = createProcessRecords(join(stateDir, 'run'));
   const logs = createProcessLogs(join(stateDir, 'logs'));
-  const monitor = createProcessMonitor(table, records);
+  const monitor = createProcessMonitor(table, records, createProcessMemoryReader());
   const lock = createKeyedLock();
   const stopping = new Set<WorkloadId>();
   const wakes = new Set<Wake>();

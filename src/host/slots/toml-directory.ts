@@ -12,9 +12,10 @@ import { formatProblem } from '../../schema/spec-problem.ts';
 import { acceptSlots, type AcceptedSlots } from './decide/accept-slots.ts';
 import { parseSlotText, type ParsedSlotText } from './decide/parse-slot-text.ts';
 import { createLastGoodSlots } from './last-good-slots.ts';
-import { readSlotFiles, type SlotFile, type SlotFiles } from './slot-files.ts';
+import { readSlotFiles, type SlotFiles } from './slot-files.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
+import type { TextFile } from '../../files/read-text-file.ts';
 import { watchDirectory, type WatchDirectoryOptions } from '../../files/watch-directory.ts';
 
 /** `directory` is `<config>/slots`, which need not exist yet. */
@@ -71,7 +72,7 @@ function parseFiles(directory: string, files: SlotFiles) {
   return { parsed, problems };
 }
 
-function parseFile(name: SlotName, file: SlotFile, path: string): ParsedSlotText {
+function parseFile(name: SlotName, file: TextFile, path: string): ParsedSlotText {
   if (file.kind === 'text') return parseSlotText(name, file.text, path);
   const { message, line, column } = file;
   return { ok: false, document: undefined, problems: [{ path: [], file: path, line, column, message }] };

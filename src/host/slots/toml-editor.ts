@@ -10,7 +10,8 @@ import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../sche
 import type { SpecProblem } from '../../schema/slot-spec.ts';
 import { patchSlotText, rewriteSlotText, type EditedText } from './decide/edit-slot.ts';
 import { parseSlotText } from './decide/parse-slot-text.ts';
-import { isSlotFileName, readSlotFile } from './slot-files.ts';
+import { isSlotFileName } from './slot-files.ts';
+import { readTextFile } from '../../files/read-text-file.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
 import { writeFileAtomically, type WriteOptions } from '../../files/write-file.ts';
@@ -131,7 +132,7 @@ async function listSlots(directory: string): Promise<readonly SlotName[]> {
 
 /** Returns undefined if the file does not exist. Throws if it cannot be read. */
 async function readText(path: string): Promise<string | undefined> {
-  const read = await readSlotFile(path);
+  const read = await readTextFile(path);
   if (read === undefined) return undefined;
   if (read.file.kind === 'unreadable') throw new Error(read.file.message);
   return read.file.text;

@@ -10,12 +10,13 @@ import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
 import type { ProviderKind } from '../../schema/provider-kinds.ts';
-import { CATALOGUE, loadedPath, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
+import { DEMO_CATALOGUE, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
 import type { KeyedLock } from '../../platform/keyed-lock.ts';
 import type { ModelSources } from '../model-sources.ts';
 import { failUnlessWritable } from './check-writable.ts';
 import { createPartFiles, type PartFiles } from './part-files.ts';
 import { pullEntryFile, targetOf } from './pull-entry.ts';
+import { suggestModels } from '../decide/suggest-models.ts';
 import type { PullLimits } from './pull-file.ts';
 import { storageFailure } from './storage-failure.ts';
 import { createModelReader } from '../read-model.ts';
@@ -69,11 +70,17 @@ const PACE: Pace = { pollMs: 2000, retryMs: 1000 };
 const MAX_FRUITLESS_ATTEMPTS = 6;
 
 export async function fetchModel(options: FetchModel, signal: AbortSignal): Promise<Result<FetchedModel>> {
-  const { root, sources, id } = options;
+  const { root, sources, id, catalogue = DEMO_CATALOGUE } = options;
   try {
-    const resolved = sources === undefined ? ok((options.catalogue ?? CATALOGUE).get(id)) : await sources.resolve(id, signal);
+    const listed = catalogue.get(id);
+    const refusal = listed === undefined ? undefined : whyNotSelectable(listed);
+    if (refusal !== undefined) return fail('stalled', 'ModelMissing', refusal);
+    const resolved = sources === undefined ? ok(listed) : await sources.resolve(id, signal);
     if (!resolved.ok) return resolved;
-    if (resolved.value !== undefined) return await fetchEntry(options, resolved.value, 'missing or damaged', signal);
+    if (resolved.value !== undefined) {
+      const fetched = await fetchEntry(options, resolved.value, 'missing or damaged', signal);
+      return listed === undefined ? fetched : explainGone(listed, fetched);
+    }
     const model = await readModel(options, id);
     return model.ok ? ok({ ...model.value, fetched: false, verified: 'header' }) : model;
   } catch (error) {
@@ -82,15 +89,24 @@ export async function fetchModel(options: FetchModel, signal: AbortSignal): Prom
   }
 }
 
+/** What helps against a name on the Hub that has moved on does not help against an entry of the catalogue. */
+function explainGone<T>({ id, isOwn, files }: CatalogueEntry, fetched: Result<T>): Result<T> {
+  if (fetched.ok || fetched.failure.reason !== 'ModelMissing') return fetched;
+  const repo = files.flatMap(({ from }) => (from.kind === 'url' ? (from.repo ?? []) : []))[0];
+  const name = repo === undefined ? 'another model' : `the model "hf:${repo}"`;
+  const advice = isOwn === true ? `Correct the entry "${id}" in "models.toml"` : `Use ${name} instead of "${id}"`;
+  return fail('stalled', 'ModelMissing', `${advice}: its files are not where the catalogue says`);
+}
+
 async function readModel(
-  { root, formats, id }: FetchModel,
+  { root, formats, id, catalogue = DEMO_CATALOGUE }: FetchModel,
   file: string,
   provider?: ProviderKind,
 ): Promise<Result<Pick<FetchedModel, 'file' | 'sizeBytes'>>> {
   const model = await createModelReader(root, formats).read(id, file, provider);
   if (model.kind === 'present') return ok({ file: model.facts.hostPath, sizeBytes: model.facts.sizeBytes });
   if (model.kind === 'unusable') return fail('stalled', 'ModelUnusable', model.message);
-  const message = `Put the file "${path.join(root, file)}" into the model store: it does not exist, and the catalogue cannot provide it`;
+  const message = `Put the file "${path.join(root, file)}" into the model store: it does not exist, and the catalogue cannot provide it${suggestModels(id, catalogue.keys())}`;
   return fail('stalled', 'ModelMissing', message);
 }
 

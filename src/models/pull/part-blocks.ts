@@ -5,6 +5,7 @@
  */
 import { open, readFile, rm, stat, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
+import { codeOf } from '../../platform/error-text.ts';
 import {
   BLOCK_BYTES,
   blockCount,
@@ -142,10 +143,12 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
       inherited.delete(block);
       unrecorded.delete(block);
     },
-    async isOwn() {
-      const [opened, named] = await Promise.all([handle.stat(), stat(part).catch(() => undefined)]);
-      return named !== undefined && named.ino === opened.ino && named.dev === opened.dev;
-    },
+    // Inode numbers are not compared: those of some network file systems change.
+    isOwn: async () =>
+      stat(part).then(
+        () => true,
+        (error: unknown) => codeOf(error) !== 'ENOENT',
+      ),
     async close() {
       try {
         for (const block of unrecorded.keys()) await write(block);

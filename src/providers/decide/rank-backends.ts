@@ -17,7 +17,7 @@ export function rankBackends(kind: ProviderKind, hardware: Hardware | undefined)
 function whyMissing(kind: ProviderKind, backend: Backend, hardware: Hardware | undefined): string | undefined {
   if (backend === 'cpu' || hardware === undefined) return undefined;
   const program = hardware.programs[kind];
-  if (program !== undefined) return program.backends.includes(backend) ? undefined : `${program.name} reports no device for it`;
+  if (program !== undefined) return program.backends.includes(backend) ? undefined : `${program.name} reports no such device`;
   const { devices, devicesHidden } = hardware;
   if (devicesHidden !== undefined || devices.some(({ backends }) => backends.includes(backend))) return undefined;
   const labels = Map.groupBy(

@@ -22,12 +22,20 @@ export async function askHealth(endpoint: Endpoint, io: ProbeIo, slot: ProbedSlo
   );
 }
 
-/** Sends one request for each thing that the slot serves, all at the same time. */
+/**
+ * Sends one request for each thing that the slot serves, all at the same time. Only the one that each later probe sends as well has to be answered: a causal reranker may come
+ * without what generates text, and ranks all the same. Of the others, only nonsense counts.
+ */
 export async function askReadiness(endpoint: Endpoint, io: ProbeIo, slot: ProbedSlot, signal: AbortSignal): Promise<Health> {
   const notAlive = await askAlive(endpoint, io, signal);
   if (notAlive !== undefined) return notAlive;
   const { start, capabilities } = roleOf(slot.name, slot.spec, ggufModel(slot.model));
+  const own = PROBE_OF[start];
   const check = async (each: Check): Promise<Health> => {
+    const health = await askOne(each);
+    return each !== own && health.kind === 'failing' ? { kind: 'passing' } : health;
+  };
+  const askOne = async (each: Check): Promise<Health> => {
     const answer = await post(endpoint, io, READINESS_CHECKS[each], signal);
     // A server that does not know a parameter of the check, such as the embedded engine, is asked without it.
     if (answer.status >= 400 && answer.status !== 503) {
@@ -35,7 +43,7 @@ export async function askReadiness(endpoint: Endpoint, io: ProbeIo, slot: Probed
     }
     return judge(answer, (response) => deriveReadiness(each, response, ggufModel(slot.model), slot.spec.backend));
   };
-  return worstOf(await Promise.all(checksFor(capabilities, PROBE_OF[start]).map(check)));
+  return worstOf(await Promise.all(checksFor(capabilities, own).map(check)));
 }
 
 const PROBE_OF = { generate: 'completion', embed: 'embedding', rerank: 'rerank' } as const;

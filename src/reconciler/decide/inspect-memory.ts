@@ -54,7 +54,8 @@ export function canAllHaveMemory({ desired, bySlot, observed, templateOf }: Case
     const template = templateOf(slot);
     if (template === undefined) return false;
     const held = (bySlot.get(name) ?? []).map(({ id }) => observed.histories.get(id)?.origin?.memory[HOST] ?? 0);
-    if (slot.spec.enabled || held.length > 0) bytes += Math.max(template.memoryBytes, ...held);
+    const { host = 0, mapped = 0 } = observed.measured?.get(name)?.memory ?? {};
+    if (slot.spec.enabled || held.length > 0) bytes += Math.max(template.memoryBytes, host + mapped, ...held);
   }
   return bytes <= desired.memoryBudgetBytes;
 }

@@ -118,6 +118,7 @@ function describe(view: SlotView, roles: Roles) {
     draining: roles.draining.filter(({ workload }) => workload.alive).map(({ workload }) => workload.fact.id),
     revision: template?.revision,
     backend: servedBackend(view, roles),
+    backendChoice: view.backendChoice,
     capabilities: template?.capabilities ?? lastCapabilities ?? PROVIDER_KINDS[spec.provider].serves,
     lastFailure: view.failures.at(-1),
     stable: isStable(view, roles),

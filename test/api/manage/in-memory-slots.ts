@@ -1,7 +1,8 @@
 /** Slots as TOML texts in memory, parsed, merged and written as the slot directory does, without a disk. */
 import { createHash } from 'node:crypto';
 import { patchSlotText, rewriteSlotText } from '../../../src/host/slots/decide/edit-slot.ts';
-import { parseDocument, parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
+import { parseDocument } from '../../../src/files/toml/decide/parse-document.ts';
+import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
 import type { SlotName } from '../../../src/schema/names.ts';
 import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../../src/schema/slot-editor.ts';
 

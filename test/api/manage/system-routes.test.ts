@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
 import { SlotName } from '../../../src/schema/names.ts';
+import { recordedHardware } from '../../support/hardware/recorded-machines.ts';
 import { startWorld, type World } from './world.ts';
 
 let world: World;
@@ -156,9 +157,23 @@ describe('inventory', () => {
   test('models, providers, hardware and pulls have the documented shapes, with null for unknown values', async () => {
     expect((await get('/api/models')).body.models[0]).toMatchObject({
       id: 'demo-fox',
+      kind: 'chat',
       size_bytes: 300_000,
+      min_memory_bytes: null,
       min_vram_bytes: null,
+      context: null,
+      verified: true,
       reason: null,
+    });
+    expect((await get('/api/models/qwen-coder')).body).toMatchObject({
+      kind: 'coder',
+      context: 32_768,
+      verified: false,
+      files: [
+        { path: 'catalogue/m/0/m.gguf', size_bytes: 5e9, url: 'https://example.org/m.gguf', present: false },
+        { sha256: null, url: null, size_bytes: null, present: true },
+      ],
+      sources: ['https://example.org'],
     });
     expect((await get('/api/providers')).body.providers[0]).toMatchObject({
       kind: 'gguf',
@@ -166,8 +181,59 @@ describe('inventory', () => {
       available: true,
       availability: [{ backend: 'cpu' }],
     });
-    expect((await get('/api/hardware')).body).toEqual({ memory_total_bytes: 8e9, memory_available_bytes: null });
     expect((await get('/api/pulls')).body).toEqual({ pulls: [] });
+  });
+
+  test('the hardware has every GPU and NPU with its memory and what it can be used for', async () => {
+    const hardware = recordedHardware('strix-halo-128gb');
+    world.hardware = { memoryTotalBytes: 8e9, memoryAvailableBytes: undefined, hardware };
+    const { body } = await get('/api/hardware');
+    expect(body).toMatchObject({
+      source: 'machine',
+      recording: null,
+      cpu: { threads: 32, cores: 16 },
+      memory_total_bytes: 8e9,
+      memory_available_bytes: null,
+      devices_hidden: null,
+    });
+    expect(body.devices).toEqual([
+      expect.objectContaining({
+        id: 'gpu0',
+        backends: ['rocm', 'vulkan'],
+        memory_total_bytes: 133_680_857_088,
+        memory_dedicated_bytes: 536_870_912,
+      }),
+      expect.objectContaining({ id: 'npu0', kind: 'npu', backends: ['npu'], memory_dedicated_bytes: null, unavailable: [] }),
+    ]);
+  });
+
+  test('the hardware says why a backend cannot be used, and leaves out what the driver does not report', async () => {
+    world.hardware = { memoryTotalBytes: 8e9, memoryAvailableBytes: 4e9, hardware: recordedHardware('intel-graphics-and-nouveau') };
+    expect((await get('/api/hardware')).body.devices[1]).toMatchObject({
+      driver: 'nouveau',
+      backends: [],
+      unavailable: [{ backend: 'cuda', reason: 'the GPU uses the driver "nouveau" instead of "nvidia"' }, { backend: 'vulkan' }],
+      memory_total_bytes: null,
+    });
+    world.hardware = { memoryTotalBytes: 8e9, memoryAvailableBytes: 4e9, hardware: recordedHardware('arc-a750') };
+    expect((await get('/api/hardware')).body.devices[0]).toMatchObject({ memory_total_bytes: 8 * 1024 ** 3, memory_free_bytes: null });
+  });
+
+  test('the hardware says whose it is: of a recording, or in a cluster of nobody', async () => {
+    const source = { kind: 'recording', file: '/machine.json', about: 'another machine' } as const;
+    world.hardware = { memoryTotalBytes: 1, memoryAvailableBytes: 1, hardware: { ...recordedHardware('w7900'), source } };
+    expect((await get('/api/hardware')).body).toMatchObject({
+      source: 'recording',
+      recording: { file: '/machine.json', about: 'another machine' },
+    });
+    world.hardware = { memoryTotalBytes: undefined, memoryAvailableBytes: undefined };
+    expect((await get('/api/hardware')).body).toMatchObject({
+      source: 'none',
+      cpu: null,
+      devices: [],
+      devices_hidden: expect.stringContaining('kubectl describe nodes'),
+    });
+    expect((await get('/api/status')).body).toMatchObject({ hardware_source: 'machine' });
   });
 });
 

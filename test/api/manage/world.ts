@@ -1,4 +1,5 @@
 /** A small world behind the management API: slots in memory, and a controller that reconciles edits a moment later. */
+import { FILES, MODELS } from './world-models.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GGUF_PROVIDERS } from '../../gateway/support/gateway-fixture.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
@@ -19,6 +20,7 @@ import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts
 import type { PullListing } from '../../../src/api/ports.ts';
 import { fail, ok } from '../../../src/schema/failure.ts';
 import { SlotName } from '../../../src/schema/names.ts';
+import type { HostFacts } from '../../../src/schema/hardware.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
 import type { Reason } from '../../../src/schema/reasons.ts';
 import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
@@ -42,6 +44,7 @@ export interface World {
   openLogs(): number;
   lastPassAgeMs: number;
   pulls: readonly PullListing[];
+  hardware: HostFacts;
   save(name: SlotName, text: string): void;
   /** Resolves when the controller has nothing left to do. */
   idle(): Promise<void>;
@@ -146,21 +149,14 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
           availability: [{ backend: 'cpu', available: true, reason: '' }],
         },
       ],
-      models: async () => [
-        {
-          id: 'demo-fox',
-          provider: 'gguf',
-          family: 'llama',
-          present: true,
-          sizeBytes: 300_000,
-          memoryBytes: 2_000_000,
-          minVramBytes: undefined,
-          license: 'Apache-2.0',
-          licenseUrl: 'https://example.org/licence',
-          selectable: true,
-          reason: undefined,
-        },
-      ],
+      models: async () => MODELS,
+      async model(id) {
+        const [listed] = MODELS.filter((model) => model.id === id);
+        const message = `There is no model "${id}"; did you mean "demo-fox"?`;
+        return listed === undefined
+          ? fail('stalled', 'ModelMissing', message)
+          : ok({ ...listed, files: FILES, sources: ['https://example.org'] });
+      },
       pulls: () => world.pulls,
       async pullModel(id) {
         if (id === 'none') return fail('stalled', 'ModelMissing', 'Use a name such as "hf:owner/repo": nothing provides "none"');
@@ -186,7 +182,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
                 exact: true,
                 quantisations: [{ name: 'hf:o/r:Q8_0', sizeBytes: 4, neededBytes: 5, fits: true }],
               }),
-      hardware: async () => ({ memoryTotalBytes: 8e9, memoryAvailableBytes: undefined }),
+      hardware: async () => world.hardware,
       installState: async () => ({ complete: installed, steps: [{ id: 'slots', done: true, hint: '' }] }),
       async completeInstall() {
         installed = true;
@@ -248,6 +244,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     openLogs: () => openLogs,
     lastPassAgeMs: 0,
     pulls: [],
+    hardware: { memoryTotalBytes: 8e9, memoryAvailableBytes: undefined },
     save(name, text) {
       slots.texts.set(name, text);
       reconcileSoon(0);

@@ -7,11 +7,15 @@ export const PULLS: readonly PullListing[] = [
 ];
 
 const PULL = 'POST /api/models/{id}/pull';
+const SHOW = 'GET /api/models/{id}';
 const FIT = 'GET /api/fit';
 const REMOVE = 'DELETE /api/models/{id}';
 const URL_BODY = { url: 'https://a.test/m', sha256: 'a'.repeat(64) };
 
 export const MODEL_CALLS = [
+  { operation: SHOW, expect: 200, path: '/api/models/demo-fox' },
+  { operation: SHOW, expect: 'model.not_found', path: '/api/models/demo-fix' },
+  { operation: SHOW, expect: 'request.invalid', path: '/api/models/..%2Fetc' },
   { operation: PULL, expect: 202, path: '/api/models/hf:o%2Fr:Q4_K_M/pull', body: {} },
   { operation: PULL, expect: 202, path: '/api/models/url%2Fm.gguf/pull', body: URL_BODY },
   { operation: PULL, expect: 'model.unavailable', path: '/api/models/none/pull', body: {} },

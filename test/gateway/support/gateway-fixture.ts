@@ -7,6 +7,7 @@ import { readSitePolicy } from '../../../src/wiring/site-policy.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import type { FinishedRequest } from '../../../src/gateway/exchange-deps.ts';
+import type { FetchImage } from '../../../src/gateway/fetch-image.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic.ts';
 import type { Provider, ProviderRegistry } from '../../../src/providers/provider.ts';
@@ -33,6 +34,7 @@ export interface FixtureOptions {
   readonly settings?: Readonly<Record<string, string>>;
   readonly authorize?: Authorize;
   readonly routes?: readonly Route[];
+  readonly fetchImage?: FetchImage;
   /** Replaces functions of the provider. */
   readonly provider?: Partial<Provider>;
 }
@@ -63,6 +65,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     now,
     report: (exchange) => void finished.push(exchange),
     onFault: (fault) => void faults.push(fault),
+    ...(options.fetchImage === undefined ? {} : { fetchImage: options.fetchImage }),
   });
   const routes = [...createV1Routes({ board, gateway, startedAt: 1_700_000_000_000 }), ...(options.routes ?? [])];
   const { authorize = allowEveryone } = options;

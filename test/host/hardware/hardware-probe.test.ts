@@ -2,10 +2,10 @@
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { hardwareOf } from '../../../src/host/hardware/decide/hardware-of.ts';
 import { createHardwareProbe } from '../../../src/host/hardware/hardware-probe.ts';
-import { createMachineTools, type RunTool } from '../../../src/host/hardware/machine-tools.ts';
+import { createMachineTools, type AskTool, type RunTool } from '../../../src/host/hardware/machine-tools.ts';
 import { readRecording } from '../../../src/host/hardware/read-recording.ts';
 import { HardwareRecordingSchema, type HardwareRecording } from '../../../src/schema/hardware-recording.ts';
 import { RECORDED_MACHINES, recordingFile, recordingOf } from '../../support/hardware/recorded-machines.ts';
@@ -96,35 +96,45 @@ describe('createHardwareProbe()', () => {
 });
 
 describe('createMachineTools()', () => {
+  const outputOf = async (asked: ReturnType<AskTool>): Promise<string | undefined> => (await asked)?.output;
+
   test('runs a tool once at a time, and again when its answer is old', async () => {
     let now = 0;
     let runs = 0;
-    const tools = createMachineTools({ env: {}, now: () => now, run: async () => String(++runs) });
-    expect(await Promise.all([tools(['a']), tools(['a'])])).toEqual(['1', '1']);
+    const ask = createMachineTools({ env: {}, now: () => now, run: async () => String(++runs) });
+    expect(await outputOf(ask([['a']]))).toBe('1');
     now = 4000;
-    expect(await tools(['a'])).toBe('1');
+    expect(await outputOf(ask([['a']]))).toBe('1');
     now = 6000;
     // The old answer counts until the new one is there.
-    expect(await tools(['a'])).toBe('1');
-    expect(await tools(['a'])).toBe('2');
+    expect(await Promise.all([outputOf(ask([['a']])), outputOf(ask([['a']]))])).toEqual(['1', '1']);
+    expect(await outputOf(ask([['a']]))).toBe('2');
+    expect(runs).toBe(2);
   });
 
-  test('does not wait for a tool that hangs once it has answered before', async () => {
-    let now = 0;
-    let hangs = false;
-    const run: RunTool = async () => (hangs ? new Promise<never>(() => undefined) : 'answer');
-    const tools = createMachineTools({ env: {}, now: () => now, run });
-    await tools(['a']);
-    hangs = true;
-    now = 100_000;
-    expect(await tools(['a'])).toBe('answer');
+  test('asks the next command if one fails, and says which one has answered', async () => {
+    const ask = createMachineTools({ env: {}, now: () => 0, run: async ([name]) => (name === 'b' ? 'yes' : undefined) });
+    expect(await ask([['a'], ['b'], ['c']])).toEqual({ command: ['b'], output: 'yes' });
+  });
+
+  test('waits for a tool that hangs only the first time, and only for some seconds', async () => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] });
+    try {
+      const ask = createMachineTools({ env: {}, now: () => 0, run: async () => new Promise<never>(() => undefined) });
+      const first = ask([['a']]);
+      await jest.advanceTimersByTimeAsync(3000);
+      expect(await first).toBeUndefined();
+      expect(await ask([['a']])).toBeUndefined();
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   test('runs a program without a shell, and has no answer if it fails or does not exist', async () => {
-    const tools = createMachineTools({ env: { PATH: process.env['PATH'] }, now: () => 0 });
-    expect(await tools(['echo', '$HOME; `id`'])).toBe('$HOME; `id`\n');
-    expect(await tools(['false'])).toBeUndefined();
-    expect(await tools(['no-such-program-anywhere'])).toBeUndefined();
+    const ask = createMachineTools({ env: { PATH: process.env['PATH'] }, now: () => 0 });
+    expect(await outputOf(ask([['echo', '$HOME; `id`']]))).toBe('$HOME; `id`\n');
+    expect(await ask([['false']])).toBeUndefined();
+    expect(await ask([['no-such-program-anywhere']])).toBeUndefined();
   });
 });
 

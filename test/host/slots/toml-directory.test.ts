@@ -102,7 +102,7 @@ describe('createTomlDirectory().read()', () => {
     );
     expect(messages).toEqual([
       'embed: 2:2 Save this file as UTF-8: it contains other bytes',
-      'folder: 1:1 Move this directory elsewhere: a slot must be a file',
+      'folder: 1:1 Move this directory elsewhere: this must be a file',
       `img: 1:1 Make this file smaller than 1 MiB; it has ${1024 * 1024 + 3} bytes`,
       'stt: 1:1 Point this symbolic link at a file: it leads back to itself',
       'tts: 1:1 Point this symbolic link at a file that exists, or delete it',

@@ -48,7 +48,7 @@ describe('describeAvailability()', () => {
       process(ok({ name: 'the embedded engine', installs: 'about 40 MB are downloaded when the first slot is loaded' })),
       ENGINE,
       true,
-      'Runs as a process on this machine with "cpu": the embedded engine (about 40 MB are downloaded when the first slot is loaded); "vulkan", "rocm" and "cuda" are not available, because the embedded engine reports no device for it',
+      'Runs as a process on this machine with "cpu": the embedded engine (about 40 MB are downloaded when the first slot is loaded); "vulkan", "rocm" and "cuda" are not available, because the embedded engine reports no such device',
     ],
     'passes on what to install': [
       process(fail('stalled', 'ProgramMissing', 'Install "x", and put it on the PATH: it is not on this machine')),

@@ -84,7 +84,7 @@ export const llamaServerInPodman = (): ServerKind => ({
 
 const nameOf = (slot: SlotContext): string => `svc-test-gguf-${process.pid}-${slot.listen.port}`;
 
-/** Starts a server with a model of the store and waits until its health probe passes. */
+/** Starts a server with a model of the store and waits until it is ready. */
 export async function startServer(kind: ServerKind, modelsDir: string, wanted: WantedSlot): Promise<RunningServer> {
   const slot = await slotOf(modelsDir, wanted);
   const [program, ...args] = kind.command(slot, modelsDir);
@@ -106,9 +106,10 @@ export async function startServer(kind: ServerKind, modelsDir: string, wanted: W
     output: () => text,
   };
   const deadline = Date.now() + 30_000;
-  for (let health = await server.health(); health.kind !== 'passing'; health = await server.health()) {
+  const ready = async (): Promise<Health> => (gguf.readiness ?? gguf.health)(slot.listen, probeIo, slot, signal);
+  for (let health = await ready(); health.kind !== 'passing'; health = await ready()) {
     const ended = child.exitCode !== null;
-    if (health.kind === 'failing' || ended || Date.now() > deadline) {
+    if (health.kind === 'failing' || health.kind === 'nonsense' || ended || Date.now() > deadline) {
       await server.stop();
       throw new Error(`${kind.name} does not serve "${wanted.model}": ${health.message}\n${text}`);
     }

@@ -6,6 +6,7 @@ import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { workloadOf, type Template } from '../../../src/reconciler/decide/facts/workload.ts';
 import { templatingOf } from '../../../src/reconciler/desire.ts';
 import type { ContainerFacts, DesiredSlot, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../../src/reconciler/ports.ts';
+import { withBackends } from '../../../src/reconciler/decide/rules/choose-backend.ts';
 import type { Hardware } from '../../../src/schema/hardware.ts';
 import { ModelId, Revision, WorkloadId } from '../../../src/schema/names.ts';
 import type { ProviderKind } from '../../../src/schema/provider-kinds.ts';
@@ -79,7 +80,8 @@ export function factsOf(scene: Scene): {
   const providers = scene.without === 'provider' ? {} : { gguf: FAKE_PROVIDER };
   const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...scene.slot });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-  const slot: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: scene.problems ?? [] };
+  const written: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: scene.problems ?? [] };
+  const slot = withBackends(new Map([[PRIMARY, written]]), providers, scene.hardware).get(PRIMARY) ?? written;
   const modelsRoot = scene.store ?? '/store';
   const facts: ModelFacts = {
     id: ModelId.parse('a.gguf'),

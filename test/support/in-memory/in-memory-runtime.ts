@@ -30,6 +30,8 @@ export interface InMemoryBehaviour {
   readonly applyFailure?: (workload: Workload) => (Failure & { readonly late?: boolean }) | undefined;
   readonly stopFailure?: () => Failure | undefined;
   readonly pullFailure?: (image: ImageReference) => Failure | undefined;
+  /** What a running workload is measured to use of the memory of the host. Default: that is not known. */
+  readonly usedBytes?: (slot: string) => number | undefined;
   /** Whether the notification of a change gets lost. */
   readonly losesWake?: () => boolean;
 }
@@ -148,7 +150,7 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     async observe(wanted, signal) {
       if (signal.aborted) return GIVEN_UP;
       const down = behaviour.unreachable?.();
-      const workloads = [...kept.values()].map(({ facts }) => facts);
+      const workloads = [...kept.values()].map(({ facts }) => withMemory(facts, behaviour));
       const seen = wanted.map(({ reference }) => {
         const imageId = images.get(reference);
         return { reference, present: images.has(reference), ...(imageId === undefined ? {} : { imageId }) };
@@ -204,6 +206,11 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
 
 const GIVEN_UP = fail('retry', 'Aborted', 'It was given up before it began');
 const NEVER: Failure = { kind: 'retry', reason: 'StartFailed', message: 'It did not start' };
+
+function withMemory(facts: ObservedWorkload, { usedBytes }: InMemoryBehaviour): ObservedWorkload {
+  const host = facts.phase === 'running' ? usedBytes?.(facts.slot) : undefined;
+  return host === undefined ? facts : { ...facts, memoryBytes: { host } };
+}
 
 function observedOf(id: WorkloadId, workload: Workload, images: ReadonlyMap<string, string | undefined>, now: number): ObservedWorkload {
   const { name, slot, revision, generation, argv, env, mounts, devices, port } = workload;

@@ -7,7 +7,7 @@ import type { Installation } from './cluster.ts';
 const NAME = 'hub';
 const PROGRAM = join(import.meta.dirname, 'hub-server.mjs');
 export const HUB_TOKEN = 'hf_token-of-the-test';
-export const HUB_TOKEN_SECRET = 'hugging-face';
+const HUB_TOKEN_SECRET = 'hugging-face';
 
 /** Starts it, and creates the Secret with its token. Returns the values of the chart for it, as YAML. Its model is `demo-owl`. */
 export async function startClusterHub(kubectl: Installation['kubectl']): Promise<string> {

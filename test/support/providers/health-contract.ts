@@ -29,7 +29,22 @@ const BAD_ANSWERS: Readonly<Record<string, ProbeResponse>> = {
   'a long body': { status: 200, body: 'x'.repeat(64 * 1024) },
 };
 
-export function describeHealthContract(provider: Provider, modelsOf: () => readonly ModelFacts[]): void {
+/** What a server with a sound model answers to a request. */
+export type SoundAnswer = (path: string, model: ModelFacts) => ProbeResponse;
+
+export function describeHealthContract(provider: Provider, modelsOf: () => readonly ModelFacts[], sound: SoundAnswer): void {
+  describeProbe('a probe', provider, { ask: async (...args) => provider.health(...args), modelsOf, sound });
+  const { readiness } = provider;
+  if (readiness !== undefined) describeProbe('the first probe', provider, { ask: async (...args) => readiness(...args), modelsOf, sound });
+}
+
+interface Probed {
+  readonly ask: Provider['health'];
+  readonly modelsOf: () => readonly ModelFacts[];
+  readonly sound: SoundAnswer;
+}
+
+function describeProbe(title: string, provider: Provider, { ask, modelsOf, sound }: Probed): void {
   const { signal } = new AbortController();
   const name = SlotName.parse('mine');
 
@@ -43,11 +58,19 @@ export function describeHealthContract(provider: Provider, modelsOf: () => reado
         return answer(options.path, options.method);
       },
     };
-    const health = await provider.health(ENDPOINT, io, { name, spec: specOf(provider.kind), model }, signal);
+    const health = await ask(ENDPOINT, io, { name, spec: specOf(provider.kind), model }, signal);
     return { health, requests };
   }
 
-  describe('a probe', () => {
+  describe(title, () => {
+    test('passes with what a sound model answers, each time', async () => {
+      for (const model of modelsOf()) {
+        const answers = async () => probe(model, (path) => sound(path, model));
+        expect((await answers()).health).toEqual({ kind: 'passing' });
+        expect((await answers()).health).toEqual({ kind: 'passing' });
+      }
+    });
+
     test('asks first whether the server is alive, within bounds, and can be cancelled', async () => {
       for (const model of modelsOf()) {
         const { requests } = await probe(model, () => ({ status: 200, body: '{}' }));
@@ -65,7 +88,9 @@ export function describeHealthContract(provider: Provider, modelsOf: () => reado
         const everywhere = await probe(model, () => answer);
         const onlyModel = await probe(model, (path) => (path === provider.readyPath ? { status: 200, body: '{}' } : answer));
         for (const { health } of [everywhere, onlyModel]) {
-          expect(['loading', 'silent', 'failing']).toContain(health.kind);
+          expect(title === 'a probe' ? ['loading', 'silent', 'failing'] : ['loading', 'silent', 'failing', 'nonsense']).toContain(
+            health.kind,
+          );
           if (health.kind !== 'passing') expect(health.message).toMatch(/^[A-Z].{10,1000}$/s);
         }
         // Silence of the cheapest request is what tells a frozen server from a busy one.

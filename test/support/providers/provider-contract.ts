@@ -9,8 +9,11 @@ import type { ModelFacts, Provider } from '../../../src/providers/provider.ts';
 import { ModelId, SlotName } from '../../../src/schema/names.ts';
 import { BACKENDS, CAPABILITIES, PROVIDER_KINDS, type Backend, type Capability } from '../../../src/schema/provider-kinds.ts';
 import { RECORDED_MACHINES, recordedHardware } from '../hardware/recorded-machines.ts';
-import { filesOf, NoSuchFile, type SampleModel } from './files-in-memory.ts';
-import { describeHealthContract } from './health-contract.ts';
+import { filesOf, type SampleModel } from './files-in-memory.ts';
+import { describeFormatContract } from './format-contract.ts';
+import { describeMemoryContract } from './memory-contract.ts';
+import { describeHealthContract, type SoundAnswer } from './health-contract.ts';
+import { describeTranslationContract } from './translation-contract.ts';
 import { contextOf, frozen, oddModels, specOf, specs } from './odd-models.ts';
 
 export interface ProviderSamples {
@@ -18,6 +21,7 @@ export interface ProviderSamples {
   readonly models: Readonly<Record<string, SampleModel>>;
   /** How much of these models may be read. */
   readonly maxReadBytes: number;
+  readonly sound: SoundAnswer;
 }
 
 /** Small models, so that few runs find what there is to find. */
@@ -136,42 +140,7 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
       });
     });
 
-    describe('the memory of a server', () => {
-      const bytesOf = (spec: ReturnType<typeof specOf>, model: ModelFacts): number => {
-        const { hostBytes, deviceBytes } = provider.estimateMemory(NAME, spec, model);
-        return hostBytes + deviceBytes;
-      };
-
-      test('is a number of bytes for every model, and the same each time', () => {
-        always((spec, model) => {
-          const demand = provider.estimateMemory(NAME, spec, model);
-          for (const bytes of [demand.hostBytes, demand.deviceBytes]) {
-            expect(Number.isFinite(bytes)).toBe(true);
-            expect(bytes).toBeGreaterThanOrEqual(0);
-          }
-          expect(provider.estimateMemory(NAME, spec, model)).toEqual(demand);
-        });
-      });
-
-      test('does not shrink with a longer context, and is not less than the model', () => {
-        for (const model of ordinary) {
-          for (const backend of backends) {
-            const bytes = [512, 2048, 8192, 65_536].map((context) =>
-              bytesOf(specOf(kind, { backend, model: { default: 'm', context } }), model),
-            );
-            expect(bytes).toEqual(bytes.toSorted((a, b) => a - b));
-            expect(bytes[0]).toBeGreaterThanOrEqual(model.sizeBytes);
-          }
-        }
-      });
-
-      test('is that of the host alone without a device', () => {
-        always((spec, model) => {
-          if (spec.backend !== 'cpu' && spec.resources.gpus !== 0) return;
-          expect(provider.estimateMemory(NAME, spec, model).deviceBytes).toBe(0);
-        });
-      });
-    });
+    describeMemoryContract(provider, { ordinary, always });
 
     describe('what it serves', () => {
       test('is part of what its kind serves, for every model', () => {
@@ -181,6 +150,15 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
           expect(new Set(capabilities).size).toBe(capabilities.length);
         });
         for (const model of ordinary) expect(provider.capabilities(NAME, specOf(kind), model)).not.toEqual([]);
+      });
+
+      test('is refused in a sentence where it must not be served, and never an ordinary model', () => {
+        always((spec, model) => {
+          const objection = provider.objection?.(NAME, spec, model);
+          if (objection !== undefined) expect(objection).toMatch(/^[A-Z].{20,}[^.]$/s);
+          expect(provider.objection?.(NAME, spec, model)).toBe(objection);
+        });
+        for (const model of ordinary) expect(provider.objection?.(NAME, specOf(kind), model)).toBeUndefined();
       });
 
       test('decides on every path, and refuses in a sentence what the model cannot do', () => {
@@ -229,8 +207,9 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
       });
     });
 
-    describeFormatContract(provider, samples);
-    describeHealthContract(provider, () => ordinary);
+    describeFormatContract(provider, samples.models, samples.maxReadBytes);
+    describeHealthContract(provider, () => ordinary, samples.sound);
+    describeTranslationContract(provider);
 
     test('says without installing anything how its program is found on a machine that has none', async () => {
       const stateDir = await mkdtemp(join(tmpdir(), 'svc-contract-'));
@@ -244,71 +223,6 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
       } finally {
         await rm(stateDir, { recursive: true });
       }
-    });
-  });
-}
-
-function describeFormatContract({ kind, models }: Provider, { models: samples, maxReadBytes }: ProviderSamples): void {
-  describe('the models', () => {
-    test('are recognized by their names, whatever the names are', () => {
-      const names = fc.oneof(fc.string(), fc.constantFrom('', '.', '..', 'a/b', 'constructor', 'x.gguf', 'y'.repeat(10_000)));
-      fc.assert(
-        fc.property(names, fc.option(fc.array(names, { maxLength: 4 }), { nil: undefined }), (name, beside) => {
-          const entry = frozen({ name, names: beside });
-          expect(['model', 'part', undefined]).toContain(models.recognize(entry));
-          expect(models.recognize(entry)).toBe(models.recognize(entry));
-          expect(models.filesOf(name).length).toBeGreaterThan(0);
-        }),
-        RUNS,
-      );
-    });
-
-    for (const [what, sample] of Object.entries(samples)) {
-      test(`${what}: is read in part, always with the same result, which is plain data`, async () => {
-        expect(models.recognize(sample.entry)).toBe('model');
-        const files = filesOf(sample);
-        const reading = await models.read({ id: ID, entry: sample.entry }, files);
-        if (reading.kind !== 'model') throw new Error(reading.message);
-        expect(reading.sizeBytes).toBeGreaterThan(0);
-        expect(files.readBytes()).toBeLessThanOrEqual(maxReadBytes);
-        expect(JSON.parse(JSON.stringify(reading.contents))).toEqual(reading.contents);
-        expect(await models.read({ id: ID, entry: sample.entry }, filesOf(sample))).toEqual(reading);
-        expect(models.contentsFrom(reading.contents, ['a/b', 'a/c'])).toMatchObject(reading.contents);
-      });
-
-      test(`${what}: is refused with a reason, never with an error, if a file of it is cut off or has other bytes`, async () => {
-        const names = Object.keys(sample.files);
-        await fc.assert(
-          fc.asyncProperty(fc.constantFrom(...names), fc.nat(), fc.uint8Array({ maxLength: 200 }), async (name, cut, bytes) => {
-            const whole = sample.files[name] ?? new Uint8Array();
-            const kept = whole.slice(0, cut % Math.max(1, whole.length));
-            for (const changed of [kept, bytes, Buffer.concat([kept, bytes])]) {
-              const broken = { ...sample, files: { ...sample.files, [name]: changed } };
-              const reading = await models.read({ id: ID, entry: sample.entry }, filesOf(broken));
-              if (reading.kind === 'unusable') expect(reading.message).toMatch(/^(The|").*"m".{10,}[^.]$/s);
-              else expect(reading.sizeBytes).toBeGreaterThanOrEqual(0);
-            }
-          }),
-          { numRuns: 40 },
-        );
-      });
-
-      test(`${what}: fails as the store does, or says so, if a file of it is missing`, async () => {
-        for (const name of Object.keys(sample.files)) {
-          const { [name]: _gone, ...files } = sample.files;
-          const reading = models.read({ id: ID, entry: sample.entry }, filesOf({ ...sample, files }));
-          const result = await reading.catch((error: unknown) => error);
-          if (!(result instanceof NoSuchFile)) expect(result).toMatchObject({ kind: expect.stringMatching(/^(model|unusable)$/) });
-        }
-      });
-    }
-
-    test('are described by the names of their files for those who cannot read them', () => {
-      for (const files of [[], ['m'], ['a/m', 'a/mmproj-x.gguf', 'b/c']]) {
-        const described = models.contentsFrom(undefined, files);
-        expect(models.contentsFrom(undefined, files)).toEqual(described);
-      }
-      expect(models.kind).toBe(kind);
     });
   });
 }

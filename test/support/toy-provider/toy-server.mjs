@@ -12,11 +12,17 @@ const { phrase } = JSON.parse(await readFile(path.join(values.model, 'toy.json')
 await readFile(path.join(values.model, 'weights.bin'));
 
 const server = createServer((request, response) => {
-  request.resume();
   const send = (status, body) => {
     response.writeHead(status, { 'content-type': 'application/json' });
     response.end(JSON.stringify(body));
   };
+  if (request.url === '/vector') {
+    let text = '';
+    request.setEncoding('utf8').on('data', (chunk) => (text += chunk));
+    request.on('end', () => response.end(`${text.length} 0.5`));
+    return;
+  }
+  request.resume();
   if (request.url === '/alive') return send(200, {});
   if (request.url !== '/chat') return send(404, { error: { message: 'Use "/chat"' } });
   return send(200, {

@@ -1,5 +1,6 @@
 /**
- * A provider for tests, whole and small: its models are directories, its server is a real process that repeats the phrase of its model. It takes the place of a kind
+ * A provider for tests, whole and small: its models are directories, its server is a real process that repeats the phrase of its model, and
+ * speaks a language of its own about embeddings. It takes the place of a kind
  * that this version has no provider for.
  */
 import path from 'node:path';
@@ -10,6 +11,7 @@ import type { Health, ModelFacts, ProbeResponse, Provider } from '../../../src/p
 import { findProgram } from '../../../src/platform/find-program.ts';
 import { parseJson } from '../../../src/platform/decide/parse-json.ts';
 import { fail, ok } from '../../../src/schema/failure.ts';
+import { translateEmbedding } from './toy-embedding.ts';
 import { toyFormat, ToyContents } from './toy-format.ts';
 
 export const TOY_SERVER = fileURLToPath(new URL('toy-server.mjs', import.meta.url));
@@ -64,7 +66,7 @@ export const toy: Provider = {
     const onDevice = weights + (model.context ?? DEFAULT_CONTEXT) * 1024;
     return resources.gpus === 0 ? { hostBytes: MIB + onDevice, deviceBytes: 0 } : { hostBytes: MIB, deviceBytes: onDevice };
   },
-  capabilities: (_name, _spec, facts) => (contentsOf(facts) === undefined ? [] : ['chat']),
+  capabilities: (_name, _spec, facts) => (contentsOf(facts) === undefined ? [] : ['chat', 'embedding']),
   async health(endpoint, io, _slot, signal) {
     const alive = await io.request(endpoint, { method: 'GET', path: '/alive', timeoutMs: ALIVE_TIMEOUT_MS, signal });
     if (alive.status !== 200) return judge(alive);
@@ -72,10 +74,11 @@ export const toy: Provider = {
     return judge(await io.request(endpoint, { method: 'POST', path: '/chat', body, timeoutMs: PROBE_TIMEOUT_MS, signal }), true);
   },
   infer({ capability, path: asked }, capabilities) {
+    if (capabilities.includes(capability) && asked === '/v1/embeddings') return { kind: 'translate', run: translateEmbedding };
     if (capabilities.includes(capability) && asked === '/v1/chat/completions') return { kind: 'forward', path: '/chat' };
     return {
       kind: 'refuse',
-      message: `Send this request to a slot with another model: a toy answers "/v1/chat/completions" only, not "${asked}"`,
+      message: `Send this request to a slot with another model: a toy does not answer "${asked}"`,
     };
   },
 };

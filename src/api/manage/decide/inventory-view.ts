@@ -2,25 +2,41 @@
 import type { z } from 'zod';
 import type { BoardView } from '../../../reconciler/board.ts';
 import type { Immutable } from '../../answer.ts';
-import type { ModelListing, ProviderListing, PullListing } from '../../ports.ts';
-import type { ModelEntry, ProviderEntry, Pulls } from '../answers.ts';
+import type { ModelDetail, ModelListing, ProviderListing, PullListing } from '../../ports.ts';
+import type { ModelDetail as ModelDetailAnswer, ModelEntry, ProviderEntry, Pulls } from '../answers.ts';
 import { viewProgress } from './slot-view.ts';
 
 /** Pure. */
 export function viewModel(model: ModelListing): z.output<typeof ModelEntry> {
   return {
     id: model.id,
+    kind: model.kind ?? null,
     provider: model.provider,
     family: model.family,
     present: model.present,
     size_bytes: model.sizeBytes ?? null,
     memory_bytes: model.memoryBytes ?? null,
+    min_memory_bytes: model.minMemoryBytes ?? null,
     min_vram_bytes: model.minVramBytes ?? null,
+    context: model.context ?? null,
     license: model.license ?? null,
     license_url: model.licenseUrl ?? null,
+    verified: model.verified ?? null,
     selectable: model.selectable,
     reason: model.reason ?? null,
   };
+}
+
+/** Pure. */
+export function viewModelDetail(model: ModelDetail): Immutable<z.output<typeof ModelDetailAnswer>> {
+  const files = model.files.map(({ path, sizeBytes, sha256, url, present }) => ({
+    path,
+    size_bytes: sizeBytes ?? null,
+    sha256: sha256 ?? null,
+    url: url ?? null,
+    present,
+  }));
+  return { ...viewModel(model), files, sources: model.sources };
 }
 
 /** Pure. */

@@ -100,8 +100,8 @@ function unifiedMemory(view: MachineView, pci: PciDevice, host: MemoryAmount | u
   const usedBytes = view.number(`${pci.directory}/mem_info_gtt_used`) ?? 0;
   if (dedicated === undefined && limitBytes === 0) return undefined;
   const sharedFree = Math.min(Math.max(0, limitBytes - usedBytes), host?.availableBytes ?? Number.POSITIVE_INFINITY);
-  const dedicatedBytes = dedicated?.totalBytes ?? 0;
-  return { totalBytes: dedicatedBytes + limitBytes, freeBytes: (dedicated?.freeBytes ?? 0) + sharedFree, dedicatedBytes };
+  const [dedicatedBytes, dedicatedFreeBytes] = [dedicated?.totalBytes ?? 0, dedicated?.freeBytes ?? 0];
+  return { totalBytes: dedicatedBytes + limitBytes, freeBytes: dedicatedFreeBytes + sharedFree, dedicatedBytes, dedicatedFreeBytes };
 }
 
 function marketingName(view: MachineView, { directory, device }: PciDevice): string | undefined {

@@ -17,24 +17,38 @@ export interface MachineView {
 }
 
 export function viewOf({ platform, files, links, present, tools }: HardwareRecording): MachineView {
-  const paths = [...Object.keys(files), ...Object.keys(links), ...present];
+  const paths = new Set([...Object.keys(files), ...Object.keys(links), ...present]);
+  const directories = indexDirectories(paths);
   const text = (path: string): string | undefined => (Object.hasOwn(files, path) ? trimmed(files[path]) : undefined);
   return {
     platform,
     text,
     number: (path) => parseNumber(text(path)),
     link: (path) => (Object.hasOwn(links, path) ? trimmed(links[path]) : undefined),
-    has: (path) => paths.some((each) => each === path || each.startsWith(`${path}/`)),
-    names(directory) {
-      const start = `${directory}/`;
-      const names = paths.filter((path) => path.startsWith(start)).map((path) => path.slice(start.length).split('/', 1)[0] ?? '');
-      return [...new Set(names)].toSorted(byNumber);
-    },
+    has: (path) => paths.has(path) || directories.has(path),
+    names: (directory) => [...(directories.get(directory) ?? [])].toSorted(byNumber),
     tool(command) {
       const key = command.join(' ');
       return Object.hasOwn(tools, key) ? trimmed(tools[key]) : undefined;
     },
   };
+}
+
+/** The names in each directory that one of the paths is in. */
+function indexDirectories(paths: ReadonlySet<string>): ReadonlyMap<string, ReadonlySet<string>> {
+  const index = new Map<string, Set<string>>();
+  for (const path of paths) {
+    for (let end = path.length; end > 0;) {
+      const slash = path.lastIndexOf('/', end - 1);
+      const directory = path.slice(0, Math.max(0, slash));
+      const names = index.get(directory) ?? new Set();
+      // Then the directories above are known as well.
+      if (names.has(path.slice(slash + 1, end))) break;
+      index.set(directory, names.add(path.slice(slash + 1, end)));
+      end = slash;
+    }
+  }
+  return index;
 }
 
 /** Undefined for anything but a whole number that fits. */

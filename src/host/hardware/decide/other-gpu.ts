@@ -19,7 +19,8 @@ export function platformGpus(view: MachineView, pciNodes: ReadonlySet<string>, h
   const nodes = view.names(DRM_DIRECTORY).filter((name) => name.startsWith('renderD') && !pciNodes.has(name));
   return nodes.flatMap((node) => {
     const driver = view.link(`${DRM_DIRECTORY}/${node}/device/driver`);
-    if (driver === undefined || NOT_GPUS.has(driver)) return [];
+    // The parts into which amdgpu divides a GPU have nodes of their own that are on no bus; the GPU itself is on the PCI bus.
+    if (driver === undefined || NOT_GPUS.has(driver) || driver.startsWith('amdgpu')) return [];
     return [
       {
         kind: 'gpu' as const,

@@ -4,7 +4,7 @@ import type { SlotPatch } from '../../../schema/slot-editor.ts';
 import type { SpecProblem } from '../../../schema/slot-spec.ts';
 import { editToml } from '../../../files/toml/decide/edit-toml.ts';
 import { mergePatch } from '../../../schema/merge-patch.ts';
-import { parseDocument, withoutByteOrderMark } from './parse-slot-text.ts';
+import { parseDocument, withoutByteOrderMark } from '../../../files/toml/decide/parse-document.ts';
 import { formatToml, whyNotToml } from '../../../files/toml/decide/toml-text.ts';
 
 export type EditedText = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly problems: readonly SpecProblem[] };

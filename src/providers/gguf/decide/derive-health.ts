@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import type { Health, ProbeResponse } from '../../provider.ts';
-import type { GgufModel } from './gguf-model.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import { decodeVector } from './decode-vector.ts';
+import type { GgufModel } from './gguf-model.ts';
 import { findNonsense, TOP_TOKENS, type Check } from './find-nonsense.ts';
 
 export interface ProbeRequest {
@@ -65,8 +65,7 @@ export function deriveReadiness(check: Check, response: ProbeResponse, model: Gg
   const nonsense =
     response.status === 200 ? findNonsense(check, parseJson(response.body), model.embeddingLengthOut ?? model.embeddingLength) : undefined;
   if (nonsense === undefined) return deriveHealth(check, response);
-  const why = `its file may be damaged, or backend "${backend}" may not compute it correctly on this machine`;
-  return { kind: 'nonsense', message: `The model answers nonsense: ${nonsense}; ${why}` };
+  return { kind: 'nonsense', message: `The model answers nonsense: with backend "${backend}", ${nonsense}` };
 }
 
 const WORST_FIRST = ['nonsense', 'failing', 'silent', 'loading'] as const;

@@ -47,7 +47,7 @@ function inCompletion(answer: z.infer<typeof Completion> | undefined): string | 
   if (answer === undefined) return undefined;
   const [{ text, logprobs }] = answer.choices;
   const [{ logprob, top_logprobs: top }] = logprobs.content;
-  if (logprob === null) return `it gave the token ${quote(text)} with a probability that is not a number`;
+  if (logprob === null) return `it gave the token ${quote(text)} a probability that is not a number`;
   const all = top.length >= TOP_TOKENS && top.every((other) => other.logprob === logprob);
   return all ? 'all of its tokens are equally probable, as if its weights were zeros' : undefined;
 }

@@ -22,6 +22,7 @@ import type {
 } from '../../ports.ts';
 import type { Hardware } from '../../../schema/hardware.ts';
 import type { Action, AttemptKind, Origin } from './actions.ts';
+import type { MeasuredMemory } from '../rules/measured-memory.ts';
 import type { MemoryVerdict } from '../rules/share-memory.ts';
 import type { Comparison } from './drift.ts';
 import type { WorkloadHistory } from './workload-history.ts';
@@ -59,6 +60,8 @@ export interface Observed {
   /** What this controller remembers about workloads, in addition to what their runtime reports. */
   readonly histories: ReadonlyMap<WorkloadId, WorkloadHistory>;
   readonly attempts: ReadonlyMap<SlotName, Attempts>;
+  /** The most that servers of a slot were measured to use; without an entry where nothing was measured. */
+  readonly measured?: ReadonlyMap<SlotName, MeasuredMemory>;
   /** By key. Includes actions that ended after the observation began, as it may not show their effect yet. */
   readonly running: ReadonlyMap<string, RunningAction>;
   /** When a slot was last used, in monotonic milliseconds; without an entry for one that never was. */
@@ -138,6 +141,8 @@ export interface Decision {
   readonly revision: Revision | undefined;
   /** What the serving workload computes with; undefined where none serves, or where it cannot be what was asked for. */
   readonly backend?: Backend | undefined;
+  /** Why it computes with another backend than the default one of its provider, if nobody asked for it. */
+  readonly backendChoice?: string | undefined;
   readonly capabilities: readonly Capability[];
   readonly nextAttemptAt: number | undefined;
   readonly lastFailure: Attempt | undefined;

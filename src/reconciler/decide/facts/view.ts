@@ -2,11 +2,12 @@
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
 import { findAliasConflicts } from '../../../schema/alias-conflicts.ts';
 import type { Finding } from '../../../schema/failure.ts';
-import type { Capability } from '../../../schema/provider-kinds.ts';
+import type { Capability, ProviderKind } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { SlotState } from '../../../schema/slot-status.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
-import { backendMissing } from '../rules/choose-backend.ts';
+import { backendChoice, backendMissing, judgeAll, type Judgement } from '../rules/choose-backend.ts';
+import type { MeasuredMemory } from '../rules/measured-memory.ts';
 import type { Action } from './actions.ts';
 import type { Comparison } from './drift.ts';
 import type { Attempt, Attempts, Desired, Observed, Repairs, RunningAction, WorkloadHistory } from './facts.ts';
@@ -46,6 +47,8 @@ export interface SlotView {
   readonly aliasConflicts: readonly string[];
   /** Why the backend cannot be used on this machine. */
   readonly backendMissing: Finding | undefined;
+  /** Why it computes with another backend than the default one. */
+  readonly backendChoice: string | undefined;
   readonly model: ModelPresence | undefined;
   readonly imagesUsed: boolean;
   readonly image: ImageReference | undefined;
@@ -53,6 +56,8 @@ export interface SlotView {
   readonly template: Template | undefined;
   /** Why there is no template though everything that it is made from is there: the provider is broken. */
   readonly templateProblem: string | undefined;
+  /** What servers of this revision were measured to use; undefined where that is not known. */
+  readonly measured: MeasuredMemory | undefined;
   readonly workloads: readonly WorkloadView[];
   readonly inFlight: number;
   readonly waiting: number;
@@ -89,6 +94,8 @@ export interface Gathered {
   readonly images: ReadonlyMap<string, string | undefined>;
   readonly underWay: UnderWay;
   readonly aliasConflicts: ReadonlyMap<string, readonly string[]>;
+  /** What providers say of their backends on this machine. */
+  readonly judged: ReadonlyMap<ProviderKind, Judgement>;
 }
 
 /** Running actions, by what they act on. */
@@ -112,6 +119,7 @@ export function gather(desired: Desired, observed: Observed, now: number): Gathe
     images: new Map(images.filter(({ present }) => present).map(({ reference, imageId }) => [reference, imageId])),
     underWay: gatherUnderWay(observed),
     aliasConflicts: aliasConflictsOf(desired),
+    judged: judgeAll(desired.providers, desired.hardware),
   };
 }
 
@@ -167,7 +175,8 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     network: observed.traits.network,
     leads: observed.leads,
     aliasConflicts: gathered.aliasConflicts.get(slot.name) ?? NO_CONFLICTS,
-    backendMissing: backendMissing(spec, desired.providers[spec.provider], desired.hardware),
+    backendMissing: backendMissing(spec, gathered.judged.get(spec.provider)),
+    backendChoice: backendChoice(spec, gathered.judged.get(spec.provider)),
     providerKnown: desired.providers[spec.provider] !== undefined,
     model,
     imagesUsed: observed.traits.images,
@@ -175,6 +184,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     imagePresent: image === undefined ? !observed.traits.images : gathered.images.has(image.reference),
     template,
     templateProblem: undefined,
+    measured: measuredOf(slot.name, template, observed),
     workloads,
     inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),
     waiting: demand?.waiting ?? 0,
@@ -193,10 +203,15 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
   };
 }
 
+function measuredOf(name: SlotName, template: Template | undefined, { measured }: Observed): MeasuredMemory | undefined {
+  const known = measured?.get(name);
+  return known?.revision === template?.revision ? known : undefined;
+}
+
 /** The view of a slot whose provider fails: its workloads cannot be compared, and stay as they are. */
 export function viewWithoutTemplate(slot: DesiredSlot, gathered: Gathered, problem: string): SlotView {
-  const desired: Desired = { ...gathered.desired, templateOf: () => undefined, hardware: undefined };
-  return { ...viewSlot(slot, { ...gathered, desired }), templateProblem: problem };
+  const desired: Desired = { ...gathered.desired, templateOf: () => undefined };
+  return { ...viewSlot(slot, { ...gathered, desired, judged: new Map() }), templateProblem: problem };
 }
 
 /** Those of earlier generations do not count. */

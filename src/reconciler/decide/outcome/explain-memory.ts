@@ -13,10 +13,14 @@ export function memoryLines(memory: MemoryVerdict | undefined): readonly string[
   const others = othersBytes === 0 ? '' : `; other programs use ${formatSize(othersBytes)} of it`;
   const promised = `${formatSize(memory.aheadBytes)} of ${formatSize(memory.budgetBytes)}${nameOf(pool)} are promised${ahead}`;
   return [
-    `  memory: ${verdict}, needs ${placementText(memory)}; ${promised}${others}`,
+    `  memory: ${verdict}, needs ${placementText(memory)}${measuredText(memory)}; ${promised}${others}`,
     ...(candidates.length <= 1 ? [] : ['  memory is short; the slots that share it:']),
     ...(candidates.length <= 1 ? [] : candidates).map((candidate) => `    ${candidateText(candidate)}`),
   ];
+}
+
+function measuredText({ estimatedBytes }: MemoryVerdict): string {
+  return estimatedBytes === undefined ? '' : ` as measured, more than the estimate of ${formatSize(estimatedBytes)}`;
 }
 
 function nameOf(pool: PoolId): string {

@@ -15,6 +15,7 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
     ...actions.filter(changesWorld).map((action) => `  next: ${actionText(action)}`),
     ...adviceLines(decision),
     ...conflictLines(decision),
+    ...(decision.backendChoice === undefined ? [] : [`  backend: ${decision.backendChoice}`]),
     ...memoryLines(decision.memory),
     ...attemptLines(decision, now),
     ...(decision.progress === undefined ? [] : [`  pulled ${progressText(decision.progress)}`]),

@@ -7,6 +7,7 @@ import type { SlotMemory } from './allocator.ts';
 import { devicesGiven, placementVariables } from '../facts/visible-devices.ts';
 import { findGates, type Gate } from './gates.ts';
 import { turnOf, type Turn } from './memory-turns.ts';
+import { correctDemand } from './measured-memory.ts';
 import { placeMemory, type PlacementQuestion } from './place-memory.ts';
 import type { MemoryClaim, MemoryVerdict } from './share-memory.ts';
 import { whyNotWanted } from './wanted.ts';
@@ -26,10 +27,14 @@ export function makeCandidate(view: SlotView, hardware: Hardware | undefined): C
   const { spec, template, applying } = view;
   const notWanted = whyNotWanted(view);
   const gates = findGates(view);
-  const needs = { demand: template?.memory ?? NOTHING, pools: poolsOfBackend(hardware, spec.backend), gpus: spec.resources.gpus };
-  const held = view.workloads.map((workload) =>
-    heldBytes(workload, needs, devicesGiven(workload.fact.container.env, hardware, spec.backend)),
-  );
+  const demand = template === undefined ? NOTHING : correctDemand(template.memory, spec, view.measured);
+  const needs = { demand, pools: poolsOfBackend(hardware, spec.backend), gpus: spec.resources.gpus };
+  const held = view.workloads.map((workload) => {
+    const counted = heldBytes(workload, needs, devicesGiven(workload.fact.container.env, hardware, spec.backend));
+    // Only a server of this revision was measured.
+    const isMeasured = demand !== template?.memory && workload.fact.revision === template?.revision && workload.fact.phase !== 'exited';
+    return isMeasured ? mostBytes(counted, placeAgain(needs, [counted])) : counted;
+  });
   const incumbent = view.workloads.some(({ alive }) => alive) || applying !== undefined;
   const willRun = notWanted === undefined && (incumbent || gates.every(({ kind }) => kind === 'waiting'));
   const claims = willRun && (template !== undefined || held.length > 0);
@@ -59,6 +64,7 @@ function makeClaim(
     waitingSince: view.waitingSince,
     reloadBytes: view.model?.kind === 'present' ? view.model.facts.sizeBytes : 0,
     lastActiveAt: view.lastActiveAt ?? 0,
+    estimatedBytes: view.template === undefined || needs.demand === view.template.memory ? undefined : view.template.memoryBytes,
     held: present.length === 0 ? undefined : [...present, placeAgain(needs, present)].reduce(mostBytes),
     needs,
   };

@@ -6,7 +6,7 @@
 import type { BackendVerdict, Provider, ProviderRegistry } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/failure.ts';
 import type { Hardware } from '../../../schema/hardware.ts';
-import { PROVIDER_KINDS, type Backend } from '../../../schema/provider-kinds.ts';
+import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { DesiredSlot } from '../../ports.ts';
 
@@ -26,22 +26,35 @@ function withBackend(slot: DesiredSlot, best: Backend | undefined): DesiredSlot 
   return best === undefined || best === spec.backend || spec.backendGiven ? slot : { ...slot, spec: { ...spec, backend: best } };
 }
 
-/** Undefined if the machine can run none of them, or if the provider fails: it fails again when the slots that use it are planned, which then say so. */
-function bestBackend(provider: Provider, hardware: Hardware): Backend | undefined {
+/** What a provider judges of its backends on this machine. A provider that fails holds up the slots that use it, and not all of them. */
+export type Judgement = { readonly verdicts: readonly BackendVerdict[] } | { readonly error: unknown };
+
+export function judge(provider: Provider, hardware: Hardware | undefined): Judgement {
   try {
-    return provider.rankBackends(hardware).find(isUsable)?.backend;
-  } catch {
-    return undefined;
+    return { verdicts: hardware === undefined ? [] : provider.rankBackends(hardware) };
+  } catch (error) {
+    return { error };
   }
+}
+
+/** Judges once for all slots. */
+export function judgeAll(providers: ProviderRegistry, hardware: Hardware | undefined): ReadonlyMap<ProviderKind, Judgement> {
+  return new Map(Object.values(providers).map((provider) => [provider.kind, judge(provider, hardware)]));
+}
+
+/** Undefined if the machine can run none of them, or if the provider fails. */
+function bestBackend(provider: Provider, hardware: Hardware): Backend | undefined {
+  const judged = judge(provider, hardware);
+  return 'error' in judged ? undefined : judged.verdicts.find(isUsable)?.backend;
 }
 
 function isUsable({ missing }: BackendVerdict): boolean {
   return missing === undefined;
 }
 
-/** Why the backend of a spec cannot be used; undefined where it can, or where that is not known. */
-export function backendMissing({ backend }: SlotSpec, provider: Provider | undefined, hardware: Hardware | undefined): Finding | undefined {
-  const verdicts = judgedBy(provider, hardware);
+/** Why the backend of a spec cannot be used; undefined where it can, or where that is not known. Throws if the provider failed. */
+export function backendMissing({ backend }: SlotSpec, judged: Judgement | undefined): Finding | undefined {
+  const verdicts = verdictsOf(judged);
   const why = whyMissing(backend, verdicts);
   if (why === undefined) return undefined;
   const usable = verdicts.filter(isUsable).map((verdict) => `"${verdict.backend}"`);
@@ -50,21 +63,19 @@ export function backendMissing({ backend }: SlotSpec, provider: Provider | undef
 }
 
 /**
- * Why a slot without a backend does not get the default one of its provider; undefined where it does, or where the slot names its backend. A statement about
- * the machine, which nobody has to act on.
+ * Why a slot without a backend does not get the default one of its provider; undefined where it does, or where the slot names its backend. Nobody
+ * has to act on it.
  */
-export function backendChoice(
-  { provider: kind, backend, backendGiven }: SlotSpec,
-  provider: Provider | undefined,
-  hardware: Hardware | undefined,
-): string | undefined {
-  const { defaultBackend } = PROVIDER_KINDS[kind];
-  const why = backendGiven || backend === defaultBackend ? undefined : whyMissing(defaultBackend, judgedBy(provider, hardware));
-  return why === undefined ? undefined : `It computes with "${backend}", as the default "${defaultBackend}" is not available here: ${why}`;
+export function backendChoice({ provider, backend, backendGiven }: SlotSpec, judged: Judgement | undefined): string | undefined {
+  const { defaultBackend } = PROVIDER_KINDS[provider];
+  const why = backendGiven || backend === defaultBackend ? undefined : whyMissing(defaultBackend, verdictsOf(judged));
+  return why === undefined ? undefined : `"${backend}", as the default "${defaultBackend}" is not available here: ${why}`;
 }
 
-function judgedBy(provider: Provider | undefined, hardware: Hardware | undefined): readonly BackendVerdict[] {
-  return hardware === undefined ? [] : (provider?.rankBackends(hardware) ?? []);
+function verdictsOf(judged: Judgement | undefined): readonly BackendVerdict[] {
+  if (judged === undefined) return [];
+  if ('error' in judged) throw judged.error;
+  return judged.verdicts;
 }
 
 function whyMissing(backend: Backend, verdicts: readonly BackendVerdict[]): string | undefined {

@@ -97,7 +97,7 @@ function answersNonsense({ failures, slot, leads }: SlotView): Gate | undefined 
   const answers = failures.filter(({ failure }) => failure.reason === 'ModelAnswersNonsense');
   const last = answers.at(-1);
   if (!leads || last === undefined || answers.length < NONSENSE_LIMIT) return undefined;
-  const message = `Get the model again or choose another one, then run "svcctl slot restart ${slot.name}": ${last.failure.message}`;
+  const message = `Get the model again, or choose another one or another backend, then run "svcctl slot restart ${slot.name}": ${last.failure.message}`;
   return { kind: 'stalled', reason: 'ModelAnswersNonsense', message };
 }
 

@@ -5,6 +5,8 @@ import { inOrder, type MemoryGroup, type MemoryRequest } from './memory-turns.ts
 import { placeMemory, type PlacementQuestion } from './place-memory.ts';
 
 export interface MemoryClaim extends MemoryRequest {
+  /** Set where its server was measured to use more than this. */
+  readonly estimatedBytes?: number | undefined;
   /** What it holds, or will hold where it runs; undefined where it has to be placed. */
   readonly held: PoolBytes | undefined;
   /** What it needs, where it has no place yet. */
@@ -28,6 +30,8 @@ export interface MemoryVerdict {
   readonly mayWait: boolean;
   /** Everything that the slot needs. */
   readonly bytes: number;
+  /** Set where its server was measured to use more than what it was estimated to need, which is this. */
+  readonly estimatedBytes?: number | undefined;
   /** Where it is, or would be. */
   readonly placement: PoolBytes;
   /** The memory that is short; else the first one that the slot needs. The numbers below are those of this memory. */
@@ -118,6 +122,7 @@ function decide(claim: MemoryClaim, share: Share, running: PoolBytes): Decided['
     admitted,
     mayWait: !admitted && mayFit(claim, placement, share, false),
     bytes: totalBytes(placement),
+    ...(claim.estimatedBytes === undefined ? {} : { estimatedBytes: claim.estimatedBytes }),
     placement,
     pool,
     neededBytes: placement[pool] ?? 0,

@@ -63,7 +63,7 @@ const DEVICES: Readonly<Record<RecordedMachine, readonly Partial<Device>[]>> = {
       vendor: 'amd',
       backends: ['vulkan'],
       unavailable: { rocm: 'the compute driver is missing: there is no "/dev/kfd"' },
-      memory: { totalBytes: 8_596_226_048, freeBytes: 8_430_551_040, dedicatedBytes: 512 * MIB },
+      memory: { totalBytes: 8_596_226_048, freeBytes: 8_430_551_040, dedicatedBytes: 512 * MIB, dedicatedFreeBytes: 374 * MIB },
       unified: true,
     },
   ],
@@ -94,7 +94,7 @@ const DEVICES: Readonly<Record<RecordedMachine, readonly Partial<Device>[]>> = {
       architecture: 'gfx1151',
       backends: ['rocm', 'vulkan'],
       // Of the GTT, 61 GiB are not in use, but the host has only 60 GiB to give.
-      memory: { totalBytes: 124.5 * GIB, freeBytes: 60 * GIB + (536_870_912 - 477_102_080), dedicatedBytes: 512 * MIB },
+      memory: { totalBytes: 124.5 * GIB, freeBytes: 60 * GIB + 57 * MIB, dedicatedBytes: 512 * MIB, dedicatedFreeBytes: 57 * MIB },
       unified: true,
     },
     {
@@ -109,7 +109,11 @@ const DEVICES: Readonly<Record<RecordedMachine, readonly Partial<Device>[]>> = {
     },
   ],
   'strix-halo-96gb-set-aside': [
-    { id: 'gpu0', memory: { totalBytes: 119_763_415_040, freeBytes: 119_524_339_712, dedicatedBytes: 96 * GIB }, unified: true },
+    {
+      id: 'gpu0',
+      memory: { totalBytes: 119_763_415_040, freeBytes: 119_524_339_712, dedicatedBytes: 96 * GIB, dedicatedFreeBytes: 95.80859375 * GIB },
+      unified: true,
+    },
     { id: 'npu0', kind: 'npu' },
   ],
   w7900: [
@@ -188,6 +192,23 @@ describe('hardwareOf()', () => {
       [['cuda'], undefined],
       [['cuda'], undefined],
     ]);
+  });
+
+  test('offers Vulkan on a card of NVIDIA with the free driver, if that has made a render node', () => {
+    const recording = recordingOf('intel-graphics-and-nouveau');
+    const node = '/sys/bus/pci/devices/0000:01:00.0/drm/renderD129';
+    expect(devicesOf({ ...recording, present: [...recording.present, node] })[1]).toMatchObject({
+      path: '/dev/dri/renderD129',
+      backends: ['vulkan'],
+      unavailable: { cuda: 'the GPU uses the driver "nouveau" instead of "nvidia"' },
+    });
+  });
+
+  test('does not take render nodes for GPUs that are parts of another GPU, or that compute nothing', () => {
+    const recording = recordingOf('w7900');
+    const nodeOf = (driver: string) => ({ ...recording.links, '/sys/class/drm/renderD140/device/driver': driver });
+    for (const driver of ['amdgpu_xcp_drv', 'vgem']) expect(devicesOf({ ...recording, links: nodeOf(driver) })).toHaveLength(1);
+    expect(devicesOf({ ...recording, links: nodeOf('panthor') })).toHaveLength(2);
   });
 
   test('finds the GPU of the Windows host in WSL, which sysfs does not show', () => {

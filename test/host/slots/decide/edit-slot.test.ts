@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { patchSlotText, rewriteSlotText } from '../../../../src/host/slots/decide/edit-slot.ts';
 import { mergePatch } from '../../../../src/schema/merge-patch.ts';
-import { parseDocument } from '../../../../src/host/slots/decide/parse-slot-text.ts';
+import { parseDocument } from '../../../../src/files/toml/decide/parse-document.ts';
 import { slotDocuments } from '../../../schema/slot-arbitrary.ts';
 
 const lines = (...text: readonly string[]) => text.map((line) => `${line}\n`).join('');

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { explain, explainSlot, listChanges } from '../../../../src/reconciler/decide/outcome/explain.ts';
 import { parseReason, REASONS } from '../../../../src/schema/reasons.ts';
 import type { ReasonFacts } from '../../../../src/schema/slot-reasons.ts';
+import { recordedHardware } from '../../../support/hardware/recorded-machines.ts';
 import { failed, NOW, planOf, PRIMARY, type Scene } from '../plan-fixture.ts';
 
 const texts = (scene: Scene): readonly string[] => explain(planOf(scene).made, NOW).split('\n');
@@ -18,6 +19,14 @@ describe('explain()', () => {
       'Slot "primary" is starting',
       '  next: start "svc-slot-primary" with model "a.gguf" on port 18080: The slot is wanted and has no workload',
     ]);
+  });
+
+  test('explains why a slot does not compute with the default backend, unless that was asked for', () => {
+    const line =
+      '  backend: "cuda", as the default "vulkan" is not available here: images for Vulkan cannot use the driver of NVIDIA (gpu0: NVIDIA GB10)';
+    expect(texts({ hardware: recordedHardware('dgx-spark') })).toContain(line);
+    expect(texts({ hardware: recordedHardware('w7900') }).join()).not.toContain('backend');
+    expect(texts({ hardware: recordedHardware('dgx-spark'), slot: { backend: 'cuda' } }).join()).not.toContain('backend');
   });
 
   test('explains a pull', () => {

@@ -3,7 +3,13 @@ import { describe, expect, test } from '@jest/globals';
 import { rankBackends } from '../../../../src/providers/decide/rank-backends.ts';
 import { gguf } from '../../../../src/providers/gguf/gguf.ts';
 import type { ProviderRegistry } from '../../../../src/providers/provider.ts';
-import { backendChoice, backendMissing, computesWith, withBackends } from '../../../../src/reconciler/decide/rules/choose-backend.ts';
+import {
+  backendChoice,
+  backendMissing,
+  computesWith,
+  judgeAll,
+  withBackends,
+} from '../../../../src/reconciler/decide/rules/choose-backend.ts';
 import type { DesiredSlot } from '../../../../src/reconciler/ports.ts';
 import type { Hardware } from '../../../../src/schema/hardware.ts';
 import { SlotName } from '../../../../src/schema/names.ts';
@@ -46,8 +52,10 @@ function chosen(asked: DesiredSlot, hardware: Hardware | undefined): DesiredSlot
   return found;
 }
 
-const missing = (spec: DesiredSlot['spec'], hardware: Hardware | undefined) => backendMissing(spec, PROVIDERS[spec.provider], hardware);
-const choice = (spec: DesiredSlot['spec'], hardware: Hardware | undefined) => backendChoice(spec, PROVIDERS[spec.provider], hardware);
+const missing = (spec: DesiredSlot['spec'], hardware: Hardware | undefined) =>
+  backendMissing(spec, judgeAll(PROVIDERS, hardware).get(spec.provider));
+const choice = (spec: DesiredSlot['spec'], hardware: Hardware | undefined) =>
+  backendChoice(spec, judgeAll(PROVIDERS, hardware).get(spec.provider));
 
 describe('a slot without a backend', () => {
   const cases: readonly (readonly [string, Hardware | undefined, string])[] = [
@@ -81,9 +89,9 @@ describe('a slot without a backend', () => {
 
   test('says why it does not compute with the default one', () => {
     const sentenceOf = (hardware: Hardware): string | undefined => choice(chosen(slot(), hardware).spec, hardware);
-    expect(sentenceOf(NONE)).toBe('It computes with "cpu", as the default "vulkan" is not available here: this machine has no GPU');
+    expect(sentenceOf(NONE)).toBe('"cpu", as the default "vulkan" is not available here: this machine has no GPU');
     expect(sentenceOf(MAC)).toBe(
-      'It computes with "cpu", as the default "vulkan" is not available here: macOS has no driver for Vulkan (gpu0: Apple M2 Max)',
+      '"cpu", as the default "vulkan" is not available here: macOS has no driver for Vulkan (gpu0: Apple M2 Max)',
     );
     expect(choice(slot({ backend: 'cpu' }).spec, NONE)).toBeUndefined();
   });
@@ -120,7 +128,7 @@ describe('a slot with a backend', () => {
       'Set "backend" to "vulkan" or "cpu": "cuda" is not available here, because the GPU uses the driver "nouveau" instead of "nvidia" (gpu1: GeForce GTX 1060 6GB)',
     );
     expect(messageOf('cuda', reporting(NVIDIA, 'cpu', 'vulkan'))).toBe(
-      'Set "backend" to "vulkan" or "cpu": "cuda" is not available here, because "/usr/bin/llama-server" reports no device for it',
+      'Set "backend" to "vulkan" or "cpu": "cuda" is not available here, because "/usr/bin/llama-server" reports no such device',
     );
   });
 

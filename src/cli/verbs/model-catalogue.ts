@@ -1,0 +1,122 @@
+/** `svcctl model list|show`: which models there are, and all that is known of one. */
+import type { ModelKind } from '../../schema/model-kinds.ts';
+import type { Cli } from '../cli.ts';
+import { ModelDetailAnswer, ModelsAnswer, type ModelAnswer } from '../connect/api-answers.ts';
+import type { ServiceOptions } from '../connect/service-options.ts';
+import { cellText, dataText, rowsText, toRows, type Output, type Rows } from '../output/output.ts';
+import { sizeText } from '../output/quantities-text.ts';
+import { withoutControls } from '../output/terminal.ts';
+import { parseModelId } from './model-store.ts';
+
+export interface ModelListOptions extends ServiceOptions {
+  readonly output: Output;
+  readonly kind?: ModelKind;
+  readonly present?: boolean;
+  readonly all?: boolean;
+}
+
+export interface ModelShowOptions extends ServiceOptions {
+  readonly output: Output;
+}
+
+/** Without `--all`, models that this version cannot run are left out, and how many there are is said. */
+export async function runModelList(cli: Cli, options: ModelListOptions): Promise<void> {
+  const client = await cli.connect(options);
+  const { models } = await client.request('GET', '/api/models', ModelsAnswer);
+  const asked = models
+    .filter((model) => options.kind === undefined || model.kind === options.kind)
+    .filter((model) => options.present !== true || model.present);
+  const shown = asked.filter((model) => options.all === true || model.selectable || model.present || model.kind === null);
+  if (shown.length === 0) cli.terminal.note('There are no such models');
+  await cli.terminal.write(await rowsText(cli.terminal, options.output, 'model', modelRows(shown)));
+  const hidden = asked.length - shown.length;
+  if (hidden > 0) cli.terminal.note(`Not listed: ${hidden} that this version cannot run; add --all to see them`);
+}
+
+export function modelRows(models: readonly ModelAnswer[]): Rows {
+  return toRows({
+    key: 'models',
+    items: models,
+    nameOf: (model) => model.id,
+    columns: [
+      { title: 'ID', cell: (model) => cellText(model.id) },
+      { title: 'KIND', cell: (model) => cellText(model.kind) },
+      { title: 'PROVIDER', wide: true, cell: (model) => cellText(model.provider) },
+      { title: 'FAMILY', wide: true, cell: (model) => cellText(model.family) },
+      { title: 'PRESENT', cell: (model) => (model.present ? 'yes' : 'no') },
+      { title: 'SIZE', cell: (model) => sizeText(model.size_bytes) },
+      { title: 'MEMORY', cell: (model) => sizeText(model.memory_bytes ?? model.min_memory_bytes) },
+      { title: 'CONTEXT', cell: (model) => countText(model.context) },
+      { title: 'LICENSE', cell: (model) => cellText(model.license) },
+      { title: 'CHECKED', wide: true, cell: (model) => (isKnown(model.verified) ? (model.verified ? 'yes' : 'no') : '-') },
+      { title: 'NOTE', cell: (model) => (model.selectable ? '' : cellText(model.reason)) },
+    ],
+  });
+}
+
+export async function runModelShow(cli: Cli, options: ModelShowOptions, name: string): Promise<void> {
+  const id = parseModelId(name);
+  const client = await cli.connect(options);
+  const model = await client.request('GET', `/api/models/${encodeURIComponent(id)}`, ModelDetailAnswer);
+  const data = await dataText(options.output, model);
+  await cli.terminal.write(data ?? `${withoutControls(describe(model).join('\n'))}\n`);
+}
+
+type Detail = ReturnType<typeof ModelDetailAnswer.parse>;
+
+/** Pure. */
+function describe(model: Detail): readonly string[] {
+  const license = [model.license, model.license_url].filter((part) => isKnown(part) && part !== '').join(', ');
+  const facts: readonly (readonly [string, string | undefined])[] = [
+    ['For', model.kind ?? undefined],
+    ['Provider', model.provider],
+    ['Family', model.family],
+    ['Present', presenceText(model)],
+    ['Context', isKnown(model.context) ? `${countText(model.context)} tokens` : undefined],
+    ['Needs', needsText(model)],
+    ['Licence', license === '' ? undefined : license],
+    ['Checked', checkedText(model)],
+    ['Not usable', model.selectable ? undefined : (model.reason ?? 'this version cannot run it')],
+  ];
+  const rows = facts.flatMap(([title, text]) => (text === undefined || text === '' ? [] : [`  ${title.padEnd(11)} ${text}`]));
+  const files = model.files.flatMap(({ path, size_bytes: size, sha256, url, present }) => [
+    `    ${path} (${present ? 'present' : 'not downloaded'}, ${sizeText(size)})`,
+    ...(isKnown(sha256) ? [`      sha256 ${sha256}`] : []),
+    ...(isKnown(url) ? [`      ${url}`] : []),
+  ]);
+  const sources = model.sources.map((source) => `    ${source}`);
+  return [
+    model.id,
+    ...rows,
+    ...(files.length === 0 ? [] : ['  Files', ...files]),
+    ...(sources.length === 0 ? [] : ['  Where these facts can be checked', ...sources]),
+  ];
+}
+
+function presenceText({ id, present, selectable, size_bytes: size }: Detail): string {
+  if (present) return `yes, ${sizeText(size)}`;
+  return selectable ? `no; "svcctl model pull ${id}" ${isKnown(size) ? `downloads ${sizeText(size)}` : 'fetches it'}` : 'no';
+}
+
+function needsText({ min_memory_bytes: memory, min_vram_bytes: vram }: Detail): string {
+  const parts = [
+    ...(isKnown(memory) ? [`at least ${sizeText(memory)} of memory`] : []),
+    ...(isKnown(vram) && vram > 0 ? [`${sizeText(vram)} of a GPU`] : []),
+  ];
+  return parts.join(', ');
+}
+
+function checkedText({ verified, files }: Detail): string | undefined {
+  if (!isKnown(verified)) return undefined;
+  if (verified) return 'yes';
+  const hashes = files.length > 1 ? 'these hashes' : 'this hash';
+  return `no: its files were not downloaded when the catalogue was made. A download is refused unless it has ${hashes}`;
+}
+
+function countText(count: number | null | undefined): string {
+  return isKnown(count) ? String(count) : '-';
+}
+
+function isKnown<T>(value: T | null | undefined): value is T {
+  return value !== null && value !== undefined;
+}

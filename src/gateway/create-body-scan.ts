@@ -1,0 +1,29 @@
+/** Chooses the scanner for the bodies of a path. */
+import type { Settings } from '../schema/settings.ts';
+import type { BodyScan } from './body-scan.ts';
+import { BodyScanner } from './body-scanner.ts';
+import type { InferencePath } from './decide/inference-paths.ts';
+import { boundaryOf } from './decide/multipart-head.ts';
+import { refuseMedia } from './decide/refuse-media.ts';
+import type { RequestHead } from './decide/request-head.ts';
+import type { FoundUrl } from './media-scanner.ts';
+import { MultipartScanner } from './multipart-scanner.ts';
+
+export function createBodyScan(
+  { body, capability }: Pick<InferencePath, 'body' | 'capability'>,
+  { contentType = '' }: Pick<RequestHead, 'contentType'>,
+  { SVC_FETCH_IMAGES: policy }: Pick<Settings, 'SVC_FETCH_IMAGES'>,
+): BodyScan {
+  if (body === 'multipart') return new MultipartScanner(boundaryOf(contentType) ?? '');
+  if (capability !== 'chat') return new BodyScanner();
+  const urls: FoundUrl[] = [];
+  return new BodyScanner({
+    urls,
+    keepsAll: policy !== 'off',
+    check(url) {
+      const problem = refuseMedia(url, policy, urls.length);
+      if (problem === undefined) urls.push(url);
+      return problem;
+    },
+  });
+}

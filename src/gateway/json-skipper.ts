@@ -1,0 +1,101 @@
+/** Finds the ends of strings and of nested values in JSON that arrives in pieces, without looking at what is in them. */
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+/** Bytes to examine one by one before the native search is used, because a call costs more than a short string. */
+const NATIVE_SEARCH_FROM = 48;
+
+/** A class for speed, since it holds the state between the pieces. */
+export class JsonSkipper {
+  /** Depth inside a nested value. A counter instead of a stack, so that deep nesting costs no memory. */
+  #depth = 0;
+  #inNestedString = false;
+  /** The bytes so far end inside a string with an odd number of backslashes, so the next byte is escaped. */
+  #escaped = false;
+
+  beginString(): void {
+    this.#escaped = false;
+  }
+
+  /** Returns the index of the closing quote in this chunk, or -1. Linear: each byte is examined once here and once by the native search. */
+  stringEnd(chunk: Uint8Array, at: number): number {
+    let index = at;
+    let escaped = this.#escaped;
+    const near = Math.min(chunk.length, at + NATIVE_SEARCH_FROM);
+    for (; index < near; index += 1) {
+      const byte = chunk[index];
+      if (escaped) escaped = false;
+      else if (byte === QUOTE) return this.#found(index);
+      else if (byte === BACKSLASH) escaped = true;
+    }
+    while (index < chunk.length) {
+      const quote = chunk.indexOf(QUOTE, index);
+      const stop = quote === -1 ? chunk.length : quote;
+      let run = 0;
+      while (stop - run > index && chunk[stop - run - 1] === BACKSLASH) run += 1;
+      const odd = run % 2 === 1;
+      escaped = run === stop - index && escaped ? !odd : odd;
+      if (quote === -1) break;
+      if (!escaped) return this.#found(quote);
+      escaped = false;
+      index = quote + 1;
+    }
+    this.#escaped = escaped;
+    return -1;
+  }
+
+  /** After the bracket or brace that begins a value. */
+  beginNested(): void {
+    this.#depth = 1;
+    this.#escaped = false;
+  }
+
+  /** Returns the index after the nested value, or -1 if it does not end in this chunk. */
+  nestedEnd(chunk: Uint8Array, at: number): number {
+    let index = at;
+    while (index < chunk.length) {
+      if (this.#inNestedString) {
+        const end = this.stringEnd(chunk, index);
+        if (end === -1) return -1;
+        this.#inNestedString = false;
+        index = end + 1;
+        continue;
+      }
+      const byte = chunk[index];
+      index += 1;
+      if (byte === QUOTE) this.#inNestedString = true;
+      else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.#depth += 1;
+      else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
+        this.#depth -= 1;
+        if (this.#depth === 0) return index;
+      }
+    }
+    return -1;
+  }
+
+  #found(index: number): number {
+    this.#escaped = false;
+    return index;
+  }
+}
+
+/** Decodes a JSON string from its raw bytes, one character per byte. Undefined if it is not a valid string. */
+export function decodeJsonString(raw: string): string | undefined {
+  let ascii = true;
+  for (let index = 0; index < raw.length; index += 1) {
+    const code = raw.charCodeAt(index);
+    if (code < 0x20) return undefined;
+    if (code === BACKSLASH || code > 0x7e) ascii = false;
+  }
+  if (ascii) return raw;
+  try {
+    const parsed: unknown = JSON.parse(`"${Buffer.from(raw, 'latin1').toString('utf8')}"`);
+    return typeof parsed === 'string' ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,58 @@
+/** The models of the world of these tests: one that is there, one that can be downloaded, and one that this version cannot run. */
+import type { ModelDetail, ModelListing } from '../../../src/api/ports.ts';
+
+const NOTHING = { memoryBytes: undefined, minVramBytes: undefined, context: undefined, reason: undefined } as const;
+
+export const MODELS: readonly ModelListing[] = [
+  {
+    ...NOTHING,
+    id: 'demo-fox',
+    kind: 'chat',
+    provider: 'gguf',
+    family: 'llama',
+    present: true,
+    sizeBytes: 300_000,
+    memoryBytes: 2_000_000,
+    minMemoryBytes: undefined,
+    license: 'Apache-2.0',
+    licenseUrl: 'https://example.org/licence',
+    verified: true,
+    selectable: true,
+  },
+  {
+    ...NOTHING,
+    id: 'qwen-coder',
+    kind: 'coder',
+    provider: 'gguf',
+    family: 'Qwen',
+    present: false,
+    sizeBytes: 5e9,
+    minMemoryBytes: 6e9,
+    context: 32_768,
+    license: 'mit',
+    licenseUrl: 'https://example.org/licence',
+    verified: false,
+    selectable: true,
+  },
+  {
+    ...NOTHING,
+    id: 'sdxl-turbo',
+    kind: 'image',
+    provider: 'image',
+    family: 'SDXL',
+    present: false,
+    sizeBytes: 7e9,
+    minMemoryBytes: 8e9,
+    minVramBytes: 8_589_934_592,
+    license: 'own',
+    licenseUrl: '',
+    verified: false,
+    selectable: false,
+    reason: 'Choose another model than "sdxl-turbo": it needs the provider "image", which this version does not include yet',
+  },
+];
+
+export const FILES: ModelDetail['files'] = [
+  { path: 'catalogue/m/0/m.gguf', sizeBytes: 5e9, sha256: 'a'.repeat(64), url: 'https://example.org/m.gguf', present: false },
+  { path: 'catalogue/m/0/mmproj.gguf', sizeBytes: undefined, sha256: undefined, url: undefined, present: true },
+];
