@@ -53,7 +53,7 @@ const MODELS: Readonly<Record<string, LargeModel>> = {
 };
 /** Several threads wait for each other in a busy loop, which takes long where something else runs as well. */
 const ONE_THREAD = ['--threads', '1'];
-/** The others are measured without a cache of prompts: filling it would take hours. */
+/** The others are measured without a cache of prompts and copies of windows: filling them would take hours. */
 const FILLED: ReadonlySet<string> = new Set(['experts']);
 /** More than one batch. */
 const SHORT_PROMPT_TOKENS = 600;
@@ -99,7 +99,7 @@ async function measure(
   { model: name, context, filled }: { readonly model: string; readonly context: number; readonly filled: boolean },
 ): Promise<Measured> {
   const model = await readFacts(directory, `${name}.gguf`);
-  const spec = specOf(`${name}.gguf`, context, filled ? ONE_THREAD : [...ONE_THREAD, '--cache-ram', '0']);
+  const spec = specOf(`${name}.gguf`, context, filled ? ONE_THREAD : [...ONE_THREAD, '--cache-ram', '0', '--ctx-checkpoints', '0']);
   const server = await startLlamaServer({ name: NAME, spec, model, directory });
   try {
     const { layout } = chooseLayout(NAME, spec, ggufModel(model));

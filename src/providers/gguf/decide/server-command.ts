@@ -64,11 +64,14 @@ export function serverCommand(slot: GgufSlot): readonly [string, ...string[]] {
  */
 export function serverEnvironment(slot: GgufSlot): Readonly<Record<string, string>> {
   const { spec, model } = slot;
+  const { layout } = chooseLayout(slot.name, spec, model);
   return {
     // By default, any web page may read responses from a loopback port.
     LLAMA_ARG_CORS_ORIGINS: 'localhost',
     LLAMA_ARG_SSE_PING_INTERVAL: PING_SECONDS,
-    LLAMA_ARG_CACHE_RAM: String(chooseLayout(slot.name, spec, model).layout.cacheRamMiB),
+    LLAMA_ARG_CACHE_RAM: String(layout.cacheRamMiB),
+    // Only servers with windows or states make any.
+    ...(layout.checkpoints === 0 ? {} : { LLAMA_ARG_CTX_CHECKPOINTS: String(layout.checkpoints) }),
     // Without layers on a GPU, a build for one would still use it for long prompts.
     ...(usesGpu(spec) ? visibleDevices(spec) : { LLAMA_ARG_DEVICE: 'none' }),
   };

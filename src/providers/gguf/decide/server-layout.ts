@@ -6,7 +6,7 @@ import type { MemoryDemand } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf } from './model-role.ts';
-import { cacheBytes, MIB, serverParts, splitMemory, type ServerLayout } from './server-memory.ts';
+import { cacheBytes, checkpointBytes, MIB, serverParts, splitMemory, type ServerLayout } from './server-memory.ts';
 import { serverOptions, type ServerOptions } from './server-options.ts';
 import { usesGpu } from './uses-gpu.ts';
 
@@ -32,8 +32,10 @@ const AUTOMATIC_PARALLEL = 4;
 const MAX_PARALLEL = 8;
 /** The default physical batch of llama-server for text, in tokens. */
 const TEXT_BATCH = 512;
-/** The default of llama-server. */
-const CHECKPOINTS = 32;
+/** The default of llama-server, which for large windows would take tens of GiB. */
+const MAX_CHECKPOINTS = 32;
+/** Of all sequences, as long as each has one. */
+const MAX_CHECKPOINT_BYTES = 512 * MIB;
 /** Limits of a cache of prompts that holds about one conversation besides the active one. */
 const MIN_CACHE_RAM_MIB = 64;
 const MAX_CACHE_RAM_MIB = 2048;
@@ -84,7 +86,7 @@ function completeLayout({ slot, spec, model, options }: Slot, context: number, p
     unified: options.unified ?? parallel === undefined,
     physicalBatch: Math.min(options.physicalBatch ?? batch, context),
     cacheRamMiB: 0,
-    checkpoints: options.checkpoints ?? CHECKPOINTS,
+    checkpoints: 0,
     keyType: options.keyType,
     valueType: options.valueType,
     flashAttention: options.flashAttention ?? true,
@@ -95,10 +97,16 @@ function completeLayout({ slot, spec, model, options }: Slot, context: number, p
     expertsOnHost: options.expertsOnHost,
   };
   // Values of less than 16 bits need flash attention.
-  const computed = quantized ? { ...layout, flashAttention: true } : layout;
+  const flashAttention = layout.flashAttention || quantized;
+  const computed = { ...layout, flashAttention, checkpoints: options.checkpoints ?? checkpointCount(model, layout) };
   // Servers that only embed or rank keep no prompts.
   if (!role.capabilities.includes('chat')) return computed;
   return { ...computed, cacheRamMiB: options.cacheRamMiB ?? promptCacheMiB(model, computed) };
+}
+
+function checkpointCount(model: GgufModel, layout: ServerLayout): number {
+  const bytes = checkpointBytes(model, layout) * layout.parallel;
+  return bytes === 0 ? 0 : Math.min(MAX_CHECKPOINTS, Math.max(1, Math.floor(MAX_CHECKPOINT_BYTES / bytes)));
 }
 
 function promptCacheMiB(model: GgufModel, layout: ServerLayout): number {

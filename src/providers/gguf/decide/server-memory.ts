@@ -53,8 +53,6 @@ const STATE_ROWS = 11;
 /** For files that do not say it. */
 const UNKNOWN_WIDTH = 4096;
 const UNKNOWN_INNER = 4;
-/** llama-server keeps a copy of the windows and states of a sequence at most every so many tokens. */
-const CHECKPOINT_TOKENS = 8192;
 /** What a projector computes an image with, beyond its own weights; not measured with real ones. */
 const PROJECTOR_BUFFER_BYTES = 128 * MIB;
 
@@ -77,18 +75,16 @@ export function serverParts(model: GgufModel, layout: ServerLayout): ServerParts
   const { cells, windowCells, streams } = cellsOf(layers, layout);
   const keptCells = layout.encoder ? 0 : cells * streams;
   const keptWindow = layout.encoder ? 0 : windowCells * streams;
-  const bytes = ({ keys, values }: LayerMemory['whole']): number =>
-    keys * cacheNumberBytes(layout.keyType) + values * cacheNumberBytes(layout.valueType);
-  const windowBytes = layers.window === undefined ? 0 : bytes(layers.window);
+  const windowBytes = layers.window === undefined ? 0 : numberBytes(layers.window, layout);
   const states = layout.encoder ? 0 : layers.stateBytes * layout.parallel;
   const inputs = inputBytes(model, layout, cells + windowCells);
   return {
     weights: model.sizeBytes,
-    cache: keptCells * bytes(layers.whole) + keptWindow * windowBytes + states,
+    cache: keptCells * numberBytes(layers.whole, layout) + keptWindow * windowBytes + states,
     compute: inputs + batchBytes(model, layout) + scoreBytes(model, layout, cells) + outputBytes(model, layout),
     inputs,
     projector: model.projector === undefined ? 0 : (model.projectorBytes ?? 0) + PROJECTOR_BUFFER_BYTES,
-    checkpoints: layout.encoder ? 0 : checkpointCount(layout) * (windowBytes * windowTokens(layers, layout) + layers.stateBytes),
+    checkpoints: layout.parallel * layout.checkpoints * checkpointBytes(model, layout),
     promptCache: layout.cacheRamMiB * MIB,
     base: BASE_BYTES + (model.vocabularySize ?? 0) * VOCABULARY_BYTES,
   };
@@ -113,6 +109,19 @@ export function splitMemory(parts: ServerParts, model: GgufModel, layout: Server
 /** Returns the bytes of keys, values and states: what a saved conversation of the whole context takes. */
 export function cacheBytes(model: GgufModel, layout: ServerLayout): number {
   return serverParts(model, layout).cache;
+}
+
+/** Returns the bytes of one copy of what cannot be computed back: the windows and states of a sequence. llama-server makes two with each prompt, and more in long ones. */
+export function checkpointBytes(model: GgufModel, layout: ServerLayout): number {
+  const layers = layersOf(model);
+  if (layout.encoder) return 0;
+  const windowBytes = layers.window === undefined ? 0 : numberBytes(layers.window, layout) * windowTokens(layers, layout);
+  return windowBytes + layers.stateBytes;
+}
+
+/** Returns the bytes that each token takes. */
+function numberBytes({ keys, values }: LayerMemory['whole'], { keyType, valueType }: ServerLayout): number {
+  return keys * cacheNumberBytes(keyType) + values * cacheNumberBytes(valueType);
 }
 
 function layersOf(model: GgufModel): LayerMemory {
@@ -166,11 +175,6 @@ function scoreBytes(model: GgufModel, { physicalBatch, flashAttention }: ServerL
 
 function outputBytes(model: GgufModel, { parallel }: ServerLayout): number {
   return parallel * ((model.vocabularySize ?? 0) + (model.embeddingLength ?? UNKNOWN_WIDTH)) * FLOAT_BYTES;
-}
-
-/** Each sequence has one for where its prompt ended, and more in a long one. */
-function checkpointCount({ context, parallel, checkpoints }: ServerLayout): number {
-  return Math.min(parallel * checkpoints, parallel + Math.floor(context / CHECKPOINT_TOKENS));
 }
 
 function windowTokens(layers: LayerMemory, { context, fullWindows }: ServerLayout): number {

@@ -145,6 +145,37 @@ describe('which layers have a window', () => {
   });
 });
 
+describe('copies of windows and states', () => {
+  const layoutOf = (model: GgufModel, args: readonly string[] = []) =>
+    chooseLayout('primary', specOf('primary', { backend: 'cpu', model: { default: 'm.gguf', context: 65_536, args: [...args] } }), model)
+      .layout;
+  // As Gemma 3 with 27 billion weights: 416 MiB for one sequence
+  const large = modelOf('gemma3', {
+    block_count: 62,
+    context_length: 131_072,
+    embedding_length: 5376,
+    'attention.head_count': 32,
+    'attention.head_count_kv': 16,
+    'attention.key_length': 128,
+    'attention.value_length': 128,
+    'attention.sliding_window': 1024,
+  });
+  test.each([
+    ['as many as llama-server makes if they are small', STATES, [], 32],
+    ['fewer if they are larger', WINDOW, [], 25],
+    ['one for each sequence if they are large', large, [], 1],
+    ['as many as the slot says', large, ['--ctx-checkpoints', '7'], 7],
+    ['none if nothing needs them', DENSE, [], 0],
+  ] as const)('are %s', (_what, model, args, count) => {
+    expect(layoutOf(model, args).checkpoints).toBe(count);
+  });
+
+  test('have the size that llama-server logs', () => {
+    const one = partsOf(WINDOW, 65_536, ['--ctx-checkpoints', '1', '-np', '1']).checkpoints;
+    expect(one / MIB).toBeCloseTo(5, 1);
+  });
+});
+
 describe('where the memory is', () => {
   const model: GgufModel = { ...DENSE, sizeBytes: 4 * GIB, inputBytes: GIB / 2, hasOutput: true, expertBytes: 3 * GIB };
   const demand = (document: Partial<SlotDocument>, of = model, args: readonly string[] = []) =>
