@@ -2,7 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import { join } from 'node:path';
-import type { HostFacts, HostProbe } from '../reconciler/ports.ts';
+import type { HostProbe } from '../reconciler/ports.ts';
+import type { HostFacts } from '../schema/hardware.ts';
 import type { Hardware } from '../schema/hardware.ts';
 import { cgroupPaths, memoryOfCgroup, memoryOfHost, type Memory } from './decide/host-memory.ts';
 

@@ -8,7 +8,8 @@ import { makeTemplate, type Template } from './decide/facts/workload.ts';
 import { compareWorkload } from './decide/facts/drift.ts';
 import { createMemo } from './memo.ts';
 import { withBackends } from './decide/rules/choose-backend.ts';
-import type { DesiredState, HostFacts, ImageReference, ModelStore, ObservedWorkload, Runtime } from './ports.ts';
+import type { HostFacts } from '../schema/hardware.ts';
+import type { DesiredState, ImageReference, ModelStore, ObservedWorkload, Runtime } from './ports.ts';
 
 export interface DesireDeps {
   readonly runtime: Pick<Runtime, 'traits'>;

@@ -298,4 +298,3 @@ export interface StatusSink {
 }
 
 export type { ProbeIo } from '../providers/provider.ts';
-export type { HostFacts } from '../schema/hardware.ts';
