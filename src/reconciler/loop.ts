@@ -7,6 +7,7 @@
  * after `SVC_RESYNC`. A wake carries no data: each pass reads and observes everything. Actions run outside the pass; the executor records their
  * results in the tracker, where the next pass finds them as facts. Everything that is decided is decided in `decide/`.
  */
+import type { HostFacts } from '../schema/hardware.ts';
 import type { FailureRecords } from '../schema/failure-records.ts';
 import type { ProbeIo, ProviderRegistry } from '../providers/provider.ts';
 import type { SlotName } from '../schema/names.ts';
@@ -35,7 +36,6 @@ import { createPacer, type Passed } from './pacer.ts';
 import type {
   Clock,
   DesiredState,
-  HostFacts,
   HostProbe,
   ImageReference,
   ModelStore,

@@ -1,12 +1,12 @@
 /** One look at the world: everything is asked at the same time and has to answer within a time limit. A missing answer is a fact, too. */
 import type { ProviderRegistry } from '../providers/provider.ts';
+import type { HostFacts } from '../schema/hardware.ts';
 import type { FailureRecords } from '../schema/failure-records.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type {
   DesiredSlot,
   DesiredState,
-  HostFacts,
   HostProbe,
   ImageReference,
   ModelPresence,

@@ -1,5 +1,6 @@
 /** What a plan is made from (`Desired`, `Observed`) and what it consists of (`Plan`, `Decision`). Types only. */
 import type { ModelFacts, ProviderRegistry } from '../../../providers/provider.ts';
+import type { HostFacts } from '../../../schema/hardware.ts';
 import type { Failure, Finding } from '../../../schema/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { Backend, Capability, ProviderKind } from '../../../schema/provider-kinds.ts';
@@ -9,7 +10,6 @@ import type { Admission, Target } from '../../board.ts';
 import type {
   Demand,
   DesiredSlot,
-  HostFacts,
   ImageReference,
   LogLine,
   ModelPresence,
