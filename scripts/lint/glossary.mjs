@@ -111,11 +111,11 @@ export const GLOSSARY = [
   { term: 'pod overlay', meaning: 'What a slot adds to the pods that the controller renders, and changes in them: `pod` of a slot.' },
   { term: 'probe', meaning: 'A request to an endpoint that checks whether the server answers, and with which model.' },
   { term: 'provider', meaning: 'A kind of model server. Its contract says how the server is started, probed and addressed.' },
+  { term: 'quiet period', meaning: 'How long the slot files must stay unchanged after an edit before they are read.' },
   {
     term: 'readiness check',
     meaning: 'What a provider asks in place of the first probe of a server: whether what its model computes makes sense.',
   },
-  { term: 'quiet period', meaning: 'How long the slot files must stay unchanged after an edit before they are read.' },
   {
     term: 'reason',
     meaning: 'A word in CamelCase that classifies a condition, a failure or an event, for programs. The message is for users.',
