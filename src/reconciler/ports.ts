@@ -137,10 +137,7 @@ export interface ObservedWorkload {
   readonly missing?: WaitingReason;
   /** Without those that are ending. Undefined where a workload is always one process or container. `selector` finds these, and none of another workload. */
   readonly replicas?: { readonly present: number; readonly ready: number; readonly selector?: string };
-  /**
-   * What its processes use, as far as the runtime can tell. `host`: memory of the host that is not a file; `mapped`: files that are mapped, such as the weights of a model;
-   * `device`: memory of devices.
-   */
+  /** What its processes use, if known: memory of the host, mapped files (`mapped`, such as the weights of a model), and memory of devices. */
   readonly memoryBytes?: { readonly host: number; readonly mapped?: number; readonly device?: number } | undefined;
   /** The runtime's own record of it, for `InPlaceRepair` only. The same object as long as the facts are the same. */
   readonly record?: unknown;
