@@ -7,6 +7,7 @@ import { OUTSIDE_LIMITS, REFUSED_COMBINATIONS, WITHIN_LIMITS } from '../schema/r
 import { RICH_OVERLAY } from '../schema/rich-overlay.ts';
 import { UNSEEN_STATUS } from '../../src/schema/slot-resource.ts';
 import { judge } from '../cluster/status/decide/kstatus.ts';
+import { eventually } from '../support/eventually.ts';
 import { describeWithCluster, kubectl } from '../support/require/require-cluster.ts';
 
 const NAMESPACE = `svc-crd-${process.pid}`;
@@ -225,7 +226,15 @@ async function explainedIn(path: string): Promise<string> {
   copy.spec.names = { kind: 'ExplainedSlot', listKind: 'ExplainedSlotList', plural: 'explainedslots', singular: 'explainedslot' };
   await kubectl(['apply', '--validate=false', '--filename', '-'], stringify(copy));
   try {
-    await kubectl(['wait', '--for=condition=Established', `crd/${copy.metadata.name}`, '--timeout=30s']);
+    // "kubectl wait" of older versions fails for a definition that has no conditions yet.
+    await eventually(
+      'the definition is established',
+      async () => {
+        const condition = '{.status.conditions[?(@.type=="Established")].status}';
+        return (await kubectl(['get', 'crd', copy.metadata.name, '--output', `jsonpath=${condition}`])).trim() === 'True';
+      },
+      30_000,
+    );
     for (let attempt = 0; ; attempt += 1) {
       const explained = await kubectl(['explain', `explainedslots.${path}`]).catch((error: unknown) => error);
       if (typeof explained === 'string') return explained;
