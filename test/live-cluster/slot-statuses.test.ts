@@ -139,10 +139,11 @@ describeWithCluster('The status of slots', () => {
         'jsonpath={range .items[*]}{.reason}: {.message}{"\\n"}{end}',
       ]);
     await eventually('both Events', async () => (await events()).includes('SwapFinished'), 20_000);
+    // A list is sorted by names, which say nothing about time.
     const swaps = (await events()).split('\n').filter((line) => line.startsWith('Swap'));
-    expect(swaps).toEqual([
-      'SwapStarted: Model "demo-owl" replaces model "demo-fox"',
+    expect(swaps.toSorted()).toEqual([
       'SwapFinished: Model "demo-owl" answers now instead of model "demo-fox"',
+      'SwapStarted: Model "demo-owl" replaces model "demo-fox"',
     ]);
   }, 90_000);
 
