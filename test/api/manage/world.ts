@@ -4,7 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { GGUF_PROVIDERS } from '../../gateway/support/gateway-fixture.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { createTraffic } from '../../../src/gateway/traffic.ts';
-import { allowEveryone, type Authorize } from '../../../src/api/authorize.ts';
+import { allowEveryone } from '../../../src/api/authorize.ts';
+import { createProxyMatcher } from '../../../src/auth/trusted-proxies.ts';
+import { createInMemoryTokens } from './in-memory-tokens.ts';
+import type { Authorize } from '../../../src/auth/create-authorize.ts';
 import { createGuardedEditor } from '../../../src/api/manage/guarded-editor.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
@@ -193,6 +196,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     traffic: trafficOf,
     settings: parsed.settings,
     features: () => NEVER,
+    tokens: createInMemoryTokens(),
+    isProxy: createProxyMatcher(parsed.settings.SVC_TRUSTED_PROXIES),
     now: () => Date.now(),
     wallNow: () => Date.now(),
     stopping: stopping.signal,
