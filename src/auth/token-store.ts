@@ -96,7 +96,8 @@ async function rewrite(path: string, edit: (tokens: Tokens) => Tokens): Promise<
   return { ok: true };
 }
 
-const HEADER = '# Tokens for the API. Create and revoke them with "svcctl token"; secrets are not in this file.\n';
+const HEADER =
+  '# Tokens for the API. Create them with "svcctl token create", revoke them with "svcctl token revoke"; secrets are not in this file.\n';
 
 async function readText(path: string): Promise<string | undefined> {
   return await readFile(path, 'utf8').catch((error: unknown) => {
