@@ -2,17 +2,25 @@ import { createTokenManager, type TokenManager } from '../../../src/auth/manage-
 import type { Tokens } from '../../../src/auth/decide/token-file-text.ts';
 import type { TokenStore } from '../../../src/auth/token-store.ts';
 
-export function createInMemoryTokenStore(tokens: Tokens = new Map()): TokenStore {
+export interface InMemoryTokenStore extends TokenStore {
+  /** Why nothing can be changed. */
+  broken: string | undefined;
+}
+
+export function createInMemoryTokenStore(tokens: Tokens = new Map()): InMemoryTokenStore {
   let present = tokens;
-  return {
+  const store: InMemoryTokenStore = {
+    broken: undefined,
     current: () => present,
     async change(edit) {
+      if (store.broken !== undefined) return { ok: false, message: store.broken };
       present = edit(present);
       return { ok: true };
     },
   };
+  return store;
 }
 
-export function createInMemoryTokens(): TokenManager {
-  return createTokenManager({ store: createInMemoryTokenStore(), lastUses: () => new Map(), wallNow: () => Date.now() });
+export function createInMemoryTokens(store: TokenStore = createInMemoryTokenStore()): TokenManager {
+  return createTokenManager({ store, lastUses: () => new Map(), wallNow: () => Date.now() });
 }
