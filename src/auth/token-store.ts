@@ -11,7 +11,7 @@ import { writeFileAtomically } from '../files/write-file.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { Log } from '../platform/log.ts';
 import { sleep } from '../platform/pause.ts';
-import { parseTokenText, writeTokenText, type Tokens } from './decide/token-file-text.ts';
+import { parseTokenText, writeTokenText, type Tokens, type TokenTables } from './decide/token-file-text.ts';
 
 export interface TokenStore {
   /** The tokens that are valid now, by id. */
@@ -31,12 +31,14 @@ export interface TokenStoreOptions {
 
 /** A file with 50,000 tokens is smaller. */
 const MAX_BYTES = 16 * 1024 * 1024;
+const FULL: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 /** A change takes milliseconds. */
 const LOCK_WAIT_MS = 5000;
 const LOCK_POLL_MS = 20;
 
 export function createTokenStore({ path, log }: TokenStoreOptions): TokenStore {
   let known: { readonly version: string; readonly tokens: Tokens } = { version: '', tokens: new Map() };
+  let tables: TokenTables = new Map();
 
   function current(): Tokens {
     const facts = statSync(path, { bigint: true, throwIfNoEntry: false });
@@ -47,8 +49,9 @@ export function createTokenStore({ path, log }: TokenStoreOptions): TokenStore {
 
   function read(facts: BigIntStats): Tokens {
     const problems = problemsOf(facts);
-    const parsed = problems === undefined ? readTokens(path) : ({ ok: false, problems } as const);
+    const parsed = problems === undefined ? readTokens(path, tables) : ({ ok: false, problems } as const);
     if (parsed.ok) {
+      tables = parsed.tables;
       if ((facts.mode & 0o077n) !== 0n)
         log.warn({ file: path }, `Run "chmod 600 ${path}": other users can read the file with the hashes of tokens`);
       return parsed.tokens;
@@ -62,9 +65,10 @@ export function createTokenStore({ path, log }: TokenStoreOptions): TokenStore {
     async change(edit) {
       try {
         await mkdir(dirname(path), { recursive: true });
-        return await withLock(path, async () => await rewrite(path, edit));
+        return await withLock(path, async () => await rewrite(path, tables, edit));
       } catch (error) {
-        return refuse(`Make "${path}" writable: ${messageOf(error)}`);
+        const action = FULL.has(codeOf(error)) ? 'Free disk space, so that tokens can be written to' : 'Make it possible to write';
+        return refuse(`${action} "${path}": ${messageOf(error)}`);
       }
     },
   };
@@ -75,19 +79,19 @@ function problemsOf({ mode, size }: BigIntStats): readonly string[] | undefined 
   return size > MAX_BYTES ? [`Remove tokens: the file has ${size} bytes, and at most ${MAX_BYTES} are read`] : undefined;
 }
 
-function readTokens(path: string) {
+function readTokens(path: string, known: TokenTables) {
   try {
-    return parseTokenText(readFileSync(path, 'utf8'), path);
+    return parseTokenText(readFileSync(path, 'utf8'), path, known);
   } catch (error) {
     return { ok: false, problems: [`Make "${path}" readable: ${messageOf(error)}`] } as const;
   }
 }
 
-async function rewrite(path: string, edit: (tokens: Tokens) => Tokens): Promise<TokenChange> {
+async function rewrite(path: string, known: TokenTables, edit: (tokens: Tokens) => Tokens): Promise<TokenChange> {
   const before = await readText(path);
-  const parsed = parseTokenText(before ?? '', path);
+  const parsed = parseTokenText(before ?? '', path, known);
   if (!parsed.ok) return refuse(`Correct the file first: ${parsed.problems.join('; ')}`);
-  const text = writeTokenText(before ?? HEADER, edit(parsed.tokens));
+  const text = writeTokenText(before ?? HEADER, edit(parsed.tokens), parsed.tables);
   if (text === undefined) return refuse(`Write the tokens in "${path}" as tables such as "[tokens.1a2b3c4d]": this form cannot be edited`);
   await removeRemains(path);
   // The lock does not stop a person with a text editor.

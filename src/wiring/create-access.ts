@@ -41,7 +41,7 @@ export async function createAccess(
   const timer = setInterval(() => void use.flush(), FLUSH_MS);
   timer.unref();
   const authorize = createAuthorize({
-    verifier: createTokenVerifier(store),
+    verifier: createTokenVerifier({ store }),
     isProxy,
     matchesSecret: createSecretMatcher(settings.SVC_PROXY_SECRET),
     onUse: use.note,

@@ -44,7 +44,7 @@ beforeAll(async () => {
   ({ routes } = world);
   const store = createInMemoryTokenStore();
   const manager = createTokenManager({ store, lastUses: () => new Map(), wallNow: () => Date.now() });
-  verifier = createTokenVerifier(store);
+  verifier = createTokenVerifier({ store });
   for (const scope of SCOPES) {
     const created = await manager.create({ label: scope, scope });
     if (created.ok) tokens.set(scope, created.value.token);

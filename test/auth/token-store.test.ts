@@ -88,7 +88,7 @@ describe('verification', () => {
     const store = open();
     const tokens = manage(store);
     const { id, token } = await create(tokens);
-    const { verify } = createTokenVerifier(store);
+    const { verify } = createTokenVerifier({ store });
     expect(await verify(token)).toEqual({ id, identity: 'ci', scope: 'v1-only' });
     expect(verify(token)).toEqual({ id, identity: 'ci', scope: 'v1-only' });
     expect(await manage(open()).revoke(id)).toEqual({ ok: true, value: true });
@@ -99,7 +99,7 @@ describe('verification', () => {
   test('takes the scope from the file as it is now', async () => {
     const store = open();
     const { token } = await create(manage(store));
-    const { verify } = createTokenVerifier(store);
+    const { verify } = createTokenVerifier({ store });
     await verify(token);
     await writeFile(path, (await readFile(path, 'utf8')).replace('v1-only', 'read-only'), { mode: 0o600 });
     expect(verify(token)).toMatchObject({ scope: 'read-only' });
@@ -108,7 +108,7 @@ describe('verification', () => {
   test('refuses everything else', async () => {
     const store = open();
     const { id, token } = await create(manage(store));
-    const { verify } = createTokenVerifier(store);
+    const { verify } = createTokenVerifier({ store });
     const other = `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`;
     expect(await verify(other)).toBeUndefined();
     expect(await verify(`svc_ffffffff.${token.slice(13)}`)).toBeUndefined();
@@ -120,7 +120,7 @@ describe('verification', () => {
   test('runs few checks at a time, and refuses what would have to wait too long; who was checked before is not affected', async () => {
     const store = open();
     const { token } = await create(manage(store));
-    const { verify } = createTokenVerifier(store);
+    const { verify } = createTokenVerifier({ store });
     await verify(token);
     const secret = 'A'.repeat(43);
     const flood = Array.from({ length: 200 }, (_, index) => verify(`svc_${String(index).padStart(8, '0')}.${secret}`));
@@ -130,4 +130,52 @@ describe('verification', () => {
       (await Promise.all(flood.map(async (verdict) => await verdict))).filter((verdict) => verdict !== 'busy' && verdict !== undefined),
     ).toEqual([]);
   }, 60_000);
+
+  test('a flood of tokens with invented ids does not keep a token from being used for the first time', async () => {
+    const store = open();
+    const { token } = await create(manage(store));
+    const { verify } = createTokenVerifier({ store });
+    const secret = 'A'.repeat(43);
+    const flood = Array.from({ length: 200 }, (_, index) => verify(`svc_${String(index).padStart(8, '0')}.${secret}`));
+    expect(await verify(token)).toMatchObject({ identity: 'ci' });
+    await Promise.all(flood.map(async (verdict) => await verdict));
+  }, 60_000);
+
+  test('guesses of the secret of one id do not keep other tokens from being used for the first time', async () => {
+    const store = open();
+    const [{ id }, { token }] = [await create(manage(store)), await create(manage(store))];
+    const { verify } = createTokenVerifier({ store });
+    const guesses = Array.from({ length: 100 }, (_, index) => verify(`svc_${id}.${String(index).padStart(43, '0')}`));
+    expect(guesses.filter((verdict) => verdict === 'busy').length).toBeGreaterThan(90);
+    expect(await verify(token)).toMatchObject({ identity: 'ci' });
+    await Promise.all(guesses.map(async (verdict) => await verdict));
+  }, 60_000);
+
+  test('does the same work for an id that does not exist as for a wrong secret', async () => {
+    const store = open();
+    const { id } = await create(manage(store));
+    const hashes: string[] = [];
+    const { verify } = createTokenVerifier({
+      store,
+      async matches(hash) {
+        hashes.push(hash);
+        return false;
+      },
+    });
+    const guess = 'A'.repeat(43);
+    expect([await verify(`svc_${id}.${guess}`), await verify(`svc_00000000.${guess}`)]).toEqual([undefined, undefined]);
+    const [known = '', unknown] = hashes.map((hash) =>
+      Object.fromEntries(
+        hash
+          .split('$')[3]
+          ?.split(',')
+          .map((one) => one.split('=')) ?? [],
+      ),
+    );
+    expect(unknown).toEqual(known);
+    expect(hashes.map((hash) => hash.split('$').slice(0, 3))).toEqual([
+      ['', 'argon2id', 'v=19'],
+      ['', 'argon2id', 'v=19'],
+    ]);
+  });
 });

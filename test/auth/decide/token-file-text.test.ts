@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { parseTokenText, writeTokenText, type TokenRow } from '../../../src/auth/decide/token-file-text.ts';
+import { parseTokenText, writeTokenText, type TokenRow, type Tokens } from '../../../src/auth/decide/token-file-text.ts';
 
 const HASH = '$argon2id$v=19$m=19456,p=1,t=2$J3eyrkKq0JoPHJ0VWDgJqQ$jgTkN5BcMi3i6BRf38RvxWyZGy0eeORZb2kFfFp0Hpw';
 const row = (more: Partial<TokenRow> = {}): TokenRow => ({
@@ -18,12 +18,12 @@ const problems = (content: string): string => {
 
 describe('reading', () => {
   test('an empty file has no tokens', () => {
-    expect(parseTokenText('', 'tokens.toml')).toEqual({ ok: true, tokens: new Map() });
-    expect(parseTokenText('# nothing yet\n', 'tokens.toml')).toEqual({ ok: true, tokens: new Map() });
+    expect(parseTokenText('', 'tokens.toml')).toMatchObject({ ok: true, tokens: new Map() });
+    expect(parseTokenText('# nothing yet\n', 'tokens.toml')).toMatchObject({ ok: true, tokens: new Map() });
   });
 
   test('a table for each token', () => {
-    expect(parseTokenText(text(), 'tokens.toml')).toEqual({ ok: true, tokens: new Map([['1a2b3c4d', row()]]) });
+    expect(parseTokenText(text(), 'tokens.toml')).toMatchObject({ ok: true, tokens: new Map([['1a2b3c4d', row()]]) });
   });
 
   test.each([
@@ -67,10 +67,47 @@ describe('writing', () => {
       ]),
     });
     expect(writeTokenText(added ?? '', new Map([['1a2b3c4d', row()]]))).toContain('# laptop');
-    expect(parseTokenText(writeTokenText(text(), new Map()) ?? 'x', '')).toEqual({ ok: true, tokens: new Map() });
+    expect(parseTokenText(writeTokenText(text(), new Map()) ?? 'x', '')).toMatchObject({ ok: true, tokens: new Map() });
   });
 
   test('begins a file', () => {
     expect(parseTokenText(writeTokenText('# Tokens\n', new Map([['1a2b3c4d', row()]])) ?? 'x', '')).toMatchObject({ ok: true });
+  });
+
+  test('keeps what people have written around a table that goes', () => {
+    const first = `[tokens.1a2b3c4d] # laptop\nlabel = "ci"\nscope = "v1-only"\ncreated_at = "2026-11-22T10:00:00.000Z"\nhash = "${HASH}"\n`;
+    const second = first.replace('1a2b3c4d', '00000001');
+    const tokensOf = (content: string): Tokens => {
+      const parsed = parseTokenText(content, '');
+      return parsed.ok ? parsed.tokens : new Map();
+    };
+    const both = `# mine\n${first}# of the office\n${second}# the end\n`;
+    expect(writeTokenText(both, tokensOf(second))).toBe(`# mine\n# of the office\n${second}# the end\n`);
+    expect(writeTokenText(both, tokensOf(first))).toBe(`# mine\n${first}# of the office\n# the end\n`);
+  });
+
+  test.each([
+    [
+      'dotted keys',
+      text()
+        .replace(/^\[tokens.*\n/m, '')
+        .replace(/^(?=[a-z])/gm, 'tokens.1a2b3c4d.'),
+    ],
+    ['a header with spaces', text().replace('[tokens.1a2b3c4d]', '[ tokens . 1a2b3c4d ]')],
+    ['a text over several lines that looks like a table', text().replace('"ci"', '"""\\\n[tokens.00000001]"""')],
+  ])('adds to a file with %s, and loses nothing', (_, content) => {
+    const parsed = parseTokenText(content, '');
+    if (!parsed.ok) throw new Error(parsed.problems.join());
+    expect([...parsed.tokens.keys()]).toEqual(['1a2b3c4d']);
+    const wanted = new Map([...parsed.tokens, ['00000002', row()] as const]);
+    expect(parseTokenText(writeTokenText(content, wanted) ?? 'x', '')).toMatchObject({ ok: true, tokens: wanted });
+  });
+
+  test('reads again only what has changed, with the same result', () => {
+    const before = parseTokenText(text(), '');
+    if (!before.ok) throw new Error('valid');
+    const after = parseTokenText(text().replace('v1-only', 'admin'), '', before.tables);
+    expect(after).toMatchObject({ ok: true, tokens: new Map([['1a2b3c4d', row({ scope: 'admin' })]]) });
+    expect(parseTokenText(text().replace('v1-only', 'root'), '', before.tables)).toMatchObject({ ok: false });
   });
 });
