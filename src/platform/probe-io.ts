@@ -9,9 +9,9 @@ const BODY_LIMIT_BYTES = 64 * 1024;
 
 export function createProbeIo(): ProbeIo {
   return {
-    async request({ host, port }, { method, path, body, timeoutMs, signal }) {
+    async request({ host, port }, { method, path, body, contentType = 'application/json', timeoutMs, signal }) {
       const limited = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-      const headers = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+      const headers = body === undefined ? {} : { 'content-type': contentType, 'content-length': Buffer.byteLength(body) };
       try {
         // Connections are not reused: one to an earlier process must not answer for the present one.
         const response = await exchange({ host, port, method, path, headers, agent: false, signal: limited }, body);
@@ -23,7 +23,7 @@ export function createProbeIo(): ProbeIo {
   };
 }
 
-function exchange(options: RequestOptions, body: string | undefined): Promise<IncomingMessage> {
+function exchange(options: RequestOptions, body: string | Uint8Array | undefined): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const sent = request(options, resolve);
     sent.once('error', reject);
