@@ -163,11 +163,13 @@ export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
     };
     try {
       await place?.turn(signal);
-      await attempt(next, noted, signal).catch(async (error: unknown) => {
+      try {
+        await attempt(next, noted, signal);
+      } catch (error) {
         const again = error instanceof RefusalError && error.refusal === CRASHED && !answered && !signal.aborted;
         if (!again) throw error;
         await attempt(next, noted, signal);
-      });
+      }
     } finally {
       place?.leave();
     }

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { writeDemoBundles } from '../../../src/models/demo/demo-bundles.ts';
+import { writeDemoSpeech } from '../../../src/models/demo/demo-models.ts';
 import { DEMO_TRANSCRIPT } from '../../../src/models/demo/demo-listener.ts';
 import { startSpeechServer, transcribe, untilHealth, type RunningSpeechServer } from './running-speech-server.ts';
 import { HEADS, wavFile, wavHeadOf } from './sounds.ts';
@@ -33,7 +33,8 @@ describe('The speech server, for speech-to-text, on the real library', () => {
 
   beforeAll(async () => {
     root = await mkdtemp(path.join(tmpdir(), 'svc-listener-'));
-    [model = ''] = await writeDemoBundles(root, ['demo-listener']);
+    await writeDemoSpeech(root);
+    model = path.join(root, 'demo', 'demo-listener');
     const flags = ['--ffmpeg', 'none', '--alias', 'demo,whisper-1', '--limit', '3000000'];
     temporary = await mkdtemp(path.join(root, 'uploads-'));
     server = await startSpeechServer('stt', model, { flags, temporary });
@@ -241,7 +242,8 @@ describe('The speech server refuses to start', () => {
   ])(
     'a model with %s, and says so',
     async (_, damage, message) => {
-      const [model = ''] = await writeDemoBundles(root, ['demo-listener']);
+      await writeDemoSpeech(root);
+      const model = path.join(root, 'demo', 'demo-listener');
       const file = path.join(model, 'preprocess.onnx');
       await writeFile(file, damage(await readFile(file)));
       const server = await startSpeechServer('stt', model);

@@ -66,8 +66,8 @@ export async function startSpeechServer(
 
 export async function untilHealth({ url }: RunningSpeechServer, status: string): Promise<void> {
   for (;;) {
-    const health: { status?: string } = await (await fetch(`${url}/health`)).json();
-    if (health.status === status) return;
+    const health = await (await fetch(`${url}/health`)).text();
+    if (health === JSON.stringify({ status })) return;
     await sleep(20);
   }
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { writeDemoBundles } from '../../../src/models/demo/demo-bundles.ts';
+import { writeDemoSpeech } from '../../../src/models/demo/demo-models.ts';
 import { DEMO_SAMPLE_RATE, DEMO_SAMPLES_PER_CHARACTER, DEMO_VOICES } from '../../../src/models/demo/demo-speaker.ts';
 import { encodeOnnx } from '../../../src/models/demo/encode-onnx.ts';
 import { speak, startSpeechServer, untilHealth, type RunningSpeechServer } from './running-speech-server.ts';
@@ -16,7 +16,8 @@ describe('The speech server, for text-to-speech, on the real library', () => {
 
   beforeAll(async () => {
     root = await mkdtemp(path.join(tmpdir(), 'svc-speaker-'));
-    const [model = ''] = await writeDemoBundles(root, ['demo-speaker']);
+    await writeDemoSpeech(root);
+    const model = path.join(root, 'demo', 'demo-speaker');
     server = await startSpeechServer('tts', model, { flags: ['--ffmpeg', 'none', '--queue', '4'] });
     await untilHealth(server, 'ready');
   }, START_MS);
@@ -126,7 +127,8 @@ describe('The speech server, for text-to-speech, on the real library', () => {
   });
 
   test('ends with 0 on SIGTERM while it speaks', async () => {
-    const [model = ''] = await writeDemoBundles(root, ['demo-speaker']);
+    await writeDemoSpeech(root);
+    const model = path.join(root, 'demo', 'demo-speaker');
     const other = await startSpeechServer('tts', model, { flags: ['--ffmpeg', 'none'] });
     await untilHealth(other, 'ready');
     const response = await speak(other, { input: 'This goes on. '.repeat(290), response_format: 'pcm' });
