@@ -55,7 +55,12 @@ describe('Speech', () => {
     await writeFile(file, recording);
     const curl = await promisify(execFile)('curl', [
       '-s',
-      ...['-F', `file=@${file}`, '-F', 'model=whisper-1', '-F', 'response_format=text'],
+      '-F',
+      `file=@${file}`,
+      '-F',
+      'model=whisper-1',
+      '-F',
+      'response_format=text',
       `${service.url}/v1/audio/transcriptions`,
     ]);
     expect(curl.stdout.trim()).toBe(DEMO_TRANSCRIPT);

@@ -181,7 +181,7 @@ export async function shareEngine(stateDir: string): Promise<void> {
 }
 
 /** And so is that of speech. */
-export async function shareSpeechEngine(stateDir: string): Promise<void> {
+async function shareSpeechEngine(stateDir: string): Promise<void> {
   await share(SPEECH_ENGINE, 'speech-engine', stateDir);
 }
 

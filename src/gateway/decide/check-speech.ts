@@ -20,7 +20,7 @@ export function checkSpeech(body: string, limit: number): SpeechProblem | undefi
   if (request.input.trim() === '') return { message: 'Write the text to speak in "input": it is empty', param: 'input' };
   // Counting characters takes longer than the number of code units, of which there are at least as many.
   if (request.input.length <= limit) return undefined;
-  const characters = [...request.input].length;
+  const characters = Array.from(request.input).length;
   if (characters <= limit) return undefined;
   return { message: `Send at most ${limit} characters in "input" ("SVC_SPEECH_LIMIT"): it has ${characters}`, param: 'input' };
 }

@@ -52,7 +52,7 @@ function speak({ body }: SeenRequest, res: ServerResponse): void {
     return void res.end();
   }
   res.writeHead(200, { 'content-type': 'audio/mpeg', 'transfer-encoding': 'chunked' });
-  res.write(Buffer.alloc([...input].length, 1));
+  res.write(Buffer.alloc(Array.from(input).length, 1));
   if (asked.get('voice') !== ENDLESS) res.end();
 }
 

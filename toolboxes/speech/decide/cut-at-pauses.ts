@@ -49,6 +49,8 @@ export function createCutter(rate: number, most: number): Cutter {
   /** Samples before the buffer. */
   let passed = 0;
   let noise = LOUDEST;
+  /** Whether the buffer begins in the middle of sound, so that a short rest of it is no click. */
+  let continued = false;
   /** Loud frames in the buffer, and quiet ones at its end. */
   let sounding = 0;
   let quiet = 0;
@@ -63,9 +65,11 @@ export function createCutter(rate: number, most: number): Cutter {
     sounding = loud.filter(Boolean).length;
     quiet = Math.min(quiet, levels.length);
   };
+  const isSound = (): boolean => sounding >= frames(LEAST_SOUND_SECONDS) || (sounding > 0 && (continued || passed === 0));
   /** The first `count` frames become a piece, and the first `used` ones leave the buffer. */
   const take = (count: number, used: number): readonly Piece[] => {
-    const enough = sounding >= frames(LEAST_SOUND_SECONDS);
+    const enough = isSound();
+    continued = count === used;
     const piece: Piece = { start: passed / rate, samples: buffer.slice(0, count * frame) };
     drop(used);
     return enough ? [piece] : [];
@@ -80,6 +84,7 @@ export function createCutter(rate: number, most: number): Cutter {
     sounding += sounds ? 1 : 0;
     quiet = sounds ? 0 : quiet + 1;
     if (sounding === 0) {
+      continued = false;
       if (levels.length > frames(MARGIN_SECONDS)) drop(levels.length - frames(MARGIN_SECONDS));
       return [];
     }
@@ -106,8 +111,7 @@ export function createCutter(rate: number, most: number): Cutter {
     },
     end() {
       const rest = filled;
-      const enough = sounding >= frames(LEAST_SOUND_SECONDS) || (sounding > 0 && passed === 0);
-      return enough && rest > 0 ? [{ start: passed / rate, samples: buffer.slice(0, rest) }] : [];
+      return isSound() && rest > 0 ? [{ start: passed / rate, samples: buffer.slice(0, rest) }] : [];
     },
     seconds: () => (passed + filled) / rate,
   };

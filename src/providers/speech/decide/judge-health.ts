@@ -36,7 +36,7 @@ export function judgeSpeech(response: ProbeResponse): Health {
   if (!body.startsWith('RIFF') || body.length <= WAV_HEADER_CHARACTERS) {
     return { kind: 'failing', message: 'The answer to a short text is not a WAV file with sound in it' };
   }
-  // oxlint-disable-next-line no-control-regex -- Samples of zero are silence
+  // Samples of zero are silence.
   if (/[^\0]/.test(body.slice(WAV_HEADER_CHARACTERS))) return PASSING;
   return { kind: 'nonsense', message: 'The model answers nonsense: for a short text, it computed complete silence' };
 }
