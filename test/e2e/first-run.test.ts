@@ -116,8 +116,11 @@ describe('The first run', () => {
     fetch(`${url}/v1/chat/completions`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
 
   test('stops everything it started on Ctrl-C', async () => {
-    const body: { slots: { status: { endpoint: string | null } }[] } = JSON.parse(await (await fetch(`${url}/api/slots`)).text());
-    const endpoints = body.slots.map(({ status }) => status.endpoint ?? '');
+    const answer = await (await fetch(`${url}/api/slots`)).text();
+    const { slots }: { slots: { name: string; status: { endpoint: string | null } }[] } = JSON.parse(answer);
+    // Those for speech are loaded with their first request, and not before.
+    expect(slots.map(({ name }) => name)).toEqual(['embed', 'primary', 'stt', 'tts']);
+    const endpoints = slots.flatMap(({ status }) => status.endpoint ?? []);
     expect(endpoints).toHaveLength(2);
     for (const endpoint of endpoints) expect((await fetch(`${endpoint}/health`)).ok).toBe(true);
     const ended = new Promise((resolve) => child.once('exit', resolve));

@@ -121,6 +121,8 @@ test('list() has the catalogue and the other models of the directory, once each'
     ['demo-owl', 'present'],
     ['demo-clock', 'pullable'],
     ['demo-embed', 'present'],
+    ['demo-listener', 'pullable'],
+    ['demo-speaker', 'pullable'],
     ['own/m.gguf', 'present'],
     ['own/s-00001-of-00002.gguf', 'present'],
   ]);
