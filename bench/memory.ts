@@ -164,7 +164,8 @@ async function converse(server: LlamaServer, { parallel, checkpoints, context }:
   }
 }
 
-const randomTokens = (count: number): readonly number[] => Array.from({ length: count }, () => FIRST_TOKEN + Math.floor(Math.random() * TOKENS));
+const randomTokens = (count: number): readonly number[] =>
+  Array.from({ length: count }, () => FIRST_TOKEN + Math.floor(Math.random() * TOKENS));
 
 /** In any sequence, or in this one. */
 async function complete({ url }: LlamaServer, prompt: readonly number[], sequence?: number): Promise<void> {
