@@ -22,7 +22,7 @@ import { atMost, type Row } from './measure.ts';
 
 const MIB = 2 ** 20;
 const NAME = SlotName.parse('primary');
-const CONTEXTS = [4096, 16_384, 32_768, 65_536, 131_072] as const;
+const CONTEXTS = (process.env['SVC_BENCH_CONTEXTS']?.split(' ') ?? [4096, 16_384, 32_768, 65_536, 131_072]).map(Number);
 const GOAL_PERCENT = 15;
 const PROMPT_TOKENS = 2048;
 /** Tokens that all models but the one for the baseline have. */
@@ -68,8 +68,10 @@ const FILLINGS: Readonly<Record<string, readonly Filling[]>> = {
 };
 /** More than one batch. */
 const SHORT_PROMPT_TOKENS = 600;
-/** llama-server makes no copies that are closer to each other. */
-const TURN_TOKENS = 300;
+const COPIES_OF_TURN = 2;
+const TURN_TOKENS = 8;
+/** More than the window of the model that has one. */
+const FIRST_TURN_TOKENS = 1100;
 /** Names of models, separated by spaces. Default: all. */
 const ONLY = process.env['SVC_BENCH_MODELS']?.split(' ');
 
@@ -152,14 +154,15 @@ function specOf(model: string, context: number, args: readonly string[]): SlotSp
   return parsed.spec;
 }
 
-/** As many turns in each sequence as there may be copies of it, and two more. */
+/** Each turn of a conversation makes two copies, which have what the window has by then. So a long prompt comes first in each sequence, and then as many short ones as it takes. */
 async function converse(server: LlamaServer, { parallel, checkpoints, context }: ServerLayout): Promise<void> {
-  const turns = Math.min(checkpoints + 2, Math.floor(context / parallel / TURN_TOKENS) - 1);
-  const prompts = Array.from({ length: parallel }, (): number[] => []);
-  for (let turn = 0; turn < turns; turn += 1) {
+  const turns = Math.ceil(checkpoints / COPIES_OF_TURN) + 1;
+  const room = Math.floor(context / parallel) - (turns + 1) * TURN_TOKENS;
+  const prompts = Array.from({ length: parallel }, (): number[] => [...randomTokens(Math.min(FIRST_TURN_TOKENS, room))]);
+  for (let turn = 0; turn <= turns; turn += 1) {
     for (const [sequence, prompt] of prompts.entries()) {
-      prompt.push(...randomTokens(TURN_TOKENS));
       await complete(server, prompt, sequence);
+      prompt.push(...randomTokens(TURN_TOKENS));
     }
   }
 }

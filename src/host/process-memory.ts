@@ -1,6 +1,7 @@
 /** Reads what a process and everything that it started use of the memory: often while it is young, and later once in a while. */
 import { readFile } from 'node:fs/promises';
 import type { ObservedWorkload } from '../reconciler/ports.ts';
+import type { ReadDeviceMemory } from './hardware/device-memory.ts';
 import { measuredForMs, memoryOfProcess, sumOfProcesses, type ProcessMemory } from './decide/process-memory.ts';
 
 type Used = ObservedWorkload['memoryBytes'];
@@ -15,17 +16,26 @@ export interface ProcessMemoryReader {
   read(pid: number): Promise<Used>;
 }
 
-export function createProcessMemoryReader(procDir = '/proc'): ProcessMemoryReader {
+export interface ProcessMemoryOptions {
+  /** Default: the memory of devices is not known. */
+  readonly devices?: ReadDeviceMemory | undefined;
+  /** For tests. */
+  readonly procDir?: string;
+}
+
+export function createProcessMemoryReader({ devices, procDir = '/proc' }: ProcessMemoryOptions = {}): ProcessMemoryReader {
   const known = new Map<number, { readonly since: number; readonly at: number; readonly used: Promise<Used> }>();
   const text = (path: string): Promise<string> => readFile(`${procDir}/${path}`, 'utf8').catch(() => '');
 
   async function readTree(pid: number): Promise<Used> {
     const parts: ProcessMemory[] = [];
+    const pids: number[] = [];
     const left = [pid];
     for (let next = left.pop(); next !== undefined && parts.length < MOST_PROCESSES; next = left.pop()) {
       const [status, children] = await Promise.all([text(`${next}/status`), text(`${next}/task/${next}/children`)]);
       const memory = memoryOfProcess(status);
       if (memory !== undefined) parts.push(memory);
+      pids.push(next);
       left.push(
         ...children
           .split(' ')
@@ -33,7 +43,7 @@ export function createProcessMemoryReader(procDir = '/proc'): ProcessMemoryReade
           .filter((child) => child > 0),
       );
     }
-    return sumOfProcesses(parts);
+    return sumOfProcesses(parts, await devices?.(pids));
   }
 
   return {

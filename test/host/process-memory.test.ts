@@ -44,6 +44,17 @@ test('a process that takes its memory after it was measured for the first time i
   }
 });
 
+test('what processes use of the memory of devices is read for all of them together', async () => {
+  const asked: number[] = [];
+  const devices = async (pids: readonly number[]): Promise<number> => {
+    asked.push(...pids);
+    return 100 * 2 ** 20;
+  };
+  expect(await createProcessMemoryReader({ devices }).read(process.pid)).toMatchObject({ device: 128 * 2 ** 20 });
+  expect(asked).toContain(process.pid);
+  expect(await createProcessMemoryReader({ devices: async () => undefined }).read(process.pid)).not.toHaveProperty('device');
+});
+
 test('a process is measured with those that it started', async () => {
   const program = 'const held = Buffer.alloc(200 * 2 ** 20, 1); console.log(held.length); setInterval(() => held, 1000)';
   const shell = spawn('sh', ['-c', `"$0" -e '${program}'; true`, process.execPath], {

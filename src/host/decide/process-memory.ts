@@ -35,12 +35,20 @@ export function measuredForMs(ageMs: number): number {
 /** Rounded up, so that facts do not change with every page. */
 const STEP = 64 * 2 ** 20;
 
-export function sumOfProcesses(parts: readonly ProcessMemory[]): { readonly host: number; readonly mapped: number } | undefined {
+export interface MemoryOfProcesses {
+  readonly host: number;
+  readonly mapped: number;
+  readonly device?: number;
+}
+
+/** `deviceBytes`: what they use of the memory of devices together; undefined where that is not known. */
+export function sumOfProcesses(parts: readonly ProcessMemory[], deviceBytes?: number): MemoryOfProcesses | undefined {
   if (parts.length === 0) return undefined;
   const round = (bytes: number): number => Math.ceil(bytes / STEP) * STEP;
   return {
     host: round(parts.reduce((sum, { ownBytes }) => sum + ownBytes, 0)),
     // Processes of one server map the same file.
     mapped: round(Math.max(...parts.map(({ mappedBytes }) => mappedBytes))),
+    ...(deviceBytes === undefined ? {} : { device: round(deviceBytes) }),
   };
 }

@@ -10,7 +10,7 @@ import { observedWorkload } from './decide/observed-workload.ts';
 import { INSTANCE_LABEL } from './decide/podman-container.ts';
 import { ContainerInspect } from './decide/podman-inspect.ts';
 import { LIBPOD, type PodmanApi } from './podman-api.ts';
-import { createProcessMemoryReader, type ProcessMemoryReader } from '../process-memory.ts';
+import type { ProcessMemoryReader } from '../process-memory.ts';
 import { createPodmanImages } from './podman-images.ts';
 
 /** What may have changed. */
@@ -47,12 +47,7 @@ interface Observed {
   readonly pid: number | null | undefined;
 }
 
-export function createPodmanObserver(
-  api: PodmanApi,
-  instance: string,
-  eventsLive: () => boolean,
-  memory: ProcessMemoryReader = createProcessMemoryReader(),
-) {
+export function createPodmanObserver(api: PodmanApi, instance: string, eventsLive: () => boolean, memory: ProcessMemoryReader) {
   const isFresh = (at: number): boolean => eventsLive() && performance.now() - at < FRESH_MS;
   const images = createPodmanImages(api, isFresh);
   const inspected = new Map<string, Inspected>();
