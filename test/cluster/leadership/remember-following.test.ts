@@ -19,22 +19,22 @@ function createScene() {
   return { slotOf, slots, statuses, view };
 }
 
-test('a pass in which nothing changed makes nothing anew, and a change makes one slot anew', () => {
+test('a pass in which nothing changed makes nothing again, and a change makes one slot again', () => {
   const { slotOf, slots, statuses, view } = createScene();
   const follow = rememberFollowing();
-  const madeAnew = (before: BoardView, after: BoardView) => names.filter((name) => before.slots.get(name) !== after.slots.get(name));
+  const madeAgain = (before: BoardView, after: BoardView) => names.filter((name) => before.slots.get(name) !== after.slots.get(name));
   const first = follow(view(1), statuses);
   const second = follow(view(2), new Map(statuses));
-  expect([second.version, madeAnew(first, second)]).toEqual([2, []]);
+  expect([second.version, madeAgain(first, second)]).toEqual([2, []]);
   const [edited, restarted, gone] = names;
   if (edited === undefined || restarted === undefined || gone === undefined) throw new Error('There are too few slots');
   slots.set(edited, slotOf(edited, { admission: { kind: 'open' } }));
   const third = follow(view(3), statuses);
-  expect(madeAnew(second, third)).toEqual([edited]);
+  expect(madeAgain(second, third)).toEqual([edited]);
   const status = statuses.get(restarted);
   if (status !== undefined) statuses.set(restarted, { ...status, restarts: 8 });
   const fourth = follow(view(4), statuses);
-  expect([madeAnew(third, fourth), fourth.slots.get(restarted)?.status.restarts]).toEqual([[restarted], 8]);
+  expect([madeAgain(third, fourth), fourth.slots.get(restarted)?.status.restarts]).toEqual([[restarted], 8]);
   // The leader has not seen the newest edit yet.
   statuses.delete(gone);
   const fifth = follow(view(5), statuses);
