@@ -14,7 +14,7 @@ import { createClusterModelStore } from '../cluster/cluster-model-store.ts';
 import { DEFAULT_ENDPOINT, readHubAccess } from '../models/hub/hub-access.ts';
 import { createModelStore } from '../models/store.ts';
 import { modelFormats } from '../providers/model-formats.ts';
-import { followLeader } from '../cluster/leadership/decide/follow-leader.ts';
+import { rememberFollowing } from '../cluster/leadership/remember-following.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
 import { createClock } from '../platform/clock.ts';
 import { createKubeLeftovers } from '../cluster/workloads/kube-leftovers.ts';
@@ -178,6 +178,7 @@ async function createParts({ choice, api, leadership, identity, copies, observer
   const budget = settings.SVC_MEMORY_BUDGET;
   const fitsBytes = budget === undefined ? undefined : WEIGHTS_SHARE * budget;
   const models = createClusterModelStore({ store: modelFiles, records, hub, catalogue: catalogue.catalogue, fitsBytes });
+  const follow = rememberFollowing();
   const world = {
     ...(await createDesiredInputs(choice, source, { catalogue })),
     runtime: createKubeRuntime({
@@ -195,7 +196,7 @@ async function createParts({ choice, api, leadership, identity, copies, observer
     records: { read: async () => source.statuses() },
     editor: createResourceEditor({ api, slots }),
     sinks: [statuses, events],
-    publishedView: (view) => (leadership.leads() ? view : followLeader(view, source.statuses())),
+    publishedView: (view) => (leadership.leads() ? view : follow(view, source.statuses())),
   } satisfies Partial<World>;
   const waiting = () => ({ status: statuses.waitingCount(), event: events.waitingCount() });
   return { world, statuses, leftovers, waiting };

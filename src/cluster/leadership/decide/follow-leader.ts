@@ -8,14 +8,18 @@ import type { Admission, BoardSlot, BoardView } from '../../../reconciler/board.
 import { refuseStalled } from '../../../reconciler/decide/rules/admission.ts';
 import { namesOf } from '../../../reconciler/decide/outcome/board-names.ts';
 
-/** Statuses for another generation of a slot are ignored, because the slot has changed since. */
-export function followLeader(view: BoardView, statuses: ReadonlyMap<SlotName, SlotStatus>): BoardView {
+/** Statuses for another generation of a slot are ignored, because the slot has changed since. `followEach` follows one slot; the service passes in one that remembers what it made. */
+export function followLeader(
+  view: BoardView,
+  statuses: ReadonlyMap<SlotName, SlotStatus>,
+  followEach: typeof followSlot = followSlot,
+): BoardView {
   const slots = new Map<SlotName, BoardSlot>();
   let followed = false;
   let renamed = false;
   for (const slot of view.slots.values()) {
     const published = statuses.get(slot.name);
-    const next = published?.observedGeneration === slot.generation ? follow(slot, published) : slot;
+    const next = published?.observedGeneration === slot.generation ? followEach(slot, published) : slot;
     followed ||= next !== slot;
     renamed ||= next.status.model !== slot.status.model;
     slots.set(slot.name, next);
@@ -24,7 +28,7 @@ export function followLeader(view: BoardView, statuses: ReadonlyMap<SlotName, Sl
   return { ...view, slots, names: renamed ? namesOf(slots) : view.names };
 }
 
-function follow(slot: BoardSlot, published: SlotStatus): BoardSlot {
+export function followSlot(slot: BoardSlot, published: SlotStatus): BoardSlot {
   const { name, provider, backend, endpoint, memoryBytes, conditions } = slot.status;
   const status: SlotStatus = {
     // The leader does not publish these two; this replica knows them itself.
