@@ -207,7 +207,7 @@ export interface Provider {
   readonly containerPort: number;
   /**
    * `GET` on this path returns 200 as soon as the server accepts requests, and it is answered at once also while the server is busy, so that no answer means
-   * that the server is frozen or gone. Probes of Kubernetes use it.
+   * that the server is frozen or gone. Probes of Kubernetes use it, and those of gateways that do not lead.
    */
   readonly readyPath: string;
   /**

@@ -38,7 +38,7 @@ const ENDED = 'The probe has ended';
 async function askOne(
   { probeIo, clock }: AskDeps,
   provider: Provider,
-  { endpoint, slot: name, spec, model, passed, passedEndpoints }: ProbeArgs & { readonly endpoint: Endpoint },
+  { endpoint, slot: name, spec, model, passed, passedEndpoints, asksModel }: ProbeArgs & { readonly endpoint: Endpoint },
   signal: AbortSignal,
 ): Promise<Health> {
   const [asks, watches] = [new AbortController(), new AbortController()];
@@ -51,8 +51,9 @@ async function askOne(
   let answered = false;
   const ask = async (): Promise<Health> => {
     const slot = { name, spec, model };
-    if (provider.readiness === undefined || isAmong(endpoint, passedEndpoints))
-      return await provider.health(endpoint, probeIo, slot, asks.signal);
+    const hasPassed = isAmong(endpoint, passedEndpoints);
+    if (hasPassed && !asksModel && (await isAlive(endpoint, probeIo, provider.readyPath, asks.signal))) return { kind: 'passing' };
+    if (provider.readiness === undefined || hasPassed) return await provider.health(endpoint, probeIo, slot, asks.signal);
     return await provider.readiness(endpoint, probeIo, slot, asks.signal);
   };
   const asking = ask().finally(() => (answered = true));
@@ -63,6 +64,12 @@ async function askOne(
   // To abort what has ended costs nearly as much as the probe.
   if (!answered) asks.abort(ENDED);
   return health;
+}
+
+/** Where it is not, its provider finds out what is wrong with it. */
+async function isAlive(endpoint: Endpoint, io: ProbeIo, path: string, signal: AbortSignal): Promise<boolean> {
+  const { status } = await io.request(endpoint, { method: 'GET', path, timeoutMs: WATCH_MS, signal });
+  return status === 200;
 }
 
 /** Resolves when the server is silent, or when a probe takes so long that it must have been forgotten. */

@@ -162,7 +162,7 @@ async function watchShares(service: Service) {
       const after = await processes(service);
       const { running, absent } = steady(before, after);
       // A process that is being stopped has no turn any more, and its slot may wait for the next one already.
-      for (const each of judgeExplanation(explanation, { running: new Set([...running].filter((name) => !ending.has(name))), absent }))
+      for (const each of judgeExplanation(explanation, { running: new Set([...running].filter((each) => !ending.has(each))), absent }))
         wrong.add(each);
       mostBytes = Math.max(mostBytes, await usedBytes(after.values()));
     }

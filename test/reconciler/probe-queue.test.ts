@@ -127,6 +127,7 @@ test('the executor asks the servers of many slots in turn when all their probes 
       since: 0,
       passedEndpoints: [endpoint],
       passed: true,
+      asksModel: true,
     };
     executor.begin({ name: 'probe', slot, because: { reason: 'ProbeDue', message: 'It is time' }, args }, () => (ended += 1));
   }

@@ -49,7 +49,7 @@ const PROGRAM = path.join(import.meta.dirname, 'engine-process.ts');
 const CRASHED: Refusal = {
   status: 500,
   code: 'engine.crashed',
-  message: 'Change the input if this happens again: the engine crashed while it processed this request, and starts again now',
+  message: 'Change the input, or choose another model: the engine crashed twice while it processed this request, and starts again now',
 };
 const TOO_SLOW: Refusal = {
   status: 504,
@@ -121,35 +121,55 @@ export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
     if (state === 'restarting') start();
   };
 
-  /** Runs one order. `handle` gets each answer, and returns whether it was the last one. */
+  /** Gives the engine one order and waits for its last answer. */
+  const attempt = async (next: Order, handle: (answer: Answer) => boolean, signal: AbortSignal): Promise<void> => {
+    await abortable(ready.promise, signal);
+    return new Promise<void>((resolve, reject) => {
+      const slow = setTimeout(() => {
+        whyKilled = TOO_SLOW;
+        child?.kill('SIGKILL');
+      }, pieceMs);
+      const cancel = (): void => void child?.send({ kind: 'cancel' });
+      const finish = (settle: () => void): void => {
+        clearTimeout(slow);
+        signal.removeEventListener('abort', cancel);
+        work = undefined;
+        settle();
+      };
+      work = {
+        onAnswer(answer) {
+          // A client that has left gets nothing, but the engine is busy until it answers.
+          if (answer.kind === 'failed') finish(() => reject(signal.aborted ? signal.reason : new Error(answer.message)));
+          else if (handle(answer)) finish(() => (signal.aborted ? reject(signal.reason) : resolve()));
+        },
+        onEnd: (refusal) => finish(() => reject(new RefusalError(refusal))),
+      };
+      signal.addEventListener('abort', cancel, { once: true });
+      // If the process has just ended, its end follows.
+      child?.send(next, () => undefined);
+    });
+  };
+
+  /**
+   * Runs one order. `handle` gets each answer, and returns whether it was the last one. If the engine crashes before the first answer, the
+   * order is given once more: something else may have ended its process.
+   */
   const run = async (next: Order, handle: (answer: Answer) => boolean, signal: AbortSignal): Promise<void> => {
     const place = turns.enter();
+    let answered = false;
+    const noted = (answer: Answer): boolean => {
+      answered = true;
+      return handle(answer);
+    };
     try {
       await place?.turn(signal);
-      await abortable(ready.promise, signal);
-      await new Promise<void>((resolve, reject) => {
-        const slow = setTimeout(() => {
-          whyKilled = TOO_SLOW;
-          child?.kill('SIGKILL');
-        }, pieceMs);
-        const cancel = (): void => void child?.send({ kind: 'cancel' });
-        const finish = (settle: () => void): void => {
-          clearTimeout(slow);
-          signal.removeEventListener('abort', cancel);
-          work = undefined;
-          settle();
-        };
-        work = {
-          onAnswer(answer) {
-            // A client that has left gets nothing, but the engine is busy until it answers.
-            if (answer.kind === 'failed') finish(() => reject(signal.aborted ? signal.reason : new Error(answer.message)));
-            else if (handle(answer)) finish(() => (signal.aborted ? reject(signal.reason) : resolve()));
-          },
-          onEnd: (refusal) => finish(() => reject(new RefusalError(refusal))),
-        };
-        signal.addEventListener('abort', cancel, { once: true });
-        child?.send(next);
-      });
+      try {
+        await attempt(next, noted, signal);
+      } catch (error) {
+        const again = error instanceof RefusalError && error.refusal === CRASHED && !answered && !signal.aborted;
+        if (!again) throw error;
+        await attempt(next, noted, signal);
+      }
     } finally {
       place?.leave();
     }

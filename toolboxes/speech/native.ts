@@ -60,9 +60,9 @@ export type FormParserClass = new (options: { headers: object; limits: Readonly<
 
 /** `modules` contains the `node_modules` that are locked in the `package-lock.json` of this folder. */
 export function loadNative(modules: string): Native {
-  return createRequire(path.join(modules, 'package.json'))('sherpa-onnx-node');
+  return createRequire(path.resolve(modules, 'package.json'))('sherpa-onnx-node');
 }
 
 export function loadFormParser(modules: string): FormParserClass {
-  return createRequire(path.join(modules, 'package.json'))('@fastify/busboy');
+  return createRequire(path.resolve(modules, 'package.json'))('@fastify/busboy');
 }

@@ -53,7 +53,7 @@ const DISK_FULL: Refusal = {
 export async function readUpload(request: IncomingMessage, options: UploadOptions): Promise<Upload> {
   const parser = createParser(request, options);
   const fields: (readonly [string, string])[] = [];
-  const files: { readonly path: string; readonly done: Promise<number> }[] = [];
+  const files: { readonly path: string; readonly stream: Readable; readonly done: Promise<number> }[] = [];
   const problem = Promise.withResolvers<never>();
   problem.promise.catch(() => undefined);
   let failed = false;
@@ -73,7 +73,7 @@ export async function readUpload(request: IncomingMessage, options: UploadOption
     const target = path.join(options.directory, `${randomUUID()}.audio`);
     const done = store(stream, target, options);
     done.catch(fail);
-    files.push({ path: target, done });
+    files.push({ path: target, stream, done });
   });
   for (const event of ['partsLimit', 'fieldsLimit', 'filesLimit'] as const)
     parser.on(event, () => fail(bad(`Send at most ${MOST_PARTS} fields and one file`)));
@@ -94,6 +94,8 @@ export async function readUpload(request: IncomingMessage, options: UploadOption
     size = await Promise.race([file.done, problem.promise]);
     return { fields, file: file.path, size, remove };
   } catch (error) {
+    // The parser does not end a file whose client has left.
+    for (const { stream } of files) stream.destroy();
     await Promise.allSettled(files.map(async (file) => file.done.then((bytes) => (size += bytes))));
     await remove();
     throw error;
@@ -132,9 +134,12 @@ async function feed(request: IncomingMessage, parser: FormParser, stopped: () =>
 /** Returns the bytes of the file. */
 async function store(stream: Readable & { truncated: boolean }, target: string, { limit, budget }: UploadOptions): Promise<number> {
   const out = createWriteStream(target, { flags: 'wx', mode: 0o600 });
+  // A full disk is noticed below; an error after the end of the request concerns nobody.
+  out.on('error', () => undefined);
   let size = 0;
   try {
     for await (const chunk of stream) {
+      if (out.errored !== null) throw out.errored;
       size += chunk.length;
       budget.used += chunk.length;
       if (budget.used > budget.most) throw new RefusalError(DISK_FULL);

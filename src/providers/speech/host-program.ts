@@ -9,7 +9,7 @@ import { PROGRAMS, type SpeechTask } from './decide/server-command.ts';
 export const SPEECH_ENGINE: Engine = {
   name: 'the speech engine',
   sources: toolboxSources('speech'),
-  download: 'about 10 MB',
+  download: 'about 11 MB',
   instead: 'use containers',
 };
 

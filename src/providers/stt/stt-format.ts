@@ -17,6 +17,9 @@ export const sttFormat: ModelFormat = {
     }
     const reading = await readBundle(id, bundle, files);
     if (!reading.ok) return { kind: 'unusable', message: reading.message };
+    if (reading.metadata.has('n_speakers')) {
+      return { kind: 'unusable', message: `The model "${id}" speaks, and does not listen: choose a model of the catalogue that does` };
+    }
     return {
       kind: 'model',
       sizeBytes: reading.sizeBytes,

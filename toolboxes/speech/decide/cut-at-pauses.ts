@@ -29,10 +29,12 @@ const MARGIN_SECONDS = 0.24;
 const LEAST_SOUND_SECONDS = 0.06;
 /** Sound is louder than three times the noise, but the limit stays between these levels (of 1), so that quiet and noisy recordings work. */
 const QUIETEST = 0.0015;
-const LOUDEST = 0.02;
+const LOUDEST = 0.01;
 const OVER_NOISE = 3;
 /** The estimate of the noise falls to a quieter frame at once, and rises slowly. */
 const NOISE_RISE = 1.01;
+/** Levels up to this factor apart are alike. */
+const ABOUT = 1.3;
 
 /** `most`: seconds of a piece at most. */
 export function createCutter(rate: number, most: number): Cutter {
@@ -40,11 +42,14 @@ export function createCutter(rate: number, most: number): Cutter {
   const frames = (seconds: number): number => Math.round(seconds / FRAME_SECONDS);
   const mostFrames = frames(most);
   const buffer = new Float32Array((mostFrames + 1) * frame);
+  /** Of the whole frames in the buffer. */
   let levels: number[] = [];
+  let loud: boolean[] = [];
   let filled = 0;
   /** Samples before the buffer. */
   let passed = 0;
   let noise = LOUDEST;
+  /** Loud frames in the buffer, and quiet ones at its end. */
   let sounding = 0;
   let quiet = 0;
 
@@ -54,17 +59,15 @@ export function createCutter(rate: number, most: number): Cutter {
     filled -= count * frame;
     passed += count * frame;
     levels = levels.slice(count);
-  };
-  const reset = (): void => {
-    sounding = 0;
-    quiet = 0;
+    loud = loud.slice(count);
+    sounding = loud.filter(Boolean).length;
+    quiet = Math.min(quiet, levels.length);
   };
   /** The first `count` frames become a piece, and the first `used` ones leave the buffer. */
   const take = (count: number, used: number): readonly Piece[] => {
     const enough = sounding >= frames(LEAST_SOUND_SECONDS);
     const piece: Piece = { start: passed / rate, samples: buffer.slice(0, count * frame) };
     drop(used);
-    reset();
     return enough ? [piece] : [];
   };
 
@@ -72,10 +75,10 @@ export function createCutter(rate: number, most: number): Cutter {
     const level = rms(buffer, filled - frame, filled);
     levels.push(level);
     noise = Math.min(level, noise * NOISE_RISE + 1e-6);
-    if (level > Math.min(LOUDEST, Math.max(QUIETEST, noise * OVER_NOISE))) {
-      sounding += 1;
-      quiet = 0;
-    } else quiet += 1;
+    const sounds = level > Math.min(LOUDEST, Math.max(QUIETEST, noise * OVER_NOISE));
+    loud.push(sounds);
+    sounding += sounds ? 1 : 0;
+    quiet = sounds ? 0 : quiet + 1;
     if (sounding === 0) {
       if (levels.length > frames(MARGIN_SECONDS)) drop(levels.length - frames(MARGIN_SECONDS));
       return [];
@@ -116,8 +119,8 @@ function rms(samples: Float32Array, from: number, to: number): number {
   return Math.sqrt(sum / (to - from));
 }
 
+/** The last one that is about as quiet as the quietest. */
 function quietestFrame(levels: readonly number[], from: number): number {
-  let best = from;
-  for (let index = from; index < levels.length; index += 1) if ((levels[index] ?? 0) <= (levels[best] ?? 0)) best = index;
-  return best;
+  const least = Math.min(...levels.slice(from));
+  return levels.findLastIndex((level) => level <= least * ABOUT);
 }

@@ -60,7 +60,7 @@ export const doneEvent = (transcript: Transcript): object => ({
 /** What a stream sends for the next segment, so that all of them together are the whole text. */
 export const deltaOf = (text: string, first: boolean): string => (first ? text : ` ${text}`);
 
-export const wholeText = (segments: readonly Segment[]): string => segments.map((segment) => segment.text).join(' ');
+const wholeText = (segments: readonly Segment[]): string => segments.map((segment) => segment.text).join(' ');
 
 const json = (body: object): Formatted => ({ contentType: 'application/json; charset=utf-8', body: JSON.stringify(body) });
 const usageOf = ({ duration }: Transcript): object => ({ type: 'duration', seconds: Math.ceil(duration) });

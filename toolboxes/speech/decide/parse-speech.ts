@@ -3,7 +3,7 @@ import { accept, invalid, refuse, type Outcome } from './refusal.ts';
 import { isSpeakable, plainText, splitSentences } from './split-sentences.ts';
 
 export type SpeechFormat = 'mp3' | 'opus' | 'aac' | 'flac' | 'wav' | 'pcm';
-export const SPEECH_FORMATS: readonly SpeechFormat[] = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'];
+const SPEECH_FORMATS: readonly SpeechFormat[] = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'];
 /** What can be written without another program. */
 export const isOwnFormat = (format: SpeechFormat): format is 'wav' | 'pcm' => format === 'wav' || format === 'pcm';
 

@@ -21,7 +21,7 @@ export type WavHead =
 
 /** The samples must begin within so many bytes. */
 export const WAV_HEAD_BYTES = 64 * 1024;
-export const MOST_CHANNELS = 16;
+const MOST_CHANNELS = 16;
 const LEAST_RATE = 1000;
 const MOST_RATE = 192_000;
 const PCM = 1;

@@ -8,4 +8,6 @@ export const TTS_BUNDLES: readonly BundleShape[] = [
   { family: 'matcha', networks: [/^model-steps-\d+\.onnx$/, /^(?:vocos|hifigan).*\.onnx$/], others: [TOKENS] },
   // What sherpa-onnx calls VITS, such as the voices of Piper.
   { family: 'vits', networks: [/\.onnx$/], others: [TOKENS, /^(?:espeak-ng-data|lexicon.*\.txt)$/] },
+  // A model that reads characters instead of sounds needs neither. By its files it could as well be one for speech-to-text.
+  { family: 'vits', networks: [/^model(?:\.int8)?\.onnx$/], others: [TOKENS] },
 ];
