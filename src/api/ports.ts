@@ -10,9 +10,6 @@ import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
 
 type Progress = NonNullable<SlotStatus['progress']>;
 
-/** Who may call a route. `open`: anyone. `read`: any scope. `v1`: scope "v1-only" and above. `all`: scope "all" and above. `admin`: scope "admin". */
-export type Access = 'open' | 'read' | 'v1' | 'all' | 'admin';
-
 export interface EventFeed {
   /** Returns the retained entries with a greater `seq`, oldest first. `gap`: some of them are no longer retained. */
   since(seq: number): { readonly entries: readonly TimelineEntry[]; readonly gap: boolean };

@@ -4,7 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { GGUF_PROVIDERS } from '../../gateway/support/gateway-fixture.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { createTraffic } from '../../../src/gateway/traffic.ts';
-import { allowEveryone, type Authorize } from '../../../src/api/authorize.ts';
+import { allowEveryone } from '../../../src/api/authorize.ts';
+import { createProxyMatcher } from '../../../src/auth/trusted-proxies.ts';
+import { createInMemoryTokens, createInMemoryTokenStore, type InMemoryTokenStore } from './in-memory-tokens.ts';
+import type { Authorize } from '../../../src/auth/create-authorize.ts';
 import { createGuardedEditor } from '../../../src/api/manage/guarded-editor.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
@@ -31,6 +34,7 @@ import { createInMemorySlots, type InMemorySlots } from './in-memory-slots.ts';
 export interface World {
   readonly url: string;
   readonly slots: InMemorySlots;
+  readonly tokens: InMemoryTokenStore;
   readonly board: Board;
   readonly feed: InMemoryFeed;
   readonly metrics: Metrics;
@@ -75,6 +79,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   let openLogs = 0;
+  const tokens = createInMemoryTokenStore();
   const slots = createInMemorySlots(() => reconcileSoon(5));
 
   function reconcileSoon(ms: number): void {
@@ -193,6 +198,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     traffic: trafficOf,
     settings: parsed.settings,
     features: () => NEVER,
+    tokens: createInMemoryTokens(tokens),
+    isProxy: createProxyMatcher(parsed.settings.SVC_TRUSTED_PROXIES),
     now: () => Date.now(),
     wallNow: () => Date.now(),
     stopping: stopping.signal,
@@ -234,6 +241,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const world: World = {
     url: `http://127.0.0.1:${port}`,
     slots,
+    tokens,
     board,
     feed,
     metrics,

@@ -1,7 +1,7 @@
 /** Calls every operation of the published OpenAPI document on a real server, and validates each answer against what the document says. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
-import type { Authorize } from '../../../src/api/authorize.ts';
+import type { Authorize } from '../../../src/auth/create-authorize.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../../src/gateway/decide/inference-paths.ts';
 import { errorCodesOf } from '../../../src/api/openapi/error-codes-of.ts';
 import { isTable } from '../../../src/schema/key-case.ts';
@@ -13,6 +13,7 @@ import { startWorld, type World } from '../manage/world.ts';
 import { createAnswerChecker, type CheckAnswer, type SeenAnswer } from './answer-checker.ts';
 import { publishPull, publishRefused } from './boards.ts';
 import { MODEL_CALLS, PULLS } from './model-calls.ts';
+import { prepareTokens, TOKEN_CALLS } from './token-calls.ts';
 import { BODIES, formCalls } from './inference-bodies.ts';
 import { documentedPath } from './documented-path.ts';
 import { upstreamAnswer } from './upstream-answer.ts';
@@ -95,7 +96,7 @@ function serve(): void {
   publish(
     { name: 'primary', targets: [{ workload: 'w', port: upstream.port }] },
     { name: 'embed', capabilities: ['embedding'], targets: [{ workload: 'e', port: upstream.port }] },
-    { name: 'media', capabilities: ['transcription', 'speech', 'image'], targets: [{ workload: 'm', port: upstream.port }] },
+    { name: 'media', capabilities: ['transcription', 'translation', 'speech', 'image'], targets: [{ workload: 'm', port: upstream.port }] },
   );
 }
 
@@ -135,6 +136,7 @@ const MANAGE_CALLS: readonly Call[] = [
   { operation: 'GET /api/pulls', expect: 200, prepare: () => publishPull(world.board) },
   { operation: 'GET /api/pulls', expect: 200, prepare: () => void (world.pulls = PULLS) },
   ...MODEL_CALLS,
+  ...TOKEN_CALLS.map((call) => ({ ...call, prepare: async () => await prepareTokens(world.tokens, call) })),
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishPull(world.board) },
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishRefused(world.board) },
   { operation: 'GET /api/status', expect: 200, prepare: () => publishRefused(world.board) },
@@ -169,6 +171,7 @@ const MANAGE_CALLS: readonly Call[] = [
     { expect: 'server.internal', body: SPEC, prepare: () => void (world.slots.broken = 'The disk is full') },
     { expect: 'auth.required', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.required', message: 'Log in' })) },
     { expect: 'auth.invalid', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.invalid', message: 'Log in' })) },
+    { expect: 'auth.busy', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.busy', message: 'Wait' })) },
     { expect: 'auth.scope', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.scope', message: 'Ask' })) },
   ),
   ...slot(
@@ -254,6 +257,8 @@ const GATEWAY_CALLS: readonly Call[] = [
   { operation: CHAT_OPERATION, expect: 501, body: { ...CHAT, temperature: 501 }, prepare: serve },
   { operation: CHAT_OPERATION, expect: 'request.too_large', body: JSON.stringify({ ...CHAT, user: 'x'.repeat(2 ** 20) }), prepare: serve },
   { operation: 'GET /v1/models', expect: 200, prepare: serve },
+  { operation: 'GET /v1/audio/voices', expect: 200, prepare: serve },
+  { operation: 'GET /v1/audio/voices', expect: 'model.not_found', path: '/v1/audio/voices?model=none', prepare: serve },
   { operation: 'GET /v1/models/{rest}', expect: 200, path: '/v1/models/primary', prepare: serve },
   { operation: 'GET /v1/models/{rest}', expect: 'model.not_found', path: '/v1/models/none', prepare: serve },
 ];
