@@ -1,7 +1,7 @@
 /** What the API needs from the rest of the program besides the board and the gateway. `src/main.ts` supplies it. */
 import type { Failure, Result } from '../schema/failure.ts';
 import type { HostFacts } from '../schema/hardware.ts';
-import type { ModelKind } from '../schema/model-kinds.ts';
+import type { ModelAbility, ModelKind } from '../schema/model-kinds.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type { Backend } from '../schema/provider-kinds.ts';
 import type { SlotEditor } from '../schema/slot-editor.ts';
@@ -56,6 +56,12 @@ export interface ModelListing {
   readonly minVramBytes: number | undefined;
   /** In tokens. */
   readonly context: number | undefined;
+  /** What its files say, as far as they are known here. */
+  readonly quantization: string | undefined;
+  readonly parameters: number | undefined;
+  readonly pooling: string | undefined;
+  readonly experts: { readonly total: number; readonly active: number | undefined } | undefined;
+  readonly abilities: readonly ModelAbility[] | undefined;
   readonly license: string | undefined;
   readonly licenseUrl: string | undefined;
   /** Whether the files were downloaded and compared with the catalogue. Undefined for a model that is not in it. */

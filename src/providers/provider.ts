@@ -4,6 +4,7 @@
  */
 import type { Result } from '../schema/failure.ts';
 import type { Hardware, ProgramBackends } from '../schema/hardware.ts';
+import type { ModelAbility } from '../schema/model-kinds.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type { Backend, Capability, ProviderKind } from '../schema/provider-kinds.ts';
 import type { SlotSpec } from '../schema/slot-spec.ts';
@@ -11,6 +12,22 @@ import type { Translate } from './translation.ts';
 
 /** What the files of a model say, in the terms of its provider: plain data, compared by value. Nobody but that provider reads it. */
 export type ModelContents = Readonly<Record<string, unknown>>;
+
+/** What the contents of a model say, for users, in terms that do not depend on the provider. What is not known is absent. */
+export interface ModelTraits {
+  /** How its weights are stored, as the names of files have it: `Q4_K_M`. */
+  readonly quantization?: string | undefined;
+  /** Number of weights. */
+  readonly parameters?: number | undefined;
+  /** Longest context that it was trained for, in tokens. */
+  readonly context?: number | undefined;
+  /** How it makes one vector of those of its tokens, or scores: `mean`. */
+  readonly pooling?: string | undefined;
+  /** Of a mixture of experts: how many there are, and how many of them compute a token. */
+  readonly experts?: { readonly total: number; readonly active: number | undefined } | undefined;
+  /** Undefined if that is not known; empty if it has none. */
+  readonly abilities?: readonly ModelAbility[] | undefined;
+}
 
 /** Facts about a model in the store. */
 export interface ModelFacts {
@@ -80,6 +97,8 @@ export interface ModelFormat {
    * that the server loads; all are relative to the root of the store. Pure.
    */
   contentsFrom(stated: ModelContents | undefined, files: readonly string[]): ModelContents | undefined;
+  /** Returns what these contents say to users. They may come from another version, so anything may be missing or odd. Default: nothing. Pure. */
+  describe?(contents: ModelContents): ModelTraits;
 }
 
 /** The memory that a server needs. On machines where both are one memory, it is their sum that counts. */

@@ -25,3 +25,7 @@ export const MODEL_KINDS = [
   'speech',
   'image',
 ] as const satisfies readonly ModelKind[];
+
+/** What requests can ask of a model beyond what its kind says: calls of tools, thinking before the answer, images as input. */
+export const MODEL_ABILITIES = ['tools', 'thinking', 'vision'] as const;
+export type ModelAbility = (typeof MODEL_ABILITIES)[number];

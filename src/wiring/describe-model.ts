@@ -1,5 +1,6 @@
 /** What the management API says about a model: a line of the list, and all that is known of one. */
 import type { ModelDetail, ModelListing } from '../api/ports.ts';
+import type { ModelFormat } from '../providers/provider.ts';
 import { suggestModels } from '../models/decide/suggest-models.ts';
 import { filesOf, storedBytes } from '../models/model-files.ts';
 import type { DirectoryModelStore, ListedModel } from '../models/store.ts';
@@ -8,20 +9,30 @@ import type { ModelId } from '../schema/names.ts';
 import type { World } from './world.ts';
 
 /** Pure. */
-export function listModel({ id, entry, presence }: ListedModel): ModelListing {
+export function listModel({ id, entry, presence }: ListedModel, formats: readonly ModelFormat[]): ModelListing {
   const present = presence.kind === 'present';
   const facts = present ? presence.facts : undefined;
+  const provider = entry?.provider ?? facts?.provider ?? 'gguf';
+  const format = formats.find(({ kind }) => kind === provider);
+  const paths = entry?.files.map((file) => file.path) ?? [];
+  const contents = facts?.contents ?? format?.contentsFrom(entry?.stated, paths);
+  const traits = contents === undefined ? undefined : format?.describe?.(contents);
   return {
     id,
     kind: entry?.kind,
-    provider: entry?.provider ?? facts?.provider ?? 'gguf',
+    provider,
     family: entry === undefined || entry.family === '' ? (facts?.family ?? 'unknown') : entry.family,
     present,
     sizeBytes: present ? presence.facts.sizeBytes : presence.kind === 'pullable' ? presence.sizeBytes : sizeOf(entry),
     memoryBytes: undefined,
     minMemoryBytes: entry?.minMemoryBytes,
     minVramBytes: entry?.minVramBytes,
-    context: entry?.context,
+    context: entry?.context ?? traits?.context,
+    quantization: traits?.quantization,
+    parameters: traits?.parameters,
+    pooling: traits?.pooling,
+    experts: traits?.experts,
+    abilities: traits?.abilities,
     license: entry?.license,
     licenseUrl: entry?.licenseUrl,
     verified: entry?.verified,
@@ -65,7 +76,7 @@ export async function describeModel(
       present: file.present,
     };
   });
-  return ok({ ...listModel({ id, entry, presence }), files: described, sources: entry?.sources ?? [] });
+  return ok({ ...listModel({ id, entry, presence }, modelFiles.formats), files: described, sources: entry?.sources ?? [] });
 }
 
 interface StoredFile {

@@ -21,7 +21,7 @@ export function createInventory({ settings, providers }: ServiceOptions, world: 
   const listModels = async () => (world.clusterModels ?? world.modelFiles).list(new AbortController().signal);
   return {
     providers: async () => Promise.all(PROVIDER_KIND_NAMES.map(async (kind) => listProvider(kind, providers[kind], world))),
-    models: async () => (await listModels()).map(listModel),
+    models: async () => (await listModels()).map((model) => listModel(model, world.modelFiles.formats)),
     model: async (id) => describeModel(world, id, new AbortController().signal),
     async installState() {
       const listed = await listModels();

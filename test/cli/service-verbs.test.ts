@@ -35,7 +35,7 @@ describe('svcctl get', () => {
   });
 
   test('lists models, providers and pulls', async () => {
-    expect((await run(['get', 'models'])).out).toMatch(/^demo-fox +chat +yes +293 KiB +1\.9 MiB +- +Apache-2\.0/m);
+    expect((await run(['get', 'models'])).out).toMatch(/^demo-fox +chat +yes +293 KiB +1\.9 MiB +- +- +Apache-2\.0/m);
     expect((await run(['get', 'providers', '-o', 'wide'])).out).toContain('gguf  yes        cpu       chat');
     expect(await run(['get', 'pulls'])).toEqual({ code: 0, out: '', err: 'There are no downloads in progress\n' });
   });
@@ -78,7 +78,7 @@ describe('svcctl model list and show', () => {
   test('leaves out what this version cannot run, and says so', async () => {
     const { out, err } = await run(['model', 'list']);
     expect(out).toMatch(
-      /^ID +KIND +PRESENT +SIZE +MEMORY +CONTEXT +LICENSE +NOTE\ndemo-fox .*\nqwen-coder +coder +no +4\.7 GiB +5\.6 GiB +32768 +mit *\n$/,
+      /^ID +KIND +PRESENT +SIZE +MEMORY +CONTEXT +CAN +LICENSE +NOTE\ndemo-fox .*\nqwen-coder +coder +no +4\.7 GiB +5\.6 GiB +32768 +tools, vision +mit *\n$/,
     );
     expect(err).toBe('Not listed: 1 that this version cannot run; add --all to see them\n');
     const all = await run(['model', 'list', '--all']);

@@ -84,6 +84,8 @@ test('svcctl lists, shows and verifies such a model, and does not remove it whil
   const { out } = await run('model', 'show', 'steady');
   expect(out).toContain(`sha256 ${fox.sha256}`);
   expect(out).toContain('Present     yes');
+  expect(out).toMatch(/^ {2}Weights {5}76480; stored as F32$/m);
+  expect(out).toContain('Context     4096 tokens');
   const [, file = ''] = /(catalogue\/steady\/[0-9a-f]{12}\/fox\.gguf)/.exec(out) ?? [];
   const verified = await svcctl(['model', 'verify', 'steady', '--store', service.modelsDir], {
     env: { SVC_CONFIG_DIR: service.configDir },

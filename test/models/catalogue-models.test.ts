@@ -1,5 +1,5 @@
 /** Models of the catalogue from a slot's point of view: they are pulled from the Hub by the one machinery, under the rules of all pulls. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
@@ -7,6 +7,7 @@ import { createCatalogueSource, type CatalogueSource } from '../../src/models/ca
 import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
 import { encodeGguf, text } from '../../src/models/demo/encode-gguf.ts';
 import { readHubAccess } from '../../src/models/hub/hub-access.ts';
+import { removeModel } from '../../src/models/model-files.ts';
 import { createModelSources } from '../../src/models/model-sources.ts';
 import { createModelStore, type DirectoryModelStore } from '../../src/models/store.ts';
 import { MODEL_FORMATS } from '../../src/providers/registry.ts';
@@ -105,6 +106,31 @@ test('a model and its projector are pulled from their commit, with progress over
   });
   expect(hub.log.filter((request) => request.server === 'hub').every(({ path: each }) => each.includes(`/resolve/${COMMIT}/`))).toBe(true);
   expect((await store.list(signal)).filter((model) => model.presence.kind === 'present').map((model) => model.id)).toEqual(['own-vision']);
+});
+
+test('a file that was pulled under its name on the Hub is linked and not downloaded again, unless it is damaged', async () => {
+  const byName = 'hf:o/r/deep/m-Q4_K_M.gguf';
+  const fetched = (): number => hub.log.filter(({ path: each }) => each.includes('m-Q4_K_M.gguf')).length;
+  expect(await pull(byName)).toMatchObject({ ok: true });
+  const first = await look(byName);
+  const before = fetched();
+  const shown: string[] = [];
+  expect(await pull('own-vision', ({ what }) => shown.push(what))).toMatchObject({ ok: true });
+  const second = await look('own-vision');
+  if (first?.kind !== 'present' || second?.kind !== 'present') throw new Error('Both must be present');
+  const [one, two] = [await stat(first.facts.hostPath), await stat(second.facts.hostPath)];
+  expect({ fetched: fetched(), ino: two.ino }).toEqual({ fetched: before, ino: one.ino });
+  expect(shown).toContain('m-Q4_K_M.gguf (comparing a copy in the store)');
+  expect((await readdir(path.dirname(second.facts.hostPath))).toSorted()).toEqual(['m-Q4_K_M.gguf', 'mmproj-F16.gguf']);
+
+  // Removing one leaves the other.
+  await removeModel({ root: store.root, sources: store.sources, formats: MODEL_FORMATS }, id('own-vision'));
+  expect(await look(byName)).toMatchObject({ kind: 'present' });
+
+  await writeFile(first.facts.hostPath, new Uint8Array(fox.sizeBytes));
+  expect(await pull('own-vision')).toMatchObject({ ok: true });
+  expect(fetched()).toBeGreaterThan(before);
+  expect(await look('own-vision')).toMatchObject({ kind: 'present', facts: { contents: { architecture: 'llama' } } });
 });
 
 test('a restrictive licence has to be accepted first, and the message says where to read it', async () => {

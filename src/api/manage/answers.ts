@@ -1,6 +1,6 @@
 /** The answers of `/api` as schemas: the source of the OpenAPI document and of the types that handlers return. Keys are in snake_case; unknown values are null. */
 import { z } from 'zod';
-import { MODEL_KINDS } from '../../schema/model-kinds.ts';
+import { MODEL_ABILITIES, MODEL_KINDS } from '../../schema/model-kinds.ts';
 import { SlotName } from '../../schema/names.ts';
 import { DEVICE_VENDORS } from '../../schema/hardware.ts';
 import { BACKENDS, CAPABILITIES, PROVIDER_KIND_NAMES } from '../../schema/provider-kinds.ts';
@@ -183,6 +183,17 @@ export const ModelEntry = z.object({
   min_memory_bytes: Bytes.nullable().describe('What the model needs at least'),
   min_vram_bytes: Bytes.nullable().describe('What the model needs at least of the memory of a discrete GPU'),
   context: z.number().nullable().describe('Longest context in tokens'),
+  quantization: z.string().nullable().describe('How the weights are stored; null until the files are there, or if they do not say it'),
+  parameters: z.number().nullable().describe('Number of weights'),
+  pooling: z
+    .string()
+    .nullable()
+    .describe('How the model makes one vector of those of its tokens, or "rank" if it scores; null for a model that generates'),
+  experts: z
+    .object({ total: z.number(), active: z.number().nullable() })
+    .nullable()
+    .describe('Of a mixture of experts: how many there are, and how many compute a token'),
+  abilities: z.array(z.enum(MODEL_ABILITIES)).nullable().describe('What requests can ask of the model; null if it is not known'),
   license: z.string().nullable(),
   license_url: z.string().nullable(),
   verified: z

@@ -47,6 +47,9 @@ export function modelRows(models: readonly ModelAnswer[]): Rows {
       { title: 'SIZE', cell: (model) => sizeText(model.size_bytes) },
       { title: 'MEMORY', cell: (model) => sizeText(model.memory_bytes ?? model.min_memory_bytes) },
       { title: 'CONTEXT', cell: (model) => countText(model.context) },
+      { title: 'PARAMETERS', wide: true, cell: (model) => parametersText(model) ?? '-' },
+      { title: 'QUANTIZATION', wide: true, cell: (model) => cellText(model.quantization) },
+      { title: 'CAN', cell: (model) => abilitiesText(model) ?? '-' },
       { title: 'LICENSE', cell: (model) => cellText(model.license) },
       { title: 'CHECKED', wide: true, cell: (model) => (isKnown(model.verified) ? (model.verified ? 'yes' : 'no') : '-') },
       { title: 'NOTE', cell: (model) => (model.selectable ? '' : cellText(model.reason)) },
@@ -72,6 +75,9 @@ function describe(model: Detail): readonly string[] {
     ['Provider', model.provider],
     ['Family', model.family],
     ['Present', presenceText(model)],
+    ['Weights', weightsText(model)],
+    ['Pooling', model.pooling ?? undefined],
+    ['Can', abilitiesText(model)],
     ['Context', isKnown(model.context) ? `${countText(model.context)} tokens` : undefined],
     ['Needs', needsText(model)],
     ['Licence', license === '' ? undefined : license],
@@ -104,6 +110,29 @@ function needsText({ min_memory_bytes: memory, min_vram_bytes: vram }: Detail): 
     ...(isKnown(vram) && vram > 0 ? [`${sizeText(vram)} of a GPU`] : []),
   ];
   return parts.join(', ');
+}
+
+/** `30.5 B; 128 experts, 8 for each token; stored as Q4_K_M`. */
+function weightsText(model: ModelAnswer): string {
+  const { experts, quantization } = model;
+  const parts = [
+    parametersText(model),
+    isKnown(experts) ? `${experts.total} experts${isKnown(experts.active) ? `, ${experts.active} for each token` : ''}` : undefined,
+    isKnown(quantization) ? `stored as ${quantization}` : undefined,
+  ];
+  return parts.filter((part) => part !== undefined).join('; ');
+}
+
+/** As the names of models have it: `4.0 B`. */
+function parametersText({ parameters }: ModelAnswer): string | undefined {
+  if (!isKnown(parameters)) return undefined;
+  if (parameters >= 1e9) return `${(parameters / 1e9).toFixed(1)} B`;
+  return parameters >= 1e6 ? `${(parameters / 1e6).toFixed(1)} M` : String(parameters);
+}
+
+/** What requests can ask of a model: `tools, vision`. */
+function abilitiesText({ abilities }: ModelAnswer): string | undefined {
+  return isKnown(abilities) && abilities.length > 0 ? abilities.join(', ') : undefined;
 }
 
 function checkedText({ verified, files }: Detail): string | undefined {

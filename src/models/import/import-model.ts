@@ -3,18 +3,17 @@
  * appears, so that a damaged download of another tool is noticed here. A hard link shares its content with the original; both tools only ever replace files.
  */
 import { randomUUID } from 'node:crypto';
-import { constants, copyFile, link, mkdir, open, realpath, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelFormat } from '../../providers/provider.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import { ModelId } from '../../schema/names.ts';
-import { codeOf } from '../../platform/error-text.ts';
 import type { ForeignFile } from '../decide/foreign-models.ts';
 import type { Pin } from '../decide/pin.ts';
 import type { Pins } from '../pins.ts';
-import { createDiskRoom } from '../pull/disk-room.ts';
 import { failUnlessWritable } from '../pull/check-writable.ts';
 import { storageFailure } from '../pull/storage-failure.ts';
+import { takeBytes, type TakeMethod } from '../pull/take-bytes.ts';
 import { hashFile } from '../pull/hash-file.ts';
 import { createModelReader } from '../read-model.ts';
 import type { FoundModel } from './find-foreign-models.ts';
@@ -27,12 +26,10 @@ export interface ImportOptions {
   readonly onFile: (name: string) => void;
 }
 
-export type ImportMethod = 'hard link' | 'reflink' | 'copy';
-
 export interface ImportedModel {
   readonly id: ModelId;
   /** `present`: the store had it already. */
-  readonly how: ImportMethod | 'present';
+  readonly how: TakeMethod | 'present';
   readonly sizeBytes: number;
 }
 
@@ -45,7 +42,7 @@ export async function importModel(
   const id = ModelId.safeParse(`${model.directory}/${first.name}`);
   if (!id.success) return fail('stalled', 'ModelUnusable', `Rename "${first.path}": its name is too long for the model store`);
   const taken: Pin['files'] = [];
-  let how: ImportMethod | 'present' = 'present';
+  let how: TakeMethod | 'present' = 'present';
   try {
     for (const file of model.files) {
       onFile(file.name);
@@ -70,7 +67,7 @@ export async function importModel(
 }
 
 interface TakenFile {
-  readonly how: ImportMethod | 'present';
+  readonly how: TakeMethod | 'present';
   /** Hexadecimal. */
   readonly sha256: string;
   readonly sizeBytes: number;
@@ -101,28 +98,4 @@ async function takeFile(from: string, target: string, { sha256: expected }: Fore
   } finally {
     await rm(part, { force: true });
   }
-}
-
-/** The kernel forbids most users to link to files of others (`fs.protected_hardlinks`); those are cloned or copied. */
-async function takeBytes(source: string, part: string, sizeBytes: number): Promise<Result<never> | ImportMethod> {
-  const linked = await link(source, part).then(
-    () => true,
-    () => false,
-  );
-  if (linked) return 'hard link';
-  const cloned = await copyFile(source, part, constants.COPYFILE_FICLONE_FORCE).then(
-    () => true,
-    () => false,
-  );
-  if (cloned) return 'reflink';
-  await rm(part, { force: true });
-  const room = await createDiskRoom().reserve(path.dirname(part), () => sizeBytes);
-  if (!room.ok) return room;
-  await copyFile(source, part);
-  const handle = await open(part, 'r');
-  await handle.sync().catch((error: unknown) => {
-    if (codeOf(error) !== 'EINVAL') throw error;
-  });
-  await handle.close();
-  return 'copy';
 }

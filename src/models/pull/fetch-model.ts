@@ -14,6 +14,7 @@ import type { ModelSources } from '../model-sources.ts';
 import { fetchArchive } from './fetch-archive.ts';
 import { fetchFile, type FetchOptions } from './fetch-file.ts';
 import { targetOf } from './pull-entry.ts';
+import { reuseFile } from './reuse-file.ts';
 import { suggestModels } from '../decide/suggest-models.ts';
 import { storageFailure } from './storage-failure.ts';
 import { createModelReader } from '../read-model.ts';
@@ -125,6 +126,7 @@ async function ensureFile(
   if (match !== undefined) return ok(match);
   const allowed = (await options.sources?.checkLicense(entry)) ?? ok(undefined);
   if (!allowed.ok) return allowed;
+  if (await reuseFile({ ...options, file, target }, signal)) return ok('fetched');
   const done = await (file.archive === undefined ? fetchFile : fetchArchive)(options, { file, target }, signal);
   return done.ok ? ok('fetched') : done;
 }

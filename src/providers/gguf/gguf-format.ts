@@ -2,6 +2,7 @@
 import type { ModelFiles, ModelFormat, ModelReading } from '../provider.ts';
 import { shardNames } from '../../schema/gguf-names.ts';
 import { ggufContents, isProjector, isProjectorName, projectorFor, withListedProjector } from './decide/gguf-model.ts';
+import { ggufTraits } from './decide/gguf-traits.ts';
 import { NO_PROGRESS, parseHeaderWindow, WINDOW_BYTES, type GgufHeader } from './decide/parse-gguf-header.ts';
 
 type Shard =
@@ -21,6 +22,7 @@ export const ggufFormat: ModelFormat = {
   },
   filesOf: shardNames,
   contentsFrom: withListedProjector,
+  describe: ggufTraits,
   async read({ id, entry: { name } }, files): Promise<ModelReading> {
     const headers: GgufHeader[] = [];
     let sizeBytes = 0;

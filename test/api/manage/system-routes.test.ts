@@ -162,12 +162,21 @@ describe('inventory', () => {
       min_memory_bytes: null,
       min_vram_bytes: null,
       context: null,
+      quantization: null,
+      parameters: null,
+      pooling: null,
+      experts: null,
+      abilities: null,
       verified: true,
       reason: null,
     });
     expect((await get('/api/models/qwen-coder')).body).toMatchObject({
       kind: 'coder',
       context: 32_768,
+      quantization: 'Q4_K_M',
+      parameters: 30.5e9,
+      experts: { total: 128, active: 8 },
+      abilities: ['tools', 'vision'],
       verified: false,
       files: [
         { path: 'catalogue/m/0/m.gguf', size_bytes: 5e9, url: 'https://example.org/m.gguf', present: false },

@@ -1,7 +1,17 @@
 /** The models of the world of these tests: one that is there, one that can be downloaded, and one that this version cannot run. */
 import type { ModelDetail, ModelListing } from '../../../src/api/ports.ts';
 
-const NOTHING = { memoryBytes: undefined, minVramBytes: undefined, context: undefined, reason: undefined } as const;
+const NOTHING = {
+  memoryBytes: undefined,
+  minVramBytes: undefined,
+  context: undefined,
+  quantization: undefined,
+  parameters: undefined,
+  pooling: undefined,
+  experts: undefined,
+  abilities: undefined,
+  reason: undefined,
+} as const;
 
 export const MODELS: readonly ModelListing[] = [
   {
@@ -29,6 +39,10 @@ export const MODELS: readonly ModelListing[] = [
     sizeBytes: 5e9,
     minMemoryBytes: 6e9,
     context: 32_768,
+    quantization: 'Q4_K_M',
+    parameters: 30.5e9,
+    experts: { total: 128, active: 8 },
+    abilities: ['tools', 'vision'],
     license: 'mit',
     licenseUrl: 'https://example.org/licence',
     verified: false,

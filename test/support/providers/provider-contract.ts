@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { INFERENCE_PATHS } from '../../../src/gateway/decide/inference-paths.ts';
 import type { ModelFacts, Provider } from '../../../src/providers/provider.ts';
+import { MODEL_ABILITIES } from '../../../src/schema/model-kinds.ts';
 import { ModelId, SlotName } from '../../../src/schema/names.ts';
 import { BACKENDS, CAPABILITIES, PROVIDER_KINDS, type Backend, type Capability } from '../../../src/schema/provider-kinds.ts';
 import { RECORDED_MACHINES, recordedHardware } from '../hardware/recorded-machines.ts';
@@ -53,6 +54,19 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
         RUNS,
       );
     };
+
+    describe('what it says of a model to users', () => {
+      test('is plain data within the known terms, whatever the contents are', () => {
+        always((_spec, { contents = {} }) => {
+          const traits = provider.models.describe?.(contents) ?? {};
+          expect(JSON.parse(JSON.stringify(traits))).toEqual(traits);
+          expect(provider.models.describe?.(contents)).toEqual(provider.models.describe === undefined ? undefined : traits);
+          for (const text of [traits.quantization, traits.pooling]) expect(typeof (text ?? '')).toBe('string');
+          for (const count of [traits.parameters, traits.context, traits.experts?.total]) expect(count ?? 1).toBeGreaterThanOrEqual(0);
+          for (const ability of traits.abilities ?? []) expect(MODEL_ABILITIES).toContain(ability);
+        });
+      });
+    });
 
     describe('what it is', () => {
       test('names one program, a port that needs no privileges, and a path', () => {

@@ -61,8 +61,13 @@ export type GgufModel = Pick<ModelFacts, 'id' | 'hostPath' | 'sizeBytes'> & Gguf
 
 /** Also for a model of another provider, or with contents that were written by another version: nothing is known of them then. */
 export function ggufModel({ id, hostPath, sizeBytes, provider, contents }: ModelFacts): GgufModel {
-  const known = provider === 'gguf' ? Contents.safeParse(withoutOddValues(contents)).data : undefined;
+  const known = provider === 'gguf' ? parseContents(contents) : undefined;
   return { ...known, id, hostPath, sizeBytes };
+}
+
+/** Undefined for contents of another provider, or of another version. */
+export function parseContents(contents: ModelContents | undefined): GgufContents | undefined {
+  return Contents.safeParse(withoutOddValues(contents)).data;
 }
 
 /**
