@@ -11,7 +11,7 @@ import { ok, type Result } from '../schema/failure.ts';
 import { ModelId } from '../schema/names.ts';
 import { DEMO_CATALOGUE, downloadBytes, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
 import { parseHubName } from '../models/decide/parse-model-name.ts';
-import { encodeDemoModel, type DemoModelId } from '../models/demo/demo-models.ts';
+import { encodeDemoModel } from '../models/demo/demo-models.ts';
 import type { HubAccess } from '../models/hub/hub-access.ts';
 import { createPulls, type Pulls } from '../models/pulls.ts';
 import type { DirectoryModelStore, ListedModel } from '../models/store.ts';
@@ -54,10 +54,9 @@ export function createClusterModelStore({
   const pulls = createPulls((id, _onProgress, signal) => sources.decide(id, signal));
 
   async function generatedFacts(id: ModelId, entry: CatalogueEntry): Promise<ModelFacts | undefined> {
-    const [{ from }] = entry.files;
-    if (from.kind !== 'generated') return undefined;
+    if (entry.files[0].from.kind !== 'generated') return undefined;
     const format = formats.find(({ kind }) => kind === entry.provider);
-    const facts = generated.get(id) ?? factsOfGenerated(id, path.join(root, loadedPath(entry)), from.model, format);
+    const facts = generated.get(id) ?? factsOfGenerated(id, path.join(root, loadedPath(entry)), entry, format);
     generated.set(id, facts);
     return facts;
   }
@@ -124,17 +123,27 @@ export function createClusterModelStore({
   };
 }
 
-/** The same facts as a reader of the file would find. */
-async function factsOfGenerated(id: ModelId, hostPath: string, model: DemoModelId, format: ModelFormat | undefined): Promise<ModelFacts> {
-  const bytes = encodeDemoModel(model);
-  const name = path.basename(hostPath);
+/** The same facts as a reader of the files would find. */
+async function factsOfGenerated(
+  id: ModelId,
+  hostPath: string,
+  { directory, files: listed }: CatalogueEntry,
+  format: ModelFormat | undefined,
+): Promise<ModelFacts> {
+  const contents = new Map(
+    listed.flatMap(({ path: file, from }) =>
+      from.kind === 'generated' ? [[path.basename(file), encodeDemoModel(from.model)] as const] : [],
+    ),
+  );
+  const bytesOf = (name: string): Uint8Array => contents.get(name) ?? new Uint8Array();
+  const names = [...contents.keys()];
   const files: ModelFiles = {
-    names: async () => [name],
-    sizeOf: async () => bytes.length,
-    read: async (_name, offset, length) => bytes.subarray(offset, offset + length),
+    names: async () => names,
+    sizeOf: async (name) => bytesOf(name).length,
+    read: async (name, offset, length) => bytesOf(name).subarray(offset, offset + length),
   };
-  const reading = await format?.read({ id, entry: { name } }, files);
-  if (format === undefined || reading?.kind !== 'model') throw new Error(`The generated model "${model}" cannot be read`);
-  const { sizeBytes, contents, family } = reading;
-  return { id, hostPath, sizeBytes, provider: format.kind, contents, family };
+  const entry = { name: path.basename(hostPath), ...(directory === undefined ? {} : { names }) };
+  const reading = await format?.read({ id, entry }, files);
+  if (format === undefined || reading?.kind !== 'model') throw new Error(`The generated model "${id}" cannot be read`);
+  return { id, hostPath, sizeBytes: reading.sizeBytes, provider: format.kind, contents: reading.contents, family: reading.family };
 }

@@ -1,12 +1,13 @@
-/** Reads what a process and everything that it started use of the memory, at most once in a while. */
+/** Reads what a process and everything that it started use of the memory: often while it is young, and later once in a while. */
 import { readFile } from 'node:fs/promises';
 import type { ObservedWorkload } from '../reconciler/ports.ts';
-import { memoryOfProcess, sumOfProcesses, type ProcessMemory } from './decide/process-memory.ts';
+import type { ReadDeviceMemory } from './hardware/device-memory.ts';
+import { measuredForMs, memoryOfProcess, sumOfProcesses, type ProcessMemory } from './decide/process-memory.ts';
 
 type Used = ObservedWorkload['memoryBytes'];
 
-/** Servers take their memory when they start and when they compute; more often would cost more than it is worth. */
-const FRESH_MS = 10_000;
+/** What was not asked for since is forgotten. */
+const KEPT_MS = 60_000;
 /** A server has few processes. */
 const MOST_PROCESSES = 64;
 
@@ -15,17 +16,26 @@ export interface ProcessMemoryReader {
   read(pid: number): Promise<Used>;
 }
 
-export function createProcessMemoryReader(procDir = '/proc'): ProcessMemoryReader {
-  const known = new Map<number, { readonly at: number; readonly used: Promise<Used> }>();
+export interface ProcessMemoryOptions {
+  /** Default: the memory of devices is not known. */
+  readonly devices?: ReadDeviceMemory | undefined;
+  /** For tests. */
+  readonly procDir?: string;
+}
+
+export function createProcessMemoryReader({ devices, procDir = '/proc' }: ProcessMemoryOptions = {}): ProcessMemoryReader {
+  const known = new Map<number, { readonly since: number; readonly at: number; readonly used: Promise<Used> }>();
   const text = (path: string): Promise<string> => readFile(`${procDir}/${path}`, 'utf8').catch(() => '');
 
   async function readTree(pid: number): Promise<Used> {
     const parts: ProcessMemory[] = [];
+    const pids: number[] = [];
     const left = [pid];
     for (let next = left.pop(); next !== undefined && parts.length < MOST_PROCESSES; next = left.pop()) {
       const [status, children] = await Promise.all([text(`${next}/status`), text(`${next}/task/${next}/children`)]);
       const memory = memoryOfProcess(status);
       if (memory !== undefined) parts.push(memory);
+      pids.push(next);
       left.push(
         ...children
           .split(' ')
@@ -33,17 +43,17 @@ export function createProcessMemoryReader(procDir = '/proc'): ProcessMemoryReade
           .filter((child) => child > 0),
       );
     }
-    return sumOfProcesses(parts);
+    return sumOfProcesses(parts, await devices?.(pids));
   }
 
   return {
     read(pid) {
       const now = performance.now();
       const last = known.get(pid);
-      if (last !== undefined && now - last.at < FRESH_MS) return last.used;
-      for (const [other, { at }] of known) if (now - at > 2 * FRESH_MS) known.delete(other);
+      if (last !== undefined && now - last.at < measuredForMs(last.at - last.since)) return last.used;
+      for (const [other, { at }] of known) if (now - at > KEPT_MS) known.delete(other);
       const used = readTree(pid);
-      known.set(pid, { at: now, used });
+      known.set(pid, { since: last?.since ?? now, at: now, used });
       return used;
     },
   };

@@ -2,15 +2,26 @@
  * The model catalogue: models with a short id, and how to obtain their files. Its entries come from `catalogue.toml`, which is part of the program, and from
  * `models.toml` of the users; `catalogue-source.ts` reads both. The demo models are generated and always there.
  */
-import { DEMO_MODEL_IDS, demoModelPath, type DemoModelId } from './demo/demo-models.ts';
+import { DEMO_MODEL_IDS, demoModelPath, type DemoFile, type DemoModelId } from './demo/demo-models.ts';
+import { DEMO_SPEECH, DEMO_SPEECH_IDS, demoSpeechFiles, demoSpeechPath, type DemoSpeechId } from './demo/demo-speech.ts';
 import type { ModelContents } from '../providers/provider.ts';
 import type { ModelKind } from '../schema/model-kinds.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 
 export interface CatalogueFile {
-  /** Relative to the root of the store, without `..`. */
+  /** Relative to the root of the store, without `..`. Of an archive: the directory in which its files are kept. */
   readonly path: string;
-  readonly from: Download | { readonly kind: 'generated'; readonly model: DemoModelId };
+  readonly from: Download | { readonly kind: 'generated'; readonly model: DemoFile };
+  /** Set if the file is an archive, which is unpacked when it is fetched. It is the first file of its model then. */
+  readonly archive?: Archive;
+}
+
+export type ArchiveFormat = 'tar.bz2';
+
+export interface Archive {
+  readonly format: ArchiveFormat;
+  /** Of all its files together. Undefined if no source states it. */
+  readonly unpackedBytes?: number | undefined;
 }
 
 export interface Download {
@@ -68,8 +79,20 @@ export interface Catalogue {
   values(): Iterable<CatalogueEntry>;
 }
 
+const DEMO_FACTS = {
+  family: 'demo',
+  license: 'Apache-2.0',
+  licenseUrl: 'https://www.apache.org/licenses/LICENSE-2.0',
+  minVramBytes: 0,
+  verified: true,
+  selectable: true,
+} as const;
+
 /** Only the models that need no download. */
-export const DEMO_CATALOGUE: ReadonlyMap<string, CatalogueEntry> = new Map(DEMO_MODEL_IDS.map((id) => [id, demoEntry(id)]));
+export const DEMO_CATALOGUE: ReadonlyMap<string, CatalogueEntry> = new Map([
+  ...DEMO_MODEL_IDS.map((id) => [id, demoEntry(id)] as const),
+  ...DEMO_SPEECH_IDS.map((id) => [id, demoSpeechEntry(id)] as const),
+]);
 
 /** Returns the path of what the server loads, relative to the root of the store. */
 export function loadedPath({ directory, files }: CatalogueEntry): string {
@@ -89,15 +112,20 @@ export function whyNotSelectable({ id, selectable, reason }: CatalogueEntry): st
 
 function demoEntry(id: DemoModelId): CatalogueEntry {
   return {
+    ...DEMO_FACTS,
     id,
     kind: id === 'demo-embed' ? 'embed' : 'chat',
     provider: 'gguf',
-    family: 'demo',
     files: [{ path: demoModelPath(id), from: { kind: 'generated', model: id } }],
-    license: 'Apache-2.0',
-    licenseUrl: 'https://www.apache.org/licenses/LICENSE-2.0',
-    minVramBytes: 0,
-    verified: true,
-    selectable: true,
   };
+}
+
+function demoSpeechEntry(id: DemoSpeechId): CatalogueEntry {
+  const [first, ...others] = demoSpeechFiles(id).map((model): CatalogueFile => ({
+    path: demoModelPath(model),
+    from: { kind: 'generated', model },
+  }));
+  if (first === undefined) throw new Error(`The demo model "${id}" has no files`);
+  const { kind, provider } = DEMO_SPEECH[id];
+  return { ...DEMO_FACTS, id, kind, provider, directory: demoSpeechPath(id), files: [first, ...others] };
 }

@@ -2,7 +2,9 @@
 import { modelFormats } from './model-formats.ts';
 import type { ProviderRegistry } from './provider.ts';
 import { gguf } from './gguf/gguf.ts';
+import { stt } from './stt/stt.ts';
+import { tts } from './tts/tts.ts';
 
-export const PROVIDERS = { gguf } as const satisfies ProviderRegistry;
+export const PROVIDERS = { gguf, stt, tts } as const satisfies ProviderRegistry;
 
 export const MODEL_FORMATS = modelFormats(PROVIDERS);

@@ -6,6 +6,8 @@ export const PROVIDER_OF_MODEL: Readonly<Record<string, ProviderKind>> = {
   'demo-owl': 'gguf',
   'demo-clock': 'gguf',
   'demo-embed': 'gguf',
+  'demo-listener': 'stt',
+  'demo-speaker': 'tts',
   'qwen3.5-0.8b': 'gguf',
   'llama-3.2-1b': 'gguf',
   'qwen3-1.7b': 'gguf',

@@ -1,6 +1,6 @@
 /** Chooses the world of the service: the runtime in the settings, or the first one that is available. */
 import { existsSync } from 'node:fs';
-import { createProcessRuntime } from '../host/process/process-runtime.ts';
+import { createProcessRuntime, type ProcessRuntimeOptions } from '../host/process/process-runtime.ts';
 import { fail, type Result } from '../schema/failure.ts';
 import { createHostWorld } from './host-world.ts';
 import type { ServiceOptions, World } from './world.ts';
@@ -13,7 +13,9 @@ export async function chooseWorld(choice: ServiceOptions): Promise<Result<World>
   const { createPodmanRuntime, findPodmanSocket, podmanAnswers } = await loadPodman();
   const socketPath = await findPodmanSocket(env);
   if (socketPath !== undefined && (wanted === 'podman' || (await podmanAnswers(socketPath)))) {
-    return await createHostWorld(choice, createPodmanRuntime({ socketPath, instance: settings.SVC_CONFIG_DIR }));
+    return await createHostWorld(choice, (deviceMemory) =>
+      createPodmanRuntime({ socketPath, instance: settings.SVC_CONFIG_DIR, deviceMemory }),
+    );
   }
   if (wanted === 'podman') {
     const message = 'Start podman with "systemctl enable --now podman.socket", or set "SVC_PODMAN_SOCKET": no podman socket was found';
@@ -45,14 +47,11 @@ async function processWorld(choice: ServiceOptions): Promise<Result<World>> {
   const { settings, env, log } = choice;
   const host = { env, stateDir: settings.SVC_STATE_DIR, onProgress: (message: string) => log.info({}, message) };
   const programs = Object.values(choice.providers).map(({ kind, program, openProgram }) => ({ kind, name: program, ...openProgram(host) }));
-  const runtime = createProcessRuntime({
-    stateDir: settings.SVC_STATE_DIR,
-    env,
-    async resolveProgram(name, signal) {
-      const program = programs.find((each) => each.name === name);
-      if (program !== undefined) return program.resolve(signal);
-      return fail('stalled', 'StartFailed', `Install a version that supports the program "${name}": this one does not know it`);
-    },
-  });
-  return createHostWorld(choice, runtime, programs);
+  const resolveProgram: ProcessRuntimeOptions['resolveProgram'] = async (name, signal) => {
+    const program = programs.find((each) => each.name === name);
+    if (program !== undefined) return program.resolve(signal);
+    return fail('stalled', 'StartFailed', `Install a version that supports the program "${name}": this one does not know it`);
+  };
+  const { SVC_STATE_DIR: stateDir } = settings;
+  return createHostWorld(choice, (deviceMemory) => createProcessRuntime({ stateDir, env, resolveProgram, deviceMemory }), programs);
 }

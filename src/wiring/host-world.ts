@@ -2,6 +2,7 @@
 import path from 'node:path';
 import type { Runtime } from '../reconciler/ports.ts';
 import { createStatusRecords } from '../files/status-records.ts';
+import { createDeviceMemory, type ReadDeviceMemory } from '../host/hardware/device-memory.ts';
 import { createHardwareProbe, replayHardware, type HardwareProbe } from '../host/hardware/hardware-probe.ts';
 import { readRecording } from '../host/hardware/read-recording.ts';
 import { ok, type Result } from '../schema/failure.ts';
@@ -14,7 +15,11 @@ import { createHostModelStore, createServiceCatalogue } from './model-store.ts';
 import type { OwnProgram, ServiceOptions, World } from './world.ts';
 
 /** `programs` are those that this runtime starts on the host itself; undefined where workloads run in images. */
-export async function createHostWorld(options: ServiceOptions, runtime: Runtime, programs?: readonly OwnProgram[]): Promise<Result<World>> {
+export async function createHostWorld(
+  options: ServiceOptions,
+  createRuntime: (deviceMemory: ReadDeviceMemory) => Runtime,
+  programs?: readonly OwnProgram[],
+): Promise<Result<World>> {
   const { settings, log } = options;
   const hardware = await openHardware(options);
   if (!hardware.ok) return hardware;
@@ -30,7 +35,7 @@ export async function createHostWorld(options: ServiceOptions, runtime: Runtime,
   const models = createHostModelStore(options, host, catalogue.catalogue);
   return ok({
     ...(await createDesiredInputs(options, slots, { catalogue, lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json') })),
-    runtime,
+    runtime: createRuntime(createDeviceMemory({ hardware: hardware.value.read, env: options.env })),
     ...(programs === undefined ? {} : { programs }),
     models,
     modelFiles: models,

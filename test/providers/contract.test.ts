@@ -5,6 +5,7 @@ import { PROVIDERS } from '../../src/providers/registry.ts';
 import type { ModelFacts, ProbeResponse } from '../../src/providers/provider.ts';
 import type { ProviderKind } from '../../src/schema/provider-kinds.ts';
 import { describeProviderContract, type ProviderSamples } from '../support/providers/provider-contract.ts';
+import { kokoroSample, moonshineSample, piperSample, transducerSample, whisperSample } from '../support/speech/onnx-sample.ts';
 import { toy } from '../support/toy-provider/toy.ts';
 
 const file = (name: string, bytes: Uint8Array) => ({ entry: { name }, files: { [name]: bytes } });
@@ -22,6 +23,13 @@ function soundAnswer(route: string, { contents }: ModelFacts): ProbeResponse {
   return json({ status: 'ok' });
 }
 
+/** As the speech server answers. The beginning of a WAV file, read as if it were text. */
+function soundSpeechAnswer(route: string): ProbeResponse {
+  if (route === '/health') return json({ status: 'ready' });
+  if (route === '/v1/audio/transcriptions') return json({ text: '' });
+  return { status: 200, body: `RIFF\0\0\0\0WAVEfmt ${'\0'.repeat(150)}\u0003\u0001${'\0'.repeat(100)}` };
+}
+
 /** A provider of the registry without samples does not compile. */
 const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
   gguf: {
@@ -32,6 +40,21 @@ const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
     },
     maxReadBytes: 8 * 2 ** 20,
     sound: soundAnswer,
+  },
+  stt: {
+    models: {
+      'a Moonshine': moonshineSample(),
+      'a Whisper of several languages': whisperSample(true),
+      'a Whisper for English': whisperSample(false),
+      'a transducer': transducerSample(),
+    },
+    maxReadBytes: 4096,
+    sound: soundSpeechAnswer,
+  },
+  tts: {
+    models: { 'a Kokoro': kokoroSample(), 'a voice of Piper': piperSample() },
+    maxReadBytes: 4096,
+    sound: soundSpeechAnswer,
   },
 };
 

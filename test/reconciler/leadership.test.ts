@@ -156,3 +156,67 @@ describe('a controller that leads no more', () => {
     expect(world.runtime.list()).toHaveLength(1);
   });
 });
+
+describe('who asks what of a pod', () => {
+  const MODEL_PATH = '/v1/completions';
+
+  test('once it has passed, each controller looks whether it reaches the pod, and only the one that leads asks its model', async () => {
+    const asked: string[] = [];
+    const world = await serving({
+      replicas: 5,
+      errs: (_endpoint, path) => {
+        asked.push(path);
+        return false;
+      },
+    });
+    await world.clock.advance(30_000);
+    asked.length = 0;
+    await world.clock.advance(600_000);
+    const ofModel = asked.filter((path) => path === MODEL_PATH).length;
+    expect([ofModel > 8, ofModel <= 15]).toEqual([true, true]);
+    expect(asked.length - ofModel).toBeGreaterThan(5 * 8);
+  });
+
+  test('a model that fails while nobody leads is found by the next one that leads, and its server is replaced', async () => {
+    const failing = new Set<string>();
+    const world = await serving({ errs: ({ host }, path) => path === MODEL_PATH && failing.has(host) });
+    const [before] = ids(world);
+    world.lead(undefined);
+    for (const { endpoints } of world.runtime.list()) for (const { host } of endpoints) failing.add(host);
+    await world.restart(0);
+    await world.clock.advance(120_000);
+    expect(ids(world)).toEqual([before]);
+    world.lead(1);
+    await world.clock.until(() => ids(world).length === 1 && ids(world)[0] !== before, 300_000);
+    expect(ids(world)).not.toContain(before);
+    await world.reach('primary', 'ready', 120_000);
+    await world.clock.until(() => seenBy(world, 0)?.admission.kind === 'open', 10_000);
+    expect(seenBy(world, 0)?.admission.kind).toBe('open');
+  });
+
+  test('no controller sends requests to a pod whose model answers nonsense, also while nobody leads', async () => {
+    const world = createWorld({ replicas: 2, readyMs: () => 5000, nonsense: () => true });
+    world.setModel('a.gguf', 'present');
+    world.edit('primary', document('a.gguf'));
+    await world.clock.until(() => world.runtime.list().some(({ phase }) => phase === 'running'), 20_000);
+    world.lead(undefined);
+    const kinds = new Set<string | undefined>();
+    for (let second = 0; second < 120; second += 1) {
+      await world.clock.advance(1000);
+      for (const index of [0, 1]) kinds.add(seenBy(world, index)?.admission.kind);
+    }
+    expect(world.runtime.list()).toHaveLength(1);
+    expect([...kinds]).toEqual(['park']);
+  });
+
+  test('where the model of one of several pods fails, each controller finds out which one', async () => {
+    let failing: string | undefined;
+    const world = await serving({ errs: ({ host }, path) => path === MODEL_PATH && host === failing }, { replicas: 2 });
+    const hosts = () => seenBy(world, 1)?.targets.map(({ endpoint }) => endpoint.host) ?? [];
+    await world.clock.until(() => hosts().length === 2, 60_000);
+    [failing] = hosts();
+    const others = hosts().slice(1);
+    await world.clock.until(() => hosts().length === 1, 120_000);
+    expect(hosts()).toEqual(others);
+  });
+});

@@ -3,8 +3,10 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { writeDemoModels } from '../../src/models/demo/demo-models.ts';
-import { ensureEmbeddedEngine } from '../../src/providers/gguf/embedded-engine.ts';
+import { writeDemoModels, writeDemoSpeech } from '../../src/models/demo/demo-models.ts';
+import { EMBEDDED_ENGINE } from '../../src/providers/gguf/host-program.ts';
+import { ensureEngine, type Engine } from '../../src/providers/install-engine.ts';
+import { SPEECH_ENGINE } from '../../src/providers/speech/host-program.ts';
 import { freePort } from './free-port.ts';
 
 export interface SlotView {
@@ -45,6 +47,8 @@ export interface ServiceOptions {
   readonly runtime: 'process' | 'podman';
   readonly environment?: Readonly<Record<string, string>>;
   readonly toolboxes?: string;
+  /** The engine of speech is shared as well, and its demo models are written. */
+  readonly speech?: true;
 }
 
 const READY_MS = 60_000;
@@ -57,6 +61,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   await mkdir(modelsDir, { recursive: true });
   await writeDemoModels(modelsDir);
   if (options.runtime === 'process') await shareEngine(join(dir, 'state'));
+  if (options.speech === true) {
+    await writeDemoSpeech(modelsDir);
+    await shareSpeechEngine(join(dir, 'state'));
+  }
   if (options.toolboxes !== undefined) await writeFile(join(configDir, 'toolboxes.toml'), options.toolboxes);
   const port = await freePort();
   const firstPort = 20_000 + (port % 60) * 200;
@@ -169,14 +177,21 @@ export function pause(ms: number): Promise<void> {
 
 /** The embedded engine is installed once for all suites. */
 export async function shareEngine(stateDir: string): Promise<void> {
-  const engine = resolve('.svc/engine');
-  const installed = await ensureEmbeddedEngine(
-    { dir: engine, env: process.env, onProgress: () => undefined },
-    new AbortController().signal,
-  );
+  await share(EMBEDDED_ENGINE, 'engine', stateDir);
+}
+
+/** And so is that of speech. */
+export async function shareSpeechEngine(stateDir: string): Promise<void> {
+  await share(SPEECH_ENGINE, 'speech-engine', stateDir);
+}
+
+async function share(engine: Engine, name: string, stateDir: string): Promise<void> {
+  const dir = resolve('.svc', name);
+  const options = { engine, dir, env: process.env, onProgress: () => undefined };
+  const installed = await ensureEngine(options, new AbortController().signal);
   if (!installed.ok) throw new Error(installed.failure.message);
   await mkdir(stateDir, { recursive: true });
-  await symlink(engine, join(stateDir, 'engine'));
+  await symlink(dir, join(stateDir, name));
 }
 
 /** The environment of this process, without any settings of the service. */

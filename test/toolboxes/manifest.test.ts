@@ -6,9 +6,23 @@ import { ToolboxManifest } from '../../src/schema/toolbox-images.ts';
 
 const toolboxes = path.resolve(import.meta.dirname, '../../toolboxes');
 
-test('the shipped manifest is valid and has an image for every backend of the providers in it', async () => {
+test('the shipped manifest is valid and has an image for every backend that is supported', async () => {
   const manifest = ToolboxManifest.parse(JSON.parse(await readFile(path.join(toolboxes, 'manifest.json'), 'utf8')));
   expect(Object.keys(manifest.gguf ?? {}).toSorted()).toEqual([...PROVIDER_KINDS.gguf.backends].toSorted());
+  expect(Object.keys(manifest.stt ?? {})).toEqual(PROVIDER_KINDS.stt.backends);
+  // Nothing that this project has computes speech with Vulkan.
+  expect(Object.keys(manifest.tts ?? {})).toEqual(['cpu']);
+});
+
+test('the lock file of the speech server contains no registry and no install scripts', async () => {
+  const lock: { packages: Record<string, { resolved?: string; hasInstallScript?: boolean }> } = JSON.parse(
+    await readFile(path.join(toolboxes, 'speech', 'package-lock.json'), 'utf8'),
+  );
+  expect(Object.keys(lock.packages)).toContain('node_modules/sherpa-onnx-linux-arm64');
+  for (const entry of Object.values(lock.packages)) {
+    expect(entry.resolved).toBeUndefined();
+    expect(entry.hasInstallScript).toBeUndefined();
+  }
 });
 
 test('the lock file of the engine contains no registry and no packages for GPUs', async () => {

@@ -8,18 +8,22 @@ import { createPodmanEvents } from './podman-events.ts';
 import { readLogs } from './podman-logs.ts';
 import { createPodmanObserver, type FoundContainer } from './podman-observe.ts';
 import { pullImage } from './podman-pull.ts';
+import type { ReadDeviceMemory } from '../hardware/device-memory.ts';
 import { checkPortFree } from '../port-check.ts';
+import { createProcessMemoryReader } from '../process-memory.ts';
 
 export interface PodmanRuntimeOptions {
   /** Path of podman's API socket: see `findPodmanSocket()`. */
   readonly socketPath: string;
   /** Identifies this installation across restarts, such as its configuration directory. Containers of other installations are ignored. Default: `svc`. */
   readonly instance?: string;
+  /** Default: what containers use of the memory of devices is not known. */
+  readonly deviceMemory?: ReadDeviceMemory;
 }
 
-export function createPodmanRuntime({ socketPath, instance = 'svc' }: PodmanRuntimeOptions): Runtime {
+export function createPodmanRuntime({ socketPath, instance = 'svc', deviceMemory }: PodmanRuntimeOptions): Runtime {
   const api = createPodmanApi(socketPath);
-  const observer = createPodmanObserver(api, instance, () => events.live());
+  const observer = createPodmanObserver(api, instance, () => events.live(), createProcessMemoryReader({ devices: deviceMemory }));
   const events = createPodmanEvents(api, observer.forget);
   const containers = createPodmanContainers(api, observer, instance);
 

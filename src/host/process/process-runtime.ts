@@ -13,6 +13,7 @@ import { messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
 import { sleep } from '../../platform/pause.ts';
 import { addWake } from '../../platform/wakes.ts';
+import type { ReadDeviceMemory } from '../hardware/device-memory.ts';
 import { checkPortFree } from '../port-check.ts';
 import { findMarked, markOf } from './find-lost.ts';
 import { childEnv, launch, signalGroup } from './process-launch.ts';
@@ -27,6 +28,8 @@ export interface ProcessRuntimeOptions {
   readonly stateDir: string;
   /** Returns the path and leading arguments of the program with this name. May take a while to install it. */
   readonly resolveProgram: (name: string, signal: AbortSignal) => Promise<Result<readonly string[]>>;
+  /** Default: what processes use of the memory of devices is not known. */
+  readonly deviceMemory?: ReadDeviceMemory;
   /** The controller's environment, of which children receive `PATH`, `HOME`, `LANG` and `TMPDIR`. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
@@ -36,11 +39,11 @@ const WATCH_MS = 1000;
 /** After SIGKILL, only a process that is stuck in the kernel still exists. */
 const KILL_WAIT_MS = 10_000;
 
-export function createProcessRuntime({ stateDir, resolveProgram, env }: ProcessRuntimeOptions): Runtime {
+export function createProcessRuntime({ stateDir, resolveProgram, deviceMemory, env }: ProcessRuntimeOptions): Runtime {
   const table = createProcessTable();
   const records = createProcessRecords(join(stateDir, 'run'));
   const logs = createProcessLogs(join(stateDir, 'logs'));
-  const monitor = createProcessMonitor(table, records, createProcessMemoryReader());
+  const monitor = createProcessMonitor(table, records, createProcessMemoryReader({ devices: deviceMemory }));
   const lock = createKeyedLock();
   const stopping = new Set<WorkloadId>();
   const wakes = new Set<Wake>();

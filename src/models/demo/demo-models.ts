@@ -7,6 +7,7 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { encodeSentenceModel, sentenceOf } from './demo-chat.ts';
 import { encodeEmbedder } from './demo-embedder.ts';
+import { DEMO_SPEECH_IDS, demoSpeechFiles, encodeDemoSpeechFile, type DemoSpeechFile } from './demo-speech.ts';
 
 const FOX = ['The', '▁quick', '▁brown', '▁fox', '▁jumps', '▁over', '▁the', '▁lazy', '▁dog', '.'];
 const OWL = ['A', '▁wise', '▁old', '▁owl', '▁sat', '▁in', '▁the', '▁oak', '▁and', '▁listened', '▁to', '▁every', '▁word', '.'];
@@ -23,6 +24,8 @@ const DEMO_MODELS = {
 } as const;
 
 export type DemoModelId = keyof typeof DEMO_MODELS;
+/** A model of one file, or a file of a model that is a directory. */
+export type DemoFile = DemoModelId | DemoSpeechFile;
 
 export const DEMO_MODEL_IDS: readonly DemoModelId[] = ['demo-fox', 'demo-owl', 'demo-clock', 'demo-embed'];
 
@@ -30,13 +33,20 @@ export const DEMO_MODEL_IDS: readonly DemoModelId[] = ['demo-fox', 'demo-owl', '
 const FIRST_RUN: readonly DemoModelId[] = ['demo-fox', 'demo-owl', 'demo-embed'];
 
 /** Returns the path of a demo model, relative to the root of the store. */
-export const demoModelPath = (id: DemoModelId): string => `demo/${id}.gguf`;
+export const demoModelPath = (id: DemoFile): string => (isModel(id) ? `demo/${id}.gguf` : `demo/${id}`);
 
 /** Returns the bytes of a demo model, which are the same on every machine. */
-export const encodeDemoModel = (id: DemoModelId): Uint8Array => DEMO_MODELS[id]();
+export const encodeDemoModel = (id: DemoFile): Uint8Array => (isModel(id) ? DEMO_MODELS[id]() : encodeDemoSpeechFile(id));
+
+const isModel = (id: DemoFile): id is DemoModelId => Object.hasOwn(DEMO_MODELS, id);
+
+/** Writes the demo models for speech below `root`. */
+export async function writeDemoSpeech(root: string): Promise<void> {
+  await writeDemoModels(root, DEMO_SPEECH_IDS.flatMap(demoSpeechFiles));
+}
 
 /** Writes demo models below `root` and returns their absolute paths. Files that already have the right content are not touched. */
-export async function writeDemoModels(root: string, ids: readonly DemoModelId[] = FIRST_RUN): Promise<readonly string[]> {
+export async function writeDemoModels(root: string, ids: readonly DemoFile[] = FIRST_RUN): Promise<readonly string[]> {
   return Promise.all(
     ids.map(async (id) => {
       const file = path.join(root, demoModelPath(id));
@@ -48,7 +58,7 @@ export async function writeDemoModels(root: string, ids: readonly DemoModelId[] 
 }
 
 /** Writes one demo model atomically. Other processes and pods may write the same file at the same time. */
-export async function writeDemoModel(id: DemoModelId, file: string): Promise<void> {
+export async function writeDemoModel(id: DemoFile, file: string): Promise<void> {
   // A process id would not be unique on a volume that several pods share.
   const part = `${file}.${randomUUID()}.part`;
   try {

@@ -120,6 +120,7 @@ function describe(view: SlotView, roles: Roles) {
     backend: servedBackend(view, roles),
     backendChoice: view.backendChoice,
     capabilities: template?.capabilities ?? lastCapabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    voices: template?.voices,
     lastFailure: view.failures.at(-1),
     stable: isStable(view, roles),
     drift: workloads.flatMap((workload) => (workload.alive ? workload.drift : [])),

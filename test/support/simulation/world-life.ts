@@ -200,7 +200,7 @@ function createWorldProbes({ options, clock, runtime, isFrozen, inFlight }: Worl
         if (left <= 0 || signal.aborted) return { status: 0, body: '', error: `No answer within ${timeoutMs} ms` };
         await pause(clock, method === 'POST' ? Math.min(BUSY_MS, left) : left, signal);
       }
-      if (options.errs?.(endpoint) === true) return { status: 500, body: '' };
+      if (options.errs?.(endpoint, path) === true) return { status: 500, body: '' };
       const model = workload.container.argv?.[2] ?? '';
       const ready = runtime.runningMs(workload.id) >= (options.readyMs?.(model) ?? 50);
       return { status: ready ? 200 : 503, body: path === READINESS_PATH && options.nonsense?.(model, endpoint) === true ? NONSENSE : '' };

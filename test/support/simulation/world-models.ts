@@ -82,7 +82,8 @@ export const FAKE_PROVIDER: Provider = {
     if (alive.status === 503) return { kind: 'loading', message: 'Loading' };
     if (alive.status !== 200) return { kind: 'failing', message: `Status ${alive.status}` };
     const { status, error } = await io.request(endpoint, { method: 'POST', path: '/v1/completions', timeoutMs: 30_000, signal });
-    return status === 0 ? { kind: 'loading', message: error ?? 'Busy' } : { kind: 'passing' };
+    if (status === 0) return { kind: 'loading', message: error ?? 'Busy' };
+    return status === 500 ? { kind: 'failing', message: 'The model fails' } : { kind: 'passing' };
   },
 };
 

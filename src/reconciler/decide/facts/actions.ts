@@ -47,6 +47,8 @@ export interface ActionArgs {
     readonly passedEndpoints: readonly Endpoint[];
     /** It has passed before, so that no answer to the cheapest request means that it is frozen, and not that it starts. */
     readonly passed: boolean;
+    /** Whether its model is asked as well where it has passed before, and not only whether it answers. */
+    readonly asksModel: boolean;
   };
   /** Counts a crash of a workload that its runtime restarts automatically. */
   noteCrash: {

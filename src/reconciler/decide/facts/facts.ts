@@ -1,5 +1,5 @@
 /** What a plan is made from (`Desired`, `Observed`) and what it consists of (`Plan`, `Decision`). Types only. */
-import type { ModelFacts, ProviderRegistry } from '../../../providers/provider.ts';
+import type { ModelFacts, ProviderRegistry, Voice } from '../../../providers/provider.ts';
 import type { HostFacts } from '../../../schema/hardware.ts';
 import type { Failure, Finding } from '../../../schema/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../../../schema/names.ts';
@@ -144,6 +144,8 @@ export interface Decision {
   /** Why it computes with another backend than the default one of its provider, if nobody asked for it. */
   readonly backendChoice?: string | undefined;
   readonly capabilities: readonly Capability[];
+  /** Of a model that speaks; undefined for any other, and while the model is not known. */
+  readonly voices?: readonly Voice[] | undefined;
   readonly nextAttemptAt: number | undefined;
   readonly lastFailure: Attempt | undefined;
   /** Keys of the pulls that this slot waits for: if one fails, the slot fails. */

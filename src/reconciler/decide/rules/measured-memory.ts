@@ -37,8 +37,8 @@ export function measure(before: MeasuredMemory | undefined, { revision, memoryBy
 export function correctDemand(estimate: MemoryDemand, spec: SlotSpec, measured: MeasuredMemory | undefined): MemoryDemand {
   if (measured === undefined) return estimate;
   const { host, mapped = 0, device = 0 } = measured.memory;
-  // On the CPU, the weights are mapped; on a device, the file is mapped only while they are copied there.
-  const used = { hostBytes: computesWith(spec) === 'cpu' ? host + mapped : host, deviceBytes: device };
+  // On the CPU, the weights are mapped, and a device is opened at most to look at it; on a device, the file is mapped only while the weights are copied there.
+  const used = computesWith(spec) === 'cpu' ? { hostBytes: host + mapped, deviceBytes: 0 } : { hostBytes: host, deviceBytes: device };
   const isMore = (now: number, before: number): boolean => now > before * TOLERANCE;
   if (!isMore(used.hostBytes, estimate.hostBytes) && !isMore(used.deviceBytes, estimate.deviceBytes)) return estimate;
   return {

@@ -50,8 +50,17 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
     since: known.seenAt,
     passedEndpoints: probe?.passedEndpoints ?? [],
     passed: probe?.passed === true,
+    asksModel: asksModel(workload, view),
   };
   return { actions: [{ name: 'probe', slot: view.slot.name, because: whyProbe(probe), args }], wakes: [] };
+}
+
+/**
+ * The leader replaces a server whose model fails, so that a follower only has to know whether it reaches the pod itself. Where one of several pods fails, nobody replaces it, and each
+ * replica of the gateway finds out which one.
+ */
+function asksModel({ fact, known: { probe } }: WorkloadView, { leads, network }: SlotView): boolean {
+  return leads || network !== 'pods' || fact.endpoints.length > 1 || probe?.status !== 'passing';
 }
 
 function isProbedByCluster({ failingEndpoints }: ProbeFact, { network }: SlotView): boolean {

@@ -25,6 +25,10 @@ describe('correctDemand()', () => {
     expect(correctDemand(ofDevice, on('cuda'), measured({ host: 900, mapped: 5000 }))).toBe(ofDevice);
     expect(correctDemand(ofDevice, on('cuda'), measured({ host: 900, device: 9000 }))).toEqual({ hostBytes: 1000, deviceBytes: 9000 });
   });
+
+  test('does not count a device that a server which computes on the CPU has opened to look at it', () => {
+    expect(correctDemand(estimate, on('cpu'), measured({ host: 900, device: 64 }))).toBe(estimate);
+  });
 });
 
 test('measure() keeps the most for one revision, and begins again with another one', () => {
