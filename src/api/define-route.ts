@@ -1,6 +1,7 @@
 /** Creates a route of the framework from schemas and a handler. The compiler refuses a handler that reads or answers anything else than the schemas say. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import type { Caller } from '../auth/decide/decide-access.ts';
 import { ApiError } from './api-error.ts';
 import type { Answers, ReplyTo } from './answer.ts';
 import type { DocumentedRoute, Route } from './route.ts';
@@ -15,6 +16,8 @@ interface RouteDefinition<Input extends z.ZodObject, Declared extends Answers> e
 
 export interface RouteContext {
   readonly request: FastifyRequest;
+  /** Undefined on open routes of a service with authentication. */
+  readonly caller: Caller | undefined;
   /** Calls the listener when the answer is complete or the client has left. */
   readonly onClose: (listener: () => void) => void;
 }
@@ -34,6 +37,7 @@ export function defineRoute<Input extends z.ZodObject, const Declared extends An
     async handler(request, reply) {
       const result = await handler(parseInput(route.input, request), {
         request,
+        caller: request.caller,
         onClose: (listener) => void reply.raw.once('close', listener),
       });
       return await send(reply, route.answers, result);

@@ -15,6 +15,8 @@ import { isDeeperThan } from './decide/is-deeper-than.ts';
 import { createAllowedMethods } from './allowed-methods.ts';
 import { ApiError } from './api-error.ts';
 import type { Authorize } from '../auth/create-authorize.ts';
+import type { Caller } from '../auth/decide/decide-access.ts';
+import type { ActAs } from './manage/audit-trail.ts';
 import { corsHeaders, preflightHeaders } from './decide/cors-headers.ts';
 import { createErrorHandler, sendError, type OnFault } from './error-handler.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
@@ -31,6 +33,8 @@ export interface ServerDeps {
   /** Refuses pages of other sites. */
   readonly site: SiteGuard;
   readonly authorize: Authorize;
+  /** Runs the handler of a route in the name of its caller, for the audit trail. Default: nothing is recorded. */
+  readonly actAs?: ActAs;
   readonly report?: ReportRequest;
   readonly onFault?: OnFault;
 }
@@ -45,6 +49,8 @@ export interface HttpApi {
   /** Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Parked requests are refused after `parkedMs` (default: at once). */
   close(graceMs: number, parkedMs?: number): Promise<void>;
 }
+
+const workAlone: ActAs = (_request, work) => work();
 
 const noSchemas = (): never => {
   throw new Error('Validate input with zod in the handler: routes have no Fastify schemas');
@@ -78,6 +84,7 @@ export function buildServer(deps: ServerDeps): HttpApi {
     // Handlers validate with zod, so Fastify's own compilers would only cost memory and start-up time.
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
   });
+  app.decorateRequest('caller', undefined);
   app.setErrorHandler(createErrorHandler(onFault));
   acceptBodies(app, routes);
   addHooks(app, deps, report);
@@ -193,7 +200,7 @@ function answerOptions(request: FastifyRequest, reply: FastifyReply, { methods, 
   void reply.send();
 }
 
-function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, authorize }: ServerDeps): void {
+function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, authorize, actAs = workAlone }: ServerDeps): void {
   app.route({
     method: route.method,
     url: route.path,
@@ -211,9 +218,10 @@ function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, 
       else if (route.cors && site.allowsOrigins) void reply.header('vary', 'Origin');
       const decision = await authorize(route.access, request.raw);
       if (!decision.ok) throw new ApiError(decision.code, decision.message);
+      request.caller = decision.caller;
       refuseOtherTypes(route, request);
     },
-    handler: route.handler,
+    handler: (request, reply) => actAs(request, () => route.handler(request, reply)),
   });
 }
 
@@ -232,6 +240,10 @@ function refuseOtherTypes(route: Route, request: FastifyRequest): void {
 }
 
 declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who sends it, once the access check has run. */
+    caller: Caller | undefined;
+  }
   interface FastifyContextConfig {
     /** The route bypasses the framework and reports its own metrics. */
     readonly raw?: boolean;

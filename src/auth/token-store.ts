@@ -11,6 +11,7 @@ import { writeFileAtomically } from '../files/write-file.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { Log } from '../platform/log.ts';
 import { sleep } from '../platform/pause.ts';
+import { isSameValue } from '../schema/same-value.ts';
 import { parseTokenText, writeTokenText, type Tokens, type TokenTables } from './decide/token-file-text.ts';
 
 export interface TokenStore {
@@ -23,10 +24,20 @@ export interface TokenStore {
 /** The message says why nothing was changed, and what to do. */
 export type TokenChange = { readonly ok: true } | { readonly ok: false; readonly message: string };
 
+/** Ids. */
+export interface StoreChange {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+  /** With another label, scope or hash. */
+  readonly edited: readonly string[];
+}
+
 export interface TokenStoreOptions {
   /** Absolute path of `tokens.toml`. It need not exist. */
   readonly path: string;
   readonly log: Pick<Log, 'warn'>;
+  /** Called when the file was found to have other tokens than before, also after changes of this store. */
+  readonly onChange?: (change: StoreChange) => void;
 }
 
 /** A file with 50,000 tokens is smaller. */
@@ -34,17 +45,27 @@ const MAX_BYTES = 16 * 1024 * 1024;
 const FULL: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 /** A change takes milliseconds. */
 const LOCK_WAIT_MS = 5000;
-const LOCK_POLL_MS = 20;
+const LOCK_POLL_MS = 10;
 
-export function createTokenStore({ path, log }: TokenStoreOptions): TokenStore {
+export function createTokenStore({ path, log, onChange = () => undefined }: TokenStoreOptions): TokenStore {
   let known: { readonly version: string; readonly tokens: Tokens } = { version: '', tokens: new Map() };
   let tables: TokenTables = new Map();
 
   function current(): Tokens {
     const facts = statSync(path, { bigint: true, throwIfNoEntry: false });
     const version = facts === undefined ? 'absent' : versionOf(facts);
-    if (version !== known.version) known = { version, tokens: facts === undefined ? new Map() : read(facts) };
+    if (version === known.version) return known.tokens;
+    const before = known;
+    known = { version, tokens: facts === undefined ? new Map() : read(facts) };
+    if (before.version !== '') notify(before.tokens, known.tokens);
     return known.tokens;
+  }
+
+  function notify(before: Tokens, after: Tokens): void {
+    const added = [...after.keys()].filter((id) => !before.has(id));
+    const removed = [...before.keys()].filter((id) => !after.has(id));
+    const edited = [...after].filter(([id, row]) => before.has(id) && !isSameValue(row, before.get(id))).map(([id]) => id);
+    if (added.length + removed.length + edited.length > 0) onChange({ added, removed, edited });
   }
 
   function read(facts: BigIntStats): Tokens {

@@ -94,6 +94,8 @@ export function createTokenVerifier({ store, matches = matchesHash }: VerifierOp
       if (entry !== undefined && entry.hash === (row?.hash ?? DUMMY_HASH)) {
         return entry.matches && row !== undefined ? callerOf(parts.id, row) : undefined;
       }
+      // It was valid, and has been revoked: there is nothing to compare it with.
+      if (entry?.matches === true && row === undefined) return undefined;
       return underWay.get(digest) ?? begin(digest, parts, row);
     },
   };

@@ -19,6 +19,7 @@ import { changesWorld, type Action } from './decide/facts/actions.ts';
 import { passResult } from './decide/outcome/pass-result.ts';
 import type { Change } from './decide/outcome/explain.ts';
 import type { EarlierStatus } from './decide/outcome/resume-times.ts';
+import type { NewEntry } from './decide/outcome/slot-status.ts';
 import type { Attempt, Observed, Plan } from './decide/facts/facts.ts';
 import { recallFailures } from './decide/facts/recorded-failures.ts';
 import { withoutBroken } from './decide/hold-up.ts';
@@ -95,6 +96,8 @@ export interface Loop {
   preview(
     overlay: ReadonlyMap<SlotName, SlotDocument | undefined>,
   ): Promise<{ readonly text: string; readonly changes: readonly Change[] }>;
+  /** Adds an entry to the timeline of a slot, with the next pass. */
+  note(slot: SlotName, entry: NewEntry): void;
   /** When the last pass ended, in milliseconds of the clock's `now()`; undefined before the first. */
   lastPassAt(): number | undefined;
 }
@@ -202,7 +205,7 @@ export function createLoop(deps: LoopDeps): Loop {
       if (!state.slots.has(slot) || !leading || takesOver) continue;
       const message = 'Its workload is gone, and nobody here stopped it';
       tracker.attempts.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
-      reporter.note(slot, 'failure', message, clock.wallNow());
+      reporter.note(slot, { kind: 'failure', message }, clock.wallNow());
     }
     const desired = desire(deps, state, { ...seen.host, hardware: memory.hardware }, templating);
     const observed = observedFacts(tracker, { seen, models: memory.models, traffic: use, traits, leads: leading, published, now });
@@ -222,8 +225,7 @@ export function createLoop(deps: LoopDeps): Loop {
 
   function trackPlan(next: Plan, observed: Observed, now: number): void {
     if (observed.runtime.kind === 'unreachable') return;
-    const draining = [...next.decisions.values()].flatMap((decision) => decision.draining);
-    tracker.markDraining(new Set([...draining, ...next.orphans.keys()]), now);
+    tracker.markDraining(new Set([...next.decisions.values().flatMap(({ draining }) => draining), ...next.orphans.keys()]), now);
     for (const { name, stable } of next.decisions.values()) if (stable) tracker.attempts.clearFailures(name);
   }
 
@@ -243,6 +245,7 @@ export function createLoop(deps: LoopDeps): Loop {
 
   return {
     wake: pacer.wake,
+    note: (slot, entry) => reporter.note(slot, entry, clock.wallNow()),
     idle: pacer.idle,
     lastPassAt: () => memory.passedAt,
     async start(signal) {

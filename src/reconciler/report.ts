@@ -30,7 +30,7 @@ export interface Reporter {
   ended(action: Action, outcome: Outcome, now: number): void;
   /** The next report contains everything again, because the sinks may have missed what came before. */
   renew(): void;
-  note(slot: SlotName, kind: TimelineEntry['kind'], message: string, now: number): void;
+  note(slot: SlotName, entry: NewEntry, now: number): void;
 }
 
 /** Everything that what is published of a slot is made from. */
@@ -117,7 +117,7 @@ export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, E
       else add(slot, now, { kind: 'failure', message: outcome.failure.message, cause: outcome.failure.reason });
     },
     renew: () => void (changed = true),
-    note: (slot, kind, message, now) => add(slot, now, { kind, message }),
+    note: (slot, entry, now) => add(slot, now, entry),
   };
 }
 

@@ -84,7 +84,7 @@ export interface StateMove {
   readonly to: SlotState;
 }
 
-export const TIMELINE_KINDS = ['state', 'spec', 'swap', 'action', 'failure', 'drift', 'condition'] as const;
+export const TIMELINE_KINDS = ['state', 'spec', 'swap', 'action', 'failure', 'drift', 'condition', 'edit'] as const;
 
 /** An entry of a slot's append-only timeline: what changed, and why. */
 export interface TimelineEntry {
@@ -96,7 +96,7 @@ export interface TimelineEntry {
   readonly kind: (typeof TIMELINE_KINDS)[number];
   /** One sentence: `From "warming" to "ready"`, `Pulled image "…"`. */
   readonly message: string;
-  /** What caused the change: name and message of a finding, or a request id. */
+  /** What caused the change: name and message of a finding, or the id of a request. */
   readonly cause?: string;
   readonly from?: SlotState;
   readonly to?: SlotState;

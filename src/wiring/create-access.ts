@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { allowEveryone } from '../api/authorize.ts';
 import { createAuthorize, type Authorize } from '../auth/create-authorize.ts';
 import { createTokenManager, type TokenManager } from '../auth/manage-tokens.ts';
-import { createTokenStore, type TokenStore } from '../auth/token-store.ts';
+import { createTokenStore, type StoreChange, type TokenStore } from '../auth/token-store.ts';
 import { createTokenUse } from '../auth/token-use.ts';
 import { createTokenVerifier } from '../auth/token-verifier.ts';
 import { createProxyMatcher, createSecretMatcher } from '../auth/trusted-proxies.ts';
@@ -29,7 +29,9 @@ export async function createAccess(
   { settings, log }: Pick<ServiceOptions, 'settings' | 'log'>,
   inCluster: boolean,
 ): Promise<AccessControl> {
-  const store = inCluster ? NO_STORE : createTokenStore({ path: join(settings.SVC_CONFIG_DIR, 'tokens.toml'), log });
+  const path = join(settings.SVC_CONFIG_DIR, 'tokens.toml');
+  const onChange = (change: StoreChange): void => log.info({ audit: true, file: path, ...change }, describeChange(change));
+  const store = inCluster ? NO_STORE : createTokenStore({ path, log, onChange });
   const wallNow = (): number => Date.now();
   const use = await createTokenUse({
     path: join(settings.SVC_STATE_DIR, 'token-use.json'),
@@ -55,4 +57,12 @@ export async function createAccess(
       await use.flush();
     },
   };
+}
+
+/** For changes by hand and by `svcctl`, of which the service knows no more. */
+function describeChange(change: StoreChange): string {
+  const parts = (['added', 'removed', 'edited'] as const).flatMap((what) =>
+    change[what].length === 0 ? [] : `${what} ${change[what].join(', ')}`,
+  );
+  return `The tokens have changed: ${parts.join('; ')}`;
 }

@@ -1,5 +1,6 @@
 /** Creates the HTTP API: the gateway and the management API on one server. */
 import type { Manage } from '../api/ports.ts';
+import { createAuditTrail } from '../api/manage/audit-trail.ts';
 import { createGuardedEditor } from '../api/manage/guarded-editor.ts';
 import { createRoutes } from '../api/routes.ts';
 import { buildServer, type HttpApi } from '../api/server.ts';
@@ -31,16 +32,17 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   const { settings, version, log, providers } = options;
   const safeFlagsOf = (kind: ProviderKind): ReadonlySet<string> | undefined => providers[kind]?.safeFlags;
   const { board, metrics, traffic, clock, heap, loop } = controller;
+  const audit = createAuditTrail({ log, note: loop.note });
   const { runtime } = world;
   const startedAt = clock.now();
   const manage: Manage = {
     ...createInventory(options, world, board),
-    ...createModelManagement(world, board),
+    ...audit.models(createModelManagement(world, board)),
     ...createFit(world, board, settings),
     version,
     runtime: runtime.traits.kind,
     startedAt,
-    editor: settings.SVC_ALLOW_UNSAFE_EDITS ? world.editor : createGuardedEditor(world.editor, safeFlagsOf),
+    editor: audit.slots(settings.SVC_ALLOW_UNSAFE_EDITS ? world.editor : createGuardedEditor(world.editor, safeFlagsOf)),
     preview: async (overlay) => loop.preview(overlay),
     events: controller.events,
     logs: createLogSource(board, runtime),
@@ -74,7 +76,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     traffic: traffic.ofSlot,
     settings,
     features,
-    tokens: access.tokens,
+    tokens: audit.tokens(access.tokens),
     isProxy: access.isProxy,
     now: clock.now,
     wallNow: clock.wallNow,
@@ -86,6 +88,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     gateway,
     site: createSiteGuard(readSitePolicy(settings, runtime.traits.network === 'pods')),
     authorize: access.authorize,
+    actAs: audit.actAs,
     report: metrics.requestFinished,
     onFault,
   });

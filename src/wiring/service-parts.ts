@@ -25,11 +25,12 @@ export async function makeDirectories(settings: Settings): Promise<Result<void>>
   return ok(undefined);
 }
 
-/** Logs each timeline entry. */
+/** Logs each timeline entry, except edits through the API: the audit trail logs those. */
 export function createLogSink(log: Log): StatusSink {
   return {
     write({ entries }) {
-      for (const { slot, kind, cause, message } of entries) log[kind === 'failure' ? 'warn' : 'info']({ slot, kind, cause }, message);
+      for (const { slot, kind, cause, message } of entries)
+        if (kind !== 'edit') log[kind === 'failure' ? 'warn' : 'info']({ slot, kind, cause }, message);
     },
   };
 }

@@ -1,6 +1,7 @@
 /** Creates and revokes tokens as fast as it can, until it is killed. Prints "+id" or "-id" as soon as a change is complete, and "~id" before a revocation. Argument: the file. */
 import { randomBytes } from 'node:crypto';
 import { writeSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DUMMY_HASH } from '../../src/auth/token-hash.ts';
 import { createTokenStore, type TokenStore } from '../../src/auth/token-store.ts';
 
@@ -16,6 +17,8 @@ async function change(edit: Parameters<TokenStore['change']>[0], line: string): 
 }
 
 for (;;) {
+  // Lets the other writer have its turn, as pauses between changes of people do.
+  await sleep(1);
   const id = randomBytes(4).toString('hex');
   const row = { label: `by ${process.pid}`, scope: 'all', created_at: new Date().toISOString(), hash: DUMMY_HASH } as const;
   await change((tokens) => new Map([...tokens, [id, row]]), `+${id}`);

@@ -93,6 +93,34 @@ describe('A service with authentication', () => {
     expect(await get('/api/slots', { ...email, 'x-svc-proxy-secret': SECRET, authorization: 'Basic YTpi' })).toBe(200);
   });
 
+  test('records who changes what, and shows values of environment variables to administrators alone', async () => {
+    const [admin, reader] = [await newToken('anna', 'admin'), await newToken('reader', 'read-only')];
+    const response = await fetch(`${service.url}/api/slots/primary`, {
+      method: 'PATCH',
+      headers: { ...bearer(admin), 'content-type': 'application/json', 'x-request-id': 'edit-1' },
+      body: JSON.stringify({ spec: { priority: 3, env: { LANG: 'hunter2' } } }),
+    });
+    expect(response.status).toBe(200);
+    const seenBy = async (path: string, token: string): Promise<string> =>
+      await (await fetch(`${service.url}${path}`, { headers: bearer(token) })).text();
+    for (const path of ['/api/slots', '/api/slots/primary']) {
+      expect(await seenBy(path, admin)).toContain('"env":{"LANG":"hunter2"}');
+      expect(await seenBy(path, reader)).toContain('"env":{"LANG":"(hidden)"}');
+    }
+    const sentence = '"anna" edited the slot "primary": set priority to 3, set env.LANG to "(hidden)"';
+    const timeline = async (): Promise<string> => await seenBy('/api/slots/primary/timeline', reader);
+    await eventually('the timeline has the edit', async () => (await timeline()).includes(JSON.stringify(sentence)));
+    expect(await timeline()).not.toContain('hunter2');
+    const line =
+      service
+        .output()
+        .split('\n')
+        .find((text) => text.includes(JSON.stringify(sentence))) ?? '{}';
+    expect(JSON.parse(line)).toMatchObject({ audit: true, who: 'anna', scope: 'admin', address: '127.0.0.1', slot: 'primary' });
+    expect(service.output()).toContain('The tokens have changed: added');
+    expect(service.output()).not.toContain('hunter2');
+  }, 120_000);
+
   test('is used by svcctl with a token from the environment, and keeps secrets out of its log', async () => {
     const token = await newToken('svcctl', 'admin');
     expect(await svcctl(['get', 'slots', '--server', service.url])).toMatchObject({

@@ -1,5 +1,6 @@
 /** Slots over HTTP. Every change here edits the desired state; nothing is started or stopped directly. */
 import { z } from 'zod';
+import type { Caller } from '../../auth/decide/decide-access.ts';
 import { isTable, toCamelCase } from '../../schema/key-case.ts';
 import { ModelId, type SlotName } from '../../schema/names.ts';
 import type { EditResult, SlotPatch } from '../../schema/slot-editor.ts';
@@ -40,11 +41,11 @@ function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       input: NoInput,
       answers: { 200: json('All slots', SlotList) },
       errors: [],
-      async handler() {
+      async handler(_input, { caller }) {
         const stored = new Map((await deps.manage.editor.list()).map((slot) => [slot.name, slot]));
         const board = deps.board.current();
         const names = new Set<SlotName>([...stored.keys(), ...board.slots.keys(), ...board.refused.keys()]);
-        const slots = [...names].sort().flatMap((name) => viewSlot(name, stored.get(name), board) ?? []);
+        const slots = [...names].sort().flatMap((name) => viewSlot(name, stored.get(name), { board, showsSecrets: isAdmin(caller) }) ?? []);
         return { status: 200, body: { slots } };
       },
     }),
@@ -57,7 +58,7 @@ function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       input: z.object({ params: SlotParams }),
       answers: { 200: json('The slot', Slot, ETAG) },
       errors: ['slot.not_found', 'server.starting'],
-      handler: async ({ params }) => ({ status: 200, ...(await readSlot(deps, params.name)) }),
+      handler: async ({ params }, { caller }) => ({ status: 200, ...(await readSlot(deps, params.name, caller)) }),
     }),
   ];
 }
@@ -74,10 +75,10 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       input: z.object({ params: SlotParams, headers: IfNoneMatch, body: SlotBody }),
       answers: { 200: json('The slot was replaced', Slot, ETAG), 201: json('The slot was created', Slot, ETAG) },
       errors: ['slot.not_found', 'slot.conflict', 'slot.invalid'],
-      async handler({ params: { name }, headers, body }) {
+      async handler({ params: { name }, headers, body }, { caller }) {
         if (headers['if-none-match'] === '*') await refuseExisting(deps, name);
         const done = unwrapEdit(name, await editor.put(name, toCamelCase(body.spec), ifMatchOf(headers, body.resource_version)));
-        return { status: done.created ? 201 : 200, ...(await readSlot(deps, name)) };
+        return { status: done.created ? 201 : 200, ...(await readSlot(deps, name, caller)) };
       },
     }),
     defineRoute({
@@ -89,9 +90,9 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       input: z.object({ params: SlotParams, headers: IfMatch, body: SlotBody }),
       answers: { 200: json('The slot was changed', Slot, ETAG) },
       errors: ['slot.not_found', 'slot.conflict', 'slot.invalid', 'server.starting'],
-      async handler({ params: { name }, headers, body }) {
+      async handler({ params: { name }, headers, body }, { caller }) {
         await requireDone(deps, name, await editor.patch(name, patchOf(body.spec), ifMatchOf(headers, body.resource_version)));
-        return { status: 200, ...(await readSlot(deps, name)) };
+        return { status: 200, ...(await readSlot(deps, name, caller)) };
       },
     }),
     defineRoute({
@@ -123,9 +124,9 @@ function lifecycleRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       input: z.object({ params: SlotParams, headers: IfMatch, body: bodySchema }),
       answers: { 202: json('The document was changed, and the controller will act on it', Slot, ETAG) },
       errors: ['slot.not_found', 'slot.conflict', 'slot.invalid', 'server.starting'],
-      async handler({ params: { name }, headers, body }) {
+      async handler({ params: { name }, headers, body }, { caller }) {
         await requireDone(deps, name, await deps.manage.editor.patch(name, patch(body), ifMatchOf(headers)));
-        return { status: 202, ...(await readSlot(deps, name)) };
+        return { status: 202, ...(await readSlot(deps, name, caller)) };
       },
     });
   return [
@@ -156,9 +157,13 @@ async function refuseExisting(deps: ManageDeps, name: SlotName): Promise<void> {
   throw new ApiError('slot.conflict', `Choose another name, or edit the slot: slot "${name}" exists already`, { param: 'name' });
 }
 
-async function readSlot(deps: ManageDeps, name: SlotName) {
+function isAdmin(caller: Caller | undefined): boolean {
+  return caller?.scope === 'admin';
+}
+
+async function readSlot(deps: ManageDeps, name: SlotName, caller: Caller | undefined) {
   const stored = await deps.manage.editor.read(name);
-  const body = viewSlot(name, stored, deps.board.current());
+  const body = viewSlot(name, stored, { board: deps.board.current(), showsSecrets: isAdmin(caller) });
   if (body === undefined) throw await noSuchSlot(deps, name);
   return { body, headers: stored === undefined ? {} : { etag: `"${stored.resourceVersion}"` } };
 }

@@ -8,7 +8,8 @@ export interface Caller {
 }
 
 export type AccessDecision =
-  | { readonly ok: true }
+  /** The caller is not known where a route is open. */
+  | { readonly ok: true; readonly caller?: Caller }
   | { readonly ok: false; readonly code: 'auth.required' | 'auth.invalid' | 'auth.scope' | 'auth.busy'; readonly message: string };
 
 export const ALLOWED: AccessDecision = { ok: true };
@@ -35,8 +36,9 @@ export const BUSY: AccessDecision = {
 };
 
 /** A class that no scope is granted is denied to everyone. */
-export function decideScope(access: Access, { scope }: Caller): AccessDecision {
-  if (GRANTS[scope].includes(access)) return ALLOWED;
+export function decideScope(access: Access, caller: Caller): AccessDecision {
+  const { scope } = caller;
+  if (GRANTS[scope].includes(access)) return { ok: true, caller };
   const able = SCOPES.filter((other) => GRANTS[other].includes(access)).map((other) => `"${other}"`);
   return { ok: false, code: 'auth.scope', message: `Use a token with the scope ${able.join(' or ')}: this one has "${scope}"` };
 }

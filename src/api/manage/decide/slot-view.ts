@@ -11,6 +11,7 @@ import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts
 import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
 import type { Immutable } from '../../answer.ts';
 import type { Condition as ConditionBody, Problem, Progress, Slot, SlotStatus as SlotStatusBody } from '../answers.ts';
+import { hideEnvironment } from './hide-environment.ts';
 import { isoTime } from './iso-time.ts';
 
 type Body<Schema extends z.ZodType> = Immutable<z.output<Schema>>;
@@ -23,13 +24,18 @@ type StatusFacts = Pick<SlotStatus, 'state' | 'conditions' | 'observedGeneration
     readonly problems: readonly SpecProblem[];
   };
 
-/** Returns undefined if there is neither a document nor a workload of that name. Pure. */
-export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: BoardView): Body<typeof Slot> | undefined {
+/** Returns undefined if there is neither a document nor a workload of that name. `showsSecrets`: with the values of environment variables. Pure. */
+export function viewSlot(
+  name: SlotName,
+  stored: StoredSlot | undefined,
+  { board, showsSecrets }: { readonly board: BoardView; readonly showsSecrets: boolean },
+): Body<typeof Slot> | undefined {
   const entry = board.slots.get(name);
   const refused = board.refused.get(name);
   if (stored === undefined && entry === undefined && refused === undefined) return undefined;
   const unread = isUnread(name, stored, board);
-  const spec = toSnakeCase(stored?.document);
+  const document = toSnakeCase(stored?.document);
+  const spec = showsSecrets ? document : hideEnvironment(document);
   return {
     name,
     spec: isTable(spec) ? spec : null,

@@ -44,6 +44,7 @@ export function toSlotEvent(entry: TimelineEntry): SlotEvent | undefined {
       return conditionEvent(entry);
     case 'spec':
     case 'action':
+    case 'edit':
       return undefined;
   }
   return entry.kind satisfies never;

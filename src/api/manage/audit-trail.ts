@@ -1,0 +1,122 @@
+/**
+ * Records who changes what through the API: a line in the log for each change, and an entry in the timeline of a slot. Reads and inference are not recorded. The server runs
+ * each handler with `actAs`; the wrapped editor and the like then know in whose name they work, so that no route can forget it. Secrets are never recorded.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Caller } from '../../auth/decide/decide-access.ts';
+import type { TokenManager } from '../../auth/manage-tokens.ts';
+import type { Log } from '../../platform/log.ts';
+import type { SlotName } from '../../schema/names.ts';
+import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot-editor.ts';
+import type { Manage } from '../ports.ts';
+import { changesText, listChanges } from './decide/describe-edit.ts';
+
+interface AuditedRequest {
+  readonly id: string;
+  readonly caller: Caller | undefined;
+  readonly socket: { readonly remoteAddress?: string | undefined };
+}
+
+export type ActAs = (request: AuditedRequest, work: () => unknown) => unknown;
+
+export interface AuditTrail {
+  readonly actAs: ActAs;
+  slots(editor: SlotEditor): SlotEditor;
+  tokens(manager: TokenManager): TokenManager;
+  models<Models extends ModelChanges>(models: Models): Models & ModelChanges;
+}
+
+type ModelChanges = Pick<Manage, 'pullModel' | 'removeModel'>;
+
+export interface AuditDeps {
+  readonly log: Pick<Log, 'info'>;
+  /** Adds an entry to the timeline of a slot. */
+  readonly note: (slot: SlotName, entry: { readonly kind: 'edit'; readonly message: string; readonly cause: string }) => void;
+}
+
+export function createAuditTrail({ log, note }: AuditDeps): AuditTrail {
+  const requests = new AsyncLocalStorage<AuditedRequest>();
+
+  /** `did` continues a sentence that begins with who it was. Returns that sentence. */
+  function record(did: string, facts: Readonly<Record<string, unknown>>): { readonly message: string; readonly requestId: string } {
+    const request = requests.getStore();
+    const who = request?.caller?.identity ?? 'anyone';
+    const message = `"${who}" ${did}`;
+    const requestId = request?.id ?? '';
+    log.info({ audit: true, who, scope: request?.caller?.scope, address: request?.socket.remoteAddress, requestId, ...facts }, message);
+    return { message, requestId };
+  }
+
+  function recordEdit(name: SlotName, before: unknown, result: EditResult, after: unknown): void {
+    if (result.kind !== 'done') return;
+    const changes = listChanges(before, after);
+    const isRemoval = after === undefined;
+    if (changes.length === 0 && !isRemoval && !result.created) return;
+    const verb = isRemoval ? 'deleted' : result.created ? 'created' : 'edited';
+    const did = `${verb} the slot "${name}"${isRemoval || changes.length === 0 ? '' : `: ${changesText(changes)}`}`;
+    const { message, requestId } = record(did, { slot: name, changes });
+    note(name, { kind: 'edit', message, cause: `request ${requestId}` });
+  }
+
+  return {
+    actAs: (request, work) => requests.run(request, work),
+    slots: (editor) => auditEditor(editor, recordEdit),
+    tokens: (manager) => ({
+      ...manager,
+      async create(wanted) {
+        const created = await manager.create(wanted);
+        if (created.ok) {
+          const { id, label, scope } = created.value;
+          record(`created the token "${id}" for "${label}" with the scope "${scope}"`, { token: id, label, tokenScope: scope });
+        }
+        return created;
+      },
+      async revoke(id) {
+        const before = manager.list().find((token) => token.id === id);
+        const revoked = await manager.revoke(id);
+        if (revoked.ok && revoked.value) {
+          const facts = { token: id, label: before?.label, tokenScope: before?.scope };
+          record(`revoked the token "${id}" of "${before?.label ?? ''}" with the scope "${before?.scope ?? ''}"`, facts);
+        }
+        return revoked;
+      },
+    }),
+    models: (models) => ({
+      ...models,
+      async pullModel(id, options) {
+        const pulled = await models.pullModel(id, options);
+        if (pulled.ok) record(`asked for the model "${id}"`, { model: id });
+        return pulled;
+      },
+      async removeModel(id) {
+        const removed = await models.removeModel(id);
+        if (removed.ok && removed.value === 'removed') record(`removed the model "${id}"`, { model: id });
+        return removed;
+      },
+    }),
+  };
+}
+
+type RecordEdit = (name: SlotName, before: unknown, result: EditResult, after: unknown) => void;
+
+function auditEditor(editor: SlotEditor, recordEdit: RecordEdit): SlotEditor {
+  const audited = async (name: SlotName, edits: EditOptions, edit: () => Promise<EditResult>): Promise<EditResult> => {
+    if (edits.dryRun === true) return await edit();
+    const before = (await editor.read(name))?.document;
+    const result = await edit();
+    recordEdit(name, before, result, result.kind === 'done' ? result.slot.document : before);
+    return result;
+  };
+  return {
+    ...editor,
+    put: async (name, document, edits = {}) => await audited(name, edits, async () => await editor.put(name, document, edits)),
+    patch: async (name, patch, edits = {}) => await audited(name, edits, async () => await editor.patch(name, patch, edits)),
+    async remove(name, edits = {}) {
+      if (edits.dryRun === true) return await editor.remove(name, edits);
+      const before = (await editor.read(name))?.document;
+      const result = await editor.remove(name, edits);
+      recordEdit(name, before, result, undefined);
+      return result;
+    },
+  };
+}

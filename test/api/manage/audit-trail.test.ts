@@ -1,0 +1,101 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { createAuditTrail } from '../../../src/api/manage/audit-trail.ts';
+import { ok } from '../../../src/schema/failure.ts';
+import { ModelId, SlotName } from '../../../src/schema/names.ts';
+import { createInMemorySlots } from './in-memory-slots.ts';
+import { createInMemoryTokens } from './in-memory-tokens.ts';
+
+const PRIMARY = SlotName.parse('primary');
+const REQUEST = { id: 'r1', caller: { identity: 'anna', scope: 'admin' }, socket: { remoteAddress: '10.0.0.7' } } as const;
+let lines: { readonly fields: unknown; readonly message: string }[];
+let entries: unknown[];
+let trail: ReturnType<typeof createAuditTrail>;
+let texts: Map<SlotName, string>;
+let slots: ReturnType<typeof createInMemorySlots>;
+
+beforeEach(() => {
+  lines = [];
+  entries = [];
+  trail = createAuditTrail({
+    log: { info: (fields, message) => void lines.push({ fields, message }) },
+    note: (slot, entry) => void entries.push({ slot, ...entry }),
+  });
+  slots = createInMemorySlots(() => undefined);
+  ({ texts } = slots);
+});
+const messages = (): readonly string[] => lines.map(({ message }) => message);
+
+describe('the audit trail', () => {
+  test('has who changed a slot, what from and to, in the log and in the timeline', async () => {
+    const editor = trail.slots(slots);
+    await trail.actAs(REQUEST, async () => {
+      await editor.put(PRIMARY, { model: { default: 'a' } });
+      await editor.patch(PRIMARY, { model: { default: 'b' }, env: { TOKEN: 'hunter2' } });
+      await editor.remove(PRIMARY);
+    });
+    expect(messages()).toEqual([
+      '"anna" created the slot "primary": set model.default to "a"',
+      '"anna" edited the slot "primary": changed model.default from "a" to "b", set env.TOKEN to "(hidden)"',
+      '"anna" deleted the slot "primary"',
+    ]);
+    expect(lines[1]?.fields).toMatchObject({
+      audit: true,
+      who: 'anna',
+      scope: 'admin',
+      address: '10.0.0.7',
+      requestId: 'r1',
+      slot: 'primary',
+    });
+    expect(entries).toEqual(messages().map((message) => ({ slot: 'primary', kind: 'edit', message, cause: 'request r1' })));
+    expect(JSON.stringify([lines, entries])).not.toContain('hunter2');
+  });
+
+  test('has no line for what changes nothing: reads, trials, refusals, the same again', async () => {
+    const editor = trail.slots(slots);
+    texts.set(PRIMARY, '[model]\ndefault = "a"\n');
+    await trail.actAs(REQUEST, async () => {
+      await editor.read(PRIMARY);
+      await editor.list();
+      await editor.patch(PRIMARY, { model: { default: 'b' } }, { dryRun: true });
+      await editor.remove(PRIMARY, { dryRun: true });
+      await editor.patch(PRIMARY, { model: { default: 'b' } }, { ifMatch: 'other' });
+      await editor.patch(PRIMARY, { nothing: 1 });
+      await editor.patch(PRIMARY, { model: { default: 'a' } });
+      await editor.remove(SlotName.parse('none'));
+    });
+    expect([lines, entries]).toEqual([[], []]);
+  });
+
+  test('has tokens without their secrets, and models', async () => {
+    const tokens = trail.tokens(createInMemoryTokens());
+    const models = trail.models({ pullModel: async () => ok(undefined), removeModel: async () => ok('removed') });
+    const created = await trail.actAs(REQUEST, async () => await tokens.create({ label: 'ci', scope: 'v1-only' }));
+    const { id, token } = Object(Object(created).value);
+    await trail.actAs({ ...REQUEST, caller: undefined }, async () => {
+      await tokens.revoke(id);
+      await tokens.revoke(id);
+      await models.pullModel(ModelId.parse('demo-fox'), { acceptLicense: false, url: undefined, sha256: undefined });
+      await models.removeModel(ModelId.parse('demo-fox'));
+    });
+    expect(messages()).toEqual([
+      `"anna" created the token "${id}" for "ci" with the scope "v1-only"`,
+      `"anyone" revoked the token "${id}" of "ci" with the scope "v1-only"`,
+      '"anyone" asked for the model "demo-fox"',
+      '"anyone" removed the model "demo-fox"',
+    ]);
+    expect(JSON.stringify(lines)).not.toContain(String(token).slice(13));
+  });
+
+  test('keeps callers apart whose requests run at the same time', async () => {
+    const editor = trail.slots(slots);
+    await Promise.all(
+      ['anna', 'ben', 'cem'].map(async (identity) => {
+        const act = async (): Promise<unknown> => await editor.put(SlotName.parse(identity), { provider: 'gguf', model: { default: 'a' } });
+        await trail.actAs({ ...REQUEST, caller: { identity, scope: 'admin' } }, act);
+      }),
+    );
+    expect(messages().toSorted()).toEqual(
+      ['anna', 'ben', 'cem'].map((who) => expect.stringContaining(`"${who}" created the slot "${who}"`)),
+    );
+  });
+});
