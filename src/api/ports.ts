@@ -1,4 +1,5 @@
 /** What the API needs from the rest of the program besides the board and the gateway. `src/main.ts` supplies it. */
+import type { Readable } from 'node:stream';
 import type { Failure, Result } from '../schema/failure.ts';
 import type { HostFacts } from '../schema/hardware.ts';
 import type { ModelKind } from '../schema/model-kinds.ts';
@@ -12,6 +13,12 @@ type Progress = NonNullable<SlotStatus['progress']>;
 
 /** Who may call a route. `open`: anyone. `read`: any scope. `v1`: scope "v1-only" and above. `all`: scope "all" and above. `admin`: scope "admin". */
 export type Access = 'open' | 'read' | 'v1' | 'all' | 'admin';
+
+/** The images that clients fetch by URL. */
+export interface ImageSource {
+  /** Undefined: it does not exist. `read` closes the file at its end, `close` without reading. */
+  open(id: string): Promise<{ readonly sizeBytes: number; read(from: number, to: number): Readable; close(): Promise<void> } | undefined>;
+}
 
 export interface EventFeed {
   /** Returns the retained entries with a greater `seq`, oldest first. `gap`: some of them are no longer retained. */

@@ -56,6 +56,7 @@ export class TranslatedForward implements Attempt {
       begin: (head) => this.#answer.begin(head),
       write: (bytes) => this.#answer.write(bytes),
       reserve: this.#memory.reserve,
+      keepImage: request.deps.keepImage,
       signal: this.#ending.signal,
     });
   }
@@ -111,8 +112,8 @@ export class TranslatedForward implements Attempt {
       return;
     }
     const boundary = `svc-${randomBytes(18).toString('hex')}`;
-    const { path, capability } = asked;
-    const end = await this.#run.perform(plan.run({ path, capability, requestId, boundary, body }));
+    const receivedAt = Math.floor(Date.now() / 1000);
+    const end = await this.#run.perform(plan.run({ ...asked, requestId, receivedAt, boundary, body }));
     if (end !== undefined && !this.#isEnded()) this.#finish(end);
   }
 

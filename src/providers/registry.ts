@@ -2,7 +2,8 @@
 import { modelFormats } from './model-formats.ts';
 import type { ProviderRegistry } from './provider.ts';
 import { gguf } from './gguf/gguf.ts';
+import { image } from './image/image.ts';
 
-export const PROVIDERS = { gguf } as const satisfies ProviderRegistry;
+export const PROVIDERS = { gguf, image } as const satisfies ProviderRegistry;
 
 export const MODEL_FORMATS = modelFormats(PROVIDERS);

@@ -3,6 +3,7 @@ import type {
   AnswerHead,
   FormField,
   FormFile,
+  KeptImage,
   StepResult,
   Steps,
   TranslatableRequest,
@@ -32,6 +33,11 @@ export function* nextBytes(): Steps<Uint8Array | undefined> {
 export function* readFile(file: FormFile, from: number, bytes: number): Steps<Uint8Array> {
   const result = yield { kind: 'read', file, from, bytes };
   return result.kind === 'bytes' && result.bytes !== undefined ? result.bytes : wrongResult(result);
+}
+
+export function* keepImage(request: UpstreamRequest): Steps<KeptImage> {
+  const result = yield { kind: 'keep', request };
+  return result.kind === 'kept' ? result.kept : wrongResult(result);
 }
 
 export function* wait(ms: number): Steps<void> {

@@ -10,6 +10,7 @@ import { createGateway } from '../gateway/gateway.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 import type { Controller } from './create-controller.ts';
 import { createFit } from './fit-model.ts';
+import { openImageCache } from './image-cache.ts';
 import { createInventory } from './inventory.ts';
 import { createModelManagement } from './manage-models.ts';
 import { createLogSource } from './service-parts.ts';
@@ -42,6 +43,7 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
   };
   const onFault = (error: unknown, requestId: string) =>
     log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
+  const images = openImageCache(settings, clock.wallNow, stopping);
   const gateway = createGateway({
     board,
     providers,
@@ -49,6 +51,7 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
     settings,
     now: clock.now,
     onFault,
+    keepImage: images.keep,
     report(finished) {
       heap.growForTraffic();
       metrics.requestFinished(finished);
@@ -57,11 +60,12 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
   const features = () => ({
     authentication: settings.SVC_AUTH_ENABLED,
     podman: runtime.traits.kind === 'podman',
-    images: false,
+    images: providers.image !== undefined,
     audio: false,
   });
   const routes = createRoutes(createV1Routes({ board, gateway, startedAt: clock.wallNow() }), {
     manage,
+    images: images.source,
     board,
     metrics,
     traffic: traffic.ofSlot,

@@ -118,6 +118,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const trafficOf = (slot: SlotName) => traffic.get(slot) ?? { inFlight: 0, parked: 0 };
   const metrics = createMetrics({ version: '1.2.3', runtime: 'in-memory', board, leads: () => true, traffic: trafficOf });
   const deps: ManageDeps = {
+    images: { open: async () => undefined },
     manage: {
       version: '1.2.3',
       runtime: 'in-memory',

@@ -34,6 +34,7 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   modelMissing,
   modelOfAnother,
   modelUnsuitable,
+  deviceTooSmall,
   templateBroken,
   failedFinally,
   answersNonsense,
@@ -76,6 +77,19 @@ function modelOfAnother({ model, spec }: SlotView): Gate | undefined {
 function modelUnsuitable({ template }: SlotView): Gate | undefined {
   const message = template?.objection;
   return message === undefined ? undefined : { kind: 'stalled', reason: 'ModelUnsuitable', message };
+}
+
+/** With less, its server would fail at the first request. */
+function deviceTooSmall({ template, largestDeviceBytes, spec }: SlotView): Gate | undefined {
+  const least = template?.leastDeviceBytes;
+  if (least === undefined || largestDeviceBytes === undefined || largestDeviceBytes >= least) return undefined;
+  const message = `Choose a smaller model, or a GPU with more memory: "${spec.model.default}" needs one with at least ${formatGigabytes(least)}, and the largest here has ${formatGigabytes(largestDeviceBytes)}`;
+  return { kind: 'stalled', reason: 'DeviceTooSmall', message };
+}
+
+/** As GPUs are sold. */
+function formatGigabytes(bytes: number): string {
+  return `${Math.round(bytes / 1e8) / 10} GB`;
 }
 
 function templateBroken({ templateProblem, spec }: SlotView): Gate | undefined {
