@@ -112,8 +112,7 @@ export class TranslatedForward implements Attempt {
       return;
     }
     const boundary = `svc-${randomBytes(18).toString('hex')}`;
-    const receivedAt = Math.floor(Date.now() / 1000);
-    const end = await this.#run.perform(plan.run({ ...asked, requestId, receivedAt, boundary, body }));
+    const end = await this.#run.perform(plan.run({ ...asked, requestId, receivedAt: Math.floor(Date.now() / 1000), boundary, body }));
     if (end !== undefined && !this.#isEnded()) this.#finish(end);
   }
 
