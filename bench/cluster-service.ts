@@ -12,12 +12,16 @@ export interface ClusterService extends ServiceProcess {
   /** Number of requests to the API server so far, by `verb resource`. */
   requests(): Promise<ReadonlyMap<string, number>>;
   leads(): Promise<boolean>;
+  /** Whether a slot is on its board; cheaper than its status with thousands of slots. */
+  knows(slot: string): Promise<boolean>;
   /** Resolves when it is the leader; a new lease can be acquired only after some seconds. */
   untilLeads(): Promise<void>;
 }
 
 const TOOLBOXES = '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\n';
 const START_MS = 60_000;
+/** What the explanation of a slot says before a pass has seen it. */
+const NOT_ON_BOARD = 'has not seen a valid document';
 /** For profiling: `SVC_BENCH_NODE_FLAGS="--cpu-prof --cpu-prof-dir=/tmp/profiles"`. */
 const NODE_FLAGS = (process.env['SVC_BENCH_NODE_FLAGS'] ?? '').split(' ').filter((flag) => flag !== '');
 
@@ -48,6 +52,10 @@ export async function startClusterService(
   return {
     ...service,
     leads,
+    async knows(slot) {
+      const answer = await fetch(`${service.url}/api/slots/${slot}/explain`);
+      return answer.ok && !(await answer.text()).includes(NOT_ON_BOARD);
+    },
     async untilBoard(slots) {
       let found = 0;
       const isComplete = async (): Promise<boolean> => (found = (await service.status()).length) >= slots;

@@ -11,7 +11,7 @@ import { createModelReader } from '../src/models/read-model.ts';
 import type { ModelFacts } from '../src/providers/provider.ts';
 import { ggufModel } from '../src/providers/gguf/decide/gguf-model.ts';
 import { chooseLayout } from '../src/providers/gguf/decide/server-layout.ts';
-import { serverParts } from '../src/providers/gguf/decide/server-memory.ts';
+import { serverParts, type ServerLayout } from '../src/providers/gguf/decide/server-memory.ts';
 import { gguf } from '../src/providers/gguf/gguf.ts';
 import { ModelId, SlotName } from '../src/schema/names.ts';
 import { parseSlot, type SlotSpec } from '../src/schema/slot-spec.ts';
@@ -53,40 +53,64 @@ const MODELS: Readonly<Record<string, LargeModel>> = {
 };
 /** Several threads wait for each other in a busy loop, which takes long where something else runs as well. */
 const ONE_THREAD = ['--threads', '1'];
-/** The others are measured without a cache of prompts and copies of windows: filling them would take hours. */
-const FILLED: ReadonlySet<string> = new Set(['experts']);
+/** What is measured of a server beside its weights and its cache. Both sides count the same: what is not filled is switched off. */
+interface Filling {
+  /** Its cache of earlier prompts: only with a model that computes little for each token, since filling it would take hours with the others. */
+  readonly prompts: boolean;
+  /** Copies of windows and states, as many as the provider allows: conversations that go on, one in each sequence. */
+  readonly copies: boolean;
+}
+const EMPTY: Filling = { prompts: false, copies: false };
+const FILLINGS: Readonly<Record<string, readonly Filling[]>> = {
+  experts: [{ prompts: true, copies: false }],
+  windows: [EMPTY, { prompts: false, copies: true }],
+  states: [EMPTY, { prompts: false, copies: true }],
+};
 /** More than one batch. */
 const SHORT_PROMPT_TOKENS = 600;
+/** llama-server makes no copies that are closer to each other. */
+const TURN_TOKENS = 300;
+/** Names of models, separated by spaces. Default: all. */
+const ONLY = process.env['SVC_BENCH_MODELS']?.split(' ');
 
 export async function measureMemory(): Promise<readonly Row[]> {
   const directory = await mkdtemp(path.join(tmpdir(), 'svc-bench-memory-'));
   try {
     await writeFile(path.join(directory, 'base.gguf'), encodeDemoModel('demo-fox'));
-    const baseline = await measure(directory, { model: 'base', context: 512, filled: false });
+    const baseline = await measure(directory, { model: 'base', context: 512, filling: EMPTY });
     process.stdout.write(`  a server with a model of 0.3 MB takes ${mib(baseline.residentBytes)}\n`);
     const rows: Row[] = [];
-    for (const [model, shape] of Object.entries(MODELS)) {
+    for (const [model, shape] of Object.entries(MODELS).filter(([name]) => ONLY?.includes(name) ?? true)) {
       const bytes = await writeLargeModel(path.join(directory, `${model}.gguf`), shape);
-      process.stdout.write(`  ${model}: ${mib(bytes)}\n`);
-      let worst = 0;
-      for (const context of CONTEXTS) {
-        const { residentBytes, expectedBytes } = await measure(directory, { model, context, filled: FILLED.has(model) });
-        const took = residentBytes - baseline.residentBytes;
-        const expected = expectedBytes - baseline.residentBytes;
-        const percent = (100 * (expected - took)) / took;
-        if (Math.abs(percent) > Math.abs(worst)) worst = percent;
-        const line = [String(context).padStart(8), `took ${mib(took)}`, `expected ${mib(expected)}`, `${percent.toFixed(1)} %`];
-        process.stdout.write(`  ${line.map((part) => part.padStart(18)).join('')}\n`);
+      for (const filling of FILLINGS[model] ?? [EMPTY]) {
+        const name = `${model}${filling.copies ? ' with copies' : ''}`;
+        process.stdout.write(`  ${name}: ${mib(bytes)}\n`);
+        const worst = await compare(directory, { model, filling, baseBytes: baseline.residentBytes });
+        rows.push(atMost(`expected memory against what llama-server took, ${name}`, worst, { limit: GOAL_PERCENT, unit: '%', digits: 1 }));
       }
-      rows.push(
-        atMost(`expected memory against what llama-server took, ${model}`, Math.abs(worst), { limit: GOAL_PERCENT, unit: '%', digits: 1 }),
-      );
       await rm(path.join(directory, `${model}.gguf`));
     }
     return rows;
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+/** Prints a line for each context, and returns the largest difference in percent. */
+async function compare(
+  directory: string,
+  { model, filling, baseBytes }: { readonly model: string; readonly filling: Filling; readonly baseBytes: number },
+): Promise<number> {
+  const differences: number[] = [];
+  for (const context of CONTEXTS) {
+    const { residentBytes, expectedBytes } = await measure(directory, { model, context, filling });
+    const [took, expected] = [residentBytes - baseBytes, expectedBytes - baseBytes];
+    const percent = (100 * (expected - took)) / took;
+    differences.push(Math.abs(percent));
+    const line = [String(context).padStart(8), `took ${mib(took)}`, `expected ${mib(expected)}`, `${percent.toFixed(1)} %`];
+    process.stdout.write(`  ${line.map((part) => part.padStart(18)).join('')}\n`);
+  }
+  return Math.max(...differences);
 }
 
 interface Measured {
@@ -96,18 +120,20 @@ interface Measured {
 
 async function measure(
   directory: string,
-  { model: name, context, filled }: { readonly model: string; readonly context: number; readonly filled: boolean },
+  { model: name, context, filling }: { readonly model: string; readonly context: number; readonly filling: Filling },
 ): Promise<Measured> {
   const model = await readFacts(directory, `${name}.gguf`);
-  const spec = specOf(`${name}.gguf`, context, filled ? ONE_THREAD : [...ONE_THREAD, '--cache-ram', '0', '--ctx-checkpoints', '0']);
+  const off = [...(filling.prompts ? [] : ['--cache-ram', '0']), ...(filling.prompts || filling.copies ? [] : ['--ctx-checkpoints', '0'])];
+  const spec = specOf(`${name}.gguf`, context, [...ONE_THREAD, ...off]);
   const server = await startLlamaServer({ name: NAME, spec, model, directory });
   try {
     const { layout } = chooseLayout(NAME, spec, ggufModel(model));
-    const tokenBytes = serverParts(ggufModel(model), layout).cache / layout.context;
-    const length = filled ? Math.min(PROMPT_TOKENS, Math.floor(context / 4)) : SHORT_PROMPT_TOKENS;
+    const length = filling.prompts ? Math.min(PROMPT_TOKENS, Math.floor(context / 4)) : SHORT_PROMPT_TOKENS;
     // So many prompts that the cache of earlier ones is full.
-    const prompts = 2 + Math.ceil((layout.cacheRamMiB * MIB) / tokenBytes / length);
-    for (let index = 0; index < prompts; index += 1) await complete(server, length);
+    const tokenBytes = serverParts(ggufModel(model), layout).cache / layout.context;
+    const prompts = 2 + (layout.cacheRamMiB === 0 ? 0 : Math.ceil((layout.cacheRamMiB * MIB) / tokenBytes / length));
+    for (let index = 0; index < prompts; index += 1) await complete(server, randomTokens(length));
+    if (filling.copies) await converse(server, layout);
     return { residentBytes: await server.residentBytes(), expectedBytes: gguf.estimateMemory(NAME, spec, model).hostBytes };
   } finally {
     await server.stop();
@@ -126,10 +152,25 @@ function specOf(model: string, context: number, args: readonly string[]): SlotSp
   return parsed.spec;
 }
 
-async function complete({ url }: LlamaServer, tokens: number): Promise<void> {
-  const prompt = Array.from({ length: tokens }, () => FIRST_TOKEN + Math.floor(Math.random() * TOKENS));
-  const body = JSON.stringify({ prompt, max_tokens: 1, temperature: 0 });
-  const answer = await fetch(`${url}/v1/completions`, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
+/** As many turns in each sequence as there may be copies of it, and two more. */
+async function converse(server: LlamaServer, { parallel, checkpoints, context }: ServerLayout): Promise<void> {
+  const turns = Math.min(checkpoints + 2, Math.floor(context / parallel / TURN_TOKENS) - 1);
+  const prompts = Array.from({ length: parallel }, (): number[] => []);
+  for (let turn = 0; turn < turns; turn += 1) {
+    for (const [sequence, prompt] of prompts.entries()) {
+      prompt.push(...randomTokens(TURN_TOKENS));
+      await complete(server, prompt, sequence);
+    }
+  }
+}
+
+const randomTokens = (count: number): readonly number[] =>
+  Array.from({ length: count }, () => FIRST_TOKEN + Math.floor(Math.random() * TOKENS));
+
+/** In any sequence, or in this one. */
+async function complete({ url }: LlamaServer, prompt: readonly number[], sequence?: number): Promise<void> {
+  const body = JSON.stringify({ prompt, n_predict: 1, temperature: 0, ...(sequence === undefined ? {} : { id_slot: sequence }) });
+  const answer = await fetch(`${url}/completion`, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
   const text = await answer.text();
   // The model for the baseline has fewer tokens, and refuses the others.
   if (!answer.ok && answer.status !== 400) throw new Error(`The server answered ${answer.status}: ${text.slice(0, 200)}`);

@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { applySlotSpec, stopReplica, type Ground, type Replica } from './scale-ground.ts';
 import type { KubeApi } from '../src/cluster/client/ports.ts';
+import { parseLease } from '../src/cluster/leadership/decide/lease-record.ts';
 import { LEASES } from '../src/cluster/client/resource-types.ts';
 import { CONTROLLER_LEASE } from '../src/schema/object-labels.ts';
 import { slotNames, unwrap } from './cluster-bed.ts';
@@ -24,7 +25,9 @@ export interface ReplicaCost {
   readonly restart: Cost | undefined;
 }
 
-const REST_S = Number(process.env['SVC_BENCH_REST'] ?? 60);
+/** Each replica asks each pod once in this time, all at about the same moment, so that a part of it would measure either all probes or none. */
+const PROBES_EVERY_S = 60;
+const REST_S = Math.max(1, Math.ceil(Number(process.env['SVC_BENCH_REST'] ?? PROBES_EVERY_S) / PROBES_EVERY_S)) * PROBES_EVERY_S;
 /** Until statuses and reports that are not urgent are written. */
 const SETTLE_MS = 25_000;
 const BOARD_MS = 600_000;
@@ -50,16 +53,16 @@ export async function measureCost(
       const replica = await ground.startReplica(`bench-${index}`);
       started.push(replica);
       await untilBoards([replica], slots);
-      starts.push({ ...(await readCost(replica)), seconds: (performance.now() - replica.service.startedAt) / 1000 });
+      starts.push({ ...(await costBefore(replica)), seconds: (performance.now() - replica.service.startedAt) / 1000 });
     }
     await pause(PROBED_MS);
     await holdLease(ground.api, '');
-    const leader = await untilLeader(started);
+    const leader = await untilLeader(ground.api, started);
     await pause(SETTLE_MS);
-    const before = await Promise.all(started.map(readCost));
+    const before = await Promise.all(started.map(costAfter));
     await pause(REST_S * 1000);
-    const after = await Promise.all(started.map(readCost));
     const memory = await Promise.all(started.map(async ({ service }) => await residentMb(service.pid)));
+    const after = await Promise.all(started.map(costBefore));
     await during?.(leader);
     const restarts = await measureRestart(ground, started, slots);
     if (!(await leader.service.leads())) process.stdout.write('  the leader changed during the measurement, which makes it useless\n');
@@ -85,7 +88,14 @@ function between(before: Cost = NOTHING, after: Cost = NOTHING, seconds = 1): Co
   };
 }
 
-async function readCost({ service, link }: Replica): Promise<Cost> {
+/** What was spent before this question, which itself costs something: it asks for all metrics. */
+async function costBefore(replica: Replica): Promise<Cost> {
+  const spent = await cpuSeconds(replica.service.pid);
+  return { ...(await costAfter(replica)), cpuSeconds: spent };
+}
+
+/** What was spent up to now, with this question. */
+async function costAfter({ service, link }: Replica): Promise<Cost> {
   const requests = [...(await service.requests()).values()].reduce((sum, count) => sum + count, 0);
   return { requests, megabytes: link.received() / 1e6, cpuSeconds: await cpuSeconds(service.pid) };
 }
@@ -93,15 +103,15 @@ async function readCost({ service, link }: Replica): Promise<Cost> {
 /** From the restart until every replica knows a slot that was applied after it. */
 async function measureRestart(ground: Ground, started: readonly Replica[], slots: number): Promise<readonly Cost[] | undefined> {
   if (ground.restart === undefined) return undefined;
-  const before = await Promise.all(started.map(readCost));
+  const before = await Promise.all(started.map(costAfter));
   await ground.restart();
   const [late = ''] = slotNames(1, LATE_SLOTS + slots);
   await applySlotSpec(ground.api, late, { enabled: false });
   for (const { service, name } of started) {
-    const isKnown = async (): Promise<boolean> => (await service.status()).some((slot) => slot.name === late);
+    const isKnown = async (): Promise<boolean> => await service.knows(late);
     await waitUntil(isKnown, { withinMs: BOARD_MS, everyMs: 500, failure: () => `"${name}" does not know "${late}"` });
   }
-  const after = await Promise.all(started.map(readCost));
+  const after = await Promise.all(started.map(costBefore));
   return after.map((cost, index) => between(before[index], cost));
 }
 
@@ -113,22 +123,23 @@ async function holdLease(api: KubeApi, holderIdentity: string): Promise<void> {
   unwrap(await api.apply(LEASES, manifest, { fieldManager: 'svc-bench' }, new AbortController().signal));
 }
 
-async function untilLeader(replicas: readonly Replica[]): Promise<Replica> {
-  const leads = async (replica: Replica): Promise<boolean> => await replica.service.leads();
+/** Asks the API server, since the metrics of a replica with thousands of slots cost it noticeable time. */
+async function untilLeader(api: KubeApi, replicas: readonly Replica[]): Promise<Replica> {
   return await waitUntil(
     async () => {
-      const all = await Promise.all(replicas.map(leads));
-      return replicas.find((_, index) => all[index]);
+      const lease = parseLease(unwrap(await api.get(LEASES, CONTROLLER_LEASE, new AbortController().signal)));
+      const holder = replicas.find(({ name }) => name === lease.holder);
+      return holder !== undefined && (await holder.service.leads()) ? holder : undefined;
     },
-    { withinMs: LEAD_MS, everyMs: 100, failure: () => 'No replica became the leader' },
+    { withinMs: LEAD_MS, everyMs: 1000, failure: () => 'No replica became the leader' },
   );
 }
 
+/** The board of a replica has all slots at once, as it lists them before its first pass. */
 async function untilBoards(replicas: readonly Replica[], slots: number): Promise<void> {
+  const [last = ''] = slotNames(1, slots - 1);
   for (const { service, name } of replicas) {
-    let found = 0;
-    const isComplete = async (): Promise<boolean> => (found = (await service.status()).length) >= slots;
-    const failure = (): string => `The board of "${name}" has ${found} slots instead of ${slots}`;
-    await waitUntil(isComplete, { withinMs: BOARD_MS, everyMs: 500, failure });
+    const isComplete = async (): Promise<boolean> => await service.knows(last);
+    await waitUntil(isComplete, { withinMs: BOARD_MS, everyMs: 500, failure: () => `The board of "${name}" does not have "${last}"` });
   }
 }

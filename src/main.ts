@@ -11,8 +11,9 @@ import type { ListenFacts } from './api/decide/describe-listening.ts';
 import { collectWhenIdle } from './platform/heap/collect-when-idle.ts';
 import { sleep } from './platform/pause.ts';
 import type { Runtime } from './reconciler/ports.ts';
-import { fail, ok, type Result } from './schema/failure.ts';
+import { ok, type Result } from './schema/failure.ts';
 import { chooseWorld } from './wiring/choose-world.ts';
+import { createAccess } from './wiring/create-access.ts';
 import { createApi } from './wiring/create-api.ts';
 import { createController } from './wiring/create-controller.ts';
 import { guardState } from './wiring/guard-state.ts';
@@ -34,10 +35,6 @@ const EMPTY_POLL_MS = 25;
 
 export async function createService(options: ServiceOptions): Promise<Result<Service>> {
   const { settings, log } = options;
-  if (settings.SVC_AUTH_ENABLED) {
-    const message = 'Set "SVC_AUTH_ENABLED" to 0: this version does not support authentication yet';
-    return fail('stalled', 'SettingUnusable', message);
-  }
   const made = await makeDirectories(settings);
   if (!made.ok) return made;
   const locked = await lockDirectories(settings, Date.now(), log);
@@ -54,7 +51,8 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
   const world = chosen.value;
   const controller = await createController(options, world);
   const stopping = new AbortController();
-  const api = createApi(options, world, controller, stopping.signal);
+  const access = await createAccess(options, world.runtime.traits.network === 'pods');
+  const api = createApi(options, { world, controller, access, stopping: stopping.signal });
   const listening = await listen(api, settings.SVC_LISTEN);
   if (!listening.ok) return listening;
   const running = new AbortController();
@@ -81,7 +79,7 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
     }
     running.abort();
     await Promise.all([loopEnded, resigned, world.stop()]);
-    await files.flush();
+    await Promise.all([files.flush(), access.stop()]);
     guard.close();
     locks.release();
   }

@@ -14,7 +14,7 @@ export const MAY_IMPORT = {
   },
   providers: { values: SHARED },
   models: { values: [...SHARED, 'files/'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
-  auth: { values: SHARED },
+  auth: { values: [...SHARED, 'files/'] },
   files: { values: [...SHARED, 'reconciler/ports.ts'] },
   host: { values: [...SHARED, 'files/', 'reconciler/ports.ts'] },
   cluster: {

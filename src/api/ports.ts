@@ -11,9 +11,6 @@ import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
 
 type Progress = NonNullable<SlotStatus['progress']>;
 
-/** Who may call a route. `open`: anyone. `read`: any scope. `v1`: scope "v1-only" and above. `all`: scope "all" and above. `admin`: scope "admin". */
-export type Access = 'open' | 'read' | 'v1' | 'all' | 'admin';
-
 /** The images that clients fetch by URL. */
 export interface ImageSource {
   /** Undefined: it does not exist. `read` closes the file at its end, `close` without reading. */

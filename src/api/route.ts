@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import type { ExchangeRequest } from '../gateway/exchange.ts';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { Answers } from './answer.ts';
-import type { Access } from './ports.ts';
+import type { Access } from '../schema/access.ts';
 
 export type RouteMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 

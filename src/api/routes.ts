@@ -11,6 +11,7 @@ import type { ManageDeps } from './manage/manage-deps.ts';
 import { createSlotInsightRoutes } from './manage/slot-insight-routes.ts';
 import { createSlotRoutes } from './manage/slot-routes.ts';
 import { createSystemRoutes } from './manage/system-routes.ts';
+import { createTokenRoutes } from './manage/token-routes.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { DocumentedRoute } from './route.ts';
 
@@ -28,6 +29,7 @@ export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): 
     ...createInventoryRoutes(deps),
     ...createModelRoutes(deps),
     ...createImageRoutes(deps.images),
+    ...createTokenRoutes(deps.tokens),
   ];
   let document: z.output<typeof OpenApi> | undefined;
   routes.push(

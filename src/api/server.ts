@@ -14,7 +14,7 @@ import { isJsonType, parseRequestHead } from '../gateway/decide/request-head.ts'
 import { isDeeperThan } from './decide/is-deeper-than.ts';
 import { createAllowedMethods } from './allowed-methods.ts';
 import { ApiError } from './api-error.ts';
-import type { Authorize } from './authorize.ts';
+import type { Authorize } from '../auth/create-authorize.ts';
 import { corsHeaders, preflightHeaders } from './decide/cors-headers.ts';
 import { createErrorHandler, sendError, type OnFault } from './error-handler.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';

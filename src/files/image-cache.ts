@@ -8,6 +8,7 @@ import { lstat, open, readdir, rename, rm, type FileHandle } from 'node:fs/promi
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { codeOf, messageOf } from '../platform/error-text.ts';
+import { createKeyedLock } from '../platform/keyed-lock.ts';
 import { makeSubdirectory } from './subdirectory.ts';
 
 export type CachedImage = { readonly ok: true; readonly id: string } | { readonly ok: false; readonly problem: string };
@@ -57,6 +58,7 @@ export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: I
   /** Oldest first. */
   const entries = new Map<string, Entry>();
   const writing = new Set<string>();
+  const lock = createKeyedLock();
   let totalBytes = 0;
   let scanned: Promise<void> | undefined;
   const fileOf = (id: string, ending = 'png'): string => path.join(directory, `${id}.${ending}`);
@@ -99,13 +101,16 @@ export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: I
     await scanned;
   }
 
+  /** One at a time: two images must not take the same room. */
   async function finish(id: string, sizeBytes: number): Promise<CachedImage> {
     if (sizeBytes > limitBytes)
       return refused('Raise "SVC_IMAGE_CACHE_LIMIT", or ask for "b64_json": one image does not fit into the cache');
-    await makeRoom(sizeBytes);
-    await rename(fileOf(id, 'part'), fileOf(id));
-    add(id, { sizeBytes, at: wallNow() });
-    return { ok: true, id };
+    return await lock('room', async () => {
+      await makeRoom(sizeBytes);
+      await rename(fileOf(id, 'part'), fileOf(id));
+      add(id, { sizeBytes, at: wallNow() });
+      return { ok: true, id } as const;
+    });
   }
 
   return {

@@ -31,10 +31,18 @@ export async function writeFileAtomically(path: string, text: string, options: W
     }
     if (options.owner !== undefined) await chown(temporary, options.owner.uid, options.owner.gid).catch(() => undefined);
     await rename(temporary, path);
+    if (options.sync === true) await syncDirectory(dirname(path));
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => undefined);
     throw error;
   }
+}
+
+/** Without it, a power failure could undo the rename. A file system that cannot do this is no reason to fail: the file is written. */
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r').catch(() => undefined);
+  await handle?.sync().catch(() => undefined);
+  await handle?.close();
 }
 
 /** Writes a value as indented JSON, in the same way. Creates the directory, but not its parents. */

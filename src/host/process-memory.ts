@@ -1,12 +1,12 @@
-/** Reads what a process and everything that it started use of the memory, at most once in a while. */
+/** Reads what a process and everything that it started use of the memory: often while it is young, and later once in a while. */
 import { readFile } from 'node:fs/promises';
 import type { ObservedWorkload } from '../reconciler/ports.ts';
-import { memoryOfProcess, sumOfProcesses, type ProcessMemory } from './decide/process-memory.ts';
+import { measuredForMs, memoryOfProcess, sumOfProcesses, type ProcessMemory } from './decide/process-memory.ts';
 
 type Used = ObservedWorkload['memoryBytes'];
 
-/** Servers take their memory when they start and when they compute; more often would cost more than it is worth. */
-const FRESH_MS = 10_000;
+/** What was not asked for since is forgotten. */
+const KEPT_MS = 60_000;
 /** A server has few processes. */
 const MOST_PROCESSES = 64;
 
@@ -16,7 +16,7 @@ export interface ProcessMemoryReader {
 }
 
 export function createProcessMemoryReader(procDir = '/proc'): ProcessMemoryReader {
-  const known = new Map<number, { readonly at: number; readonly used: Promise<Used> }>();
+  const known = new Map<number, { readonly since: number; readonly at: number; readonly used: Promise<Used> }>();
   const text = (path: string): Promise<string> => readFile(`${procDir}/${path}`, 'utf8').catch(() => '');
 
   async function readTree(pid: number): Promise<Used> {
@@ -40,10 +40,10 @@ export function createProcessMemoryReader(procDir = '/proc'): ProcessMemoryReade
     read(pid) {
       const now = performance.now();
       const last = known.get(pid);
-      if (last !== undefined && now - last.at < FRESH_MS) return last.used;
-      for (const [other, { at }] of known) if (now - at > 2 * FRESH_MS) known.delete(other);
+      if (last !== undefined && now - last.at < measuredForMs(last.at - last.since)) return last.used;
+      for (const [other, { at }] of known) if (now - at > KEPT_MS) known.delete(other);
       const used = readTree(pid);
-      known.set(pid, { at: now, used });
+      known.set(pid, { since: last?.since ?? now, at: now, used });
       return used;
     },
   };

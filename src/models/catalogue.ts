@@ -8,9 +8,19 @@ import type { ModelKind } from '../schema/model-kinds.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 
 export interface CatalogueFile {
-  /** Relative to the root of the store, without `..`. */
+  /** Relative to the root of the store, without `..`. Of an archive: the directory in which its files are kept. */
   readonly path: string;
   readonly from: Download | { readonly kind: 'generated'; readonly model: DemoModelId };
+  /** Set if the file is an archive, which is unpacked when it is fetched. It is the first file of its model then. */
+  readonly archive?: Archive;
+}
+
+export type ArchiveFormat = 'tar.bz2';
+
+export interface Archive {
+  readonly format: ArchiveFormat;
+  /** Of all its files together. Undefined if no source states it. */
+  readonly unpackedBytes?: number | undefined;
 }
 
 export interface Download {

@@ -4,12 +4,14 @@ import path from 'node:path';
 import { codeOf } from '../platform/error-text.ts';
 import type { ModelFormat } from '../providers/provider.ts';
 import type { ModelId } from '../schema/names.ts';
-import type { CatalogueFile } from './catalogue.ts';
+import { bytesOf, readFileList } from './archive/file-list.ts';
+import type { ArchiveFormat, CatalogueFile } from './catalogue.ts';
 import { parseHubName } from './decide/parse-model-name.ts';
 import { encodeDemoModel } from './demo/demo-models.ts';
 import type { ModelSources } from './model-sources.ts';
+import { archivePath } from './pull/fetch-archive.ts';
 import { removePart } from './pull/part-blocks.ts';
-import { hashFile } from './pull/verify-file.ts';
+import { hashFile } from './pull/hash-file.ts';
 import { createHash } from 'node:crypto';
 
 export interface ModelFile {
@@ -17,6 +19,8 @@ export interface ModelFile {
   readonly path: string;
   /** Hexadecimal. Undefined if nobody has stated it. */
   readonly sha256: string | undefined;
+  /** Set for an archive, of which `sha256` is the hash; `path` is the directory in which its files are kept. */
+  readonly archive?: ArchiveFormat;
 }
 
 /** A store, and what is known about models. */
@@ -48,20 +52,46 @@ export async function filesOf({ root, sources, formats }: KnownModels, id: Model
   return (format?.filesOf(name) ?? [name]).map((each) => unknown(path.join(path.dirname(id), each)));
 }
 
-function describeFile({ path: file, from }: CatalogueFile): ModelFile {
-  if (from.kind === 'url') return { path: file, sha256: from.sha256.toLowerCase() };
+function describeFile({ path: file, from, archive }: CatalogueFile): ModelFile {
+  const of = archive === undefined ? {} : { archive: archive.format };
+  if (from.kind === 'url') return { path: file, sha256: from.sha256.toLowerCase(), ...of };
   return { path: file, sha256: createHash('sha256').update(encodeDemoModel(from.model)).digest('hex') };
+}
+
+/** Returns the bytes of a file in the store, or of all files of an archive. Undefined if it is not there. */
+export async function storedBytes(root: string, { path: file, sha256, archive }: ModelFile): Promise<number | undefined> {
+  if (archive !== undefined) {
+    const list = await readFileList(path.join(root, file), sha256 ?? '');
+    return list === undefined ? undefined : bytesOf(list);
+  }
+  return stat(path.join(root, file)).then(
+    (facts) => (facts.isFile() ? facts.size : undefined),
+    () => undefined,
+  );
 }
 
 export interface VerifiedFile extends ModelFile {
   /** `unknown`: the file is there, and nobody has stated what its hash should be. */
   readonly result: 'matches' | 'differs' | 'missing' | 'unknown';
-  /** What the file really has. */
+  /** What the file really has. Undefined for an archive that was unpacked. */
   readonly digest: string | undefined;
 }
 
+/** Reads every byte of a file in the store again. Of an archive, returns one result if all its files are correct, otherwise one for each file that is not. */
+export async function verifyModelFiles(root: string, file: ModelFile, signal: AbortSignal): Promise<readonly VerifiedFile[]> {
+  if (file.archive === undefined) return [await verifyModelFile(root, file, signal)];
+  const list = await readFileList(path.join(root, file.path), file.sha256 ?? '');
+  if (list === undefined) return [{ ...file, result: 'missing', digest: undefined }];
+  const wrong: VerifiedFile[] = [];
+  for (const { path: name, sha256 } of list.files) {
+    const each = await verifyModelFile(root, { path: path.join(file.path, name), sha256 }, signal);
+    if (each.result !== 'matches') wrong.push(each);
+  }
+  return wrong.length > 0 ? wrong : [{ ...file, result: 'matches', digest: undefined }];
+}
+
 /** Reads every byte of a file in the store again. */
-export async function verifyModelFile(root: string, file: ModelFile, signal: AbortSignal): Promise<VerifiedFile> {
+async function verifyModelFile(root: string, file: ModelFile, signal: AbortSignal): Promise<VerifiedFile> {
   try {
     const digest = (await hashFile(path.join(root, file.path), signal)).digest('hex');
     const result = file.sha256 === undefined ? 'unknown' : digest === file.sha256 ? 'matches' : 'differs';
@@ -82,17 +112,14 @@ export async function removeModel(known: KnownModels, id: ModelId): Promise<numb
   const ofOthers = new Set(pins.filter((pin) => pin.id !== id).flatMap((pin) => pin.files.map((file) => file.path)));
   const files = (await filesOf(known, id)).filter((file) => !ofOthers.has(file.path));
   let removedBytes: number | undefined = pins.some((pin) => pin.id === id) ? 0 : undefined;
-  for (const { path: file } of files) {
-    const full = path.join(root, file);
-    const size = await stat(full).then(
-      (facts) => (facts.isFile() ? facts.size : undefined),
-      () => undefined,
-    );
-    if (size !== undefined) {
-      await rm(full);
-      removedBytes = (removedBytes ?? 0) + size;
-    }
-    await removePartsOf(full);
+  for (const file of files) {
+    const full = path.join(root, file.path);
+    const size = await storedBytes(root, file);
+    // A directory that is not complete goes as well.
+    await rm(full, { force: true, recursive: file.archive !== undefined });
+    if (size !== undefined) removedBytes = (removedBytes ?? 0) + size;
+    if (file.archive === undefined) await removePartsOf(full);
+    else await removeArchive(full, file.archive);
   }
   await sources.pins.remove(id);
   for (const { path: file } of files) await removeEmptyAbove(root, path.dirname(file));
@@ -104,6 +131,17 @@ async function removePartsOf(target: string): Promise<void> {
   const names = await readdir(directory).catch(() => []);
   const own = names.filter((name) => name.startsWith(`${path.basename(target)}.`) && name.endsWith('.part'));
   for (const name of own) await removePart(path.join(directory, name));
+}
+
+/** Removes what is left of an archive beside the directory of its files. */
+async function removeArchive(directory: string, format: ArchiveFormat): Promise<void> {
+  const archive = archivePath(directory, format);
+  await rm(archive, { force: true });
+  await removePartsOf(archive);
+  const above = path.dirname(directory);
+  const names = await readdir(above).catch(() => []);
+  const hidden = names.filter((name) => name.startsWith(`.${path.basename(directory)}.`) && name.endsWith('.part'));
+  for (const name of hidden) await rm(path.join(above, name), { force: true, recursive: true });
 }
 
 /** Removes a directory and those above it as long as they are empty, but never the store itself. */

@@ -98,12 +98,21 @@ export function entryOf(pin: Pin, endpoint: string): CatalogueEntry | undefined 
   return { id, files: [first, ...more], license, licenseUrl, isGated, ...facts };
 }
 
-function fileOf({ path, sha256, sizeBytes, from }: PinnedFile, endpoint: string): CatalogueFile | undefined {
+function fileOf({ path, sha256, sizeBytes, from, ...pinned }: PinnedFile, endpoint: string): CatalogueFile | undefined {
+  const archive = pinned.archive === undefined ? {} : { archive: pinned.archive };
   switch (from.kind) {
     case 'hub':
-      return { path, from: { kind: 'url', url: fileUrl(endpoint, from.repo, from.commit, from.path), sha256, sizeBytes, repo: from.repo } };
+      return {
+        path,
+        from: { kind: 'url', url: fileUrl(endpoint, from.repo, from.commit, from.path), sha256, sizeBytes, repo: from.repo },
+        ...archive,
+      };
     case 'url':
-      return { path, from: { kind: 'url', url: from.url, sha256, sizeBytes, ...(from.repo === undefined ? {} : { repo: from.repo }) } };
+      return {
+        path,
+        from: { kind: 'url', url: from.url, sha256, sizeBytes, ...(from.repo === undefined ? {} : { repo: from.repo }) },
+        ...archive,
+      };
     case 'import':
       return undefined;
     default:

@@ -1,5 +1,5 @@
 /** Finds what downloads left in a store and nobody will continue: parts, their journals, and descriptions of models whose files are gone. */
-import { readdir, rm, stat } from 'node:fs/promises';
+import { lstat, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelSources } from './model-sources.ts';
 
@@ -20,7 +20,10 @@ export async function findLeftovers(root: string, now: number): Promise<readonly
     const entries = await readdir(path.join(root, directory), { withFileTypes: true }).catch(() => []);
     for (const entry of entries) {
       const file = path.join(directory, entry.name);
-      if (entry.isDirectory() && depth < DEPTH) await visit(file, depth + 1);
+      if (entry.isDirectory() && entry.name.endsWith('.part')) {
+        const { sizeBytes, mtimeMs } = await measure(path.join(root, file));
+        if (now - mtimeMs > ABANDONED_MS) found.push({ path: file, sizeBytes });
+      } else if (entry.isDirectory() && depth < DEPTH) await visit(file, depth + 1);
       if (!entry.isFile() || !/\.part(?:\.journal)?$/.test(entry.name)) continue;
       const facts = await stat(path.join(root, file)).catch(() => undefined);
       // Sparse files take less room than their size says.
@@ -32,8 +35,20 @@ export async function findLeftovers(root: string, now: number): Promise<readonly
   return found;
 }
 
+/** Of everything in a directory: what was being unpacked there when a process ended. */
+async function measure(directory: string): Promise<{ readonly sizeBytes: number; readonly mtimeMs: number }> {
+  let sizeBytes = 0;
+  let { mtimeMs } = await stat(directory);
+  for (const name of await readdir(directory, { recursive: true }).catch(() => [])) {
+    const facts = await lstat(path.join(directory, name)).catch(() => undefined);
+    sizeBytes += facts?.isFile() === true ? facts.size : 0;
+    mtimeMs = Math.max(mtimeMs, facts?.mtimeMs ?? 0);
+  }
+  return { sizeBytes, mtimeMs };
+}
+
 export async function removeLeftovers(root: string, leftovers: readonly Leftover[]): Promise<void> {
-  for (const { path: file } of leftovers) await rm(path.join(root, file), { force: true });
+  for (const { path: file } of leftovers) await rm(path.join(root, file), { force: true, recursive: true });
 }
 
 /** Removes what names were resolved to, where none of the files exists any more, so that the next pull asks again. Returns the names. */

@@ -9,12 +9,14 @@ import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
 import { fail } from '../schema/failure.ts';
 import { ModelId } from '../schema/names.ts';
 import { DEMO_CATALOGUE, downloadBytes, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from './catalogue.ts';
+import { readFileList } from './archive/file-list.ts';
 import { completeContents } from './decide/complete-contents.ts';
 import { parseHubName } from './decide/parse-model-name.ts';
 import { suggestModels } from './decide/suggest-models.ts';
 import { readHubAccess } from './hub/hub-access.ts';
 import { createModelSources, type ModelSources } from './model-sources.ts';
-import { fetchModel, type Pace } from './pull/fetch-model.ts';
+import type { Pace } from './pull/fetch-file.ts';
+import { fetchModel } from './pull/fetch-model.ts';
 import type { PullLimits } from './pull/pull-file.ts';
 import { createPulls, type Pulls } from './pulls.ts';
 import { createModelReader } from './read-model.ts';
@@ -70,11 +72,13 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     if (entry === undefined) return presenceOfOther(id);
     const refusal = whyNotSelectable(entry);
     if (refusal !== undefined) return { kind: 'missing', message: refusal };
+    if (!(await isUnpacked(root, entry))) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
     const read = await reader.read(id, loadedPath(entry), entry.provider);
     if (read.kind === 'unusable') return { kind: 'missing', message: read.message };
     const others = await Promise.all(entry.files.slice(1).map(async ({ path: file }) => sizeOf(path.join(root, file))));
     if (read.kind === 'absent' || others.includes(undefined)) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
-    const sizeBytes = entry.files.length === 1 ? read.facts.sizeBytes : (downloadBytes(entry) ?? read.facts.sizeBytes);
+    const isWhole = entry.files.length === 1 || entry.files[0].archive !== undefined;
+    const sizeBytes = isWhole ? read.facts.sizeBytes : (downloadBytes(entry) ?? read.facts.sizeBytes);
     const contents = completeContents(read.facts.contents, entry.stated);
     return { kind: 'present', facts: { ...read.facts, ...(contents === undefined ? {} : { contents }), sizeBytes } };
   }
@@ -114,12 +118,24 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
       const pins = await sources.pins.list();
       const named = [...catalogue.values()].flatMap((entry) => [loadedPath(entry), ...entry.files.map((file) => file.path)]);
       const known = new Set([...named, ...pins.flatMap((pin) => pin.files.map((file) => file.path))]);
-      const found = (await findModels(root, formats)).filter((file) => !known.has(file));
+      const found = (await findModels(root, formats)).filter((file) => !isWithin(known, file));
       const ids = [...catalogue.keys(), ...pins.map((pin) => pin.id), ...found].flatMap((id) => ModelId.safeParse(id).data ?? []);
       signal.throwIfAborted();
       return Promise.all([...new Set(ids)].map(async (id) => ({ id, entry: await sources.known(id), presence: await presence(id) })));
     },
   };
+}
+
+/** Whether a path, or a directory above it, is one of these. */
+function isWithin(known: ReadonlySet<string>, file: string): boolean {
+  for (let each = file; each !== '.'; each = path.dirname(each)) if (known.has(each)) return true;
+  return false;
+}
+
+/** Whether the files of an archive are there, if the model has one. */
+async function isUnpacked(root: string, { files: [first] }: CatalogueEntry): Promise<boolean> {
+  const { archive, from, path: directory } = first;
+  return archive === undefined || from.kind !== 'url' || (await readFileList(path.join(root, directory), from.sha256)) !== undefined;
 }
 
 async function sizeOf(file: string): Promise<number | undefined> {
@@ -158,7 +174,8 @@ async function findModels(root: string, formats: readonly ModelFormat[]): Promis
     for (const entry of entries.toSorted((a, b) => a.name.localeCompare(b.name))) {
       const file = path.join(directory, entry.name);
       if (entry.isDirectory()) {
-        if (depth < DEPTH) await visit(file, depth + 1);
+        // What is not complete has the ending ".part".
+        if (depth < DEPTH && !entry.name.endsWith('.part')) await visit(file, depth + 1);
       } else if (isModel({ name: entry.name })) found.push(file);
     }
   };

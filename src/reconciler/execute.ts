@@ -1,13 +1,15 @@
 /** Carries out actions without making choices. The result of each one is recorded in the tracker, where the next pass finds it. */
-import type { Endpoint, Health, ProbeIo, Provider, ProviderRegistry } from '../providers/provider.ts';
+import type { ProbeIo, ProviderRegistry } from '../providers/provider.ts';
 import { fail, type Failure } from '../schema/failure.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
 import { isSameValue } from '../schema/same-value.ts';
-import { isAmong, type ProbeFact } from './decide/facts/workload-history.ts';
+import type { ProbeFact } from './decide/facts/workload-history.ts';
 import { changesWorld, keyOfAction, probeKey, type Action, type ActionArgs } from './decide/facts/actions.ts';
 import { warmingPauseMs } from './decide/steps/plan-probes.ts';
+import { askServers } from './ask-servers.ts';
 import type { Deadline } from './deadline.ts';
 import { pause } from '../platform/pause.ts';
+import { createProbeQueue, type ProbeQueue } from './probe-queue.ts';
 import type { Tracker } from './tracker.ts';
 import type { Clock, LogLine, ModelStore, Progress, Runtime, Traffic, Workload } from './ports.ts';
 import { messageOf } from '../platform/error-text.ts';
@@ -41,6 +43,10 @@ export interface Executor {
   close(): Promise<void>;
 }
 
+interface OwnDeps extends ExecuteDeps {
+  readonly inTurn: ProbeQueue;
+}
+
 type Aborts = Map<string, AbortController>;
 type PullAction = Extract<Action, { name: 'pullImage' | 'pullModel' }>;
 
@@ -53,6 +59,7 @@ const LOG_TAIL_WITHIN_MS = 2000;
 export function createExecutor(deps: ExecuteDeps): Executor {
   const { tracker, clock } = deps;
   const aborts: Aborts = new Map();
+  const own: OwnDeps = { ...deps, inTurn: createProbeQueue(clock) };
   const ends = new Set<Promise<void>>();
   return {
     begin(action, onEnd) {
@@ -65,7 +72,7 @@ export function createExecutor(deps: ExecuteDeps): Executor {
         tracker.end(action);
         onEnd(action, outcome);
       };
-      const running = carryOut(deps, action, aborts, abort.signal).then(end, (error: unknown) =>
+      const running = carryOut(own, action, aborts, abort.signal).then(end, (error: unknown) =>
         end(broken(deps, action, error, abort.signal)),
       );
       ends.add(running);
@@ -82,7 +89,7 @@ export function createExecutor(deps: ExecuteDeps): Executor {
 }
 
 /** The one place where an action's name chooses what is done. */
-async function carryOut(deps: ExecuteDeps, action: Action, aborts: Aborts, signal: AbortSignal): Promise<Outcome> {
+async function carryOut(deps: OwnDeps, action: Action, aborts: Aborts, signal: AbortSignal): Promise<Outcome> {
   switch (action.name) {
     case 'pullImage':
     case 'pullModel':
@@ -154,12 +161,13 @@ function noteInPlaceUpdate(
   if (update.altered) tracker.attempts.repaired(slot, update.workload, now);
 }
 
-async function probe(deps: ExecuteDeps, args: ActionArgs['probe'], signal: AbortSignal): Promise<Outcome> {
+async function probe(deps: OwnDeps, args: ActionArgs['probe'], signal: AbortSignal): Promise<Outcome> {
   const { clock, tracker } = deps;
   const until = clock.now() + args.patienceMs;
   for (;;) {
-    const { health, failingEndpoints } = await askAll(deps, args, signal);
-    if (signal.aborted) return NONE;
+    const answer = await deps.inTurn(signal, async () => await askServers(deps, args, signal));
+    if (answer === undefined || signal.aborted) return NONE;
+    const { health, failingEndpoints } = answer;
     const waitMs = warmingPauseMs(clock.now() - args.since);
     // A model that computes nonsense computes the same when it is asked again.
     if (health.kind === 'passing' || health.kind === 'nonsense' || clock.now() + waitMs >= until) {
@@ -177,65 +185,6 @@ function passesAsBefore(before: ProbeFact | undefined, after: ProbeFact | undefi
   if (before?.status !== 'passing' || after?.status !== 'passing') return false;
   return isSameValue(before.failingEndpoints, after.failingEndpoints) && isSameValue(before.passedEndpoints, after.passedEndpoints);
 }
-
-/** Returns the best answer of all endpoints, and the endpoints that did not pass. */
-async function askAll(
-  deps: ExecuteDeps,
-  args: ActionArgs['probe'],
-  signal: AbortSignal,
-): Promise<{ readonly health: Health; readonly failingEndpoints: readonly Endpoint[] }> {
-  const provider = deps.providers[args.spec.provider];
-  if (provider === undefined)
-    return { health: { kind: 'failing', message: `There is no provider "${args.spec.provider}"` }, failingEndpoints: [] };
-  const answers = await Promise.all(args.endpoints.map(async (endpoint) => await askOne(deps, provider, { endpoint, ...args }, signal)));
-  const failingEndpoints = args.endpoints.filter((_, index) => answers[index]?.kind !== 'passing');
-  const best = BEST_FIRST.map((kind) => answers.find((answer) => answer.kind === kind)).find((answer) => answer !== undefined);
-  return { health: best ?? { kind: 'failing', message: 'It has no endpoint' }, failingEndpoints };
-}
-
-const BEST_FIRST = ['passing', 'loading', 'nonsense', 'failing', 'silent'] as const;
-
-/** Asks a server for its health, or, until it has passed once, whether it is ready, and at the same time, if it has passed before, whether it answers at all: the first may wait behind other requests. */
-async function askOne(
-  { probeIo, clock }: ExecuteDeps,
-  provider: Provider,
-  { endpoint, slot: name, spec, model, passed, passedEndpoints }: ActionArgs['probe'] & { readonly endpoint: Endpoint },
-  signal: AbortSignal,
-): Promise<Health> {
-  const own = new AbortController();
-  const both = AbortSignal.any([signal, own.signal]);
-  const asking = Promise.resolve().then(async () => {
-    if (provider.readiness === undefined || isAmong(endpoint, passedEndpoints))
-      return await provider.health(endpoint, probeIo, { name, spec, model }, both);
-    return await provider.readiness(endpoint, probeIo, { name, spec, model }, both);
-  });
-  const watching = watchSilence({ probeIo, clock }, passed ? provider.readyPath : undefined, endpoint, both);
-  const health = await Promise.race([asking, watching]).catch(failing);
-  own.abort();
-  return health;
-}
-
-/** Resolves when the server is silent, or when a probe takes so long that it must have been forgotten. */
-async function watchSilence(
-  { probeIo, clock }: Pick<ExecuteDeps, 'probeIo' | 'clock'>,
-  path: string | undefined,
-  endpoint: Endpoint,
-  signal: AbortSignal,
-): Promise<Health> {
-  const until = clock.now() + LONGEST_PROBE_MS;
-  for (;;) {
-    await pause(clock, WATCH_MS, signal);
-    if (signal.aborted || clock.now() >= until) return failing(`The probe did not end within ${LONGEST_PROBE_MS / 1000} s`);
-    if (path === undefined) continue;
-    const { status, error } = await probeIo.request(endpoint, { method: 'GET', path, timeoutMs: WATCH_MS, signal });
-    if (status === 0) return { kind: 'silent', message: `The server does not respond: ${error ?? 'no answer'}` };
-  }
-}
-
-/** Between two checks whether a server that takes long answers at all, and for the answer. */
-const WATCH_MS = 3000;
-/** Longer than any provider waits for an answer. */
-const LONGEST_PROBE_MS = 60_000;
 
 async function noteCrash(
   deps: ExecuteDeps,
@@ -288,8 +237,4 @@ function broken({ tracker, clock }: ExecuteDeps, action: Action, error: unknown,
   if (action.name === 'stop') tracker.histories.stopFailed(action.args.workload, failure.message, clock.now());
   if (action.name === 'apply') tracker.attempts.failed(action.slot, { kind: 'apply', failure }, clock.now());
   return { kind: 'failed', failure };
-}
-
-function failing(error: unknown): Health {
-  return { kind: 'failing', message: messageOf(error) };
 }

@@ -60,6 +60,11 @@ const HostNames = ListOf(
   (entry) => (HOST_NAME.test(entry) ? entry : undefined),
   'Write host names without scheme and port, such as "gpu.example.com" or "*.example.com"',
 );
+const ADDRESS = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]);
+const ProxyAddresses = ListOf(
+  (entry) => (ADDRESS.safeParse(entry).success ? entry : undefined),
+  'Write IP addresses or CIDR ranges, such as "127.0.0.1" or "10.0.0.0/8"',
+);
 /** Browser extensions and desktop applications have schemes of their own, such as `chrome-extension` and `app`. */
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#@*\s"]+\/?$/i;
 const Origins = ListOf(
@@ -94,11 +99,9 @@ export const SettingsSchema = z.strictObject({
   SVC_STATE_DIR: AbsolutePath.default('/var/lib/svc').describe('Contains timelines, status, last valid specs, env files, image cache'),
   SVC_MODELS_DIR: AbsolutePath.optional().describe('Directory of the model store. Default: `models` in the state directory'),
   SVC_AUTH_ENABLED: Flag.prefault('0').describe('Whether routes require credentials, except those that are open to everyone'),
-  SVC_TRUSTED_PROXIES: z
-    .string()
-    .default('127.0.0.1,::1')
-    .transform((text) => text.split(/[\s,]+/).filter((address) => address !== ''))
-    .describe('Comma-separated addresses of proxies whose `X-Forwarded-Email` header is trusted'),
+  SVC_TRUSTED_PROXIES: ProxyAddresses.prefault('127.0.0.1,::1').describe(
+    'Comma-separated addresses, and CIDR ranges such as `10.0.0.0/8`, of proxies whose `X-Forwarded-Email` header is trusted',
+  ),
   SVC_PROXY_SECRET: z
     .string()
     .min(16, 'Use at least 16 characters')

@@ -46,6 +46,10 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     const message = 'Set "SVC_ON_EXIT" to "leave": in a cluster, the slots must keep running when a replica of the gateway exits';
     return fail('stalled', 'SettingUnusable', message);
   }
+  if (settings.SVC_AUTH_ENABLED) {
+    const message = 'Set "SVC_AUTH_ENABLED" to 0, and let an Ingress authenticate: tokens do not work in a cluster yet';
+    return fail('stalled', 'SettingUnusable', message);
+  }
   const { observer, reportTo } = createLateObserver();
   const options: KubeApiOptions = { env, namespace: settings.SVC_NAMESPACE, version, onRequest: observer.requestEnded };
   const api = await createKubeApi(options);

@@ -1,5 +1,4 @@
 /** Creates the HTTP API: the gateway and the management API on one server. */
-import { allowEveryone } from '../api/authorize.ts';
 import type { Manage } from '../api/ports.ts';
 import { createGuardedEditor } from '../api/manage/guarded-editor.ts';
 import { createRoutes } from '../api/routes.ts';
@@ -8,6 +7,7 @@ import { createSiteGuard } from '../api/site-guard.ts';
 import { createV1Routes } from '../api/v1/v1-routes.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
+import type { AccessControl } from './create-access.ts';
 import type { Controller } from './create-controller.ts';
 import { createFit } from './fit-model.ts';
 import { openImageCache } from './image-cache.ts';
@@ -20,8 +20,15 @@ import type { ServiceOptions, World } from './world.ts';
 /** Reading the hardware facts of a host takes microseconds. */
 const HARDWARE_TIMEOUT_MS = 5000;
 
-/** `stopping` aborts when the service begins to stop. */
-export function createApi(options: ServiceOptions, world: World, controller: Controller, stopping: AbortSignal): HttpApi {
+interface ApiParts {
+  readonly world: World;
+  readonly controller: Controller;
+  readonly access: AccessControl;
+  /** Aborts when the service begins to stop. */
+  readonly stopping: AbortSignal;
+}
+
+export function createApi(options: ServiceOptions, { world, controller, access, stopping }: ApiParts): HttpApi {
   const { settings, version, log, providers } = options;
   const safeFlagsOf = (kind: ProviderKind): ReadonlySet<string> | undefined => providers[kind]?.safeFlags;
   const { board, metrics, traffic, clock, heap, loop } = controller;
@@ -71,6 +78,8 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
     traffic: traffic.ofSlot,
     settings,
     features,
+    tokens: access.tokens,
+    isProxy: access.isProxy,
     now: clock.now,
     wallNow: clock.wallNow,
     stopping,
@@ -80,8 +89,7 @@ export function createApi(options: ServiceOptions, world: World, controller: Con
     settings,
     gateway,
     site: createSiteGuard(readSitePolicy(settings, runtime.traits.network === 'pods')),
-    // `main.ts` refuses to start with authentication, which does not exist yet.
-    authorize: allowEveryone,
+    authorize: access.authorize,
     report: metrics.requestFinished,
     onFault,
   });

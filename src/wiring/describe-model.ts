@@ -1,9 +1,7 @@
 /** What the management API says about a model: a line of the list, and all that is known of one. */
-import { stat } from 'node:fs/promises';
-import path from 'node:path';
 import type { ModelDetail, ModelListing } from '../api/ports.ts';
 import { suggestModels } from '../models/decide/suggest-models.ts';
-import { filesOf } from '../models/model-files.ts';
+import { filesOf, storedBytes } from '../models/model-files.ts';
 import type { DirectoryModelStore, ListedModel } from '../models/store.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import type { ModelId } from '../schema/names.ts';
@@ -79,16 +77,9 @@ interface StoredFile {
 
 async function storedFiles(store: DirectoryModelStore, id: ModelId): Promise<readonly StoredFile[]> {
   return await Promise.all(
-    (await filesOf(store, id)).map(async ({ path: file, sha256 }) => {
-      const storedBytes = await storedSize(path.join(store.root, file));
-      return { path: file, sha256, storedBytes, present: storedBytes !== undefined };
+    (await filesOf(store, id)).map(async (file) => {
+      const bytes = await storedBytes(store.root, file);
+      return { path: file.path, sha256: file.sha256, storedBytes: bytes, present: bytes !== undefined };
     }),
-  );
-}
-
-async function storedSize(file: string): Promise<number | undefined> {
-  return stat(file).then(
-    (facts) => (facts.isFile() ? facts.size : undefined),
-    () => undefined,
   );
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ApiError } from '../../src/api/api-error.ts';
-import type { Authorize } from '../../src/api/authorize.ts';
+import type { Authorize } from '../../src/auth/create-authorize.ts';
 import type { Route } from '../../src/api/route.ts';
 import { buildServer, type ServerDeps } from '../../src/api/server.ts';
 import { publish } from '../gateway/support/board-fixture.ts';

@@ -51,13 +51,6 @@ describe('svcctl serve', () => {
     expect(errors.trim().split('\n')).toHaveLength(1);
   });
 
-  test('refuses to start with authentication, which is not implemented', async () => {
-    expect(await serve({ ...own(), SVC_AUTH_ENABLED: '1' })).toMatchObject({
-      code: 1,
-      errors: expect.stringContaining('SVC_AUTH_ENABLED'),
-    });
-  });
-
   test('refuses a recording of hardware that is missing or has a mistake, and says where', async () => {
     const absent = path.join(dir, 'absent.json');
     expect(await serve({ ...own(), SVC_HARDWARE_FILE: absent })).toMatchObject({

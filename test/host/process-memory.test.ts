@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
-import { memoryOfProcess, sumOfProcesses } from '../../src/host/decide/process-memory.ts';
+import { measuredForMs, memoryOfProcess, sumOfProcesses } from '../../src/host/decide/process-memory.ts';
+import { eventually } from '../support/eventually.ts';
 import { createProcessMemoryReader } from '../../src/host/process-memory.ts';
 
 test('memoryOfProcess() reads what the kernel writes, and nothing where it does not', () => {
@@ -19,6 +20,28 @@ test('sumOfProcesses() counts a file once that several processes map', () => {
   ];
   expect(sumOfProcesses(parts)).toEqual({ host: 128 * mib, mapped: 512 * mib });
   expect(sumOfProcesses([])).toBeUndefined();
+});
+
+test('measuredForMs() makes the last measurement of a process a recent one, however short its life was, and few of a long one', () => {
+  const times = [0];
+  for (let at = 0; at < 3_600_000; at = times.at(-1) ?? 0) times.push(at + measuredForMs(at));
+  for (const [index, at] of times.entries()) expect((times[index + 1] ?? at) - at).toBeLessThanOrEqual(Math.max(200, at / 4));
+  expect(times.length).toBeLessThan(400);
+});
+
+test('a process that takes its memory after it was measured for the first time is measured again soon', async () => {
+  const program = "process.stdin.once('data', () => { globalThis.held = Buffer.alloc(200 * 2 ** 20, 1) }); console.log('ready')";
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['pipe', 'pipe', 'inherit'] });
+  try {
+    await once(child.stdout, 'data');
+    const reader = createProcessMemoryReader();
+    const read = async (): Promise<number> => (await reader.read(child.pid ?? 0))?.host ?? 0;
+    expect(await read()).toBeLessThan(200 * 2 ** 20);
+    child.stdin.write('go');
+    await eventually('it is seen to have 200 MiB', async () => (await read()) > 200 * 2 ** 20, 5000);
+  } finally {
+    child.kill('SIGKILL');
+  }
 });
 
 test('a process is measured with those that it started', async () => {

@@ -10,7 +10,7 @@ const HOUSE: Readonly<Record<string, { readonly may: readonly string[]; readonly
   gateway: { may: ['schema', 'platform', 'providers/provider.ts', 'reconciler/board.ts'], types: ['reconciler/ports.ts'] },
   providers: { may: ['schema', 'platform'] },
   models: { may: ['schema', 'platform', 'files'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
-  auth: { may: ['schema', 'platform'] },
+  auth: { may: ['schema', 'platform', 'files'] },
   files: { may: ['schema', 'platform', 'reconciler/ports.ts'] },
   host: { may: ['schema', 'platform', 'files', 'reconciler/ports.ts'] },
   cluster: {

@@ -59,7 +59,10 @@ describe('createCatalogueSource()', () => {
       quietPeriodMs: 0,
       log: { info: () => undefined, warn: () => undefined },
     });
-    expect(withSpeech.catalogue.get('moonshine-tiny-en')?.reason).toContain('archive, which this version does not unpack');
+    expect(withSpeech.catalogue.get('moonshine-tiny-en')).toMatchObject({
+      selectable: true,
+      directory: expect.stringMatching(/^catalogue\/moonshine-tiny-en\/[0-9a-f]{12}$/),
+    });
     expect(withSpeech.catalogue.get('sdxl-turbo')).toMatchObject({ selectable: true });
     expect(withSpeech.catalogue.get('flux-schnell')).toMatchObject({ selectable: true });
   });

@@ -133,6 +133,9 @@ export const MemoryShare = z
     may_wait: z.boolean().describe('Not admitted, but the memory will be released automatically'),
     placement: z.array(MemoryPart).describe('What the slot needs, by where it is or would be'),
     short: MemoryPart.extend({ budget_bytes: Bytes, promised_bytes: Bytes, others_bytes: Bytes })
+      .extend({
+        kept_for: SlotName.nullable().describe('The slot would fit, and the one with this name waits for the same memory and comes first'),
+      })
       .nullable()
       .describe('The memory that decides, with what slots before this one get and what other programs use; null without a budget'),
     candidates: z

@@ -32,14 +32,14 @@ export function createImageRoutes(images: ImageSource): readonly DocumentedRoute
     defineRoute({
       method: 'GET',
       path: '/api/images/cache/:file',
-      access: 'read',
+      access: 'any',
       tag: 'inference',
       summary: 'Returns an image that was drawn with `response_format` "url"',
       input: Input,
       answers: {
         200: text('The image', PNG, HEADERS),
         206: text('A part of the image', PNG, { ...HEADERS, 'content-range': 'Which part it is' }),
-        304: empty('The client has the image'),
+        304: empty('The client has the image', { etag: HEADERS.etag }),
       },
       errors: ['image.not_found', 'request.range'],
       async handler({ params, headers }) {

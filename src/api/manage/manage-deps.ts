@@ -1,4 +1,5 @@
 /** What the management routes need. `src/main.ts` supplies it. */
+import type { TokenManager } from '../../auth/manage-tokens.ts';
 import type { SlotTraffic } from '../../gateway/traffic.ts';
 import type { Board } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/names.ts';
@@ -12,7 +13,10 @@ export interface ManageDeps {
   readonly board: Pick<Board, 'current'>;
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly traffic: (slot: SlotName) => SlotTraffic;
-  readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_HARDWARE_FILE' | 'SVC_PUBLIC_URL' | 'SVC_TRUSTED_PROXIES' | 'SVC_RESYNC'>;
+  readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_HARDWARE_FILE' | 'SVC_PUBLIC_URL' | 'SVC_RESYNC'>;
+  readonly tokens: TokenManager;
+  /** Whether an address is one of `SVC_TRUSTED_PROXIES`. */
+  readonly isProxy: (address: string | undefined) => boolean;
   /** Whether this build and host support each feature. */
   readonly features: () => Readonly<Record<string, boolean>>;
   /** Milliseconds on the clock of the loop. */

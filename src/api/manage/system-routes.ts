@@ -118,7 +118,7 @@ function uptimeSeconds({ now, manage }: ManageDeps): number {
   return Math.max(0, Math.round((now() - manage.startedAt) / 1000));
 }
 
-function discoveryRoutes({ settings, features }: ManageDeps): readonly DocumentedRoute[] {
+function discoveryRoutes({ settings, features, isProxy }: ManageDeps): readonly DocumentedRoute[] {
   return [
     open('/api/features', 'What this build and host support', { 200: json('Features by name', Features) }, () => ({
       status: 200,
@@ -132,7 +132,7 @@ function discoveryRoutes({ settings, features }: ManageDeps): readonly Documente
         const urls = publicUrls({
           publicUrl: settings.SVC_PUBLIC_URL,
           hostHeader: request.headers.host,
-          secure: cameOverTls(request, settings.SVC_TRUSTED_PROXIES),
+          secure: isProxy(request.socket.remoteAddress) && request.headers['x-forwarded-proto'] === 'https',
           authEnabled: settings.SVC_AUTH_ENABLED,
         });
         if (urls === undefined) throw new ApiError('request.invalid', 'Send a host name or address in "Host"', { param: 'Host' });
@@ -186,10 +186,4 @@ function authRoutes({ settings }: ManageDeps): readonly DocumentedRoute[] {
     { ...status, tag: 'auth' },
     { ...login, tag: 'auth', method: 'POST', input: LoginInput },
   ];
-}
-
-/** Returns whether the client used TLS according to a trusted proxy; the header of any other peer is ignored. */
-function cameOverTls(request: FastifyRequest, trusted: readonly string[]): boolean {
-  const peer = request.socket.remoteAddress?.replace(/^::ffff:/, '') ?? '';
-  return trusted.includes(peer) && request.headers['x-forwarded-proto'] === 'https';
 }

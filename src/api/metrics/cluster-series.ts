@@ -33,8 +33,8 @@ export function createClusterSeries(factory: MetricFactory, sources: ClusterSour
   /** Those that are kept up to date at present. */
   const copies = new Set<Copy>();
   registerSources(factory, sources);
-  gauge('svc_kube_copy_age_seconds', (series) => {
-    for (const [resource, ageMs] of oldestOf(copies)) series.set({ resource }, ageMs / 1000);
+  gauge('svc_kube_copy_age_seconds', (add) => {
+    for (const [resource, ageMs] of oldestOf(copies)) add({ resource }, ageMs / 1000);
   });
   // A counter that began with its first event would hide that event from `increase()`.
   if (sources !== undefined) for (const what of WRITTEN) for (const result of WRITE_RESULTS) writes.inc({ what, result }, 0);
@@ -56,8 +56,8 @@ export function createClusterSeries(factory: MetricFactory, sources: ClusterSour
 }
 
 function registerSources({ gauge, readCounter }: MetricFactory, sources: ClusterSources | undefined): void {
-  gauge('svc_status_writes_waiting', (series) => {
-    for (const [what, count] of Object.entries(sources?.waiting() ?? {})) series.set({ what }, count);
+  gauge('svc_status_writes_waiting', (add) => {
+    for (const [what, count] of Object.entries(sources?.waiting() ?? {})) add({ what }, count);
   });
   readCounter('svc_leader_transitions_total', () => sources?.leaderTransitions());
 }

@@ -1,10 +1,12 @@
-/** Creates the metrics of the table in one registry. */
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+/** Creates the metrics of the table: counters and histograms in one registry, and gauges, which are read when they are asked for. */
+import { Counter, Histogram, type Registry } from 'prom-client';
+import { writeGauge, type AddSample } from './gauge-text.ts';
 import { METRICS, type MetricName } from './metric-table.ts';
 
 export type MetricFactory = ReturnType<typeof createMetricFactory>;
 
 export function createMetricFactory(registry: Registry) {
+  const gauges: (() => string)[] = [];
   const optionsOf = (name: keyof typeof METRICS) => {
     const { help, labels } = METRICS[name];
     return { name, help, labelNames: labels, registers: [registry] };
@@ -27,15 +29,11 @@ export function createMetricFactory(registry: Registry) {
       });
     },
     histogram: (name: MetricName<'histogram'>): Histogram => new Histogram({ ...optionsOf(name), buckets: [...METRICS[name].buckets] }),
-    /** `read` sets the values whenever Prometheus scrapes, so that nothing is stored twice. */
-    gauge(name: MetricName<'gauge'>, read: (gauge: Gauge) => void): void {
-      const gauge: Gauge = new Gauge({
-        ...optionsOf(name),
-        collect() {
-          gauge.reset();
-          read(gauge);
-        },
-      });
+    /** `read` adds the samples whenever Prometheus scrapes, so that nothing is stored twice. */
+    gauge(name: MetricName<'gauge'>, read: (add: AddSample) => void): void {
+      gauges.push(() => writeGauge({ name, help: METRICS[name].help }, read));
     },
+    /** Everything as Prometheus reads it. */
+    text: async () => `${await registry.metrics()}\n${gauges.map((write) => write()).join('\n')}`,
   };
 }

@@ -40,13 +40,13 @@ export function createMetrics(deps: MetricsDeps) {
     contentType: registry.contentType,
     async text() {
       ofProcess.sample();
-      return await registry.metrics();
+      return await factory.text();
     },
   };
 }
 
 function registerServiceSeries({ gauge }: MetricFactory, { version, runtime, leads, board }: MetricsDeps): void {
-  gauge('svc_build_info', (series) => series.set({ version, runtime }, 1));
-  gauge('svc_leads', (series) => series.set(leads() ? 1 : 0));
-  gauge('svc_reconcile_last_pass_timestamp_seconds', (series) => series.set(board.current().at / 1000));
+  gauge('svc_build_info', (add) => add({ version, runtime }, 1));
+  gauge('svc_leads', (add) => add({}, leads() ? 1 : 0));
+  gauge('svc_reconcile_last_pass_timestamp_seconds', (add) => add({}, board.current().at / 1000));
 }

@@ -7,17 +7,17 @@ const RESOLUTION_MS = 20;
 
 export function registerProcessSeries({ gauge, readCounter }: MetricFactory) {
   const eventLoop = watchEventLoop();
-  gauge('process_resident_memory_bytes', (series) => series.set(process.memoryUsage.rss()));
-  gauge('process_start_time_seconds', (series) => series.set(Math.round(performance.timeOrigin / 1000)));
+  gauge('process_resident_memory_bytes', (add) => add({}, process.memoryUsage.rss()));
+  gauge('process_start_time_seconds', (add) => add({}, Math.round(performance.timeOrigin / 1000)));
   readCounter('process_cpu_seconds_total', () => {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1e6;
   });
-  gauge('nodejs_eventloop_delay_mean_seconds', (series) => series.set(eventLoop.last().mean));
-  gauge('nodejs_eventloop_delay_p50_seconds', (series) => series.set(eventLoop.last().p50));
-  gauge('nodejs_eventloop_delay_p99_seconds', (series) => series.set(eventLoop.last().p99));
-  gauge('nodejs_eventloop_delay_max_seconds', (series) => series.set(eventLoop.last().max));
-  gauge('nodejs_eventloop_utilization_ratio', (series) => series.set(eventLoop.last().utilization));
+  gauge('nodejs_eventloop_delay_mean_seconds', (add) => add({}, eventLoop.last().mean));
+  gauge('nodejs_eventloop_delay_p50_seconds', (add) => add({}, eventLoop.last().p50));
+  gauge('nodejs_eventloop_delay_p99_seconds', (add) => add({}, eventLoop.last().p99));
+  gauge('nodejs_eventloop_delay_max_seconds', (add) => add({}, eventLoop.last().max));
+  gauge('nodejs_eventloop_utilization_ratio', (add) => add({}, eventLoop.last().utilization));
   return {
     /** Ends the window of the event-loop metrics. To be called before each scrape. */
     sample: eventLoop.sample,

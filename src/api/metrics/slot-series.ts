@@ -25,33 +25,33 @@ export function registerSlotSeries(factory: MetricFactory, sources: SlotSources)
   const { gauge } = factory;
   const { board, traffic } = sources;
   registerReplicas(factory, sources);
-  gauge('svc_slot_state', (series) => {
+  gauge('svc_slot_state', (add) => {
     for (const [slot, entry] of board.current().slots) {
-      for (const state of SLOT_STATES) series.set({ slot, state }, state === entry.status.state ? 1 : 0);
+      for (const state of SLOT_STATES) add({ slot, state }, state === entry.status.state ? 1 : 0);
     }
   });
-  gauge('svc_slot_condition', (series) => {
+  gauge('svc_slot_condition', (add) => {
     const view = board.current();
     const set = (slot: SlotName, conditions: readonly Pick<Condition, 'type' | 'status'>[]): void => {
       for (const { type, status: present } of conditions) {
-        for (const status of STATUSES) series.set({ slot, type, status }, status === present ? 1 : 0);
+        for (const status of STATUSES) add({ slot, type, status }, status === present ? 1 : 0);
       }
     };
     for (const [slot, entry] of view.slots) set(slot, entry.status.conditions);
     for (const slot of view.refused.keys()) if (!view.slots.has(slot)) set(slot, REFUSED);
   });
-  gauge('svc_inflight', (series) => {
-    for (const slot of board.current().slots.keys()) series.set({ slot }, traffic(slot).inFlight);
+  gauge('svc_inflight', (add) => {
+    for (const slot of board.current().slots.keys()) add({ slot }, traffic(slot).inFlight);
   });
-  gauge('svc_parked', (series) => {
-    for (const slot of board.current().slots.keys()) series.set({ slot }, traffic(slot).parked);
+  gauge('svc_parked', (add) => {
+    for (const slot of board.current().slots.keys()) add({ slot }, traffic(slot).parked);
   });
 }
 
 function registerReplicas({ gauge }: MetricFactory, { board, cluster }: SlotSources): void {
   const read = (name: ReplicaMetric, valueOf: (entry: BoardSlot) => number): void =>
-    gauge(name, (series) => {
-      if (cluster !== undefined) for (const [slot, entry] of board.current().slots) series.set({ slot }, valueOf(entry));
+    gauge(name, (add) => {
+      if (cluster !== undefined) for (const [slot, entry] of board.current().slots) add({ slot }, valueOf(entry));
     });
   read('svc_slot_replicas_desired', desiredReplicas);
   read('svc_slot_replicas_present', ({ status }) => status.replicas?.present ?? 0);

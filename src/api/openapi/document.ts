@@ -1,7 +1,7 @@
 /** Renders the route table, with the schemas that its handlers are typed with, as an OpenAPI 3.1 document. */
 import { z } from 'zod';
 import { isTable } from '../../schema/key-case.ts';
-import type { Access } from '../ports.ts';
+import type { Access } from '../../schema/access.ts';
 import type { DocumentedRoute, RouteMethod } from '../route.ts';
 import { answerSchema, namedSchemas, requestSchema } from './components.ts';
 import { dialectOf } from '../../gateway/decide/inference-paths.ts';
@@ -10,7 +10,8 @@ import { headersOf, mapValues, pascalCase } from './render.ts';
 
 const ACCESS_TEXT: Readonly<Record<Access, string>> = {
   open: 'Needs no credential.',
-  read: 'Needs any scope.',
+  any: 'Needs any scope.',
+  read: 'Needs scope "read-only", "all" or "admin".',
   v1: 'Needs scope "v1-only", "all" or "admin".',
   all: 'Needs scope "all" or "admin".',
   admin: 'Needs scope "admin".',

@@ -1,5 +1,6 @@
 /** Which service a verb talks to, and with which token. A token is never an argument, since every user of the host can read those. */
 import { readFile } from 'node:fs/promises';
+import path from 'node:path';
 import { SettingsSchema } from '../../schema/settings.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 
@@ -70,14 +71,24 @@ export function authority({ host, port }: { readonly host: string; readonly port
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** Returns the first line of the file in `--token-file`, else `SVCCTL_TOKEN`, else the first line of the file in `SVCCTL_TOKEN_FILE`. */
+/**
+ * Returns the first line of the file in `--token-file`, else `SVCCTL_TOKEN` or `SVC_TOKEN`, else the first line of the file in `SVCCTL_TOKEN_FILE`, else that of
+ * `~/.config/svc/token`, if it exists.
+ */
 export async function readToken(options: ServiceOptions, env: Environment): Promise<string | undefined> {
-  const text =
-    (options.tokenFile === undefined ? env['SVCCTL_TOKEN'] : undefined) ?? (await firstLine(options.tokenFile ?? env['SVCCTL_TOKEN_FILE']));
+  const given = options.tokenFile === undefined ? (env['SVCCTL_TOKEN'] ?? env['SVC_TOKEN']) : undefined;
+  const text = given ?? (await firstLine(options.tokenFile ?? env['SVCCTL_TOKEN_FILE'])) ?? (await defaultToken(env));
   const token = text?.trim() ?? '';
   if (token === '') return undefined;
   if (/[^\u0021-\u007E]/.test(token)) throw new CliFailure('Check the token: it contains characters that are not allowed in a token');
   return token;
+}
+
+async function defaultToken(env: Environment): Promise<string | undefined> {
+  const config = env['XDG_CONFIG_HOME'] ?? (env['HOME'] === undefined ? undefined : path.join(env['HOME'], '.config'));
+  if (config === undefined || !path.isAbsolute(config)) return undefined;
+  const text = await readFile(path.join(config, 'svc', 'token'), 'utf8').catch(() => undefined);
+  return text?.split('\n')[0];
 }
 
 async function firstLine(file: string | undefined): Promise<string | undefined> {

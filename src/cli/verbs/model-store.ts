@@ -1,7 +1,7 @@
 /** `svcctl model verify|prune`, which work on a store of this machine, with or without a service. */
 import path from 'node:path';
 import { readHubAccess } from '../../models/hub/hub-access.ts';
-import { filesOf, verifyModelFile } from '../../models/model-files.ts';
+import { filesOf, verifyModelFiles } from '../../models/model-files.ts';
 import type { Catalogue } from '../../models/catalogue.ts';
 import { createModelSources } from '../../models/model-sources.ts';
 import { findLeftovers, forgetLostModels, removeLeftovers } from '../../models/prune-store.ts';
@@ -54,9 +54,10 @@ export async function runVerify(cli: Cli, options: StoreOptions, ...names: strin
   for (const id of ids) {
     for (const file of await filesOf({ root, sources, formats: MODEL_FORMATS }, id)) {
       cli.terminal.progress({ text: `Reading ${file.path}`, step: `Reading ${file.path}` });
-      const { result, digest } = await verifyModelFile(root, file, signal);
-      if (result === 'differs' || result === 'missing') damaged += 1;
-      cli.terminal.line(`model/${id} ${file.path}: ${VERDICTS[result]}${digest === undefined ? '' : `, sha256 ${digest}`}`);
+      for (const { path: name, result, digest } of await verifyModelFiles(root, file, signal)) {
+        if (result === 'differs' || result === 'missing') damaged += 1;
+        cli.terminal.line(`model/${id} ${name}: ${VERDICTS[result]}${digest === undefined ? '' : `, sha256 ${digest}`}`);
+      }
     }
   }
   if (damaged > 0) throw new CliFailure('Some files are damaged or missing', { hint: 'Fetch them again with "svcctl model fetch NAME"' });

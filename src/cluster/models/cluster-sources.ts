@@ -95,6 +95,8 @@ async function readText(
 ): Promise<Result<ModelText>> {
   const { provider, files, headerFacts, stated: completing, directory } = entry;
   const paths = files.map((file) => file.path);
+  // Nobody can read a file within an archive without fetching all of it.
+  if (files.some(({ archive }) => archive !== undefined)) return ok({ provider, ...statedContents(formats, entry) });
   const stated = headerFacts === undefined ? undefined : formats.find(({ kind }) => kind === provider)?.contentsFrom(headerFacts, paths);
   if (stated !== undefined) return ok({ provider, contents: stated });
   const parent = directory ?? path.dirname(loadedPath(entry));
@@ -119,4 +121,14 @@ async function readText(
   } finally {
     await remote.close();
   }
+}
+
+/** What the catalogue states, as the provider of the model understands it. */
+function statedContents(formats: readonly ModelFormat[], { provider, files, stated }: CatalogueEntry): Pick<ModelText, 'contents'> {
+  const format = formats.find(({ kind }) => kind === provider);
+  const contents = format?.contentsFrom(
+    stated,
+    files.map((file) => file.path),
+  );
+  return contents === undefined ? {} : { contents };
 }

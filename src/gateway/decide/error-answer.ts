@@ -18,6 +18,7 @@ export const JSON_TYPE = 'application/json; charset=utf-8';
  */
 const RETRY_AFTER: Partial<Record<ErrorCode, readonly [number, number]>> = {
   'slot.loading': [10, 20],
+  'auth.busy': [1, 3],
   'slot.queue_full': [5, 10],
   'server.overloaded': [1, 4],
 };

@@ -20,6 +20,18 @@ function bytesOf(status: string, name: string): number | undefined {
   return found === undefined ? undefined : Number(found) * 1024;
 }
 
+const MEASURED_FOR = { least: 200, most: 10_000 } as const;
+/** A server that is stopped was measured in the last part of its life, however short that was. */
+const PART_OF_LIFE = 1 / 4;
+
+/**
+ * Returns for how many milliseconds a measurement counts that was made `ageMs` after the first one. A server takes its memory while it starts, and one that shares memory
+ * with others may have a turn of a second; after that, reading more often would cost more than it is worth.
+ */
+export function measuredForMs(ageMs: number): number {
+  return Math.min(MEASURED_FOR.most, Math.max(MEASURED_FOR.least, ageMs * PART_OF_LIFE));
+}
+
 /** Rounded up, so that facts do not change with every page. */
 const STEP = 64 * 2 ** 20;
 

@@ -42,6 +42,11 @@ interface Inspected {
   readonly workload: ObservedWorkload;
 }
 
+interface Observed {
+  readonly workload: ObservedWorkload;
+  readonly pid: number | null | undefined;
+}
+
 export function createPodmanObserver(
   api: PodmanApi,
   instance: string,
@@ -52,7 +57,7 @@ export function createPodmanObserver(
   const images = createPodmanImages(api, isFresh);
   const inspected = new Map<string, Inspected>();
   let changes = 0;
-  let cached: { readonly at: number; readonly workloads: readonly ObservedWorkload[] } | undefined;
+  let cached: { readonly at: number; readonly workloads: readonly Observed[] } | undefined;
   let isRootless: boolean | undefined;
 
   const rootless = async (signal: AbortSignal): Promise<Result<boolean>> => {
@@ -94,17 +99,14 @@ export function createPodmanObserver(
     return ok(workload);
   };
 
-  /** The processes of a container are processes of this machine. */
-  const withMemory = async (
-    found: Result<ObservedWorkload | undefined>,
-    pid: number | null | undefined,
-  ): Promise<Result<ObservedWorkload | undefined>> => {
-    if (!found.ok || found.value?.phase !== 'running' || typeof pid !== 'number' || pid <= 0) return found;
+  /** The processes of a container are processes of this machine. What they use changes without an event. */
+  const withMemory = async ({ workload, pid }: Observed): Promise<ObservedWorkload> => {
+    if (workload.phase !== 'running' || typeof pid !== 'number' || pid <= 0) return workload;
     const memoryBytes = await memory.read(pid);
-    return memoryBytes === undefined ? found : ok({ ...found.value, memoryBytes });
+    return memoryBytes === undefined ? workload : { ...workload, memoryBytes };
   };
 
-  const readWorkloads = async (signal: AbortSignal): Promise<Result<readonly ObservedWorkload[]>> => {
+  const readWorkloads = async (signal: AbortSignal): Promise<Result<readonly Observed[]>> => {
     if (cached !== undefined && isFresh(cached.at)) return ok(cached.workloads);
     const before = changes;
     const at = performance.now();
@@ -114,11 +116,13 @@ export function createPodmanObserver(
     const listed = z.array(Listed).safeParse(answer.value.body);
     if (!listed.success)
       return fail('retry', 'RuntimeRefused', `Podman could not list containers: ${answer.value.error || 'unknown answer'}`);
-    const results = valuesOf(await Promise.all(listed.data.map(async (one) => withMemory(await inspect(one, signal), one.Pid))));
+    const results = valuesOf(await Promise.all(listed.data.map(async (one) => inspect(one, signal))));
     if (!results.ok) return results;
     const ids = new Set(listed.data.map((one) => one.Id));
     for (const id of inspected.keys()) if (!ids.has(id)) inspected.delete(id);
-    const workloads = results.value.filter((workload) => workload !== undefined);
+    const workloads = results.value.flatMap((workload, index) =>
+      workload === undefined ? [] : [{ workload, pid: listed.data[index]?.Pid }],
+    );
     // A change in the meantime may be included or not.
     if (changes === before) cached = { at, workloads };
     return ok(workloads);
@@ -132,7 +136,7 @@ export function createPodmanObserver(
       const [workloads, ...facts] = await Promise.all([readWorkloads(signal), ...wanted.map((image) => images.observe(image, signal))]);
       const found = valuesOf(facts);
       if (!workloads.ok) return workloads;
-      return found.ok ? ok({ workloads: workloads.value, images: found.value }) : found;
+      return found.ok ? ok({ workloads: await Promise.all(workloads.value.map(withMemory)), images: found.value }) : found;
     },
     forget(changed: PodmanChange): void {
       changes += 1;

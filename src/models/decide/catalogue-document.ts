@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { MODEL_KINDS, PROVIDER_OF_MODEL_KIND } from '../../schema/model-kinds.ts';
-import { PROVIDER_KIND_NAMES } from '../../schema/provider-kinds.ts';
+import { PROVIDER_KIND_NAMES, type ProviderKind } from '../../schema/provider-kinds.ts';
 import { sizeWithin } from '../../schema/quantities.ts';
 
 const ID_RULE = 'Write an id of letters, digits and "._-" that begins and ends with a letter or a digit';
@@ -57,7 +57,13 @@ const CatalogueFile = z
     url: HttpsAddress.refine(endsInFileName, 'Write an address whose path ends in a file name of letters, digits and "._+-"')
       .optional()
       .describe('Address of a file that is not on the Hub'),
-    archive: z.enum(['tar.bz2']).optional().describe('The file is an archive of the files of the model'),
+    archive: z.enum(['tar.bz2']).optional().describe('The file is an archive. The server loads the directory to which it is unpacked'),
+    unpackedSize: z
+      .int()
+      .min(1)
+      .max(MAX_FILE_BYTES)
+      .optional()
+      .describe('Size in bytes of all files in the archive. Default: at most eight times the size of the archive, and 256 MiB'),
     path: StorePath.optional().describe('Where the file is kept in the store; only for images, below "image/models/"'),
     size: z.int().min(1).max(MAX_FILE_BYTES).describe('Size in bytes'),
     sha256: z
@@ -71,6 +77,9 @@ const CatalogueFile = z
     const isOne = file.url === undefined ? isHub : !hasHubKey;
     if (!isOne) context.addIssue({ code: 'custom', message: 'Say where the file is: set either "{repo}" and "{file}", or "{url}"' });
   });
+
+/** Their servers load single files. */
+const UNARCHIVED: ReadonlySet<ProviderKind> = new Set(['gguf', 'image']);
 
 export const CatalogueRecord = z
   .strictObject({
@@ -106,8 +115,12 @@ export const CatalogueRecord = z
   .superRefine((record, context) => {
     const at = (path: (string | number)[], message: string): void => context.addIssue({ code: 'custom', path, message });
     const names = record.files.map(nameOfFile);
-    for (const [index, { path }] of record.files.entries()) {
+    for (const [index, { path, archive, unpackedSize }] of record.files.entries()) {
       const file = ['files', index];
+      if (archive !== undefined && (index > 0 || UNARCHIVED.has(providerOf(record))))
+        at([...file, 'archive'], 'Remove "{archive}": only the first file of a model for speech may be one');
+      if (archive === undefined && unpackedSize !== undefined)
+        at([...file, 'unpackedSize'], 'Remove "{unpackedSize}": only an archive has one');
       if (names.indexOf(names[index] ?? '') !== index) at(file, `Name each file once: "${names[index]}" occurs twice`);
       if (path !== undefined && !(providerOf(record) === 'image' && path.startsWith('image/models/')))
         at([...file, 'path'], 'Remove "{path}": only the files of image models have one, below "image/models/"');

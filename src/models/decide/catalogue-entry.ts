@@ -24,6 +24,7 @@ export function entryOf(record: CatalogueRecord, context: EntryContext): Catalog
   const provider = providerOf(record);
   const directory = `catalogue/${id}/${contentHash(record)}`;
   const [first, ...more] = record.files.map((file) => fileOf(file, directory, context.hubUrl));
+  const isArchive = first?.archive !== undefined;
   if (first === undefined) throw new Error(`The entry "${id}" has no files, although the schema requires one`);
   const sizeBytes = record.files.reduce((sum, { size }) => sum + size, 0);
   const reason = whyNot(record, context);
@@ -33,6 +34,7 @@ export function entryOf(record: CatalogueRecord, context: EntryContext): Catalog
     provider,
     family,
     files: [first, ...more],
+    ...(isArchive ? { directory } : {}),
     license,
     licenseUrl,
     isGated: gated,
@@ -60,18 +62,20 @@ function contentHash({ files }: CatalogueRecord): string {
 }
 
 function fileOf(file: CatalogueRecordFile, directory: string, hubUrl: EntryContext['hubUrl']): CatalogueFile {
-  const { repo, commit = 'main', url: address, size: sizeBytes, path = `${directory}/${nameOfFile(file)}` } = file;
+  const { repo, commit = 'main', url: address, size: sizeBytes, archive: format, unpackedSize } = file;
+  const path = format === undefined ? (file.path ?? `${directory}/${nameOfFile(file)}`) : directory;
+  const archive =
+    format === undefined ? {} : { archive: { format, ...(unpackedSize === undefined ? {} : { unpackedBytes: unpackedSize }) } };
   const sha256 = file.sha256.toLowerCase();
-  if (repo === undefined || file.file === undefined) return { path, from: { kind: 'url', url: address ?? '', sha256, sizeBytes } };
-  return { path, from: { kind: 'url', url: hubUrl(repo, commit, file.file), sha256, sizeBytes, repo } };
+  if (repo === undefined || file.file === undefined)
+    return { path, from: { kind: 'url', url: address ?? '', sha256, sizeBytes }, ...archive };
+  return { path, from: { kind: 'url', url: hubUrl(repo, commit, file.file), sha256, sizeBytes, repo }, ...archive };
 }
 
 /** Completes the sentence "Choose another model than X: …". */
 function whyNot(record: CatalogueRecord, { providers }: EntryContext): string | undefined {
   const provider = providerOf(record);
   if (!providers.has(provider)) return `it needs the provider "${provider}", which this version does not include yet`;
-  if (record.files.some(({ archive }) => archive !== undefined))
-    return 'its files come in an archive, which this version does not unpack yet';
   return record.notSelectable;
 }
 

@@ -24,6 +24,8 @@ const PinnedFile = z.object({
     /** It was imported, and cannot be fetched again. */
     z.object({ kind: z.literal('import'), tool: z.string() }),
   ]),
+  /** The file is an archive, and `path` the directory in which its files are kept. */
+  archive: z.object({ format: z.literal('tar.bz2'), unpackedBytes: z.int().min(1).optional() }).optional(),
 });
 export type PinnedFile = z.output<typeof PinnedFile>;
 

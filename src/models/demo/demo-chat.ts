@@ -12,6 +12,8 @@ export interface SentenceModel {
   readonly words: readonly string[];
   /** What follows the last word: the end, or the second word again without end. */
   readonly then: 'end' | 'repeat';
+  /** Number of layers, each of which takes memory for keys and values and changes nothing. Default 1. */
+  readonly layers?: number;
 }
 
 const CHAT_TEMPLATE =
@@ -26,6 +28,7 @@ const CERTAINTY = 20;
 
 /** Throws if the sentence repeats a word or has more words than the embedding is wide. */
 export function encodeSentenceModel(model: SentenceModel): Uint8Array {
+  const { layers = 1 } = model;
   const vocabulary = buildVocabulary(model.words, { end: false, spacePrefix: false });
   return encodeGguf({
     metadata: [
@@ -35,7 +38,7 @@ export function encodeSentenceModel(model: SentenceModel): Uint8Array {
       ['general.file_type', u32(0)],
       ['llama.context_length', u32(CONTEXT)],
       ['llama.embedding_length', u32(WIDTH)],
-      ['llama.block_count', u32(1)],
+      ['llama.block_count', u32(layers)],
       ['llama.feed_forward_length', u32(FEED_FORWARD)],
       ['llama.attention.head_count', u32(HEADS)],
       ['llama.attention.head_count_kv', u32(HEADS)],
@@ -45,7 +48,7 @@ export function encodeSentenceModel(model: SentenceModel): Uint8Array {
       ...vocabulary.metadata,
       ['tokenizer.chat_template', text(CHAT_TEMPLATE)],
     ],
-    tensors: [...tableTensors(model, vocabulary), ...emptyBlock()],
+    tensors: [...tableTensors(model, vocabulary), ...Array.from({ length: layers }, (_, layer) => emptyBlock(layer)).flat()],
   });
 }
 
@@ -76,16 +79,16 @@ function tableTensors(model: SentenceModel, vocabulary: Vocabulary): GgufTensor[
   ];
 }
 
-function emptyBlock(): GgufTensor[] {
+function emptyBlock(layer: number): GgufTensor[] {
   return [
-    filled('blk.0.attn_norm.weight', [WIDTH], 1),
-    filled('blk.0.attn_q.weight', [WIDTH, WIDTH], 0),
-    filled('blk.0.attn_k.weight', [WIDTH, WIDTH], 0),
-    filled('blk.0.attn_v.weight', [WIDTH, WIDTH], 0),
-    filled('blk.0.attn_output.weight', [WIDTH, WIDTH], 0),
-    filled('blk.0.ffn_norm.weight', [WIDTH], 1),
-    filled('blk.0.ffn_gate.weight', [WIDTH, FEED_FORWARD], 0),
-    filled('blk.0.ffn_up.weight', [WIDTH, FEED_FORWARD], 0),
-    filled('blk.0.ffn_down.weight', [FEED_FORWARD, WIDTH], 0),
+    filled(`blk.${layer}.attn_norm.weight`, [WIDTH], 1),
+    filled(`blk.${layer}.attn_q.weight`, [WIDTH, WIDTH], 0),
+    filled(`blk.${layer}.attn_k.weight`, [WIDTH, WIDTH], 0),
+    filled(`blk.${layer}.attn_v.weight`, [WIDTH, WIDTH], 0),
+    filled(`blk.${layer}.attn_output.weight`, [WIDTH, WIDTH], 0),
+    filled(`blk.${layer}.ffn_norm.weight`, [WIDTH], 1),
+    filled(`blk.${layer}.ffn_gate.weight`, [WIDTH, FEED_FORWARD], 0),
+    filled(`blk.${layer}.ffn_up.weight`, [WIDTH, FEED_FORWARD], 0),
+    filled(`blk.${layer}.ffn_down.weight`, [FEED_FORWARD, WIDTH], 0),
   ];
 }

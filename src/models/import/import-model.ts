@@ -15,7 +15,7 @@ import type { Pins } from '../pins.ts';
 import { createDiskRoom } from '../pull/disk-room.ts';
 import { failUnlessWritable } from '../pull/check-writable.ts';
 import { storageFailure } from '../pull/storage-failure.ts';
-import { hashFile } from '../pull/verify-file.ts';
+import { hashFile } from '../pull/hash-file.ts';
 import { createModelReader } from '../read-model.ts';
 import type { FoundModel } from './find-foreign-models.ts';
 

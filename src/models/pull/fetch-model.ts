@@ -2,9 +2,7 @@
  * Makes sure that a model is complete in the store before a server is started; the pods of a slot run this first. A model of the
  * catalogue is verified and downloaded if it is missing or damaged. Any other model must already be there.
  */
-import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { ModelFormat } from '../../providers/provider.ts';
 import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
@@ -13,39 +11,24 @@ import type { ProviderKind } from '../../schema/provider-kinds.ts';
 import { DEMO_CATALOGUE, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
 import type { KeyedLock } from '../../platform/keyed-lock.ts';
 import type { ModelSources } from '../model-sources.ts';
-import { failUnlessWritable } from './check-writable.ts';
-import { createPartFiles, type PartFiles } from './part-files.ts';
-import { pullEntryFile, targetOf } from './pull-entry.ts';
+import { fetchArchive } from './fetch-archive.ts';
+import { fetchFile, type FetchOptions } from './fetch-file.ts';
+import { targetOf } from './pull-entry.ts';
 import { suggestModels } from '../decide/suggest-models.ts';
-import type { PullLimits } from './pull-file.ts';
 import { storageFailure } from './storage-failure.ts';
 import { createModelReader } from '../read-model.ts';
 import { verifyFile } from './verify-file.ts';
 
-export interface FetchModel {
+export interface FetchModel extends FetchOptions {
   /** Absolute path of the store. */
   readonly root: string;
   readonly id: ModelId;
   readonly formats: readonly ModelFormat[];
   readonly catalogue?: Catalogue;
-  /** Distinguishes the parts of this process from those of others on a shared volume. The same after a restart, which then resumes them. */
-  readonly writer: string;
-  readonly onProgress: (progress: Progress) => void;
-  readonly pace?: Pace;
-  readonly limits?: PullLimits;
   /** Resolves names, also those of the catalogue. Default: only the catalogue. */
   readonly sources?: ModelSources;
   /** Files that this process fetches at the moment, by their paths: two names may mean the same file. */
   readonly lock?: KeyedLock;
-}
-
-export interface Pace {
-  /** How often to check on others that are downloading the same file. */
-  readonly pollMs: number;
-  /** Overrides how long the part of another writer may stay unchanged before it is ignored. */
-  readonly stillMs?: number;
-  /** The pause after the first failure; it doubles with each further failure in a row. */
-  readonly retryMs: number;
 }
 
 export interface FetchedModel {
@@ -56,18 +39,6 @@ export interface FetchedModel {
   /** `content`: every byte was compared with the catalogue. `header`: the file is complete and its header is valid. */
   readonly verified: 'content' | 'header';
 }
-
-interface FileJob extends Required<Pick<FetchModel, 'onProgress' | 'pace'>> {
-  readonly file: CatalogueFile;
-  readonly totalBytes: number;
-  /** Absolute path. */
-  readonly target: string;
-  readonly parts: PartFiles;
-}
-
-const PACE: Pace = { pollMs: 2000, retryMs: 1000 };
-/** Of one connection in a row, without receiving anything new. */
-const MAX_FRUITLESS_ATTEMPTS = 6;
 
 export async function fetchModel(options: FetchModel, signal: AbortSignal): Promise<Result<FetchedModel>> {
   const { root, sources, id, catalogue = DEMO_CATALOGUE } = options;
@@ -133,7 +104,7 @@ async function fetchEntry(
   const model = await readModel(options, loadedPath(entry), entry.provider);
   if (model.ok) return ok({ ...model.value, fetched, verified });
   // A file of the right size that is too large to be hashed may be damaged all the same.
-  return which === 'all' ? model : fetchEntry(options, entry, 'all', signal);
+  return which === 'all' || verified === 'content' ? model : fetchEntry(options, entry, 'all', signal);
 }
 
 interface FileOfEntry {
@@ -154,7 +125,7 @@ async function ensureFile(
   if (match !== undefined) return ok(match);
   const allowed = (await options.sources?.checkLicense(entry)) ?? ok(undefined);
   if (!allowed.ok) return allowed;
-  const done = await fetchFile(options, file, target, signal);
+  const done = await (file.archive === undefined ? fetchFile : fetchArchive)(options, { file, target }, signal);
   return done.ok ? ok('fetched') : done;
 }
 
@@ -169,50 +140,4 @@ function inWhole(options: FetchModel, { files }: CatalogueEntry, beforeBytes: nu
 
 function bytesOf({ from }: CatalogueFile): number {
   return from.kind === 'url' ? from.sizeBytes : 0;
-}
-
-async function fetchFile(options: FetchModel, file: CatalogueFile, target: string, signal: AbortSignal): Promise<Result<void>> {
-  const { writer, onProgress, pace = PACE, limits, sources } = options;
-  await failUnlessWritable(path.dirname(target));
-  // Generating takes only a moment and replaces the file atomically, so there is nothing to coordinate.
-  if (file.from.kind === 'generated') return pullEntryFile(file, { target, onProgress }, signal);
-  const parts = createPartFiles({ target, writer, stillMs: pace.stillMs });
-  const job: FileJob = { file, totalBytes: file.from.sizeBytes, target, parts, onProgress, pace };
-  let isThere = false;
-  try {
-    isThere = await waitForOthers(job, signal);
-    if (isThere) return ok(undefined);
-    await parts.takeOver();
-    const patience = { attempts: MAX_FRUITLESS_ATTEMPTS, pauseMs: pace.retryMs };
-    const to = { target, part: parts.own, onProgress, patience, hub: sources?.hub, ...(limits === undefined ? {} : { limits }) };
-    const done = await pullEntryFile(file, to, signal);
-    isThere = done.ok;
-    return done;
-  } finally {
-    // A volume that cannot be written to any more has been reported by then.
-    await (isThere ? parts.clear() : parts.release()).catch(() => undefined);
-  }
-}
-
-/** Waits as long as another writer is ahead. Resolves to true if the file has appeared. */
-async function waitForOthers({ file, totalBytes, target, parts, onProgress, pace }: FileJob, signal: AbortSignal): Promise<boolean> {
-  const what = `${path.basename(target)} (downloaded by another program)`;
-  let verifiedStamp = await stampOf(target);
-  for (;;) {
-    const ahead = await parts.ahead();
-    const stamp = await stampOf(target);
-    if (stamp !== verifiedStamp && (await verifyFile(target, file, signal)) !== undefined) return true;
-    verifiedStamp = stamp;
-    if (ahead === undefined) return false;
-    onProgress({ what, doneBytes: ahead.bytes, totalBytes });
-    await sleep(pace.pollMs, undefined, { signal });
-  }
-}
-
-/** Returns a text that changes when the file is replaced; hashing the file at each poll would take too long. */
-async function stampOf(file: string): Promise<string> {
-  return stat(file).then(
-    ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
-    () => 'absent',
-  );
 }

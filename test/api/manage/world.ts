@@ -4,7 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { GGUF_PROVIDERS } from '../../gateway/support/gateway-fixture.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { createTraffic } from '../../../src/gateway/traffic.ts';
-import { allowEveryone, type Authorize } from '../../../src/api/authorize.ts';
+import { allowEveryone } from '../../../src/api/authorize.ts';
+import { createProxyMatcher } from '../../../src/auth/trusted-proxies.ts';
+import { createInMemoryTokens, createInMemoryTokenStore, type InMemoryTokenStore } from './in-memory-tokens.ts';
+import type { Authorize } from '../../../src/auth/create-authorize.ts';
 import { createGuardedEditor } from '../../../src/api/manage/guarded-editor.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
@@ -26,11 +29,13 @@ import type { Reason } from '../../../src/schema/reasons.ts';
 import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
 import type { Condition, SlotState } from '../../../src/schema/slot-status.ts';
 import { createInMemoryFeed, type InMemoryFeed } from './in-memory-feed.ts';
+import { IN_MEMORY_IMAGES } from './in-memory-images.ts';
 import { createInMemorySlots, type InMemorySlots } from './in-memory-slots.ts';
 
 export interface World {
   readonly url: string;
   readonly slots: InMemorySlots;
+  readonly tokens: InMemoryTokenStore;
   readonly board: Board;
   readonly feed: InMemoryFeed;
   readonly metrics: Metrics;
@@ -62,8 +67,6 @@ export interface WorldOptions {
   readonly authorize?: Authorize;
 }
 
-const NEVER: Readonly<Record<string, boolean>> = { authentication: false };
-
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const parsed = parseSettings(options.env ?? {});
   if (!parsed.ok) throw new Error(parsed.problems.join());
@@ -75,6 +78,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   let openLogs = 0;
+  const tokens = createInMemoryTokenStore();
   const slots = createInMemorySlots(() => reconcileSoon(5));
 
   function reconcileSoon(ms: number): void {
@@ -118,7 +122,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const trafficOf = (slot: SlotName) => traffic.get(slot) ?? { inFlight: 0, parked: 0 };
   const metrics = createMetrics({ version: '1.2.3', runtime: 'in-memory', board, leads: () => true, traffic: trafficOf });
   const deps: ManageDeps = {
-    images: { open: async () => undefined },
+    images: IN_MEMORY_IMAGES,
     manage: {
       version: '1.2.3',
       runtime: 'in-memory',
@@ -193,7 +197,11 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     metrics,
     traffic: trafficOf,
     settings: parsed.settings,
-    features: () => NEVER,
+    features: () => {
+      authentication: false;
+    },
+    tokens: createInMemoryTokens(tokens),
+    isProxy: createProxyMatcher(parsed.settings.SVC_TRUSTED_PROXIES),
     now: () => Date.now(),
     wallNow: () => Date.now(),
     stopping: stopping.signal,
@@ -235,6 +243,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const world: World = {
     url: `http://127.0.0.1:${port}`,
     slots,
+    tokens,
     board,
     feed,
     metrics,

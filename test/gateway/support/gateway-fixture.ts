@@ -1,7 +1,8 @@
 /** The request path wired as in `src/main.ts`, on its own port, with a board that the test publishes. */
 import { tmpdir } from 'node:os';
 import { buildServer, type HttpApi } from '../../../src/api/server.ts';
-import { allowEveryone, type Authorize } from '../../../src/api/authorize.ts';
+import { allowEveryone } from '../../../src/api/authorize.ts';
+import type { Authorize } from '../../../src/auth/create-authorize.ts';
 import { createSiteGuard } from '../../../src/api/site-guard.ts';
 import { readSitePolicy } from '../../../src/wiring/site-policy.ts';
 import type { Route } from '../../../src/api/route.ts';

@@ -165,6 +165,10 @@ function judgeExplanation(decision: Decision, all: ReadonlyMap<SlotName, Decisio
   for (const { slot, admitted } of memory.candidates) {
     if (all.get(slot)?.memory?.admitted !== admitted) violation(`The explanation of slot "${name}" says something wrong of slot "${slot}"`);
   }
+  // Otherwise a reader sees that there is room and does not learn why the slot waits.
+  const lacks = memory.neededBytes + memory.aheadBytes + memory.othersBytes > budget;
+  const isKept = memory.keptFor !== undefined && all.get(memory.keptFor)?.memory?.admitted === false;
+  if (lacks === isKept) violation(`The explanation of slot "${name}" does not say what it waits for`);
   const bytes = memory.candidates.filter(({ admitted }) => admitted).reduce((sum, each) => sum + each.bytes, 0);
   if (bytes > budget) violation(`The explanation of slot "${name}" gives away ${bytes} bytes of ${budget}`);
 }

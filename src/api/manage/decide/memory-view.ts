@@ -7,7 +7,7 @@ import type { FitAnswer, MemoryShare } from '../answers.ts';
 
 export function viewMemory(memory: BoardSlot['memory']): Immutable<z.output<typeof MemoryShare>> | null {
   if (memory === undefined) return null;
-  const { admitted, mayWait, placement, pool, neededBytes, budgetBytes, aheadBytes, othersBytes, candidates } = memory;
+  const { admitted, mayWait, placement, pool, neededBytes, budgetBytes, aheadBytes, othersBytes, keptFor, candidates } = memory;
   return {
     admitted,
     may_wait: mayWait,
@@ -21,6 +21,7 @@ export function viewMemory(memory: BoardSlot['memory']): Immutable<z.output<type
             budget_bytes: Math.round(budgetBytes),
             promised_bytes: Math.round(aheadBytes),
             others_bytes: Math.round(othersBytes),
+            kept_for: keptFor ?? null,
           },
     candidates: candidates.map(({ slot, bytes, priority, incumbent, admitted: gets, group }) => ({
       slot,

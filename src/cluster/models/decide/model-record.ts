@@ -79,11 +79,11 @@ export function factsOfRecord(root: string, { pin, text }: ModelRecord): ModelFa
 
 /** The pin of an entry of the catalogue. Undefined if it has files that are generated instead of downloaded. */
 export function pinOfEntry(id: ModelId, entry: CatalogueEntry): Pin | undefined {
-  const files = entry.files.flatMap(({ path, from }) => {
+  const files = entry.files.flatMap(({ path, from, archive }) => {
     if (from.kind !== 'url') return [];
     const { url, repo, sizeBytes } = from;
     const source = { kind: 'url' as const, url, ...(repo === undefined ? {} : { repo }) };
-    return [{ path, sha256: from.sha256.toLowerCase(), sizeBytes, from: source }];
+    return [{ path, sha256: from.sha256.toLowerCase(), sizeBytes, from: source, ...(archive === undefined ? {} : { archive }) }];
   });
   if (files.length < entry.files.length) return undefined;
   const { provider, directory, license, licenseUrl, isGated = false } = entry;

@@ -10,10 +10,11 @@ export function memoryLines(memory: MemoryVerdict | undefined): readonly string[
   const { pool, othersBytes, candidates } = memory;
   const verdict = memory.admitted ? 'admitted' : memory.mayWait ? 'not admitted yet' : 'not admitted';
   const ahead = memory.ahead.length === 0 ? '' : ` to ${memory.ahead.map((name) => `"${name}"`).join(', ')}`;
+  const kept = memory.keptFor === undefined ? '' : `; the rest is kept for "${memory.keptFor}", whose turn comes first`;
   const others = othersBytes === 0 ? '' : `; other programs use ${formatSize(othersBytes)} of it`;
   const promised = `${formatSize(memory.aheadBytes)} of ${formatSize(memory.budgetBytes)}${nameOf(pool)} are promised${ahead}`;
   return [
-    `  memory: ${verdict}, needs ${placementText(memory)}${measuredText(memory)}; ${promised}${others}`,
+    `  memory: ${verdict}, needs ${placementText(memory)}${measuredText(memory)}; ${promised}${kept}${others}`,
     ...(candidates.length <= 1 ? [] : ['  memory is short; the slots that share it:']),
     ...(candidates.length <= 1 ? [] : candidates).map((candidate) => `    ${candidateText(candidate)}`),
   ];

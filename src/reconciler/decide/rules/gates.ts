@@ -165,10 +165,12 @@ export function insufficientMemory(verdict: MemoryVerdict | undefined): Gate | u
   };
 }
 
-function describeShortage({ pool, neededBytes, othersBytes, aheadBytes, ahead }: MemoryVerdict, budgetBytes: number): string {
+function describeShortage(verdict: MemoryVerdict, budgetBytes: number): string {
+  const { pool, neededBytes, othersBytes, aheadBytes, ahead, keptFor } = verdict;
   const where = pool === HOST ? '' : ` of the memory of device "${pool}"`;
   const names = ahead.map((name) => `"${name}"`).join(', ');
   const promised = ahead.length === 0 ? '' : `, and ${formatSize(aheadBytes)} are promised to ${names}`;
   const others = othersBytes === 0 ? '' : `, of which other programs use ${formatSize(othersBytes)}`;
-  return `The slot needs ${formatSize(neededBytes)}${where} of a budget of ${formatSize(budgetBytes)}${others}${promised}`;
+  const kept = keptFor === undefined ? '' : `; the rest is kept for "${keptFor}", whose turn comes first`;
+  return `The slot needs ${formatSize(neededBytes)}${where} of a budget of ${formatSize(budgetBytes)}${others}${promised}${kept}`;
 }

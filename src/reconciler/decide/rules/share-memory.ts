@@ -42,6 +42,8 @@ export interface MemoryVerdict {
   readonly othersBytes: number;
   /** What the slots before it get. */
   readonly aheadBytes: number;
+  /** It would fit, and the slot with this name waits for the same memory and comes first. */
+  readonly keptFor?: SlotName;
   /** The admitted slots before it, in order; at most ten. */
   readonly ahead: readonly SlotName[];
   /** The slots that share the memory, where it is short: those without memory first, then the others in order; at most ten of each. */
@@ -70,7 +72,7 @@ export function shareMemory(claims: readonly MemoryClaim[], pools: readonly Memo
     ahead: [],
     used: NO_BYTES,
     beside: false,
-    reserved: new Set(),
+    reserved: new Map(),
   };
   let running = sumBytes(claims.map(({ held }) => held ?? NO_BYTES));
   const decided: Decided[] = [];
@@ -103,8 +105,8 @@ interface Share {
   readonly used: PoolBytes;
   /** One of them is still to be started, so that everything after it has to fit beside other programs as well. */
   readonly beside: boolean;
-  /** Pools that a slot before waits for: nothing else is started in them. */
-  readonly reserved: ReadonlySet<PoolId>;
+  /** Pools that a slot before waits for, the first one that does: nothing else is started in them. */
+  readonly reserved: ReadonlyMap<PoolId, SlotName>;
 }
 
 function decide(claim: MemoryClaim, share: Share, running: PoolBytes): Decided['verdict'] {
@@ -115,6 +117,7 @@ function decide(claim: MemoryClaim, share: Share, running: PoolBytes): Decided['
   const short = lacking(placement, room(share.used));
   const reserved = isNew ? Object.keys(placement).find((id) => share.reserved.has(id)) : undefined;
   const pool = short ?? reserved ?? Object.keys(placement).at(-1) ?? HOST;
+  const keptFor = short === undefined && reserved !== undefined ? share.reserved.get(reserved) : undefined;
   const admitted = short === undefined && reserved === undefined;
   const { budgetBytes, othersBytes = 0 } = share.pools.get(pool) ?? {};
   const ahead = share.ahead.filter(({ verdict }) => (verdict.placement[pool] ?? 0) > 0);
@@ -129,6 +132,7 @@ function decide(claim: MemoryClaim, share: Share, running: PoolBytes): Decided['
     budgetBytes,
     othersBytes: besideOthers ? othersBytes : 0,
     aheadBytes: share.used[pool] ?? 0,
+    ...(keptFor === undefined ? {} : { keptFor }),
     ahead: ahead.slice(0, MOST_NAMES).map((other) => other.claim.slot),
   };
 }
@@ -140,7 +144,9 @@ function after(share: Share, claim: MemoryClaim, verdict: Decided['verdict']): S
     return { ...share, ahead, used: addBytes(share.used, placement), beside: share.beside || !claim.incumbent };
   }
   const waits = !claim.incumbent && claim.turn.group !== 'unloaded' && mayFit(claim, placement, share, true);
-  return waits ? { ...share, reserved: new Set([...share.reserved, ...Object.keys(placement)]) } : share;
+  if (!waits) return share;
+  const first = Object.keys(placement).map((id) => [id, share.reserved.get(id) ?? claim.slot] as const);
+  return { ...share, reserved: new Map([...share.reserved, ...first]) };
 }
 
 /** Rather where nobody has to give way for it. */

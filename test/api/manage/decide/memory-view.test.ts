@@ -27,12 +27,13 @@ test('viewMemory() shows where the memory is, what is short, and who shares it',
       { memory: 'host', bytes: 1 },
       { memory: 'gpu0', bytes: 4 },
     ],
-    short: { memory: 'gpu0', bytes: 4, budget_bytes: 6, promised_bytes: 3, others_bytes: 1 },
+    short: { memory: 'gpu0', bytes: 4, budget_bytes: 6, promised_bytes: 3, others_bytes: 1, kept_for: null },
     candidates: [
       { slot: 'vision', bytes: 5, priority: 0, running: false, admitted: false, because: 'waiting' },
       { slot: 'coder', bytes: 3, priority: 1, running: true, admitted: true, because: 'turn' },
     ],
   });
+  expect(viewMemory({ ...memory, keptFor: other })?.short?.kept_for).toBe('coder');
   expect(viewMemory({ ...memory, budgetBytes: undefined })?.short).toBeNull();
   expect(viewMemory(undefined)).toBeNull();
 });

@@ -145,6 +145,19 @@ describe('shareMemory()', () => {
     });
   });
 
+  test('says for which slot memory is kept, where there is room and another one comes first', () => {
+    const asked = { onDemand: true, busy: true } as const;
+    const running = claim('a', { ...asked, incumbent: true, passingSince: NOW - 10, bytes: 8 });
+    const decide = (bytes: number) =>
+      shareMemory(
+        [running, claim('b', { ...asked, waitingSince: 1, bytes: 12 }), claim('c', { ...asked, waitingSince: 2, bytes })],
+        hostOf(15),
+      ).verdicts;
+    expect(decide(5).get(slotName('c'))).toMatchObject({ admitted: false, neededBytes: 5, aheadBytes: 8, keptFor: 'b' });
+    expect(decide(5).get(slotName('b'))).not.toHaveProperty('keptFor');
+    expect(decide(8).get(slotName('c'))).not.toHaveProperty('keptFor');
+  });
+
   test('reports its numbers, and every slot that shares the memory', () => {
     const { verdicts } = shareMemory([claim('a', { priority: 2 }), claim('b')], hostOf(15));
     const same = { bytes: 10, incumbent: false, group: 'always' };

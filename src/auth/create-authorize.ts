@@ -1,0 +1,42 @@
+/** The check of every request of a service with authentication. The rules are in `decide/`. */
+import type { IncomingMessage } from 'node:http';
+import type { Access } from '../schema/access.ts';
+import { ALLOWED, AMBIGUOUS, BUSY, decideScope, INVALID, REQUIRED, type AccessDecision } from './decide/decide-access.ts';
+import { readCredential } from './decide/read-credential.ts';
+import type { TokenVerdict, TokenVerifier } from './token-verifier.ts';
+
+export interface AuthorizeDeps {
+  readonly verifier: TokenVerifier;
+  readonly isProxy: (address: string | undefined) => boolean;
+  readonly matchesSecret: (value: string | undefined) => boolean;
+  /** Called with the id of each token that was accepted. */
+  readonly onUse: (id: string) => void;
+}
+
+export type Authorize = (access: Access, request: IncomingMessage) => AccessDecision | Promise<AccessDecision>;
+
+export function createAuthorize({ verifier, isProxy, matchesSecret, onUse }: AuthorizeDeps): Authorize {
+  function judge(access: Access, verdict: TokenVerdict): AccessDecision {
+    if (verdict === 'busy') return BUSY;
+    if (verdict === undefined) return INVALID;
+    onUse(verdict.id);
+    return decideScope(access, verdict);
+  }
+
+  return (access, { rawHeaders, socket }) => {
+    if (access === 'open') return ALLOWED;
+    const credential = readCredential(rawHeaders, { isProxy: isProxy(socket.remoteAddress), matchesSecret });
+    switch (credential.kind) {
+      case 'none':
+        return REQUIRED;
+      case 'ambiguous':
+        return AMBIGUOUS;
+      case 'email':
+        return decideScope(access, { identity: credential.email, scope: 'admin' });
+      default: {
+        const verdict = verifier.verify(credential.token);
+        return verdict instanceof Promise ? verdict.then((late) => judge(access, late)) : judge(access, verdict);
+      }
+    }
+  };
+}

@@ -1,0 +1,151 @@
+/** The text of `tokens.toml`: one table for each token, under its id. People may edit it; comments and order are kept. Pure. */
+import { parse, TomlError } from 'smol-toml';
+import { z } from 'zod';
+import { editToml } from '../../files/toml/decide/edit-toml.ts';
+import { findPositions } from '../../files/toml/decide/toml-positions.ts';
+import { formatValue } from '../../files/toml/decide/toml-text.ts';
+import { isSameValue } from '../../schema/same-value.ts';
+import { SCOPES } from '../../schema/access.ts';
+import { formatProblem, checkDocument } from '../../schema/spec-problem.ts';
+import { TOKEN_ID } from './token-format.ts';
+
+/** What is stored of a token. */
+export interface TokenRow {
+  readonly label: string;
+  readonly scope: (typeof SCOPES)[number];
+  /** ISO 8601, UTC. */
+  readonly created_at: string;
+  /** Argon2id in its usual text form. */
+  readonly hash: string;
+}
+
+export type Tokens = ReadonlyMap<string, TokenRow>;
+
+/** The tables of a text that is in the usual form, by their own text: a table that has not changed need not be read again. */
+export type TokenTables = ReadonlyMap<string, readonly [id: string, row: TokenRow]>;
+
+export type TokenText =
+  | { readonly ok: true; readonly tokens: Tokens; readonly tables: TokenTables }
+  /** Each problem says where it is and how to fix it. */
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** For people, in lists and logs. */
+const LABEL_LIMIT = 100;
+
+/** Also what the API and `svcctl` accept. */
+export const TokenLabel = z
+  .string()
+  .trim()
+  .min(1, 'Write a name for the token')
+  .max(LABEL_LIMIT, `Use at most ${LABEL_LIMIT} characters for the name of a token`)
+  .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'Use no control characters in the name of a token');
+
+const HASH = /^\$argon2id\$v=19\$[a-z0-9=,]+\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+$/;
+const Row = z.strictObject({
+  label: TokenLabel,
+  scope: z.enum(SCOPES),
+  created_at: z.iso.datetime({ offset: true }),
+  // Not a rule whose message repeats the value.
+  hash: z.string().refine((text) => HASH.test(text), 'Copy the whole hash, which begins with "$argon2id$"'),
+});
+const File = z.strictObject({
+  tokens: z.record(z.string().regex(TOKEN_ID, 'Write an id of 8 hexadecimal characters in lower case'), Row).default({}),
+});
+
+/** `file` is the name in problems. Values of hashes are never part of a message. `known` are the tables of an earlier text. */
+export function parseTokenText(text: string, file: string, known: TokenTables = new Map()): TokenText {
+  const tables = parseTables(text, known);
+  if (tables !== undefined) return { ok: true, tokens: new Map(tables.values()), tables };
+  const read = readToml(text);
+  if (!read.ok) return { ok: false, problems: [`${file}:${read.line}:${read.column}: ${read.message}`] };
+  const checked = checkDocument(File, read.table, 'camelCase');
+  if (checked.ok) return { ok: true, tokens: new Map(Object.entries(checked.value.tokens)), tables: new Map() };
+  const positionOf = findPositions(text);
+  return {
+    ok: false,
+    problems: checked.problems.map((problem) => formatProblem({ ...problem, file, ...positionOf(problem.path) }, 'camelCase')),
+  };
+}
+
+/** Returns the text with these tokens; undefined if it cannot be edited in place. `before` must be a text without problems. `known` as above. */
+export function writeTokenText(before: string, tokens: Tokens, known: TokenTables = new Map()): string | undefined {
+  const edited = editTables(before, tokens, known);
+  if (edited !== undefined) return edited;
+  const wanted = tokens.size === 0 ? {} : { tokens: Object.fromEntries(tokens) };
+  return editToml(before, wanted, (text) => {
+    const read = readToml(text);
+    return read.ok ? read.table : undefined;
+  });
+}
+
+/** Where each table of the usual form begins. */
+const TABLE_START = /^(?=\[tokens\.[0-9a-f]{8}\])/m;
+
+/**
+ * Undefined if the text is not in the usual form: comments, and then one table after another. Thousands of tables are read in milliseconds if few of them have changed. A text whose
+ * parts are valid by themselves means the same as its parts, so nothing is misread: a string over several lines that looks like a table leaves two parts that are not valid.
+ */
+function parseTables(text: string, known: TokenTables): TokenTables | undefined {
+  const tables = new Map<string, readonly [string, TokenRow]>();
+  const ids = new Set<string>();
+  for (const part of text.split(TABLE_START)) {
+    if (!part.startsWith('[tokens.')) {
+      const read = readToml(part);
+      if (!read.ok || Object.keys(read.table).length > 0) return undefined;
+      continue;
+    }
+    const table = known.get(part) ?? parseTable(part);
+    if (table === undefined || ids.has(table[0])) return undefined;
+    ids.add(table[0]);
+    tables.set(part, table);
+  }
+  return tables;
+}
+
+function parseTable(text: string): readonly [string, TokenRow] | undefined {
+  const read = readToml(text);
+  const checked = read.ok ? checkDocument(File, read.table, 'camelCase') : undefined;
+  const [table, ...more] = checked?.ok === true ? Object.entries(checked.value.tokens) : [];
+  return more.length === 0 ? table : undefined;
+}
+
+/** Adds tables at the end, and cuts out others. Undefined if something else would have to be done. */
+function editTables(before: string, tokens: Tokens, known: TokenTables): string | undefined {
+  const tables = parseTables(before, known);
+  if (tables === undefined) return undefined;
+  const present = new Map(tables.values());
+  const kept = before.split(TABLE_START).map((part) => {
+    const table = tables.get(part);
+    return table === undefined || tokens.has(table[0]) ? part : afterTable(part);
+  });
+  const added = [...tokens].filter(([id]) => !present.has(id)).map(([id, row]) => tableText(id, row));
+  const text = [kept.join('').replace(/\s+$/, '\n'), ...added].join('\n');
+  const edited = text.trim() === '' ? '' : text;
+  const after = parseTables(edited, tables);
+  const isRight = after?.size === tokens.size && [...after.values()].every(([id, row]) => isSameValue(row, tokens.get(id)));
+  return isRight ? edited : undefined;
+}
+
+/** The comments after the last key of a table, which belong to what follows. */
+function afterTable(part: string): string {
+  const lines = part.split('\n');
+  const last = lines.findLastIndex((line) => line.trim() !== '' && !line.startsWith('#'));
+  const rest = lines.slice(last + 1).join('\n');
+  return rest.trim() === '' ? '' : rest.trimStart();
+}
+
+function tableText(id: string, row: TokenRow): string {
+  const keys = Object.entries(row).map(([key, value]) => `${key} = ${formatValue(value)}\n`);
+  return `[tokens.${id}]\n${keys.join('')}`;
+}
+
+function readToml(text: string) {
+  try {
+    return { ok: true, table: parse(text, { unsafeKeyBehaviour: 'throw' }) } as const;
+  } catch (error) {
+    if (!(error instanceof TomlError)) return { ok: false, line: 1, column: 1, message: 'Correct the TOML syntax' } as const;
+    // The rest of the message quotes the line, which may contain a hash.
+    const [reason = ''] = error.message.replace(/^Invalid TOML document: /, '').split('\n');
+    return { ok: false, line: error.line, column: error.column, message: `Correct the TOML syntax: ${reason}` } as const;
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * The tokens in `<config>/tokens.toml`, which people may edit while the service runs. Every use looks at the file's facts first, which takes microseconds, so that a revoked
+ * token is refused from the next request on, however that was done. A file with a mistake changes nothing: the tokens of its last good text stay valid, and the log says
+ * what is wrong.
+ */
+import { readFileSync, statSync, type BigIntStats } from 'node:fs';
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { lockDirectory } from '../files/directory-lock.ts';
+import { writeFileAtomically } from '../files/write-file.ts';
+import { codeOf, messageOf } from '../platform/error-text.ts';
+import type { Log } from '../platform/log.ts';
+import { sleep } from '../platform/pause.ts';
+import { parseTokenText, writeTokenText, type Tokens, type TokenTables } from './decide/token-file-text.ts';
+
+export interface TokenStore {
+  /** The tokens that are valid now, by id. */
+  current(): Tokens;
+  /** Changes the file, with its comments and order kept. Other processes that do the same wait. Fails if the file has a mistake, or cannot be written. */
+  change(edit: (tokens: Tokens) => Tokens): Promise<TokenChange>;
+}
+
+/** The message says why nothing was changed, and what to do. */
+export type TokenChange = { readonly ok: true } | { readonly ok: false; readonly message: string };
+
+export interface TokenStoreOptions {
+  /** Absolute path of `tokens.toml`. It need not exist. */
+  readonly path: string;
+  readonly log: Pick<Log, 'warn'>;
+}
+
+/** A file with 50,000 tokens is smaller. */
+const MAX_BYTES = 16 * 1024 * 1024;
+const FULL: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+/** A change takes milliseconds. */
+const LOCK_WAIT_MS = 5000;
+const LOCK_POLL_MS = 20;
+
+export function createTokenStore({ path, log }: TokenStoreOptions): TokenStore {
+  let known: { readonly version: string; readonly tokens: Tokens } = { version: '', tokens: new Map() };
+  let tables: TokenTables = new Map();
+
+  function current(): Tokens {
+    const facts = statSync(path, { bigint: true, throwIfNoEntry: false });
+    const version = facts === undefined ? 'absent' : versionOf(facts);
+    if (version !== known.version) known = { version, tokens: facts === undefined ? new Map() : read(facts) };
+    return known.tokens;
+  }
+
+  function read(facts: BigIntStats): Tokens {
+    const problems = problemsOf(facts);
+    const parsed = problems === undefined ? readTokens(path, tables) : ({ ok: false, problems } as const);
+    if (parsed.ok) {
+      tables = parsed.tables;
+      if ((facts.mode & 0o077n) !== 0n)
+        log.warn({ file: path }, `Run "chmod 600 ${path}": other users can read the file with the hashes of tokens`);
+      return parsed.tokens;
+    }
+    for (const problem of parsed.problems) log.warn({ file: path }, `${problem}. The tokens of the last valid version stay in force`);
+    return known.tokens;
+  }
+
+  return {
+    current,
+    async change(edit) {
+      try {
+        await mkdir(dirname(path), { recursive: true });
+        return await withLock(path, async () => await rewrite(path, tables, edit));
+      } catch (error) {
+        const action = FULL.has(codeOf(error)) ? 'Free disk space, so that tokens can be written to' : 'Make it possible to write';
+        return refuse(`${action} "${path}": ${messageOf(error)}`);
+      }
+    },
+  };
+}
+
+function problemsOf({ mode, size }: BigIntStats): readonly string[] | undefined {
+  if ((mode & 0o022n) !== 0n) return ['Make the file writable for its owner only ("chmod 600"): other users could add tokens'];
+  return size > MAX_BYTES ? [`Remove tokens: the file has ${size} bytes, and at most ${MAX_BYTES} are read`] : undefined;
+}
+
+function readTokens(path: string, known: TokenTables) {
+  try {
+    return parseTokenText(readFileSync(path, 'utf8'), path, known);
+  } catch (error) {
+    return { ok: false, problems: [`Make "${path}" readable: ${messageOf(error)}`] } as const;
+  }
+}
+
+async function rewrite(path: string, known: TokenTables, edit: (tokens: Tokens) => Tokens): Promise<TokenChange> {
+  const before = await readText(path);
+  const parsed = parseTokenText(before ?? '', path, known);
+  if (!parsed.ok) return refuse(`Correct the file first: ${parsed.problems.join('; ')}`);
+  const text = writeTokenText(before ?? HEADER, edit(parsed.tokens), parsed.tables);
+  if (text === undefined) return refuse(`Write the tokens in "${path}" as tables such as "[tokens.1a2b3c4d]": this form cannot be edited`);
+  await removeRemains(path);
+  // The lock does not stop a person with a text editor.
+  if ((await readText(path)) !== before) return refuse(`Try again: somebody has changed "${path}" meanwhile`);
+  await writeFileAtomically(path, text, { mode: 0o600, sync: true, directory: 'existing' });
+  return { ok: true };
+}
+
+const HEADER =
+  '# Tokens for the API. Create them with "svcctl token create", revoke them with "svcctl token revoke"; secrets are not in this file.\n';
+
+async function readText(path: string): Promise<string | undefined> {
+  return await readFile(path, 'utf8').catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  });
+}
+
+/** A writer that was killed leaves its temporary file behind, which contains hashes. Only the process that holds the lock writes. */
+async function removeRemains(path: string): Promise<void> {
+  const prefix = `.${basename(path)}.`;
+  const remains = (await readdir(dirname(path))).filter((name) => name.startsWith(prefix) && name.endsWith('.tmp'));
+  for (const name of remains) await rm(join(dirname(path), name), { force: true });
+}
+
+async function withLock(path: string, work: () => Promise<TokenChange>): Promise<TokenChange> {
+  const deadline = performance.now() + LOCK_WAIT_MS;
+  for (;;) {
+    const answer = await lockDirectory({ directory: dirname(path), name: `.${basename(path)}`, since: Date.now() });
+    if (answer.kind === 'locked') return await work().finally(() => answer.lock.release());
+    if (answer.kind === 'unusable') return refuse(`Make "${dirname(path)}" writable: ${answer.message}`);
+    if (performance.now() > deadline) return refuse(`Try again: ${answer.holder} is changing "${path}"`);
+    await sleep(LOCK_POLL_MS);
+  }
+}
+
+function refuse(message: string): TokenChange {
+  return { ok: false, message };
+}
+
+function versionOf({ dev, ino, size, mtimeNs, ctimeNs, mode }: BigIntStats): string {
+  return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}:${mode}`;
+}

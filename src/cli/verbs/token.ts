@@ -1,0 +1,126 @@
+/**
+ * `svcctl token create|list|revoke`. Without a server in the options or the environment, it works on the file of this machine, whether the service runs or not; the service
+ * sees the change with its next request.
+ */
+import path from 'node:path';
+import { z } from 'zod';
+import { createTokenManager, type TokenManager } from '../../auth/manage-tokens.ts';
+import { TokenLabel } from '../../auth/decide/token-file-text.ts';
+import { TOKEN_ID } from '../../auth/decide/token-format.ts';
+import { createTokenStore } from '../../auth/token-store.ts';
+import { readTokenUse } from '../../auth/token-use.ts';
+import { SCOPES, type Scope } from '../../schema/access.ts';
+import type { Cli } from '../cli.ts';
+import { targetsCluster, type ServiceOptions } from '../connect/service-options.ts';
+import { CliFailure, usageFailure } from '../output/exit-codes.ts';
+import { cellText, dataText, listText, type Column, type Output } from '../output/output.ts';
+
+export interface CreateOptions extends ServiceOptions {
+  readonly label: string;
+  readonly scope: Scope;
+  readonly output: Output;
+}
+
+/** The same defaults as in `settings.ts`, whose other settings need not be valid here. */
+const CONFIG_DIR = '/etc/svc';
+const STATE_DIR = '/var/lib/svc';
+
+const CreatedAnswer = z.looseObject({
+  id: z.string(),
+  label: z.string(),
+  scope: z.enum(SCOPES),
+  created_at: z.string(),
+  token: z.string(),
+});
+const TokensAnswer = z.looseObject({
+  tokens: z.array(
+    z.looseObject({ id: z.string(), label: z.string(), scope: z.string(), created_at: z.string(), last_used_at: z.string().nullish() }),
+  ),
+});
+
+export async function runTokenCreate(cli: Cli, options: CreateOptions): Promise<void> {
+  const created = targetsService(options, cli.env)
+    ? await (
+        await cli.connect(options)
+      ).request('POST', '/api/auth/tokens', CreatedAnswer, {
+        body: { label: options.label, scope: options.scope },
+      })
+    : await createHere(cli, options);
+  const data = await dataText(options.output, created);
+  if (data !== undefined) {
+    await cli.terminal.write(data);
+    return;
+  }
+  cli.terminal.note(`Store this token now: it is shown once and cannot be retrieved later (id ${created.id}, scope "${created.scope}")`);
+  cli.terminal.line(created.token);
+}
+
+export async function runTokenList(cli: Cli, options: ServiceOptions & { readonly output: Output }): Promise<void> {
+  const items = targetsService(options, cli.env)
+    ? (await (await cli.connect(options)).request('GET', '/api/auth/tokens', TokensAnswer)).tokens
+    : await listHere(cli);
+  await cli.terminal.write(
+    await listText(cli.terminal, options.output, { key: 'tokens', items, columns: COLUMNS, nameOf: ({ id }) => id }),
+  );
+  if (items.length === 0 && options.output === 'table') {
+    cli.terminal.note('There are no tokens; create one with "svcctl token create --label NAME"');
+  }
+}
+
+export async function runTokenRevoke(cli: Cli, options: ServiceOptions, ...ids: string[]): Promise<void> {
+  const client = targetsService(options, cli.env) ? await cli.connect(options) : undefined;
+  for (const id of ids) {
+    if (!TOKEN_ID.test(id))
+      throw usageFailure(`Write the id of a token, such as "1a2b3c4d", not "${id}"`, 'List them with "svcctl token list"');
+    if (client === undefined) await revokeHere(cli, id);
+    else await client.request('DELETE', `/api/auth/tokens/${id}`, z.unknown());
+    cli.terminal.line(`token/${id} revoked`);
+  }
+}
+
+type Listed = z.output<typeof TokensAnswer>['tokens'][number];
+
+const COLUMNS: readonly Column<Listed>[] = [
+  { title: 'ID', cell: ({ id }) => cellText(id) },
+  { title: 'SCOPE', cell: ({ scope }) => cellText(scope) },
+  { title: 'CREATED', cell: ({ created_at: at }) => cellText(at) },
+  { title: 'LAST USED', cell: ({ last_used_at: at }) => cellText(at) },
+  { title: 'LABEL', cell: ({ label }) => cellText(label) },
+];
+
+function targetsService(options: ServiceOptions, env: Cli['env']): boolean {
+  return options.server !== undefined || (env['SVCCTL_SERVER'] ?? '') !== '' || targetsCluster(options, env);
+}
+
+async function openHere({ env, now, terminal }: Cli): Promise<TokenManager> {
+  const log = { warn: (_fields: unknown, message: string) => void terminal.note(message) };
+  const store = createTokenStore({ path: path.join(path.resolve(env['SVC_CONFIG_DIR'] ?? CONFIG_DIR), 'tokens.toml'), log });
+  const uses = await readTokenUse(path.join(path.resolve(env['SVC_STATE_DIR'] ?? STATE_DIR), 'token-use.json'));
+  return createTokenManager({ store, lastUses: () => uses, wallNow: now });
+}
+
+async function createHere(cli: Cli, { label, scope }: CreateOptions): Promise<z.output<typeof CreatedAnswer>> {
+  const wanted = TokenLabel.safeParse(label);
+  if (!wanted.success) throw usageFailure(wanted.error.issues[0]?.message ?? 'Write a name for the token');
+  const created = await (await openHere(cli)).create({ label: wanted.data, scope });
+  if (!created.ok) throw new CliFailure(created.message, HERE);
+  const { createdAt, ...rest } = created.value;
+  return { ...rest, created_at: createdAt };
+}
+
+async function listHere(cli: Cli): Promise<readonly Listed[]> {
+  return (await openHere(cli)).list().map(({ createdAt, lastUsedAt, ...rest }) => ({
+    ...rest,
+    created_at: createdAt,
+    last_used_at: lastUsedAt === undefined ? null : new Date(lastUsedAt).toISOString(),
+  }));
+}
+
+async function revokeHere(cli: Cli, id: string): Promise<void> {
+  const revoked = await (await openHere(cli)).revoke(id);
+  if (!revoked.ok) throw new CliFailure(revoked.message, HERE);
+  if (!revoked.value) throw new CliFailure(`There is no token "${id}"`, { hint: 'List them with "svcctl token list"' });
+}
+
+/** For users who mean the tokens of another machine. */
+const HERE = { hint: 'Run it as the user of the service, or name a running service with --server' };

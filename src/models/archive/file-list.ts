@@ -1,0 +1,54 @@
+/**
+ * The list of what an archive was unpacked to. It is in the directory of the files and appears together with them, so a directory with a list is complete, and its files can
+ * be hashed again although the archive is gone.
+ */
+import { lstat, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import { parseJson } from '../../platform/decide/parse-json.ts';
+import { FILE_LIST } from '../decide/judge-member.ts';
+import { hashFile } from '../pull/hash-file.ts';
+
+const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+
+const FileList = z.object({
+  version: z.literal(1),
+  /** SHA-256 of the archive. */
+  archive: Sha256,
+  files: z.array(z.object({ /** Relative to the directory. */ path: z.string(), sizeBytes: z.int().min(0), sha256: Sha256 })).min(1),
+});
+export type FileList = z.output<typeof FileList>;
+export type UnpackedFile = FileList['files'][number];
+
+/** Undefined if the directory does not exist, or was not unpacked from this archive. `sha256`: of the archive. */
+export async function readFileList(directory: string, sha256: string): Promise<FileList | undefined> {
+  const text = await readFile(path.join(directory, FILE_LIST), 'utf8').catch(() => undefined);
+  const list = text === undefined ? undefined : FileList.safeParse(parseJson(text)).data;
+  return list?.archive === sha256.toLowerCase() ? list : undefined;
+}
+
+export function bytesOf({ files }: Pick<FileList, 'files'>): number {
+  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+}
+
+/** Returns whether a file is there, with its size. Says nothing of its content. */
+async function hasSize(directory: string, file: UnpackedFile): Promise<boolean> {
+  const facts = await lstat(path.join(directory, file.path)).catch(() => undefined);
+  return facts?.isFile() === true && facts.size === file.sizeBytes;
+}
+
+/** Returns what was found to match, or undefined if a file is missing or differs. Content is compared up to so many bytes. */
+export async function verifyUnpacked(
+  directory: string,
+  { sha256, hashUpToBytes }: { readonly sha256: string; readonly hashUpToBytes: number },
+  signal: AbortSignal,
+): Promise<'content' | 'size' | undefined> {
+  const list = await readFileList(directory, sha256);
+  if (list === undefined) return undefined;
+  const isHashed = bytesOf(list) <= hashUpToBytes;
+  for (const file of list.files) {
+    if (!(await hasSize(directory, file))) return undefined;
+    if (isHashed && (await hashFile(path.join(directory, file.path), signal)).digest('hex') !== file.sha256) return undefined;
+  }
+  return isHashed ? 'content' : 'size';
+}

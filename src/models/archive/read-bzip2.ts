@@ -1,0 +1,49 @@
+/** Reads what a bzip2 file contains, piece by piece, while another thread decompresses it no faster than it is read. */
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { MAX_PENDING, PENDING, type BunzipTask } from './bunzip-task.ts';
+
+/** One block of bzip2 takes less than 10 MB. */
+const HEAP_MB = 64;
+
+/** Throws where the file is damaged or contains more than `maxBytes`, and when the signal aborts. `file`: absolute path. */
+export async function* readBzip2(file: string, maxBytes: number, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
+  const counters = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+  const pending = new Int32Array(counters);
+  const task: BunzipTask = { file, maxBytes, counters };
+  const worker = new Worker(new URL('bunzip-worker.ts', import.meta.url), {
+    workerData: task,
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: HEAP_MB },
+  });
+  const pieces: Uint8Array[] = [];
+  const news = new EventTarget();
+  let ended: { readonly error?: Error } | undefined;
+  const wake = (): boolean => news.dispatchEvent(new Event('news'));
+  worker.on('message', (piece: unknown) => {
+    if (piece instanceof Uint8Array) pieces.push(piece);
+    wake();
+  });
+  worker.on('error', (error) => {
+    ended ??= { error: error instanceof Error ? error : new Error(String(error)) };
+    wake();
+  });
+  worker.on('exit', () => {
+    ended ??= {};
+    wake();
+  });
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const piece = pieces.shift();
+      if (piece !== undefined) {
+        yield piece;
+        Atomics.sub(pending, PENDING, 1);
+        Atomics.notify(pending, PENDING, MAX_PENDING);
+      } else if (ended === undefined) await once(news, 'news', { signal });
+      else if (ended.error === undefined) return;
+      else throw ended.error;
+    }
+  } finally {
+    await worker.terminate();
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * Unpacks an archive into a new directory. Its members are files and directories below that directory, or the whole archive is refused: `decide/judge-member.ts` decides.
+ * Owners, modes and times that the archive states are ignored. Room on the disk is checked before each file is written.
+ */
+import { createHash } from 'node:crypto';
+import { link, mkdir, open, readdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { createTarDecoder, type ParsedTarEntry } from 'modern-tar';
+import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { fail, ok, type Result } from '../../schema/failure.ts';
+import { FILE_LIST, judgeMember, unpackLimits, type MemberVerdict, type UnpackLimits } from '../decide/judge-member.ts';
+import type { DiskRoom } from '../pull/disk-room.ts';
+import { storageFailure } from '../pull/storage-failure.ts';
+import type { FileList, UnpackedFile } from './file-list.ts';
+import { readBzip2 } from './read-bzip2.ts';
+
+export interface UnpackArchive {
+  /** Absolute path. Its content has been compared with its hash. */
+  readonly archive: string;
+  readonly sizeBytes: number;
+  /** Of the archive. Hexadecimal. */
+  readonly sha256: string;
+  /** What its source states of all its files together. */
+  readonly unpackedBytes?: number | undefined;
+  /** Where it comes from, for messages. */
+  readonly url: string;
+  /** Absolute path of a directory that exists and is empty. */
+  readonly into: string;
+  readonly room: DiskRoom;
+  readonly onBytes: (unpackedBytes: number) => void;
+}
+
+interface Unpacking extends UnpackArchive {
+  readonly limits: UnpackLimits;
+  readonly files: Map<string, UnpackedFile>;
+  readonly links: Extract<MemberVerdict, { readonly kind: 'link' }>[];
+  members: number;
+  bytes: number;
+}
+
+/** The archive has something that it must not have. The message completes the sentence "The archive has …". */
+class Refused extends Error {
+  override readonly name = 'Refused';
+}
+
+/** Ends the work with a failure that has been explained already. */
+class Failed extends Error {
+  override readonly name = 'Failed';
+  readonly result: Extract<Result<never>, { readonly ok: false }>;
+
+  constructor(result: Extract<Result<never>, { readonly ok: false }>) {
+    super(result.failure.message);
+    this.result = result;
+  }
+}
+
+/** A tar file ends with blocks of zeros, which common programs fill up to 10 KiB, and each member has a header. */
+const OF_TAR_BYTES = 2 ** 20;
+const HEADER_BYTES = 4096;
+
+/**
+ * Resolves to the absolute path of the directory that has the files of the model and their list: `into`, or the only directory in it. Throws only if the signal aborts. What
+ * is in `into` after a failure is of no use.
+ */
+export async function unpackArchive(options: UnpackArchive, signal: AbortSignal): Promise<Result<string>> {
+  const unpacking: Unpacking = { ...options, limits: unpackLimits(options), files: new Map(), links: [], members: 0, bytes: 0 };
+  try {
+    await unpackMembers(unpacking, signal);
+    await makeLinks(unpacking);
+    if (unpacking.files.size === 0) throw new Refused('no files');
+    return ok(await writeFileList(unpacking));
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof Failed) return error.result;
+    if (error instanceof Refused) return unusable(options, `it has ${error.message}`);
+    if (/^E[A-Z]+$/.test(codeOf(error))) return { ok: false, failure: storageFailure(options.into, error) };
+    return unusable(options, `it is damaged or no ".tar.bz2" archive (${messageOf(error)})`);
+  }
+}
+
+function unusable({ url }: UnpackArchive, why: string): Result<never> {
+  return fail('stalled', 'ModelUnusable', `Use another model than that of the archive "${url}", which was not unpacked: ${why}`);
+}
+
+async function unpackMembers(unpacking: Unpacking, signal: AbortSignal): Promise<void> {
+  const own = new AbortController();
+  const { bytes, members } = unpacking.limits;
+  const source = readBzip2(unpacking.archive, bytes + members * HEADER_BYTES + OF_TAR_BYTES, AbortSignal.any([signal, own.signal]));
+  try {
+    const entries = ReadableStream.from<Uint8Array>(source).pipeThrough(createTarDecoder({ strict: true }));
+    for await (const entry of entries) await unpackMember(unpacking, entry, signal);
+  } finally {
+    own.abort();
+    await source.return().catch(() => undefined);
+  }
+}
+
+async function unpackMember(unpacking: Unpacking, { header, body }: ParsedTarEntry, signal: AbortSignal): Promise<void> {
+  const { links, into, limits } = unpacking;
+  signal.throwIfAborted();
+  const member = { name: header.name, type: header.type, sizeBytes: header.size, linkName: header.linkname };
+  const verdict = judgeMember(member, unpacking, limits);
+  unpacking.members += 1;
+  switch (verdict.kind) {
+    case 'refuse':
+      throw new Refused(verdict.message);
+    case 'file':
+      await unpackFile(unpacking, { path: verdict.path, sizeBytes: header.size, body });
+      return;
+    case 'directory':
+      await makeDirectory(into, verdict.path);
+      break;
+    case 'link':
+      links.push(verdict);
+      break;
+    case 'skip':
+      break;
+    default:
+      verdict satisfies never;
+  }
+  await body.cancel();
+}
+
+interface FileMember {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly body: ParsedTarEntry['body'];
+}
+
+async function unpackFile(unpacking: Unpacking, member: FileMember): Promise<void> {
+  const { into, room, files, onBytes } = unpacking;
+  const reserved = await room.reserve(into, () => member.sizeBytes);
+  if (!reserved.ok) throw new Failed(reserved);
+  try {
+    const parent = path.posix.dirname(member.path);
+    if (parent !== '.') await makeDirectory(into, parent);
+    // Fails if it exists, also if it is a link.
+    const handle = await open(path.join(into, member.path), 'wx').catch(explainTwice(member.path));
+    const hash = createHash('sha256');
+    try {
+      for await (const chunk of member.body) {
+        hash.update(chunk);
+        for (let written = 0; written < chunk.length;) written += (await handle.write(chunk, written)).bytesWritten;
+        unpacking.bytes += chunk.length;
+        onBytes(unpacking.bytes);
+      }
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    files.set(member.path, { path: member.path, sizeBytes: member.sizeBytes, sha256: hash.digest('hex') });
+  } finally {
+    reserved.value();
+  }
+}
+
+async function makeDirectory(into: string, name: string): Promise<void> {
+  await mkdir(path.join(into, name), { recursive: true }).catch(explainTwice(name));
+}
+
+function explainTwice(name: string): (error: unknown) => never {
+  return (error) => {
+    if (['EEXIST', 'ENOTDIR', 'EISDIR'].includes(codeOf(error))) throw new Refused(`"${name}" twice, or as a file and as a directory`);
+    throw error;
+  };
+}
+
+/** A link may come before its target, and lead to another link. */
+async function makeLinks(unpacking: Unpacking): Promise<void> {
+  const { links, files, into, limits } = unpacking;
+  let waiting = links;
+  while (waiting.length > 0) {
+    const ready = waiting.filter(({ target }) => files.has(target));
+    const [first] = waiting;
+    if (ready.length === 0 && first !== undefined)
+      throw new Refused(`the link "${first.path}" to "${first.target}", which is none of its files`);
+    for (const { path: name, target } of ready) {
+      const file = files.get(target);
+      if (file === undefined) continue;
+      // Links take no room, but each one is read when the model is verified.
+      unpacking.bytes += file.sizeBytes;
+      if (unpacking.bytes > limits.bytes) throw new Refused(`more than ${limits.bytes} bytes of files`);
+      await makeDirectory(into, path.posix.dirname(name));
+      await link(path.join(into, target), path.join(into, name)).catch(explainTwice(name));
+      files.set(name, { ...file, path: name });
+    }
+    waiting = waiting.filter((each) => !ready.includes(each));
+  }
+}
+
+/** Most archives have one directory with everything in it. Its name says nothing, so its files become those of the model. */
+async function writeFileList({ into, files, sha256 }: Unpacking): Promise<string> {
+  const [first, ...more] = await readdir(into, { withFileTypes: true });
+  const only = first?.isDirectory() === true && more.length === 0 ? first.name : undefined;
+  const root = only === undefined ? into : path.join(into, only);
+  const listed = [...files.values()].map((file) => (only === undefined ? file : { ...file, path: file.path.slice(only.length + 1) }));
+  const list: FileList = { version: 1, archive: sha256.toLowerCase(), files: listed.toSorted((a, b) => (a.path < b.path ? -1 : 1)) };
+  await writeFile(path.join(root, FILE_LIST), `${JSON.stringify(list, undefined, 1)}\n`, { flag: 'wx', flush: true });
+  return root;
+}

@@ -1,0 +1,92 @@
+/** Carries out one probe: asks all endpoints of a workload for their health. The executor calls it; what a probe means for a slot is decided in `decide/`. */
+import type { Endpoint, Health, ProbeIo, Provider, ProviderRegistry } from '../providers/provider.ts';
+import { messageOf } from '../platform/error-text.ts';
+import { pause } from '../platform/pause.ts';
+import type { ActionArgs } from './decide/facts/actions.ts';
+import { isAmong } from './decide/facts/workload-history.ts';
+import type { Clock } from './ports.ts';
+
+export interface AskDeps {
+  readonly providers: ProviderRegistry;
+  readonly probeIo: ProbeIo;
+  readonly clock: Pick<Clock, 'now' | 'at'>;
+}
+
+type ProbeArgs = ActionArgs['probe'];
+
+/** Returns the best answer of all endpoints, and the endpoints that did not pass. Never throws. */
+export async function askServers(
+  deps: AskDeps,
+  args: ProbeArgs,
+  signal: AbortSignal,
+): Promise<{ readonly health: Health; readonly failingEndpoints: readonly Endpoint[] }> {
+  const provider = deps.providers[args.spec.provider];
+  if (provider === undefined)
+    return { health: { kind: 'failing', message: `There is no provider "${args.spec.provider}"` }, failingEndpoints: [] };
+  const answers = await Promise.all(args.endpoints.map(async (endpoint) => await askOne(deps, provider, { endpoint, ...args }, signal)));
+  const failingEndpoints = args.endpoints.filter((_, index) => answers[index]?.kind !== 'passing');
+  const best = BEST_FIRST.map((kind) => answers.find((answer) => answer.kind === kind)).find((answer) => answer !== undefined);
+  return { health: best ?? { kind: 'failing', message: 'It has no endpoint' }, failingEndpoints };
+}
+
+const BEST_FIRST = ['passing', 'loading', 'nonsense', 'failing', 'silent'] as const;
+
+/** The reason of an abort that nobody reads. Without one, each abort makes an error with a stack. */
+const ENDED = 'The probe has ended';
+
+/** Asks a server for its health, or, until it has passed once, whether it is ready, and at the same time, if it has passed before, whether it answers at all: the first may wait behind other requests. */
+async function askOne(
+  { probeIo, clock }: AskDeps,
+  provider: Provider,
+  { endpoint, slot: name, spec, model, passed, passedEndpoints }: ProbeArgs & { readonly endpoint: Endpoint },
+  signal: AbortSignal,
+): Promise<Health> {
+  const [asks, watches] = [new AbortController(), new AbortController()];
+  const endBoth = (): void => {
+    asks.abort(ENDED);
+    watches.abort(ENDED);
+  };
+  if (signal.aborted) endBoth();
+  signal.addEventListener('abort', endBoth, { once: true });
+  let answered = false;
+  const ask = async (): Promise<Health> => {
+    const slot = { name, spec, model };
+    if (provider.readiness === undefined || isAmong(endpoint, passedEndpoints))
+      return await provider.health(endpoint, probeIo, slot, asks.signal);
+    return await provider.readiness(endpoint, probeIo, slot, asks.signal);
+  };
+  const asking = ask().finally(() => (answered = true));
+  const watching = watchSilence({ probeIo, clock }, passed ? provider.readyPath : undefined, endpoint, watches.signal);
+  const health = await Promise.race([asking, watching]).catch(failing);
+  signal.removeEventListener('abort', endBoth);
+  watches.abort(ENDED);
+  // To abort what has ended costs nearly as much as the probe.
+  if (!answered) asks.abort(ENDED);
+  return health;
+}
+
+/** Resolves when the server is silent, or when a probe takes so long that it must have been forgotten. */
+async function watchSilence(
+  { probeIo, clock }: Pick<AskDeps, 'probeIo' | 'clock'>,
+  path: string | undefined,
+  endpoint: Endpoint,
+  signal: AbortSignal,
+): Promise<Health> {
+  const until = clock.now() + LONGEST_PROBE_MS;
+  for (;;) {
+    await pause(clock, WATCH_MS, signal);
+    if (signal.aborted || clock.now() >= until) return failing(`The probe did not end within ${LONGEST_PROBE_MS / 1000} s`);
+    if (path === undefined) continue;
+    const { status, error } = await probeIo.request(endpoint, { method: 'GET', path, timeoutMs: WATCH_MS, signal });
+    if (status === 0) return { kind: 'silent', message: `The server does not respond: ${error ?? 'no answer'}` };
+  }
+}
+
+/** Between two checks whether a server that takes long answers at all, and for the answer. */
+const WATCH_MS = 3000;
+/** Longer than any provider waits for an answer. */
+const LONGEST_PROBE_MS = 60_000;
+
+function failing(error: unknown): Health {
+  return { kind: 'failing', message: messageOf(error) };
+}

@@ -1,0 +1,42 @@
+/** The calls of the routes for tokens, and what the store has before each. */
+import type { InMemoryTokenStore } from '../manage/in-memory-tokens.ts';
+
+const LIST = 'GET /api/auth/tokens';
+const CREATE = 'POST /api/auth/tokens';
+const REVOKE = 'DELETE /api/auth/tokens/{id}';
+const KNOWN_TOKEN = '1a2b3c4d';
+
+const ROW = { label: 'ci', scope: 'all', created_at: '2026-01-01T00:00:00Z', hash: '$argon2id$v=19$m=8,t=1,p=1$AAAA$AAAA' } as const;
+
+export interface TokenCall {
+  readonly operation: string;
+  readonly expect: number | string;
+  readonly path?: string;
+  readonly body?: unknown;
+  /** Why no token can be changed. */
+  readonly broken?: string;
+}
+
+const WANTED = { label: 'laptop', scope: 'v1-only' };
+const FULL = 'Free space: the disk is full';
+
+export const TOKEN_CALLS: readonly TokenCall[] = [
+  { operation: CREATE, expect: 200, body: WANTED },
+  { operation: CREATE, expect: 'request.invalid', body: { label: 'laptop' } },
+  { operation: CREATE, expect: 'request.invalid', body: { label: 'laptop', scope: 'root' } },
+  { operation: CREATE, expect: 'request.invalid', body: { label: ' ', scope: 'all' } },
+  { operation: CREATE, expect: 'request.invalid', body: { ...WANTED, secret: 'mine' } },
+  { operation: CREATE, expect: 'server.internal', body: WANTED, broken: FULL },
+  { operation: LIST, expect: 200 },
+  { operation: REVOKE, expect: 'server.internal', path: `/api/auth/tokens/${KNOWN_TOKEN}`, broken: FULL },
+  { operation: REVOKE, expect: 204, path: `/api/auth/tokens/${KNOWN_TOKEN}` },
+  { operation: REVOKE, expect: 'token.not_found', path: '/api/auth/tokens/00000000' },
+  { operation: REVOKE, expect: 'request.invalid', path: '/api/auth/tokens/..%2Fpasswd' },
+];
+
+/** The store then has one token, and refuses changes if the call says so. */
+export async function prepareTokens(store: InMemoryTokenStore, { broken }: TokenCall): Promise<void> {
+  store.broken = undefined;
+  await store.change(() => new Map([[KNOWN_TOKEN, ROW]]));
+  store.broken = broken;
+}

@@ -1,0 +1,181 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createTokenManager, type TokenManager } from '../../src/auth/manage-tokens.ts';
+import { createTokenStore, type TokenStore } from '../../src/auth/token-store.ts';
+import { createTokenVerifier } from '../../src/auth/token-verifier.ts';
+
+let directory: string;
+let path: string;
+let warnings: string[];
+const open = (): TokenStore => createTokenStore({ path, log: { warn: (_fields, message) => void warnings.push(message) } });
+const manage = (store: TokenStore): TokenManager => createTokenManager({ store, lastUses: () => new Map(), wallNow: () => Date.now() });
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'svc-tokens-'));
+  path = join(directory, 'tokens.toml');
+  warnings = [];
+});
+afterEach(async () => await rm(directory, { recursive: true, force: true }));
+
+async function create(tokens: TokenManager, label = 'ci') {
+  const created = await tokens.create({ label, scope: 'v1-only' });
+  if (!created.ok) throw new Error(created.message);
+  return created.value;
+}
+
+describe('the file of the tokens', () => {
+  test('is created for its owner alone, and never contains the secret', async () => {
+    const store = open();
+    expect([...store.current()]).toEqual([]);
+    const { id, token } = await create(manage(store));
+    expect(token).toMatch(new RegExp(`^svc_${id}\\.[A-Za-z0-9_-]{43}$`));
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    const text = await readFile(path, 'utf8');
+    expect(text).toContain(`[tokens.${id}]`);
+    expect(text).not.toContain(token.slice(13));
+    expect([...open().current().keys()]).toEqual([id]);
+  });
+
+  test('takes effect as soon as somebody has edited it, and a mistake in it changes nothing', async () => {
+    const store = open();
+    const first = await create(manage(store));
+    const good = await readFile(path, 'utf8');
+    expect([...store.current().keys()]).toEqual([first.id]);
+    await writeFile(path, `${good}\n[tokens.oops`);
+    expect([...store.current().keys()]).toEqual([first.id]);
+    expect(warnings).toEqual([expect.stringMatching(/tokens\.toml:\d+:\d+: Correct the TOML syntax.*stay in force$/)]);
+    expect(await manage(store).create({ label: 'b', scope: 'all' })).toMatchObject({
+      ok: false,
+      message: expect.stringContaining('Correct the file first'),
+    });
+    await writeFile(path, '# none\n');
+    expect([...store.current()]).toEqual([]);
+    await rm(path);
+    expect([...store.current()]).toEqual([]);
+  });
+
+  test('that others can write is not believed', async () => {
+    const store = open();
+    await create(manage(store));
+    expect(store.current().size).toBe(1);
+    await chmod(path, 0o666);
+    expect([...open().current()]).toEqual([]);
+    expect(warnings).toEqual([expect.stringContaining('chmod 600')]);
+    expect(store.current().size).toBe(1);
+  });
+
+  test('keeps what several writers change at the same time, and comments', async () => {
+    await writeFile(path, '# Tokens of the office\n', { mode: 0o600 });
+    const writers = [manage(open()), manage(open()), manage(open())];
+    const created = await Promise.all(
+      writers.flatMap((tokens, writer) => [0, 1, 2].map(async (index) => await create(tokens, `${writer}/${index}`))),
+    );
+    expect([...open().current().keys()].toSorted()).toEqual(created.map(({ id }) => id).toSorted());
+    expect(await readFile(path, 'utf8')).toMatch(/^# Tokens of the office\n/);
+  });
+
+  test('is rid of what a killed writer has left behind', async () => {
+    await writeFile(join(directory, '.tokens.toml.1234abcd.tmp'), 'half');
+    await create(manage(open()));
+    expect((await readdir(directory)).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+  });
+});
+
+describe('verification', () => {
+  test('accepts a token, also from the memory of the first time, until it is revoked', async () => {
+    const store = open();
+    const tokens = manage(store);
+    const { id, token } = await create(tokens);
+    const { verify } = createTokenVerifier({ store });
+    expect(await verify(token)).toEqual({ id, identity: 'ci', scope: 'v1-only' });
+    expect(verify(token)).toEqual({ id, identity: 'ci', scope: 'v1-only' });
+    expect(await manage(open()).revoke(id)).toEqual({ ok: true, value: true });
+    expect(await verify(token)).toBeUndefined();
+    expect(await manage(open()).revoke(id)).toEqual({ ok: true, value: false });
+  });
+
+  test('takes the scope from the file as it is now', async () => {
+    const store = open();
+    const { token } = await create(manage(store));
+    const { verify } = createTokenVerifier({ store });
+    await verify(token);
+    await writeFile(path, (await readFile(path, 'utf8')).replace('v1-only', 'read-only'), { mode: 0o600 });
+    expect(verify(token)).toMatchObject({ scope: 'read-only' });
+  });
+
+  test('refuses everything else', async () => {
+    const store = open();
+    const { id, token } = await create(manage(store));
+    const { verify } = createTokenVerifier({ store });
+    const other = `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`;
+    expect(await verify(other)).toBeUndefined();
+    expect(await verify(`svc_ffffffff.${token.slice(13)}`)).toBeUndefined();
+    for (const odd of ['', 'svc_', token.slice(0, -1), `${token}A`, ` ${token}`, `svc_${id}`, token.toUpperCase(), 'x'.repeat(1_000_000)]) {
+      expect(await verify(odd)).toBeUndefined();
+    }
+  });
+
+  test('runs few checks at a time, and refuses what would have to wait too long; who was checked before is not affected', async () => {
+    const store = open();
+    const { token } = await create(manage(store));
+    const { verify } = createTokenVerifier({ store });
+    await verify(token);
+    const secret = 'A'.repeat(43);
+    const flood = Array.from({ length: 200 }, (_, index) => verify(`svc_${String(index).padStart(8, '0')}.${secret}`));
+    expect(flood.filter((verdict) => verdict === 'busy').length).toBeGreaterThan(100);
+    expect(verify(token)).toMatchObject({ identity: 'ci' });
+    expect(
+      (await Promise.all(flood.map(async (verdict) => await verdict))).filter((verdict) => verdict !== 'busy' && verdict !== undefined),
+    ).toEqual([]);
+  }, 60_000);
+
+  test('a flood of tokens with invented ids does not keep a token from being used for the first time', async () => {
+    const store = open();
+    const { token } = await create(manage(store));
+    const { verify } = createTokenVerifier({ store });
+    const secret = 'A'.repeat(43);
+    const flood = Array.from({ length: 200 }, (_, index) => verify(`svc_${String(index).padStart(8, '0')}.${secret}`));
+    expect(await verify(token)).toMatchObject({ identity: 'ci' });
+    await Promise.all(flood.map(async (verdict) => await verdict));
+  }, 60_000);
+
+  test('guesses of the secret of one id do not keep other tokens from being used for the first time', async () => {
+    const store = open();
+    const [{ id }, { token }] = [await create(manage(store)), await create(manage(store))];
+    const { verify } = createTokenVerifier({ store });
+    const guesses = Array.from({ length: 100 }, (_, index) => verify(`svc_${id}.${String(index).padStart(43, '0')}`));
+    expect(guesses.filter((verdict) => verdict === 'busy').length).toBeGreaterThan(90);
+    expect(await verify(token)).toMatchObject({ identity: 'ci' });
+    await Promise.all(guesses.map(async (verdict) => await verdict));
+  }, 60_000);
+
+  test('does the same work for an id that does not exist as for a wrong secret', async () => {
+    const store = open();
+    const { id } = await create(manage(store));
+    const hashes: string[] = [];
+    const { verify } = createTokenVerifier({
+      store,
+      async matches(hash) {
+        hashes.push(hash);
+        return false;
+      },
+    });
+    const guess = 'A'.repeat(43);
+    expect([await verify(`svc_${id}.${guess}`), await verify(`svc_00000000.${guess}`)]).toEqual([undefined, undefined]);
+    const [known = '', unknown] = hashes.map((hash) =>
+      Object.fromEntries(
+        hash
+          .split('$')[3]
+          ?.split(',')
+          .map((one) => one.split('=')) ?? [],
+      ),
+    );
+    expect(unknown).toEqual(known);
+    expect(hashes.map((hash) => hash.split('$').slice(0, 3))).toEqual([
+      ['', 'argon2id', 'v=19'],
+      ['', 'argon2id', 'v=19'],
+    ]);
+  });
+});

@@ -1,0 +1,110 @@
+/** The real service with authentication: tokens of `svcctl`, the official client, and revocation from the next request on. */
+import { spawn } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import OpenAI, { AuthenticationError, PermissionDeniedError } from 'openai';
+import { eventually } from '../support/eventually.ts';
+import { ownEnvironment, startService, type Service } from '../support/service.ts';
+
+const SECRET = 'a-secret-of-the-proxy';
+let service: Service;
+
+beforeAll(async () => {
+  service = await startService({ runtime: 'process', environment: { SVC_AUTH_ENABLED: '1', SVC_PROXY_SECRET: SECRET } });
+  await service.save('primary', 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n');
+}, 120_000);
+afterAll(async () => await service.dispose(), 60_000);
+
+async function svcctl(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+  const child = spawn(process.execPath, ['src/cli/svcctl.ts', ...args], {
+    env: { ...ownEnvironment(), ...service.environment, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 60_000,
+  });
+  let out = '';
+  let err = '';
+  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()));
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  return { code, out, err };
+}
+
+async function newToken(label: string, scope: string): Promise<string> {
+  const { code, out, err } = await svcctl(['token', 'create', '--label', label, '--scope', scope]);
+  expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('shown once') });
+  expect(out).toMatch(/^svc_[0-9a-f]{8}\.[A-Za-z0-9_-]{43}\n$/);
+  return out.trim();
+}
+
+const get = async (path: string, headers: Readonly<Record<string, string>> = {}): Promise<number> =>
+  (await fetch(`${service.url}${path}`, { headers })).status;
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+describe('A service with authentication', () => {
+  test('answers the official client with a token, and its errors are those of the client', async () => {
+    const token = await newToken('laptop', 'v1-only');
+    const client = new OpenAI({ apiKey: token, baseURL: `${service.url}/v1`, maxRetries: 3 });
+    const chat = async (from = client) =>
+      await from.chat.completions.create({ model: 'primary', max_tokens: 3, messages: [{ role: 'user', content: 'Hello' }] });
+    await eventually('the model answers', async () => (await chat().catch(() => undefined)) !== undefined, 60_000);
+    const stranger = new OpenAI({ apiKey: `svc_00000000.${'A'.repeat(43)}`, baseURL: `${service.url}/v1`, maxRetries: 0 });
+    await expect(chat(stranger)).rejects.toThrow(AuthenticationError);
+    const reader = new OpenAI({ apiKey: await newToken('dashboard', 'read-only'), baseURL: `${service.url}/v1`, maxRetries: 0 });
+    await expect(chat(reader)).rejects.toThrow(PermissionDeniedError);
+    expect(await get('/api/slots', bearer(token))).toBe(403);
+    expect(await get('/api/slots')).toBe(401);
+    expect(await get('/v1/models')).toBe(200);
+  }, 120_000);
+
+  test('refuses a token from the first request after its revocation on, however that is done', async () => {
+    const admin = await newToken('admin', 'admin');
+    const create = async (): Promise<{ readonly id: string; readonly token: string }> => {
+      const response = await fetch(`${service.url}/api/auth/tokens`, {
+        method: 'POST',
+        headers: { ...bearer(admin), 'content-type': 'application/json' },
+        body: JSON.stringify({ label: 'short', scope: 'all' }),
+      });
+      expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store']);
+      const { id, token } = Object(await response.json());
+      return { id: String(id), token: String(token) };
+    };
+    const file = join(service.configDir, 'tokens.toml');
+    const ways: readonly ((id: string) => Promise<unknown>)[] = [
+      async (id) => await fetch(`${service.url}/api/auth/tokens/${id}`, { method: 'DELETE', headers: bearer(admin) }),
+      async (id) => await svcctl(['token', 'revoke', id]),
+      async (id) => await writeFile(file, (await readFile(file, 'utf8')).replace(new RegExp(`\\[tokens\\.${id}\\][^[]*`), '')),
+    ];
+    for (const revoke of ways) {
+      const { id, token } = await create();
+      for (let time = 0; time < 3; time += 1) expect(await get('/api/slots', bearer(token))).toBe(200);
+      await revoke(id);
+      expect(await get('/api/slots', bearer(token))).toBe(401);
+    }
+    expect(await get('/api/slots', bearer(admin))).toBe(200);
+  }, 120_000);
+
+  test('believes the e-mail address of a proxy that proves itself, and nobody else', async () => {
+    const email = { 'x-forwarded-email': 'anna' };
+    expect(await get('/api/slots', email)).toBe(401);
+    expect(await get('/api/slots', { ...email, 'x-svc-proxy-secret': 'wrong' })).toBe(401);
+    expect(await get('/api/slots', { ...email, 'x-svc-proxy-secret': SECRET })).toBe(200);
+    expect(await get('/api/slots', { ...email, 'x-svc-proxy-secret': SECRET, authorization: 'Bearer nonsense' })).toBe(401);
+    expect(await get('/api/slots', { ...email, 'x-svc-proxy-secret': SECRET, authorization: 'Basic YTpi' })).toBe(200);
+  });
+
+  test('is used by svcctl with a token from the environment, and keeps secrets out of its log', async () => {
+    const token = await newToken('svcctl', 'admin');
+    expect(await svcctl(['get', 'slots', '--server', service.url])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('auth.required'),
+    });
+    expect(await svcctl(['get', 'slots', '--server', service.url], { SVC_TOKEN: token })).toMatchObject({ code: 0 });
+    const listed = await svcctl(['token', 'list', '--server', service.url], { SVCCTL_TOKEN: token });
+    expect(listed.out).toMatch(/^ID +SCOPE +CREATED +LAST USED +LABEL\n/);
+    expect(listed.out).toContain('laptop');
+    const secret = token.slice(token.indexOf('.') + 1);
+    for (const text of [listed.out, service.output(), await readFile(join(service.configDir, 'tokens.toml'), 'utf8')])
+      expect(text).not.toContain(secret);
+  }, 120_000);
+});
