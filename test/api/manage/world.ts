@@ -197,9 +197,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     metrics,
     traffic: trafficOf,
     settings: parsed.settings,
-    features: () => {
-      authentication: false;
-    },
+    features: () => ({ authentication: false }),
     tokens: createInMemoryTokens(tokens),
     isProxy: createProxyMatcher(parsed.settings.SVC_TRUSTED_PROXIES),
     now: () => Date.now(),
