@@ -55,7 +55,7 @@ export class TranslatedForward implements Attempt {
       ...this.#callDeps,
       begin: (head) => this.#answer.begin(head),
       write: (bytes) => this.#answer.write(bytes),
-      reserve: this.#memory.reserve,
+      ...this.#memory,
       keepImage: request.deps.keepImage,
       signal: this.#ending.signal,
     });
@@ -209,18 +209,21 @@ function callDepsOf({ deps, hold, requestId, requestBody }: AttemptRequest, onPr
 
 type Reservation = ReturnType<typeof reservationIn>;
 
-/** Memory that is reserved piece by piece and released at once. */
+/** Memory that is reserved piece by piece, and released at the end at the latest. */
 function reservationIn(budget: BufferBudget) {
   let reserved = 0;
+  const unreserve = (bytes: number): void => {
+    const released = Math.min(bytes, reserved);
+    reserved -= released;
+    budget.release(released);
+  };
   return {
     reserve(bytes: number): boolean {
       const isReserved = budget.reserve(bytes);
       if (isReserved) reserved += bytes;
       return isReserved;
     },
-    release(): void {
-      budget.release(reserved);
-      reserved = 0;
-    },
+    unreserve,
+    release: () => unreserve(reserved),
   };
 }

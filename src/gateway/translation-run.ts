@@ -21,6 +21,7 @@ export interface TranslationRunDeps extends UpstreamCallDeps {
   readonly write: (bytes: Buffer) => Promise<void>;
   /** Reserves memory for answers that are collected, until the request ends. */
   readonly reserve: (bytes: number) => boolean;
+  readonly unreserve: (bytes: number) => void;
   readonly keepImage: KeepImage;
   readonly signal: AbortSignal;
 }
@@ -37,6 +38,8 @@ export class TranslationRun {
   onLeave: readonly UpstreamRequest[] = [];
   readonly #deps: TranslationRunDeps;
   #call: UpstreamCall | undefined;
+  /** Reserved for an answer that the translation keeps until the next step only. */
+  #briefBytes = 0;
 
   constructor(deps: TranslationRunDeps) {
     this.#deps = deps;
@@ -60,9 +63,14 @@ export class TranslationRun {
   }
 
   async #step(step: TranslationStep): Promise<StepResult> {
+    this.#deps.unreserve(this.#briefBytes);
+    this.#briefBytes = 0;
     switch (step.kind) {
-      case 'ask':
-        return { kind: 'answer', answer: await this.#ask(step.request, step.limitBytes ?? DEFAULT_ANSWER_BYTES) };
+      case 'ask': {
+        const answer = await this.#ask(step.request, step.limitBytes ?? DEFAULT_ANSWER_BYTES);
+        if (step.brief === true) this.#briefBytes = answer.body.length;
+        return { kind: 'answer', answer };
+      }
       case 'open':
         return { kind: 'head', head: upstreamHeadOf(await this.#send(step.request).head()) };
       case 'next':

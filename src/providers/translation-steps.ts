@@ -19,6 +19,12 @@ export function* ask(request: UpstreamRequest, limitBytes?: number): Steps<Upstr
   return result.kind === 'answer' ? result.answer : wrongResult(result);
 }
 
+/** For what is asked again and again: nothing of the answer is kept beyond the next step. */
+export function* askBriefly(request: UpstreamRequest, limitBytes: number): Steps<UpstreamAnswer> {
+  const result = yield { kind: 'ask', request, limitBytes, brief: true };
+  return result.kind === 'answer' ? result.answer : wrongResult(result);
+}
+
 export function* open(request: UpstreamRequest): Steps<UpstreamHead> {
   const result = yield { kind: 'open', request };
   return result.kind === 'head' ? result.head : wrongResult(result);

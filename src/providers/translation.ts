@@ -71,8 +71,11 @@ export interface UpstreamAnswer extends UpstreamHead {
 }
 
 export type TranslationStep =
-  /** Sends a request to the server of the slot and collects the answer, of at most `limitBytes` (default 1 MiB). Result: `answer`. */
-  | { readonly kind: 'ask'; readonly request: UpstreamRequest; readonly limitBytes?: number }
+  /**
+   * Sends a request to the server of the slot and collects the answer, of at most `limitBytes` (default 1 MiB). Its memory counts until the request ends; with `brief`,
+   * until the next step, and the translation keeps nothing of it for longer. Result: `answer`.
+   */
+  | { readonly kind: 'ask'; readonly request: UpstreamRequest; readonly limitBytes?: number; readonly brief?: true }
   /** Sends a request and waits for the head of its answer. Ends an answer that is still open. Result: `head`. */
   | { readonly kind: 'open'; readonly request: UpstreamRequest }
   /** Waits for the next bytes of the open answer. Result: `bytes`. */

@@ -6,7 +6,7 @@
  * A client that leaves has its own workflow removed from the queue, or interrupted. ComfyUI must be asked for both, as it may begin with the workflow in between.
  */
 import type { ModelFacts } from '../provider.ts';
-import { ask, begin, keepImage, nextBytes, onLeave, open, wait, write } from '../translation-steps.ts';
+import { ask, askBriefly, begin, keepImage, nextBytes, onLeave, open, wait, write } from '../translation-steps.ts';
 import type { Steps, Translate, TranslationEnd, UpstreamRequest } from '../translation.ts';
 import { buildWorkflow, SAVE_NODE } from './decide/build-workflow.ts';
 import { isQueued, parseHistory, parseQueued, parseRefusal, type JobOutcome, type SavedImage } from './decide/comfy-answers.ts';
@@ -88,14 +88,14 @@ function* awaitOutcome(id: string): Steps<JobOutcome> {
   let checkedMs = 0;
   let misses = 0;
   for (;;) {
-    const outcome = parseHistory(yield* ask({ method: 'GET', path: `/history/${id}` }, MOST_QUEUE_BYTES), id, SAVE_NODE);
+    const outcome = parseHistory(yield* askBriefly({ method: 'GET', path: `/history/${id}` }, MOST_QUEUE_BYTES), id, SAVE_NODE);
     if (outcome.kind !== 'unknown' || misses > MOST_MISSES) return outcome;
     const pauseMs = PACE.find(({ untilMs }) => waitedMs < untilMs)?.everyMs ?? SLOW_PACE_MS;
     yield* wait(pauseMs);
     waitedMs += pauseMs;
     if (waitedMs - checkedMs < CHECK_QUEUE_EVERY_MS && misses === 0) continue;
     checkedMs = waitedMs;
-    const queued = isQueued(yield* ask({ method: 'GET', path: '/queue' }, MOST_QUEUE_BYTES), id);
+    const queued = isQueued(yield* askBriefly({ method: 'GET', path: '/queue' }, MOST_QUEUE_BYTES), id);
     misses = queued === true ? 0 : misses + 1;
   }
 }

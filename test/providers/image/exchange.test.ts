@@ -99,3 +99,17 @@ test('a short image is noticed soon after it is complete', async () => {
   expect(polls()).toBeGreaterThan(4);
   expect(polls()).toBeLessThan(40);
 });
+
+test('several images in base64 are never in memory together: they take none of the memory for bodies', async () => {
+  const noteBytes = 1_500_000;
+  await start('sdxl-turbo', { behaviour: { noteBytes } }, { SVC_BUFFER_LIMIT: '1Mi' });
+  const reply = await draw({ n: 4, size: '64x64', response_format: 'b64_json' });
+  const { data } = JSON.parse(reply.text);
+  expect(data).toHaveLength(4);
+  for (const { b64_json: text } of data) {
+    const bytes = Buffer.from(text, 'base64');
+    expect(bytes.length).toBeGreaterThan(noteBytes);
+    expect(readPng(bytes)).toEqual({ width: 64, height: 64 });
+  }
+  expect(JSON.parse((await draw({ n: 4, size: '64x64' })).text).data).toHaveLength(4);
+});

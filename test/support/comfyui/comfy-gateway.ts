@@ -41,7 +41,7 @@ export interface ComfyFixture {
 }
 
 /** The gateway, with no server yet. */
-async function startComfyGateway(family: Family = 'sdxl-turbo'): Promise<ComfyFixture> {
+async function startComfyGateway(family: Family = 'sdxl-turbo', settings: Readonly<Record<string, string>> = {}): Promise<ComfyFixture> {
   const dir = await mkdtemp(path.join(tmpdir(), 'svc-comfy-'));
   const checkpoints = path.join(dir, 'models/checkpoints');
   const [file, shapes] = FILES[family];
@@ -52,7 +52,7 @@ async function startComfyGateway(family: Family = 'sdxl-turbo'): Promise<ComfyFi
   const model = { id: ModelId.parse(family), hostPath, sizeBytes: 1, provider: 'image', contents: { family } } as const;
   const cache = createImageCache({ directory: path.join(dir, 'images'), limitBytes: 2 ** 30, maxAgeMs: 60_000, wallNow: Date.now });
   const gateway = await startGateway({
-    settings: { SVC_STATE_DIR: dir },
+    settings: { SVC_STATE_DIR: dir, ...settings },
     provider: { infer: (request) => image.infer(request, ['image'], { spec: parsed.spec, model }) },
     async keepImage(next, status) {
       if (status !== 200) return { ok: false, problem: `Look at the log: status ${status}` };
@@ -107,8 +107,8 @@ export function createComfyWorld() {
       fixture = await startComfyGateway(family);
       return fixture;
     },
-    async start(family?: Family, options?: StandInOptions): Promise<Comfy> {
-      fixture = await startComfyGateway(family);
+    async start(family?: Family, options?: StandInOptions, settings?: Readonly<Record<string, string>>): Promise<Comfy> {
+      fixture = await startComfyGateway(family, settings);
       const standIn = await fixture.startStandIn(options);
       fixture.serve(standIn.port);
       return standIn;

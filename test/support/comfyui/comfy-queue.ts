@@ -11,6 +11,8 @@ export interface Behaviour {
   readonly stepMs: number;
   /** The sampler makes no step. */
   readonly paused: boolean;
+  /** Bytes of a note in each image. */
+  readonly noteBytes: number;
   /** What the sampler fails with. */
   readonly failure: 'none' | 'memory' | 'node';
   /** What `/view` answers. */
@@ -136,7 +138,11 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
     const base = path.basename(prefix);
     const used = (await readdir(directory)).filter((name) => name.startsWith(`${base}_`)).length;
     const shade = Number(BigInt(seedOf(nodes)) % 251n);
-    const notes = withMetadata ? { prompt: JSON.stringify(workflow) } : {};
+    const { noteBytes } = behaviour();
+    const notes = {
+      ...(withMetadata ? { prompt: JSON.stringify(workflow) } : {}),
+      ...(noteBytes === 0 ? {} : { comment: 'x'.repeat(noteBytes) }),
+    };
     const saved: Saved[] = [];
     for (let index = 0; index < (count ?? 0); index += 1) {
       const filename = `${base}_${String(used + index + 1).padStart(5, '0')}_.png`;
