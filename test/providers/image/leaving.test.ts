@@ -30,6 +30,14 @@ describe('a client that leaves', () => {
     expect((await draw()).status).toBe(200);
   });
 
+  test('while its workflow is on its way has it removed, as the server queues it all the same', async () => {
+    const standIn = await start('sdxl-turbo', { behaviour: { acceptMs: 300, paused: true } });
+    await leave(standIn, () => standIn.workflows.length === 1);
+    expect(standIn.order.length).toBeLessThanOrEqual(1);
+    standIn.behave({ acceptMs: 0, paused: false });
+    expect((await draw()).status).toBe(200);
+  });
+
   test('while its request waits has it removed from the queue, and no other is touched', async () => {
     const standIn = await start('sdxl-turbo', { behaviour: { stepMs: 50 } });
     const other = draw({ steps: 10 });

@@ -11,6 +11,8 @@ export interface Behaviour {
   readonly stepMs: number;
   /** The sampler makes no step. */
   readonly paused: boolean;
+  /** Between the arrival of a workflow and its place in the queue. */
+  readonly acceptMs: number;
   /** Bytes of a note in each image. */
   readonly noteBytes: number;
   /** What the sampler fails with. */

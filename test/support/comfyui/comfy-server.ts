@@ -42,7 +42,7 @@ export interface Comfy {
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const DEFAULT: Behaviour = { stepMs: 1, paused: false, noteBytes: 0, failure: 'none', view: 'image' };
+const DEFAULT: Behaviour = { stepMs: 1, paused: false, noteBytes: 0, acceptMs: 0, failure: 'none', view: 'image' };
 
 const Prompt = z.object({ prompt: z.unknown(), prompt_id: z.string().optional(), client_id: z.string().default('') });
 const Ids = z.object({ delete: z.array(z.unknown()).default([]), clear: z.boolean().default(false) });
@@ -69,7 +69,6 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
   const models = (): readonly string[] => modelsIn(options.modelsDirectory);
 
   function prompt(text: string, res: ServerResponse): void {
-    workflows.push(text);
     const asked = Prompt.safeParse(exactJson(text)).data;
     if (asked === undefined)
       return send(res, 400, { error: { type: 'no_prompt', message: 'No prompt provided', details: '' }, node_errors: {} });
@@ -131,7 +130,10 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
   }
 
   function post(route: string, text: string, res: ServerResponse): unknown {
-    if (route === '/prompt') return prompt(text, res);
+    if (route === '/prompt') {
+      workflows.push(text);
+      return setTimeout(() => prompt(text, res), behaviour.acceptMs);
+    }
     if (route === '/queue') return ofQueue(text, res);
     if (route === '/history') {
       for (const id of Ids.parse(JSON.parse(text)).delete) queue.history.delete(String(id));
