@@ -13,6 +13,7 @@ import { formatSize } from '../../../schema/quantities.ts';
 import { HOST } from '../facts/memory-pools.ts';
 import type { SlotView } from '../facts/view.ts';
 import { CRASH_LIMIT, CRASH_WINDOW_MS, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';
+import { tooSmallFor } from './least-device.ts';
 import type { MemoryVerdict } from './share-memory.ts';
 
 export type Gate = Finding &
@@ -81,15 +82,8 @@ function modelUnsuitable({ template }: SlotView): Gate | undefined {
 
 /** With less, its server would fail at the first request. */
 function deviceTooSmall({ template, largestDeviceBytes, spec }: SlotView): Gate | undefined {
-  const least = template?.leastDeviceBytes;
-  if (least === undefined || largestDeviceBytes === undefined || largestDeviceBytes >= least) return undefined;
-  const message = `Choose a smaller model, or a GPU with more memory: "${spec.model.default}" needs one with at least ${formatGigabytes(least)}, and the largest here has ${formatGigabytes(largestDeviceBytes)}`;
-  return { kind: 'stalled', reason: 'DeviceTooSmall', message };
-}
-
-/** As GPUs are sold. */
-function formatGigabytes(bytes: number): string {
-  return `${Math.round(bytes / 1e8) / 10} GB`;
+  const finding = tooSmallFor(spec.model.default, template?.leastDeviceBytes, largestDeviceBytes);
+  return finding === undefined ? undefined : { kind: 'stalled', ...finding };
 }
 
 function templateBroken({ templateProblem, spec }: SlotView): Gate | undefined {
