@@ -5,7 +5,8 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { writeDemoModels } from '../src/models/demo/demo-models.ts';
-import { ensureEmbeddedEngine } from '../src/providers/gguf/embedded-engine.ts';
+import { EMBEDDED_ENGINE } from '../src/providers/gguf/host-program.ts';
+import { ensureEngine } from '../src/providers/install-engine.ts';
 import { freePort } from '../test/support/free-port.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -103,7 +104,7 @@ export async function startBenchService(
 async function shareEngine(stateDir: string): Promise<void> {
   const dir = path.resolve('.svc/engine');
   const onProgress = (message: string): void => void process.stdout.write(`  ${message}\n`);
-  const engine = await ensureEmbeddedEngine({ dir, env: process.env, onProgress }, new AbortController().signal);
+  const engine = await ensureEngine({ engine: EMBEDDED_ENGINE, dir, env: process.env, onProgress }, new AbortController().signal);
   if (!engine.ok) throw new Error(engine.failure.message);
   await symlink(dir, path.join(stateDir, 'engine'));
 }

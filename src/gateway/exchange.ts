@@ -19,6 +19,7 @@ import type { ErrorCode } from '../schema/error-codes.ts';
 import type { SlotName } from '../schema/names.ts';
 import { ClientAnswer } from './answer.ts';
 import { RequestBody, type RequestBodyOwner } from './request-body.ts';
+import { bodyLimitOf } from './decide/body-limit.ts';
 import { OPENAI } from './decide/dialect.ts';
 import type { InferencePath } from './decide/inference-paths.ts';
 import type { RequestHead } from './decide/request-head.ts';
@@ -67,15 +68,16 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Attem
     this.#deps = deps;
     this.#request = request;
     this.#answer = new ClientAnswer({ ...request, dialect: path.dialect ?? OPENAI }, deps.batcher);
-    this.#requestBody = new RequestBody({ req, head, scan: createBodyScan(path, head, deps.settings) }, deps, this);
+    const limit = bodyLimitOf(path, deps.settings);
+    this.#requestBody = new RequestBody({ req, head, scan: createBodyScan(path, head, deps.settings), limit }, deps, this);
     this.#bodyAt = deps.tick();
     this.#member = deps.active.add(this);
   }
 
   start(): void {
-    const { res, head } = this.#request;
+    const { res, head, path } = this.#request;
     res.on('close', () => this.#clientGone());
-    if (head.expectsContinue && (head.contentLength ?? 0) <= this.#deps.settings.SVC_BODY_LIMIT) res.writeContinue();
+    if (head.expectsContinue && (head.contentLength ?? 0) <= bodyLimitOf(path, this.#deps.settings).wholeBytes) res.writeContinue();
     this.#requestBody.start();
   }
 

@@ -8,6 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { BodyPart, BodyScan } from './body-scan.ts';
 import { BodyWriter } from './body-writer.ts';
+import type { BodyLimit } from './decide/body-limit.ts';
 import { bodyTooLarge, refuseBody } from './decide/refuse-body.ts';
 import type { RequestHead } from './decide/request-head.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
@@ -32,6 +33,7 @@ export interface ReadRequest {
   readonly req: IncomingMessage;
   readonly head: RequestHead;
   readonly scan: BodyScan;
+  readonly limit: BodyLimit;
 }
 
 type BodyDeps = KeptBodyDeps & Pick<ExchangeDeps, 'fetchImage'>;
@@ -44,7 +46,6 @@ export class RequestBody {
   readonly #scan: BodyScan;
   readonly #request: ReadRequest;
   readonly #deps: BodyDeps;
-  readonly #limitBytes: number;
   readonly #owner: RequestBodyOwner;
   readonly #kept: KeptBody;
   #ready = false;
@@ -60,7 +61,6 @@ export class RequestBody {
     this.#deps = deps;
     const { req } = request;
     this.#request = request;
-    this.#limitBytes = deps.settings.SVC_BODY_LIMIT;
     this.#owner = owner;
     this.#kept = new KeptBody(deps, {
       fail: (code, message) => this.#fail(code, message),
@@ -100,7 +100,7 @@ export class RequestBody {
   }
 
   start(): void {
-    const refusal = refuseBody({ head: this.#request.head, isMultipart: this.#scan.isForm }, this.#limitBytes);
+    const refusal = refuseBody({ head: this.#request.head, isMultipart: this.#scan.isForm }, this.#request.limit);
     if (refusal !== undefined) {
       this.#fail(...refusal);
       return;
@@ -177,8 +177,8 @@ export class RequestBody {
   #onData(chunk: Buffer): void {
     if (this.#released) return;
     this.received += chunk.length;
-    if (this.received > this.#limitBytes) {
-      this.#fail(...bodyTooLarge(this.#limitBytes));
+    if (this.received > this.#request.limit.wholeBytes) {
+      this.#fail(...bodyTooLarge(this.#request.limit));
       return;
     }
     const { readsAll } = this.#scan;
@@ -257,8 +257,8 @@ export class RequestBody {
       return;
     }
     this.received = pieces.reduce((bytes, piece) => bytes + piece.length, 0);
-    if (this.received > this.#limitBytes) {
-      this.#fail(...bodyTooLarge(this.#limitBytes));
+    if (this.received > this.#request.limit.wholeBytes) {
+      this.#fail(...bodyTooLarge(this.#request.limit));
       return;
     }
     this.#kept.replace(pieces);

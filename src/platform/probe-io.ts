@@ -14,8 +14,8 @@ type ProbeResponse = Awaited<ReturnType<ProbeIo['request']>>;
 
 export function createProbeIo(): ProbeIo {
   return {
-    async request({ host, port }, { method, path, body, timeoutMs, signal }) {
-      const headers = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+    async request({ host, port }, { method, path, body, contentType = 'application/json', timeoutMs, signal }) {
+      const headers = body === undefined ? {} : { 'content-type': contentType, 'content-length': Buffer.byteLength(body) };
       // Connections are not reused: one to an earlier process must not answer for the present one.
       const exchange = begin({ host, port, method, path, headers, agent: false }, body);
       let timedOut = false;
@@ -38,7 +38,10 @@ export function createProbeIo(): ProbeIo {
 }
 
 /** `end` closes the connection, whatever has come of the response. */
-function begin(options: RequestOptions, body: string | undefined): { readonly response: Promise<ProbeResponse>; readonly end: () => void } {
+function begin(
+  options: RequestOptions,
+  body: string | Uint8Array | undefined,
+): { readonly response: Promise<ProbeResponse>; readonly end: () => void } {
   const sent = request(options);
   const response = new Promise<ProbeResponse>((resolve, reject) => {
     sent.on('error', reject);

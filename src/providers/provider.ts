@@ -113,6 +113,14 @@ export interface ProbeResponse {
   readonly error?: string;
 }
 
+/** A voice of a model that speaks. */
+export interface Voice {
+  /** As requests name it. */
+  readonly id: string;
+  /** A BCP 47 tag: `en-us`. Undefined if the model does not say it. */
+  readonly language?: string | undefined;
+}
+
 /** Performs the HTTP requests of health probes. Never throws. */
 export interface ProbeIo {
   request(
@@ -120,7 +128,9 @@ export interface ProbeIo {
     options: {
       readonly method: 'GET' | 'POST';
       readonly path: string;
-      readonly body?: string;
+      readonly body?: string | Uint8Array;
+      /** Of the body. Default: JSON. */
+      readonly contentType?: string;
       readonly timeoutMs: number;
       readonly signal: AbortSignal;
     },
@@ -240,6 +250,8 @@ export interface Provider {
   objection?(name: SlotName, spec: SlotSpec, model: ModelFacts): string | undefined;
   /** Returns what this model serves in this slot, which may be less than its kind `serves`. Pure. */
   capabilities(name: SlotName, spec: SlotSpec, model: ModelFacts): readonly Capability[];
+  /** Returns the voices of a model that speaks, in its own order: what clients may choose from, also while the model is not loaded. Default: none. Pure. */
+  voices?(model: ModelFacts): readonly Voice[];
   /**
    * Sends `GET` to `readyPath`, which a busy server answers and a frozen one does not, and then the cheapest request that shows that the model works, and not only that
    * the port is open.

@@ -203,6 +203,7 @@ function boardSlot({ slot, actions }: Inputs, { decision }: PublishedSlot, statu
     name,
     capabilities: decision.capabilities,
     ...(decision.servedModel === undefined ? {} : { model: decision.servedModel }),
+    ...(decision.voices === undefined ? {} : { voices: decision.voices }),
     admission: decision.admission,
     targets: decision.targets,
     status,

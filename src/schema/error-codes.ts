@@ -35,7 +35,11 @@ export const ERROR_CODES = {
   'route.method': error(405, 'invalid_request_error', 'The path does not support this method; `Allow` lists those that it supports'),
   'request.timeout': error(408, 'invalid_request_error', 'The request did not arrive completely in time'),
   'slot.conflict': permanent(409, 'conflict_error', 'The slot has changed since the version in `If-Match`; read it again'),
-  'request.too_large': error(413, 'invalid_request_error', 'The body is larger than `SVC_BODY_LIMIT`'),
+  'request.too_large': error(
+    413,
+    'invalid_request_error',
+    'The body is larger than `SVC_BODY_LIMIT`, or a recording larger than `SVC_AUDIO_LIMIT`',
+  ),
   'request.media_type': error(415, 'invalid_request_error', 'The route does not accept the media type of the body'),
   'request.range': error(416, 'invalid_request_error', 'The image has no bytes in the range of the header `Range`'),
   'slot.invalid': error(422, 'invalid_request_error', 'The slot document does not match the schema; the message names the invalid keys'),

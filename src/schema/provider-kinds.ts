@@ -4,7 +4,7 @@ export const BACKENDS = ['vulkan', 'rocm', 'cuda', 'cpu', 'npu'] as const;
 export type Backend = (typeof BACKENDS)[number];
 
 /** Kinds of requests; a slot serves one or more of them. */
-export const CAPABILITIES = ['chat', 'completion', 'embedding', 'rerank', 'transcription', 'speech', 'image'] as const;
+export const CAPABILITIES = ['chat', 'completion', 'embedding', 'rerank', 'transcription', 'translation', 'speech', 'image'] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 
 interface ProviderKindFacts {
@@ -20,7 +20,7 @@ export const PROVIDER_KINDS = {
     serves: ['chat', 'completion', 'embedding', 'rerank'],
   },
   npu: { backends: ['npu'], defaultBackend: 'npu', serves: ['chat', 'embedding', 'transcription'] },
-  stt: { backends: ['cpu'], defaultBackend: 'cpu', serves: ['transcription'] },
+  stt: { backends: ['cpu'], defaultBackend: 'cpu', serves: ['transcription', 'translation'] },
   tts: { backends: ['cpu', 'vulkan'], defaultBackend: 'cpu', serves: ['speech'] },
   image: { backends: ['rocm'], defaultBackend: 'rocm', serves: ['image'] },
 } as const satisfies Record<string, ProviderKindFacts>;

@@ -154,6 +154,8 @@ test('a GPU with less memory than the family needs is refused, with both numbers
       message:
         'Choose a smaller model, or a GPU with more memory: "sdxl-turbo" needs one with at least 8 GB, and the largest here has 6.4 GB',
     });
+    const fit = await fetch(`${small.url}/api/fit?model=${TURBO}`);
+    expect(await fit.text()).toContain('and the largest here has 6.4 GB');
   } finally {
     await small.dispose();
   }

@@ -162,7 +162,8 @@ async function watchShares(service: Service) {
       const after = await processes(service);
       const { running, absent } = steady(before, after);
       // A process that is being stopped has no turn any more, and its slot may wait for the next one already.
-      for (const each of judgeExplanation(explanation, { running: running.difference(ending), absent })) wrong.add(each);
+      for (const each of judgeExplanation(explanation, { running: new Set([...running].filter((name) => !ending.has(name))), absent }))
+        wrong.add(each);
       mostBytes = Math.max(mostBytes, await usedBytes(after.values()));
     }
   }

@@ -183,7 +183,7 @@ describe('an upload that is not valid', () => {
 });
 
 test.each(['/v1/audio/translations', '/v1/images/edits'])('%s is routed like other uploads', async (route) => {
-  publish(gateway.board, { name: 'stt', capabilities: ['transcription', 'image'], targets: [{ workload: 'w', port: upstream.port }] });
+  publish(gateway.board, { name: 'stt', capabilities: ['translation', 'image'], targets: [{ workload: 'w', port: upstream.port }] });
   const body = formOf([file('a'), MODEL]);
   expect((await post(gateway.port, route, body, { headers })).status).toBe(200);
   expect(upstream.seen[0]).toMatchObject({ url: route, body });

@@ -15,7 +15,7 @@ import {
   failedWith,
   NOTHING_LEFT,
   says,
-  SPEECH,
+  IMAGES,
   startTranslation,
   TOY,
   TOY_CAPABILITIES,
@@ -46,7 +46,7 @@ describe('a translation of one request', () => {
     expect(seen).toMatchObject({ method: 'POST', url: '/say', headers: { 'content-type': 'application/json' } });
     expect(seen?.headers['x-request-id']).toBe(reply.headers['x-request-id']);
     expect(seen?.headers).not.toHaveProperty('authorization');
-    expect(gateway.finished).toMatchObject([{ slot: 'toy', route: SPEECH, status: 200, tokens: { input: 7, output: 2 } }]);
+    expect(gateway.finished).toMatchObject([{ slot: 'toy', route: IMAGES, status: 200, tokens: { input: 7, output: 2 } }]);
   });
 
   test('reuses its connection', async () => {
@@ -91,8 +91,8 @@ describe('a translation of one request', () => {
     };
     const { gateway, speak } = await start(echo, says);
     const body = '\uFEFF{"model":"toy","seed":18446744073709551615}';
-    expect(JSON.parse((await post(gateway.port, SPEECH, body)).text).text).toBe(body.slice(1));
-    expect(failedWith(await post(gateway.port, SPEECH, '{"model":"toy","input":[1,}'))).toEqual([400, 'request.invalid', 'gateway']);
+    expect(JSON.parse((await post(gateway.port, IMAGES, body)).text).text).toBe(body.slice(1));
+    expect(failedWith(await post(gateway.port, IMAGES, '{"model":"toy","input":[1,}'))).toEqual([400, 'request.invalid', 'gateway']);
     expect(failedWith(await speak({ pad: 'x'.repeat(2 * MIB) }))).toEqual([413, 'request.too_large', 'gateway']);
     expect((await speak({ pad: 'x'.repeat(MIB - 1000) })).status).toBe(200);
   });
@@ -198,7 +198,7 @@ describe('a translation of several requests', () => {
   test('cancels the job when the client leaves, and holds its workload until then', async () => {
     const server = queueServer();
     const { gateway, upstream } = await start(draw, server.answer);
-    const req = begin(gateway.port, SPEECH, {});
+    const req = begin(gateway.port, IMAGES, {});
     req.end('{"model":"toy"}');
     await until(() => upstream.seen.length > 3);
     expect(gateway.traffic.ofSlot(TOY).inFlight).toBe(1);
@@ -251,7 +251,7 @@ describe('a translation of several requests', () => {
       for (;;) yield* write(Buffer.alloc(64 * 1024));
     };
     const { gateway } = await start(endless, says, { SVC_STREAM_TIMEOUT: '300ms' });
-    const req = begin(gateway.port, SPEECH, {});
+    const req = begin(gateway.port, IMAGES, {});
     req.end('{"model":"toy"}');
     const res = await responseOf(req);
     res.pause();
@@ -273,7 +273,7 @@ describe('a request that must finish', () => {
       return json({ text: textOf(answer.body) });
     };
     const { gateway, upstream } = await start(fragile, ({ url }, res) => (url === '/work' ? void waiting.push(res) : void res.end()));
-    const req = begin(gateway.port, SPEECH, {});
+    const req = begin(gateway.port, IMAGES, {});
     req.end('{"model":"toy"}');
     await until(() => waiting.length === 1);
     req.destroy();
@@ -289,7 +289,7 @@ describe('a request that must finish', () => {
       return json((yield* ask({ method: 'POST', path: '/work', body: '{}', mustFinish: true })).status);
     };
     const { gateway, upstream } = await start(fragile, () => undefined);
-    const req = begin(gateway.port, SPEECH, {});
+    const req = begin(gateway.port, IMAGES, {});
     req.end('{"model":"toy"}');
     await until(() => upstream.seen.length === 1);
     req.destroy();

@@ -7,6 +7,7 @@ import type { ProviderKind } from '../../src/schema/provider-kinds.ts';
 import { describeProviderContract, type ProviderSamples } from '../support/providers/provider-contract.ts';
 import { safetensors, SHAPES, type FileBytes } from '../support/comfyui/checkpoints.ts';
 import type { SampleModel } from '../support/providers/files-in-memory.ts';
+import { kokoroSample, moonshineSample, piperSample, transducerSample, whisperSample } from '../support/speech/onnx-sample.ts';
 import { toy } from '../support/toy-provider/toy.ts';
 
 const file = (name: string, bytes: Uint8Array) => ({ entry: { name }, files: { [name]: bytes } });
@@ -38,6 +39,13 @@ function soundAnswer(route: string, { contents }: ModelFacts): ProbeResponse {
   return json({ status: 'ok' });
 }
 
+/** As the speech server answers. The beginning of a WAV file, read as if it were text. */
+function soundSpeechAnswer(route: string): ProbeResponse {
+  if (route === '/health') return json({ status: 'ready' });
+  if (route === '/v1/audio/transcriptions') return json({ text: '' });
+  return { status: 200, body: `RIFF\0\0\0\0WAVEfmt ${'\0'.repeat(150)}\u0003\u0001${'\0'.repeat(100)}` };
+}
+
 /** A provider of the registry without samples does not compile. */
 const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
   gguf: {
@@ -67,6 +75,21 @@ const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
       json(
         route.startsWith('/object_info/') ? { Loader: { input: { required: { name: [[hostPath.split('/').at(-1)]] } } } } : { system: {} },
       ),
+  },
+  stt: {
+    models: {
+      'a Moonshine': moonshineSample(),
+      'a Whisper of several languages': whisperSample(true),
+      'a Whisper for English': whisperSample(false),
+      'a transducer': transducerSample(),
+    },
+    maxReadBytes: 4096,
+    sound: soundSpeechAnswer,
+  },
+  tts: {
+    models: { 'a Kokoro': kokoroSample(), 'a voice of Piper': piperSample() },
+    maxReadBytes: 4096,
+    sound: soundSpeechAnswer,
   },
 };
 

@@ -4,7 +4,8 @@ import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { writeDemoModels } from '../../src/models/demo/demo-models.ts';
-import { ensureEmbeddedEngine } from '../../src/providers/gguf/embedded-engine.ts';
+import { EMBEDDED_ENGINE } from '../../src/providers/gguf/host-program.ts';
+import { ensureEngine } from '../../src/providers/install-engine.ts';
 import { freePort } from './free-port.ts';
 
 export interface SlotView {
@@ -170,8 +171,8 @@ export function pause(ms: number): Promise<void> {
 /** The embedded engine is installed once for all suites. */
 export async function shareEngine(stateDir: string): Promise<void> {
   const engine = resolve('.svc/engine');
-  const installed = await ensureEmbeddedEngine(
-    { dir: engine, env: process.env, onProgress: () => undefined },
+  const installed = await ensureEngine(
+    { engine: EMBEDDED_ENGINE, dir: engine, env: process.env, onProgress: () => undefined },
     new AbortController().signal,
   );
   if (!installed.ok) throw new Error(installed.failure.message);

@@ -69,18 +69,28 @@ const SortedRanking = z.looseObject({
   results: z.array(z.object({ index: z.int(), relevance_score: z.number() })).describe('The most relevant one first'),
 });
 
-const AUDIO_FORMAT = z.string().optional().describe('"mp3", "opus", "aac", "flac", "wav" or "pcm"');
+const AUDIO_FORMAT = z.string().optional().describe('"mp3" (default), "opus", "aac", "flac", "wav" or "pcm"');
 const File = z.string().meta({ format: 'binary' });
 
 const TranscriptionRequest = InferenceRequest.extend({
   file: File.describe('The recording'),
   language: z.string().optional().describe('Of the recording, in ISO 639-1'),
-  response_format: z.string().optional().describe('"json", "text", "srt", "verbose_json" or "vtt"'),
+  prompt: z.string().optional(),
+  response_format: z.string().optional().describe('"json" (default), "text", "srt", "verbose_json" or "vtt"'),
+  temperature: z.number().optional(),
+  'timestamp_granularities[]': z.array(z.string()).optional().describe('"segment" or "word", with "verbose_json"'),
+  stream: Stream,
 });
-const AudioTranslationRequest = TranscriptionRequest.omit({ language: true });
+const AudioTranslationRequest = TranscriptionRequest.omit({ language: true, stream: true, 'timestamp_granularities[]': true });
 const Transcription = z.looseObject({ text: z.string() });
 
-const SpeechRequest = InferenceRequest.extend({ input: z.string(), voice: z.unknown().optional(), response_format: AUDIO_FORMAT });
+const SpeechRequest = InferenceRequest.extend({
+  input: z.string().min(1).describe('The text, of at most `SVC_SPEECH_LIMIT` characters'),
+  voice: z.unknown().optional().describe('A voice that `GET /v1/audio/voices` lists, or one of OpenAI; default: that of the model'),
+  response_format: AUDIO_FORMAT,
+  speed: z.number().optional().describe('0.25 to 4; default: 1'),
+  stream_format: z.string().optional().describe('"audio" (default), or "sse" for events'),
+});
 
 const ImageRequest = StreamRequest.extend({ prompt: z.string(), n: z.int().optional(), size: z.string().optional() });
 const ImageEditRequest = InferenceRequest.extend({

@@ -35,6 +35,8 @@ export function inferenceErrors({ capability }: InferencePath): readonly ErrorCo
 const DATA_ONLY = 'Events whose data is a chunk as JSON; the last one is "[DONE]"';
 const NAMED = 'Named events whose data is JSON';
 
+const WRITTEN = { 'text/plain': z.string().describe('With "response_format": "text"') };
+
 /** By the path, or else by the one that model servers know. */
 const SHAPES: Readonly<Record<string, InferenceShape>> = {
   '/v1/chat/completions': { request: REQUESTS.ChatCompletionRequest, answer: ANSWERS.ChatCompletion, stream: DATA_ONLY },
@@ -47,14 +49,18 @@ const SHAPES: Readonly<Record<string, InferenceShape>> = {
   '/v1/audio/transcriptions': {
     request: REQUESTS.TranscriptionRequest,
     answer: ANSWERS.Transcription,
-    others: { 'text/plain': z.string().describe('With "response_format": "text"') },
-    stream: DATA_ONLY,
+    others: WRITTEN,
+    stream: 'Events whose data is JSON: "transcript.text.delta", and "transcript.text.done" at the end',
   },
-  '/v1/audio/translations': { request: REQUESTS.AudioTranslationRequest, answer: ANSWERS.Transcription },
+  '/v1/audio/translations': { request: REQUESTS.AudioTranslationRequest, answer: ANSWERS.Transcription, others: WRITTEN },
   '/v1/audio/speech': {
     request: REQUESTS.SpeechRequest,
     answer: AnyObject,
-    others: { 'audio/mpeg': z.string().meta({ format: 'binary' }) },
+    others: {
+      'audio/mpeg': z.string().meta({ format: 'binary' }),
+      'audio/wav': z.string().meta({ format: 'binary' }),
+      'text/event-stream': z.string().describe('With "stream_format": "sse". Events with audio in base64'),
+    },
   },
   '/v1/images/generations': { request: REQUESTS.ImageRequest, answer: ANSWERS.Images, stream: NAMED },
   '/v1/images/edits': { request: REQUESTS.ImageEditRequest, answer: ANSWERS.Images },

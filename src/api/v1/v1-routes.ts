@@ -10,6 +10,8 @@ import type { DocumentedRoute } from '../route.ts';
 import { inferenceAnswers, inferenceErrors, inferenceInput } from './inference-shapes.ts';
 import { listModels, retrieveModel } from './model-list.ts';
 import { Model, ModelList } from './model-schemas.ts';
+import { listVoices } from './voice-list.ts';
+import { VoiceList } from './voice-schemas.ts';
 
 export interface V1Deps {
   readonly board: Pick<Board, 'current'>;
@@ -21,6 +23,7 @@ export interface V1Deps {
 export function createV1Routes({ board, gateway, startedAt }: V1Deps): readonly DocumentedRoute[] {
   return [
     ...INFERENCE_PATHS.map((path) => inferenceRoute(path, gateway)),
+    voicesRoute(board),
     defineRoute({
       method: 'GET',
       path: '/v1/models',
@@ -55,6 +58,28 @@ export function createV1Routes({ board, gateway, startedAt }: V1Deps): readonly 
       },
     }),
   ];
+}
+
+function voicesRoute(board: V1Deps['board']): DocumentedRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/audio/voices',
+    access: 'v1',
+    cors: true,
+    summary: 'Lists the voices of the slots that speak, also of those that are not loaded',
+    tag: 'models',
+    input: z.object({
+      query: z.object({ model: z.string().optional().describe('A model id, an alias or the name of a slot; default: all of them') }),
+    }),
+    answers: { 200: json('The voices', VoiceList) },
+    errors: ['model.not_found'],
+    handler({ query: { model } }) {
+      const voices = listVoices(board.current(), model);
+      if (voices !== undefined) return { status: 200, body: voices };
+      const message = `Use a model that "/v1/models" lists instead of "${(model ?? '').slice(0, 200)}"`;
+      throw new ApiError('model.not_found', message, { param: 'model' });
+    },
+  });
 }
 
 function inferenceRoute(path: InferencePath, gateway: V1Deps['gateway']): DocumentedRoute {

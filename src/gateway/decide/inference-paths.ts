@@ -14,6 +14,8 @@ export interface InferencePath {
   readonly dialect?: Dialect;
   /** The form of request bodies. Default: JSON. */
   readonly body?: 'multipart';
+  /** Its bodies are limited by `SVC_AUDIO_LIMIT`. Default: by `SVC_BODY_LIMIT`. */
+  readonly audio?: true;
   readonly summary: string;
 }
 
@@ -31,14 +33,21 @@ export const INFERENCE_PATHS: readonly InferencePath[] = [
   { path: '/v1/reranking', ...RERANK },
   { path: '/rerank', ...RERANK },
   { path: '/v2/rerank', ...RERANK, dialect: COHERE },
-  { path: '/v1/audio/transcriptions', capability: 'transcription', body: 'multipart', summary: 'Writes down what is said in a recording' },
   {
-    path: '/v1/audio/translations',
+    path: '/v1/audio/transcriptions',
     capability: 'transcription',
     body: 'multipart',
+    audio: true,
+    summary: 'Writes down what is said in a recording',
+  },
+  {
+    path: '/v1/audio/translations',
+    capability: 'translation',
+    body: 'multipart',
+    audio: true,
     summary: 'Writes down in English what is said in a recording',
   },
-  { path: '/v1/audio/speech', capability: 'speech', summary: 'Reads a text aloud' },
+  { path: '/v1/audio/speech', capability: 'speech', audio: true, summary: 'Reads a text aloud' },
   { path: '/v1/images/generations', capability: 'image', summary: 'Draws images from a description' },
   { path: '/v1/images/edits', capability: 'image', body: 'multipart', summary: 'Changes images as described' },
 ];
@@ -57,6 +66,7 @@ export const DEFAULT_SLOT_OF_CAPABILITY: Readonly<Record<Capability, string>> = 
   rerank: 'primary',
   embedding: 'embed',
   transcription: 'stt',
+  translation: 'stt',
   speech: 'tts',
   image: 'img',
 };

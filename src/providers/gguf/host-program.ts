@@ -2,23 +2,30 @@
 import path from 'node:path';
 import { findProgram } from '../../platform/find-program.ts';
 import { ok } from '../../schema/failure.ts';
+import { ensureEngine, isEngineInstalled, toolboxSources, type Engine } from '../install-engine.ts';
 import type { HostProgram, ProgramHost } from '../provider.ts';
 import { PROGRAM } from './decide/server-command.ts';
-import { ensureEmbeddedEngine, isEngineInstalled } from './embedded-engine.ts';
 import { createDeviceLister } from './list-devices.ts';
+
+export const EMBEDDED_ENGINE: Engine = {
+  name: 'the embedded engine',
+  sources: toolboxSources('embedded'),
+  download: 'about 40 MB',
+  instead: 'install llama-server',
+};
 
 export function openLlamaServer({ env, stateDir, onProgress }: ProgramHost): HostProgram {
   const dir = path.join(stateDir, 'engine');
   return {
     async resolve(signal) {
       const installed = await findProgram(PROGRAM, env['PATH']);
-      return installed === undefined ? ensureEmbeddedEngine({ dir, env, onProgress }, signal) : ok([installed]);
+      return installed === undefined ? ensureEngine({ engine: EMBEDDED_ENGINE, dir, env, onProgress }, signal) : ok([installed]);
     },
     async describe() {
       const installed = await findProgram(PROGRAM, env['PATH']);
       if (installed !== undefined) return ok({ name: `"${installed}"` });
-      if (await isEngineInstalled(dir)) return ok({ name: 'the embedded engine' });
-      return ok({ name: 'the embedded engine', installs: 'about 40 MB are downloaded when the first slot is loaded' });
+      if (await isEngineInstalled(dir)) return ok({ name: EMBEDDED_ENGINE.name });
+      return ok({ name: EMBEDDED_ENGINE.name, installs: `${EMBEDDED_ENGINE.download} are downloaded when the first slot is loaded` });
     },
     reportBackends: createDeviceLister(env),
   };

@@ -128,6 +128,7 @@ function describe(view: SlotView, roles: Roles) {
     backendChoice: view.backendChoice,
     servedModel: servedModelOf(view, roles),
     capabilities: template?.capabilities ?? lastCapabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    voices: template?.voices,
     lastFailure: view.failures.at(-1),
     stable: isStable(view, roles),
     drift: workloads.flatMap((workload) => (workload.alive ? workload.drift : [])),

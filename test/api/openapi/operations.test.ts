@@ -99,7 +99,7 @@ function serve(): void {
   publish(
     { name: 'primary', targets: [{ workload: 'w', port: upstream.port }] },
     { name: 'embed', capabilities: ['embedding'], targets: [{ workload: 'e', port: upstream.port }] },
-    { name: 'media', capabilities: ['transcription', 'speech', 'image'], targets: [{ workload: 'm', port: upstream.port }] },
+    { name: 'media', capabilities: ['transcription', 'translation', 'speech', 'image'], targets: [{ workload: 'm', port: upstream.port }] },
   );
 }
 
@@ -261,6 +261,8 @@ const GATEWAY_CALLS: readonly Call[] = [
   { operation: CHAT_OPERATION, expect: 501, body: { ...CHAT, temperature: 501 }, prepare: serve },
   { operation: CHAT_OPERATION, expect: 'request.too_large', body: JSON.stringify({ ...CHAT, user: 'x'.repeat(2 ** 20) }), prepare: serve },
   { operation: 'GET /v1/models', expect: 200, prepare: serve },
+  { operation: 'GET /v1/audio/voices', expect: 200, prepare: serve },
+  { operation: 'GET /v1/audio/voices', expect: 'model.not_found', path: '/v1/audio/voices?model=none', prepare: serve },
   { operation: 'GET /v1/models/{rest}', expect: 200, path: '/v1/models/primary', prepare: serve },
   { operation: 'GET /v1/models/{rest}', expect: 'model.not_found', path: '/v1/models/none', prepare: serve },
 ];

@@ -1,4 +1,5 @@
 /** Boards for tests of the request path: slots as a pass publishes them, without a reconciler. */
+import type { Voice } from '../../../src/providers/provider.ts';
 import type { Admission, Board, BoardSlot, BoardView, Target } from '../../../src/reconciler/board.ts';
 import { SlotName, WorkloadId } from '../../../src/schema/names.ts';
 import type { Capability } from '../../../src/schema/provider-kinds.ts';
@@ -9,6 +10,7 @@ export interface SlotSketch {
   readonly model?: string;
   readonly aliases?: readonly string[];
   readonly capabilities?: readonly Capability[];
+  readonly voices?: readonly Voice[];
   readonly admission?: Admission;
   readonly targets?: readonly { readonly workload: string; readonly port: number }[];
 }
@@ -37,6 +39,7 @@ export function boardSlot(sketch: SlotSketch): BoardSlot {
   return {
     name,
     capabilities: sketch.capabilities ?? ['chat', 'completion', 'embedding', 'rerank'],
+    ...(sketch.voices === undefined ? {} : { voices: sketch.voices }),
     admission,
     targets: admission.kind === 'open' ? targets : [],
     status: {

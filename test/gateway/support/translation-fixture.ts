@@ -10,7 +10,8 @@ import { startGateway, until, type FixtureOptions, type GatewayFixture } from '.
 
 export const TOY = slotName('toy');
 export const TOY_CAPABILITIES = ['chat', 'speech', 'image', 'transcription'] as const;
-export const SPEECH = '/v1/audio/speech';
+/** A path whose bodies are JSON of any shape. */
+export const IMAGES = '/v1/images/generations';
 
 export interface TranslationFixture {
   readonly gateway: GatewayFixture;
@@ -39,7 +40,7 @@ export async function startTranslation(
     gateway,
     upstream,
     serve,
-    speak: (more = {}) => post(gateway.port, SPEECH, JSON.stringify({ model: 'toy', input: 'Hi', ...more })),
+    speak: (more = {}) => post(gateway.port, IMAGES, JSON.stringify({ model: 'toy', input: 'Hi', ...more })),
     async close() {
       await until(() => gateway.traffic.ofSlot(TOY).inFlight === 0);
       await gateway.close();

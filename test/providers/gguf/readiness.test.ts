@@ -120,7 +120,7 @@ describe('readiness()', () => {
     return {
       asked,
       async request(_endpoint, { method, path, body }) {
-        asked.push(`${method} ${path}${body?.includes('logprobs') === true ? ' with probabilities' : ''}`);
+        asked.push(`${method} ${path}${typeof body === 'string' && body.includes('logprobs') ? ' with probabilities' : ''}`);
         return left.shift() ?? { status: 0, body: '', error: 'No answer within 30000 ms' };
       },
     };

@@ -3,7 +3,8 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { createModelStore } from '../../../src/models/store.ts';
-import { ensureEmbeddedEngine } from '../../../src/providers/gguf/embedded-engine.ts';
+import { EMBEDDED_ENGINE } from '../../../src/providers/gguf/host-program.ts';
+import { ensureEngine } from '../../../src/providers/install-engine.ts';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import type { Health, ProbeIo, SlotContext } from '../../../src/providers/provider.ts';
 import { ModelId, SlotName } from '../../../src/schema/names.ts';
@@ -52,7 +53,10 @@ export const embeddedEngine = (): ServerKind => {
   return {
     name: 'the embedded engine',
     async prepare() {
-      const engine = await ensureEmbeddedEngine({ dir: path.join(ROOT, '.svc', 'engine'), env: process.env, onProgress: () => {} }, signal);
+      const engine = await ensureEngine(
+        { engine: EMBEDDED_ENGINE, dir: path.join(ROOT, '.svc', 'engine'), env: process.env, onProgress: () => {} },
+        signal,
+      );
       if (!engine.ok) throw new Error(engine.failure.message);
       prefix = engine.value;
     },

@@ -1,5 +1,6 @@
 /** The command line, environment and devices of llama-server for a slot. Pure. */
 import { dirname, join } from 'node:path';
+import { serverAliases } from '../../decide/server-aliases.ts';
 import type { SlotContext } from '../../provider.ts';
 import type { Backend } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
@@ -45,7 +46,7 @@ export function serverCommand(slot: GgufSlot): readonly [string, ...string[]] {
     '--model',
     slot.modelPath,
     '--alias',
-    aliases(spec),
+    serverAliases(spec),
     ...contextArguments(slot),
     ...deviceArguments(spec),
     ...(model.sizeBytes < ONE_THREAD_BYTES ? ['--threads', '1'] : []),
@@ -80,11 +81,6 @@ export function serverEnvironment(slot: GgufSlot): Readonly<Record<string, strin
 /** Returns the device nodes or CDI names that a container needs. */
 export function devicesOf(backend: Backend): readonly string[] {
   return DEVICES[backend];
-}
-
-/** Responses contain the first name. An alias with a comma would be split. */
-function aliases(spec: SlotSpec): string {
-  return [spec.model.default, ...spec.model.aliases.filter((alias) => !alias.includes(','))].join(',');
 }
 
 /** An embedding server must process its longest input as one batch, so its context is always set. */

@@ -1,5 +1,5 @@
 /** What a plan is made from (`Desired`, `Observed`) and what it consists of (`Plan`, `Decision`). Types only. */
-import type { ModelFacts, ProviderRegistry } from '../../../providers/provider.ts';
+import type { ModelFacts, ProviderRegistry, Voice } from '../../../providers/provider.ts';
 import type { HostFacts } from '../../../schema/hardware.ts';
 import type { Failure, Finding } from '../../../schema/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../../../schema/names.ts';
@@ -146,6 +146,8 @@ export interface Decision {
   readonly capabilities: readonly Capability[];
   /** The model that the serving workload was started for; undefined where that is not known. */
   readonly servedModel?: ModelFacts | undefined;
+  /** Of a model that speaks; undefined for any other, and while the model is not known. */
+  readonly voices?: readonly Voice[] | undefined;
   readonly nextAttemptAt: number | undefined;
   readonly lastFailure: Attempt | undefined;
   /** Keys of the pulls that this slot waits for: if one fails, the slot fails. */

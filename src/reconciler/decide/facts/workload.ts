@@ -3,7 +3,7 @@
  * revision is a hash over a symbolic port. Pure; the loop remembers the results, since this costs the most.
  */
 import { createHash } from 'node:crypto';
-import type { MemoryDemand, ModelFacts, Provider, SlotContext } from '../../../providers/provider.ts';
+import type { MemoryDemand, ModelFacts, Provider, SlotContext, Voice } from '../../../providers/provider.ts';
 import { Revision, type SlotName } from '../../../schema/names.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import { parseDurationMs } from '../../../schema/quantities.ts';
@@ -13,6 +13,8 @@ import type { ClusterWorkload, DesiredSlot, ImageReference, Mount, RuntimeTraits
 export interface Template {
   readonly revision: Revision;
   readonly capabilities: readonly Capability[];
+  /** Of a model that speaks; undefined for any other. */
+  readonly voices?: readonly Voice[] | undefined;
   /** Why the provider refuses to serve this model with these settings, and what to do. */
   readonly objection?: string | undefined;
   /** What a discrete device must have in total for this model. */
@@ -71,6 +73,7 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     ...parts,
     revision: hash(spec, { ...parts, model }, provider.startCmd(symbolic), traits),
     capabilities: provider.capabilities(name, spec, model),
+    voices: provider.voices?.(model),
     memory,
     objection: provider.objection?.(name, spec, model),
     leastDeviceBytes: provider.leastDeviceBytes?.(name, spec, model),

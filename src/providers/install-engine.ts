@@ -1,27 +1,36 @@
 /**
- * Installs the embedded engine on demand, because its packages take about 100 MB of disk that a machine with llama-server or podman
- * does not need. They are installed exactly as locked in `toolboxes/embedded/package-lock.json`, without running their scripts.
+ * Installs the packages of an engine in `toolboxes/` on demand, because they take up to 100 MB of disk that a machine with containers does not need. They are installed
+ * exactly as locked in the `package-lock.json` of the engine, without running their scripts.
  */
 import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { copyFile, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fail, ok, type Result } from '../../schema/failure.ts';
-import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { fail, ok, type Result } from '../schema/failure.ts';
+import { codeOf, messageOf } from '../platform/error-text.ts';
 
-export interface EmbeddedEngineOptions {
+export interface Engine {
+  /** With its article: `the embedded engine`. */
+  readonly name: string;
+  /** Absolute path of the directory of its source code. */
+  readonly sources: string;
+  /** How much is downloaded: `about 40 MB`. */
+  readonly download: string;
+  /** What else makes it possible to run the model: `install llama-server`. */
+  readonly instead: string;
+}
+
+export interface EngineOptions {
+  readonly engine: Engine;
   /** Absolute path of the directory for the `node_modules` of the engine. */
   readonly dir: string;
   /** Environment for npm, which must be on its `PATH`. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Called with a message when something takes long. */
   readonly onProgress: (message: string) => void;
-  /** Directory of the engine's source code. Default: the one in this checkout. */
-  readonly sources?: string;
 }
 
-const SOURCES = path.resolve(import.meta.dirname, '../../../toolboxes/embedded');
 const LOCKED = ['package.json', 'package-lock.json'] as const;
 /** Without a network, three attempts end within a minute. A slow download is not affected: the time counts while nothing arrives. */
 const FETCH_LIMITS = ['--fetch-timeout=15000', '--fetch-retries=2', '--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=3000'];
@@ -30,12 +39,15 @@ const LOCK_POLL_MS = 200;
 /** The end of npm's output explains why it failed. */
 const QUOTED_CHARACTERS = 600;
 
-/** Returns the start of a command line to which the flags of llama-server can be appended. Fast if the engine is already installed. */
-export async function ensureEmbeddedEngine(
-  options: EmbeddedEngineOptions,
-  signal: AbortSignal,
-): Promise<Result<readonly [string, ...string[]]>> {
-  const { dir, sources = SOURCES } = options;
+/** Returns the absolute path of a folder of `toolboxes/`. */
+export function toolboxSources(folder: string): string {
+  return path.resolve(import.meta.dirname, '../../toolboxes', folder);
+}
+
+/** Returns the start of a command line to which the flags of the engine can be appended. Fast if it is already installed. */
+export async function ensureEngine(options: EngineOptions, signal: AbortSignal): Promise<Result<readonly [string, ...string[]]>> {
+  const { dir, engine } = options;
+  const { sources } = engine;
   const command = [process.execPath, path.join(sources, 'main.ts'), '--modules', dir] as const;
   try {
     const wanted = await fingerprint(sources);
@@ -45,7 +57,7 @@ export async function ensureEmbeddedEngine(
     try {
       // Another process may have installed it in the meantime.
       if ((await installed(dir)) === wanted) return ok(command);
-      const done = await install(options, sources, signal);
+      const done = await install(options, signal);
       if (!done.ok) return done;
       await writeFile(stampOf(dir), wanted);
       return ok(command);
@@ -53,7 +65,7 @@ export async function ensureEmbeddedEngine(
       await rm(lockOf(dir), { force: true });
     }
   } catch (error) {
-    return fail('retry', 'EngineInstallFailed', `The embedded engine cannot be installed into "${dir}": ${messageOf(error)}`);
+    return fail('retry', 'EngineInstallFailed', `${capital(engine.name)} cannot be installed into "${dir}": ${messageOf(error)}`);
   }
 }
 
@@ -76,7 +88,7 @@ async function installed(dir: string): Promise<string | undefined> {
 }
 
 /** The lock file contains the process id of its owner, so that a lock whose owner has crashed can be removed. */
-async function acquireLock(options: EmbeddedEngineOptions, signal: AbortSignal): Promise<void> {
+async function acquireLock(options: EngineOptions, signal: AbortSignal): Promise<void> {
   const lock = lockOf(options.dir);
   // A link appears atomically, so nobody sees a lock without its owner.
   const own = `${lock}.${randomUUID()}`;
@@ -92,7 +104,7 @@ async function acquireLock(options: EmbeddedEngineOptions, signal: AbortSignal):
     }
     const owner = await readFile(lock, 'utf8').catch(() => '');
     if (owner !== '' && !isAlive(Number(owner))) await rm(lock, { force: true });
-    if (!reported) options.onProgress('Waiting for another process to install the embedded engine');
+    if (!reported) options.onProgress(`Waiting for another process to install ${options.engine.name}`);
     reported = true;
     await sleep(LOCK_POLL_MS, undefined, { signal }).catch(async (error: unknown) => {
       await rm(own, { force: true });
@@ -109,16 +121,20 @@ function isAlive(pid: number): boolean {
   }
 }
 
-async function install(options: EmbeddedEngineOptions, sources: string, signal: AbortSignal): Promise<Result<void>> {
-  const { dir, env } = options;
-  options.onProgress('Installing the embedded engine: this downloads about 40 MB once');
+async function install({ engine, dir, env, onProgress }: EngineOptions, signal: AbortSignal): Promise<Result<void>> {
+  const { name, sources, download, instead } = engine;
+  onProgress(`Installing ${name}: this downloads ${download} once`);
   await rm(stampOf(dir), { force: true });
-  for (const name of LOCKED) await copyFile(path.join(sources, name), path.join(dir, name));
+  for (const file of LOCKED) await copyFile(path.join(sources, file), path.join(dir, file));
   return new Promise((resolve) => {
     execFile('npm', [...NPM_ARGUMENTS, '--prefix', dir], { cwd: dir, env: { ...env }, signal }, (error, stdout, stderr) => {
       const why = `(${error?.code ?? error?.message}): ${`${stdout}${stderr}`.trim().slice(-QUOTED_CHARACTERS)}`;
-      const message = `Make the npm registry reachable, or install llama-server: npm could not install the embedded engine ${why}`;
+      const message = `Make the npm registry reachable, or ${instead}: npm could not install ${name} ${why}`;
       resolve(error === null ? ok(undefined) : fail('retry', 'EngineInstallFailed', message));
     });
   });
+}
+
+function capital(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }

@@ -2,8 +2,9 @@ import { chmod, mkdir, mkdtemp, rm, writeFile, readFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { ensureEmbeddedEngine } from '../../../src/providers/gguf/embedded-engine.ts';
-import { findProgram } from '../../../src/platform/find-program.ts';
+import { EMBEDDED_ENGINE } from '../../src/providers/gguf/host-program.ts';
+import { ensureEngine } from '../../src/providers/install-engine.ts';
+import { findProgram } from '../../src/platform/find-program.ts';
 
 const signal = new AbortController().signal;
 let directory = '';
@@ -23,9 +24,9 @@ async function fakeNpm(script: string): Promise<Record<string, string>> {
 }
 
 const install = (env: Record<string, string>) =>
-  ensureEmbeddedEngine({ dir: path.join(directory, 'engine'), env, onProgress: () => {} }, signal);
+  ensureEngine({ engine: EMBEDDED_ENGINE, dir: path.join(directory, 'engine'), env, onProgress: () => {} }, signal);
 
-test('ensureEmbeddedEngine() installs the engine once and without scripts, even if it is called twice at the same time', async () => {
+test('ensureEngine() installs the engine once and without scripts, even if it is called twice at the same time', async () => {
   const env = await fakeNpm('echo "$@" >> calls; sleep 0.2');
   const [first, second] = await Promise.all([install(env), install(env)]);
   expect(second).toEqual(first);
@@ -39,7 +40,7 @@ test('ensureEmbeddedEngine() installs the engine once and without scripts, even 
   });
 });
 
-test('ensureEmbeddedEngine() reports why npm failed, and the next call tries again', async () => {
+test('ensureEngine() reports why npm failed, and the next call tries again', async () => {
   expect(await install(await fakeNpm('echo "no network" >&2; exit 7'))).toMatchObject({
     ok: false,
     failure: {
@@ -51,13 +52,13 @@ test('ensureEmbeddedEngine() reports why npm failed, and the next call tries aga
   expect(await install(await fakeNpm('exit 0'))).toMatchObject({ ok: true });
 });
 
-test('ensureEmbeddedEngine() removes the lock of a process that no longer exists', async () => {
+test('ensureEngine() removes the lock of a process that no longer exists', async () => {
   await mkdir(path.join(directory, 'engine'), { recursive: true });
   await writeFile(path.join(directory, 'engine', 'install.lock'), '999999999');
   expect(await install(await fakeNpm('exit 0'))).toMatchObject({ ok: true });
 });
 
-test('ensureEmbeddedEngine() fails with a message if npm is missing', async () => {
+test('ensureEngine() fails with a message if npm is missing', async () => {
   expect(await install({ PATH: directory })).toMatchObject({ ok: false, failure: { reason: 'EngineInstallFailed' } });
 });
 

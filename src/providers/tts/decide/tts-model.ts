@@ -1,0 +1,63 @@
+/** What the provider knows of a model for text-to-speech. Its contents may come from the catalogue or from another version, so they are checked each time. Pure. */
+import { z } from 'zod';
+import type { ModelFacts, Voice } from '../../provider.ts';
+
+/** More than the model with the most has. */
+const MAX_VOICES = 10_000;
+
+const Contents = z.looseObject({
+  voices: z.array(z.object({ id: z.string().min(1).max(200), language: z.string().max(40).optional() })).max(MAX_VOICES),
+});
+
+export type TtsContents = Readonly<z.output<typeof Contents>>;
+
+/** By the first letter of a voice of Kokoro: https://huggingface.co/hexgrad/Kokoro-82M/blob/main/VOICES.md */
+const KOKORO_LANGUAGES: ReadonlyMap<string, string> = new Map([
+  ['a', 'en-us'],
+  ['b', 'en-gb'],
+  ['e', 'es'],
+  ['f', 'fr'],
+  ['h', 'hi'],
+  ['i', 'it'],
+  ['j', 'ja'],
+  ['p', 'pt-br'],
+  ['z', 'zh'],
+]);
+const FLOAT_BYTES = 4;
+
+/** The names are those of the metadata, in its order: the speech server gives the engine the position of a voice. It names voices without a name in the same way. */
+export function ttsContents(family: string, metadata: ReadonlyMap<string, string>): TtsContents {
+  const count = countOf(metadata) ?? 1;
+  const own = metadata.get('voice');
+  const names = (metadata.get('speaker_names') ?? '').split(',').map((name) => name.trim());
+  if (names.length !== count || names.includes('')) {
+    const numbered = Array.from({ length: Math.min(count, MAX_VOICES) }, (_, index) => `speaker_${index}`);
+    return { voices: (count === 1 ? ['default'] : numbered).map((id) => voiceOf(id, own)) };
+  }
+  const languageOf = (name: string): string | undefined => (family === 'kokoro' ? KOKORO_LANGUAGES.get(name.charAt(0)) : undefined) ?? own;
+  return { voices: names.slice(0, MAX_VOICES).map((id) => voiceOf(id, languageOf(id))) };
+}
+
+function voiceOf(id: string, language: string | undefined): TtsContents['voices'][number] {
+  return language === undefined || language === '' ? { id } : { id, language };
+}
+
+/** None if nothing is known of the model. */
+export function voicesOf({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): readonly Voice[] {
+  return (provider === 'tts' ? Contents.safeParse(contents).data : undefined)?.voices ?? [];
+}
+
+/** Returns what is wrong with the file of voices beside a network, which the engine reads without a check; undefined if nothing is. Continues the sentence "The file …". */
+export function voicesProblem(metadata: ReadonlyMap<string, string>, sizeBytes: number): string | undefined {
+  const count = countOf(metadata);
+  const numbers = (metadata.get('style_dim') ?? '').split(',').reduce((product, each) => product * Number(each), 1);
+  if (count === undefined || !Number.isSafeInteger(numbers) || numbers <= 0) return undefined;
+  const expected = count * numbers * FLOAT_BYTES;
+  if (sizeBytes === expected) return undefined;
+  return `does not belong to its model: it has ${sizeBytes} bytes, and ${count} voices take ${expected}; get the model again`;
+}
+
+function countOf(metadata: ReadonlyMap<string, string>): number | undefined {
+  const count = Number(metadata.get('n_speakers'));
+  return Number.isSafeInteger(count) && count > 0 ? count : undefined;
+}

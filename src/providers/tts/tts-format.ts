@@ -1,0 +1,30 @@
+/** How models for text-to-speech look on disk: a directory with one network and what belongs to it, unpacked as sherpa-onnx releases them. */
+import type { ModelFormat, ModelReading } from '../provider.ts';
+import { findBundle } from '../speech/decide/bundle.ts';
+import { readBundle } from '../speech/read-bundle.ts';
+import { TTS_BUNDLES } from './decide/tts-bundles.ts';
+import { ttsContents, voicesProblem } from './decide/tts-model.ts';
+
+const VOICES_FILE = 'voices.bin';
+
+export const ttsFormat: ModelFormat = {
+  kind: 'tts',
+  recognize: ({ names }) => (names !== undefined && findBundle(TTS_BUNDLES, names) !== undefined ? 'model' : undefined),
+  filesOf: (name) => [name],
+  contentsFrom: (stated) => stated,
+  async read({ id, entry }, files): Promise<ModelReading> {
+    // What is not a file is only in the names of the entry.
+    const bundle = findBundle(TTS_BUNDLES, [...(await files.names()), ...(entry.names ?? [])]);
+    if (bundle === undefined) {
+      return { kind: 'unusable', message: `The model "${id}" is incomplete: its network or what belongs to it is missing; get it again` };
+    }
+    // The pronunciation rules of espeak-ng are a directory.
+    const others = bundle.others.filter((name) => /\.(bin|txt)$/.test(name));
+    const reading = await readBundle(id, { ...bundle, others }, files);
+    if (!reading.ok) return { kind: 'unusable', message: reading.message };
+    const voiceBytes = reading.sizes.get(VOICES_FILE);
+    const problem = voiceBytes === undefined ? undefined : voicesProblem(reading.metadata, voiceBytes);
+    if (problem !== undefined) return { kind: 'unusable', message: `The file "${VOICES_FILE}" of "${id}" ${problem}` };
+    return { kind: 'model', sizeBytes: reading.sizeBytes, contents: ttsContents(bundle.family, reading.metadata), family: bundle.family };
+  },
+};

@@ -1,0 +1,76 @@
+/** Checks the body of a request for speech. Pure. */
+import { accept, invalid, refuse, type Outcome } from './refusal.ts';
+import { isSpeakable, plainText, splitSentences } from './split-sentences.ts';
+
+export type SpeechFormat = 'mp3' | 'opus' | 'aac' | 'flac' | 'wav' | 'pcm';
+export const SPEECH_FORMATS: readonly SpeechFormat[] = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'];
+/** What can be written without another program. */
+export const isOwnFormat = (format: SpeechFormat): format is 'wav' | 'pcm' => format === 'wav' || format === 'pcm';
+
+export const CONTENT_TYPES: Readonly<Record<SpeechFormat, string>> = {
+  mp3: 'audio/mpeg',
+  opus: 'audio/ogg; codecs=opus',
+  aac: 'audio/aac',
+  flac: 'audio/flac',
+  wav: 'audio/wav',
+  pcm: 'audio/pcm',
+};
+
+export interface Speech {
+  readonly sentences: readonly [string, ...string[]];
+  readonly characters: number;
+  readonly voice: string | undefined;
+  readonly format: SpeechFormat;
+  /** 1 is the usual speed. */
+  readonly speed: number;
+  readonly events: boolean;
+}
+
+export interface SpeakerAbilities {
+  /** Whether a program that writes compressed formats was found. */
+  readonly compression: boolean;
+  readonly maxInput: number;
+}
+
+export function parseSpeech(text: string, { compression, maxInput }: SpeakerAbilities): Outcome<Speech> {
+  const body = parseObject(text);
+  if (body === undefined) return refuse({ status: 400, code: 'request.invalid', message: 'Send a JSON object as the body' });
+  const { input } = body;
+  if (typeof input !== 'string') return invalid('input', 'Set "input" to the text to speak');
+  if (input.length > maxInput) {
+    const message = `Send at most ${maxInput} characters in "input", not ${input.length}`;
+    return refuse({ status: 413, code: 'request.too_large', message, param: 'input' });
+  }
+  const format = SPEECH_FORMATS.find((candidate) => candidate === (body['response_format'] ?? (compression ? 'mp3' : 'wav')));
+  if (format === undefined) return invalid('response_format', `Set "response_format" to one of ${SPEECH_FORMATS.join(', ')}`);
+  if (!compression && !isOwnFormat(format)) {
+    const message = `Install ffmpeg on the machine of the server, or set "response_format" to "wav" or "pcm": "${format}" needs ffmpeg`;
+    return refuse({ status: 422, code: 'audio.format_unsupported', message, param: 'response_format' });
+  }
+  const speed = body['speed'] ?? 1;
+  if (typeof speed !== 'number' || !(speed >= 0.25 && speed <= 4)) return invalid('speed', 'Set "speed" to a number from 0.25 to 4');
+  const stream = body['stream_format'] ?? 'audio';
+  if (stream !== 'audio' && stream !== 'sse') return invalid('stream_format', 'Set "stream_format" to "audio" or "sse"');
+  const voice = parseVoice(body['voice']);
+  if (!voice.ok) return voice;
+  const [first, ...more] = isSpeakable(input) ? splitSentences(plainText(input)) : [];
+  if (first === undefined) return invalid('input', 'Set "input" to a text with at least one letter or digit');
+  return accept({ sentences: [first, ...more], characters: input.length, voice: voice.value, format, speed, events: stream === 'sse' });
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** OpenAI's clients send a name, or an object with an id. */
+function parseVoice(value: unknown): Outcome<string | undefined> {
+  if (value === undefined || value === null || value === '') return accept(undefined);
+  if (typeof value === 'string') return accept(value);
+  if (typeof value === 'object' && 'id' in value && typeof value.id === 'string') return accept(value.id);
+  return invalid('voice', 'Set "voice" to the name of a voice');
+}

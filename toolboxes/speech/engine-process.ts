@@ -1,0 +1,100 @@
+/**
+ * The process that computes. It is separate from the server because the library ends its process for a damaged model and for some inputs;
+ * the server then starts another one.
+ */
+import path from 'node:path';
+import { nativeConfig } from './decide/native-config.ts';
+import type { Answer, ListenOrder, LoadOrder, Order, SpeakOrder } from './messages.ts';
+import { loadNative, type Native, type NativeListener, type NativeSpeaker } from './native.ts';
+
+/** Languages of one model for text-to-speech that stay loaded. */
+const LOADED_LANGUAGES = 2;
+
+interface Loaded {
+  readonly native: Native;
+  readonly order: LoadOrder;
+  readonly listener: NativeListener | undefined;
+  /** By language. A model that needs no language has one entry. */
+  readonly speakers: Map<string, NativeSpeaker>;
+  /** The last configuration of the listener, as text. */
+  configured: string;
+}
+
+function send(answer: Answer): void {
+  process.send?.(answer);
+}
+
+async function load(order: LoadOrder): Promise<Loaded> {
+  const native = loadNative(order.modules);
+  const loaded: Loaded = { native, order, listener: await createListener(native, order), speakers: new Map(), configured: '' };
+  if (order.engine.kind === 'speaker') await speakerFor(loaded, order.language);
+  return loaded;
+}
+
+async function createListener(native: Native, order: LoadOrder): Promise<NativeListener | undefined> {
+  return order.engine.kind === 'listener' ? native.OfflineRecognizer.createAsync(configOf(order, '', 'transcribe')) : undefined;
+}
+
+function configOf(order: LoadOrder, language: string, task: string): object {
+  return nativeConfig(order.engine, { resolve: (name) => path.join(order.directory, name), threads: order.threads, language, task });
+}
+
+async function listen({ order, listener, ...loaded }: Loaded, { samples, rate, language, task }: ListenOrder): Promise<string> {
+  if (listener === undefined) throw new Error('The model cannot listen');
+  const config = configOf(order, language, task);
+  const configured = JSON.stringify(config);
+  if (order.engine.role === 'whisper' && configured !== loaded.configured) listener.setConfig(config);
+  const stream = listener.createStream();
+  stream.acceptWaveform({ sampleRate: rate, samples });
+  const { text, lang = '', tokens = [], timestamps = [] } = await listener.decodeAsync(stream);
+  send({ kind: 'heard', text, language: lang.replaceAll(/[<|>]/g, ''), tokens, timestamps });
+  return configured;
+}
+
+async function speakerFor({ native, order, speakers }: Loaded, language: string): Promise<NativeSpeaker> {
+  const key = order.engine.options['multilingual'] === 'yes' ? language : '';
+  const known = speakers.get(key);
+  if (known !== undefined) return known;
+  for (const oldest of [...speakers.keys()].slice(0, Math.max(0, speakers.size - LOADED_LANGUAGES + 1))) speakers.delete(oldest);
+  const speaker = await native.OfflineTts.createAsync(configOf(order, key, 'transcribe'));
+  speakers.set(key, speaker);
+  return speaker;
+}
+
+async function speak(loaded: Loaded, order: SpeakOrder, wanted: () => boolean): Promise<void> {
+  const speaker = await speakerFor(loaded, order.language);
+  const resampler = order.rate === speaker.sampleRate ? undefined : new loaded.native.LinearResampler(speaker.sampleRate, order.rate);
+  const pass = (samples: Float32Array): void => {
+    if (samples.length > 0) send({ kind: 'samples', samples });
+  };
+  const onProgress = ({ samples }: { samples: Float32Array }): number => {
+    if (wanted()) pass(resampler?.resample(samples) ?? samples);
+    return wanted() ? 1 : 0;
+  };
+  const { text, speaker: sid, speed } = order;
+  await speaker.generateAsync({ text, sid, speed, enableExternalBuffer: false, onProgress });
+  if (resampler !== undefined) pass(resampler.flush(new Float32Array(0)));
+  send({ kind: 'spoken' });
+}
+
+function main(): void {
+  let loaded: Loaded | undefined;
+  let cancelled = false;
+  const obey = async (order: Order): Promise<void> => {
+    if (order.kind === 'load') {
+      loaded = await load(order);
+      send({ kind: 'loaded' });
+    } else if (loaded === undefined) throw new Error('No model is loaded');
+    else if (order.kind === 'listen') loaded.configured = await listen(loaded, order);
+    else if (order.kind === 'speak') await speak(loaded, order, () => !cancelled);
+  };
+  process.on('message', (order: Order) => {
+    cancelled = order.kind === 'cancel';
+    if (!cancelled)
+      obey(order).catch((error: unknown) => send({ kind: 'failed', message: error instanceof Error ? error.message : String(error) }));
+  });
+  // The server has ended.
+  process.on('disconnect', () => process.exit(0));
+}
+
+main();

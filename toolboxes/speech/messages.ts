@@ -1,0 +1,47 @@
+/** What the server and the process of the engine say to each other. */
+import type { EngineConfig } from './decide/describe-model.ts';
+
+export interface LoadOrder {
+  readonly kind: 'load';
+  readonly modules: string;
+  readonly directory: string;
+  readonly engine: EngineConfig;
+  readonly threads: number;
+  /** The language of the first voice. */
+  readonly language: string;
+}
+
+export interface ListenOrder {
+  readonly kind: 'listen';
+  readonly samples: Float32Array;
+  readonly rate: number;
+  /** Empty lets the model decide. */
+  readonly language: string;
+  readonly task: 'transcribe' | 'translate';
+}
+
+export interface SpeakOrder {
+  readonly kind: 'speak';
+  readonly text: string;
+  readonly speaker: number;
+  readonly speed: number;
+  readonly language: string;
+  /** Hertz of the samples that are wanted. */
+  readonly rate: number;
+}
+
+export type Order = LoadOrder | ListenOrder | SpeakOrder | { readonly kind: 'cancel' };
+
+/** The engine does one thing at a time, so that answers need no number. */
+export type Answer =
+  | { readonly kind: 'loaded' }
+  | {
+      readonly kind: 'heard';
+      readonly text: string;
+      readonly language: string;
+      readonly tokens: readonly string[];
+      readonly timestamps: readonly number[];
+    }
+  | { readonly kind: 'samples'; readonly samples: Float32Array }
+  | { readonly kind: 'spoken' }
+  | { readonly kind: 'failed'; readonly message: string };

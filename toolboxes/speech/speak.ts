@@ -1,0 +1,110 @@
+/** Answers `/v1/audio/speech`. */
+import type { ServerResponse } from 'node:http';
+import { beginStream, eventText, writePart } from './answer.ts';
+import type { ChosenVoice } from './decide/choose-voice.ts';
+import type { ModelFacts } from './decide/describe-model.ts';
+import { CONTENT_TYPES, isOwnFormat, type Speech } from './decide/parse-speech.ts';
+import { RefusalError } from './decide/refusal.ts';
+import { toPcm, wavHead } from './decide/write-wav.ts';
+import type { Engine } from './engine.ts';
+import { encodeWithFfmpeg } from './ffmpeg.ts';
+
+export interface SpeakOptions {
+  readonly engine: Engine;
+  readonly facts: ModelFacts;
+  readonly ffmpeg: string;
+  readonly signal: AbortSignal;
+}
+
+/** OpenAI's clients play `pcm` at this rate. */
+const PCM_RATE = 24_000;
+/** What the library says when no character of a text has a sound in the model. */
+const NO_SOUND = /produced no audio/;
+
+/** Takes 16-bit samples and passes the encoded sound on. */
+interface Encoder {
+  write(pcm: Buffer): Promise<void>;
+  end(): Promise<void>;
+  stop(): void;
+}
+
+export async function speak(speech: Speech, voice: ChosenVoice, response: ServerResponse, options: SpeakOptions): Promise<void> {
+  const { signal, facts } = options;
+  const rate = speech.format === 'pcm' ? PCM_RATE : facts.sampleRate;
+  const send = async (part: Uint8Array): Promise<void> => {
+    if (part.length === 0) return;
+    const event = { type: 'speech.audio.delta', audio: Buffer.from(part).toString('base64') };
+    await writePart(response, speech.events ? eventText(event) : part, signal);
+  };
+  let encoder: Encoder | undefined;
+  try {
+    for (const text of speech.sentences) {
+      const pcm = await speakSentence(text, { speech, voice, rate }, options);
+      if (pcm.length === 0) continue;
+      // Only now, so that a text without any sound is answered with an error.
+      beginStream(response, speech.events ? 'text/event-stream; charset=utf-8' : CONTENT_TYPES[speech.format]);
+      encoder ??= await createEncoder(speech, rate, options.ffmpeg, send);
+      await encoder.write(pcm);
+    }
+    if (encoder === undefined) throw unspeakable();
+    await encoder.end();
+  } finally {
+    encoder?.stop();
+  }
+  if (speech.events) await writePart(response, eventText({ type: 'speech.audio.done', usage: usageOf(speech) }), signal);
+  response.end();
+}
+
+async function speakSentence(
+  text: string,
+  { speech, voice, rate }: { readonly speech: Speech; readonly voice: ChosenVoice; readonly rate: number },
+  { engine, signal }: SpeakOptions,
+): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  try {
+    const order = { kind: 'speak', text, speaker: voice.speaker, speed: speech.speed, language: voice.language, rate } as const;
+    await engine.speak(order, (samples) => parts.push(toPcm(samples)), signal);
+  } catch (error) {
+    if (!(error instanceof Error) || !NO_SOUND.test(error.message)) throw error;
+  }
+  return Buffer.concat(parts);
+}
+
+async function createEncoder(speech: Speech, rate: number, ffmpeg: string, send: (part: Uint8Array) => Promise<void>): Promise<Encoder> {
+  const { format } = speech;
+  if (isOwnFormat(format)) {
+    if (format === 'wav') await send(wavHead(rate));
+    return { write: send, end: async () => {}, stop: () => {} };
+  }
+  const { input, output, ended, stop } = encodeWithFfmpeg(ffmpeg, format, rate);
+  const passed = (async () => {
+    for await (const part of output) await send(part);
+  })();
+  passed.catch(stop);
+  return {
+    async write(pcm) {
+      if (!input.write(pcm)) await Promise.race([new Promise<void>((resolve) => input.once('drain', resolve)), passed, ended]);
+    },
+    async end() {
+      input.end();
+      await passed;
+      if (!(await ended)) throw new Error('ffmpeg could not encode the speech');
+    },
+    stop,
+  };
+}
+
+const unspeakable = (): RefusalError =>
+  new RefusalError({
+    status: 422,
+    code: 'audio.text_unsupported',
+    message: 'Choose a voice for the language of the text: this one has no sound for any of its characters',
+    param: 'input',
+  });
+
+/** There are no tokens: characters and sentences stand for them. */
+const usageOf = ({ characters, sentences }: Speech): object => ({
+  input_tokens: characters,
+  output_tokens: sentences.length,
+  total_tokens: characters + sentences.length,
+});
