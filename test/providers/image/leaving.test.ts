@@ -78,4 +78,4 @@ test('of 50 requests of ten clients, half of which leave, the others are answere
   await until(() => at().gateway.gateway.load().requests === 0);
   expect(at().gateway.gateway.load()).toMatchObject({ requests: 0, bufferedBytes: 0, spooledBytes: 0 });
   expect((await readdir(path.join(at().dir, 'images'))).filter((name) => !name.endsWith('.png'))).toEqual([]);
-});
+}, 120_000);
