@@ -70,6 +70,6 @@ export function text(description: string, mediaType: string, headers: Readonly<R
   return { kind: 'text', description, mediaType, headers };
 }
 
-export function empty(description: string): EmptyAnswer {
-  return { kind: 'empty', description };
+export function empty(description: string, headers: Readonly<Record<string, string>> = {}): EmptyAnswer {
+  return { kind: 'empty', description, headers };
 }

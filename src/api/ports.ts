@@ -1,4 +1,5 @@
 /** What the API needs from the rest of the program besides the board and the gateway. `src/main.ts` supplies it. */
+import type { Readable } from 'node:stream';
 import type { Failure, Result } from '../schema/failure.ts';
 import type { HostFacts } from '../schema/hardware.ts';
 import type { ModelAbility, ModelKind } from '../schema/model-kinds.ts';
@@ -9,6 +10,12 @@ import type { SlotDocument } from '../schema/slot-spec.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
 
 type Progress = NonNullable<SlotStatus['progress']>;
+
+/** The images that clients fetch by URL. */
+export interface ImageSource {
+  /** Undefined: it does not exist. `read` closes the file at its end, `close` without reading. */
+  open(id: string): Promise<{ readonly sizeBytes: number; read(from: number, to: number): Readable; close(): Promise<void> } | undefined>;
+}
 
 export interface EventFeed {
   /** Returns the retained entries with a greater `seq`, oldest first. `gap`: some of them are no longer retained. */

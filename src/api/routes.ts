@@ -4,6 +4,7 @@ import { json } from './answer.ts';
 import { defineRoute, NoInput } from './define-route.ts';
 import { createChangeRoutes } from './manage/change-routes.ts';
 import { createEventRoutes } from './manage/event-routes.ts';
+import { createImageRoutes } from './manage/image-routes.ts';
 import { createInventoryRoutes } from './manage/inventory-routes.ts';
 import { createModelRoutes } from './manage/model-routes.ts';
 import type { ManageDeps } from './manage/manage-deps.ts';
@@ -27,6 +28,7 @@ export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): 
     ...createEventRoutes(deps),
     ...createInventoryRoutes(deps),
     ...createModelRoutes(deps),
+    ...createImageRoutes(deps.images),
     ...createTokenRoutes(deps.tokens),
   ];
   let document: z.output<typeof OpenApi> | undefined;

@@ -14,7 +14,7 @@ export interface AttemptOwner {
 }
 
 export interface AttemptRequest {
-  readonly deps: Pick<ExchangeDeps, 'upstreams' | 'tick' | 'settings' | 'budget' | 'onFault'>;
+  readonly deps: Pick<ExchangeDeps, 'upstreams' | 'tick' | 'settings' | 'budget' | 'onFault' | 'keepImage'>;
   readonly hold: Hold;
   readonly requestId: string;
   readonly requestBody: RequestBody;

@@ -1,6 +1,7 @@
 /** What the gateway and its exchanges are given. */
 import type { Board } from '../reconciler/board.ts';
 import type { ProviderRegistry } from '../providers/provider.ts';
+import type { KeptImage } from '../providers/translation.ts';
 import type { SlotName } from '../schema/names.ts';
 import type { Settings } from '../schema/settings.ts';
 import type { BufferBudget } from './buffer-budget.ts';
@@ -26,6 +27,12 @@ export interface FinishedRequest {
   readonly tokens?: Usage | undefined;
 }
 
+/**
+ * Puts an image that comes in pieces into the cache; undefined after the last piece. `status`: of the answer that it is in. Rejects if `next` does, and if the disk fails.
+ * Nothing is left of an image that is not complete.
+ */
+export type KeepImage = (next: () => Promise<Uint8Array | undefined>, status: number) => Promise<KeptImage>;
+
 /** Called exactly once for each request, on the hot path: must not throw and must not allocate much. */
 export type ReportRequest = (finished: FinishedRequest) => void;
 
@@ -39,6 +46,8 @@ export interface GatewayDeps {
   readonly report: ReportRequest;
   /** Called with what a translation of a provider threw. */
   readonly onFault: (fault: unknown, requestId: string) => void;
+  /** Default: a translation cannot keep images. */
+  readonly keepImage?: KeepImage;
   /** Default: from the public internet, within the limits of the settings. */
   readonly fetchImage?: FetchImage;
 }
@@ -52,6 +61,7 @@ export interface ActiveExchange {
 
 export interface ExchangeDeps extends GatewayDeps {
   readonly fetchImage: FetchImage;
+  readonly keepImage: KeepImage;
   readonly upstreams: Upstreams;
   /** Bytes of bodies in memory. */
   readonly budget: BufferBudget;

@@ -17,6 +17,11 @@ export type Gateway = ReturnType<typeof createGateway>;
 const SWEEP_MS = 1000;
 const CLOSE_CHECK_MS = 20;
 
+const keepNothing: ExchangeDeps['keepImage'] = async () => ({
+  ok: false,
+  problem: 'Set "response_format" to "b64_json": this service keeps no images',
+});
+
 export function createGateway(deps: GatewayDeps) {
   const { board, traffic, settings } = deps;
   const active = createDenseSet<ActiveExchange>();
@@ -26,7 +31,8 @@ export function createGateway(deps: GatewayDeps) {
   const batcher = createWriteBatcher();
   let tick = performance.now();
   const fetchImage = deps.fetchImage ?? createImageFetcher({ settings });
-  const exchangeDeps: ExchangeDeps = { ...deps, fetchImage, upstreams, budget, spoolBudget, batcher, active, tick: () => tick };
+  const keepImage = deps.keepImage ?? keepNothing;
+  const exchangeDeps: ExchangeDeps = { ...deps, fetchImage, keepImage, upstreams, budget, spoolBudget, batcher, active, tick: () => tick };
   const shortest = Math.min(settings.SVC_FIRST_BYTE_TIMEOUT, settings.SVC_STREAM_TIMEOUT);
   const sweeper = setInterval(
     () => {

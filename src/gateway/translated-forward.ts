@@ -55,7 +55,8 @@ export class TranslatedForward implements Attempt {
       ...this.#callDeps,
       begin: (head) => this.#answer.begin(head),
       write: (bytes) => this.#answer.write(bytes),
-      reserve: this.#memory.reserve,
+      ...this.#memory,
+      keepImage: request.deps.keepImage,
       signal: this.#ending.signal,
     });
   }
@@ -111,8 +112,7 @@ export class TranslatedForward implements Attempt {
       return;
     }
     const boundary = `svc-${randomBytes(18).toString('hex')}`;
-    const { path, capability } = asked;
-    const end = await this.#run.perform(plan.run({ path, capability, requestId, boundary, body }));
+    const end = await this.#run.perform(plan.run({ ...asked, requestId, receivedAt: Math.floor(Date.now() / 1000), boundary, body }));
     if (end !== undefined && !this.#isEnded()) this.#finish(end);
   }
 
@@ -209,18 +209,21 @@ function callDepsOf({ deps, hold, requestId, requestBody }: AttemptRequest, onPr
 
 type Reservation = ReturnType<typeof reservationIn>;
 
-/** Memory that is reserved piece by piece and released at once. */
+/** Memory that is reserved piece by piece, and released at the end at the latest. */
 function reservationIn(budget: BufferBudget) {
   let reserved = 0;
+  const unreserve = (bytes: number): void => {
+    const released = Math.min(bytes, reserved);
+    reserved -= released;
+    budget.release(released);
+  };
   return {
     reserve(bytes: number): boolean {
       const isReserved = budget.reserve(bytes);
       if (isReserved) reserved += bytes;
       return isReserved;
     },
-    release(): void {
-      budget.release(reserved);
-      reserved = 0;
-    },
+    unreserve,
+    release: () => unreserve(reserved),
   };
 }

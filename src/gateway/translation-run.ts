@@ -2,6 +2,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type {
   FormFile,
+  KeptImage,
   StepResult,
   Steps,
   TranslationEnd,
@@ -10,6 +11,7 @@ import type {
   UpstreamRequest,
 } from '../providers/translation.ts';
 import { sleep } from '../platform/pause.ts';
+import type { KeepImage } from './exchange-deps.ts';
 import { upstreamHeadOf } from './decide/translation-heads.ts';
 import { UpstreamBroken, UpstreamCall, type UpstreamCallDeps } from './upstream-call.ts';
 
@@ -19,6 +21,8 @@ export interface TranslationRunDeps extends UpstreamCallDeps {
   readonly write: (bytes: Buffer) => Promise<void>;
   /** Reserves memory for answers that are collected, until the request ends. */
   readonly reserve: (bytes: number) => boolean;
+  readonly unreserve: (bytes: number) => void;
+  readonly keepImage: KeepImage;
   readonly signal: AbortSignal;
 }
 
@@ -34,6 +38,8 @@ export class TranslationRun {
   onLeave: readonly UpstreamRequest[] = [];
   readonly #deps: TranslationRunDeps;
   #call: UpstreamCall | undefined;
+  /** Reserved for an answer that the translation keeps until the next step only. */
+  #briefBytes = 0;
 
   constructor(deps: TranslationRunDeps) {
     this.#deps = deps;
@@ -57,15 +63,22 @@ export class TranslationRun {
   }
 
   async #step(step: TranslationStep): Promise<StepResult> {
+    this.#deps.unreserve(this.#briefBytes);
+    this.#briefBytes = 0;
     switch (step.kind) {
-      case 'ask':
-        return { kind: 'answer', answer: await this.#ask(step.request, step.limitBytes ?? DEFAULT_ANSWER_BYTES) };
+      case 'ask': {
+        const answer = await this.#ask(step.request, step.limitBytes ?? DEFAULT_ANSWER_BYTES);
+        if (step.brief === true) this.#briefBytes = answer.body.length;
+        return { kind: 'answer', answer };
+      }
       case 'open':
         return { kind: 'head', head: upstreamHeadOf(await this.#send(step.request).head()) };
       case 'next':
         return { kind: 'bytes', bytes: await this.#next() };
       case 'read':
         return { kind: 'bytes', bytes: await this.#read(step.file, step.from, step.bytes) };
+      case 'keep':
+        return { kind: 'kept', kept: await this.#keep(step.request) };
       case 'wait':
         await sleep(Math.max(1, step.ms), this.#deps.signal);
         return DONE;
@@ -108,6 +121,16 @@ export class TranslationRun {
     return { ...head, body: Buffer.concat(pieces) };
   }
 
+  /** An answer with another status is no image either. What goes to the cache ends when the client leaves. */
+  async #keep(request: UpstreamRequest): Promise<KeptImage> {
+    const call = this.#send(request);
+    const { status } = await call.head();
+    const left = leftOf(this.#deps.signal);
+    const kept = await this.#deps.keepImage(async () => Promise.race([call.next(), left]), status);
+    this.#call = undefined;
+    return kept;
+  }
+
   async #next(): Promise<Uint8Array | undefined> {
     if (this.#call === undefined) throw new TypeError('Open an answer before reading from it');
     const piece = await this.#call.next();
@@ -126,6 +149,17 @@ export class TranslationRun {
     }
     return Buffer.concat(pieces);
   }
+}
+
+/** Rejects when the request has ended. */
+function leftOf(signal: AbortSignal): Promise<never> {
+  const left = new Promise<never>((_resolve, reject) => {
+    const leave = (): void => reject(new Error('The request has ended'));
+    if (signal.aborted) leave();
+    else signal.addEventListener('abort', leave, { once: true });
+  });
+  left.catch(() => undefined);
+  return left;
 }
 
 const DONE: StepResult = { kind: 'done' };

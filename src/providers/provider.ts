@@ -174,6 +174,13 @@ export interface InferRequest {
   readonly capability: Capability;
 }
 
+/** The slot that a request goes to. */
+export interface ServedSlot {
+  readonly spec: SlotSpec;
+  /** The model that its server was started for; undefined if that is not known. */
+  readonly model: ModelFacts | undefined;
+}
+
 export type InferPlan =
   /** Send the client's body unchanged to this path of the server. */
   | { readonly kind: 'forward'; readonly path: string }
@@ -251,6 +258,11 @@ export interface Provider {
   /** Returns what the server of a slot needs, computed before it is started; its backend is known. The same for the same arguments. Pure. */
   estimateMemory(name: SlotName, spec: SlotSpec, model: ModelFacts): MemoryDemand;
   /**
+   * Returns how much memory a discrete device of the machine must have in total, in use or not, for this model to run at all; undefined if any will do. With devices that
+   * share the memory of the host, nothing is required. Default: any will do. Pure.
+   */
+  leastDeviceBytes?(name: SlotName, spec: SlotSpec, model: ModelFacts): number | undefined;
+  /**
    * Returns why this model must not be served with these settings, although the server would accept them, and what to do: a message. Undefined: it may be. Default: any
    * may be. Pure.
    */
@@ -269,8 +281,8 @@ export interface Provider {
    * slot serves, at the same time, and judges what the model computed. It must never refuse a sound model. Default: `health`.
    */
   readiness?(endpoint: Endpoint, io: ProbeIo, slot: Pick<SlotContext, 'name' | 'spec' | 'model'>, signal: AbortSignal): Promise<Health>;
-  /** Decides where the gateway forwards a request. Pure. */
-  infer(request: InferRequest, capabilities: readonly Capability[]): InferPlan;
+  /** Decides where the gateway forwards a request. `slot`: where what is sent to the server depends on its model. Pure. */
+  infer(request: InferRequest, capabilities: readonly Capability[], slot?: ServedSlot): InferPlan;
 }
 
 export type ProviderRegistry = Readonly<Partial<Record<ProviderKind, Provider>>>;

@@ -3,6 +3,7 @@ import type {
   AnswerHead,
   FormField,
   FormFile,
+  KeptImage,
   StepResult,
   Steps,
   TranslatableRequest,
@@ -15,6 +16,12 @@ import type {
 
 export function* ask(request: UpstreamRequest, limitBytes?: number): Steps<UpstreamAnswer> {
   const result = yield { kind: 'ask', request, ...(limitBytes === undefined ? {} : { limitBytes }) };
+  return result.kind === 'answer' ? result.answer : wrongResult(result);
+}
+
+/** For what is asked again and again: nothing of the answer is kept beyond the next step. */
+export function* askBriefly(request: UpstreamRequest, limitBytes: number): Steps<UpstreamAnswer> {
+  const result = yield { kind: 'ask', request, limitBytes, brief: true };
   return result.kind === 'answer' ? result.answer : wrongResult(result);
 }
 
@@ -32,6 +39,11 @@ export function* nextBytes(): Steps<Uint8Array | undefined> {
 export function* readFile(file: FormFile, from: number, bytes: number): Steps<Uint8Array> {
   const result = yield { kind: 'read', file, from, bytes };
   return result.kind === 'bytes' && result.bytes !== undefined ? result.bytes : wrongResult(result);
+}
+
+export function* keepImage(request: UpstreamRequest): Steps<KeptImage> {
+  const result = yield { kind: 'keep', request };
+  return result.kind === 'kept' ? result.kept : wrongResult(result);
 }
 
 export function* wait(ms: number): Steps<void> {

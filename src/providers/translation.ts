@@ -21,6 +21,8 @@ export interface TranslatableRequest {
   readonly path: string;
   readonly capability: Capability;
   readonly requestId: string;
+  /** When the request came, in Unix seconds. */
+  readonly receivedAt: number;
   /** Not known to the client, so that it may separate the parts of a form: nothing that the client sends contains it. */
   readonly boundary: string;
   readonly body: TranslatableBody;
@@ -69,8 +71,11 @@ export interface UpstreamAnswer extends UpstreamHead {
 }
 
 export type TranslationStep =
-  /** Sends a request to the server of the slot and collects the answer, of at most `limitBytes` (default 1 MiB). Result: `answer`. */
-  | { readonly kind: 'ask'; readonly request: UpstreamRequest; readonly limitBytes?: number }
+  /**
+   * Sends a request to the server of the slot and collects the answer, of at most `limitBytes` (default 1 MiB). Its memory counts until the request ends; with `brief`,
+   * until the next step, and the translation keeps nothing of it for longer. Result: `answer`.
+   */
+  | { readonly kind: 'ask'; readonly request: UpstreamRequest; readonly limitBytes?: number; readonly brief?: true }
   /** Sends a request and waits for the head of its answer. Ends an answer that is still open. Result: `head`. */
   | { readonly kind: 'open'; readonly request: UpstreamRequest }
   /** Waits for the next bytes of the open answer. Result: `bytes`. */
@@ -79,6 +84,8 @@ export type TranslationStep =
   | { readonly kind: 'read'; readonly file: FormFile; readonly from: number; readonly bytes: number }
   /** Waits; at least 1 ms. Result: `done`. */
   | { readonly kind: 'wait'; readonly ms: number }
+  /** Sends a request and puts the PNG image that it is answered with into the cache, where clients can fetch it. Result: `kept`. */
+  | { readonly kind: 'keep'; readonly request: UpstreamRequest }
   /** Begins an answer to the client whose length is not known. From here on the request is not sent again. Result: `done`. */
   | { readonly kind: 'begin'; readonly head: AnswerHead }
   /** Writes to the client, and waits until it has read enough. Result: `done`. */
@@ -91,7 +98,11 @@ export type StepResult =
   | { readonly kind: 'head'; readonly head: UpstreamHead }
   /** Undefined: there are no more. */
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array | undefined }
+  | { readonly kind: 'kept'; readonly kept: KeptImage }
   | { readonly kind: 'done' };
+
+/** `url`: where clients fetch the image. `problem`: why it could not be kept, and what to do, as a message. */
+export type KeptImage = { readonly ok: true; readonly url: string } | { readonly ok: false; readonly problem: string };
 
 export type Steps<Result> = Generator<TranslationStep, Result, StepResult>;
 

@@ -2,7 +2,7 @@
  * The published board: all that requests and status reads look at. Each pass replaces it as a whole; a view never changes. It is not a source of truth:
  * after a restart it is built again from what is observed. Whether a request gets in, waits, or is refused is `admission`, decided in `decide/rules/admission.ts`.
  */
-import type { Endpoint, Voice } from '../providers/provider.ts';
+import type { Endpoint, ModelFacts, Voice } from '../providers/provider.ts';
 import type { MemoryVerdict } from './decide/rules/share-memory.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
 import type { Capability } from '../schema/provider-kinds.ts';
@@ -30,6 +30,8 @@ export interface Target {
 export interface BoardSlot {
   readonly name: SlotName;
   readonly capabilities: readonly Capability[];
+  /** The model that the serving workload was started for; undefined where that is not known. */
+  readonly model?: ModelFacts | undefined;
   /** Of a model that speaks; undefined for any other, and while the model is not known. */
   readonly voices?: readonly Voice[];
   readonly admission: Admission;

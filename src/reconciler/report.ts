@@ -202,6 +202,7 @@ function boardSlot({ slot, actions }: Inputs, { decision }: PublishedSlot, statu
   return {
     name,
     capabilities: decision.capabilities,
+    ...(decision.servedModel === undefined ? {} : { model: decision.servedModel }),
     ...(decision.voices === undefined ? {} : { voices: decision.voices }),
     admission: decision.admission,
     targets: decision.targets,

@@ -170,6 +170,10 @@ export const SettingsSchema = z.strictObject({
   SVC_SPOOL_LIMIT: SizeBytes.prefault('512Mi').describe(
     'Disk space in the state directory for uploads over 1 MiB that have to wait, or whose `model` comes last; then 503 `server.overloaded`',
   ),
+  SVC_IMAGE_CACHE_LIMIT: SizeBytes.prefault('5Gi').describe(
+    'Disk space in the state directory for images that clients fetch by URL; beyond it, the oldest ones are removed',
+  ),
+  SVC_IMAGE_CACHE_AGE: DurationMs.prefault('30d').describe('How long clients can fetch an image by its URL; older ones are removed'),
   SVC_HEADER_LIMIT: SizeBytes.prefault('16Ki').describe('Maximum size of request headers; then 431 `request.headers_too_large`'),
   SVC_MAX_CONNECTIONS: Count(1, 1_000_000).prefault('10000').describe('Open client connections; then 503 `server.overloaded`'),
   SVC_FIRST_BYTE_TIMEOUT: DurationMs.prefault('600s').describe(

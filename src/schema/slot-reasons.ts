@@ -139,6 +139,10 @@ export const PROBLEM_REASONS = {
     'This machine, or the program on it, does not have the device that the backend needs',
     'Set `backend` to one that the message names, leave it out, or make the device available',
   ),
+  DeviceTooSmall: stalling(
+    'No GPU of this machine has as much memory in total as the family of the model needs',
+    'Choose a smaller model, or use a machine with a larger GPU',
+  ),
   ProgramMissing: stalling(
     'Slots run as processes here, and the program of the provider is not on this machine',
     'Install it as the message says, then run `svcctl slot restart <slot>`',

@@ -11,6 +11,7 @@ import type { ProviderKind } from '../schema/provider-kinds.ts';
 import type { AccessControl } from './create-access.ts';
 import type { Controller } from './create-controller.ts';
 import { createFit } from './fit-model.ts';
+import { openImageCache } from './image-cache.ts';
 import { createInventory } from './inventory.ts';
 import { createModelManagement } from './manage-models.ts';
 import { createLogSource } from './service-parts.ts';
@@ -51,6 +52,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   };
   const onFault = (error: unknown, requestId: string) =>
     log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
+  const images = openImageCache(settings, clock.wallNow, stopping);
   const gateway = createGateway({
     board,
     providers,
@@ -58,6 +60,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     settings,
     now: clock.now,
     onFault,
+    keepImage: images.keep,
     report(finished) {
       heap.growForTraffic();
       metrics.requestFinished(finished);
@@ -66,11 +69,12 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   const features = () => ({
     authentication: settings.SVC_AUTH_ENABLED,
     podman: runtime.traits.kind === 'podman',
-    images: false,
+    images: providers.image !== undefined,
     audio: false,
   });
   const routes = createRoutes(createV1Routes({ board, gateway, startedAt: clock.wallNow() }), {
     manage,
+    images: images.source,
     board,
     metrics,
     traffic: traffic.ofSlot,

@@ -5,10 +5,11 @@ import type { Provider, ModelFacts, ProviderRegistry } from '../providers/provid
 import { PROVIDERS } from '../providers/registry.ts';
 import type { Board } from '../reconciler/board.ts';
 import { budgetOf } from '../reconciler/desire.ts';
-import { findPools, sumBytes } from '../reconciler/decide/facts/memory-pools.ts';
+import { findPools, largestDeviceBytes, sumBytes } from '../reconciler/decide/facts/memory-pools.ts';
 import { findFit, type FitQuestion } from '../reconciler/decide/fit.ts';
 import { explainFit } from '../reconciler/decide/outcome/explain-fit.ts';
 import { backendMissing, judge, withBackends } from '../reconciler/decide/rules/choose-backend.ts';
+import { tooSmallFor } from '../reconciler/decide/rules/least-device.ts';
 import type { DesiredSlot } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
 import { SlotName, type ModelId } from '../schema/names.ts';
@@ -38,6 +39,9 @@ export function createFit(
     const { spec } = chosen.get(ANY_SLOT) ?? slot.value;
     const missing = backendMissing(spec, judge(provider, host.hardware));
     if (missing !== undefined) return fail('stalled', 'DeviceMissing', missing.message);
+    const least = provider.leastDeviceBytes?.(ANY_SLOT, spec, facts);
+    const small = tooSmallFor(request.model, least, largestDeviceBytes(host.hardware, spec.backend));
+    if (small !== undefined) return fail('stalled', 'DeviceTooSmall', small.message);
     const promised = sumBytes(
       [...board.current().slots.values()].flatMap(({ memory }) => (memory?.admitted === true ? [memory.placement] : [])),
     );

@@ -26,7 +26,8 @@ const OPEN = [
 const MAY: Readonly<Record<Scope, (route: string) => boolean>> = {
   admin: () => true,
   all: (route) => isInference(route) || (route.startsWith('GET /api/') && !route.includes('/api/auth/')),
-  'v1-only': isInference,
+  // Images that were drawn for a client are read with any token.
+  'v1-only': (route) => isInference(route) || route.startsWith('GET /api/images/'),
   'read-only': (route) => route.startsWith('GET /api/') && !route.includes('/api/auth/') && !route.endsWith('/logs'),
 };
 

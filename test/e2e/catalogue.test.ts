@@ -95,6 +95,6 @@ test('svcctl lists, shows and verifies such a model, and does not remove it whil
     code: 1,
     err: expect.stringContaining('Give the slot "primary" another model'),
   });
-  expect(await run('model', 'pull', 'sdxl-turbo')).toMatchObject({ code: 1, err: expect.stringContaining('needs the provider "image"') });
+  expect(await run('model', 'pull', 'sdxl-turbo')).toMatchObject({ code: 1, err: expect.stringContaining('sai-nc-community') });
   expect(await run('model', 'pull', 'stedy')).toMatchObject({ code: 1, err: expect.stringContaining('did you mean "steady"?') });
 }, 60_000);

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { Translate } from '../../src/providers/translation.ts';
-import { ask, begin as beginAnswer, onLeave, wait, write } from '../../src/providers/translation-steps.ts';
+import { ask, askBriefly, begin as beginAnswer, onLeave, wait, write } from '../../src/providers/translation-steps.ts';
 import { PARK, publish, workloadId } from './support/board-fixture.ts';
 import { begin, errorOf, post, responseOf } from './support/client.ts';
 import { sendJson, type Answer, type SeenRequest } from './support/fake-upstream.ts';
@@ -96,6 +96,18 @@ describe('a translation of one request', () => {
     expect(failedWith(await speak({ pad: 'x'.repeat(2 * MIB) }))).toEqual([413, 'request.too_large', 'gateway']);
     expect((await speak({ pad: 'x'.repeat(MIB - 1000) })).status).toBe(200);
   });
+});
+
+test('a translation may ask again and again for what it does not keep', async () => {
+  const rounds = 40;
+  const poll: Translate = function* run() {
+    for (let round = 0; round < rounds; round += 1) yield* askBriefly({ method: 'GET', path: '/state' }, MIB);
+    return json({ rounds });
+  };
+  const state = Buffer.alloc(100 * 1024, 'x');
+  const { speak, gateway } = await start(poll, (_request, res) => void res.end(state), { SVC_BUFFER_LIMIT: '256Ki' });
+  expect((await speak()).status).toBe(200);
+  expect(gateway.gateway.load().bufferedBytes).toBe(0);
 });
 
 describe('a translation of a form', () => {

@@ -5,11 +5,27 @@ import { PROVIDERS } from '../../src/providers/registry.ts';
 import type { ModelFacts, ProbeResponse } from '../../src/providers/provider.ts';
 import type { ProviderKind } from '../../src/schema/provider-kinds.ts';
 import { describeProviderContract, type ProviderSamples } from '../support/providers/provider-contract.ts';
+import { safetensors, SHAPES, type FileBytes } from '../support/comfyui/checkpoints.ts';
+import type { SampleModel } from '../support/providers/files-in-memory.ts';
 import { kokoroSample, moonshineSample, piperSample, transducerSample, whisperSample } from '../support/speech/onnx-sample.ts';
 import { toy } from '../support/toy-provider/toy.ts';
 
 const file = (name: string, bytes: Uint8Array) => ({ entry: { name }, files: { [name]: bytes } });
 const text = (value: string): Uint8Array => new TextEncoder().encode(value);
+
+/** The same tensors, with sides that fit into memory: families are told apart by the second one, and by names. */
+const SMALL = Object.fromEntries(
+  Object.entries(SHAPES).map(([family, shapes]) => [
+    family,
+    Object.fromEntries(Object.entries(shapes).map(([name, [, second = 1]]) => [name, [1, second]])),
+  ]),
+);
+
+function checkpoint(name: string, shapes: Parameters<typeof safetensors>[0] = {}, beside: readonly string[] = []): SampleModel {
+  const whole = ({ header, sizeBytes }: FileBytes) => Buffer.concat([header, Buffer.alloc(sizeBytes - header.length)]);
+  const others = beside.map((each) => [each, whole(safetensors({ weight: [4, 4] }))] as const);
+  return { entry: { name }, files: { [name]: whole(safetensors(shapes)), ...Object.fromEntries(others) } };
+}
 
 const json = (body: unknown): ProbeResponse => ({ status: 200, body: JSON.stringify(body) });
 
@@ -40,6 +56,25 @@ const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
     },
     maxReadBytes: 8 * 2 ** 20,
     sound: soundAnswer,
+  },
+  image: {
+    models: {
+      'SD 1.5': checkpoint('v1-5-pruned-emaonly.safetensors', SMALL['sd-1.5']),
+      'SDXL turbo': checkpoint('sd_xl_turbo_1.0_fp16.safetensors', SMALL.sdxl),
+      SDXL: checkpoint('sd_xl_base_1.0.safetensors', SMALL.sdxl),
+      'FLUX.1 schnell in one file': checkpoint('flux1-schnell-fp8.safetensors', SMALL['flux-schnell-checkpoint']),
+      'FLUX.1 schnell in several files': checkpoint('flux1-schnell.safetensors', SMALL['flux-schnell-split'], [
+        't5xxl_fp8_e4m3fn.safetensors',
+        'clip_l.safetensors',
+        'ae.safetensors',
+      ]),
+    },
+    maxReadBytes: 2 ** 20,
+    // As ComfyUI lists the models that it has.
+    sound: (route, { hostPath }) =>
+      json(
+        route.startsWith('/object_info/') ? { Loader: { input: { required: { name: [[hostPath.split('/').at(-1)]] } } } } : { system: {} },
+      ),
   },
   stt: {
     models: {

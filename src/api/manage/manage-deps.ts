@@ -5,10 +5,11 @@ import type { Board } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/names.ts';
 import type { Settings } from '../../schema/settings.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import type { Manage } from '../ports.ts';
+import type { ImageSource, Manage } from '../ports.ts';
 
 export interface ManageDeps {
   readonly manage: Manage;
+  readonly images: ImageSource;
   readonly board: Pick<Board, 'current'>;
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly traffic: (slot: SlotName) => SlotTraffic;

@@ -10,7 +10,8 @@ import { headersOf, mapValues, pascalCase } from './render.ts';
 
 const ACCESS_TEXT: Readonly<Record<Access, string>> = {
   open: 'Needs no credential.',
-  read: 'Needs any scope.',
+  any: 'Needs any scope.',
+  read: 'Needs scope "read-only", "all" or "admin".',
   v1: 'Needs scope "v1-only", "all" or "admin".',
   all: 'Needs scope "all" or "admin".',
   admin: 'Needs scope "admin".',

@@ -14,8 +14,8 @@ interface InferenceShape {
   readonly stream?: string;
 }
 
-/** Errors that the gateway itself answers. A model server can answer others, with `origin` "upstream". */
-export const INFERENCE_ERRORS: readonly ErrorCode[] = [
+/** Errors that the gateway itself answers on every path. A model server can answer others, with `origin` "upstream". */
+const INFERENCE_ERRORS: readonly ErrorCode[] = [
   'model.not_found',
   'slot.not_found',
   'model.unsupported',
@@ -27,6 +27,10 @@ export const INFERENCE_ERRORS: readonly ErrorCode[] = [
   'upstream.failed',
   'upstream.timeout',
 ];
+
+export function inferenceErrors({ capability }: InferencePath): readonly ErrorCode[] {
+  return capability === 'image' ? [...INFERENCE_ERRORS, 'image.size_unsupported', 'image.failed'] : INFERENCE_ERRORS;
+}
 
 const DATA_ONLY = 'Events whose data is a chunk as JSON; the last one is "[DONE]"';
 const NAMED = 'Named events whose data is JSON';

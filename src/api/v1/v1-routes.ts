@@ -7,7 +7,7 @@ import { json } from '../answer.ts';
 import { ApiError } from '../api-error.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
-import { INFERENCE_ERRORS, inferenceAnswers, inferenceInput } from './inference-shapes.ts';
+import { inferenceAnswers, inferenceErrors, inferenceInput } from './inference-shapes.ts';
 import { listModels, retrieveModel } from './model-list.ts';
 import { Model, ModelList } from './model-schemas.ts';
 import { listVoices } from './voice-list.ts';
@@ -93,7 +93,7 @@ function inferenceRoute(path: InferencePath, gateway: V1Deps['gateway']): Docume
     input: inferenceInput(path),
     answers: inferenceAnswers(path),
     ...(path.body === 'multipart' ? { multipart: true } : {}),
-    errors: INFERENCE_ERRORS,
+    errors: inferenceErrors(path),
     raw: ({ req, res, head, requestId }) => gateway.handle({ req, res, path, head, requestId }),
     handler: () => {
       throw new ApiError('server.internal', 'This route bypasses the framework');

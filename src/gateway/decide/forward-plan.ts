@@ -11,12 +11,12 @@ export type ForwardPlan =
 export function planForward(
   provider: Pick<Provider, 'infer'> | undefined,
   request: InferRequest,
-  { spec, capabilities }: Pick<BoardSlot, 'spec' | 'capabilities'>,
+  { spec, capabilities, model }: Pick<BoardSlot, 'spec' | 'capabilities' | 'model'>,
 ): ForwardPlan {
   const unsupported = { kind: 'refuse', code: 'model.unsupported', param: 'model' } as const;
   if (provider === undefined) return { ...unsupported, message: `Use another model: this build cannot serve provider "${spec.provider}"` };
   try {
-    const plan = provider.infer(request, capabilities);
+    const plan = provider.infer(request, capabilities, { spec, model });
     return plan.kind === 'refuse' ? { ...unsupported, message: plan.message } : plan;
   } catch (error) {
     const message = `Report this as a bug of provider "${spec.provider}": it cannot say where the request goes: ${String(error)}`;

@@ -36,6 +36,7 @@ export function holdUp(view: SlotView, last: Decision | undefined, problem: stri
     memory: undefined,
     memoryBytes: last?.memoryBytes,
     revision: last?.revision,
+    servedModel: last?.servedModel,
     capabilities: lastCapabilities ?? PROVIDER_KINDS[spec.provider].serves,
     nextAttemptAt: undefined,
     lastFailure: view.failures.at(-1),

@@ -2,6 +2,7 @@
  * The plan of one slot: roles for its workloads, then the actions, then the decision that describes them. What earlier slots of the same plan
  * took is missing from the allocation. Pure.
  */
+import type { ModelFacts } from '../../providers/provider.ts';
 import type { Finding } from '../../schema/failure.ts';
 import { PROVIDER_KINDS, type Backend } from '../../schema/provider-kinds.ts';
 import type { Action } from './facts/actions.ts';
@@ -108,6 +109,12 @@ function isIndependent({ start, waitsFor, draining }: Roles): boolean {
   return !start && waitsFor === undefined && draining.length === 0;
 }
 
+/** During a swap, the old workload serves the model that it was started for. */
+function servedModelOf({ model, lastServedModel }: SlotView, { serving }: Roles): ModelFacts | undefined {
+  const wanted = model?.kind === 'present' ? model.facts : undefined;
+  return serving === undefined || serving.standing === 'current' ? wanted : (lastServedModel ?? wanted);
+}
+
 /** The part of a decision that follows from the slot and its roles alone. */
 function describe(view: SlotView, roles: Roles) {
   const { slot, spec, template, lastCapabilities, workloads } = view;
@@ -119,6 +126,7 @@ function describe(view: SlotView, roles: Roles) {
     revision: template?.revision,
     backend: servedBackend(view, roles),
     backendChoice: view.backendChoice,
+    servedModel: servedModelOf(view, roles),
     capabilities: template?.capabilities ?? lastCapabilities ?? PROVIDER_KINDS[spec.provider].serves,
     voices: template?.voices,
     lastFailure: view.failures.at(-1),

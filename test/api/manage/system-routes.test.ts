@@ -37,7 +37,7 @@ describe('the route table', () => {
 
   test('has an access class for every route, and allows changes to admin only', () => {
     for (const { method, path, access } of world.routes) {
-      expect(['open', 'read', 'v1', 'all', 'admin']).toContain(access);
+      expect(['open', 'any', 'read', 'v1', 'all', 'admin']).toContain(access);
       if (method !== 'GET' && access !== 'open') expect(`${path} ${access}`).toBe(`${path} admin`);
     }
   });

@@ -29,6 +29,7 @@ import type { Reason } from '../../../src/schema/reasons.ts';
 import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
 import type { Condition, SlotState } from '../../../src/schema/slot-status.ts';
 import { createInMemoryFeed, type InMemoryFeed } from './in-memory-feed.ts';
+import { IN_MEMORY_IMAGES } from './in-memory-images.ts';
 import { createInMemorySlots, type InMemorySlots } from './in-memory-slots.ts';
 
 export interface World {
@@ -65,8 +66,6 @@ export interface WorldOptions {
   readonly v1?: boolean;
   readonly authorize?: Authorize;
 }
-
-const NEVER: Readonly<Record<string, boolean>> = { authentication: false };
 
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const parsed = parseSettings(options.env ?? {});
@@ -123,6 +122,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const trafficOf = (slot: SlotName) => traffic.get(slot) ?? { inFlight: 0, parked: 0 };
   const metrics = createMetrics({ version: '1.2.3', runtime: 'in-memory', board, leads: () => true, traffic: trafficOf });
   const deps: ManageDeps = {
+    images: IN_MEMORY_IMAGES,
     manage: {
       version: '1.2.3',
       runtime: 'in-memory',
@@ -197,7 +197,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     metrics,
     traffic: trafficOf,
     settings: parsed.settings,
-    features: () => NEVER,
+    features: () => ({ authentication: false }),
     tokens: createInMemoryTokens(tokens),
     isProxy: createProxyMatcher(parsed.settings.SVC_TRUSTED_PROXIES),
     now: () => Date.now(),

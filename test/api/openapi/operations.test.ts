@@ -9,6 +9,7 @@ import { SlotName } from '../../../src/schema/names.ts';
 import { boardView, DISABLED, PARK, type SlotSketch } from '../../gateway/support/board-fixture.ts';
 import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';
 import { until } from '../../gateway/support/gateway-fixture.ts';
+import { IMAGE_CALLS } from '../manage/in-memory-images.ts';
 import { startWorld, type World } from '../manage/world.ts';
 import { createAnswerChecker, type CheckAnswer, type SeenAnswer } from './answer-checker.ts';
 import { publishPull, publishRefused } from './boards.ts';
@@ -38,8 +39,8 @@ const TEXT = '[model]\ndefault = "a"\n';
 const SPEC = { spec: { model: { default: 'b' } } };
 const STALE = { 'if-match': '"other"' };
 const CHAT = { messages: [{ role: 'user', content: 'Hi' }] };
-/** Codes that come from limits on connections and time, which `http-server.test.ts` and `memory.test.ts` produce; their answers are written by the same function. */
-const FROM_LIMITS: readonly string[] = ['request.timeout', 'server.overloaded'];
+/** Codes of limits and of images, which `http-server.test.ts`, `memory.test.ts` and `test/providers/image` produce; their answers are written by the same function. */
+const FROM_LIMITS: readonly string[] = ['image.failed', 'image.size_unsupported', 'request.timeout', 'server.overloaded'];
 
 let world: World;
 let check: CheckAnswer;
@@ -115,6 +116,7 @@ const slot = (operation: string, ...errors: readonly Omit<Call, 'operation'>[]):
 };
 
 const MANAGE_CALLS: readonly Call[] = [
+  ...IMAGE_CALLS,
   { operation: 'GET /api/health/system', expect: 200 },
   { operation: 'GET /api/health/system', expect: 503, prepare: () => void (world.lastPassAgeMs = 1e9) },
   { operation: 'GET /api/health/ready', expect: 200 },

@@ -4,6 +4,7 @@ import { ACCESS_CLASSES, SCOPES } from '../../../src/schema/access.ts';
 
 /** What the specification says, as a table of its own. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
+  any: ['admin', 'all', 'v1-only', 'read-only'],
   read: ['admin', 'all', 'read-only'],
   v1: ['admin', 'all', 'v1-only'],
   all: ['admin', 'all'],

@@ -7,7 +7,7 @@ import { createSiteGuard } from '../../../src/api/site-guard.ts';
 import { readSitePolicy } from '../../../src/wiring/site-policy.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
-import type { FinishedRequest } from '../../../src/gateway/exchange-deps.ts';
+import type { FinishedRequest, KeepImage } from '../../../src/gateway/exchange-deps.ts';
 import type { FetchImage } from '../../../src/gateway/fetch-image.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic.ts';
@@ -36,6 +36,7 @@ export interface FixtureOptions {
   readonly authorize?: Authorize;
   readonly routes?: readonly Route[];
   readonly fetchImage?: FetchImage;
+  readonly keepImage?: KeepImage;
   /** Replaces functions of the provider. */
   readonly provider?: Partial<Provider>;
 }
@@ -67,6 +68,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     report: (exchange) => void finished.push(exchange),
     onFault: (fault) => void faults.push(fault),
     ...(options.fetchImage === undefined ? {} : { fetchImage: options.fetchImage }),
+    ...(options.keepImage === undefined ? {} : { keepImage: options.keepImage }),
   });
   const routes = [...createV1Routes({ board, gateway, startedAt: 1_700_000_000_000 }), ...(options.routes ?? [])];
   const { authorize = allowEveryone } = options;

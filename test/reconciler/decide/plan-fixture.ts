@@ -22,6 +22,8 @@ export interface Scene {
   readonly modelBytes?: number;
   /** The provider whose model it is. Default: not known. */
   readonly modelOf?: ProviderKind;
+  /** What its provider requires of a discrete device. Default: nothing. */
+  readonly leastDeviceBytes?: number;
   readonly slot?: Partial<SlotDocument>;
   readonly model?: ModelPresence['kind'];
   readonly image?: boolean;
@@ -77,7 +79,8 @@ export function factsOf(scene: Scene): {
   readonly template: Template;
 } {
   const traits = { ...TRAITS, ...scene.traits };
-  const providers = scene.without === 'provider' ? {} : { gguf: FAKE_PROVIDER };
+  const provider = { ...FAKE_PROVIDER, leastDeviceBytes: () => scene.leastDeviceBytes };
+  const providers = scene.without === 'provider' ? {} : { gguf: provider };
   const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...scene.slot });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
   const written: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: scene.problems ?? [] };
@@ -91,7 +94,7 @@ export function factsOf(scene: Scene): {
   };
   const templatingWith = (registry: ProviderRegistry) =>
     templatingOf({ providers: registry, runtime: { traits }, models: { root: modelsRoot } });
-  const template = templatingWith({ gguf: FAKE_PROVIDER }).templateOf(slot, facts, traits.images ? IMAGE : undefined);
+  const template = templatingWith({ gguf: provider }).templateOf(slot, facts, traits.images ? IMAGE : undefined);
   if (template === undefined) throw new Error('There is no template');
   const desired: Desired = {
     slots: new Map(scene.without === 'slot' ? [] : [[PRIMARY, slot]]),

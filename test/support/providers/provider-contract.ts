@@ -100,7 +100,7 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
       test('go to no shell: the model and the arguments of the slot stay as they are, each by itself, and the slot has the last word', () => {
         always((spec, model) => {
           const argv = provider.startCmd(contextOf(spec, model));
-          expect(argv).toContain(model.hostPath);
+          expect([...argv, ...Object.values(provider.buildEnv(contextOf(spec, model)))]).toContain(model.hostPath);
           expect(argv.slice(argv.length - spec.model.args.length)).toEqual(spec.model.args);
           for (const argument of argv) expect(argument).not.toMatch(/\0/);
           expect(argv.slice(0, 2)).not.toEqual([expect.stringMatching(/^(ba|da|z)?sh$/), '-c']);
@@ -223,7 +223,7 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
 
     describeFormatContract(provider, samples.models, samples.maxReadBytes);
     describeHealthContract(provider, () => ordinary, samples.sound);
-    describeTranslationContract(provider);
+    describeTranslationContract(provider, () => ordinary);
 
     test('says without installing anything how its program is found on a machine that has none', async () => {
       const stateDir = await mkdtemp(join(tmpdir(), 'svc-contract-'));

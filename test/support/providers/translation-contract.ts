@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { INFERENCE_PATHS } from '../../../src/gateway/decide/inference-paths.ts';
-import type { Provider } from '../../../src/providers/provider.ts';
+import type { ModelFacts, Provider } from '../../../src/providers/provider.ts';
 import type {
   StepResult,
   TranslatableBody,
@@ -13,6 +13,7 @@ import type {
   UpstreamRequest,
 } from '../../../src/providers/translation.ts';
 import { ERROR_CODES } from '../../../src/schema/error-codes.ts';
+import { specOf } from './odd-models.ts';
 import { PROVIDER_KINDS, type Capability } from '../../../src/schema/provider-kinds.ts';
 
 /** A server that never has an end to say would keep a translation asking; the gateway ends it after its time limit. */
@@ -50,6 +51,11 @@ function runWith(run: Translate, request: TranslatableRequest, { status, body }:
     if (step.kind === 'ask') return { kind: 'answer', answer: { status, headers: new Map(), body: bytes } };
     if (step.kind === 'open') return { kind: 'head', head: { status, headers: new Map() } };
     if (step.kind === 'next') return { kind: 'bytes', bytes: steps.length % 2 === 0 ? bytes : undefined };
+    if (step.kind === 'keep') {
+      const kept =
+        status === 200 ? ({ ok: true, url: '/api/images/cache/a.png' } as const) : ({ ok: false, problem: 'Look at the log' } as const);
+      return { kind: 'kept', kept };
+    }
     if (step.kind === 'read') return { kind: 'bytes', bytes: new Uint8Array(step.bytes) };
     return { kind: 'done' };
   };
@@ -68,28 +74,40 @@ function runWith(run: Translate, request: TranslatableRequest, { status, body }:
 }
 
 function requestsOf(step: TranslationStep): readonly UpstreamRequest[] {
-  if (step.kind === 'ask' || step.kind === 'open') return [step.request];
+  if (step.kind === 'ask' || step.kind === 'open' || step.kind === 'keep') return [step.request];
   return step.kind === 'on-leave' ? step.requests : [];
 }
 
-/** Every translation that the provider offers for one of its capabilities. */
+/** Every translation that the provider offers for one of its capabilities. `model`: of the slot, where it is known. */
 function translationsOf(
   provider: Provider,
+  model?: ModelFacts,
 ): readonly { readonly path: string; readonly capability: Capability; readonly run: Translate }[] {
   const { serves }: { readonly serves: readonly Capability[] } = PROVIDER_KINDS[provider.kind];
   return INFERENCE_PATHS.flatMap(({ path, canonical = path, capability }) => {
-    const plan = provider.infer({ method: 'POST', path: canonical, capability }, serves);
+    const plan = provider.infer({ method: 'POST', path: canonical, capability }, serves, { spec: specOf(provider.kind), model });
     return plan.kind === 'translate' ? [{ path: canonical, capability, run: plan.run }] : [];
   });
 }
 
-export function describeTranslationContract(provider: Provider): void {
-  for (const { path, capability, run } of translationsOf(provider)) {
+/** `modelsOf`: ordinary models, once the tests run. */
+export function describeTranslationContract(provider: Provider, modelsOf: () => readonly ModelFacts[]): void {
+  for (const { path, capability } of translationsOf(provider)) {
     describe(`the translation of ${path}`, () => {
       const always = (check: (ran: Ran, again: Ran) => void): void => {
+        const models = fc.constantFrom(undefined, ...modelsOf());
         fc.assert(
-          fc.property(bodies, answers, (body, answer) => {
-            const request: TranslatableRequest = { path, capability, requestId: 'r1', boundary: 'b'.repeat(32), body };
+          fc.property(bodies, answers, models, (body, answer, model) => {
+            const { run } = translationsOf(provider, model).find((each) => each.path === path) ?? {};
+            if (run === undefined) throw new Error(`"${path}" is translated for some models only`);
+            const request: TranslatableRequest = {
+              path,
+              capability,
+              requestId: 'r1',
+              receivedAt: 1_795_000_000,
+              boundary: 'b'.repeat(32),
+              body,
+            };
             check(runWith(run, request, answer), runWith(run, request, answer));
           }),
           { numRuns: 150 },

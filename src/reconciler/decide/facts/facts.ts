@@ -144,6 +144,8 @@ export interface Decision {
   /** Why it computes with another backend than the default one of its provider, if nobody asked for it. */
   readonly backendChoice?: string | undefined;
   readonly capabilities: readonly Capability[];
+  /** The model that the serving workload was started for; undefined where that is not known. */
+  readonly servedModel?: ModelFacts | undefined;
   /** Of a model that speaks; undefined for any other, and while the model is not known. */
   readonly voices?: readonly Voice[] | undefined;
   readonly nextAttemptAt: number | undefined;

@@ -88,6 +88,13 @@ export function poolsOfBackend(hardware: Hardware | undefined, backend: Backend)
   return discrete.length > 0 ? { own: discrete.map(({ id }) => id), dedicated: [] } : { own: [], dedicated: devices.map(({ id }) => id) };
 }
 
+/** The total memory of the largest discrete device of a backend; undefined where there is none, or where that is not known. */
+export function largestDeviceBytes(hardware: Hardware | undefined, backend: Backend): number | undefined {
+  const discrete = (hardware?.devices ?? []).filter((device) => !device.unified && device.backends.includes(backend));
+  const sizes = discrete.flatMap(({ memory }) => memory?.totalBytes ?? []);
+  return sizes.length === 0 || sizes.length < discrete.length ? undefined : Math.max(...sizes);
+}
+
 export function addBytes(a: PoolBytes, b: PoolBytes): PoolBytes {
   const sum: Record<PoolId, number> = { ...a };
   for (const [id, bytes] of Object.entries(b)) sum[id] = (sum[id] ?? 0) + bytes;

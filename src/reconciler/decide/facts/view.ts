@@ -1,5 +1,6 @@
 /** Each slot with everything that a rule may look at, collected from the facts: lookups and sums, no decisions. Pure. */
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+import type { ModelFacts } from '../../../providers/provider.ts';
 import { findAliasConflicts } from '../../../schema/alias-conflicts.ts';
 import type { Finding } from '../../../schema/failure.ts';
 import type { Capability, ProviderKind } from '../../../schema/provider-kinds.ts';
@@ -7,6 +8,7 @@ import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { SlotState } from '../../../schema/slot-status.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import { backendChoice, backendMissing, judgeAll, type Judgement } from '../rules/choose-backend.ts';
+import { largestDeviceBytes } from './memory-pools.ts';
 import type { MeasuredMemory } from '../rules/measured-memory.ts';
 import type { Action } from './actions.ts';
 import type { Comparison } from './drift.ts';
@@ -57,6 +59,8 @@ export interface SlotView {
   /** Why there is no template though everything that it is made from is there: the provider is broken. */
   readonly templateProblem: string | undefined;
   /** What servers of this revision were measured to use; undefined where that is not known. */
+  /** Of the discrete devices that the slot may compute with, the total memory of the largest one; undefined where there is none, or where that is not known. */
+  readonly largestDeviceBytes: number | undefined;
   readonly measured: MeasuredMemory | undefined;
   readonly workloads: readonly WorkloadView[];
   readonly inFlight: number;
@@ -78,6 +82,7 @@ export interface SlotView {
   /** The workload that served and the capabilities of the slot, as of the last pass. */
   readonly lastServing: WorkloadId | undefined;
   readonly lastCapabilities: readonly Capability[] | undefined;
+  readonly lastServedModel: ModelFacts | undefined;
   /** In the last pass, the slot was being loaded, or its load was given up and no request has asked since. */
   readonly lastUnserved: boolean;
   /** In the last pass, the slot had to leave its memory to others, or has not been asked for since it did. */
@@ -184,6 +189,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     imagePresent: image === undefined ? !observed.traits.images : gathered.images.has(image.reference),
     template,
     templateProblem: undefined,
+    largestDeviceBytes: largestDeviceBytes(desired.hardware, spec.backend),
     measured: measuredOf(slot.name, template, observed),
     workloads,
     inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),
@@ -198,6 +204,7 @@ export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
     pulls: underWay.pulls,
     lastServing: last?.serving,
     lastCapabilities: last?.capabilities,
+    lastServedModel: last?.servedModel,
     lastUnserved: last !== undefined && (LOADING.has(last.state) || last.findings.some(({ reason }) => reason === 'NotAskedFor')),
     lastGaveWay: last?.findings.some(({ reason }) => reason === 'InsufficientMemory' || reason === 'GaveWay') === true,
   };

@@ -17,6 +17,8 @@ export interface Template {
   readonly voices?: readonly Voice[] | undefined;
   /** Why the provider refuses to serve this model with these settings, and what to do. */
   readonly objection?: string | undefined;
+  /** What a discrete device must have in total for this model. */
+  readonly leastDeviceBytes?: number | undefined;
   /** What admission counts: the larger of the spec's and the estimate, by where it is. */
   readonly memory: MemoryDemand;
   /** All of it. */
@@ -74,6 +76,7 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     voices: provider.voices?.(model),
     memory,
     objection: provider.objection?.(name, spec, model),
+    leastDeviceBytes: provider.leastDeviceBytes?.(name, spec, model),
     memoryBytes,
     containerPort: shared ? undefined : provider.containerPort,
     cluster: traits.network === 'pods' ? clusterOf(spec, { provider, memoryBytes, pinnedBy: model.pinnedBy }) : undefined,

@@ -13,6 +13,7 @@ import { formatSize } from '../../../schema/quantities.ts';
 import { HOST } from '../facts/memory-pools.ts';
 import type { SlotView } from '../facts/view.ts';
 import { CRASH_LIMIT, CRASH_WINDOW_MS, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';
+import { tooSmallFor } from './least-device.ts';
 import type { MemoryVerdict } from './share-memory.ts';
 
 export type Gate = Finding &
@@ -34,6 +35,7 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   modelMissing,
   modelOfAnother,
   modelUnsuitable,
+  deviceTooSmall,
   templateBroken,
   failedFinally,
   answersNonsense,
@@ -76,6 +78,12 @@ function modelOfAnother({ model, spec }: SlotView): Gate | undefined {
 function modelUnsuitable({ template }: SlotView): Gate | undefined {
   const message = template?.objection;
   return message === undefined ? undefined : { kind: 'stalled', reason: 'ModelUnsuitable', message };
+}
+
+/** With less, its server would fail at the first request. */
+function deviceTooSmall({ template, largestDeviceBytes, spec }: SlotView): Gate | undefined {
+  const finding = tooSmallFor(spec.model.default, template?.leastDeviceBytes, largestDeviceBytes);
+  return finding === undefined ? undefined : { kind: 'stalled', ...finding };
 }
 
 function templateBroken({ templateProblem, spec }: SlotView): Gate | undefined {

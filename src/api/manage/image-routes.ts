@@ -1,0 +1,70 @@
+/** Images that were drawn for a client that asked for URLs. They never change, so a client may keep them for as long as it likes. */
+import { z } from 'zod';
+import type { ImageSource } from '../ports.ts';
+import { empty, text } from '../answer.ts';
+import { ApiError } from '../api-error.ts';
+import { defineRoute } from '../define-route.ts';
+import type { DocumentedRoute } from '../route.ts';
+import { parseRange } from './decide/byte-range.ts';
+
+const PNG = 'image/png';
+const FILE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.png$/;
+/** The longest time that caches understand. Only the client itself may keep it: with authentication, others may not see it. */
+const CACHE_CONTROL = 'private, max-age=31536000, immutable';
+
+const Input = z.object({
+  params: z.object({ file: z.string().describe('`<uuid>.png`') }),
+  headers: z.object({
+    range: z.string().optional().describe('`bytes=0-1023`'),
+    'if-none-match': z.string().optional().describe('The `ETag` of an image that the client has'),
+  }),
+});
+
+const HEADERS = {
+  'cache-control': 'The image never changes',
+  etag: 'Names the content',
+  'accept-ranges': '`bytes`',
+  'content-length': 'Number of bytes',
+};
+
+export function createImageRoutes(images: ImageSource): readonly DocumentedRoute[] {
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/api/images/cache/:file',
+      access: 'any',
+      tag: 'inference',
+      summary: 'Returns an image that was drawn with `response_format` "url"',
+      input: Input,
+      answers: {
+        200: text('The image', PNG, HEADERS),
+        206: text('A part of the image', PNG, { ...HEADERS, 'content-range': 'Which part it is' }),
+        304: empty('The client has the image', { etag: HEADERS.etag }),
+      },
+      errors: ['image.not_found', 'request.range'],
+      async handler({ params, headers }) {
+        const id = FILE.exec(params.file)?.[1];
+        const image = id === undefined ? undefined : await images.open(id);
+        if (id === undefined || image === undefined)
+          throw new ApiError('image.not_found', 'Draw the image again: it does not exist, or the cache no longer has it');
+        const etag = `"${id}"`;
+        const shared = { 'cache-control': CACHE_CONTROL, etag, 'accept-ranges': 'bytes', 'x-content-type-options': 'nosniff' };
+        if (headers['if-none-match']?.split(',').some((each) => each.trim().replace(/^W\//, '') === etag || each.trim() === '*') === true) {
+          await image.close();
+          return { status: 304, body: undefined, headers: shared };
+        }
+        const range = parseRange(headers.range, image.sizeBytes);
+        if (range === 'unsatisfiable') {
+          await image.close();
+          const message = `Ask for a range within the ${image.sizeBytes} bytes of the image, not for "${headers.range}"`;
+          throw new ApiError('request.range', message, { headers: { 'content-range': `bytes */${image.sizeBytes}` } });
+        }
+        const { from, to } = range ?? { from: 0, to: image.sizeBytes - 1 };
+        const length = { 'content-length': String(to - from + 1) };
+        const body = image.read(from, to);
+        if (range === undefined) return { status: 200, body, headers: { ...shared, ...length } };
+        return { status: 206, body, headers: { ...shared, ...length, 'content-range': `bytes ${from}-${to}/${image.sizeBytes}` } };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,207 @@
+/**
+ * The cache of images that clients fetch by URL: files in one directory, named by random UUIDs, bounded by their size and age. An image is written beside its name and gets it
+ * when it is complete, so that a process that is ended at any moment leaves nothing but parts, which the next one removes. Nothing else in the directory is touched.
+ */
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { lstat, open, readdir, rename, rm, type FileHandle } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { codeOf, messageOf } from '../platform/error-text.ts';
+import { createKeyedLock } from '../platform/keyed-lock.ts';
+import { makeSubdirectory } from './subdirectory.ts';
+
+export type CachedImage = { readonly ok: true; readonly id: string } | { readonly ok: false; readonly problem: string };
+
+export interface OpenImage {
+  readonly sizeBytes: number;
+  /** Reads from one byte to another one, both included. Closes the file at the end. */
+  read(from: number, to: number): Readable;
+  close(): Promise<void>;
+}
+
+export interface ImageCache {
+  /** Keeps a PNG image that comes in pieces; undefined after the last one. Rejects if `next` does. */
+  keep(next: () => Promise<Uint8Array | undefined>): Promise<CachedImage>;
+  /** Undefined: it is not there any more, or never was. */
+  open(id: string): Promise<OpenImage | undefined>;
+  /** Removes what is too old, and, the first time, what an earlier process has left incomplete. Never rejects. */
+  tidy(): Promise<void>;
+}
+
+export interface ImageCacheOptions {
+  /** Absolute. It is created when it is needed, within a directory that must exist. */
+  readonly directory: string;
+  /** Of all images together. */
+  readonly limitBytes: number;
+  readonly maxAgeMs: number;
+  /** Unix milliseconds: the age of a file outlives the process. */
+  readonly wallNow: () => number;
+}
+
+interface Entry {
+  readonly sizeBytes: number;
+  readonly at: number;
+}
+
+/** A PNG of 4096 × 4096 pixels without compression. */
+const MOST_IMAGE_BYTES = 64 * 1024 * 1024;
+/** Prompts and images are private. */
+const DIRECTORY_MODE = 0o700;
+const FILE_MODE = 0o600;
+const NAME = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(png|part)$/;
+const SIGNATURE = Buffer.from('\u0089PNG\r\n\u001a\n', 'latin1');
+const TRAILER = Buffer.from('IEND', 'latin1');
+const NOT_PNG = 'Read the log of the slot: the image server did not send a PNG image that is complete';
+
+export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: ImageCacheOptions): ImageCache {
+  /** Oldest first. */
+  const entries = new Map<string, Entry>();
+  const writing = new Set<string>();
+  const lock = createKeyedLock();
+  let totalBytes = 0;
+  let scanned: Promise<void> | undefined;
+  const fileOf = (id: string, ending = 'png'): string => path.join(directory, `${id}.${ending}`);
+
+  function add(id: string, entry: Entry): void {
+    entries.set(id, entry);
+    totalBytes += entry.sizeBytes;
+  }
+
+  async function remove(id: string): Promise<void> {
+    totalBytes -= entries.get(id)?.sizeBytes ?? 0;
+    entries.delete(id);
+    await rm(fileOf(id), { force: true });
+  }
+
+  async function scan(): Promise<void> {
+    const found: [string, Entry][] = [];
+    for (const name of await readdir(directory).catch(() => [])) {
+      const [, id, ending] = NAME.exec(name) ?? [];
+      if (id === undefined || writing.has(id) || entries.has(id)) continue;
+      const facts = await lstat(path.join(directory, name)).catch(() => undefined);
+      if (facts?.isFile() !== true) continue;
+      if (ending === 'part') await rm(path.join(directory, name), { force: true });
+      else found.push([id, { sizeBytes: facts.size, at: facts.mtimeMs }]);
+    }
+    for (const [id, entry] of found.toSorted(([, a], [, b]) => a.at - b.at)) if (!entries.has(id)) add(id, entry);
+  }
+
+  /** `roomBytes`: for an image that is about to be added. */
+  async function makeRoom(roomBytes: number): Promise<void> {
+    const tooOld = wallNow() - maxAgeMs;
+    for (const [id, { at }] of [...entries].toSorted(([, a], [, b]) => a.at - b.at)) {
+      if (at >= tooOld && totalBytes + roomBytes <= limitBytes) return;
+      await remove(id);
+    }
+  }
+
+  async function ready(): Promise<void> {
+    scanned ??= scan();
+    await scanned;
+  }
+
+  /** One at a time: two images must not take the same room. */
+  async function finish(id: string, sizeBytes: number): Promise<CachedImage> {
+    if (sizeBytes > limitBytes)
+      return refused('Raise "SVC_IMAGE_CACHE_LIMIT", or ask for "b64_json": one image does not fit into the cache');
+    return await lock('room', async () => {
+      await makeRoom(sizeBytes);
+      await rename(fileOf(id, 'part'), fileOf(id));
+      add(id, { sizeBytes, at: wallNow() });
+      return { ok: true, id } as const;
+    });
+  }
+
+  return {
+    async keep(next) {
+      const id = randomUUID();
+      const part = fileOf(id, 'part');
+      const source = remembering(next);
+      writing.add(id);
+      try {
+        await ready();
+        await makeSubdirectory(directory, DIRECTORY_MODE);
+        const sizeBytes = await writePng(part, source.next);
+        return sizeBytes === undefined ? refused(NOT_PNG) : await finish(id, sizeBytes);
+      } catch (error) {
+        if (source.failed()) throw error;
+        return refused(`Make room in "${directory}", or ask for "b64_json": the image could not be kept: ${messageOf(error)}`);
+      } finally {
+        writing.delete(id);
+        await rm(part, { force: true }).catch(() => undefined);
+      }
+    },
+    async open(id) {
+      await ready();
+      const entry = entries.get(id);
+      if (entry === undefined) return undefined;
+      if (entry.at < wallNow() - maxAgeMs) {
+        await remove(id).catch(() => undefined);
+        return undefined;
+      }
+      return await openImage(fileOf(id));
+    },
+    async tidy() {
+      await ready()
+        .then(async () => makeRoom(0))
+        .catch(() => undefined);
+    },
+  };
+}
+
+function refused(problem: string): CachedImage {
+  return { ok: false, problem };
+}
+
+/** Distinguishes errors of the source from those of the disk. */
+function remembering(next: () => Promise<Uint8Array | undefined>) {
+  let failed = false;
+  return {
+    failed: () => failed,
+    next: async () =>
+      next().catch((error: unknown) => {
+        failed = true;
+        throw error;
+      }),
+  };
+}
+
+/** Returns the number of bytes; undefined if they are no PNG image, or only a part of one. */
+async function writePng(file: string, next: () => Promise<Uint8Array | undefined>): Promise<number | undefined> {
+  const handle = await open(file, 'wx', FILE_MODE);
+  try {
+    let sizeBytes = 0;
+    let first = Buffer.alloc(0);
+    let last = Buffer.alloc(0);
+    for (let piece = await next(); piece !== undefined; piece = await next()) {
+      sizeBytes += piece.length;
+      if (sizeBytes > MOST_IMAGE_BYTES) return undefined;
+      if (first.length < SIGNATURE.length) first = Buffer.concat([first, piece]).subarray(0, SIGNATURE.length);
+      last = Buffer.concat([last, piece.subarray(-8)]).subarray(-8);
+      await handle.writeFile(piece);
+    }
+    if (!first.equals(SIGNATURE) || !last.subarray(0, 4).equals(TRAILER)) return undefined;
+    await handle.datasync();
+    return sizeBytes;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Undefined if somebody has removed it. A link is not followed. */
+async function openImage(file: string): Promise<OpenImage | undefined> {
+  let handle: FileHandle;
+  try {
+    handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ELOOP') return undefined;
+    throw error;
+  }
+  const { size } = await handle.stat();
+  return {
+    sizeBytes: size,
+    read: (from, to) => handle.createReadStream({ start: from, end: to }),
+    close: async () => handle.close(),
+  };
+}

@@ -1,0 +1,205 @@
+/**
+ * Builds the workflow for a request: one template for each family of models, and for FLUX models one for each way in which their weights are divided into files.
+ * Names, inputs and ranges of the nodes are those that ComfyUI 0.3.64 reports at `/object_info`. Pure.
+ */
+import { FAMILIES, type FamilyName } from './image-families.ts';
+import { besideCheckpoint, type Companions, type ImageModel } from './image-model.ts';
+import type { ImageParameters } from './image-parameters.ts';
+import { node, type Link, type Workflow, type WorkflowNode } from './workflow-graph.ts';
+
+export interface WorkflowRequest {
+  readonly model: ImageModel;
+  /** As the server lists it: `sdxl-turbo/sd_xl_turbo_1.0_fp16.safetensors`. */
+  readonly checkpoint: string;
+  readonly parameters: Pick<ImageParameters, 'prompt' | 'negativePrompt' | 'n' | 'size' | 'steps' | 'cfg'>;
+  readonly seed: bigint;
+  /** Unique for each request: an image with a name that exists would be one of an earlier request. */
+  readonly filenamePrefix: string;
+}
+
+export interface BuiltWorkflow {
+  /** Name of the template. */
+  readonly name: string;
+  readonly workflow: Workflow;
+}
+
+/** The inputs of the templates, with the defaults of the family filled in. */
+interface TemplateInputs {
+  readonly checkpoint: string;
+  readonly companions: Companions;
+  readonly width: number;
+  readonly height: number;
+  readonly prompt: string;
+  readonly negativePrompt: string;
+  readonly n: number;
+  readonly seed: bigint;
+  readonly steps: number;
+  readonly cfg: number;
+}
+
+/** What is left to be decoded and saved: the samples, and the decoder. */
+interface Drawn {
+  readonly nodes: Workflow;
+  readonly samples: Link;
+  readonly vae: Link;
+}
+
+type Template = (inputs: TemplateInputs) => Drawn;
+
+/** The result is saved by this node: its outputs are the images. */
+export const SAVE_NODE = '9';
+
+const NO_COMPANIONS: Companions = { t5: '', clip: '', vae: '' };
+
+export function buildWorkflow({ model, checkpoint, parameters, seed, filenamePrefix }: WorkflowRequest): BuiltWorkflow {
+  const name = workflowNameOf(model);
+  const { side } = FAMILIES[model.family];
+  const { width, height } = parameters.size ?? { width: side, height: side };
+  const { prompt, negativePrompt, n, steps, cfg } = parameters;
+  const { t5 = '', clip = '', vae = '' } = model.companions ?? NO_COMPANIONS;
+  const companions = {
+    t5: besideCheckpoint(checkpoint, t5),
+    clip: besideCheckpoint(checkpoint, clip),
+    vae: besideCheckpoint(checkpoint, vae),
+  };
+  const drawn = TEMPLATES[name]({ checkpoint, companions, width, height, prompt, negativePrompt, n, seed, steps, cfg });
+  return {
+    name,
+    workflow: {
+      ...drawn.nodes,
+      '8': node('VAEDecode', { samples: drawn.samples, vae: drawn.vae }),
+      [SAVE_NODE]: node('SaveImage', { images: ['8', 0], filename_prefix: filenamePrefix }),
+    },
+  };
+}
+
+/** Undefined companions: one file has everything. */
+export function workflowNameOf({ family, companions }: ImageModel): WorkflowName {
+  if (family === 'flux-schnell' || family === 'flux-dev') return companions === undefined ? `${family}-checkpoint` : `${family}-split`;
+  return family;
+}
+
+type FluxName = Extract<FamilyName, `flux-${string}`>;
+type WorkflowName = Exclude<FamilyName, FluxName> | `${FluxName}-checkpoint` | `${FluxName}-split`;
+
+const TEMPLATES: Readonly<Record<WorkflowName, Template>> = {
+  'sd-1.5': (inputs) => stableDiffusion(inputs),
+  sdxl: (inputs) => stableDiffusion(inputs),
+  'sdxl-turbo': turbo,
+  'flux-schnell-checkpoint': (inputs) => fluxCheckpoint(inputs, false),
+  'flux-schnell-split': (inputs) => fluxSplit(inputs, false),
+  'flux-dev-checkpoint': (inputs) => fluxCheckpoint(inputs, true),
+  'flux-dev-split': (inputs) => fluxSplit(inputs, true),
+};
+
+/** Nodes that several templates begin with: a checkpoint, both prompts, and the empty image. */
+function checkpointNodes({ checkpoint, prompt, negativePrompt }: TemplateInputs): Workflow {
+  return {
+    '4': node('CheckpointLoaderSimple', { ckpt_name: checkpoint }),
+    '6': node('CLIPTextEncode', { text: prompt, clip: ['4', 1] }),
+    '7': node('CLIPTextEncode', { text: negativePrompt, clip: ['4', 1] }),
+  };
+}
+
+function emptyImage(className: 'EmptyLatentImage' | 'EmptySD3LatentImage', { width, height, n }: TemplateInputs): WorkflowNode {
+  return node(className, { width, height, batch_size: n });
+}
+
+function stableDiffusion(inputs: TemplateInputs): Drawn {
+  const { seed, steps, cfg } = inputs;
+  const sampler = { seed, steps, cfg, sampler_name: 'dpmpp_2m', scheduler: 'karras', denoise: 1 };
+  return {
+    nodes: {
+      ...checkpointNodes(inputs),
+      '5': emptyImage('EmptyLatentImage', inputs),
+      '3': node('KSampler', { ...sampler, model: ['4', 0], positive: ['6', 0], negative: ['7', 0], latent_image: ['5', 0] }),
+    },
+    samples: ['3', 0],
+    vae: ['4', 2],
+  };
+}
+
+/** The schedule of a turbo model has its own node. */
+function turbo(inputs: TemplateInputs): Drawn {
+  const { seed, steps, cfg } = inputs;
+  return {
+    nodes: {
+      ...checkpointNodes(inputs),
+      '5': emptyImage('EmptyLatentImage', inputs),
+      '10': node('KSamplerSelect', { sampler_name: 'euler_ancestral' }),
+      '11': node('SDTurboScheduler', { model: ['4', 0], steps, denoise: 1 }),
+      '3': node('SamplerCustom', {
+        model: ['4', 0],
+        add_noise: true,
+        noise_seed: seed,
+        cfg,
+        positive: ['6', 0],
+        negative: ['7', 0],
+        sampler: ['10', 0],
+        sigmas: ['11', 0],
+        latent_image: ['5', 0],
+      }),
+    },
+    samples: ['3', 0],
+    vae: ['4', 2],
+  };
+}
+
+/** `guided`: `cfg` is a number that the model was trained with, and no second computation with the negative prompt. */
+function fluxCheckpoint(inputs: TemplateInputs, guided: boolean): Drawn {
+  const { seed, steps, cfg } = inputs;
+  const sampler = { seed, steps, cfg: guided ? 1 : cfg, sampler_name: 'euler', scheduler: 'simple', denoise: 1 };
+  return {
+    nodes: {
+      ...checkpointNodes(inputs),
+      ...guidance(guided, cfg),
+      '5': emptyImage('EmptySD3LatentImage', inputs),
+      '3': node('KSampler', {
+        ...sampler,
+        model: ['4', 0],
+        positive: guided ? ['12', 0] : ['6', 0],
+        negative: ['7', 0],
+        latent_image: ['5', 0],
+      }),
+    },
+    samples: ['3', 0],
+    vae: ['4', 2],
+  };
+}
+
+function fluxSplit(inputs: TemplateInputs, guided: boolean): Drawn {
+  const { checkpoint, companions, prompt, negativePrompt, seed, steps, cfg } = inputs;
+  const plain = guided || cfg === 1;
+  const conditioning: Link = guided ? ['12', 0] : ['6', 0];
+  const guider = plain
+    ? node('BasicGuider', { model: ['4', 0], conditioning })
+    : node('CFGGuider', { model: ['4', 0], positive: conditioning, negative: ['7', 0], cfg });
+  return {
+    nodes: {
+      '4': node('UNETLoader', { unet_name: checkpoint, weight_dtype: 'default' }),
+      '13': node('DualCLIPLoader', { clip_name1: companions.t5, clip_name2: companions.clip, type: 'flux' }),
+      '14': node('VAELoader', { vae_name: companions.vae }),
+      '6': node('CLIPTextEncode', { text: prompt, clip: ['13', 0] }),
+      ...(plain ? {} : { '7': node('CLIPTextEncode', { text: negativePrompt, clip: ['13', 0] }) }),
+      ...guidance(guided, cfg),
+      '5': emptyImage('EmptySD3LatentImage', inputs),
+      '15': guider,
+      '16': node('RandomNoise', { noise_seed: seed }),
+      '10': node('KSamplerSelect', { sampler_name: 'euler' }),
+      '11': node('BasicScheduler', { model: ['4', 0], scheduler: 'simple', steps, denoise: 1 }),
+      '3': node('SamplerCustomAdvanced', {
+        noise: ['16', 0],
+        guider: ['15', 0],
+        sampler: ['10', 0],
+        sigmas: ['11', 0],
+        latent_image: ['5', 0],
+      }),
+    },
+    samples: ['3', 0],
+    vae: ['14', 0],
+  };
+}
+
+function guidance(guided: boolean, cfg: number): Workflow {
+  return guided ? { '12': node('FluxGuidance', { conditioning: ['6', 0], guidance: cfg }) } : {};
+}

@@ -1,0 +1,123 @@
+/** Parses what ComfyUI answers. Nothing of it is trusted: texts are shortened, and names of files are only used as parameters of a request. Pure. */
+import { z } from 'zod';
+import { parseJson } from '../../../platform/decide/parse-json.ts';
+import type { UpstreamAnswer } from '../../translation.ts';
+
+/** A file that ComfyUI has written. */
+export interface SavedImage {
+  readonly filename: string;
+  readonly subfolder: string;
+  readonly type: 'output' | 'temp';
+}
+
+export type JobOutcome =
+  | { readonly kind: 'done'; readonly images: readonly SavedImage[] }
+  | { readonly kind: 'interrupted' }
+  | { readonly kind: 'failed'; readonly error: ExecutionError }
+  /** It waits, it is being computed, or nobody knows it. */
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'broken' };
+
+/** What a node said when it failed. */
+export interface ExecutionError {
+  readonly nodeType: string;
+  readonly exceptionType: string;
+  readonly message: string;
+}
+
+/** Why a workflow was not accepted. */
+export interface ValidationError {
+  /** `value_not_in_list`, `invalid_prompt`, … */
+  readonly type: string;
+  readonly message: string;
+  /** Name of the input, where it is about one. */
+  readonly input: string | undefined;
+  readonly nodeType: string | undefined;
+}
+
+/** Of a text in a message. */
+const SHOWN = 300;
+
+const Text = z.string().catch('');
+const Image = z.object({
+  filename: z.string().min(1).max(500),
+  subfolder: z.string().max(500).catch(''),
+  type: z.enum(['output', 'temp']),
+});
+const Output = z.object({ images: z.array(Image).max(100).optional() });
+const Entry = z.object({
+  outputs: z.record(z.string(), z.unknown()).catch({}),
+  status: z.object({ status_str: Text, messages: z.array(z.tuple([z.string(), z.unknown()])).catch([]) }).optional(),
+});
+const History = z.record(z.string(), z.unknown());
+const ExecutionFacts = z.object({ node_type: Text, exception_type: Text, exception_message: Text });
+const Queue = z.object({ queue_running: z.array(z.unknown()), queue_pending: z.array(z.unknown()) });
+const Item = z.tuple([z.unknown(), z.string()], z.unknown());
+const Problem = z.object({ type: Text, message: Text, details: Text, extra_info: z.unknown() });
+const Refusal = z.object({
+  error: z.union([Problem, z.string()]),
+  node_errors: z.record(z.string(), z.object({ class_type: Text, errors: z.array(Problem).catch([]) })).catch({}),
+});
+const InputInfo = z.object({ input_name: z.string() });
+
+/** The answer to `GET /history/<id>`. `saveNode`: whose images are asked for. */
+export function parseHistory({ status, body }: UpstreamAnswer, id: string, saveNode: string): JobOutcome {
+  const history = status === 200 ? History.safeParse(jsonOf(body)).data : undefined;
+  if (history === undefined) return { kind: 'broken' };
+  if (!Object.hasOwn(history, id)) return { kind: 'unknown' };
+  const entry = Entry.safeParse(history[id]).data;
+  if (entry === undefined) return { kind: 'broken' };
+  const messages = entry.status?.messages ?? [];
+  const failure = messages.findLast(([type]) => type === 'execution_error');
+  if (failure !== undefined) return { kind: 'failed', error: executionErrorOf(failure[1]) };
+  if (messages.some(([type]) => type === 'execution_interrupted')) return { kind: 'interrupted' };
+  if (entry.status?.status_str === 'error') return { kind: 'failed', error: executionErrorOf(undefined) };
+  const output = Output.safeParse(entry.outputs[saveNode]).data;
+  return output?.images === undefined || output.images.length === 0 ? { kind: 'broken' } : { kind: 'done', images: output.images };
+}
+
+function executionErrorOf(value: unknown): ExecutionError {
+  const facts = ExecutionFacts.safeParse(value).data;
+  return {
+    nodeType: shown(facts?.node_type ?? ''),
+    exceptionType: shown(facts?.exception_type ?? ''),
+    message: shown(facts?.exception_message ?? ''),
+  };
+}
+
+/** Whether a job waits or is being computed; undefined if the answer to `GET /queue` does not say it. */
+export function isQueued({ status, body }: UpstreamAnswer, id: string): boolean | undefined {
+  const queue = status === 200 ? Queue.safeParse(jsonOf(body)).data : undefined;
+  return queue === undefined
+    ? undefined
+    : [...queue.queue_running, ...queue.queue_pending].some((item) => Item.safeParse(item).data?.[1] === id);
+}
+
+/** The most telling problem of an answer that refuses a workflow. Undefined if it does not say one. */
+export function parseRefusal({ body }: UpstreamAnswer): ValidationError | undefined {
+  const refusal = Refusal.safeParse(jsonOf(body)).data;
+  if (refusal === undefined) return undefined;
+  const { error } = refusal;
+  for (const { class_type: nodeType, errors } of Object.values(refusal.node_errors)) {
+    const [first] = errors;
+    if (first === undefined) continue;
+    const message = shown([first.message, first.details].filter((text) => text !== '').join(': '));
+    return { type: first.type, message, input: InputInfo.safeParse(first.extra_info).data?.input_name, nodeType: shown(nodeType) };
+  }
+  if (typeof error === 'string') return { type: '', message: shown(error), input: undefined, nodeType: undefined };
+  const message = shown([error.message, error.details].filter((text) => text !== '').join(': '));
+  return { type: error.type, message, input: undefined, nodeType: undefined };
+}
+
+export function parseQueued({ status, body }: UpstreamAnswer): boolean {
+  return status === 200 && z.object({ prompt_id: z.string() }).safeParse(jsonOf(body)).success;
+}
+
+function jsonOf(body: Uint8Array): unknown {
+  return parseJson(new TextDecoder().decode(body));
+}
+
+/** One line, without a period at its end. */
+function shown(text: string): string {
+  return text.replace(/\s+/g, ' ').trim().slice(0, SHOWN).replace(/\.+$/, '');
+}

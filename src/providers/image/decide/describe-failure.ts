@@ -1,0 +1,52 @@
+/** Turns what ComfyUI says about a failure into what the client, or the operator of the service, can do about it. Pure. */
+import type { TranslationEnd } from '../../translation.ts';
+import type { ExecutionError, ValidationError } from './comfy-answers.ts';
+import { SIDES } from './image-families.ts';
+
+/** What was to be drawn. */
+export interface Drawing {
+  /** Name of the model of the slot. */
+  readonly model: string;
+  readonly width: number;
+  readonly height: number;
+  readonly multiple: number;
+  readonly n: number;
+}
+
+/** Inputs of loaders: a value that is not in their list is a file that the server does not have. */
+const FILE_INPUTS: ReadonlySet<string> = new Set(['ckpt_name', 'unet_name', 'clip_name', 'clip_name1', 'clip_name2', 'vae_name']);
+
+export function imageFailed(message: string): TranslationEnd {
+  return { kind: 'refuse', code: 'image.failed', message };
+}
+
+export function describeRefusal(error: ValidationError | undefined, { model }: Drawing): TranslationEnd {
+  if (error === undefined)
+    return imageFailed('Read the log of the slot: the image server did not accept the workflow, and does not say why');
+  const { type, input, nodeType, message } = error;
+  if (type === 'value_not_in_list' && input !== undefined && FILE_INPUTS.has(input))
+    return imageFailed(
+      `Get the model again ("svcctl model pull ${model}"), then restart the slot: the image server does not have a file of it: ${message}`,
+    );
+  if (type === 'invalid_prompt' || nodeType === undefined)
+    return imageFailed(`Update the image server: it does not know a part of the workflow: ${message}`);
+  return imageFailed(`Read the log of the slot: "${nodeType}" of the image server does not accept the workflow: ${message}`);
+}
+
+export function describeExecutionError({ exceptionType, message, nodeType }: ExecutionError, drawing: Drawing): TranslationEnd {
+  if (/out ?of ?memory/i.test(`${exceptionType} ${message}`)) return imageFailed(adviseOnMemory(drawing));
+  const where = nodeType === '' ? 'the image server' : `"${nodeType}" of the image server`;
+  const what = message === '' ? 'it does not say why' : message;
+  return imageFailed(`Read the log of the slot: ${where} failed: ${what}`);
+}
+
+/** Half of the pixels need about half of the memory beyond the weights. */
+function adviseOnMemory({ width, height, multiple, n }: Drawing): string {
+  const short = `the device has no memory for ${n === 1 ? 'an image' : `${n} images at once`} of ${width}x${height}`;
+  if (n > 1) return `Set "n" to 1, and ask several times: ${short}`;
+  const smaller = (side: number): number => Math.max(SIDES.least, Math.floor(side / Math.SQRT2 / multiple) * multiple);
+  const size = `${smaller(width)}x${smaller(height)}`;
+  return size === `${width}x${height}`
+    ? `Stop other programs that use the device, or choose a smaller model: ${short}`
+    : `Set "size" to "${size}" or less: ${short}`;
+}

@@ -1,0 +1,49 @@
+/** Whether bytes are those of an image, and how they are written in JSON piece by piece. Pure. */
+import type { ImageParameters } from './image-parameters.ts';
+
+/** Enough to tell the formats apart. */
+export const MAGIC_BYTES = 12;
+
+type Format = ImageParameters['outputFormat'];
+
+/** Whether the first bytes are those of the format. */
+export function beginsAs(format: Format, bytes: Uint8Array): boolean {
+  const text = latin1(bytes.subarray(0, MAGIC_BYTES));
+  if (format === 'png') return text.startsWith('\u0089PNG\r\n\u001a\n');
+  if (format === 'jpeg') return text.startsWith('\u00ff\u00d8\u00ff');
+  return text.startsWith('RIFF') && text.slice(8, 12) === 'WEBP';
+}
+
+/** Whether the last bytes are those of the format: half an image has others. */
+export function endsAs(format: Format, bytes: Uint8Array): boolean {
+  if (format === 'png') return latin1(bytes.subarray(-8, -4)) === 'IEND';
+  // The length of a WebP image is in its head, and those who read it complain.
+  return format === 'jpeg' ? latin1(bytes.subarray(-2)) === '\u00ff\u00d9' : bytes.length > MAGIC_BYTES;
+}
+
+function latin1(bytes: Uint8Array): string {
+  return String.fromCharCode(...bytes);
+}
+
+/** Base64 of bytes that come in pieces. The bytes that do not fill a group of three wait for the next piece. */
+export interface Base64Piece {
+  readonly text: string;
+  readonly rest: Uint8Array;
+}
+
+export function encodePiece(rest: Uint8Array, piece: Uint8Array): Base64Piece {
+  const all = rest.length === 0 ? piece : concat(rest, piece);
+  const whole = all.length - (all.length % 3);
+  return { text: base64(all.subarray(0, whole)), rest: all.slice(whole) };
+}
+
+export function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+}
+
+export function concat(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const all = new Uint8Array(first.length + second.length);
+  all.set(first);
+  all.set(second, first.length);
+  return all;
+}

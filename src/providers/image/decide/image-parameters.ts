@@ -1,0 +1,190 @@
+/** What a client asks for, checked against the limits of the API and of the family of the model. The same fields are accepted at top level and in `extra_body`. Pure. */
+import { z } from 'zod';
+import { parseJson } from '../../../platform/decide/parse-json.ts';
+import type { ErrorCode } from '../../../schema/error-codes.ts';
+import type { TranslatableBody } from '../../translation.ts';
+import { FAMILIES, SIDES, type FamilyName } from './image-families.ts';
+
+export const OUTPUT_FORMATS = ['png', 'jpeg', 'webp'] as const;
+
+export interface ImageParameters {
+  readonly prompt: string;
+  readonly negativePrompt: string;
+  /** Number of images. */
+  readonly n: number;
+  /** In pixels; undefined: what fits the family. */
+  readonly size: { readonly width: number; readonly height: number } | undefined;
+  /** Undefined: any. */
+  readonly seed: bigint | undefined;
+  readonly steps: number;
+  readonly cfg: number;
+  readonly responseFormat: 'url' | 'b64_json';
+  /** Of `b64_json`. */
+  readonly outputFormat: (typeof OUTPUT_FORMATS)[number];
+  /** Of JPEG and WebP, from 1 to 100. */
+  readonly quality: number;
+}
+
+/** Why a request is refused. */
+export interface ParameterProblem {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly param: string;
+}
+
+export type ReadParameters =
+  | { readonly ok: true; readonly parameters: ImageParameters }
+  | { readonly ok: false; readonly problem: ParameterProblem };
+
+const MOST_IMAGES = 10;
+const MOST_CFG = 30;
+/** Of a prompt, in UTF-8: far beyond what the text encoders of these models read. */
+const MOST_PROMPT_BYTES = 32 * 1024;
+const MOST_SEED = 2n ** 64n - 1n;
+const DEFAULT_QUALITY = 95;
+
+export function readParameters(body: TranslatableBody, family: FamilyName): ReadParameters {
+  const field = fieldsOf(body);
+  try {
+    return { ok: true, parameters: parametersOf(field, family) };
+  } catch (error) {
+    if (error instanceof BadField) return { ok: false, problem: error.problem };
+    throw error;
+  }
+}
+
+/** Ends the reading of parameters at the first one that is wrong. */
+class BadField extends Error {
+  readonly problem: ParameterProblem;
+
+  constructor(problem: ParameterProblem) {
+    super(problem.message);
+    this.problem = problem;
+  }
+}
+
+/** Returns the value of a field; undefined if the client did not set it. Integers that a number cannot hold are `bigint`. */
+type Field = (name: string) => unknown;
+
+function parametersOf(field: Field, family: FamilyName): ImageParameters {
+  const { steps, mostSteps, cfg, title } = FAMILIES[family];
+  const isStream = field('stream');
+  if (isStream === true || isStream === 'true') throw invalid('stream', 'Leave out "stream", or set it to false: images are not streamed');
+  return {
+    prompt: textOf(field, 'prompt'),
+    negativePrompt: textOf(field, 'negative_prompt', ''),
+    n: wholeOf(field, 'n', { least: 1, most: MOST_IMAGES, otherwise: 1 }),
+    size: sizeOf(field('size'), family),
+    seed: seedOf(field('seed')),
+    steps: wholeOf(field, 'steps', { least: 1, most: mostSteps, otherwise: steps, because: ` for models of ${title}` }),
+    cfg: numberOf(field, 'cfg', { least: 0, most: MOST_CFG, otherwise: cfg }),
+    responseFormat: choiceOf(field, 'response_format', ['url', 'b64_json']),
+    outputFormat: choiceOf(field, 'output_format', OUTPUT_FORMATS),
+    quality: Math.max(1, wholeOf(field, 'output_compression', { least: 0, most: 100, otherwise: DEFAULT_QUALITY })),
+  };
+}
+
+const AnyObject = z.record(z.string(), z.unknown());
+
+/** Top-level fields take precedence. An empty text in a form counts as not set, as `null` does in JSON. */
+function fieldsOf(body: TranslatableBody): Field {
+  const isForm = body.kind === 'form';
+  const own = isForm ? Object.fromEntries(body.fields.map(({ name, value }) => [name, value])) : objectOf(exactJson(body.text));
+  const extra = own['extra_body'];
+  const more = objectOf(typeof extra === 'string' ? exactJson(extra) : extra);
+  const isSet = (value: unknown): boolean => value !== undefined && value !== null && !(isForm && value === '');
+  return (name) => [own, more].map((fields) => (Object.hasOwn(fields, name) ? fields[name] : undefined)).find(isSet);
+}
+
+function objectOf(value: unknown): Readonly<Record<string, unknown>> {
+  return AnyObject.safeParse(value).data ?? {};
+}
+
+/** Integers beyond 2^53 become `bigint`, from the text that the client wrote. */
+function exactJson(text: string): unknown {
+  const exact = (_key: string, value: unknown, { source }: { readonly source?: string } = {}): unknown =>
+    typeof value === 'number' && !Number.isSafeInteger(value) && source !== undefined && /^-?\d{1,40}$/.test(source)
+      ? BigInt(source)
+      : value;
+  try {
+    return JSON.parse(text, exact);
+  } catch {
+    return parseJson(text);
+  }
+}
+
+function invalid(param: string, message: string): BadField {
+  return new BadField({ code: 'request.invalid', message, param });
+}
+
+function textOf(field: Field, name: string, otherwise?: string): string {
+  const value = field(name) ?? otherwise;
+  if (typeof value !== 'string' || (otherwise === undefined && value.trim() === ''))
+    throw invalid(name, `Set "${name}" to a text that ${otherwise === undefined ? 'describes the image' : 'says what not to draw'}`);
+  const bytes = new TextEncoder().encode(value).length;
+  if (bytes > MOST_PROMPT_BYTES) throw invalid(name, `Send a "${name}" of at most ${MOST_PROMPT_BYTES} bytes: this one has ${bytes}`);
+  return value;
+}
+
+interface Range {
+  readonly least: number;
+  readonly most: number;
+  readonly otherwise: number;
+  readonly because?: string;
+}
+
+function wholeOf(field: Field, name: string, { least, most, otherwise, because = '' }: Range): number {
+  const value = plainNumber(field(name) ?? otherwise);
+  if (value === undefined || !Number.isInteger(value) || value < least || value > most)
+    throw invalid(name, `Set "${name}" to a whole number from ${least} to ${most}${because}`);
+  return value;
+}
+
+function numberOf(field: Field, name: string, { least, most, otherwise }: Range): number {
+  const value = plainNumber(field(name) ?? otherwise);
+  if (value === undefined || value < least || value > most) throw invalid(name, `Set "${name}" to a number from ${least} to ${most}`);
+  return value;
+}
+
+/** Forms have texts only. */
+function plainNumber(value: unknown): number | undefined {
+  const number = typeof value === 'string' && /^-?\d{1,15}(\.\d{1,15})?$/.test(value) ? Number(value) : value;
+  return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
+}
+
+function seedOf(value: unknown): bigint | undefined {
+  if (value === undefined) return undefined;
+  const seed =
+    typeof value === 'bigint'
+      ? value
+      : typeof value === 'number' && Number.isSafeInteger(value)
+        ? BigInt(value)
+        : typeof value === 'string' && /^\d{1,20}$/.test(value)
+          ? BigInt(value)
+          : undefined;
+  if (seed === undefined || seed < 0n || seed > MOST_SEED)
+    throw invalid('seed', `Set "seed" to a whole number from 0 to ${MOST_SEED}, or leave it out for another image each time`);
+  return seed;
+}
+
+function choiceOf<const Choice extends string>(field: Field, name: string, choices: readonly [Choice, ...Choice[]]): Choice {
+  const value = field(name);
+  if (value === undefined) return choices[0];
+  const chosen = choices.find((choice) => choice === value);
+  if (chosen === undefined) throw invalid(name, `Set "${name}" to ${choices.map((choice) => `"${choice}"`).join(' or ')}`);
+  return chosen;
+}
+
+/** Undefined: the size of the family. */
+function sizeOf(value: unknown, family: FamilyName): ImageParameters['size'] {
+  if (value === undefined || value === 'auto') return undefined;
+  const { multiple, side, title } = FAMILIES[family];
+  const match = typeof value === 'string' ? /^(\d{1,9})x(\d{1,9})$/.exec(value) : null;
+  if (match === null) throw invalid('size', `Set "size" to a width and a height in pixels, such as "${side}x${side}"`);
+  const [width, height] = [Number(match[1]), Number(match[2])];
+  const fits = (pixels: number): boolean => pixels >= SIDES.least && pixels <= SIDES.most && pixels % multiple === 0;
+  if (fits(width) && fits(height)) return { width, height };
+  const rule = `multiples of ${multiple} from ${SIDES.least} to ${SIDES.most}`;
+  const message = `Use a "size" whose width and height are ${rule}, such as "${side}x${side}": models of ${title} cannot draw ${width}x${height}`;
+  throw new BadField({ code: 'image.size_unsupported', message, param: 'size' });
+}

@@ -1,0 +1,39 @@
+/** The provider for image models, which ComfyUI draws with. */
+import type { InferPlan, InferRequest, Provider, ServedSlot } from '../provider.ts';
+import { rankBackends } from '../decide/rank-backends.ts';
+import type { Capability } from '../../schema/provider-kinds.ts';
+import { askHealth, READY_PATH } from './ask-health.ts';
+import { imageMemory, leastDeviceBytes } from './decide/image-memory.ts';
+import { capabilitiesOf, objectionTo } from './decide/serve-image.ts';
+import { devicesOf, PROGRAM, SAFE_FLAGS, serverCommand, serverEnvironment } from './decide/server-command.ts';
+import { openComfyUi } from './host-program.ts';
+import { imageFormat } from './image-format.ts';
+import { translateGeneration } from './translate-generation.ts';
+
+export const image: Provider = {
+  kind: 'image',
+  program: PROGRAM,
+  containerPort: 8188,
+  readyPath: READY_PATH,
+  safeFlags: SAFE_FLAGS,
+  models: imageFormat,
+  openProgram: openComfyUi,
+  rankBackends: (hardware) => rankBackends('image', hardware),
+  devices: devicesOf,
+  buildEnv: serverEnvironment,
+  startCmd: serverCommand,
+  estimateMemory: (_name, spec, model) => imageMemory(spec, model),
+  leastDeviceBytes: (_name, spec, model) => leastDeviceBytes(spec, model),
+  objection: (_name, _spec, model) => objectionTo(model),
+  capabilities: (_name, _spec, model) => capabilitiesOf(model),
+  health: askHealth,
+  infer: planRequest,
+};
+
+function planRequest({ path, capability }: InferRequest, capabilities: readonly Capability[], slot?: ServedSlot): InferPlan {
+  if (capability !== 'image' || !capabilities.includes('image')) {
+    return { kind: 'refuse', message: `Send this request to a slot with another model: an image model does not answer "${path}"` };
+  }
+  if (path === '/v1/images/generations') return { kind: 'translate', run: translateGeneration(slot?.model) };
+  return { kind: 'refuse', message: `Use "/v1/images/generations": this version does not change images, so "${path}" is not served` };
+}
