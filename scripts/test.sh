@@ -30,4 +30,4 @@ case "${SVC_TEST_REQUIRE:-} $*" in
 esac
 
 # "npm run test:cluster" runs the suites that need a cluster, and "npm run test:chaos" those that break things for minutes.
-exec bash scripts/run-jest.sh "$@" --testPathIgnorePatterns '<rootDir>/test/live-cluster/' '<rootDir>/test/chaos/'
+exec bash scripts/run-jest.sh "$@" --testPathIgnorePatterns '<rootDir>/test/live-cluster/' '<rootDir>/test/chaos/' '<rootDir>/test/machines/'

@@ -48,9 +48,11 @@ export function toolboxSources(folder: string): string {
 export async function ensureEngine(options: EngineOptions, signal: AbortSignal): Promise<Result<readonly [string, ...string[]]>> {
   const { dir, engine } = options;
   const { sources } = engine;
-  const command = [process.execPath, path.join(sources, 'main.ts'), '--modules', dir] as const;
+  const commandWith = (modules: string) => [process.execPath, path.join(sources, 'main.ts'), '--modules', modules] as const;
+  const command = commandWith(dir);
   try {
     const wanted = await fingerprint(sources);
+    if ((await installed(shippedWith(sources))) === wanted) return ok(commandWith(shippedWith(sources)));
     if ((await installed(dir)) === wanted) return ok(command);
     await mkdir(dir, { recursive: true });
     await acquireLock(options, signal);
@@ -70,9 +72,12 @@ export async function ensureEngine(options: EngineOptions, signal: AbortSignal):
 }
 
 /** Whether some version of it is there. */
-export async function isEngineInstalled(dir: string): Promise<boolean> {
-  return (await installed(dir)) !== undefined;
+export async function isEngineInstalled({ sources }: Engine, dir: string): Promise<boolean> {
+  return ((await installed(shippedWith(sources))) ?? (await installed(dir))) !== undefined;
 }
+
+/** A release contains the packages of its engines beside their source code; a checkout does not. */
+const shippedWith = (sources: string): string => path.join(sources, 'shipped');
 
 const stampOf = (dir: string): string => path.join(dir, 'installed');
 const lockOf = (dir: string): string => path.join(dir, 'install.lock');

@@ -19,7 +19,7 @@ const decisions = markdownIn(DECISIONS)
 const pages = [...markdownIn('.'), ...markdownIn('docs'), DECISIONS_INDEX, ...decisions, 'toolboxes/README.md'];
 
 /** Pages may leave out the first folders of a source file. */
-const sources = globSync('{bench,scripts,src,test,toolboxes}/**/*.{ts,mjs,sh}', {
+const sources = globSync('{bench,installer,scripts,src,test,toolboxes}/**/*.{ts,mjs,sh}', {
   cwd: ROOT,
   exclude: (path) => path.includes('node_modules'),
 });
@@ -35,10 +35,14 @@ const { scripts, ...dependencies } = Package.parse(JSON.parse(read('package.json
 
 /** Of `svcctl`; the service ignores them. */
 const CLI_SETTINGS = ['SVC_TOKEN'];
+/** Of the installer; the service ignores them. */
+const INSTALLER_SETTINGS = ['SVC_ADMIN_USER', 'SVC_ADMIN_PASSWORD', 'SVC_HOSTNAME', 'SVC_TLS_EMAIL'];
 /** Settings of the tests themselves, which the service does not have. */
 const TEST_SETTINGS = new Set([
   'SVC_TEST_REQUIRE',
   'SVC_TEST_BROWSER',
+  'SVC_TEST_CADDY',
+  'SVC_TEST_SYSTEMD',
   'SVC_TEST_HELM',
   'SVC_TEST_CLUSTER',
   'SVC_BENCH_SLOTS',
@@ -78,7 +82,7 @@ describe.each(pages)('%s', (page) => {
   });
 
   test('mentions only settings that exist', () => {
-    const known = new Set([...Object.keys(SettingsSchema.shape), ...TEST_SETTINGS, ...CLI_SETTINGS]);
+    const known = new Set([...Object.keys(SettingsSchema.shape), ...TEST_SETTINGS, ...CLI_SETTINGS, ...INSTALLER_SETTINGS]);
     const named = new Set([...text.matchAll(/\bSVC_[A-Z_]+[A-Z]\b/g)].map(([name]) => name));
     expect([...named].filter((name) => !known.has(name))).toEqual([]);
   });

@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, rm, writeFile, readFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rename, rm, writeFile, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
@@ -38,6 +38,22 @@ test('ensureEngine() installs the engine once and without scripts, even if it is
     ok: true,
     value: [process.execPath, expect.stringMatching(/main\.ts$/), '--modules', path.join(directory, 'engine')],
   });
+});
+
+test('ensureEngine() uses the packages that a release has beside the source code, and npm where they are those of another version', async () => {
+  const sources = path.join(directory, 'sources');
+  const shipped = path.join(sources, 'shipped');
+  await mkdir(shipped, { recursive: true });
+  for (const file of ['package.json', 'package-lock.json']) await writeFile(path.join(sources, file), '{}');
+  const engine = { ...EMBEDDED_ENGINE, sources };
+  const dir = path.join(directory, 'engine');
+  const ensure = async (env: Record<string, string>) => await ensureEngine({ engine, dir, env, onProgress: () => {} }, signal);
+  await ensure(await fakeNpm('exit 0'));
+  await rename(path.join(dir, 'installed'), path.join(shipped, 'installed'));
+  const withoutNpm = { PATH: directory };
+  expect(await ensure(withoutNpm)).toMatchObject({ ok: true, value: [process.execPath, expect.anything(), '--modules', shipped] });
+  await writeFile(path.join(shipped, 'installed'), 'packages of another version');
+  expect(await ensure(withoutNpm)).toMatchObject({ ok: false, failure: { reason: 'EngineInstallFailed' } });
 });
 
 test('ensureEngine() reports why npm failed, and the next call tries again', async () => {

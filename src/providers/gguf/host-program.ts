@@ -24,7 +24,7 @@ export function openLlamaServer({ env, stateDir, onProgress }: ProgramHost): Hos
     async describe() {
       const installed = await findProgram(PROGRAM, env['PATH']);
       if (installed !== undefined) return ok({ name: `"${installed}"` });
-      if (await isEngineInstalled(dir)) return ok({ name: EMBEDDED_ENGINE.name });
+      if (await isEngineInstalled(EMBEDDED_ENGINE, dir)) return ok({ name: EMBEDDED_ENGINE.name });
       return ok({ name: EMBEDDED_ENGINE.name, installs: `${EMBEDDED_ENGINE.download} are downloaded when the first slot is loaded` });
     },
     reportBackends: createDeviceLister(env),

@@ -25,7 +25,7 @@ export function openSpeechServer(task: SpeechTask, { env, stateDir, onProgress }
     async describe() {
       const installed = await findInstalled();
       if (installed !== undefined) return ok({ name: `"${installed}"` });
-      if (await isEngineInstalled(dir)) return ok({ name: SPEECH_ENGINE.name });
+      if (await isEngineInstalled(SPEECH_ENGINE, dir)) return ok({ name: SPEECH_ENGINE.name });
       return ok({ name: SPEECH_ENGINE.name, installs: `${SPEECH_ENGINE.download} are downloaded when the first slot is loaded` });
     },
     /** The prebuilt libraries compute on the CPU only. Another program of that name does not say what it can. */

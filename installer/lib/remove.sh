@@ -1,0 +1,51 @@
+# shellcheck shell=bash
+# Part of install.sh: removes the service.
+
+uninstall() {
+  if systemctl --quiet is-active svc-api.service || systemctl --quiet is-enabled svc-api.service 2>/dev/null; then
+    change 'stop svc-api.service and its models' stop_service
+  fi
+  if systemctl --quiet is-active svc-proxy.service || systemctl --quiet is-enabled svc-proxy.service 2>/dev/null; then
+    change 'stop svc-proxy.service' systemctl --quiet disable --now svc-proxy.service
+  fi
+  remove /etc/systemd/system/svc-api.service /etc/systemd/system/svc-proxy.service /etc/avahi/services/svc.service
+  [ "$CHANGES" = 0 ] || change 'let systemd forget the unit' systemctl daemon-reload
+  remove_links
+  remove "$PREFIX" /var/cache/svc
+  [ "$PURGE" = 0 ] || purge
+  if [ "$CHANGES" = 0 ]; then
+    say 'Nothing to change: svc is not installed'
+  elif [ "$DRY_RUN" = 1 ]; then
+    say 'Nothing was changed (--dry-run)'
+  elif [ "$PURGE" = 1 ]; then
+    say 'svc is removed, with its configuration, models and state'
+  else
+    say 'svc is removed. Its configuration is still in /etc/svc, and its models and state in /var/lib/svc; --uninstall --purge removes them as well'
+  fi
+}
+
+# The unit leaves models running when the service stops; here, they end with it.
+stop_service() {
+  local drop_in=/run/systemd/system/svc-api.service.d
+  mkdir -p "$drop_in"
+  printf '[Service]\nKillMode=control-group\n' >"$drop_in/uninstall.conf"
+  systemctl daemon-reload
+  systemctl --quiet disable --now svc-api.service
+  rm -rf "$drop_in"
+}
+
+# Links of somebody else stay.
+remove_links() {
+  local link
+  for link in /usr/local/bin/svcctl /usr/local/share/bash-completion/completions/svcctl /usr/local/share/zsh/site-functions/_svcctl /usr/local/share/fish/vendor_completions.d/svcctl.fish; do
+    [[ $(readlink "$link" 2>/dev/null) != "$PREFIX"/* ]] || remove "$link"
+  done
+  # Directories that are now empty; others stay.
+  [ "$DRY_RUN" = 1 ] || [ "$CHANGES" = 0 ] ||
+    (cd /usr/local/share && rmdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d) 2>/dev/null || true
+}
+
+purge() {
+  remove /etc/svc /var/lib/svc
+  ! getent passwd svc >/dev/null || change 'remove the user svc' userdel svc
+}

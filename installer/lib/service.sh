@@ -1,0 +1,152 @@
+# shellcheck shell=bash
+# Part of install.sh: the user, directories, settings, slots and unit of the service.
+
+SETTINGS=/etc/svc/api.env
+SECONDS_TO_START=60
+
+# Loads no code of the file: it is only read by the program that checks settings.
+check_settings() {
+  [ -e "$SETTINGS" ] || return 0
+  local problems
+  problems=$(settings_of "$SETTINGS" 2>&1 >/dev/null) || fail "Correct \"$SETTINGS\": $(head -n 1 <<<"$problems")"
+}
+
+# settings_of FILE: prints the address on which the service listens
+settings_of() {
+  "$RELEASE/node_modules/.bin/node" "$RELEASE/src/cli/install/print-listen.ts" "$1"
+}
+
+listen_address() {
+  local address
+  address=$(if [ -e "$SETTINGS" ]; then settings_of "$SETTINGS"; else settings_of /dev/null; fi)
+  LISTEN_HOST=${address%:*} LISTEN_PORT=${address##*:}
+  LISTEN_HOST=${LISTEN_HOST#[} LISTEN_HOST=${LISTEN_HOST%]}
+}
+
+check_port() {
+  listen_address
+  systemctl --quiet is-active svc-api.service || port_is_free "$LISTEN_PORT" "$LISTEN_HOST" ||
+    fail "Stop the program that uses port $LISTEN_PORT, or set SVC_LISTEN in \"$SETTINGS\" to another one"
+}
+
+# port_is_free PORT HOST: an empty host stands for all addresses
+port_is_free() {
+  "$RELEASE/node_modules/.bin/node" --eval '
+    const [port, host] = process.argv.slice(1);
+    require("node:net").createServer().on("error", () => process.exit(1)).listen(Number(port), host || undefined, () => process.exit(0));
+  ' "$1" "$2"
+}
+
+ensure_user() {
+  local shell
+  shell=$(command -v nologin || echo /usr/sbin/nologin)
+  getent passwd svc >/dev/null || change 'create the system user svc' useradd --system --user-group --home-dir /var/lib/svc --no-create-home --shell "$shell" svc
+}
+
+ensure_directories() {
+  # The service may add files such as tokens.toml, and cannot replace those of root: the sticky bit.
+  ensure_directory /etc/svc root:svc 1771
+  ensure_directory /var/lib/svc svc:svc 750
+  if [ ! -d /etc/svc/slots ]; then
+    FIRST_SLOTS=1
+    ensure_directory /etc/svc/slots svc:svc 755
+  fi
+}
+
+ensure_program() {
+  ensure_link /usr/local/bin/svcctl "$PREFIX/current/bin/svcctl"
+  ensure_link /usr/local/share/bash-completion/completions/svcctl "$PREFIX/current/completions/svcctl.bash"
+  ensure_link /usr/local/share/zsh/site-functions/_svcctl "$PREFIX/current/completions/svcctl.zsh"
+  ensure_link /usr/local/share/fish/vendor_completions.d/svcctl.fish "$PREFIX/current/completions/svcctl.fish"
+}
+
+# Settings belong to the administrator: a file that exists is left as it is.
+ensure_settings() {
+  [ -e "$SETTINGS" ] || ensure_file "$SETTINGS" root:svc 640 <"$RELEASE/installer/templates/api.env"
+}
+
+# Only the first time: slots that were deleted stay deleted.
+ensure_first_slots() {
+  [ "${FIRST_SLOTS:-0}" = 0 ] || change 'write the five built-in slots into /etc/svc/slots' write_first_slots
+}
+write_first_slots() {
+  local enabled
+  enabled=$(cd / && setpriv --reuid svc --regid svc --init-groups env -i PATH="$PATH" HOME=/var/lib/svc "$RELEASE/node_modules/.bin/node" "$RELEASE/src/cli/install/write-first-slots.ts")
+  say "    enabled, as far as this machine can run them: $(tr '\n' ' ' <<<"$enabled")"
+}
+
+ensure_unit() {
+  local groups='' group text before=$CHANGES
+  for group in render video; do
+    if getent group "$group" >/dev/null; then groups+="${groups:+ }$group"; fi
+  done
+  text=$(sed "s|^@GROUPS@\$|${groups:+SupplementaryGroups=$groups}|" "$RELEASE/installer/templates/svc-api.service")
+  ensure_file "$UNIT" root:root 644 <<<"$text"
+  [ "$CHANGES" = "$before" ] || RESTART=1
+  [ "$CHANGES" = "$before" ] || change 'let systemd read the unit' systemctl daemon-reload
+  systemctl --quiet is-enabled svc-api.service 2>/dev/null || change 'enable svc-api.service' systemctl --quiet enable svc-api.service
+}
+
+# start_service BEFORE PREVIOUS: returns to the release BEFORE, if there is one, when the new one does not start
+start_service() {
+  if [ "$RESTART" = 0 ] && systemctl --quiet is-active svc-api.service; then return; fi
+  change 'start svc-api.service' systemctl restart svc-api.service
+  [ "$DRY_RUN" = 0 ] || return 0
+  wait_until_ready && return
+  journalctl --unit svc-api.service --lines 15 --no-pager --output cat >&2 || true
+  if [ -n "$1" ] && [ "$1" != "$VERSION" ] && [ -x "$PREFIX/$1/bin/svcctl" ]; then
+    replace_link "$PREFIX/current" "$1"
+    rm -f "$PREFIX/previous"
+    [ -z "$2" ] || replace_link "$PREFIX/previous" "$2"
+    rm -rf "${PREFIX:?}/$VERSION"
+    systemctl restart svc-api.service
+    fail "Read the messages above: svc $VERSION does not start here, so $1 runs again"
+  fi
+  fail 'Read the messages above, and run the installer again when the cause is removed: the service does not start'
+}
+
+wait_until_ready() {
+  listen_address
+  "$RELEASE/node_modules/.bin/node" --input-type=module --eval '
+    const [url, seconds] = process.argv.slice(1);
+    const end = Date.now() + Number(seconds) * 1000;
+    const answers = () => fetch(url, { signal: AbortSignal.timeout(2000) }).then((answer) => answer.ok, () => false);
+    while (!(await answers())) {
+      if (Date.now() > end) process.exit(1);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  ' "http://$(local_host):$LISTEN_PORT/api/health/system" "$SECONDS_TO_START"
+}
+
+local_host() {
+  case $LISTEN_HOST in
+  0.0.0.0 | ::) echo 127.0.0.1 ;;
+  *:*) echo "[$LISTEN_HOST]" ;;
+  *) echo "$LISTEN_HOST" ;;
+  esac
+}
+
+report() {
+  if [ "$CHANGES" = 0 ]; then
+    say "Nothing to change: svc $VERSION is installed and running"
+  elif [ "$DRY_RUN" = 1 ]; then
+    say 'Nothing was changed (--dry-run)'
+    return
+  else
+    say "svc $VERSION is running"
+  fi
+  listen_address
+  say ''
+  if [ "$(setting SVC_AUTH_ENABLED)" = 1 ] && systemctl --quiet is-active svc-proxy.service; then report_proxy; else report_service; fi
+}
+
+report_service() {
+  local where=127.0.0.1
+  case $LISTEN_HOST in 0.0.0.0 | ::) where=$(uname -n) ;; esac
+  say "  API      http://$where:$LISTEN_PORT/v1"
+  say "  Status   http://$where:$LISTEN_PORT/api/status"
+  say '  Slots    /etc/svc/slots     Settings  /etc/svc/api.env     Log  journalctl -u svc-api'
+  say ''
+  say 'Next: svcctl get slots. Then ask the first question, which downloads the model of the slot "primary":'
+  say "  curl http://127.0.0.1:$LISTEN_PORT/v1/chat/completions -H 'content-type: application/json' -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'"
+}

@@ -1,0 +1,3 @@
+import { describeInstaller } from './install-suite.ts';
+
+describeInstaller('bookworm');

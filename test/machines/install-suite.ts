@@ -1,0 +1,179 @@
+/** What an administrator does with the installer on a new machine, in this order. `SVC_TEST_RELEASE` is the directory with the archive, built from these sources. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { DEMO_SENTENCES, writeDemoModels } from '../../src/models/demo/demo-models.ts';
+import { bootMachine, describeWithMachine, type Machine, type Ran } from '../support/require/require-machine.ts';
+import { authSteps } from './auth-steps.ts';
+import { failingPrerequisites } from './failing-prerequisites.ts';
+
+const RELEASE = process.env['SVC_TEST_RELEASE'] ?? '';
+const FIRST = '0.2.0';
+const SECOND = '0.3.0';
+/** Everything that the installer might change. Lists of packages and logs are the system's own. */
+const SNAPSHOT = `{ find /etc /opt /usr/local /var/lib /var/cache /run/systemd/system -xdev ! -path '/var/lib/systemd/*' ! -path '/var/lib/apt/*' ! -path '/var/cache/apt/*' ! -name '.*.lock' -printf '%p %y %m %u:%g %l\\n' | grep -v '^/etc/[a-z]*-  *' | sort; cat /etc/passwd /etc/group; }`;
+
+export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
+  describeWithMachine(`The installer on Debian "${suite}"`, () => {
+    let machine: Machine;
+    let before = '';
+    const install = async (...args: string[]): Promise<Ran> => await machine.run(['bash', '/root/first/install.sh', ...args]);
+    const upgrade = async (...args: string[]): Promise<Ran> => await machine.run(['bash', `/root/${SECOND}/installer/install.sh`, ...args]);
+    const snapshot = async (): Promise<string> => await machine.shell(SNAPSHOT);
+    const mainPid = async (): Promise<string> => await machine.shell('systemctl show --property MainPID --value svc-api');
+    const status = async (): Promise<unknown> => await (await fetch(`http://${machine.address}:8080/api/status`)).json();
+
+    /** Makes a release of another version from the one that is installed, in `/root/<version>`. */
+    async function makeRelease(version: string, edit: string): Promise<void> {
+      await machine.shell(`cp -a /opt/svc/${FIRST} /root/${version} && cd /root/${version} && ${edit}
+        sed -i 's/"version": "[^"]*"/"version": "${version}"/' package.json
+        find . -type f ! -name SHA256SUMS -printf '%P\\n' | sort | xargs -d '\\n' sha256sum >SHA256SUMS`);
+    }
+
+    async function answers(): Promise<void> {
+      for (let attempt = 0; attempt < 300; attempt += 1) {
+        const up = await fetch(`http://${machine.address}:8080/api/health/system`).then(
+          ({ ok }) => ok,
+          () => false,
+        );
+        if (up) return;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+      throw new Error(await machine.shell('journalctl --unit svc-api --lines 30 --no-pager'));
+    }
+
+    async function ask(): Promise<string> {
+      const body = JSON.stringify({ messages: [{ role: 'user', content: 'Hello' }], max_tokens: 40, temperature: 0 });
+      const options = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
+      const answer = await fetch(`http://${machine.address}:8080/v1/chat/completions`, options);
+      return await answer.text();
+    }
+
+    beforeAll(async () => {
+      machine = await bootMachine(suite);
+      await machine.copy(RELEASE, '/root/first');
+      before = await snapshot();
+    }, 300_000);
+    afterAll(async () => await machine.down(), 120_000);
+
+    failingPrerequisites(() => machine, snapshot);
+
+    test('--dry-run says what would be done, and changes nothing', async () => {
+      const { code, output } = await install('--dry-run');
+      expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining('would: create the system user svc') });
+      expect(await snapshot()).toBe(before);
+    }, 300_000);
+
+    test('installs a service that answers on the network, and says where', async () => {
+      const { code, output } = await install();
+      expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining(`svc ${FIRST} is running`) });
+      expect(output).toMatch(/API +http:\/\/svc-[a-z]+:8080\/v1/);
+      expect(await status()).toMatchObject({ version: FIRST, auth_enabled: false });
+      expect(await machine.shell('svcctl get slots -o name')).toBe('slot/embed\nslot/img\nslot/primary\nslot/stt\nslot/tts');
+      expect(await machine.shell('stat -c "%U:%G %a" /etc/svc/api.env /var/lib/svc')).toBe('root:svc 640\nsvc:svc 750');
+      expect(await machine.shell('source /usr/local/share/bash-completion/completions/svcctl && complete -p svcctl')).toContain('svcctl');
+    }, 300_000);
+
+    test('the unit is hardened', async () => {
+      const rating = await machine.shell('systemd-analyze security --no-pager svc-api.service | tail -n 1');
+      expect(Number(/: ([0-9.]+) /.exec(rating)?.[1] ?? NaN)).toBeLessThanOrEqual(4);
+    });
+
+    test('installing again changes nothing', async () => {
+      const [pid, files] = [await mainPid(), await snapshot()];
+      expect(await install()).toMatchObject({ code: 0, output: expect.stringContaining('Nothing to change') });
+      expect(await mainPid()).toBe(pid);
+      expect(await snapshot()).toBe(files);
+    }, 300_000);
+
+    test('serves a model without a network, npm and llama-server', async () => {
+      const folder = await mkdtemp(path.join(tmpdir(), 'svc-models-'));
+      await writeDemoModels(folder);
+      await machine.copy(folder, '/var/lib/svc/models');
+      await rm(folder, { recursive: true });
+      await machine.shell('sed -i "s/^default = .*/default = \\"demo-fox\\"/" /etc/svc/slots/primary.toml');
+      await machine.shell('svcctl slot load primary --wait --timeout 2m || { svcctl explain primary; exit 1; }');
+      expect(await ask()).toContain(DEMO_SENTENCES['demo-fox'].slice(0, 12));
+    }, 300_000);
+
+    test('a service that is killed comes back, and its model server runs on', async () => {
+      const [pid, server] = [await mainPid(), await machine.shell('pgrep --full embedded/[m]ain.ts')];
+      await machine.shell('systemctl kill --signal KILL --kill-who main svc-api');
+      await answers();
+      expect(await mainPid()).not.toBe(pid);
+      expect(await ask()).toContain(DEMO_SENTENCES['demo-fox'].slice(0, 12));
+      expect(await machine.shell('pgrep --full embedded/[m]ain.ts')).toBe(server);
+    }, 300_000);
+
+    authSteps(() => machine, snapshot);
+
+    test('an upgrade keeps slots, settings and model servers, and doing it again changes nothing', async () => {
+      await makeRelease(SECOND, 'echo >>CHANGELOG.md');
+      await machine.shell('echo SVC_LOG_LEVEL=warn >>/etc/svc/api.env');
+      const slots = await machine.shell('cat /etc/svc/slots/*');
+      expect(await upgrade()).toMatchObject({ code: 0, output: expect.stringContaining(`Upgrading svc from ${FIRST} to ${SECOND}`) });
+      expect(await status()).toMatchObject({ version: SECOND });
+      expect(await machine.shell('cat /etc/svc/slots/*')).toBe(slots);
+      expect(await machine.shell('tail -n 1 /etc/svc/api.env')).toBe('SVC_LOG_LEVEL=warn');
+      expect(await ask()).toContain(DEMO_SENTENCES['demo-fox'].slice(0, 12));
+      const files = await snapshot();
+      expect(await upgrade()).toMatchObject({ code: 0, output: expect.stringContaining('Nothing to change') });
+      expect(await snapshot()).toBe(files);
+    }, 300_000);
+
+    test('a release that does not start is replaced by the one before', async () => {
+      const edit = `echo 'throw new Error("broken");' >src/main.ts; sed -i 's/^SECONDS_TO_START=.*/SECONDS_TO_START=3/' installer/lib/service.sh`;
+      await makeRelease('0.4.0', edit);
+      const { code, output } = await machine.run(['bash', '/root/0.4.0/installer/install.sh']);
+      expect({ code, output }).toMatchObject({
+        code: 1,
+        output: expect.stringContaining(`svc 0.4.0 does not start here, so ${SECOND} runs again`),
+      });
+      await answers();
+      expect(await status()).toMatchObject({ version: SECOND });
+    }, 300_000);
+
+    test('--rollback returns to the previous release, and doing it again changes nothing', async () => {
+      expect(await upgrade('--rollback')).toMatchObject({
+        code: 0,
+        output: expect.stringContaining(`Returning from svc ${SECOND} to ${FIRST}`),
+      });
+      expect(await status()).toMatchObject({ version: FIRST });
+      const files = await snapshot();
+      expect(await upgrade('--rollback')).toMatchObject({ code: 0, output: expect.stringContaining('Nothing to change') });
+      expect(await snapshot()).toBe(files);
+    }, 300_000);
+
+    test('after a reboot, the service answers without anyone doing anything', async () => {
+      await machine.reboot();
+      await answers();
+      expect(await status()).toMatchObject({ version: FIRST });
+    }, 300_000);
+
+    test('--uninstall keeps configuration and models, and doing it again changes nothing', async () => {
+      expect(await upgrade('--uninstall')).toMatchObject({ code: 0, output: expect.stringContaining('svc is removed') });
+      expect(await machine.shell('pgrep --list-full --full [/]opt/svc || true')).toBe('');
+      expect((await machine.run(['ls', '/opt/svc'])).code).not.toBe(0);
+      expect(await machine.shell('ls -R /etc/svc/slots /var/lib/svc/models')).toContain('demo-fox');
+      expect(await upgrade('--uninstall')).toMatchObject({ code: 0, output: expect.stringContaining('Nothing to change') });
+    }, 300_000);
+
+    test('--uninstall --purge leaves the machine as it was before the installation', async () => {
+      expect(await upgrade('--uninstall', '--purge')).toMatchObject({ code: 0 });
+      // The proxy is a package of the system, which the installer leaves installed.
+      await machine.shell(
+        'apt-get purge -y -qq caddy >/dev/null 2>&1; rm -rf /var/lib/caddy; userdel caddy 2>/dev/null || true; groupdel caddy 2>/dev/null || true',
+      );
+      expect(withoutPackages(await snapshot())).toEqual(withoutPackages(before));
+      expect(await upgrade('--uninstall', '--purge')).toMatchObject({ code: 0, output: expect.stringContaining('Nothing to change') });
+    }, 300_000);
+  });
+}
+
+/** Directories of packages, what packages leave behind, and backups of lists of users are not the installer's. */
+function withoutPackages(snapshot: string): readonly string[] {
+  return snapshot
+    .split('\n')
+    .filter((line) => !/^\/(?:var\/(?:lib|cache)\/(?:apt|dpkg|debconf|systemd)|etc\/(?:mime|ld\.so|passwd-|group-|g?shadow))/.test(line));
+}

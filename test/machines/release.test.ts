@@ -1,0 +1,24 @@
+import { execFileSync } from 'node:child_process';
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, test } from '@jest/globals';
+import { describeWithMachine } from '../support/require/require-machine.ts';
+
+/** Here only because the archive is built for the suites of this folder anyway. */
+describeWithMachine('The release archive', () => {
+  test('is the same, byte for byte, when it is built again', () => {
+    const again = mkdtempSync(path.join(tmpdir(), 'svc-release-again-'));
+    try {
+      execFileSync(process.execPath, ['scripts/build-release.mjs', '--out', again], { stdio: 'ignore' });
+      expect(checksumIn(again)).toBe(checksumIn(process.env['SVC_TEST_RELEASE'] ?? ''));
+    } finally {
+      rmSync(again, { recursive: true });
+    }
+  }, 300_000);
+});
+
+function checksumIn(folder: string): string {
+  const [file = ''] = globSync(path.join(folder, '*.sha256'));
+  return readFileSync(file, 'utf8');
+}
