@@ -66,12 +66,6 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
       metrics.requestFinished(finished);
     },
   });
-  const features = () => ({
-    authentication: settings.SVC_AUTH_ENABLED,
-    podman: runtime.traits.kind === 'podman',
-    images: providers.image !== undefined,
-    audio: false,
-  });
   const routes = createRoutes(createV1Routes({ board, gateway, startedAt: clock.wallNow() }), {
     manage,
     images: images.source,
@@ -79,7 +73,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     metrics,
     traffic: traffic.ofSlot,
     settings,
-    features,
+    features: () => featuresOf(options, runtime.traits.kind),
     tokens: audit.tokens(access.tokens),
     isProxy: access.isProxy,
     now: clock.now,
@@ -96,4 +90,13 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     report: metrics.requestFinished,
     onFault,
   });
+}
+
+function featuresOf({ settings, providers }: ServiceOptions, runtime: World['runtime']['traits']['kind']) {
+  return {
+    authentication: settings.SVC_AUTH_ENABLED,
+    podman: runtime === 'podman',
+    images: providers.image !== undefined,
+    audio: providers.stt !== undefined && providers.tts !== undefined,
+  };
 }
