@@ -11,8 +11,8 @@ import { failingPrerequisites } from './failing-prerequisites.ts';
 const RELEASE = process.env['SVC_TEST_RELEASE'] ?? '';
 const FIRST = '0.2.0';
 const SECOND = '0.3.0';
-/** Everything that the installer might change. Lists of packages and logs are the system's own. */
-const SNAPSHOT = `{ find /etc /opt /usr/local /var/lib /var/cache /run/systemd/system -xdev ! -path '/var/lib/systemd/*' ! -path '/var/lib/apt/*' ! -path '/var/cache/apt/*' ! -name '.*.lock' -printf '%p %y %m %u:%g %l\\n' | grep -v '^/etc/[a-z]*-  *' | sort; cat /etc/passwd /etc/group; }`;
+/** Everything that the installer might change. Lists of packages and logs are the own of the system, and the contents of the state directory that of the service. */
+const SNAPSHOT = `{ find /etc /opt /usr/local /var/lib /var/cache /run/systemd/system -xdev ! -path '/var/lib/systemd/*' ! -path '/var/lib/svc/*' ! -path '/var/lib/apt/*' ! -path '/var/cache/apt/*' ! -name '.*.lock' -printf '%p %y %m %u:%g %l\\n' | grep -v '^/etc/[a-z]*-  *' | sort; cat /etc/passwd /etc/group; }`;
 
 export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
   describeWithMachine(`The installer on Debian "${suite}"`, () => {
